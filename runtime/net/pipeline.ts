@@ -1,0 +1,70 @@
+/**
+ * The one order in which a request is handled, used by the proxy and by the virtual server alike:
+ *
+ *   listener → routes → limits → guard (origin, host) → recovery → audit → authenticate → parse once
+ *   → rate limit → authorize → dispatch (outgoing credential, backend, answer streamed back)
+ *
+ * The order is the security argument: nothing is parsed for a stranger, and audit sees refusals. A stage either returns (next stage), answers (pipeline ends) or throws a GatehouseError.
+ * Source: design, section 3 "Request".
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Exchange } from './exchange.ts'
+
+export type Stage<X extends Exchange> = (exchange: X) => void | Promise<void>
+
+export interface Stages<X extends Exchange> {
+  /** Built-in paths (health, well-known documents): no origin check, no authentication. Undefined: not one of them. */
+  readonly route?: (exchange: X) => Stage<X> | undefined
+  /** Refuses by declared size and method, headers only. */
+  readonly limits?: Stage<X>
+  /** Origin and Host rules, CORS preflight. */
+  readonly guard?: Stage<X>
+  readonly authenticate?: Stage<X>
+  /** Reads the body once and parses what later stages need. */
+  readonly parse?: Stage<X>
+  /** After `parse`, because limits are per tool. */
+  readonly rateLimit?: Stage<X>
+  readonly authorize?: Stage<X>
+  readonly dispatch: Stage<X>
+  /** Called once per exchange after the last stage, with what was thrown, if anything. Must not throw. */
+  readonly audit?: (exchange: X, error: unknown) => void
+  /** Turns whatever was thrown into an answer, when nothing was sent yet; must not leak internals. */
+  readonly recover: (exchange: X, error: unknown) => void
+}
+
+/** Builds the request listener. `make` lets a feature carry its own state on the exchange. */
+export function pipeline<X extends Exchange>(
+  stages: Stages<X>,
+  make: (req: IncomingMessage, res: ServerResponse) => X,
+): (req: IncomingMessage, res: ServerResponse) => void {
+  const all = [
+    stages.limits,
+    stages.guard,
+    stages.authenticate,
+    stages.parse,
+    stages.rateLimit,
+    stages.authorize,
+    stages.dispatch,
+  ].filter((stage) => stage !== undefined)
+
+  async function run(exchange: X): Promise<void> {
+    let failure: unknown
+    try {
+      const route = stages.route?.(exchange)
+      for (const stage of route ? [route] : all) {
+        const pending = stage(exchange)
+        if (pending) await pending
+        if (exchange.answered) return
+      }
+    } catch (error) {
+      failure = error
+      stages.recover(exchange, error)
+    } finally {
+      stages.audit?.(exchange, failure)
+    }
+  }
+
+  return function handle(req, res) {
+    void run(make(req, res))
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * The one table of errors that leave a room, and the one class that carries them.
+ *
+ * A row gives the HTTP status, the JSON-RPC code (when the error can reach an MCP client), the OAuth error code
+ * (when it can reach an OAuth client) and a default text that is safe for clients. How a row is rendered belongs to
+ * the edges: runtime/net (RFC 9457), runtime/mcp (JSON-RPC 2.0), runtime/oauth (RFC 6749).
+ */
+interface ErrorRow {
+  readonly status: number
+  readonly rpc?: number
+  readonly oauth?: string
+  readonly text: string
+}
+
+export const errors = {
+  INVALID_CONFIG: { status: 400, text: 'the configuration is invalid' },
+  BAD_REQUEST: { status: 400, rpc: -32600, text: 'Bad Request' },
+  PARSE_ERROR: { status: 400, rpc: -32700, text: 'Parse error' },
+  INVALID_REQUEST: { status: 400, rpc: -32600, text: 'Invalid Request' },
+  BATCH_REFUSED: { status: 400, rpc: -32600, text: 'JSON-RPC batches are not supported' },
+  METHOD_NOT_FOUND: { status: 404, rpc: -32601, text: 'Method not found' },
+  INVALID_PARAMS: { status: 400, rpc: -32602, text: 'Invalid params' },
+  INTERNAL: { status: 500, rpc: -32603, text: 'Internal error' },
+  NOT_FOUND: { status: 404, text: 'Not Found' },
+  METHOD_NOT_ALLOWED: { status: 405, text: 'Method Not Allowed' },
+  NOT_ACCEPTABLE: { status: 406, rpc: -32600, text: 'Not Acceptable' },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, rpc: -32600, text: 'Unsupported Media Type' },
+  REQUEST_TOO_LARGE: { status: 413, text: 'Request Entity Too Large' },
+  ORIGIN_DENIED: { status: 403, rpc: -32600, text: 'Origin not allowed' },
+  HOST_DENIED: { status: 403, rpc: -32600, text: 'Host not allowed' },
+  UNAUTHENTICATED: { status: 401, oauth: 'invalid_token', text: 'authentication is required' },
+  INVALID_TOKEN: { status: 401, oauth: 'invalid_token', text: 'the access token is not valid' },
+  AUTH_UNAVAILABLE: { status: 503, text: 'authentication service temporarily unavailable' },
+  FORBIDDEN: { status: 403, rpc: 403, text: 'call denied by authorization policy' },
+  RATE_LIMITED: { status: 429, rpc: 429, text: 'Rate limit exceeded' },
+  SESSION_NOT_FOUND: { status: 404, rpc: -32001, text: 'Session not found' },
+  SESSION_STORE_DOWN: { status: 503, text: 'session store unavailable' },
+  TOO_MANY_SESSIONS: { status: 503, rpc: -32603, text: 'too many sessions' },
+  HEADER_MISMATCH: { status: 400, rpc: -32020, text: 'header and body disagree' },
+  CAPABILITY_REQUIRED: { status: 400, rpc: -32021, text: 'a required client capability is missing' },
+  VERSION_UNSUPPORTED: { status: 400, rpc: -32022, text: 'unsupported protocol version' },
+  BACKEND_UNREACHABLE: { status: 502, rpc: -32603, text: 'the backend could not be reached' },
+  BACKEND_TIMEOUT: { status: 504, rpc: -32603, text: 'the backend did not answer in time' },
+  BACKEND_PROTOCOL: { status: 502, rpc: -32603, text: 'the backend sent an answer that is not valid MCP' },
+  BACKEND_UNAVAILABLE: { status: 503, rpc: -32603, text: 'a backend is unavailable' },
+  BACKEND_AUTH_FAILED: { status: 502, rpc: -32603, text: 'authentication to the backend failed' },
+  SHUTTING_DOWN: { status: 503, rpc: -32603, text: 'the server is shutting down' },
+} as const satisfies Record<string, ErrorRow>
+
+export type ErrorCode = keyof typeof errors
+
+export interface ErrorOptions {
+  /** Replaces the row's text. Must be safe for clients. */
+  readonly detail?: string
+  /** Structured data for JSON-RPC `error.data`. Must be safe for clients. */
+  readonly data?: unknown
+  /** Extra response headers, for instance `retry-after`. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** The underlying fault; goes to the log only. */
+  readonly cause?: unknown
+}
+
+/** An error with a row in the table. `message` and `data` are safe for clients; `cause` is for the log only. */
+export class GatehouseError extends Error {
+  readonly code: ErrorCode
+  readonly data: unknown
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(code: ErrorCode, options: ErrorOptions = {}) {
+    super(options.detail ?? errors[code].text, options.cause === undefined ? {} : { cause: options.cause })
+    this.name = 'GatehouseError'
+    this.code = code
+    this.data = options.data
+    this.headers = options.headers ?? {}
+  }
+
+  /** The HTTP status of the row. */
+  get status(): number {
+    return errors[this.code].status
+  }
+
+  /** The JSON-RPC error code of the row; -32603 when the row has none. */
+  get rpcCode(): number {
+    const row: ErrorRow = errors[this.code]
+    return row.rpc ?? -32603
+  }
+}

@@ -1,0 +1,132 @@
+/**
+ * The import table: which room may import which. The table is the documentation; what is absent is forbidden.
+ * Rooms are entered by their door (index.ts) only.
+ */
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import t from 'tap'
+
+const root = resolve(import.meta.dirname, '../..')
+const foundation = [
+  'net',
+  'expr',
+  'store',
+  'observe',
+  'mcp',
+  'oauth',
+  'config',
+  'policy',
+  'outgoing',
+  'incoming',
+]
+
+/** A room of runtime/ may import the rooms that stand below it. */
+const runtimeRooms: Record<string, readonly string[]> = {
+  expr: [],
+  net: below('net', ['expr', ...foundation]),
+  store: ['expr', 'net'],
+  observe: ['expr', 'net', 'store'],
+  mcp: ['expr', 'net', 'store', 'observe'],
+  oauth: ['expr', 'net', 'store', 'observe', 'mcp'],
+  config: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth'],
+  policy: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth', 'config'],
+  outgoing: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth', 'config', 'policy'],
+  incoming: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth', 'config', 'policy', 'outgoing'],
+  proxy: foundation,
+  vmcp: foundation,
+  authserver: foundation,
+  cli: [...foundation, 'proxy', 'vmcp', 'authserver'],
+}
+
+function below(room: string, order: readonly string[]): readonly string[] {
+  return order.slice(0, order.indexOf(room))
+}
+
+/** Room of a path relative to the root: 'schemas', 'hooks', 'manifests', 'test' or 'runtime/<room>'. */
+function roomOf(path: string): string {
+  const [top = '', second = ''] = path.split('/')
+  return top === 'runtime' ? `runtime/${second}` : top
+}
+
+function allowed(from: string, to: string): boolean {
+  if (from === to || from === 'test') return true
+  if (to === 'schemas') return true
+  if (from === 'manifests') return to === 'hooks'
+  if (from === 'runtime/cli' && to === 'hooks') return true
+  if (!from.startsWith('runtime/') || !to.startsWith('runtime/')) return false
+  return runtimeRooms[from.slice(8)]?.includes(to.slice(8)) ?? false
+}
+
+/** Third-party packages that enter through one room only. */
+const gates: Record<string, readonly string[]> = {
+  undici: ['runtime/net'],
+  '@redis/client': ['runtime/store'],
+  '@cedar-policy/cedar-wasm': ['runtime/policy', 'hooks'],
+  express: ['hooks'],
+  pino: ['runtime/observe'],
+  commander: ['runtime/cli', 'hooks'],
+}
+
+function sources(dir: string): string[] {
+  return readdirSync(join(root, dir)).flatMap((name) => {
+    const path = join(dir, name)
+    if (name === 'node_modules' || name === 'generated' || name === 'fixtures') return []
+    if (statSync(join(root, path)).isDirectory()) return sources(path)
+    return path.endsWith('.ts') ? [path] : []
+  })
+}
+
+function importsOf(path: string): string[] {
+  const text = readFileSync(join(root, path), 'utf8')
+  const found = text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"]+)['"]/g)
+  return [...found].map((match) => match[1] ?? '')
+}
+
+const files = ['schemas', 'hooks', 'runtime', 'manifests'].flatMap(sources)
+
+t.test('rooms: every import goes the way the table says, through the door', async (t) => {
+  t.ok(files.length > 5, 'source files were found')
+  for (const file of files) {
+    for (const specifier of importsOf(file)) {
+      if (!specifier.startsWith('.')) continue
+      const target = relative(root, resolve(root, dirname(file), specifier))
+      const from = roomOf(file)
+      const to = roomOf(target)
+      if (!allowed(from, to)) t.fail(`${file} may not import ${target}`)
+      else if (from !== to && !isDoor(target)) t.fail(`${file} must enter ${to} by its door, not ${target}`)
+    }
+  }
+})
+
+/** Doors: a room's index.ts, and JSON data that a room publishes. */
+function isDoor(target: string): boolean {
+  return target.endsWith('/index.ts') || target.endsWith('.json')
+}
+
+t.test('rooms: third-party packages enter through one room', async (t) => {
+  for (const file of files) {
+    for (const specifier of importsOf(file)) {
+      const name = specifier.startsWith('@')
+        ? specifier.split('/').slice(0, 2).join('/')
+        : specifier.split('/')[0]
+      const rooms = gates[name ?? '']
+      if (rooms && !rooms.includes(roomOf(file))) t.fail(`${file} may not import ${specifier}`)
+    }
+  }
+})
+
+t.test('environment: only runtime/config and the hooks entry point read process.env', async (t) => {
+  for (const file of files) {
+    const reads = /\bprocess\.env\b/.test(readFileSync(join(root, file), 'utf8'))
+    const may =
+      file.startsWith('runtime/config/') || file === 'hooks/main.ts' || file.startsWith('runtime/cli/dev/')
+    if (reads && !may) t.fail(`${file} reads process.env`)
+  }
+})
+
+t.test('files: none is longer than 400 lines', async (t) => {
+  for (const file of files) {
+    const lines = readFileSync(join(root, file), 'utf8').split('\n').length
+    if (lines > 401) t.fail(`${file} has ${lines} lines`)
+  }
+})
