@@ -4,7 +4,8 @@
  *   listener → routes → limits → guard (origin, host) → recovery → audit → authenticate → parse once
  *   → rate limit → authorize → dispatch (outgoing credential, backend, answer streamed back)
  *
- * The order is the security argument: nothing is parsed for a stranger, and audit sees refusals. A stage either returns (next stage), answers (pipeline ends) or throws a GatehouseError.
+ * The order is the security argument: nothing is parsed for a stranger, and audit sees refusals. A stage either returns
+ * (next stage), answers (pipeline ends) or throws a GatehouseError.
  * Source: design, section 3 "Request".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
