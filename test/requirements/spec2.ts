@@ -1,0 +1,77 @@
+/** Requirements of spec document 2: external authentication and the embedded authorization server. */
+import { spec2Fields } from './spec2-fields.ts'
+import { spec2Server } from './spec2-server.ts'
+import { type Requirement, rows } from './table.ts'
+
+export const spec2: readonly Requirement[] = [
+  ...spec2Fields,
+  ...spec2Server,
+  ...rows(2, 'states', {
+    'state.condition-values': 'True, False, Unknown',
+    'state.Valid': 'obo without a handler: Valid=False, EnterpriseRequired',
+  }),
+  ...rows(2, 'endpoints', {
+    'endpoint.authorize': 'issuer/oauth/authorize, advertised by discovery',
+    'endpoint.authorize.override': 'authorizationEndpointBaseUrl/oauth/authorize when set',
+    'endpoint.register': 'issuer/oauth/register, RFC 7591, takes scope',
+    'endpoint.callback': 'resource URL + /oauth/callback receives upstream redirects',
+    'endpoint.token': 'token endpoint derived from the issuer',
+    'endpoint.jwks': 'key set derived from the issuer',
+    'endpoint.discovery': 'RFC 8414 document',
+    'call.token-exchange': 'RFC 8693 request to tokenUrl',
+    'call.userinfo': 'GET or POST to the configured endpoint',
+    'call.registration': 'RFC 7591 with optional initial access token',
+    'call.sts': 'AssumeRoleWithWebIdentity, then SigV4',
+    'call.obo': "exchange at the authority's token endpoint",
+  }),
+  ...rows(2, 'authentication', {
+    'auth.unauthenticated': 'no credential is added',
+    'auth.bearerToken': 'fixed token from the secret',
+    'auth.headerInjection': 'named header with the secret value',
+    'auth.tokenExchange': 'exchanged token replaces Authorization or fills the named header',
+    'auth.upstreamInject': "provider's access token as Authorization: Bearer",
+    'auth.cloudSts': 'temporary role credentials, role by mapping or fallback, SigV4',
+    'auth.obo': 'on-behalf-of exchange',
+    'auth.embeddedAuthServer': 'login upstream, own JWTs, swapped for upstream tokens unless disabled',
+  }),
+  ...rows(2, 'errors', {
+    'error.cloudSts.no-role': 'neither fallback nor mappings: refused by the webhook',
+    'error.obo.enterprise': 'obo without a handler: Valid=False, EnterpriseRequired',
+    'error.obo.incomplete': 'obo lacking target, client or tenant: refused at reconcile',
+    'error.baselineClientScopes': 'unsupported scope: the server does not start',
+    'error.issuer.http':
+      'http issuer elsewhere than localhost: the pod of MCPServer or MCPRemoteProxy crashes',
+    'error.disableUpstreamTokenInjection': 'refused with token exchange or cloudSts',
+    'error.upstream.config-mismatch': 'oidcConfig with oauth2, or the reverse: refused',
+    'error.exclusive.clientId-dcrConfig': 'clientId excludes dcrConfig',
+    'error.exclusive.discoveryUrl-registrationEndpoint': 'discoveryUrl excludes registrationEndpoint',
+    'error.exclusive.addr-sentinelConfig': 'addr excludes sentinelConfig',
+    'error.exclusive.sentinelAddrs-sentinelService': 'sentinelAddrs excludes sentinelService',
+    'error.exclusive.claim-matcher': 'claim excludes matcher',
+  }),
+  ...rows(2, 'limits', {
+    'limit.cloudSts.sessionDuration': '900 to 43200, default 3600',
+    'limit.roleMappings.priority': 'min 0',
+    'limit.hmac-secret': 'at least 32 bytes',
+    'limit.cimd.cacheMaxSize': 'min 1, default 256',
+    'limit.cimd.cacheFallbackTtl': 'default 5m',
+    'limit.tokenLifespans': '1h, 168h, 10m',
+    'limit.store-timeouts': 'dial 5s, read 3s, write 3s',
+    'limit.sentinelService.port': 'default 26379',
+    'limit.dcr-urls': 'maxLength 2048',
+    'limit.softwareStatement': 'maxLength 16384',
+    'limit.softwareId': 'maxLength 255',
+    'limit.provider-name': '1 to 63 characters, primaryUpstreamProvider too',
+    'limit.subjectClaim': 'maxLength 128',
+    'limit.identity-paths': '1 to 256 characters',
+    'limit.tenantId': 'maxLength 253',
+    'limit.condition.message': 'maxLength 32768',
+    'limit.condition.reason': '1 to 1024 characters',
+    'limit.condition.type': 'maxLength 316',
+  }),
+  ...rows(2, 'versioning', {
+    'version.api': 'v1beta1',
+    'version.rotation': 'several keys or secrets are listed to rotate',
+    'version.obo-optional': 'obo fields stay optional in the schema',
+  }),
+]

@@ -1,0 +1,81 @@
+/** Requirements of spec document 3: the aggregating virtual server. */
+import { spec3Config } from './spec3-config.ts'
+import { spec3Service } from './spec3-service.ts'
+import { spec3Spec } from './spec3-spec.ts'
+import { type Requirement, rows } from './table.ts'
+
+export const spec3: readonly Requirement[] = [
+  ...spec3Spec,
+  ...spec3Config,
+  ...spec3Service,
+  ...rows(3, 'states', {
+    'state.backend.unhealthy': 'unhealthyThreshold failures in a row mark it unhealthy; the counter grows',
+    'state.backend.healthy': 'one success heals; the counter resets',
+    'state.circuit.open': 'failureThreshold failures open it; circuitLastChanged is set',
+    'state.circuit.half-open': 'after timeout an attempt to close is made',
+    'state.phase': 'Pending first, then Ready, Degraded or Failed',
+  }),
+  ...rows(3, 'endpoints', {
+    'endpoint.transports': 'sse and streamable-http',
+    'endpoint.tools-list': 'aggregated tools after filters and overrides; hidden ones left out',
+    'endpoint.find-call-tool': 'the only tools with the optimizer',
+    'endpoint.execute-tool-script': 'Starlark tool next to backend tools with codeMode',
+    'endpoint.execute-tool-script.authz': 'each inner call is authorised by itself',
+    'endpoint.execute-tool-script.limits': 'step, concurrency and time limits hold',
+    'endpoint.metrics': '/metrics on the main port when enabled',
+    'endpoint.protected-resource': 'RFC 9728 document with resource URL and scopes under OIDC',
+    'endpoint.authserver': 'endpoints of the embedded server as in document 2',
+  }),
+  ...rows(3, 'authentication', {
+    'auth.incoming.1': 'anonymous lets all in; oidc checks the referenced configuration and the audience',
+    'auth.incoming.2': 'authorisation by authzConfig or authzConfigRef; none disables',
+    'auth.incoming.3': 'embedded server issues the tokens; issuer matches the OIDC reference',
+    'auth.incoming.3.private': 'jwksAllowPrivateIp for a loopback server',
+    'auth.outgoing': 'strategy per backend, from spec or config',
+    'auth.outgoing.subject': 'subjectProviderName chooses the upstream token; default the first',
+    'auth.passthrough': 'listed headers are copied to every backend',
+  }),
+  ...rows(3, 'events', {
+    'event.AuthzPrimaryUpstreamProviderDeprecated': 'Warning event when the inline field is consumed',
+    'event.AuthzPrimaryUpstreamProviderIgnored': 'advisory condition on MCPServer and MCPRemoteProxy',
+    'event.AuthServerConfigValidated': 'False on an invalid embedded server',
+    'event.audit': 'events for MCP operations with audit.enabled',
+  }),
+  ...rows(3, 'errors', {
+    'error.issuer.http': 'AuthServerConfigValidated=False',
+    'error.primaryUpstreamProvider': 'unknown upstream refused at admission',
+    'error.authzConfigRef.kind': 'other than cedarv1 fails reconciliation',
+    'error.authz.both': 'authzConfig and authzConfigRef exclude each other',
+    'error.optimizer.embedding': 'optimizer needs a ready embeddingServerRef',
+    'error.optimizer.compat': 'compat with embeddingServerRef refused at admission',
+    'error.passthroughHeaders': 'restricted header refused',
+    'error.script.timeout': 'slow tool call cancelled; the script sees a timeout error',
+    'error.partialFailure.fail': 'one backend down fails the request',
+    'error.partialFailure.best_effort': 'available backends answer',
+    'error.audit.application': 'JSON-RPC error in a 2xx response is recorded as error',
+  }),
+  ...rows(3, 'limits', {
+    'limit.replicas': 'min 0',
+    'limit.optimizer.maxToolsToReturn': '1 to 50, default 8',
+    'limit.optimizer.semanticDistanceThreshold': '0 to 2, default 1.0',
+    'limit.optimizer.hybridSearchSemanticRatio': '0 to 1, default 0.5',
+    'limit.optimizer.embeddingServiceTimeout': 'default 30s',
+    'limit.codeMode': '100000 steps, 10 parallel, 30s',
+    'limit.forEach': '100 iterations, cap 1000, 10 parallel',
+    'limit.circuitBreaker': '5 (min 1) and 60s (min 1s)',
+    'limit.health': '30s, 10s, 3, 30s',
+    'limit.timeouts.default': '30s',
+    'limit.rateLimiting.maxTokens': 'min 1',
+    'limit.audit.maxDataSize': '1024 bytes',
+    'limit.telemetry.samplingRate': '0.05',
+    'limit.sessionStorage.db': 'min 0',
+  }),
+  ...rows(3, 'versioning', {
+    'version.api': 'v1beta1',
+    'version.supersede': 'four spec fields supersede their config twins',
+    'version.telemetry': 'config.telemetry deprecated in operator mode',
+    'version.primaryUpstreamProvider': 'inline field deprecated in favour of authServerConfig',
+    'version.useLegacyAttributes': 'defaults to true for now',
+    'version.imagePullSecrets': 'strategic merge by name here',
+  }),
+]

@@ -1,0 +1,51 @@
+/** The gate over the requirements manifest: tables, citations in the tests and the open list must agree. */
+import t from 'tap'
+import { citations, citedIds, disagreements, open, requirements } from '../requirements/index.ts'
+
+await t.test('requirements: ids are unique, carry their document number and say something', async (t) => {
+  t.ok(requirements.length > 400, 'the tables were read')
+  const seen = new Set<string>()
+  for (const row of requirements) {
+    if (seen.has(row.id)) t.fail(`${row.id} appears twice`)
+    seen.add(row.id)
+    t.ok(row.id.startsWith(`${row.doc}.`) && row.says.length > 2, row.id)
+  }
+})
+
+await t.test(
+  'requirements: every cited id exists, every id is cited or open, nothing proven is open',
+  async (t) => {
+    const { unknown, missing, stale } = disagreements(requirements, citations(), open)
+    for (const { id, file } of unknown) t.fail(`${file} cites ${id}, which does not exist`)
+    for (const id of missing) t.fail(`${id} is neither proven nor in test/requirements/open.ts`)
+    for (const id of stale) t.fail(`${id} is in open.ts but proven; run print.ts --write-open`)
+  },
+)
+
+await t.test('requirements: the open list is sorted and free of doubles', async (t) => {
+  t.same(open, [...new Set(open)].sort())
+})
+
+await t.test('requirements: the gate notices each kind of disagreement', async (t) => {
+  const row = (id: string) => ({ id, doc: 1 as const, section: 's', says: 'something' })
+  const all = [row('1.a'), row('1.b'), row('1.c')]
+  const found = disagreements(
+    all,
+    [
+      { id: '1.a', file: 'x' },
+      { id: '1.z', file: 'y' },
+    ],
+    ['1.a', '1.b', '1.gone'],
+  )
+  t.same(found.unknown, [{ id: '1.z', file: 'y' }])
+  t.same(found.missing, ['1.c'])
+  t.same(found.stale, ['1.a', '1.gone'])
+})
+
+await t.test(
+  'requirements: citations are read from calls over several lines and with both quotes',
+  async (t) => {
+    const call = 'proves'
+    t.same(citedIds(`${call}(\n  '1.a',\n  "2.b",\n)\n${call}('3.c'); other('4.d')`), ['1.a', '2.b', '3.c'])
+  },
+)
