@@ -1,0 +1,41 @@
+/**
+ * The arithmetic of a refilling token bucket, without a clock and without storage.
+ *
+ * The same arithmetic is written in Lua in scripts.ts; the shared contract tests hold the two together.
+ * Source: spec document 3, rateLimiting.
+ */
+import type { Bucket, Taken } from './store.ts'
+
+export interface Level {
+  readonly tokens: number
+  /** Milliseconds since the epoch at which `tokens` was true. */
+  readonly atMs: number
+}
+
+/** Tokens in the bucket now. A clock that went backwards adds nothing. */
+export function levelAt(bucket: Bucket, last: Level | undefined, nowMs: number): number {
+  if (!last) return bucket.capacity
+  const gained = (Math.max(0, nowMs - last.atMs) * bucket.capacity) / bucket.refillMs
+  return Math.min(bucket.capacity, last.tokens + gained)
+}
+
+/** How long until `cost` tokens are there, milliseconds. */
+export function waitMs(bucket: Bucket, tokens: number, cost: number): number {
+  return Math.ceil(((cost - tokens) * bucket.refillMs) / bucket.capacity)
+}
+
+/** Decides over all buckets at once: grants only when every bucket can give. */
+export function decide(buckets: readonly Bucket[], tokens: readonly number[], cost: number): Taken {
+  let retryAfterMs = 0
+  let refusedBy: string | undefined
+  for (const [index, bucket] of buckets.entries()) {
+    const have = tokens[index] ?? 0
+    if (have >= cost) continue
+    const wait = waitMs(bucket, have, cost)
+    if (wait > retryAfterMs) {
+      retryAfterMs = wait
+      refusedBy = bucket.key
+    }
+  }
+  return { ok: refusedBy === undefined, retryAfterMs, refusedBy }
+}

@@ -1,0 +1,7 @@
+/** The door of the store room: memory and Redis behind one small interface. */
+export { type LockOptions, withLock } from './lock.ts'
+export { makeMemoryStore, type MemoryStoreOptions } from './memory.ts'
+export { makeRedisStore, type RedisStoreConfig } from './redis.ts'
+export type { LinkOptions, RedisTls } from './redis-link.ts'
+export { sealStore, type SealOptions, type Secrets } from './sealed.ts'
+export type { Bucket, Entry, SetOptions, Store, Taken } from './store.ts'

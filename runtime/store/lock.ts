@@ -1,0 +1,46 @@
+/**
+ * A lock that holds across replicas, for work that must not be done twice at once (refreshing an upstream token,
+ * registering with an upstream).
+ *
+ * A lock may expire under a holder that is too slow, so it only saves work; correctness comes from writing the result
+ * with `Store.swap` against what was read while holding it.
+ */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { GatehouseError } from '../../schemas/index.ts'
+import type { Store } from './store.ts'
+
+export interface LockOptions {
+  /** After this the lock is free again even if its holder died, milliseconds. */
+  readonly ttlMs: number
+  /** How long to wait for another holder, milliseconds; then `STORE_DOWN` is thrown. */
+  readonly waitMs: number
+  /** Pause between two tries, milliseconds. Default 25. */
+  readonly retryMs?: number
+  readonly signal?: AbortSignal
+}
+
+/** Runs `work` while holding the lock. Throws what `work` throws, `STORE_DOWN` when the lock stays taken. */
+export async function withLock<T>(
+  store: Store,
+  name: string,
+  options: LockOptions,
+  work: () => Promise<T>,
+): Promise<T> {
+  const key = `lock:${name}`
+  const token = randomUUID()
+  const until = performance.now() + options.waitMs
+  while (!(await store.set(key, token, { ttlMs: options.ttlMs, onlyIf: 'absent' }))) {
+    if (performance.now() >= until) {
+      throw new GatehouseError('STORE_DOWN', { cause: new Error(`lock ${name} is held by another`) })
+    }
+    await delay(options.retryMs ?? 25, undefined, options.signal ? { signal: options.signal } : {})
+  }
+  try {
+    return await work()
+  } finally {
+    // Only the holder's own lock is released; failing to do so is harmless, it expires.
+    const entry = await store.read(key).catch(() => undefined)
+    if (entry?.value === token) await store.swap(key, entry, undefined).catch(() => false)
+  }
+}

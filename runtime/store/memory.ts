@@ -1,0 +1,176 @@
+/**
+ * The store in this process: for one replica, for development and for tests.
+ *
+ * Bounded: beyond `maxEntries` or `maxBytes` a write of a new or longer value is refused with `STORE_FULL` after
+ * expired entries were swept. No timers: expiry is checked on every read and swept as the map grows, so nothing keeps
+ * the process alive.
+ */
+import { GatehouseError } from '../../schemas/index.ts'
+import { decide, type Level, levelAt } from './bucket.ts'
+import {
+  type Bucket,
+  checkBuckets,
+  checkTtl,
+  type Entry,
+  type SetOptions,
+  type Store,
+  type Taken,
+} from './store.ts'
+
+export interface MemoryStoreOptions {
+  /** Clock, milliseconds since the epoch. Default: Date.now. */
+  readonly now?: () => number
+  /** Default 200 000. */
+  readonly maxEntries?: number
+  /** Keys and values together, in UTF-16 units. Default 256 Mi. */
+  readonly maxBytes?: number
+}
+
+interface Slot {
+  readonly value: string
+  readonly version: number
+  readonly expiresAtMs: number
+}
+
+const first = 1024
+
+class Memory {
+  readonly now: () => number
+  readonly #slots = new Map<string, Slot>()
+  readonly #maxEntries: number
+  readonly #maxBytes: number
+  #bytes = 0
+  #version = 0
+  #sweepAt = first
+
+  constructor(options: MemoryStoreOptions) {
+    this.now = options.now ?? Date.now
+    this.#maxEntries = options.maxEntries ?? 200_000
+    this.#maxBytes = options.maxBytes ?? 256 * 1024 * 1024
+  }
+
+  live(key: string): Slot | undefined {
+    const slot = this.#slots.get(key)
+    if (!slot || slot.expiresAtMs > this.now()) return slot
+    this.drop(key)
+    return undefined
+  }
+
+  /** Only the life changes: what was read before may still be swapped. */
+  prolong(key: string, slot: Slot, expiresAtMs: number): void {
+    this.#slots.set(key, { ...slot, expiresAtMs })
+  }
+
+  put(key: string, value: string, expiresAtMs: number): void {
+    const old = this.live(key)
+    const grows = value.length - (old ? old.value.length : -key.length)
+    if (!this.#fits(old ? 0 : 1, grows)) throw new GatehouseError('STORE_FULL')
+    this.#version += 1
+    this.#slots.set(key, { value, version: this.#version, expiresAtMs })
+    this.#bytes += grows
+  }
+
+  drop(key: string): boolean {
+    const slot = this.#slots.get(key)
+    if (!slot) return false
+    this.#slots.delete(key)
+    this.#bytes -= key.length + slot.value.length
+    return slot.expiresAtMs > this.now()
+  }
+
+  clear(): void {
+    this.#slots.clear()
+    this.#bytes = 0
+  }
+
+  #fits(entries: number, bytes: number): boolean {
+    const room = (): boolean =>
+      this.#slots.size + entries <= this.#maxEntries && (bytes <= 0 || this.#bytes + bytes <= this.#maxBytes)
+    // Sweeping at each doubling costs a constant per write; a full store is swept once more before it refuses.
+    if (this.#slots.size >= this.#sweepAt || !room()) this.#sweep()
+    return room()
+  }
+
+  #sweep(): void {
+    const now = this.now()
+    for (const [key, slot] of this.#slots) if (slot.expiresAtMs <= now) this.drop(key)
+    this.#sweepAt = Math.max(first, this.#slots.size * 2)
+  }
+}
+
+/** Makes an empty store. `now` is injected so that tests move time themselves. */
+export function makeMemoryStore(options: MemoryStoreOptions = {}): Store {
+  return view(new Memory(options), '')
+}
+
+function view(memory: Memory, prefix: string): Store {
+  const until = (ttlMs: number | undefined): number => {
+    checkTtl(ttlMs)
+    return ttlMs === undefined ? Number.POSITIVE_INFINITY : memory.now() + ttlMs
+  }
+
+  function takeTokens(buckets: readonly Bucket[], cost: number): Taken {
+    checkBuckets(buckets, cost)
+    const now = memory.now()
+    const levels = buckets.map((bucket) => {
+      const slot = memory.live(prefix + bucket.key)
+      return levelAt(bucket, slot && (JSON.parse(slot.value) as Level), now)
+    })
+    const taken = decide(buckets, levels, cost)
+    if (!taken.ok) return taken
+    for (const [index, bucket] of buckets.entries()) {
+      const level: Level = { tokens: (levels[index] ?? 0) - cost, atMs: now }
+      memory.put(prefix + bucket.key, JSON.stringify(level), now + 2 * bucket.refillMs)
+    }
+    return taken
+  }
+
+  return {
+    kind: 'memory',
+    async get(key) {
+      return memory.live(prefix + key)?.value
+    },
+    async read(key): Promise<Entry | undefined> {
+      const slot = memory.live(prefix + key)
+      return slot && { value: slot.value, version: String(slot.version) }
+    },
+    async set(key, value, options: SetOptions = {}) {
+      const expiresAtMs = until(options.ttlMs)
+      const present = memory.live(prefix + key) !== undefined
+      if (options.onlyIf && (options.onlyIf === 'present') !== present) return false
+      memory.put(prefix + key, value, expiresAtMs)
+      return true
+    },
+    async take(key) {
+      const slot = memory.live(prefix + key)
+      if (slot) memory.drop(prefix + key)
+      return slot?.value
+    },
+    async delete(key) {
+      return memory.drop(prefix + key)
+    },
+    async touch(key, ttlMs) {
+      const expiresAtMs = until(ttlMs)
+      const slot = memory.live(prefix + key)
+      if (!slot) return false
+      memory.prolong(prefix + key, slot, expiresAtMs)
+      return true
+    },
+    async swap(key, seen, next, ttlMs) {
+      const expiresAtMs = until(ttlMs)
+      const slot = memory.live(prefix + key)
+      if ((slot && String(slot.version)) !== seen?.version) return false
+      if (next === undefined) memory.drop(prefix + key)
+      else memory.put(prefix + key, next, ttlMs === undefined && slot ? slot.expiresAtMs : expiresAtMs)
+      return true
+    },
+    async takeTokens(buckets, cost = 1) {
+      return takeTokens(buckets, cost)
+    },
+    namespace: (more) => view(memory, prefix + more),
+    async ping() {},
+    async close() {
+      if (prefix === '') memory.clear()
+    },
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * The store on Redis or Valkey (6.2 or newer): shared by replicas, survives restarts.
+ *
+ * Every operation is one command or one script, so it is atomic by itself. In cluster mode the key prefix is made a
+ * hash tag: all keys of one server share a slot, which is what scripts over several keys need.
+ */
+import { ErrorReply } from '@redis/client'
+import { GatehouseError } from '../../schemas/index.ts'
+import { checkRedisConfig, type LinkOptions, type RedisConfig, RedisLink } from './redis-link.ts'
+import { type Script, swap as swapScript, takeTokens as takeTokensScript } from './scripts.ts'
+import { checkBuckets, checkTtl, type Entry, type SetOptions, type Store, type Taken } from './store.ts'
+
+export interface RedisStoreConfig extends RedisConfig {
+  /** Put before every key, for instance `gh:auth:{namespace:name}:`. */
+  readonly keyPrefix: string
+}
+
+/**
+ * Makes a store and starts to connect in the background; `ping` tells when it is there. Throws INVALID_CONFIG.
+ * `onChange` is told when the connection is lost and when it is back, for the log.
+ */
+export function makeRedisStore(config: RedisStoreConfig, options: LinkOptions = {}): Store {
+  checkRedisConfig(config)
+  const link = new RedisLink(config, options)
+  const tagged = !config.clusterMode || /\{[^}]+\}/.test(config.keyPrefix)
+  return view(link, tagged ? config.keyPrefix : `{${config.keyPrefix}}`, true)
+}
+
+async function evaluate(link: RedisLink, script: Script, keys: readonly string[], args: readonly string[]) {
+  const rest = [String(keys.length), ...keys, ...args]
+  try {
+    return await link.send(keys[0], false, ['EVALSHA', script.sha1, ...rest])
+  } catch (error) {
+    if (!(error instanceof ErrorReply && error.message.startsWith('NOSCRIPT'))) throw error
+    return link.send(keys[0], false, ['EVAL', script.source, ...rest])
+  }
+}
+
+function view(link: RedisLink, prefix: string, root: boolean): Store {
+  const command = async (readonly: boolean, name: string, key: string, ...args: string[]): Promise<unknown> =>
+    guard(link.send(prefix + key, readonly, [name, prefix + key, ...args]))
+  const get = async (key: string): Promise<string | undefined> => text(await command(true, 'GET', key))
+
+  return {
+    kind: 'redis',
+    get,
+    async read(key): Promise<Entry | undefined> {
+      const value = await get(key)
+      return value === undefined ? undefined : { value, version: value }
+    },
+    async set(key, value, options: SetOptions = {}) {
+      checkTtl(options.ttlMs)
+      const ttl = options.ttlMs === undefined ? [] : ['PX', String(options.ttlMs)]
+      const condition = options.onlyIf ? [options.onlyIf === 'absent' ? 'NX' : 'XX'] : []
+      return (await command(false, 'SET', key, value, ...ttl, ...condition)) !== null
+    },
+    async take(key) {
+      return text(await command(false, 'GETDEL', key))
+    },
+    async delete(key) {
+      return (await command(false, 'DEL', key)) === 1
+    },
+    async touch(key, ttlMs) {
+      checkTtl(ttlMs)
+      return (await command(false, 'PEXPIRE', key, String(ttlMs))) === 1
+    },
+    async swap(key, seen, next, ttlMs) {
+      checkTtl(ttlMs)
+      const args = [
+        seen ? '1' : '0',
+        seen?.version ?? '',
+        next === undefined ? '0' : '1',
+        next ?? '',
+        String(ttlMs ?? 0),
+      ]
+      return (await guard(evaluate(link, swapScript, [prefix + key], args))) === 1
+    },
+    async takeTokens(buckets, cost = 1): Promise<Taken> {
+      checkBuckets(buckets, cost)
+      if (buckets.length === 0) return { ok: true, retryAfterMs: 0, refusedBy: undefined }
+      const keys = buckets.map((bucket) => prefix + bucket.key)
+      const limits = buckets.flatMap((bucket) => [String(bucket.capacity), String(bucket.refillMs)])
+      const answer = await guard(evaluate(link, takeTokensScript, keys, [String(cost), ...limits]))
+      const [ok, retryAfterMs = 0, index = 0] = answer as number[]
+      return { ok: ok === 1, retryAfterMs, refusedBy: buckets[index - 1]?.key }
+    },
+    namespace: (more) => view(link, prefix + more, false),
+    async ping() {
+      await guard(link.send(undefined, true, ['PING']))
+    },
+    async close() {
+      if (root) link.close()
+    },
+  }
+}
+
+/** A server that refuses a command (memory full, missing permission, wrong password) is an outage to those above. */
+async function guard(answer: Promise<unknown>): Promise<unknown> {
+  try {
+    return await answer
+  } catch (error) {
+    if (error instanceof GatehouseError) throw error
+    const full = error instanceof ErrorReply && error.message.startsWith('OOM')
+    throw new GatehouseError(full ? 'STORE_FULL' : 'STORE_DOWN', { cause: error })
+  }
+}
+
+function text(answer: unknown): string | undefined {
+  return typeof answer === 'string' ? answer : undefined
+}
