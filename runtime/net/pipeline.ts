@@ -59,7 +59,12 @@ export function pipeline<X extends Exchange>(
       }
     } catch (error) {
       failure = error
-      stages.recover(exchange, error)
+      try {
+        stages.recover(exchange, error)
+      } catch {
+        // Nothing right can be said any more; a hanging client would be worse than a cut one.
+        exchange.res.destroy()
+      }
     } finally {
       stages.audit?.(exchange, failure)
     }

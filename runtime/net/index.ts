@@ -1,0 +1,40 @@
+/** The door of the network room: listener, pipeline, body limits, origin guard, header tables, outgoing connections. */
+export { isLoopbackHost, isRefusedAddress, unbracket } from './addresses.ts'
+export { readBody, refuseDeclaredSize } from './body.ts'
+export { type Caller, makeCaller } from './caller.ts'
+export { AddressRefusedError, type LookupAll } from './connector.ts'
+export {
+  type DispatchController,
+  type Dispatcher,
+  type DispatcherOptions,
+  type DispatchHandler,
+  makeDispatcher,
+} from './dispatcher.ts'
+export { Exchange } from './exchange.ts'
+export { type Fetch, type FetchInit, type FetchOptions, FetchRefusedError, makeFetch } from './fetch.ts'
+export {
+  forwarded,
+  hopByHop,
+  isHeaderName,
+  isHeaderValue,
+  isRestrictedForPassthrough,
+  namedByConnection,
+  repeatedSingleton,
+  restrictedForInjection,
+  restrictedForPassthrough,
+  singletons,
+} from './headers.ts'
+export { type ListenerLimits, listenerLimits, maxBodyBytes } from './limits.ts'
+export {
+  holdsStream,
+  listen,
+  type Listener,
+  type ListenOptions,
+  type RequestHandler,
+  type UpgradeHandler,
+} from './listen.ts'
+export { type Log, type LogFields, silentLog } from './log.ts'
+export { type GuardOptions, makeOriginGuard, type OriginGuard, parseOrigin } from './origin.ts'
+export { pipeline, type Stage, type Stages } from './pipeline.ts'
+export { sendBody, sendJson, sendProblem, sendText, toGatehouseError } from './problem.ts'
+export { type ProxyEnvironment, proxyFor } from './proxy-environment.ts'

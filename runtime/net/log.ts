@@ -1,0 +1,31 @@
+/**
+ * The shape of the log that every room writes to. The implementation (pino, redaction) is runtime/observe; rooms below
+ * it take this interface so that they do not depend on it.
+ *
+ * Rule for callers: field names that hold credentials are redacted by name, but the message is printed as it is, so it
+ * must be a fixed text. Put what varies into fields.
+ */
+export type LogFields = Readonly<Record<string, unknown>>
+
+export interface Log {
+  debug(message: string, fields?: LogFields): void
+  info(message: string, fields?: LogFields): void
+  warn(message: string, fields?: LogFields): void
+  error(message: string, fields?: LogFields): void
+  /** A log that adds these fields to every line. */
+  child(fields: LogFields): Log
+  /** False lets a caller skip building expensive fields. */
+  readonly debugEnabled: boolean
+}
+
+/** A log that writes nothing. */
+export const silentLog: Log = {
+  debug() {},
+  info() {},
+  warn() {},
+  error() {},
+  child() {
+    return silentLog
+  },
+  debugEnabled: false,
+}

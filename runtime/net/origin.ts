@@ -1,0 +1,114 @@
+/**
+ * Decides whether a browser may talk to this listener (DNS rebinding defence), and answers its preflights.
+ *
+ * Origin: explicit values, else the loopback defaults of a loopback bind, else no check. Host: on a loopback bind it
+ * must name loopback or a host the operator listed, because a same-origin GET carries no Origin. No Origin header
+ * means not a browser: allowed. Looks at no credentials.
+ * Source: spec document 1 (--allowed-origins); MCP 2025-11-25 transports, "Security Warning"; RFC 6454 section 4.
+ */
+import { GatehouseError } from '../../schemas/index.ts'
+import { isLoopbackHost, unbracket } from './addresses.ts'
+import type { Exchange } from './exchange.ts'
+
+export interface GuardOptions {
+  /** What was given as bind address: IP or name. */
+  readonly host: string
+  /** The port that was really bound. */
+  readonly port: number
+  readonly allowedOrigins: readonly string[]
+  /** Further names under which a loopback bind is reached (host without port), such as the host of a public URL. */
+  readonly allowedHosts?: readonly string[] | undefined
+}
+
+export interface OriginGuard {
+  /** Normalised allowlist; undefined when origins are not checked. */
+  readonly origins: ReadonlySet<string> | undefined
+  /** Throws ORIGIN_DENIED or HOST_DENIED, answers preflights, and adds CORS headers for allowed origins. */
+  readonly check: (exchange: Exchange) => void
+}
+
+/** Lower-case scheme and host, default port folded; undefined for `null`, `*`, userinfo, and whatever is no origin. */
+export function parseOrigin(value: string): string | undefined {
+  const match = /^([a-z][a-z0-9+.-]*):\/\/([^/?#@\s]+)(?:[/?#].*)?$/i.exec(value)
+  if (!match || !URL.canParse(value)) return undefined
+  const url = new URL(value)
+  if (url.host === '' || url.username !== '' || url.password !== '') return undefined
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    return `${url.protocol}//${url.host.toLowerCase()}`
+  return `${url.protocol}//${url.host}`
+}
+
+/** Builds the guard. Throws INVALID_CONFIG naming every malformed entry. */
+export function makeOriginGuard(options: GuardOptions): OriginGuard {
+  const loopback = isLoopbackHost(options.host)
+  const explicit = normalise(options.allowedOrigins)
+  const defaults = loopback
+    ? ['localhost', '127.0.0.1', '[::1]'].map((name) => `http://${name}${portSuffix(options.port)}`)
+    : []
+  const list = explicit.length > 0 ? explicit : defaults
+  const origins = list.length > 0 ? new Set(list) : undefined
+  const hosts = loopback ? hostAllowlist(options, explicit) : undefined
+
+  function check(exchange: Exchange): void {
+    const { headers } = exchange.req
+    if (hosts && !isAllowedHost(headers.host, hosts)) throw new GatehouseError('HOST_DENIED')
+    const origin = headers.origin
+    if (origin === undefined || origins === undefined) return
+    // Two Origin headers arrive joined by a comma, which is no origin.
+    const parsed = parseOrigin(origin)
+    if (
+      parsed === undefined ||
+      !origins.has(parsed) ||
+      /[/?#]/.test(origin.slice(origin.indexOf('//') + 2))
+    ) {
+      throw new GatehouseError('ORIGIN_DENIED')
+    }
+    allowCors(exchange, origin)
+  }
+  return { origins, check }
+}
+
+function portSuffix(port: number): string {
+  return port === 80 ? '' : `:${port}`
+}
+
+function normalise(entries: readonly string[]): string[] {
+  const wrong = entries.filter((entry) => parseOrigin(entry) === undefined)
+  if (wrong.length > 0) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `allowed origin ${wrong.map((entry) => JSON.stringify(entry)).join(', ')}: must be scheme://host[:port]`,
+    })
+  }
+  return entries.map((entry) => parseOrigin(entry) ?? entry)
+}
+
+function hostAllowlist(options: GuardOptions, origins: readonly string[]): ReadonlySet<string> {
+  const hosts = new Set((options.allowedHosts ?? []).map((host) => unbracket(host).toLowerCase()))
+  for (const origin of origins) hosts.add(unbracket(new URL(origin).hostname).toLowerCase())
+  return hosts
+}
+
+function isAllowedHost(header: string | undefined, hosts: ReadonlySet<string>): boolean {
+  if (header === undefined) return false
+  const match = /^(\[[0-9a-f:.]+\]|[^:@/\s]+)(?::\d{1,5})?$/i.exec(header)
+  const name = match?.[1]
+  if (name === undefined) return false
+  return isLoopbackHost(name) || hosts.has(unbracket(name).toLowerCase())
+}
+
+const preflightHeaders = {
+  'Access-Control-Allow-Methods': 'GET, POST, DELETE, OPTIONS',
+  'Access-Control-Allow-Headers':
+    'Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID',
+  'Access-Control-Max-Age': '7200',
+}
+
+function allowCors({ req, res }: Exchange, origin: string): void {
+  res.setHeader('Access-Control-Allow-Origin', origin)
+  res.setHeader('Access-Control-Expose-Headers', 'Mcp-Session-Id, WWW-Authenticate')
+  res.setHeader('Vary', 'Origin')
+  if (req.method === 'OPTIONS' && req.headers['access-control-request-method'] !== undefined) {
+    res.writeHead(204, preflightHeaders)
+    res.end()
+  }
+}

@@ -1,0 +1,163 @@
+/** The document fetch: SSRF guard over literals and lookups, redirects, size and time limits, jose and oauth4webapi. */
+import { createServer } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import * as jose from 'jose'
+import * as oauth from 'oauth4webapi'
+import t from 'tap'
+import { makeFetch, type Fetch } from '../../../runtime/net/index.ts'
+
+const server = createServer((req, res) => {
+  const url = new URL(req.url ?? '/', 'http://x')
+  if (url.pathname === '/redirect') res.writeHead(302, { Location: '/ok' }).end()
+  else if (url.pathname === '/away') res.writeHead(302, { Location: 'http://localhost:1/ok' }).end()
+  else if (url.pathname === '/loop') res.writeHead(302, { Location: '/loop' }).end()
+  else if (url.pathname === '/big') res.end('x'.repeat(5000))
+  else if (url.pathname === '/silent') res.writeHead(200).write('a')
+  else if (url.pathname === '/none') res.writeHead(204).end()
+  else if (url.pathname === '/.well-known/openid-configuration') {
+    res.setHeader('content-type', 'application/json')
+    res.end(
+      JSON.stringify({
+        issuer: `http://${req.headers.host}`,
+        token_endpoint: `http://${req.headers.host}/token`,
+      }),
+    )
+  } else if (url.pathname === '/token') {
+    let body = ''
+    req.on('data', (chunk: Buffer) => (body += chunk.toString()))
+    req.on('end', () => {
+      res.setHeader('content-type', 'application/json')
+      res.end(
+        JSON.stringify({ access_token: new URLSearchParams(body).get('grant_type'), token_type: 'bearer' }),
+      )
+    })
+  } else if (url.pathname === '/jwks') res.setHeader('content-type', 'application/json').end('{"keys":[]}')
+  else res.end(`ok ${req.method}`)
+})
+server.listen(0, '127.0.0.1')
+await once(server, 'listening')
+const port = (server.address() as AddressInfo).port
+const base = `http://127.0.0.1:${port}`
+t.teardown(() => {
+  server.closeAllConnections()
+  server.close()
+})
+
+async function reason(fetch: Fetch, url: string): Promise<string> {
+  try {
+    await fetch(url)
+    return 'allowed'
+  } catch (error) {
+    const fault = error as { code?: string; cause?: { code?: string } }
+    return fault.code ?? fault.cause?.code ?? 'other'
+  }
+}
+
+t.test('fetch: an unguarded one reads a document and follows a redirect on the same authority', async (t) => {
+  const fetch = makeFetch()
+  t.equal(await (await fetch(`${base}/ok`)).text(), 'ok GET')
+  t.equal(await (await fetch(`${base}/redirect`)).text(), 'ok GET')
+  t.equal((await fetch(`${base}/away`)).status, 302, 'another authority is not followed')
+  t.equal((await fetch(`${base}/loop`)).status, 302, 'a loop ends')
+  t.equal((await fetch(`${base}/redirect`, { method: 'POST' })).status, 302, 'a POST is not followed')
+  t.equal((await fetch(`${base}/none`)).status, 204)
+  await fetch.close()
+})
+
+t.test('fetch: a guarded one never dials a private address, whatever its notation', async (t) => {
+  const fetch = makeFetch({ guard: true, allowHttp: true })
+  for (const host of [
+    '127.0.0.1',
+    'localhost',
+    '[::1]',
+    '2130706433',
+    '0x7f.1',
+    '0177.0.0.1',
+    '[::ffff:127.0.0.1]',
+    '0.0.0.0',
+    '[::]',
+  ]) {
+    t.equal(await reason(fetch, `http://${host}:${port}/ok`), 'ADDRESS_REFUSED', `http ${host}`)
+    t.equal(await reason(fetch, `https://${host}:${port}/ok`), 'ADDRESS_REFUSED', `https ${host}`)
+  }
+  for (const host of [
+    '10.1.2.3',
+    '169.254.169.254',
+    '192.168.0.1',
+    '[fd00::1]',
+    '[64:ff9b::a00:1]',
+    '[2002:a00:1::]',
+  ]) {
+    t.equal(await reason(fetch, `https://${host}/ok`), 'ADDRESS_REFUSED', host)
+  }
+  await fetch.close()
+})
+
+t.test('fetch: a guarded one judges what a name resolves to, and dials only that', async (t) => {
+  const fetch = makeFetch({
+    guard: true,
+    allowHttp: true,
+    lookup: (_name, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }]),
+  })
+  t.equal(await reason(fetch, `http://public.example:${port}/ok`), 'ADDRESS_REFUSED')
+  t.equal(await reason(fetch, `https://public.example:${port}/ok`), 'ADDRESS_REFUSED')
+  await fetch.close()
+})
+
+t.test('fetch: plain http goes to loopback only, and never with credentials in the URL', async (t) => {
+  const fetch = makeFetch({
+    lookup: (_name, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }]),
+  })
+  t.equal(await reason(fetch, `http://intranet.example:${port}/ok`), 'URL_REFUSED')
+  t.equal(await reason(fetch, `http://user:pw@127.0.0.1:${port}/ok`), 'URL_REFUSED')
+  t.equal(await reason(fetch, 'file:///etc/passwd'), 'URL_REFUSED')
+  await fetch.close()
+  const open = makeFetch({
+    allowHttp: true,
+    lookup: (_name, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }]),
+  })
+  t.equal(await reason(open, `http://intranet.example:${port}/ok`), 'allowed')
+  await open.close()
+})
+
+t.test('fetch: an answer beyond the cap or the time limit is refused', async (t) => {
+  const fetch = makeFetch({ maxBytes: 4999, timeoutMs: 100 })
+  t.equal(await reason(fetch, `${base}/big`), 'ANSWER_TOO_LARGE')
+  t.equal(await reason(fetch, `${base}/silent`), 'TIMED_OUT')
+  await fetch.close()
+  const roomy = makeFetch({ maxBytes: 5000 })
+  t.equal((await (await roomy(`${base}/big`)).text()).length, 5000)
+  await roomy.close()
+})
+
+t.test('fetch: it serves as customFetch of oauth4webapi and jose', async (t) => {
+  const fetch = makeFetch()
+  const as = await oauth.processDiscoveryResponse(
+    new URL(base),
+    await oauth.discoveryRequest(new URL(base), {
+      [oauth.customFetch]: fetch,
+      [oauth.allowInsecureRequests]: true,
+    }),
+  )
+  const client: oauth.Client = { client_id: 'a' }
+  const response = await oauth.genericTokenEndpointRequest(
+    as,
+    client,
+    oauth.None(),
+    'client_credentials',
+    {},
+    {
+      [oauth.customFetch]: fetch,
+      [oauth.allowInsecureRequests]: true,
+    },
+  )
+  t.equal(
+    (await oauth.processGenericTokenEndpointResponse(as, client, response)).access_token,
+    'client_credentials',
+  )
+  const keys = jose.createRemoteJWKSet(new URL(`${base}/jwks`), { [jose.customFetch]: fetch })
+  await keys.reload()
+  t.same(keys.jwks(), { keys: [] })
+  await fetch.close()
+})
