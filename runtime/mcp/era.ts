@@ -1,0 +1,126 @@
+/**
+ * Which of the two protocol eras a request belongs to, and the checks that the stateless era demands of each request.
+ *
+ * The stateless rules follow MCP 2026-07-28 (basic "_meta", streamable HTTP "Server Validation") to the letter of the
+ * public conformance suite: a missing member of `_meta` is -32602, a header that disagrees with the body is -32020, a
+ * revision that is not spoken is -32022. All are answered with HTTP 400.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { JsonObject } from './json-object.ts'
+import { type Message, MessageError } from './message.ts'
+import { readHeaderValue } from './mirrored-headers.ts'
+import { HEADER, META, STATELESS_VERSION } from './protocol.ts'
+
+export type Era = 'session' | 'stateless'
+
+/** Methods whose subject is mirrored in the `Mcp-Name` header, with the member of params that names it. */
+export const NAMED_METHODS: Readonly<Record<string, 'name' | 'uri'>> = {
+  'tools/call': 'name',
+  'prompts/get': 'name',
+  'resources/read': 'uri',
+}
+
+const SIGNALS = [META.protocolVersion, META.clientInfo, META.clientCapabilities]
+
+/** The `_meta` object of params, when there is one. Throws MessageError INVALID_PARAMS when a member occurs twice. */
+export function metaOf(message: Message, params: JsonObject): JsonObject | undefined {
+  const raw = params.raw('_meta')
+  if (raw?.[0] !== 0x7b) return undefined
+  try {
+    return new JsonObject(raw)
+  } catch (cause) {
+    throw new MessageError('INVALID_PARAMS', message.id, {
+      detail: 'Invalid params: _meta names a key twice',
+      cause,
+    })
+  }
+}
+
+/**
+ * Classifies by what the sender declared: metadata of the request first, the version header second. `initialize`
+ * without such metadata opens a session whatever the header says.
+ */
+export function eraOf(method: string, meta: JsonObject | undefined, versionHeader: string | undefined): Era {
+  if (meta?.raw(META.protocolVersion)) return 'stateless'
+  if (method === 'initialize') return 'session'
+  if (versionHeader === STATELESS_VERSION) return 'stateless'
+  const signalled = SIGNALS.some((key) => meta?.raw(key) !== undefined)
+  return signalled && versionHeader === undefined ? 'stateless' : 'session'
+}
+
+/** What a stateless request says about its sender. */
+export interface StatelessMeta {
+  readonly protocolVersion: string
+  /** Raw JSON object. */
+  readonly clientCapabilities: Buffer
+  readonly clientInfo: Buffer | undefined
+  readonly logLevel: string | undefined
+}
+
+/**
+ * Checks a stateless request against its headers, in the order of the specification. Throws MessageError
+ * INVALID_PARAMS, HEADER_MISMATCH or VERSION_UNSUPPORTED.
+ */
+export function checkStateless(
+  message: Message,
+  params: JsonObject,
+  headers: IncomingHttpHeaders,
+  supported: readonly string[],
+): StatelessMeta {
+  const meta = metaOf(message, params)
+  const protocolVersion = meta?.text(META.protocolVersion)
+  if (meta === undefined || protocolVersion === undefined) throw missing(message, META.protocolVersion)
+  const header = single(headers[HEADER.protocolVersion])
+  if (header !== protocolVersion) {
+    throw new MessageError('HEADER_MISMATCH', message.id, {
+      detail: 'Header mismatch: MCP-Protocol-Version does not match the request',
+      data: { header: header ?? '', body: protocolVersion },
+    })
+  }
+  if (protocolVersion !== STATELESS_VERSION) {
+    throw new MessageError('VERSION_UNSUPPORTED', message.id, {
+      data: { supported, requested: protocolVersion },
+    })
+  }
+  const clientCapabilities = meta.raw(META.clientCapabilities)
+  if (clientCapabilities?.[0] !== 0x7b) throw missing(message, META.clientCapabilities)
+  checkMirrored(message, params, headers)
+  return {
+    protocolVersion,
+    clientCapabilities,
+    clientInfo: meta.raw(META.clientInfo),
+    logLevel: meta.text(META.logLevel),
+  }
+}
+
+function missing(message: Message, key: string): MessageError {
+  return new MessageError('INVALID_PARAMS', message.id, { detail: `Invalid params: _meta lacks ${key}` })
+}
+
+/** `Mcp-Method` and `Mcp-Name` must say what the body says. */
+function checkMirrored(message: Message, params: JsonObject, headers: IncomingHttpHeaders): void {
+  compare(message, 'Mcp-Method', single(headers[HEADER.method]), message.method)
+  const member = NAMED_METHODS[message.method]
+  if (member === undefined) return
+  const bodyValue = params.text(member)
+  if (bodyValue === undefined) {
+    throw new MessageError('INVALID_PARAMS', message.id, {
+      detail: `Invalid params: ${member} must be a string`,
+    })
+  }
+  const raw = single(headers[HEADER.name])
+  compare(message, 'Mcp-Name', raw === undefined ? undefined : readHeaderValue(raw), bodyValue)
+}
+
+function compare(message: Message, header: string, headerValue: string | undefined, bodyValue: string): void {
+  if (headerValue === bodyValue) return
+  throw new MessageError('HEADER_MISMATCH', message.id, {
+    detail: `Header mismatch: ${header} does not match the request`,
+    data: { header, headerValue: headerValue ?? '', bodyValue },
+  })
+}
+
+/** The only value of a header; a repeated one cannot be compared and counts as absent. */
+export function single(value: string | string[] | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}

@@ -1,0 +1,42 @@
+/** The door of the wire room: JSON-RPC, server-sent events and the two protocol eras. No I/O. */
+export { checkStateless, type Era, eraOf, metaOf, NAMED_METHODS, single, type StatelessMeta } from './era.ts'
+export { type Changes, JsonObject } from './json-object.ts'
+export { DuplicateMember, JsonFault, MAX_DEPTH, scanElements } from './json-scan.ts'
+export { isBatch, type Message, MessageError, type MessageKind, paramsOf, scanMessage } from './message.ts'
+export {
+  argumentHeaders,
+  disagreeingArgument,
+  type MirroredArgument,
+  mirroredArguments,
+  readHeaderValue,
+  writeHeaderValue,
+} from './mirrored-headers.ts'
+export {
+  ASSUMED_SESSION_VERSION,
+  EVENT_STREAM_TYPE,
+  HEADER,
+  JSON_TYPE,
+  LATEST_SESSION_VERSION,
+  LOG_LEVELS,
+  META,
+  RPC,
+  SESSION_VERSIONS,
+  STATELESS_VERSION,
+  SUPPORTED_VERSIONS,
+} from './protocol.ts'
+export {
+  errorMessage,
+  errorObject,
+  notificationMessage,
+  rawErrorMessage,
+  requestMessage,
+  resultMessage,
+} from './write.ts'
+export {
+  encodeEvent,
+  type EventFields,
+  type EventSourceMessage,
+  KEEP_ALIVE,
+  type SseReader,
+  sseReader,
+} from './sse.ts'

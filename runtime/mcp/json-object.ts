@@ -1,0 +1,100 @@
+/**
+ * A JSON object kept as bytes: reads single members and makes a changed copy in which every untouched byte stays.
+ *
+ * An object with the same member twice is refused: two readers could take different ones, and a policy decision on
+ * the one would be carried out on the other.
+ */
+import { DuplicateMember, JsonFault, type Member, scanMembers, skipWhitespace } from './json-scan.ts'
+
+/** New value of a member as JSON text; undefined removes the member. */
+export type Changes = Readonly<Record<string, Buffer | string | undefined>>
+
+const OPEN = Buffer.from('{')
+const CLOSE = Buffer.from('}')
+const COMMA = Buffer.from(',')
+
+export class JsonObject {
+  readonly bytes: Buffer
+  readonly #members: readonly Member[]
+
+  /** Throws JsonFault when `bytes` is not one complete object with distinct member names. */
+  constructor(bytes: Buffer, options: { ignoreCase?: boolean } = {}) {
+    const start = skipWhitespace(bytes, 0)
+    const { members, end } = scanMembers(bytes, start)
+    if (skipWhitespace(bytes, end) !== bytes.length)
+      throw new JsonFault('unexpected text after the object', end)
+    refuseDuplicates(members, options.ignoreCase ?? false)
+    this.bytes = bytes
+    this.#members = members
+  }
+
+  /** Raw JSON text of a member. */
+  raw(name: string): Buffer | undefined {
+    for (const member of this.#members) {
+      if (member.name === name) return this.bytes.subarray(member.from, member.to)
+    }
+    return undefined
+  }
+
+  /** Decoded value of a member; undefined when absent. */
+  value(name: string): unknown {
+    const raw = this.raw(name)
+    return raw === undefined ? undefined : JSON.parse(raw.toString())
+  }
+
+  /** The member when it is a string. */
+  text(name: string): string | undefined {
+    const raw = this.raw(name)
+    return raw?.[0] === 0x22 ? String(JSON.parse(raw.toString())) : undefined
+  }
+
+  /** The member when it is an object. */
+  object(name: string): JsonObject | undefined {
+    const raw = this.raw(name)
+    return raw?.[0] === 0x7b ? new JsonObject(raw) : undefined
+  }
+
+  names(): string[] {
+    return this.#members.map((member) => member.name)
+  }
+
+  /** Name and raw value of each member, in order. */
+  entries(): [string, Buffer][] {
+    return this.#members.map((member) => [member.name, this.bytes.subarray(member.from, member.to)])
+  }
+
+  /** The object with some members replaced in place, removed, or added at the end. */
+  with(changes: Changes): Buffer {
+    const parts: Buffer[] = [OPEN]
+    const pending = new Set(Object.keys(changes).filter((name) => changes[name] !== undefined))
+    for (const member of this.#members) {
+      const changed = Object.hasOwn(changes, member.name)
+      if (changed && changes[member.name] === undefined) continue
+      if (parts.length > 1) parts.push(COMMA)
+      if (!changed) parts.push(this.bytes.subarray(member.nameAt, member.to))
+      else {
+        parts.push(this.bytes.subarray(member.nameAt, member.from), toBuffer(changes[member.name]))
+        pending.delete(member.name)
+      }
+    }
+    for (const name of pending) {
+      if (parts.length > 1) parts.push(COMMA)
+      parts.push(Buffer.from(`${JSON.stringify(name)}:`), toBuffer(changes[name]))
+    }
+    parts.push(CLOSE)
+    return Buffer.concat(parts)
+  }
+}
+
+function toBuffer(value: Buffer | string | undefined): Buffer {
+  return typeof value === 'string' ? Buffer.from(value) : (value ?? Buffer.alloc(0))
+}
+
+function refuseDuplicates(members: readonly Member[], ignoreCase: boolean): void {
+  if (members.length < 2) return
+  const seen = new Set<string>()
+  for (const member of members) {
+    seen.add(ignoreCase ? member.name.toLowerCase() : member.name)
+  }
+  if (seen.size !== members.length) throw new DuplicateMember()
+}

@@ -1,0 +1,229 @@
+/**
+ * Walks JSON text as bytes: checks it completely (RFC 8259) and says where values begin and end, without building
+ * them. That is what lets a message keep its exact bytes (large numbers, escapes, unknown members) while one member
+ * of it is replaced.
+ *
+ * Strings are checked for control characters and escapes, not for UTF-8: the caller does that once per message.
+ * Every fault is thrown as JsonFault.
+ */
+
+export class JsonFault extends Error {
+  constructor(what: string, offset: number) {
+    super(`${what} at byte ${offset}`)
+    this.name = 'JsonFault'
+  }
+}
+
+/** The same member twice in one object. */
+export class DuplicateMember extends JsonFault {
+  constructor() {
+    super('duplicate member', 0)
+    this.name = 'DuplicateMember'
+  }
+}
+
+/** Nesting beyond this is refused: no honest message comes near it, and readers further on may recurse. */
+export const MAX_DEPTH = 256
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+const OPEN_ARRAY = 0x5b
+const CLOSE_ARRAY = 0x5d
+const COLON = 0x3a
+const COMMA = 0x2c
+
+/** 1 = inside an object, 0 = inside an array; one entry per open container. Scanning is synchronous, so one is enough. */
+const nesting = new Uint8Array(MAX_DEPTH + 1)
+
+export function skipWhitespace(text: Uint8Array, at: number): number {
+  let i = at
+  for (;;) {
+    const c = text[i]
+    if (c !== 0x20 && c !== 0x0a && c !== 0x0d && c !== 0x09) return i
+    i++
+  }
+}
+
+function isHexDigit(c: number | undefined): boolean {
+  return c !== undefined && ((c >= 0x30 && c <= 0x39) || (c >= 0x41 && c <= 0x46) || (c >= 0x61 && c <= 0x66))
+}
+
+function skipEscape(text: Uint8Array, at: number): number {
+  const c = text[at]
+  switch (c) {
+    case 0x22:
+    case 0x5c:
+    case 0x2f:
+    case 0x62:
+    case 0x66:
+    case 0x6e:
+    case 0x72:
+    case 0x74:
+      return at + 1
+    case 0x75:
+      for (let k = 1; k <= 4; k++) {
+        if (!isHexDigit(text[at + k])) throw new JsonFault('bad unicode escape', at)
+      }
+      return at + 5
+    default:
+      throw new JsonFault('bad escape', at)
+  }
+}
+
+/** `at` is the opening quote; answers the index after the closing one. */
+export function skipString(text: Uint8Array, at: number): number {
+  if (text[at] !== QUOTE) throw new JsonFault('string expected', at)
+  let i = at + 1
+  for (;;) {
+    const c = text[i]
+    if (c === QUOTE) return i + 1
+    if (c === BACKSLASH) i = skipEscape(text, i + 1)
+    else if (c === undefined || c < 0x20) throw new JsonFault('unfinished string', i)
+    else i++
+  }
+}
+
+function isDigit(c: number | undefined): boolean {
+  return c !== undefined && c >= 0x30 && c <= 0x39
+}
+
+function skipDigits(text: Uint8Array, at: number): number {
+  if (!isDigit(text[at])) throw new JsonFault('digit expected', at)
+  let i = at + 1
+  while (isDigit(text[i])) i++
+  return i
+}
+
+function skipNumber(text: Uint8Array, at: number): number {
+  let i = text[at] === 0x2d ? at + 1 : at
+  i = text[i] === 0x30 ? i + 1 : skipDigits(text, i)
+  if (text[i] === 0x2e) i = skipDigits(text, i + 1)
+  if (text[i] === 0x65 || text[i] === 0x45) {
+    i++
+    if (text[i] === 0x2b || text[i] === 0x2d) i++
+    i = skipDigits(text, i)
+  }
+  return i
+}
+
+function skipWord(text: Uint8Array, at: number, word: string): number {
+  for (let k = 0; k < word.length; k++) {
+    if (text[at + k] !== word.charCodeAt(k)) throw new JsonFault('value expected', at)
+  }
+  return at + word.length
+}
+
+function skipScalar(text: Uint8Array, at: number): number {
+  switch (text[at]) {
+    case QUOTE:
+      return skipString(text, at)
+    case 0x74:
+      return skipWord(text, at, 'true')
+    case 0x66:
+      return skipWord(text, at, 'false')
+    case 0x6e:
+      return skipWord(text, at, 'null')
+    default:
+      return skipNumber(text, at)
+  }
+}
+
+/** `at` is where a member name begins; answers where its value begins. */
+function skipName(text: Uint8Array, at: number): number {
+  const i = skipWhitespace(text, skipString(text, at))
+  if (text[i] !== COLON) throw new JsonFault('colon expected', i)
+  return skipWhitespace(text, i + 1)
+}
+
+/** `at` is the first byte of a value; answers the index after it. */
+export function skipValue(text: Uint8Array, at: number): number {
+  let i = at
+  let depth = 0
+  for (;;) {
+    const c = text[i]
+    let opened = false
+    if (c === OPEN_OBJECT || c === OPEN_ARRAY) {
+      const inObject = c === OPEN_OBJECT
+      i = skipWhitespace(text, i + 1)
+      if (text[i] === (inObject ? CLOSE_OBJECT : CLOSE_ARRAY)) i++
+      else {
+        if (depth === MAX_DEPTH) throw new JsonFault('nesting too deep', i)
+        nesting[++depth] = inObject ? 1 : 0
+        if (inObject) i = skipName(text, i)
+        opened = true
+      }
+    } else {
+      i = skipScalar(text, i)
+    }
+    if (opened) continue
+    for (;;) {
+      if (depth === 0) return i
+      i = skipWhitespace(text, i)
+      const inObject = nesting[depth] === 1
+      const d = text[i]
+      if (d === COMMA) {
+        i = skipWhitespace(text, i + 1)
+        if (inObject) i = skipName(text, i)
+        break
+      }
+      if (d !== (inObject ? CLOSE_OBJECT : CLOSE_ARRAY)) throw new JsonFault('comma or end expected', i)
+      i++
+      depth--
+    }
+  }
+}
+
+/** One member of an object: its decoded name, where the name begins, and the range of the value. */
+export interface Member {
+  readonly name: string
+  readonly nameAt: number
+  readonly from: number
+  readonly to: number
+}
+
+function readName(text: Buffer, from: number, to: number): string {
+  const raw = text.toString('utf8', from + 1, to - 1)
+  return raw.includes('\\') ? String(JSON.parse(`"${raw}"`)) : raw
+}
+
+/**
+ * The members of the object that begins at `at` and the index after its closing brace. Values are checked in full.
+ * Names are not compared: see JsonObject for that.
+ */
+export function scanMembers(text: Buffer, at: number): { members: Member[]; end: number } {
+  if (text[at] !== OPEN_OBJECT) throw new JsonFault('object expected', at)
+  const members: Member[] = []
+  let i = skipWhitespace(text, at + 1)
+  if (text[i] === CLOSE_OBJECT) return { members, end: i + 1 }
+  for (;;) {
+    const nameAt = i
+    const nameEnd = skipString(text, i)
+    i = skipWhitespace(text, nameEnd)
+    if (text[i] !== COLON) throw new JsonFault('colon expected', i)
+    const from = skipWhitespace(text, i + 1)
+    const to = skipValue(text, from)
+    members.push({ name: readName(text, nameAt, nameEnd), nameAt, from, to })
+    i = skipWhitespace(text, to)
+    if (text[i] === CLOSE_OBJECT) return { members, end: i + 1 }
+    if (text[i] !== COMMA) throw new JsonFault('comma or end expected', i)
+    i = skipWhitespace(text, i + 1)
+  }
+}
+
+/** The elements of the array that begins at `at`, as slices of `text` (shared memory), checked in full. */
+export function scanElements(text: Buffer, at = 0): Buffer[] {
+  if (text[at] !== OPEN_ARRAY) throw new JsonFault('array expected', at)
+  const elements: Buffer[] = []
+  let i = skipWhitespace(text, at + 1)
+  if (text[i] === CLOSE_ARRAY) return elements
+  for (;;) {
+    const to = skipValue(text, i)
+    elements.push(text.subarray(i, to))
+    i = skipWhitespace(text, to)
+    if (text[i] === CLOSE_ARRAY) return elements
+    if (text[i] !== COMMA) throw new JsonFault('comma or end expected', i)
+    i = skipWhitespace(text, i + 1)
+  }
+}

@@ -1,0 +1,139 @@
+/**
+ * Reads one JSON-RPC message: kind, id, method and the raw text of params, result or error.
+ *
+ * Nothing is decoded that need not be: the id stays the JSON text it was (numbers beyond 2^53 survive) and params,
+ * result and error are slices of the message. Batches are refused (removed in MCP 2025-06-18). Member names that
+ * differ only in case are refused in the message and in its params, because some JSON readers match names without
+ * regard to case and would act on another member than the one that was checked here.
+ * Source: JSON-RPC 2.0; MCP 2025-11-25 and 2026-07-28, basic.
+ */
+import { isUtf8 } from 'node:buffer'
+import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas/index.ts'
+import { JsonObject } from './json-object.ts'
+import { DuplicateMember, JsonFault, skipWhitespace } from './json-scan.ts'
+
+export type MessageKind = 'request' | 'notification' | 'result' | 'error'
+
+export interface Message {
+  readonly kind: MessageKind
+  /** The whole message, as received. */
+  readonly bytes: Buffer
+  /** Raw JSON text of the id (`7`, `"a"`); undefined for notifications and for errors without one. */
+  readonly id: string | undefined
+  /** Empty for responses. */
+  readonly method: string
+  /** Raw params object of a request or notification. */
+  readonly params: Buffer | undefined
+  /** Raw result object of a response. */
+  readonly result: Buffer | undefined
+  /** Raw error object of a response. */
+  readonly error: Buffer | undefined
+}
+
+/** A fault in a message. `id` is the raw id where one could be read, so that the answer can carry it. */
+export class MessageError extends GatehouseError {
+  readonly id: string | undefined
+
+  constructor(code: ErrorCode, id: string | undefined, options: ErrorOptions = {}) {
+    super(code, options)
+    this.name = 'MessageError'
+    this.id = id
+  }
+}
+
+const INTEGER = /^-?(?:0|[1-9]\d*)$/
+
+/** True when the first byte that is not white space opens an array: a batch, however malformed. */
+export function isBatch(body: Buffer): boolean {
+  return body[skipWhitespace(body, 0)] === 0x5b
+}
+
+/**
+ * Reads a message. Throws MessageError: PARSE_ERROR (not JSON, not UTF-8), BATCH_REFUSED, INVALID_REQUEST (JSON, but
+ * no message of JSON-RPC 2.0).
+ */
+export function scanMessage(body: Buffer): Message {
+  if (isBatch(body)) throw new MessageError('BATCH_REFUSED', undefined)
+  if (!isUtf8(body)) throw new MessageError('PARSE_ERROR', undefined)
+  const object = readObject(body)
+  const rawId = object.raw('id')
+  const id = rawId === undefined ? undefined : rawId.toString()
+  const usable = id !== undefined && (id.startsWith('"') || INTEGER.test(id)) ? id : undefined
+  if (object.text('jsonrpc') !== '2.0') throw invalid(usable, 'jsonrpc must be "2.0"')
+  const method = object.raw('method')
+  if (method !== undefined) return readCall(object, id, usable)
+  return readResponse(object, id, usable)
+}
+
+function readObject(body: Buffer): JsonObject {
+  try {
+    return new JsonObject(body, { ignoreCase: true })
+  } catch (cause) {
+    if (cause instanceof DuplicateMember) {
+      throw new MessageError('INVALID_REQUEST', undefined, {
+        detail: 'Invalid Request: a member occurs twice',
+        cause,
+      })
+    }
+    if (cause instanceof JsonFault) throw new MessageError('PARSE_ERROR', undefined, { cause })
+    throw cause
+  }
+}
+
+function readCall(object: JsonObject, id: string | undefined, usable: string | undefined): Message {
+  const method = object.text('method')
+  if (method === undefined || method === '') throw invalid(usable, 'method must be a string')
+  if (id !== undefined && usable === undefined) throw invalid(undefined, 'id must be a string or an integer')
+  const params = object.raw('params')
+  if (params !== undefined && params[0] !== 0x7b) throw invalid(usable, 'params must be an object')
+  if (object.raw('result') ?? object.raw('error')) {
+    throw invalid(usable, 'a message has a method, a result or an error')
+  }
+  return {
+    kind: id === undefined ? 'notification' : 'request',
+    bytes: object.bytes,
+    id,
+    method,
+    params,
+    result: undefined,
+    error: undefined,
+  }
+}
+
+function readResponse(object: JsonObject, id: string | undefined, usable: string | undefined): Message {
+  const result = object.raw('result')
+  const error = object.raw('error')
+  if ((result === undefined) === (error === undefined)) {
+    throw invalid(usable, 'a message has a method, a result or an error')
+  }
+  if (result !== undefined && result[0] !== 0x7b) throw invalid(usable, 'result must be an object')
+  if (error !== undefined && error[0] !== 0x7b) throw invalid(usable, 'error must be an object')
+  if (result !== undefined && usable === undefined) throw invalid(undefined, 'a result needs an id')
+  return {
+    kind: result === undefined ? 'error' : 'result',
+    bytes: object.bytes,
+    id: id === 'null' ? undefined : usable,
+    method: '',
+    params: undefined,
+    result,
+    error,
+  }
+}
+
+function invalid(id: string | undefined, detail: string): MessageError {
+  return new MessageError('INVALID_REQUEST', id, { detail: `Invalid Request: ${detail}` })
+}
+
+/** The params of a message as an object; an absent one reads as empty. Throws MessageError INVALID_PARAMS. */
+export function paramsOf(message: Message): JsonObject {
+  try {
+    return new JsonObject(message.params ?? EMPTY, { ignoreCase: true })
+  } catch (cause) {
+    throw new MessageError('INVALID_PARAMS', message.id, {
+      detail: 'Invalid params: a member occurs twice',
+      cause,
+    })
+  }
+}
+
+const EMPTY = Buffer.from('{}')

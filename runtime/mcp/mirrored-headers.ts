@@ -1,0 +1,158 @@
+/**
+ * Headers that mirror parts of the body: the base64 sentinel form of their values, and the `x-mcp-header` annotations
+ * by which a tool asks for `Mcp-Param-*` headers.
+ *
+ * Source: MCP 2026-07-28, streamable HTTP, "Request Metadata".
+ */
+import { isUtf8 } from 'node:buffer'
+import { HEADER } from './protocol.ts'
+
+const PREFIX = '=?base64?'
+const SUFFIX = '?='
+/** Visible ASCII with inner blanks; what may stand in a header as it is. */
+const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+
+/** Header form of a value: plain where that is safe, otherwise base64 in the sentinel. */
+export function writeHeaderValue(value: string): string {
+  const sentinel = value.startsWith(PREFIX) && value.endsWith(SUFFIX)
+  if (PLAIN.test(value) && !sentinel) return value
+  return `${PREFIX}${Buffer.from(value).toString('base64')}${SUFFIX}`
+}
+
+/** Value behind a header; undefined when the sentinel holds no base64 of UTF-8. */
+export function readHeaderValue(header: string): string | undefined {
+  if (!header.startsWith(PREFIX) || !header.endsWith(SUFFIX)) return header
+  const encoded = header.slice(PREFIX.length, -SUFFIX.length)
+  if (!BASE64.test(encoded)) return undefined
+  const bytes = Buffer.from(encoded, 'base64')
+  return isUtf8(bytes) ? bytes.toString() : undefined
+}
+
+/** An argument that is mirrored in a header: its path in the arguments, its type, and the header's name. */
+export interface MirroredArgument {
+  readonly path: readonly string[]
+  readonly header: string
+  readonly type: 'string' | 'integer' | 'boolean'
+}
+
+type Schema = Readonly<Record<string, unknown>>
+
+function isObject(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/**
+ * Collects the annotations of an input schema. Throws RangeError with the rule that was broken; a tool with a broken
+ * annotation must not be offered.
+ */
+export function mirroredArguments(inputSchema: unknown): MirroredArgument[] {
+  const found: MirroredArgument[] = []
+  collect(inputSchema, [], true, found, 0)
+  const names = new Set(found.map(({ header }) => header.toLowerCase()))
+  if (names.size !== found.length) throw new RangeError('two arguments share one x-mcp-header')
+  return found
+}
+
+/** Walks the whole schema: below anything but `properties` an annotation is an error rather than a match. */
+function collect(
+  schema: unknown,
+  path: readonly string[],
+  reachable: boolean,
+  found: MirroredArgument[],
+  depth: number,
+): void {
+  if (depth > 64) throw new RangeError('the input schema is nested too deeply')
+  if (Array.isArray(schema)) {
+    for (const part of schema) collect(part, path, false, found, depth + 1)
+    return
+  }
+  if (!isObject(schema)) return
+  if (Object.hasOwn(schema, 'x-mcp-header')) found.push(annotation(schema, path, reachable))
+  for (const [key, value] of Object.entries(schema)) {
+    if (key === 'properties') collectProperties(value, path, reachable, found, depth)
+    else if (!DATA_KEYWORDS.has(key)) collect(value, path, false, found, depth + 1)
+  }
+}
+
+/** Keywords whose value is data, not a schema: an `x-mcp-header` inside is no annotation. */
+const DATA_KEYWORDS: ReadonlySet<string> = new Set(['default', 'const', 'enum', 'examples', 'x-mcp-header'])
+
+function collectProperties(
+  properties: unknown,
+  path: readonly string[],
+  reachable: boolean,
+  found: MirroredArgument[],
+  depth: number,
+): void {
+  if (!isObject(properties)) return
+  for (const [name, schema] of Object.entries(properties)) {
+    collect(schema, [...path, name], reachable, found, depth + 1)
+  }
+}
+
+function annotation(schema: Schema, path: readonly string[], reachable: boolean): MirroredArgument {
+  const header = schema['x-mcp-header']
+  if (typeof header !== 'string' || !TOKEN.test(header))
+    throw new RangeError('x-mcp-header is not a header name')
+  if (!reachable || path.length === 0) throw new RangeError('x-mcp-header stands where no argument can be')
+  const { type } = schema
+  if (type !== 'string' && type !== 'integer' && type !== 'boolean') {
+    throw new RangeError('x-mcp-header needs the type string, integer or boolean')
+  }
+  return { path, header, type }
+}
+
+/** The `Mcp-Param-*` headers of one call. A value that is absent or null gets none. */
+export function argumentHeaders(
+  mirrored: readonly MirroredArgument[],
+  args: unknown,
+): Record<string, string> {
+  const headers: Record<string, string> = {}
+  for (const { path, header } of mirrored) {
+    const value = textOf(valueAt(args, path))
+    if (value !== undefined) headers[`${HEADER.param}${header.toLowerCase()}`] = writeHeaderValue(value)
+  }
+  return headers
+}
+
+function valueAt(args: unknown, path: readonly string[]): unknown {
+  let at = args
+  for (const name of path) {
+    if (!isObject(at) || !Object.hasOwn(at, name)) return undefined
+    at = at[name]
+  }
+  return at
+}
+
+/** Header text of a primitive; anything else is not mirrored. */
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+    ? String(value)
+    : undefined
+}
+
+/**
+ * Compares the `Mcp-Param-*` headers of a call with its arguments; answers the header that is missing, malformed or
+ * different, or undefined when all agree. Integers compare as numbers.
+ */
+export function disagreeingArgument(
+  mirrored: readonly MirroredArgument[],
+  args: unknown,
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+): string | undefined {
+  for (const { path, header, type } of mirrored) {
+    const value = textOf(valueAt(args, path))
+    const sent = headers[`${HEADER.param}${header.toLowerCase()}`]
+    if (value === undefined) {
+      if (sent !== undefined) return header
+      continue
+    }
+    const read = typeof sent === 'string' ? readHeaderValue(sent) : undefined
+    if (read === undefined) return header
+    const same = type === 'integer' && read !== '' ? Number(read) === Number(value) : read === value
+    if (!same) return header
+  }
+  return undefined
+}

@@ -1,0 +1,65 @@
+/**
+ * Names and numbers of the Model Context Protocol that more than one room needs.
+ *
+ * "Session era" is every revision that opens with `initialize` (2024-11-05 to 2025-11-25); "stateless era" is
+ * 2026-07-28, where each request carries its own metadata.
+ * Source: MCP 2025-11-25 and 2026-07-28 (basic, transports, versioning).
+ */
+export const STATELESS_VERSION = '2026-07-28'
+export const LATEST_SESSION_VERSION = '2025-11-25'
+/** What a client that sends no version header is assumed to speak (MCP 2025-11-25, transports). */
+export const ASSUMED_SESSION_VERSION = '2025-03-26'
+
+/** Session-era revisions, newest first. */
+export const SESSION_VERSIONS: readonly string[] = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
+export const SUPPORTED_VERSIONS: readonly string[] = [STATELESS_VERSION, ...SESSION_VERSIONS]
+
+/** Header names, in the lower case in which Node delivers them. */
+export const HEADER = {
+  sessionId: 'mcp-session-id',
+  protocolVersion: 'mcp-protocol-version',
+  method: 'mcp-method',
+  name: 'mcp-name',
+  /** Prefix of the headers that mirror tool arguments. */
+  param: 'mcp-param-',
+  lastEventId: 'last-event-id',
+} as const
+
+/** Reserved `_meta` keys. */
+export const META = {
+  protocolVersion: 'io.modelcontextprotocol/protocolVersion',
+  clientInfo: 'io.modelcontextprotocol/clientInfo',
+  clientCapabilities: 'io.modelcontextprotocol/clientCapabilities',
+  logLevel: 'io.modelcontextprotocol/logLevel',
+  subscriptionId: 'io.modelcontextprotocol/subscriptionId',
+  serverInfo: 'io.modelcontextprotocol/serverInfo',
+} as const
+
+/** JSON-RPC error codes with a meaning in MCP. */
+export const RPC = {
+  parseError: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
+  internal: -32603,
+  headerMismatch: -32020,
+  capabilityRequired: -32021,
+  versionUnsupported: -32022,
+  /** Session era only; the stateless era says invalidParams. */
+  resourceNotFound: -32002,
+} as const
+
+/** Log levels of MCP, least severe first (RFC 5424 section 6.2.1). */
+export const LOG_LEVELS: readonly string[] = [
+  'debug',
+  'info',
+  'notice',
+  'warning',
+  'error',
+  'critical',
+  'alert',
+  'emergency',
+]
+
+export const JSON_TYPE = 'application/json'
+export const EVENT_STREAM_TYPE = 'text/event-stream'

@@ -1,0 +1,50 @@
+/**
+ * Writes JSON-RPC messages: results that carry bytes on unchanged, and errors from the one error table.
+ *
+ * An error whose id is unknown has no `id` member at all; strict clients refuse `"id":null`.
+ * Source: JSON-RPC 2.0 section 5; MCP 2025-11-25, basic, "Responses".
+ */
+import { GatehouseError } from '../../schemas/index.ts'
+
+const CLOSE = Buffer.from('}')
+
+/** `{"jsonrpc":"2.0","id":…,"result":…}`; `id` and `result` are JSON text. */
+export function resultMessage(id: string, result: Buffer | string): Buffer {
+  return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), bytes(result), CLOSE])
+}
+
+/** An error whose `error` object is JSON text already, for instance a backend's. */
+export function rawErrorMessage(id: string | undefined, error: Buffer | string): Buffer {
+  const head = id === undefined ? '{"jsonrpc":"2.0","error":' : `{"jsonrpc":"2.0","id":${id},"error":`
+  return Buffer.concat([Buffer.from(head), bytes(error), CLOSE])
+}
+
+/** The `error` object of a JSON-RPC answer. Anything but a GatehouseError says no more than "Internal error". */
+export function errorObject(error: unknown): { code: number; message: string; data?: unknown } {
+  if (!(error instanceof GatehouseError)) return { code: -32603, message: 'Internal error' }
+  const object = { code: error.rpcCode, message: error.message }
+  return error.data === undefined ? object : { ...object, data: error.data }
+}
+
+export function errorMessage(id: string | undefined, error: unknown): Buffer {
+  return rawErrorMessage(id, JSON.stringify(errorObject(error)))
+}
+
+/** A request; `params` is JSON text. */
+export function requestMessage(id: string | number, method: string, params?: Buffer | string): Buffer {
+  return call(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)}`, params)
+}
+
+export function notificationMessage(method: string, params?: Buffer | string): Buffer {
+  return call(`{"jsonrpc":"2.0","method":${JSON.stringify(method)}`, params)
+}
+
+function call(head: string, params: Buffer | string | undefined): Buffer {
+  if (params === undefined) return Buffer.from(`${head}}`)
+  if (typeof params === 'string') return Buffer.from(`${head},"params":${params}}`)
+  return Buffer.concat([Buffer.from(`${head},"params":`), params, CLOSE])
+}
+
+function bytes(value: Buffer | string): Buffer {
+  return typeof value === 'string' ? Buffer.from(value) : value
+}

@@ -1,0 +1,122 @@
+import fc from 'fast-check'
+import t from 'tap'
+import {
+  DuplicateMember,
+  JsonFault,
+  JsonObject,
+  MAX_DEPTH,
+  scanElements,
+} from '../../../runtime/mcp/index.ts'
+
+function object(text: string): JsonObject {
+  return new JsonObject(Buffer.from(text))
+}
+
+t.test('JsonObject: accepts what JSON.parse accepts and keeps every value', async () => {
+  fc.assert(
+    fc.property(
+      fc.dictionary(fc.string(), fc.jsonValue()),
+      fc.constantFrom(undefined, 1, '\t'),
+      (value, indent) => {
+        const text = JSON.stringify(value, null, indent)
+        const read = object(text)
+        const parsed: Record<string, unknown> = JSON.parse(text)
+        return (
+          read.names().length === Object.keys(parsed).length &&
+          read.names().every((name) => JSON.stringify(read.value(name)) === JSON.stringify(parsed[name]))
+        )
+      },
+    ),
+  )
+})
+
+t.test('JsonObject: refuses exactly what JSON.parse refuses', async (t) => {
+  const alphabet = fc.constantFrom(
+    '{',
+    '}',
+    '[',
+    ']',
+    ':',
+    ',',
+    '"',
+    '\\',
+    'u',
+    '0',
+    '1',
+    '-',
+    '.',
+    'e',
+    't',
+    ' ',
+    'null',
+    'true',
+    '"a"',
+  )
+  fc.assert(
+    fc.property(fc.array(alphabet, { maxLength: 12 }), (parts) => {
+      const text = `{"a":${parts.join('')}}`
+      return accepts(() => JSON.parse(text)) === accepts(() => object(text)) || hasDuplicates(text)
+    }),
+    { numRuns: 2000 },
+  )
+  for (const text of [
+    '{"a":01}',
+    '{"a":+1}',
+    '{"a":1.}',
+    '{"a":"\n"}',
+    '{"a":"\\x"}',
+    '{"a":1,}',
+    '{a:1}',
+    '{"a":NaN}',
+    '{"a":1}x',
+    '',
+  ]) {
+    t.throws(() => object(text), JsonFault, text)
+  }
+})
+
+function accepts(read: () => unknown): boolean {
+  try {
+    read()
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** JSON.parse takes the last of two equal members; here they are refused. */
+function hasDuplicates(text: string): boolean {
+  try {
+    object(text)
+    return false
+  } catch (error) {
+    return error instanceof DuplicateMember
+  }
+}
+
+t.test('JsonObject: a member that occurs twice is refused, however it is escaped', async (t) => {
+  t.throws(() => object('{"name":1,"name":2}'), DuplicateMember)
+  t.throws(() => object('{"name":1,"n\\u0061me":2}'), DuplicateMember)
+  t.throws(() => new JsonObject(Buffer.from('{"name":1,"NAME":2}'), { ignoreCase: true }), DuplicateMember)
+  t.doesNotThrow(() => object('{"name":1,"NAME":2}'))
+})
+
+t.test('JsonObject: nesting is bounded', async (t) => {
+  const nest = (depth: number) => `{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`
+  t.doesNotThrow(() => object(nest(MAX_DEPTH)))
+  t.throws(() => object(nest(MAX_DEPTH + 2)), JsonFault)
+})
+
+t.test('JsonObject.with: untouched bytes stay, the others change', async (t) => {
+  const big = '{ "n": 123456789012345678901234567890, "s":"\\u00e9\\/", "x":1e400 ,"y":[1, 2]}'
+  const changed = object(big).with({ s: '"new"', y: undefined, z: 'true' }).toString()
+  t.equal(changed, '{"n": 123456789012345678901234567890,"s":"new","x":1e400,"z":true}')
+  t.equal(object('{}').with({ a: '1' }).toString(), '{"a":1}')
+  t.equal(object('{"a":1}').with({ a: undefined }).toString(), '{}')
+})
+
+t.test('scanElements: splits an array without reading it', async (t) => {
+  const elements = scanElements(Buffer.from(' [1, {"a":[2]} ,"x,]"]'), 1)
+  t.same(elements.map(String), ['1', '{"a":[2]}', '"x,]"'])
+  t.throws(() => scanElements(Buffer.from('[1,]')), JsonFault)
+})

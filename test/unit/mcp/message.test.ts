@@ -1,0 +1,66 @@
+import t from 'tap'
+import { MessageError, paramsOf, scanMessage } from '../../../runtime/mcp/index.ts'
+
+function scan(text: string) {
+  return scanMessage(Buffer.from(text))
+}
+
+t.test('scanMessage: tells the four kinds apart', async (t) => {
+  t.equal(scan('{"jsonrpc":"2.0","id":1,"method":"ping"}').kind, 'request')
+  t.equal(scan('{"jsonrpc":"2.0","method":"notifications/initialized"}').kind, 'notification')
+  t.equal(scan('{"jsonrpc":"2.0","id":"a","result":{}}').kind, 'result')
+  t.equal(scan('{"jsonrpc":"2.0","id":"a","error":{"code":1,"message":"m"}}').kind, 'error')
+  t.equal(scan('{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}').id, undefined)
+})
+
+t.test('scanMessage: an id keeps its exact text', async (t) => {
+  t.equal(scan('{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping"}').id, '12345678901234567890')
+  t.equal(scan('{"jsonrpc":"2.0","id":"\\u0041","method":"ping"}').id, '"\\u0041"')
+})
+
+t.test('scanMessage: params and result are the bytes that were sent', async (t) => {
+  const params = '{ "arguments":{"n":9007199254740993} }'
+  t.equal(scan(`{"jsonrpc":"2.0","id":1,"method":"m","params":${params}}`).params?.toString(), params)
+})
+
+t.test('scanMessage: refusals carry the id that could be read', async (t) => {
+  const cases: [string, string, string | undefined][] = [
+    ['[{"jsonrpc":"2.0","id":1,"method":"ping"}]', 'BATCH_REFUSED', undefined],
+    ['  [broken', 'BATCH_REFUSED', undefined],
+    ['{"jsonrpc":"2.0",', 'PARSE_ERROR', undefined],
+    ['', 'PARSE_ERROR', undefined],
+    ['{"jsonrpc":"1.0","id":7,"method":"ping"}', 'INVALID_REQUEST', '7'],
+    ['{"jsonrpc":"2.0","id":null,"method":"ping"}', 'INVALID_REQUEST', undefined],
+    ['{"jsonrpc":"2.0","id":1.5,"method":"ping"}', 'INVALID_REQUEST', undefined],
+    ['{"jsonrpc":"2.0","id":{},"method":"ping"}', 'INVALID_REQUEST', undefined],
+    ['{"jsonrpc":"2.0","id":7,"method":3}', 'INVALID_REQUEST', '7'],
+    ['{"jsonrpc":"2.0","id":7,"method":"m","params":[1]}', 'INVALID_REQUEST', '7'],
+    ['{"jsonrpc":"2.0","id":7}', 'INVALID_REQUEST', '7'],
+    ['{"jsonrpc":"2.0","id":7,"result":{},"error":{}}', 'INVALID_REQUEST', '7'],
+    ['{"jsonrpc":"2.0","id":7,"method":"m","Method":"n"}', 'INVALID_REQUEST', undefined],
+    ['"text"', 'PARSE_ERROR', undefined],
+  ]
+  for (const [text, code, id] of cases) {
+    try {
+      scan(text)
+      t.fail(`accepted: ${text}`)
+    } catch (error) {
+      t.ok(error instanceof MessageError, text)
+      if (error instanceof MessageError) t.strictSame([error.code, error.id], [code, id], text)
+    }
+  }
+})
+
+t.test('scanMessage: text that is not UTF-8 is refused', async (t) => {
+  const bytes = Buffer.concat([
+    Buffer.from('{"jsonrpc":"2.0","method":"'),
+    Buffer.from([0xc0, 0xaf]),
+    Buffer.from('"}'),
+  ])
+  t.throws(() => scanMessage(bytes), { code: 'PARSE_ERROR' })
+})
+
+t.test('paramsOf: names that differ in case alone are refused', async (t) => {
+  const message = scan('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","Name":"b"}}')
+  t.throws(() => paramsOf(message), { code: 'INVALID_PARAMS', id: '1' })
+})
