@@ -54,7 +54,7 @@ async function reason(fetch: Fetch, url: string): Promise<string> {
   }
 }
 
-t.test('fetch: an unguarded one reads a document and follows a redirect on the same authority', async (t) => {
+await t.test('fetch: an unguarded one reads a document and follows a redirect on the same authority', async (t) => {
   const fetch = makeFetch()
   t.equal(await (await fetch(`${base}/ok`)).text(), 'ok GET')
   t.equal(await (await fetch(`${base}/redirect`)).text(), 'ok GET')
@@ -65,7 +65,7 @@ t.test('fetch: an unguarded one reads a document and follows a redirect on the s
   await fetch.close()
 })
 
-t.test('fetch: a guarded one never dials a private address, whatever its notation', async (t) => {
+await t.test('fetch: a guarded one never dials a private address, whatever its notation', async (t) => {
   const fetch = makeFetch({ guard: true, allowHttp: true })
   for (const host of [
     '127.0.0.1',
@@ -94,7 +94,7 @@ t.test('fetch: a guarded one never dials a private address, whatever its notatio
   await fetch.close()
 })
 
-t.test('fetch: a guarded one judges what a name resolves to, and dials only that', async (t) => {
+await t.test('fetch: a guarded one judges what a name resolves to, and dials only that', async (t) => {
   const fetch = makeFetch({
     guard: true,
     allowHttp: true,
@@ -105,7 +105,7 @@ t.test('fetch: a guarded one judges what a name resolves to, and dials only that
   await fetch.close()
 })
 
-t.test('fetch: plain http goes to loopback only, and never with credentials in the URL', async (t) => {
+await t.test('fetch: plain http goes to loopback only, and never with credentials in the URL', async (t) => {
   const fetch = makeFetch({
     lookup: (_name, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }]),
   })
@@ -121,7 +121,7 @@ t.test('fetch: plain http goes to loopback only, and never with credentials in t
   await open.close()
 })
 
-t.test('fetch: an answer beyond the cap or the time limit is refused', async (t) => {
+await t.test('fetch: an answer beyond the cap or the time limit is refused', async (t) => {
   const fetch = makeFetch({ maxBytes: 4999, timeoutMs: 100 })
   t.equal(await reason(fetch, `${base}/big`), 'ANSWER_TOO_LARGE')
   t.equal(await reason(fetch, `${base}/silent`), 'TIMED_OUT')
@@ -131,7 +131,7 @@ t.test('fetch: an answer beyond the cap or the time limit is refused', async (t)
   await roomy.close()
 })
 
-t.test('fetch: it serves as customFetch of oauth4webapi and jose', async (t) => {
+await t.test('fetch: it serves as customFetch of oauth4webapi and jose', async (t) => {
   const fetch = makeFetch()
   const as = await oauth.processDiscoveryResponse(
     new URL(base),

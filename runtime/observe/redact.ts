@@ -1,0 +1,79 @@
+/**
+ * Takes credentials out of log fields, by the name of the field and by the look of the value.
+ *
+ * By name: whatever is called a token, secret, cookie, password, authorization, code, assertion or session is replaced.
+ * By look: bearer values, JWTs, userinfo and queries of URLs inside any text. Works on a copy, to a bounded depth.
+ */
+import { Secret } from './secret.ts'
+
+const censored = '[redacted]'
+const maxDepth = 5
+const maxItems = 100
+const maxText = 4096
+
+/** Names that hold a credential. `tokenType`, `secretName`, `tokenUrl` and the like only talk about one. */
+const secretName =
+  /(?:authorization|cookie|password|passwd|passphrase|secret|token|assertion|verifier|credential|api[-_]?key|private[-_]?key|session[-_]?id|mcp-session-id|^session$|^code$|^state$|^nonce$|^sid$)s?$/i
+
+/** True when a field of this name must not be printed. */
+export function isSecretName(name: string): boolean {
+  return secretName.test(name)
+}
+
+const bearer = /\b(bearer|basic|dpop)\s+[\w\-.~+/=]{6,}/gi
+const jwt = /\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*/g
+const urlQuery = /\b([a-z][a-z0-9+.-]*:\/\/)(?:[^\s/?#@"']*@)?([^\s?#"']*)([?#][^\s"']*)?/gi
+
+/** A text without bearer values, JWTs, and the userinfo, query and fragment of URLs. */
+export function redactText(text: string): string {
+  const short = text.length > maxText ? `${text.slice(0, maxText)}…` : text
+  let out = short
+  if (out.includes('://')) out = out.replace(urlQuery, redactUrl)
+  if (out.includes('eyJ')) out = out.replace(jwt, censored)
+  return out.replace(bearer, (_all, scheme: string) => `${scheme} ${censored}`)
+}
+
+function redactUrl(_all: string, scheme: string, rest: string, tail: string | undefined): string {
+  return tail === undefined || tail === '' ? `${scheme}${rest}` : `${scheme}${rest}?${censored}`
+}
+
+/** A copy of the fields that is safe to print. Errors become `{ type, code, message, cause }`, without stacks. */
+export function redactFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const out: Record<string, unknown> = {}
+  for (const key of Object.keys(fields)) {
+    const value = fields[key]
+    out[key] = typeof value === 'number' || typeof value === 'boolean' ? value : redactValue(key, value, 0)
+  }
+  return out
+}
+
+function redactValue(key: string, value: unknown, depth: number): unknown {
+  if (value === undefined || value === null || typeof value === 'number' || typeof value === 'boolean')
+    return value
+  if (secretName.test(key)) return value === '' ? '' : censored
+  if (typeof value === 'string') return redactText(value)
+  if (typeof value === 'bigint') return value.toString()
+  if (typeof value !== 'object') return `[${typeof value}]`
+  if (value instanceof Secret) return value.toString()
+  if (value instanceof Error) return redactError(value, depth)
+  if (value instanceof URL) return redactText(value.href)
+  if (value instanceof Date) return value.toISOString()
+  if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`
+  if (depth >= maxDepth) return '[deep]'
+  if (Array.isArray(value)) return value.slice(0, maxItems).map((item) => redactValue('', item, depth + 1))
+  const out: Record<string, unknown> = {}
+  for (const [name, inner] of Object.entries(value).slice(0, maxItems))
+    out[name] = redactValue(name, inner, depth + 1)
+  return out
+}
+
+function redactError(error: Error, depth: number): Record<string, unknown> {
+  const code: unknown = 'code' in error ? error.code : undefined
+  const cause = error.cause
+  return {
+    type: error.name,
+    ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
+    message: redactText(error.message),
+    ...(cause === undefined || depth >= maxDepth ? {} : { cause: redactValue('', cause, depth + 1) }),
+  }
+}
