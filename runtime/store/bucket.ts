@@ -21,7 +21,8 @@ export function levelAt(bucket: Bucket, last: Level | undefined, nowMs: number):
 
 /** How long until `cost` tokens are there, milliseconds. */
 export function waitMs(bucket: Bucket, tokens: number, cost: number): number {
-  return Math.ceil(((cost - tokens) * bucket.refillMs) / bucket.capacity)
+  // The small term keeps rounding noise from adding a whole millisecond.
+  return Math.ceil(((cost - tokens) * bucket.refillMs) / bucket.capacity - 1e-6)
 }
 
 /** Decides over all buckets at once: grants only when every bucket can give. */
@@ -31,7 +32,7 @@ export function decide(buckets: readonly Bucket[], tokens: readonly number[], co
   for (const [index, bucket] of buckets.entries()) {
     const have = tokens[index] ?? 0
     if (have >= cost) continue
-    const wait = waitMs(bucket, have, cost)
+    const wait = Math.max(1, waitMs(bucket, have, cost))
     if (wait > retryAfterMs) {
       retryAfterMs = wait
       refusedBy = bucket.key

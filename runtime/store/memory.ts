@@ -114,13 +114,13 @@ function view(memory: Memory, prefix: string): Store {
     const now = memory.now()
     const levels = buckets.map((bucket) => {
       const slot = memory.live(prefix + bucket.key)
-      return levelAt(bucket, slot && (JSON.parse(slot.value) as Level), now)
+      return levelAt(bucket, slot && readLevel(slot.value), now)
     })
     const taken = decide(buckets, levels, cost)
     if (!taken.ok) return taken
     for (const [index, bucket] of buckets.entries()) {
       const level: Level = { tokens: (levels[index] ?? 0) - cost, atMs: now }
-      memory.put(prefix + bucket.key, JSON.stringify(level), now + 2 * bucket.refillMs)
+      memory.put(prefix + bucket.key, `${level.tokens} ${level.atMs}`, now + 2 * bucket.refillMs)
     }
     return taken
   }
@@ -173,4 +173,9 @@ function view(memory: Memory, prefix: string): Store {
       if (prefix === '') memory.clear()
     },
   }
+}
+
+function readLevel(raw: string): Level {
+  const [tokens, atMs] = raw.split(' ', 2)
+  return { tokens: Number(tokens), atMs: Number(atMs) }
 }

@@ -179,15 +179,22 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** Splits host:port and [v6]:port. Throws INVALID_CONFIG. */
-export function parseAddr(addr: string): { host: string; port: number } {
+/** Splits host:port and [v6]:port. */
+function splitAddr(addr: string): { host: string; port: number } | undefined {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]/@\s]+)):(\d{1,5})$/.exec(addr)
   const port = Number(match?.[3])
   const host = match?.[1] ?? match?.[2]
-  if (!host || !(port >= 1 && port <= 65535)) {
-    throw new GatehouseError('INVALID_CONFIG', { detail: `redis address must be host:port, got "${addr}"` })
-  }
-  return { host, port }
+  return host && port >= 1 && port <= 65535 ? { host, port } : undefined
+}
+
+function addrFault(addr: string): string {
+  return `an address must be host:port, got "${addr}"`
+}
+
+function parseAddr(addr: string): { host: string; port: number } {
+  const split = splitAddr(addr)
+  if (!split) throw new GatehouseError('INVALID_CONFIG', { detail: `redis: ${addrFault(addr)}` })
+  return split
 }
 
 /** Refuses a combination that the documents exclude. Throws INVALID_CONFIG naming every fault. */
@@ -205,11 +212,7 @@ export function checkRedisConfig(config: RedisConfig): void {
     ...(config.addr === undefined ? [] : [config.addr]),
     ...(config.sentinel?.addrs ?? []),
   ]) {
-    try {
-      parseAddr(addr)
-    } catch (error) {
-      faults.push((error as Error).message)
-    }
+    if (!splitAddr(addr)) faults.push(addrFault(addr))
   }
   if (faults.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: `redis: ${faults.join('; ')}` })
 }

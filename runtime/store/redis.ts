@@ -81,8 +81,8 @@ function view(link: RedisLink, prefix: string, root: boolean): Store {
       const keys = buckets.map((bucket) => prefix + bucket.key)
       const limits = buckets.flatMap((bucket) => [String(bucket.capacity), String(bucket.refillMs)])
       const answer = await guard(evaluate(link, takeTokensScript, keys, [String(cost), ...limits]))
-      const [ok, retryAfterMs = 0, index = 0] = answer as number[]
-      return { ok: ok === 1, retryAfterMs, refusedBy: buckets[index - 1]?.key }
+      const [ok, wait, index] = Array.isArray(answer) ? answer.map(Number) : []
+      return { ok: ok === 1, retryAfterMs: wait ?? 0, refusedBy: buckets[(index ?? 0) - 1]?.key }
     },
     namespace: (more) => view(link, prefix + more, false),
     async ping() {

@@ -1,8 +1,8 @@
 /**
- * The steps that Redis must do atomically, as Lua. All time is the server's, so replicas agree.
+ * The steps that Redis must do atomically, as Lua. All time is the server's, so that all who share it agree.
  *
- * Scripts touch only the keys they are given (cluster rule) and need the command categories read, write, scripting
- * and connection.
+ * Scripts touch only the keys they are given (cluster rule) and need the command categories read, write, keyspace,
+ * scripting and connection.
  */
 import { createHash } from 'node:crypto'
 
@@ -35,11 +35,10 @@ return 1`)
 
 /**
  * KEYS: buckets. ARGV: cost, then capacity and refill time in ms per bucket. Answers {1} or {0, wait in ms, index}.
- * A level is kept as "tokens atMs".
+ * A level is kept as "tokens life": how long ago it was written follows from the life that is left, so the script
+ * needs no clock and works for users who may not call TIME.
  */
 export const takeTokens = script(`
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local cost = tonumber(ARGV[1])
 local levels, longest, by = {}, 0, 0
 for i, key in ipairs(KEYS) do
@@ -47,18 +46,19 @@ for i, key in ipairs(KEYS) do
   local have = capacity
   local last = redis.call('GET', key)
   if last then
-    local tokens, at = string.match(last, '^(%S+) (%S+)$')
-    have = math.min(capacity, tokens + math.max(0, now - at) * capacity / refill)
+    local tokens, life = string.match(last, '^(%S+) (%S+)$')
+    local age = math.max(0, life - math.max(0, redis.call('PTTL', key)))
+    have = math.min(capacity, tokens + age * capacity / refill)
   end
   levels[i] = have
   if have < cost then
-    local wait = math.ceil((cost - have) * refill / capacity)
+    local wait = math.max(1, math.ceil((cost - have) * refill / capacity - 1e-6))
     if wait > longest then longest, by = wait, i end
   end
 end
 if by > 0 then return {0, longest, by} end
 for i, key in ipairs(KEYS) do
-  local level = string.format('%.17g %.0f', levels[i] - cost, now)
-  redis.call('SET', key, level, 'PX', string.format('%.0f', 2 * ARGV[2 * i + 1]))
+  local life = string.format('%.0f', math.ceil(2 * ARGV[2 * i + 1]))
+  redis.call('SET', key, string.format('%.17g %s', levels[i] - cost, life), 'PX', life)
 end
 return {1}`)

@@ -1,0 +1,212 @@
+/** What every store must do: run against memory and against every form of Redis. */
+import { randomUUID } from 'node:crypto'
+import type { Test } from 'tap'
+import { type Store, withLock } from '../../../runtime/store/index.ts'
+
+export interface Subject {
+  readonly store: Store
+  /** Returns when at least this much time has passed on the store's clock. */
+  readonly pass: (ms: number) => Promise<void>
+}
+
+/** Registers the contract's tests. Every test works in its own namespace. */
+export function storeContract(t: Test, subject: () => Subject): void {
+  const fresh = (): Store => subject().store.namespace(`${randomUUID()}:`)
+
+  t.test('set and get: a value comes back as it was, bytes, length and emptiness included', async (t) => {
+    const store = fresh()
+    for (const value of ['', 'plain', 'ünïcödé \u{1f511} \0 \r\n', 'x'.repeat(100_000)]) {
+      t.equal(await store.set('key', value), true)
+      t.equal(await store.get('key'), value)
+    }
+    t.equal(await store.get('other'), undefined)
+  })
+
+  t.test('set: onlyIf writes when met, and reports when not', async (t) => {
+    const store = fresh()
+    t.equal(await store.set('key', 'a', { onlyIf: 'present' }), false)
+    t.equal(await store.get('key'), undefined)
+    t.equal(await store.set('key', 'b', { onlyIf: 'absent' }), true)
+    t.equal(await store.set('key', 'c', { onlyIf: 'absent' }), false)
+    t.equal(await store.get('key'), 'b')
+    t.equal(await store.set('key', 'd', { onlyIf: 'present' }), true)
+    t.equal(await store.get('key'), 'd')
+  })
+
+  t.test('set: of many concurrent writers with onlyIf absent exactly one succeeds', async (t) => {
+    const store = fresh()
+    const all = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => store.set('k', `${n}`, { onlyIf: 'absent' })),
+    )
+    t.equal(all.filter(Boolean).length, 1)
+    t.equal(await store.get('k'), String(all.indexOf(true)))
+  })
+
+  t.test('ttl: an expired entry is absent to every operation', async (t) => {
+    const store = fresh()
+    const { pass } = subject()
+    await Promise.all(
+      ['get', 'take', 'touch', 'swap', 'nx', 'del'].map((k) => store.set(k, 'v', { ttlMs: 30 })),
+    )
+    const seen = await store.read('swap')
+    await pass(31)
+    t.equal(await store.get('get'), undefined)
+    t.equal(await store.take('take'), undefined)
+    t.equal(await store.touch('touch', 1000), false)
+    t.equal(await store.swap('swap', seen, 'w'), false)
+    t.equal(await store.delete('del'), false)
+    t.equal(await store.set('nx', 'w', { onlyIf: 'absent' }), true)
+  })
+
+  t.test('ttl: touch prolongs, swap without ttl keeps, a plain set clears', async (t) => {
+    const store = fresh()
+    const { pass } = subject()
+    await store.set('touched', 'v', { ttlMs: 40 })
+    await store.set('kept', 'v', { ttlMs: 40 })
+    await store.set('cleared', 'v', { ttlMs: 40 })
+    t.equal(await store.touch('touched', 60_000), true)
+    t.equal(await store.swap('kept', await store.read('kept'), 'w'), true)
+    t.equal(await store.set('cleared', 'w'), true)
+    await pass(41)
+    t.equal(await store.get('touched'), 'v')
+    t.equal(await store.get('kept'), undefined)
+    t.equal(await store.get('cleared'), 'w')
+  })
+
+  t.test('ttl: what is no positive whole number of milliseconds is refused', async (t) => {
+    const store = fresh()
+    for (const ttlMs of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+      await t.rejects(store.set('key', 'v', { ttlMs }), RangeError)
+      await t.rejects(store.touch('key', ttlMs), RangeError)
+    }
+    t.equal(await store.get('key'), undefined)
+  })
+
+  t.test('take: of many concurrent takers exactly one gets the value', async (t) => {
+    const store = fresh()
+    await store.set('key', 'once', { ttlMs: 60_000 })
+    const all = await Promise.all(Array.from({ length: 20 }, () => store.take('key')))
+    t.same(
+      all.filter((value) => value !== undefined),
+      ['once'],
+    )
+    t.equal(await store.get('key'), undefined)
+  })
+
+  t.test('delete: tells whether there was something', async (t) => {
+    const store = fresh()
+    await store.set('key', 'v')
+    t.equal(await store.delete('key'), true)
+    t.equal(await store.delete('key'), false)
+  })
+
+  t.test('swap: writes only over what was seen', async (t) => {
+    const store = fresh()
+    t.equal(await store.swap('key', undefined, 'a', 60_000), true, 'absent seen, absent there')
+    t.equal(await store.swap('key', undefined, 'b', 60_000), false, 'absent seen, something there')
+    const seen = await store.read('key')
+    t.equal(seen?.value, 'a')
+    t.equal(await store.touch('key', 50_000), true)
+    t.equal(await store.swap('key', seen, 'c'), true, 'a touch does not change the value')
+    t.equal(await store.swap('key', seen, 'd'), false, 'the seen value is gone')
+    t.equal(await store.swap('key', await store.read('key'), undefined), true, 'deletes')
+    t.equal(await store.get('key'), undefined)
+  })
+
+  t.test('swap: of many concurrent swaps over one read exactly one succeeds', async (t) => {
+    const store = fresh()
+    await store.set('key', '0')
+    const seen = await store.read('key')
+    const all = await Promise.all(Array.from({ length: 20 }, (_, n) => store.swap('key', seen, `${n + 1}`)))
+    t.equal(all.filter(Boolean).length, 1)
+    t.equal(await store.get('key'), String(all.indexOf(true) + 1))
+  })
+
+  t.test(
+    'takeTokens: a bucket gives its capacity at once, then refuses with a wait, then refills',
+    async (t) => {
+      const store = fresh()
+      const { pass } = subject()
+      const bucket = { key: 'b', capacity: 3, refillMs: 600_000 }
+      for (let n = 0; n < 3; n++) t.match(await store.takeTokens([bucket]), { ok: true, retryAfterMs: 0 })
+      const refused = await store.takeTokens([bucket])
+      t.match(refused, { ok: false, refusedBy: 'b' })
+      t.ok(
+        refused.retryAfterMs > 0 && refused.retryAfterMs <= 200_000,
+        `waits for one token: ${refused.retryAfterMs}`,
+      )
+      const quick = { key: 'q', capacity: 2, refillMs: 40 }
+      t.equal((await store.takeTokens([quick], 2)).ok, true)
+      await pass(41)
+      t.equal((await store.takeTokens([quick], 2)).ok, true, 'full again after the refill time')
+    },
+  )
+
+  t.test('takeTokens: all buckets or none, and the longest wait is told', async (t) => {
+    const store = fresh()
+    const wide = { key: 'wide', capacity: 2, refillMs: 600_000 }
+    const narrow = { key: 'narrow', capacity: 1, refillMs: 900_000 }
+    t.equal((await store.takeTokens([wide, narrow])).ok, true)
+    t.match(await store.takeTokens([wide, narrow]), { ok: false, refusedBy: 'narrow' })
+    t.equal((await store.takeTokens([wide])).ok, true, 'the refused request took nothing from the other')
+    t.match(await store.takeTokens([wide, narrow]), { ok: false, refusedBy: 'narrow' })
+    t.equal((await store.takeTokens([])).ok, true)
+  })
+
+  t.test('takeTokens: concurrent takers never get more than there is', async (t) => {
+    const store = fresh()
+    const bucket = { key: 'b', capacity: 5, refillMs: 600_000 }
+    const all = await Promise.all(Array.from({ length: 20 }, () => store.takeTokens([bucket])))
+    t.equal(all.filter((taken) => taken.ok).length, 5)
+  })
+
+  t.test('takeTokens: a bucket that can never give is a programming error', async (t) => {
+    const store = fresh()
+    await t.rejects(store.takeTokens([{ key: 'b', capacity: 1, refillMs: 1000 }], 2), RangeError)
+    await t.rejects(store.takeTokens([{ key: 'b', capacity: 0, refillMs: 1000 }]), RangeError)
+    await t.rejects(store.takeTokens([{ key: 'b', capacity: 1, refillMs: 0 }]), RangeError)
+  })
+
+  t.test('namespace: prefixes keep keys apart, and nest', async (t) => {
+    const store = fresh()
+    const inner = store.namespace('a:').namespace('b:')
+    await inner.set('key', 'v')
+    t.equal(await store.get('a:b:key'), 'v')
+    t.equal(await store.namespace('a:').get('key'), undefined)
+    await inner.close()
+    t.equal(await store.get('a:b:key'), 'v', 'closing a namespace closes nothing')
+  })
+
+  t.test('lock: one holder at a time, and it is free afterwards, after failures too', async (t) => {
+    const store = fresh()
+    let inside = 0
+    let most = 0
+    const work = async (): Promise<void> => {
+      inside += 1
+      most = Math.max(most, inside)
+      await store.ping()
+      inside -= 1
+    }
+    const options = { ttlMs: 30_000, waitMs: 30_000, retryMs: 1 }
+    await Promise.all(Array.from({ length: 5 }, () => withLock(store, 'l', options, work)))
+    t.equal(most, 1)
+    const failing = withLock(store, 'l', options, async () => {
+      throw new Error('inside')
+    })
+    await t.rejects(failing, { message: 'inside' })
+    t.equal(await withLock(store, 'l', { ...options, waitMs: 0 }, async () => 'free'), 'free')
+  })
+
+  t.test('lock: a lock that stays taken ends in STORE_DOWN, and is left to its holder', async (t) => {
+    const store = fresh()
+    await withLock(store, 'l', { ttlMs: 30_000, waitMs: 0 }, async () => {
+      const second = withLock(store, 'l', { ttlMs: 30_000, waitMs: 0 }, async () => 'never')
+      await t.rejects(second, { code: 'STORE_DOWN' })
+      t.not(await store.get('lock:l'), undefined)
+    })
+  })
+
+  t.test('ping: resolves while the store answers', async (t) => {
+    await t.resolves(fresh().ping())
+  })
+}

@@ -1,0 +1,101 @@
+import t from 'tap'
+import { makeRedisStore } from '../../../runtime/store/index.ts'
+import { freePort, missingRedis, startRedis, until } from '../../helpers/redis.ts'
+
+const short = { keyPrefix: 'p:', dialTimeoutMs: 500, readTimeoutMs: 200, writeTimeoutMs: 200 }
+
+t.test(
+  'redis outage: a server that is not there yet is found when it comes',
+  { skip: missingRedis },
+  async (t) => {
+    const port = await freePort()
+    const changes: boolean[] = []
+    const store = makeRedisStore(
+      { addr: `127.0.0.1:${port}`, ...short },
+      { onChange: (up) => changes.push(up) },
+    )
+    t.teardown(() => store.close())
+    await t.rejects(store.ping(), { code: 'STORE_DOWN', status: 503, message: 'the store is unavailable' })
+    await t.rejects(store.get('key'), { code: 'STORE_DOWN', headers: { 'retry-after': '5' } })
+    const redis = await startRedis({ port })
+    t.teardown(() => redis.stop())
+    await until(() =>
+      store.ping().then(
+        () => true,
+        () => false,
+      ),
+    )
+    t.same(changes, [false, true], 'told once down, once up')
+  },
+)
+
+t.test(
+  'redis outage: a server that dies is STORE_DOWN, and used again after its restart',
+  { skip: missingRedis },
+  async (t) => {
+    const redis = await startRedis()
+    const store = makeRedisStore({ addr: redis.addr, ...short })
+    t.teardown(() => store.close())
+    await store.set('key', 'v')
+    await redis.stop()
+    await t.rejects(store.set('key', 'w'), { code: 'STORE_DOWN' })
+    await t.rejects(store.swap('key', undefined, 'w'), { code: 'STORE_DOWN' })
+    const again = await startRedis({ port: redis.port })
+    t.teardown(() => again.stop())
+    await until(() =>
+      store.ping().then(
+        () => true,
+        () => false,
+      ),
+    )
+    t.equal(await store.set('key', 'x'), true)
+  },
+)
+
+t.test(
+  'redis outage: a server that swallows commands is left, not waited for',
+  { skip: missingRedis },
+  async (t) => {
+    const redis = await startRedis()
+    const store = makeRedisStore({ addr: redis.addr, ...short })
+    t.teardown(async () => {
+      await store.close()
+      await redis.stop()
+    })
+    await store.set('key', 'v')
+    redis.freeze()
+    await t.rejects(store.get('key'), { code: 'STORE_DOWN' })
+    await t.rejects(store.get('key'), { code: 'STORE_DOWN' })
+    redis.thaw()
+    await until(() =>
+      store.ping().then(
+        () => true,
+        () => false,
+      ),
+    )
+    t.equal(await store.get('key'), 'v')
+  },
+)
+
+t.test('redis outage: a closed store refuses at once', { skip: missingRedis }, async (t) => {
+  const store = makeRedisStore({ addr: `127.0.0.1:${await freePort()}`, ...short })
+  await store.close()
+  await t.rejects(store.get('key'), { code: 'STORE_DOWN' })
+})
+
+t.test('redis config: every fault is named at once, and no password', async (t) => {
+  const config = { clusterMode: true, db: 2, sentinelTls: {}, username: 'u', keyPrefix: 'p:' }
+  t.throws(() => makeRedisStore(config), {
+    code: 'INVALID_CONFIG',
+    message:
+      /one of addr and sentinelConfig.*clusterMode requires addr.*db cannot.*sentinelTls requires.*username/,
+  })
+  const both = { addr: 'nonsense', sentinel: { masterName: 'm', addrs: ['[::1]:1', 'a:0'] }, keyPrefix: 'p:' }
+  t.throws(() => makeRedisStore({ ...both, password: 'hunter2' }), {
+    message: /exactly one of addr and sentinelConfig.*"nonsense".*"a:0"/,
+  })
+  t.throws(
+    () => makeRedisStore({ sentinel: { masterName: 'm', addrs: [] }, keyPrefix: '' }),
+    /needs an address/,
+  )
+})

@@ -1,0 +1,89 @@
+import t from 'tap'
+import { makeRedisStore, type Store } from '../../../runtime/store/index.ts'
+import { makeCertificates, missingRedis, missingRedisTls, startRedis } from '../../helpers/redis.ts'
+import { storeContract } from './contract.ts'
+
+const pass = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms + 5))
+
+t.test(
+  'redis standalone: the contract, with an ACL user that may do no more than needed',
+  { skip: missingRedis },
+  async (t) => {
+    const auth = { username: 'gatehouse', password: 'pass word"\'' }
+    const redis = await startRedis({ auth, keys: 'gh:auth:{ns:name}:*' })
+    const store = makeRedisStore({ addr: redis.addr, keyPrefix: 'gh:auth:{ns:name}:', ...auth })
+    t.teardown(async () => {
+      await store.close()
+      await redis.stop()
+    })
+    storeContract(t, () => ({ store, pass }))
+  },
+)
+
+t.test(
+  'redis standalone: password-only AUTH over TLS, another database',
+  { skip: missingRedisTls },
+  async (t) => {
+    const tls = makeCertificates()
+    const redis = await startRedis({ auth: { password: 'secret' }, tls })
+    const stores: Store[] = []
+    t.teardown(async () => {
+      for (const store of stores) await store.close()
+      await redis.stop()
+      tls.remove()
+    })
+    const open = (more: object): Store => {
+      const store = makeRedisStore({
+        addr: redis.addr,
+        password: 'secret',
+        keyPrefix: 'p:',
+        writeTimeoutMs: 300,
+        ...more,
+      })
+      stores.push(store)
+      return store
+    }
+    const good = open({ tls: { ca: tls.ca }, db: 3 })
+    await good.set('key', 'v')
+    t.equal(redis.cli('-n', '3', 'get', 'p:key'), 'v', 'in the database asked for')
+
+    await t.resolves(open({ tls: { insecureSkipVerify: true } }).ping(), 'verification can be switched off')
+    await t.rejects(open({ tls: {} }).ping(), { code: 'STORE_DOWN' }, 'an unknown CA is refused')
+    await t.rejects(open({}).ping(), { code: 'STORE_DOWN' }, 'plaintext to a TLS port is an outage')
+    await t.rejects(open({ tls: { ca: tls.ca }, password: 'wrong' }).ping(), { code: 'STORE_DOWN' })
+  },
+)
+
+t.test(
+  'redis standalone: a script cache that was flushed is filled again',
+  { skip: missingRedis },
+  async (t) => {
+    const redis = await startRedis()
+    const store = makeRedisStore({ addr: redis.addr, keyPrefix: 'p:' })
+    t.teardown(async () => {
+      await store.close()
+      await redis.stop()
+    })
+    t.equal(await store.swap('key', undefined, 'a'), true)
+    redis.cli('script', 'flush')
+    t.equal(await store.swap('key', await store.read('key'), 'b'), true)
+  },
+)
+
+t.test(
+  'redis standalone: a server without memory refuses writes as STORE_FULL',
+  { skip: missingRedis },
+  async (t) => {
+    const redis = await startRedis({ args: ['--maxmemory-policy', 'noeviction'] })
+    const store = makeRedisStore({ addr: redis.addr, keyPrefix: 'p:' })
+    t.teardown(async () => {
+      await store.close()
+      await redis.stop()
+    })
+    await store.set('key', 'v')
+    redis.cli('config', 'set', 'maxmemory', '1')
+    await t.rejects(store.set('other', 'v'), { code: 'STORE_FULL' })
+    await t.rejects(store.swap('key', await store.read('key'), 'w'), { code: 'STORE_FULL' })
+    t.equal(await store.get('key'), 'v')
+  },
+)
