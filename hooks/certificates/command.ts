@@ -1,0 +1,121 @@
+/**
+ * The `certificates` commands of the hooks program, run by a Job at install and by a CronJob for rotation.
+ *
+ *   certificates issue    makes, spreads and rotates the serving certificate of the hooks server
+ *   certificates publish  spreads the authority of a certificate that somebody else manages, such as cert-manager
+ *
+ * Prints one line per step to standard output; exit code 1 when something is left to do that this run could not do.
+ */
+import type { Command } from 'commander'
+import { GatehouseError } from '../../schemas/index.ts'
+import { connect } from './cluster.ts'
+import { publish, rotate } from './rotate.ts'
+
+interface TargetFlags {
+  readonly namespace: string
+  readonly secret: string
+  readonly webhookConfiguration: readonly string[]
+  readonly compositeController: readonly string[]
+  readonly kubeconfig?: string
+}
+
+interface IssueFlags extends TargetFlags {
+  readonly service: string
+  readonly clusterDomain: string
+  readonly dnsName: readonly string[]
+  readonly lifetime: number
+  readonly renewBefore: number
+  readonly settle: number
+  readonly force: boolean
+}
+
+/** Adds `certificates issue` and `certificates publish` to the hooks program. */
+export function addCertificatesCommand(program: Command): void {
+  const certificates = program
+    .command('certificates')
+    .description('issue, spread and rotate the serving certificate of the hooks server')
+
+  withTargets(certificates.command('issue'))
+    .description('make the certificate, make every client trust it, rotate it when it is due; safe to repeat')
+    .requiredOption('--service <name>', 'Service in front of the hooks server')
+    .option('--cluster-domain <domain>', 'DNS domain of the cluster', 'cluster.local')
+    .option('--dns-name <name...>', 'further DNS names for the certificate', [])
+    .option('--lifetime <duration>', 'how long a certificate is valid, such as 2160h', duration, hours(2160))
+    .option('--renew-before <duration>', 'rotate when less than this is left', duration, hours(720))
+    .option('--settle <duration>', 'time that clients and servers get to take up a step', duration, hours(1))
+    .option('--force', 'rotate now although it is not due', false)
+    .action(async (flags: IssueFlags) => {
+      if (flags.renewBefore >= flags.lifetime) {
+        throw new GatehouseError('INVALID_CONFIG', {
+          detail: '--renew-before must be shorter than --lifetime',
+        })
+      }
+      const names = serviceNames(flags)
+      const { lifetime: lifetimeMs, renewBefore: renewBeforeMs, settle: settleMs, force } = flags
+      await rotate(await connect(clusterOf(flags)), {
+        names,
+        lifetimeMs,
+        renewBeforeMs,
+        settleMs,
+        force,
+        now: () => new Date(),
+        report,
+      })
+    })
+
+  withTargets(certificates.command('publish'))
+    .description("make every client trust the Secret's ca.crt; safe to repeat")
+    .action(async (flags: TargetFlags) => {
+      await publish(await connect(clusterOf(flags)), { now: () => new Date(), report })
+    })
+}
+
+function withTargets(command: Command): Command {
+  return command
+    .requiredOption('--namespace <name>', 'namespace of the Secret and the Service')
+    .requiredOption('--secret <name>', 'Secret that holds the certificate; it must exist, empty or not')
+    .option('--webhook-configuration <name...>', 'ValidatingWebhookConfigurations to keep up to date', [])
+    .option('--composite-controller <name...>', 'CompositeControllers to keep up to date', [])
+    .option('--kubeconfig <file>', 'how to reach the cluster (default: the pod, then the usual places)')
+}
+
+function clusterOf(flags: TargetFlags) {
+  return {
+    namespace: flags.namespace,
+    secret: flags.secret,
+    webhookConfigurations: flags.webhookConfiguration,
+    compositeControllers: flags.compositeController,
+    kubeconfig: flags.kubeconfig,
+  }
+}
+
+/** The names under which a Service is reached inside its cluster, the one that API servers use first. */
+export function serviceNames(flags: {
+  readonly service: string
+  readonly namespace: string
+  readonly clusterDomain: string
+  readonly dnsName: readonly string[]
+}): readonly string[] {
+  const inNamespace = `${flags.service}.${flags.namespace}`
+  const own = [`${inNamespace}.svc`, `${inNamespace}.svc.${flags.clusterDomain}`, inNamespace, flags.service]
+  return [...new Set([...own, ...flags.dnsName])]
+}
+
+function hours(count: number): number {
+  return count * 3_600_000
+}
+
+const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 }
+
+/** `90m`, `2160h`, `0s`, `1h30m` as milliseconds. Throws INVALID_CONFIG for anything else. */
+function duration(text: string): number {
+  const groups = [...text.matchAll(/(\d+)([smh])/g)]
+  if (groups.length === 0 || groups.map(([group]) => group).join('') !== text) {
+    throw new GatehouseError('INVALID_CONFIG', { detail: `"${text}" is not a duration such as 90m or 1h30m` })
+  }
+  return groups.reduce((sum, [, count, unit = '']) => sum + Number(count) * (unitMs[unit] ?? 0), 0)
+}
+
+function report(line: string): void {
+  process.stdout.write(`${line}\n`)
+}

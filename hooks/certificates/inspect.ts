@@ -1,0 +1,92 @@
+/**
+ * Reads certificates that somebody stored: which are there, whether a pair is fit to serve, who signed it.
+ *
+ * Everything here treats its input as untrusted text: what does not parse is "not there", never an exception.
+ * Does not talk to a cluster and does not look at the clock: `now` is passed in.
+ */
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+
+/** Certificates of a PEM bundle in order, without doubles; text that is not a certificate is left out. */
+export function splitBundle(bundle: string): readonly string[] {
+  const blocks = bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  const found = new Map<string, string>()
+  for (const block of blocks) {
+    const parsed = parse(block)
+    if (parsed && !found.has(parsed.fingerprint256)) found.set(parsed.fingerprint256, parsed.toString())
+  }
+  return [...found.values()]
+}
+
+export function joinBundle(certificates: readonly string[]): string {
+  return splitBundle(certificates.join('\n')).join('')
+}
+
+/** True when both bundles hold the same certificates, whatever their order. */
+export function sameBundle(a: string, b: string): boolean {
+  const left = new Set(splitBundle(a))
+  const right = new Set(splitBundle(b))
+  return left.size === right.size && left.isSubsetOf(right)
+}
+
+/** Certificates of the bundle that are valid at `now`. */
+export function current(bundle: string, now: Date): readonly string[] {
+  return splitBundle(bundle).filter((one) => {
+    const parsed = parse(one)
+    return parsed !== undefined && within(parsed, now)
+  })
+}
+
+/** A certificate and its key, as stored. */
+export interface Pair {
+  readonly certificate: string
+  readonly key: string
+}
+
+export type Fitness =
+  | { readonly fit: true; readonly issuer: string; readonly notAfter: Date }
+  | { readonly fit: false; readonly why: string }
+
+/** Decides whether `pair` may serve `names` to clients that trust `bundle`; `issuer` is the one that signed it. */
+export function fitness(pair: Pair, bundle: string, names: readonly string[], now: Date): Fitness {
+  if (!pair.certificate || !pair.key) return { fit: false, why: 'there is no certificate yet' }
+  const leaf = parse(pair.certificate)
+  if (!leaf) return { fit: false, why: 'the stored certificate does not parse' }
+  if (!keyMatches(leaf, pair.key))
+    return { fit: false, why: 'the stored key does not belong to the certificate' }
+  if (!within(leaf, now)) return { fit: false, why: 'the certificate is not valid now' }
+  const missing = names.filter((name) => leaf.checkHost(name) === undefined)
+  if (missing.length) return { fit: false, why: `the certificate does not name ${missing.join(', ')}` }
+  const issuer = current(bundle, now).find((ca) => signed(ca, leaf))
+  if (!issuer) return { fit: false, why: 'no trusted authority signed the certificate' }
+  const ca = new X509Certificate(issuer)
+  return {
+    fit: true,
+    issuer,
+    notAfter: ca.validToDate < leaf.validToDate ? ca.validToDate : leaf.validToDate,
+  }
+}
+
+function parse(pem: string): X509Certificate | undefined {
+  try {
+    return new X509Certificate(pem)
+  } catch {
+    return undefined
+  }
+}
+
+function keyMatches(leaf: X509Certificate, key: string): boolean {
+  try {
+    return leaf.checkPrivateKey(createPrivateKey(key))
+  } catch {
+    return false
+  }
+}
+
+function within(certificate: X509Certificate, now: Date): boolean {
+  return certificate.validFromDate <= now && now < certificate.validToDate
+}
+
+function signed(ca: string, leaf: X509Certificate): boolean {
+  const authority = new X509Certificate(ca)
+  return authority.ca && leaf.checkIssued(authority) && leaf.verify(authority.publicKey)
+}

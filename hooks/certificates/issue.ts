@@ -1,0 +1,104 @@
+/**
+ * Issues the serving certificate of the hooks server: a fresh certificate authority, and one leaf signed by it.
+ *
+ * The authority's private key never leaves this function: an authority signs exactly one leaf and is then forgotten,
+ * so no key that could sign for another name is stored anywhere. Rotation makes a new authority.
+ * Source: RFC 5280 sections 4.1 and 4.2 (profile), RFC 9525 (names live in subjectAltName).
+ */
+import { randomBytes } from 'node:crypto'
+import { provideReflectMetadata } from './reflect.ts'
+
+export interface Issued {
+  /** PEM, one certificate. */
+  readonly ca: string
+  /** PEM, one certificate, signed by `ca`. */
+  readonly certificate: string
+  /** PEM, PKCS#8. */
+  readonly key: string
+}
+
+export interface IssueRequest {
+  /** DNS names for subjectAltName; the first one is also the common name. At least one. */
+  readonly names: readonly string[]
+  readonly now: Date
+  /** From `now`, for both certificates. */
+  readonly lifetimeMs: number
+}
+
+const keys = { name: 'ECDSA', namedCurve: 'P-256' } as const
+const signing = { name: 'ECDSA', hash: 'SHA-256' } as const
+/** Clocks of a cluster's nodes differ a little: a certificate must be valid on all of them at once. */
+const skewMs = 5 * 60_000
+/** A common name holds 64 characters at most (RFC 5280, appendix A.1). */
+const commonNameMax = 64
+
+/** Makes an authority and a leaf; both end `lifetimeMs` after `now`. */
+export async function issue(request: IssueRequest): Promise<Issued> {
+  provideReflectMetadata()
+  const x509 = await import('@peculiar/x509')
+  const [authority, leaf] = await Promise.all([
+    crypto.subtle.generateKey(keys, false, ['sign', 'verify']),
+    crypto.subtle.generateKey(keys, true, ['sign', 'verify']),
+  ])
+  const validity = {
+    notBefore: new Date(request.now.getTime() - skewMs),
+    notAfter: new Date(request.now.getTime() + request.lifetimeMs),
+    signingAlgorithm: signing,
+  }
+  // Distinct subjects let a client hold the old and the new authority at once without mistaking one for the other.
+  const authorityName = [{ CN: [`gatehouse-hooks-ca-${randomBytes(6).toString('hex')}`] }]
+  const ca = await x509.X509CertificateGenerator.createSelfSigned({
+    ...validity,
+    serialNumber: serial(),
+    name: authorityName,
+    keys: authority,
+    extensions: [
+      new x509.BasicConstraintsExtension(true, 0, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+      await x509.SubjectKeyIdentifierExtension.create(authority.publicKey),
+    ],
+  })
+  const certificate = await x509.X509CertificateGenerator.create({
+    ...validity,
+    serialNumber: serial(),
+    subject: [{ CN: [(request.names[0] ?? '').slice(0, commonNameMax)] }],
+    issuer: authorityName,
+    publicKey: leaf.publicKey,
+    signingKey: authority.privateKey,
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+      new x509.SubjectAlternativeNameExtension(
+        request.names.map((value) => ({ type: 'dns' as const, value })),
+        false,
+      ),
+      await x509.AuthorityKeyIdentifierExtension.create(authority.publicKey),
+      await x509.SubjectKeyIdentifierExtension.create(leaf.publicKey),
+    ],
+  })
+  return {
+    ca: pem(ca.toString('pem')),
+    certificate: pem(certificate.toString('pem')),
+    key: keyPem(await crypto.subtle.exportKey('pkcs8', leaf.privateKey)),
+  }
+}
+
+/** 16 random bytes with the top bit clear: positive, as RFC 5280 section 4.1.2.2 asks. */
+function serial(): string {
+  const bytes = randomBytes(16)
+  bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x01
+  return bytes.toString('hex')
+}
+
+function pem(text: string): string {
+  return `${text.trim()}\n`
+}
+
+function keyPem(der: ArrayBuffer): string {
+  const lines =
+    Buffer.from(der)
+      .toString('base64')
+      .match(/.{1,64}/g) ?? []
+  return ['-----BEGIN PRIVATE KEY-----', ...lines, '-----END PRIVATE KEY-----', ''].join('\n')
+}

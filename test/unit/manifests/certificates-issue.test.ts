@@ -1,0 +1,116 @@
+/** The serving certificate of the hooks server: its profile, and that real TLS peers accept exactly what they should. */
+import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, connect, type TLSSocket } from 'node:tls'
+import t, { type Test } from 'tap'
+import { fitness, type Issued, issue, joinBundle, serviceNames } from '../../../hooks/certificates/index.ts'
+
+const hour = 3_600_000
+const names = serviceNames({
+  service: 'gatehouse-hooks',
+  namespace: 'gatehouse-system',
+  clusterDomain: 'cluster.local',
+  dnsName: [],
+})
+
+async function made(now = new Date()): Promise<Issued> {
+  return issue({ names, now, lifetimeMs: 24 * hour })
+}
+
+/** Serves the leaf on a free port; `dial` returns the fault of the handshake, or undefined when it succeeded. */
+async function serve(t: Test, issued: Issued) {
+  const server = createServer({ cert: issued.certificate, key: issued.key }, (socket) => socket.end())
+  server.on('tlsClientError', () => {})
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const address = server.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  return async (servername: string, ca: string): Promise<string | undefined> => {
+    const socket: TLSSocket = connect({ host: '127.0.0.1', port, servername, ca })
+    const fault = await new Promise<string | undefined>((resolve) => {
+      socket.once('secureConnect', () => resolve(undefined))
+      socket.once('error', (error) => resolve('code' in error ? String(error.code) : error.message))
+    })
+    socket.destroy()
+    return fault
+  }
+}
+
+t.test('names: the one the API server dials comes first, and every in-cluster form is there', async (t) => {
+  t.strictSame(names, [
+    'gatehouse-hooks.gatehouse-system.svc',
+    'gatehouse-hooks.gatehouse-system.svc.cluster.local',
+    'gatehouse-hooks.gatehouse-system',
+    'gatehouse-hooks',
+  ])
+  const more = serviceNames({
+    service: 'a',
+    namespace: 'b',
+    clusterDomain: 'corp',
+    dnsName: ['hooks.example.com', 'a'],
+  })
+  t.ok(more.includes('a.b.svc.corp'))
+  t.equal(new Set(more).size, more.length, 'no doubles')
+})
+
+t.test('certificate: a real TLS handshake succeeds under every name of the Service', async (t) => {
+  const issued = await made()
+  const dial = await serve(t, issued)
+  for (const name of names) t.equal(await dial(name, issued.ca), undefined, name)
+})
+
+t.test('certificate: the handshake fails under another name, and for another authority', async (t) => {
+  const [issued, stranger] = await Promise.all([made(), made()])
+  const dial = await serve(t, issued)
+  t.equal(await dial('other.gatehouse-system.svc', issued.ca), 'ERR_TLS_CERT_ALTNAME_INVALID')
+  t.not(await dial(names[0] ?? '', stranger.ca), undefined, 'a stranger authority is not enough')
+  t.equal(await dial(names[0] ?? '', joinBundle([stranger.ca, issued.ca])), undefined, 'both together are')
+})
+
+t.test('profile: authority and leaf carry what RFC 5280 asks, and no more', async (t) => {
+  const now = new Date()
+  const issued = await made(now)
+  const ca = new X509Certificate(issued.ca)
+  const leaf = new X509Certificate(issued.certificate)
+  t.equal(ca.ca, true)
+  t.equal(leaf.ca, false, 'the leaf cannot sign')
+  t.strictSame(leaf.keyUsage, ['1.3.6.1.5.5.7.3.1'], 'server authentication only')
+  t.ok(leaf.verify(ca.publicKey))
+  t.ok(leaf.validFromDate < now, 'valid on a node whose clock is a little behind')
+  t.equal(Math.round((leaf.validToDate.getTime() - now.getTime()) / hour), 24)
+  t.match(issued.key, /^-----BEGIN PRIVATE KEY-----\n/)
+})
+
+t.test('profile: two authorities never share subject, serial or key', async (t) => {
+  const [a, b] = (await Promise.all([made(), made()])).map((one) => new X509Certificate(one.ca))
+  t.not(a?.subject, b?.subject)
+  t.not(a?.serialNumber, b?.serialNumber)
+  t.not(
+    a?.publicKey.export({ type: 'spki', format: 'pem' }),
+    b?.publicKey.export({ type: 'spki', format: 'pem' }),
+  )
+})
+
+t.test('fitness: says why a stored pair may not serve', async (t) => {
+  const now = new Date()
+  const [issued, other] = await Promise.all([made(now), made(now)])
+  const why = (
+    pair: { certificate: string; key: string },
+    bundle: string,
+    wanted: readonly string[] = names,
+    at = now,
+  ) => {
+    const found = fitness(pair, bundle, wanted, at)
+    return found.fit ? 'fit' : found.why
+  }
+  t.equal(why(issued, issued.ca), 'fit')
+  t.match(why({ certificate: '', key: '' }, ''), /no certificate yet/)
+  t.match(why({ certificate: 'junk', key: 'junk' }, issued.ca), /does not parse/)
+  t.match(why({ ...issued, key: other.key }, issued.ca), /does not belong/)
+  t.match(why({ ...issued, key: 'junk' }, issued.ca), /does not belong/)
+  t.match(why(issued, other.ca), /no trusted authority/)
+  t.match(why(issued, issued.ca, [...names, 'hooks.example.com']), /does not name hooks\.example\.com/)
+  t.match(why(issued, issued.ca, names, new Date(now.getTime() + 25 * hour)), /not valid now/)
+  t.match(why(issued, issued.ca, names, new Date(now.getTime() - hour)), /not valid now/)
+})
