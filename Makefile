@@ -1,0 +1,53 @@
+# Needs git, make, npm and any Node from 20 on. Everything else comes from the lockfile, Node 24 included.
+SHELL := /bin/sh
+export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
+.DEFAULT_GOAL := help
+
+INSTALLED := node_modules/.package-lock.json
+BANNER := import{createRequire as gatehouseCreateRequire}from'node:module';const require=gatehouseCreateRequire(import.meta.url);
+ESBUILD := esbuild --bundle --platform=node --target=node24 --format=esm --legal-comments=none --log-level=warning \
+	--external:@cedar-policy/cedar-wasm --banner:js="$(BANNER)"
+
+.PHONY: help run test build lint schemas format bench unit clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(INSTALLED): package.json package-lock.json
+	@echo "Installing the packages of the lockfile (Node 24 is among them) ..."
+	@npm ci --no-fund --no-audit --loglevel=error
+	@touch $@
+
+run: build ## Run the quickstart: three MCP servers behind one address
+	@node dist/gatehouse.js dev -f manifests/examples/quickstart
+
+test: lint build ## Everything that guards main: lint, types, generated files, all tests
+	@node test/run.ts
+
+build: $(INSTALLED) ## Bundle the two programs into dist/
+	@$(ESBUILD) runtime/cli/main.ts --outfile=dist/gatehouse.js
+	@$(ESBUILD) hooks/main.ts --outfile=dist/gatehouse-hooks.js
+	@chmod +x dist/gatehouse.js dist/gatehouse-hooks.js
+
+lint: $(INSTALLED) ## Format, lint, types, and that generated files are current
+	@biome format .
+	@oxlint --type-aware --deny-warnings
+	@tsc
+	@node schemas/generate/main.ts --check
+	@node manifests/generate/main.ts --check
+
+schemas: $(INSTALLED) ## Write everything generated: validators, types, CRDs, manifests, reference pages
+	@node schemas/generate/main.ts
+	@node manifests/generate/main.ts
+
+format: $(INSTALLED) ## Format the sources
+	@biome format --write .
+
+unit: $(INSTALLED) ## The fast tests only
+	@tap --reporter=terse test/unit
+
+bench: build ## Requests per second through proxy and vMCP, as a ratio of direct access
+	@node test/bench/main.ts
+
+clean: ## Remove what was built
+	@rm -rf dist .tap

@@ -1,0 +1,150 @@
+/**
+ * `gatehouse dev -f`: the manifests that run in a cluster, run here, without a cluster.
+ *
+ * Reads and validates them with the webhook's code, runs the same hooks in process, starts what they render as local
+ * processes, and follows every edit of the files.
+ */
+import { mkdtempSync, rmSync, statSync, watch } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { type Command, InvalidArgumentError } from 'commander'
+import type { ValidateResource } from '../manifests/check.ts'
+import { checkManifests, describeProblems } from '../manifests/check.ts'
+import { readManifests } from '../manifests/read.ts'
+import type { KubeObject } from '../local/objects.ts'
+import { doorsOf } from '../dev/doors.ts'
+import { localEnvironment } from '../dev/environment.ts'
+import { ScreenWriter } from '../dev/screen.ts'
+import { DevSession } from '../dev/session.ts'
+import { exitCode, printError } from '../output.ts'
+import { collect } from './validate.ts'
+
+interface Options {
+  readonly filename: string[]
+  readonly port: number
+  readonly verbose: boolean
+}
+
+/** Quiet time after the last change of a file before it is read. */
+const settleMs = 150
+/** How often the running servers are asked for the health of their backends. */
+const refreshMs = 2000
+
+export function addDevCommand(program: Command): void {
+  program
+    .command('dev')
+    .summary('run manifests here, without a cluster')
+    .description(
+      'Runs the manifests of a cluster on this machine: validates them with the webhook’s code, runs the same\n' +
+        'hooks, and starts what they render as local processes. A server runs the command in its annotation\n' +
+        'gatehouse.dev/local-command in place of its image ({port} is replaced; PORT is set).',
+    )
+    .requiredOption('-f, --filename <path>', 'file or folder; repeatable', collect, [])
+    .option('-p, --port <number>', 'port of the first VirtualMCPServer', parsePort, 4483)
+    .option('-v, --verbose', 'print the output of every process', false)
+    .addHelpText(
+      'after',
+      '\nExample:\n  gatehouse dev -f manifests/examples/quickstart\n' +
+        '\nExit codes: 0 stopped by a signal, 1 the manifests are invalid, 2 wrong usage or unreadable input.',
+    )
+    .action(async (options: Options) => {
+      process.exitCode = await dev(options)
+    })
+}
+
+function parsePort(text: string): number {
+  const port = Number(text)
+  if (!Number.isInteger(port) || port < 1 || port > 65535) throw new InvalidArgumentError('1 to 65535')
+  return port
+}
+
+async function dev(options: Options): Promise<number> {
+  const hooks = await import('../../../hooks/index.ts')
+  const first = load(options.filename, hooks.validateResource)
+  if (first.problems) {
+    printError(first.problems)
+    return exitCode.failed
+  }
+  const writer = new ScreenWriter({
+    terminal: process.stdout.isTTY === true,
+    colour: process.stdout.hasColors?.() === true,
+  })
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-dev-'))
+  let problems = ''
+  const draw = async (shown: DevSession) => {
+    const title = `gatehouse dev · ${options.filename.join(' ')}`
+    const doors = await doorsOf(shown)
+    writer.show({ title, problems, workloads: shown.workloads, doors })
+  }
+  const redraw = () => void draw(session).catch(fault)
+  const session = new DevSession({
+    hooks: hooks.makeHooks(hooks.defaultSettings),
+    port: options.port,
+    runtimeImage: hooks.defaultSettings.runtimeImage,
+    folder,
+    ...localEnvironment(),
+    onChange: redraw,
+    onLine: (workload, line) => options.verbose && printError(`[${workload.metadata.name}] ${line}`),
+    onFault: fault,
+  })
+  const reload = async () => {
+    const next = load(options.filename, hooks.validateResource)
+    problems = next.problems
+    if (!problems) await session.declare(next.docs)
+    redraw()
+  }
+  const timer = setInterval(redraw, refreshMs)
+  const stopWatching = watchFiles(options.filename, () => void reload().catch(fault))
+  try {
+    await session.declare(first.docs)
+    await signalled()
+  } finally {
+    clearInterval(timer)
+    stopWatching()
+    await session.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return exitCode.ok
+}
+
+/** Reads and checks the manifests; a fault of reading is a problem like any other. */
+function load(
+  paths: readonly string[],
+  validate: ValidateResource,
+): { docs: KubeObject[]; problems: string } {
+  try {
+    const manifests = readManifests(paths, () => '')
+    const problems = describeProblems(checkManifests(manifests, validate))
+    return { docs: manifests.map(({ doc }) => doc as KubeObject), problems }
+  } catch (error) {
+    return { docs: [], problems: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+/** Calls back once a burst of changes is over. Watches the folder of a file, because editors replace files. */
+function watchFiles(paths: readonly string[], onChange: () => void): () => void {
+  let timer: NodeJS.Timeout | undefined
+  const watchers = paths.map((path) => {
+    const folder = statSync(path).isDirectory() ? path : dirname(path)
+    return watch(folder, { recursive: statSync(path).isDirectory() }, () => {
+      clearTimeout(timer)
+      timer = setTimeout(onChange, settleMs)
+    })
+  })
+  return () => {
+    clearTimeout(timer)
+    for (const watcher of watchers) watcher.close()
+  }
+}
+
+function signalled(): Promise<void> {
+  return new Promise((resolve) => {
+    process.once('SIGINT', () => resolve())
+    process.once('SIGTERM', () => resolve())
+    process.once('SIGHUP', () => resolve())
+  })
+}
+
+function fault(error: unknown): void {
+  printError(`gatehouse dev: ${error instanceof Error ? error.message : String(error)}`)
+}

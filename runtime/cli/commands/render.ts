@@ -1,0 +1,94 @@
+/**
+ * `gatehouse render -f`: the child objects that the hooks make of manifests, as YAML, offline.
+ *
+ * The hooks run in a cluster in memory in which every workload is taken as ready, until nothing changes: the state that
+ * a healthy cluster comes to.
+ */
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { stringify } from 'yaml'
+import { workloadStatus } from '../dev/session.ts'
+import { podTemplateOf, replicasOf } from '../dev/pods.ts'
+import { lastAppliedAnnotation } from '../local/apply.ts'
+import { LocalCluster } from '../local/cluster.ts'
+import type { KubeObject } from '../local/objects.ts'
+import { checkManifests, describeProblems } from '../manifests/check.ts'
+import { readManifests } from '../manifests/read.ts'
+import { exitCode, print, printError } from '../output.ts'
+import { collect } from './validate.ts'
+
+interface Options {
+  readonly filename: string[]
+  readonly output: 'yaml' | 'json'
+  readonly image?: string
+  readonly status: boolean
+}
+
+export function addRenderCommand(program: Command): void {
+  program
+    .command('render')
+    .summary('print the child objects of manifests, offline')
+    .description(
+      'Runs the reconcile hooks in memory and prints every object they would create: Deployments, Services,\n' +
+        'ConfigMaps, service accounts and roles, in a state in which all workloads are ready.',
+    )
+    .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect, [])
+    .option('-o, --output <format>', 'yaml or json', 'yaml')
+    .option('--image <ref>', 'runtime image to put into pods')
+    .option('--status', 'print the parents with their status instead of their children', false)
+    .addHelpText(
+      'after',
+      '\nExample:\n  gatehouse render -f manifests/examples/quickstart | kubectl apply --dry-run=client -f -\n' +
+        '\nExit codes: 0 rendered, 1 a manifest is invalid, 2 wrong usage or unreadable input.',
+    )
+    .action(async (options: Options) => {
+      process.exitCode = await render(options)
+    })
+}
+
+async function render(options: Options): Promise<number> {
+  const hooks = await import('../../../hooks/index.ts')
+  const manifests = readManifests(options.filename, () => readFileSync(0, 'utf8'))
+  const checked = checkManifests(manifests, hooks.validateResource)
+  if (checked.some(({ problems }) => problems.length > 0)) {
+    printError(describeProblems(checked))
+    return exitCode.failed
+  }
+  const settings = { ...hooks.defaultSettings, ...(options.image && { runtimeImage: options.image }) }
+  const cluster = new LocalCluster(hooks.makeHooks(settings), () => new Date(0))
+  cluster.declare(manifests.map(({ doc }) => doc as KubeObject))
+  settle(cluster)
+  const shown = cluster.objects.filter(
+    (object) => (cluster.parentOf(object) === undefined) === options.status,
+  )
+  const clean = options.status ? shown.map(declared) : shown.map(desired)
+  print(
+    options.output === 'json'
+      ? JSON.stringify({ apiVersion: 'v1', kind: 'List', items: clean }, undefined, 2)
+      : clean.map((object) => `---\n${stringify(object, { lineWidth: 0 })}`).join(''),
+  )
+  return exitCode.ok
+}
+
+/** Runs the hooks with every workload ready, until nothing changes. */
+function settle(cluster: LocalCluster): void {
+  for (let changed = true; changed; ) {
+    cluster.reconcile()
+    changed = false
+    for (const object of cluster.objects) {
+      if (!podTemplateOf(object) || replicasOf(object) === 0) continue
+      changed = cluster.setStatus(object, workloadStatus(object, 1)) || changed
+    }
+  }
+}
+
+/** What the hook asked for: without what only the cluster in memory added. */
+function desired(object: KubeObject): KubeObject {
+  const text = object.metadata.annotations?.[lastAppliedAnnotation]
+  return text ? (JSON.parse(text) as KubeObject) : object
+}
+
+function declared(object: KubeObject): KubeObject {
+  const { uid: _uid, resourceVersion: _version, creationTimestamp: _created, ...metadata } = object.metadata
+  return { ...object, metadata }
+}

@@ -1,0 +1,67 @@
+/**
+ * `gatehouse validate -f`: any manifests, offline, with the admission webhook's own code.
+ */
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { checkManifests, describeProblems, isOurs, nameOf } from '../manifests/check.ts'
+import { readManifests } from '../manifests/read.ts'
+import { exitCode, print, printError } from '../output.ts'
+
+interface Options {
+  readonly filename: string[]
+  readonly output: 'text' | 'json'
+}
+
+export function addValidateCommand(program: Command): void {
+  program
+    .command('validate')
+    .summary('check manifests offline')
+    .description(
+      'Checks manifests exactly as the admission webhook would, without a cluster.\n' +
+        'Documents of other API groups are passed over.',
+    )
+    .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect, [])
+    .option('-o, --output <format>', 'text or json', 'text')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  gatehouse validate -f manifests/\n  kustomize build . | gatehouse validate -f -\n' +
+        '\nExit codes: 0 all valid, 1 problems found, 2 wrong usage or unreadable input.',
+    )
+    .action(async (options: Options) => {
+      process.exitCode = await validate(options)
+    })
+}
+
+/** Collects a repeatable option. */
+export function collect(value: string, previous: readonly string[]): string[] {
+  return [...previous, value]
+}
+
+async function validate(options: Options): Promise<number> {
+  const { validateResource } = await import('../../../hooks/index.ts')
+  const manifests = readManifests(options.filename, () => readFileSync(0, 'utf8'))
+  const checked = checkManifests(manifests, validateResource)
+  const invalid = checked.filter(({ problems }) => problems.length > 0)
+  if (options.output === 'json') {
+    const rows = checked.map(({ manifest, problems, warnings }) => ({
+      file: manifest.file,
+      line: manifest.line,
+      resource: nameOf(manifest),
+      valid: problems.length === 0,
+      problems,
+      warnings,
+    }))
+    print(JSON.stringify(rows, undefined, 2))
+    return invalid.length > 0 ? exitCode.failed : exitCode.ok
+  }
+  for (const { manifest, warnings } of checked) {
+    for (const warning of warnings) {
+      printError(`${manifest.file}:${manifest.line}: ${nameOf(manifest)}: warning: ${warning}`)
+    }
+  }
+  if (invalid.length > 0) printError(describeProblems(checked))
+  const others = manifests.length - manifests.filter(isOurs).length
+  const passedOver = others > 0 ? `, ${others} of other API groups passed over` : ''
+  print(`${checked.length - invalid.length} valid, ${invalid.length} invalid${passedOver}`)
+  return invalid.length > 0 ? exitCode.failed : exitCode.ok
+}

@@ -1,0 +1,90 @@
+/**
+ * Local addresses for what would have cluster addresses: one loopback port for each container port of a workload, and
+ * a text rewrite from Service URLs to those ports.
+ *
+ * A port stays with its workload as long as the session lives, so a restart keeps every URL.
+ */
+import { createServer } from 'node:net'
+import type { KubeObject } from '../local/objects.ts'
+import { objectKey } from '../local/objects.ts'
+import { podTemplateOf } from './pods.ts'
+
+export class Addresses {
+  readonly #ports = new Map<string, number>()
+  readonly #preferred: number
+  #preferredTaken = false
+
+  /** `preferred`: the port of the first VirtualMCPServer. */
+  constructor(preferred: number) {
+    this.#preferred = preferred
+  }
+
+  /** The local port of a workload's container port; chosen on first use. */
+  async portOf(workload: KubeObject, containerPort: number, isEntrance: boolean): Promise<number> {
+    const key = `${objectKey(workload)}:${containerPort}`
+    let port = this.#ports.get(key)
+    if (port === undefined) {
+      port = isEntrance && !this.#preferredTaken ? this.#preferred : await freePort()
+      if (isEntrance) this.#preferredTaken = true
+      this.#ports.set(key, port)
+    }
+    return port
+  }
+
+  /** Rewrites every in-cluster Service URL of `text` whose workload has a local port. */
+  localise(text: string, objects: readonly KubeObject[]): string {
+    return text.replaceAll(
+      /https?:\/\/([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?:\.cluster\.local)?(?::(\d+))?/g,
+      (url, service: string, namespace: string, port: string | undefined) => {
+        const local = this.#servicePort(objects, service, namespace, Number(port ?? 80))
+        return local === undefined ? url : `http://127.0.0.1:${local}`
+      },
+    )
+  }
+
+  #servicePort(
+    objects: readonly KubeObject[],
+    name: string,
+    namespace: string,
+    port: number,
+  ): number | undefined {
+    const service = objects.find(
+      (o) => o.kind === 'Service' && o.metadata.name === name && o.metadata.namespace === namespace,
+    )
+    const spec = service?.spec as ServiceSpec | undefined
+    const entry = spec?.ports?.find((candidate) => candidate.port === port)
+    if (!entry) return undefined
+    for (const workload of objects) {
+      const template = podTemplateOf(workload)
+      if (!template || workload.metadata.namespace !== namespace) continue
+      const labels = template.metadata?.labels ?? {}
+      if (!Object.entries(spec?.selector ?? {}).every(([key, value]) => labels[key] === value)) continue
+      const target = entry.targetPort ?? entry.port
+      const containerPort =
+        typeof target === 'number'
+          ? target
+          : template.spec.containers.flatMap((c) => c.ports ?? []).find((p) => p.name === target)
+              ?.containerPort
+      const local = this.#ports.get(`${objectKey(workload)}:${containerPort}`)
+      if (local !== undefined) return local
+    }
+    return undefined
+  }
+}
+
+interface ServiceSpec {
+  selector?: Record<string, string>
+  ports?: { port: number; targetPort?: number | string }[]
+}
+
+/** A loopback port that is free now. */
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })
+}

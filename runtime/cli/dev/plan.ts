@@ -1,0 +1,110 @@
+/**
+ * What to run for one workload of the local cluster: which command, with which environment, on which port.
+ *
+ * A container of the runtime image runs this very program with the container's own arguments. Any other container runs
+ * the command in the annotation `gatehouse.dev/local-command` of the resource that owns it, in place of image and args.
+ */
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { hashOf } from '../../../schemas/index.ts'
+import type { KubeObject } from '../local/objects.ts'
+import type { Addresses } from './addresses.ts'
+import { splitCommand } from './command-line.ts'
+import { type Container, podTemplateOf } from './pods.ts'
+import { environmentOf, localPaths, type Mounts, writeVolumes } from './volumes.ts'
+
+export const localCommandAnnotation = 'gatehouse.dev/local-command'
+
+export interface Plan {
+  readonly argv: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  readonly port: number
+  /** Path that answers 200 when ready; undefined: a TCP connection is enough. */
+  readonly readyPath: string | undefined
+  /** Set when the command speaks MCP on stdin and stdout and must be bridged to HTTP on `port`. */
+  readonly stdio: boolean
+  /** Changes when the process must be started anew; a changed file alone does not. */
+  readonly fingerprint: string
+}
+
+export interface PlanContext {
+  readonly objects: readonly KubeObject[]
+  readonly addresses: Addresses
+  readonly folder: string
+  readonly runtimeImage: string
+  /** Command that runs this program: `node path/to/gatehouse`. */
+  readonly self: readonly string[]
+  readonly baseEnv: Readonly<Record<string, string>>
+}
+
+/** The plan of one Deployment or StatefulSet; a string says why it cannot be run here. */
+export async function planOf(
+  workload: KubeObject,
+  parent: KubeObject,
+  context: PlanContext,
+): Promise<Plan | string> {
+  const template = podTemplateOf(workload)
+  const container = template?.spec.containers[0]
+  if (!template || !container) return 'it has no container'
+  const port = await context.addresses.portOf(
+    workload,
+    container.ports?.[0]?.containerPort ?? 8080,
+    parent.kind === 'VirtualMCPServer',
+  )
+  const localise = (text: string) => context.addresses.localise(text, context.objects)
+  const mounts = writeVolumes(template, container, {
+    namespace: workload.metadata.namespace ?? 'default',
+    objects: context.objects,
+    folder: context.folder,
+    localise,
+  })
+  const own = environmentOf(container, { object: workload, objects: context.objects })
+  const env = Object.fromEntries(
+    Object.entries(own).map(([name, value]) => [name, localPaths(localise(value), mounts)]),
+  )
+  const command = commandOf(container, parent, { port, mounts, context, localise })
+  if (typeof command === 'string') return command
+  const plan = {
+    ...command,
+    env: { ...context.baseEnv, ...env, PORT: String(port) },
+    port,
+    readyPath: command.stdio ? undefined : container.readinessProbe?.httpGet?.path,
+  }
+  return { ...plan, fingerprint: hashOf([plan, template.metadata?.annotations ?? {}]) }
+}
+
+function commandOf(
+  container: Container,
+  parent: KubeObject,
+  { port, mounts, context, localise }: CommandInput,
+): { argv: string[]; stdio: boolean } | string {
+  if (container.image === context.runtimeImage) {
+    const args = (container.args ?? []).map((arg) => localPaths(localise(arg), mounts))
+    return { argv: [...context.self, ...listenLocally(args, port)], stdio: false }
+  }
+  const line = parent.metadata.annotations?.[localCommandAnnotation]
+  if (!line) return `annotate it with ${localCommandAnnotation} to run it here (its image needs a cluster)`
+  const words = splitCommand(line.replaceAll('{port}', String(port)))
+  if (typeof words === 'string') return `${localCommandAnnotation}: ${words}`
+  return { argv: ownNode(words), stdio: parent.spec?.['transport'] === 'stdio' }
+}
+
+interface CommandInput {
+  readonly port: number
+  readonly mounts: Mounts
+  readonly context: PlanContext
+  readonly localise: (text: string) => string
+}
+
+/** Replaces the pod's listening address by the local one. */
+function listenLocally(args: readonly string[], port: number): string[] {
+  const kept = args.filter((arg) => !/^--(host|port)=/.test(arg))
+  return [...kept, '--host=127.0.0.1', `--port=${port}`]
+}
+
+/** `node` means the node that runs this program, whatever the machine has. */
+function ownNode(argv: readonly string[]): string[] {
+  const [first = '', ...rest] = argv
+  const beside = `${dirname(process.execPath)}/${first}`
+  return [first === 'node' && existsSync(beside) ? beside : first, ...rest]
+}

@@ -1,0 +1,135 @@
+/**
+ * The one screen of `gatehouse dev`: what runs, what does not and why, the address, and how to connect a client.
+ *
+ * On a terminal it is drawn anew on each change; elsewhere each change is one line, so that logs stay readable.
+ */
+import { painter, print } from '../output.ts'
+import type { WorkloadView } from './session.ts'
+
+export interface Screen {
+  readonly title: string
+  /** Problems of the latest edit, which is not applied; '' when all is well. */
+  readonly problems: string
+  readonly workloads: readonly WorkloadView[]
+  readonly doors: readonly Door[]
+}
+
+/** A VirtualMCPServer and the address clients use. */
+export interface Door {
+  readonly name: string
+  readonly url: string
+  readonly ready: boolean
+  /** Name and health of each backend, as the running server reports them. */
+  readonly backends: readonly { readonly name: string; readonly health: string }[]
+  readonly message: string
+}
+
+export class ScreenWriter {
+  readonly #paint: ReturnType<typeof painter>
+  readonly #terminal: boolean
+  #last = ''
+  readonly #said = new Map<string, string>()
+
+  constructor(options: { readonly terminal: boolean; readonly colour: boolean }) {
+    this.#terminal = options.terminal
+    this.#paint = painter(options.colour)
+  }
+
+  show(screen: Screen): void {
+    if (!this.#terminal) return this.#showLines(screen)
+    const text = this.#render(screen)
+    if (text === this.#last) return
+    this.#last = text
+    print(`\u001b[2J\u001b[H${text}`)
+  }
+
+  #render(screen: Screen): string {
+    const paint = this.#paint
+    const lines = [paint('bold', screen.title), '']
+    const width = Math.max(...screen.workloads.map(({ parent }) => label(parent).length), 10)
+    for (const view of screen.workloads) {
+      lines.push(
+        `  ${this.#mark(view.phase)} ${label(view.parent).padEnd(width)}  ${describe(view)}`.trimEnd(),
+      )
+      for (const line of view.phase === 'failed' ? (view.lines ?? []).slice(-5) : []) {
+        lines.push(paint('dim', `      ${line}`))
+      }
+    }
+    for (const door of screen.doors) lines.push('', ...this.#renderDoor(door))
+    if (screen.problems) {
+      lines.push('', paint('red', 'The latest edit is not applied:'), screen.problems)
+    }
+    lines.push('', paint('dim', 'Edits to the manifests apply at once. Ctrl-C stops everything.'))
+    return lines.join('\n')
+  }
+
+  #renderDoor(door: Door): string[] {
+    const paint = this.#paint
+    if (!door.ready) return [`  ${door.name}: ${door.message || 'starting'}`]
+    const backends = door.backends.map(({ name, health }) =>
+      paint(health === 'healthy' ? 'green' : 'yellow', health === 'healthy' ? name : `${name} (${health})`),
+    )
+    return [
+      `  ${paint('bold', door.name)}  ${paint('cyan', door.url)}`,
+      `  behind it: ${backends.length > 0 ? backends.join(', ') : 'no backends yet'}`,
+      '',
+      '  Connect a client:',
+      `    npx @modelcontextprotocol/inspector --cli ${door.url} --transport http --method tools/list`,
+      `    or, in a client's configuration:  "${door.name}": { "type": "http", "url": "${door.url}" }`,
+    ]
+  }
+
+  #mark(phase: WorkloadView['phase']): string {
+    if (phase === 'ready') return this.#paint('green', '●')
+    if (phase === 'starting') return this.#paint('yellow', '◌')
+    return this.#paint('red', '✕')
+  }
+
+  #showLines(screen: Screen): void {
+    this.#say('title', screen.title)
+    for (const view of screen.workloads) {
+      const id = `${label(view.parent)} ${view.workload.kind}/${view.workload.metadata.name}`
+      this.#say(id, `${label(view.parent)}: ${describe(view)}`)
+      if (view.phase === 'failed') this.#say(`${id} lines`, (view.lines ?? []).slice(-5).join('\n'))
+    }
+    for (const door of screen.doors) this.#sayDoor(door)
+    this.#say('problems', screen.problems && `the latest edit is not applied:\n${screen.problems}`)
+  }
+
+  #sayDoor(door: Door): void {
+    if (!door.ready) return
+    const backends = door.backends.map(({ name, health }) =>
+      health === 'healthy' ? name : `${name} (${health})`,
+    )
+    this.#say(`${door.name} backends`, `${door.name}: behind it: ${backends.join(', ') || 'no backends yet'}`)
+    this.#say(
+      `${door.name} url`,
+      [
+        `${door.name}: ready at ${door.url}`,
+        'Connect a client:',
+        `  npx @modelcontextprotocol/inspector --cli ${door.url} --transport http --method tools/list`,
+        'Edits to the manifests apply at once. Ctrl-C stops everything.',
+      ].join('\n'),
+    )
+  }
+
+  /** Prints a line when it differs from what was last said under the same id. */
+  #say(id: string, text: string): void {
+    if ((this.#said.get(id) ?? '') === text) return
+    this.#said.set(id, text)
+    if (text) print(text)
+  }
+}
+
+function label(object: { kind: string; metadata: { name: string } }): string {
+  return `${object.kind} ${object.metadata.name}`
+}
+
+function describe(view: WorkloadView): string {
+  const what = view.workload.metadata.labels?.['app.kubernetes.io/component']
+  const part = what ? ` (${what})` : ''
+  if (view.phase === 'ready') return `ready on 127.0.0.1:${view.port}${part}`
+  if (view.phase === 'failed') return `failed: ${view.why}; trying again${part}`
+  if (view.phase === 'not runnable') return `not run here: ${view.why}${part}`
+  return `starting${part}`
+}

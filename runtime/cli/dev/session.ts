@@ -1,0 +1,195 @@
+/**
+ * One `gatehouse dev` session: manifests on disk -> the hooks -> local processes, kept in step until it is stopped.
+ *
+ * A wrong edit changes nothing: its problems are shown and what runs keeps running. All work goes through one queue, so
+ * that hooks, files and processes never see half a change.
+ */
+import { join } from 'node:path'
+import type { Hook } from '../local/cluster.ts'
+import { LocalCluster } from '../local/cluster.ts'
+import { type KubeObject, objectKey } from '../local/objects.ts'
+import { Addresses } from './addresses.ts'
+import { type PlanContext, planOf } from './plan.ts'
+import { podTemplateOf, replicasOf } from './pods.ts'
+import { Runner } from './runner.ts'
+
+export interface SessionOptions {
+  readonly hooks: Iterable<Hook>
+  readonly port: number
+  readonly runtimeImage: string
+  readonly self: readonly string[]
+  readonly baseEnv: Readonly<Record<string, string>>
+  /** Private folder for rendered files. */
+  readonly folder: string
+  readonly onChange: (session: DevSession) => void
+  readonly onLine: (workload: KubeObject, line: string) => void
+  /** A fault of our own while applying a change; the session goes on. */
+  readonly onFault: (error: unknown) => void
+}
+
+/** A workload of the local cluster and what became of it. */
+export interface WorkloadView {
+  readonly workload: KubeObject
+  readonly parent: KubeObject
+  readonly phase: 'starting' | 'ready' | 'failed' | 'not runnable'
+  readonly why?: string
+  readonly lines?: readonly string[]
+  readonly port?: number
+}
+
+export class DevSession {
+  readonly cluster: LocalCluster
+  readonly #options: SessionOptions
+  readonly #addresses: Addresses
+  readonly #runners = new Map<string, Runner>()
+  readonly #notRunnable = new Map<string, string>()
+  #queue: Promise<void> = Promise.resolve()
+  #stepWaiting = false
+  #stopped = false
+
+  constructor(options: SessionOptions) {
+    this.#options = options
+    this.cluster = new LocalCluster(options.hooks, () => new Date())
+    this.#addresses = new Addresses(options.port)
+  }
+
+  /** Makes `docs` the declared state and brings everything in step with it. */
+  async declare(docs: readonly KubeObject[]): Promise<void> {
+    await this.#enqueue(async () => {
+      this.cluster.declare(docs)
+      await this.#step()
+    })
+  }
+
+  /** Ends all processes. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await this.#queue
+    await Promise.all([...this.#runners.values()].map((runner) => runner.stop()))
+    this.#runners.clear()
+  }
+
+  get workloads(): readonly WorkloadView[] {
+    return this.#wanted().map(({ workload, parent }) => {
+      const key = objectKey(workload)
+      const runner = this.#runners.get(key)
+      if (!runner) {
+        const why = this.#notRunnable.get(key)
+        return { workload, parent, phase: why ? 'not runnable' : 'starting', ...(why && { why }) }
+      }
+      return { workload, parent, port: runner.plan.port, ...runner.state }
+    })
+  }
+
+  #enqueue(work: () => Promise<void>): Promise<void> {
+    this.#queue = this.#queue.then(work).catch((error: unknown) => this.#options.onFault(error))
+    return this.#queue
+  }
+
+  /** Asks for one more step; asking again before it ran changes nothing. */
+  #poke(): void {
+    if (this.#stepWaiting || this.#stopped) return
+    this.#stepWaiting = true
+    void this.#enqueue(async () => {
+      this.#stepWaiting = false
+      await this.#step()
+    })
+  }
+
+  async #step(): Promise<void> {
+    if (this.#stopped) return
+    this.#report()
+    this.cluster.reconcile()
+    await this.#align()
+    this.#report()
+    this.cluster.reconcile()
+    this.#options.onChange(this)
+  }
+
+  /** Starts, restarts and stops processes until they are what the cluster asks for. */
+  async #align(): Promise<void> {
+    const wanted = this.#wanted()
+    const keys = new Set(wanted.map(({ workload }) => objectKey(workload)))
+    for (const [key, runner] of this.#runners) {
+      if (keys.has(key)) continue
+      this.#runners.delete(key)
+      await runner.stop()
+    }
+    this.#notRunnable.clear()
+    await this.#assignPorts(wanted)
+    for (const { workload, parent } of wanted) await this.#alignOne(workload, parent)
+  }
+
+  /** All ports first: a workload's files may name the Service of any other. */
+  async #assignPorts(wanted: readonly { workload: KubeObject; parent: KubeObject }[]): Promise<void> {
+    for (const { workload, parent } of wanted) {
+      const ports = podTemplateOf(workload)?.spec.containers[0]?.ports ?? [{ containerPort: 8080 }]
+      for (const { containerPort } of ports) {
+        await this.#addresses.portOf(workload, containerPort, parent.kind === 'VirtualMCPServer')
+      }
+    }
+  }
+
+  async #alignOne(workload: KubeObject, parent: KubeObject): Promise<void> {
+    const key = objectKey(workload)
+    const plan = await this.#plan(workload, parent)
+    const running = this.#runners.get(key)
+    if (typeof plan === 'string') {
+      this.#notRunnable.set(key, plan)
+      this.#runners.delete(key)
+      await running?.stop()
+      return
+    }
+    if (running?.plan.fingerprint === plan.fingerprint) return
+    await running?.stop()
+    const runner = new Runner(plan, {
+      onChange: () => this.#poke(),
+      onLine: (line) => this.#options.onLine(workload, line),
+    })
+    this.#runners.set(key, runner)
+  }
+
+  async #plan(workload: KubeObject, parent: KubeObject) {
+    const { folder, runtimeImage, self, baseEnv } = this.#options
+    const context: PlanContext = {
+      objects: this.cluster.objects,
+      addresses: this.#addresses,
+      folder: join(folder, `${workload.metadata.namespace}_${workload.kind}_${workload.metadata.name}`),
+      runtimeImage,
+      self,
+      baseEnv,
+    }
+    try {
+      return await planOf(workload, parent, context)
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error)
+    }
+  }
+
+  /** Writes what the processes do into the workloads' status, as a kubelet and the Deployment controller would. */
+  #report(): void {
+    for (const { workload } of this.#wanted()) {
+      const ready = this.#runners.get(objectKey(workload))?.state.phase === 'ready' ? 1 : 0
+      this.cluster.setStatus(workload, workloadStatus(workload, ready))
+    }
+  }
+
+  #wanted(): { workload: KubeObject; parent: KubeObject }[] {
+    return this.cluster.objects.flatMap((workload) => {
+      const parent = this.cluster.parentOf(workload)
+      return podTemplateOf(workload) && parent && replicasOf(workload) > 0 ? [{ workload, parent }] : []
+    })
+  }
+}
+
+/** The status of a Deployment or StatefulSet with `ready` of one replica ready. */
+export function workloadStatus(workload: KubeObject, ready: number): Record<string, unknown> {
+  return {
+    observedGeneration: workload.metadata.generation ?? 1,
+    replicas: 1,
+    updatedReplicas: 1,
+    readyReplicas: ready,
+    availableReplicas: ready,
+    ...(ready === 0 && { unavailableReplicas: 1 }),
+  }
+}

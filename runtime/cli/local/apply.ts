@@ -1,0 +1,44 @@
+/**
+ * Three-way apply of a desired child over the live one, as Metacontroller's dynamic apply does it: what was applied
+ * before and is no longer desired goes, what is desired is set, what others wrote stays.
+ *
+ * Lists of objects are replaced whole: nobody but the hooks writes to the local cluster's children.
+ */
+import type { KubeObject } from './objects.ts'
+
+export const lastAppliedAnnotation = 'metacontroller.k8s.io/last-applied-configuration'
+
+/** The live object after applying `desired`; `live` undefined on creation. Status and system metadata are kept. */
+export function applyChild(live: KubeObject | undefined, desired: KubeObject): KubeObject {
+  const { status: _, ...wanted } = desired
+  const previous = live ? lastApplied(live) : {}
+  const merged = merge((live ?? {}) as Json, previous, wanted as Json) as KubeObject
+  merged.metadata.annotations = {
+    ...merged.metadata.annotations,
+    [lastAppliedAnnotation]: JSON.stringify(wanted),
+  }
+  return merged
+}
+
+type Json = Record<string, unknown>
+
+function lastApplied(live: KubeObject): Json {
+  const text = live.metadata.annotations?.[lastAppliedAnnotation]
+  return text ? (JSON.parse(text) as Json) : {}
+}
+
+function merge(live: Json, previous: Json, desired: Json): Json {
+  const result: Json = { ...live }
+  for (const key of Object.keys(previous)) if (!(key in desired)) delete result[key]
+  for (const [key, value] of Object.entries(desired)) {
+    const before = result[key]
+    result[key] = isObject(value)
+      ? merge(isObject(before) ? before : {}, isObject(previous[key]) ? previous[key] : {}, value)
+      : structuredClone(value)
+  }
+  return result
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

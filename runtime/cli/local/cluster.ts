@@ -1,0 +1,194 @@
+/**
+ * A cluster in memory: holds the manifests, runs the same hooks as Metacontroller would, and keeps their children.
+ *
+ * What it does not do: run anything (dev/ does that), check schemas (the caller did), schedule, or persist. Semantics
+ * follow Metacontroller v4: `customize` is asked once per generation, related objects are picked by its rules, children
+ * that are no longer returned go, status is replaced as a whole.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { applyChild } from './apply.ts'
+import { groupKey, type KubeObject, namespacedName, objectKey } from './objects.ts'
+import { matchesRule, type RelatedRule } from './related.ts'
+
+/** What the local cluster needs of a hook; the hooks room's registry entries satisfy it. */
+export interface Hook {
+  readonly kind: string
+  readonly childKinds: readonly { readonly apiVersion: string; readonly kind: string }[]
+  readonly customize: (request: unknown) => { relatedResources: readonly RelatedRule[] }
+  readonly sync: (request: unknown) => { status?: unknown; children: readonly unknown[] }
+}
+
+/** Rounds after which hooks that keep changing their answer are called broken. */
+const maxRounds = 40
+
+export class LocalCluster {
+  readonly #objects = new Map<string, KubeObject>()
+  readonly #rules = new Map<string, readonly RelatedRule[]>()
+  readonly #hooks: ReadonlyMap<string, Hook>
+  readonly #now: () => Date
+  #version = 0
+
+  constructor(hooks: Iterable<Hook>, now: () => Date) {
+    this.#hooks = new Map([...hooks].map((hook) => [hook.kind, hook]))
+    this.#now = now
+  }
+
+  /** Every object, in the order of creation. */
+  get objects(): readonly KubeObject[] {
+    return [...this.#objects.values()]
+  }
+
+  /** Objects whose controller is `parent`. */
+  childrenOf(parent: KubeObject): readonly KubeObject[] {
+    return this.objects.filter((object) => ownerUid(object) === parent.metadata.uid)
+  }
+
+  /** The controlling parent of a child, when it has one. */
+  parentOf(child: KubeObject): KubeObject | undefined {
+    const uid = ownerUid(child)
+    return uid === undefined ? undefined : this.objects.find((object) => object.metadata.uid === uid)
+  }
+
+  /** Makes the given manifests the whole declared state: creates, updates, and removes what is no longer declared. */
+  declare(docs: readonly KubeObject[]): void {
+    const wanted = new Set<string>()
+    for (const doc of docs) {
+      const object = { ...doc, metadata: { namespace: 'default', ...doc.metadata } }
+      wanted.add(objectKey(object))
+      this.#put(object)
+    }
+    for (const object of this.objects) {
+      if (ownerUid(object) === undefined && !wanted.has(objectKey(object))) this.#remove(object)
+    }
+  }
+
+  /** Writes the status of a workload, as a kubelet would; returns whether it changed. */
+  setStatus(object: KubeObject, status: Record<string, unknown>): boolean {
+    const live = this.#objects.get(objectKey(object))
+    if (!live || isDeepStrictEqual(live.status, status)) return false
+    this.#store({ ...live, status })
+    return true
+  }
+
+  /** Runs every hook until nothing changes. Throws when the hooks do not come to rest. */
+  reconcile(): void {
+    for (let round = 0; round < maxRounds; round++) {
+      const before = this.#version
+      for (const parent of this.objects) {
+        const hook = this.#hooks.get(parent.kind)
+        if (hook && this.#objects.has(objectKey(parent))) this.#sync(parent, hook)
+      }
+      if (this.#version === before) return
+    }
+    throw new GatehouseError('INTERNAL', {
+      detail: `the hooks did not come to rest within ${maxRounds} rounds`,
+    })
+  }
+
+  #sync(parent: KubeObject, hook: Hook): void {
+    const controller = {}
+    const ruleKey = `${parent.metadata.uid} ${parent.metadata.generation}`
+    let rules = this.#rules.get(ruleKey)
+    if (!rules) {
+      rules = hook.customize({ controller, parent }).relatedResources
+      this.#rules.set(ruleKey, rules)
+    }
+    const children = groups(this.childrenOf(parent), hook.childKinds)
+    const related = groups(this.objects.filter((object) => rules.some((rule) => matchesRule(object, rule))))
+    const response = hook.sync({
+      controller,
+      parent: structuredClone(parent),
+      children,
+      related,
+      finalizing: false,
+    })
+    this.#applyChildren(parent, response.children as readonly KubeObject[])
+    const status = { ...(response.status as object), observedGeneration: parent.metadata.generation }
+    this.setStatus(parent, status)
+  }
+
+  #applyChildren(parent: KubeObject, desired: readonly KubeObject[]): void {
+    const wanted = new Set<string>()
+    for (const child of desired) {
+      const placed = {
+        ...child,
+        metadata: { namespace: parent.metadata.namespace ?? 'default', ...child.metadata },
+      }
+      const key = objectKey(placed)
+      wanted.add(key)
+      const live = this.#objects.get(key)
+      if (live && ownerUid(live) !== parent.metadata.uid) continue
+      const applied = applyChild(live, placed)
+      applied.metadata.ownerReferences = [ownerReference(parent)]
+      applied.metadata.labels = { ...applied.metadata.labels, 'controller-uid': parent.metadata.uid ?? '' }
+      this.#put(applied)
+    }
+    for (const child of this.childrenOf(parent)) {
+      if (!wanted.has(objectKey(child))) this.#remove(child)
+    }
+  }
+
+  #put(object: KubeObject): void {
+    const live = this.#objects.get(objectKey(object))
+    const next: KubeObject = { ...object, ...(live?.status && { status: live.status }) }
+    next.metadata = {
+      ...object.metadata,
+      uid: live?.metadata.uid ?? crypto.randomUUID(),
+      creationTimestamp: live?.metadata.creationTimestamp ?? this.#timestamp(),
+      generation: live?.metadata.generation ?? 1,
+      ...(live?.metadata.resourceVersion && { resourceVersion: live.metadata.resourceVersion }),
+    }
+    if (live && isDeepStrictEqual(live, next)) return
+    if (live && !isDeepStrictEqual(live.spec, next.spec)) {
+      next.metadata.generation = (live.metadata.generation ?? 0) + 1
+    }
+    this.#store(next)
+  }
+
+  #store(object: KubeObject): void {
+    this.#version++
+    object.metadata = { ...object.metadata, resourceVersion: String(this.#version) }
+    this.#objects.set(objectKey(object), object)
+  }
+
+  #remove(object: KubeObject): void {
+    this.#version++
+    this.#objects.delete(objectKey(object))
+    for (const child of this.childrenOf(object)) this.#remove(child)
+  }
+
+  #timestamp(): string {
+    return `${this.#now().toISOString().slice(0, 19)}Z`
+  }
+}
+
+function ownerUid(object: KubeObject): string | undefined {
+  return object.metadata.ownerReferences?.find((owner) => owner.controller)?.uid
+}
+
+function ownerReference(parent: KubeObject) {
+  const { apiVersion, kind, metadata } = parent
+  return {
+    apiVersion,
+    kind,
+    name: metadata.name,
+    uid: metadata.uid ?? '',
+    controller: true,
+    blockOwnerDeletion: true,
+  }
+}
+
+/** Groups objects as a v2 hook request does; `always` lists kinds that appear even when empty. */
+function groups(
+  objects: readonly KubeObject[],
+  always: readonly { readonly apiVersion: string; readonly kind: string }[] = [],
+): Record<string, Record<string, KubeObject>> {
+  const result: Record<string, Record<string, KubeObject>> = {}
+  for (const kind of always) result[groupKey(kind)] = {}
+  for (const object of objects) {
+    const group = (result[groupKey(object)] ??= {})
+    group[namespacedName(object)] = structuredClone(object)
+  }
+  return result
+}

@@ -1,0 +1,42 @@
+/**
+ * Which objects a `customize` answer selects, in the local cluster.
+ *
+ * Source: Metacontroller v2 related rules: apiVersion and plural resource, and by namespace with names or labels.
+ */
+import { kinds } from '../../../schemas/index.ts'
+import type { KubeObject } from './objects.ts'
+
+export interface RelatedRule {
+  readonly apiVersion: string
+  readonly resource: string
+  readonly namespace?: string
+  readonly names?: readonly string[]
+  readonly labelSelector?: { readonly matchLabels?: Readonly<Record<string, string>> }
+}
+
+const coreKinds: Readonly<Record<string, string>> = {
+  configmaps: 'ConfigMap',
+  secrets: 'Secret',
+  services: 'Service',
+  serviceaccounts: 'ServiceAccount',
+  pods: 'Pod',
+  deployments: 'Deployment',
+  statefulsets: 'StatefulSet',
+  roles: 'Role',
+  rolebindings: 'RoleBinding',
+  networkpolicies: 'NetworkPolicy',
+  poddisruptionbudgets: 'PodDisruptionBudget',
+  horizontalpodautoscalers: 'HorizontalPodAutoscaler',
+}
+
+export function matchesRule(object: KubeObject, rule: RelatedRule): boolean {
+  if (object.apiVersion !== rule.apiVersion || object.kind !== kindOfResource(rule.resource)) return false
+  if (rule.namespace !== undefined && object.metadata.namespace !== rule.namespace) return false
+  if (rule.names && !rule.names.includes(object.metadata.name)) return false
+  const wanted = Object.entries(rule.labelSelector?.matchLabels ?? {})
+  return wanted.every(([label, value]) => object.metadata.labels?.[label] === value)
+}
+
+function kindOfResource(resource: string): string | undefined {
+  return coreKinds[resource] ?? kinds.find((kind) => kind.plural === resource)?.kind
+}

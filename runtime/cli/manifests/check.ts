@@ -1,0 +1,62 @@
+/**
+ * Checks manifests with the webhook's own code, offline, and points each problem at its file and line.
+ */
+import { formatProblems, kindOf, type Problem } from '../../../schemas/index.ts'
+import type { Manifest } from './read.ts'
+
+export interface Checked {
+  readonly manifest: Manifest
+  readonly problems: readonly Problem[]
+  readonly warnings: readonly string[]
+}
+
+/** The webhook's function for one resource. */
+export type ValidateResource = (doc: unknown) => {
+  readonly problems: readonly Problem[]
+  readonly warnings: readonly string[]
+}
+
+/** `Kind/name` as kubectl prints it, or what can be said of a document that lacks them. */
+export function nameOf(manifest: Manifest): string {
+  const { kind, metadata } = manifest.doc as { kind?: unknown; metadata?: { name?: unknown } | null }
+  const name = typeof metadata?.name === 'string' ? metadata.name : '(no name)'
+  return `${typeof kind === 'string' ? kind : '(no kind)'}/${name}`
+}
+
+/** True for documents of this project's API group; other kinds are the API server's business. */
+export function isOurs(manifest: Manifest): boolean {
+  const { apiVersion, kind } = manifest.doc
+  if (typeof apiVersion === 'string') return apiVersion.split('/')[0] === 'gatehouse.dev'
+  return apiVersion === undefined && typeof kind === 'string' && kindOf(kind) !== undefined
+}
+
+/** Validates every document of ours, and that no two share kind, namespace and name. */
+export function checkManifests(manifests: readonly Manifest[], validate: ValidateResource): Checked[] {
+  const seen = new Map<string, Manifest>()
+  return manifests.filter(isOurs).map((manifest) => {
+    const { problems, warnings } = validate(manifest.doc)
+    const namespace = (manifest.doc as { metadata?: { namespace?: unknown } }).metadata?.namespace
+    const key = `${nameOf(manifest)} ${typeof namespace === 'string' ? namespace : 'default'}`
+    const first = seen.get(key)
+    seen.set(key, first ?? manifest)
+    const duplicate: Problem[] = first
+      ? [{ path: 'metadata.name', message: `is taken already, at ${first.file}:${first.line}` }]
+      : []
+    return { manifest, problems: [...problems, ...duplicate], warnings }
+  })
+}
+
+/** One block per document with problems: where, which resource, and each problem on a line of its own. */
+export function describeProblems(checked: readonly Checked[]): string {
+  return checked
+    .filter(({ problems }) => problems.length > 0)
+    .map(({ manifest, problems }) =>
+      problems
+        .map((problem) => {
+          const line = manifest.lineOf(problem.path)
+          return `${manifest.file}:${line}: ${nameOf(manifest)}: ${formatProblems([problem])}`
+        })
+        .join('\n'),
+    )
+    .join('\n')
+}

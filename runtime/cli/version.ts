@@ -1,0 +1,4 @@
+/** The version of this build: the one in package.json, inlined by the bundler. */
+import manifest from '../../package.json' with { type: 'json' }
+
+export const version: string = manifest.version

@@ -1,0 +1,170 @@
+/**
+ * One client session over HTTP and the stdio server process that is its own.
+ *
+ * A POSTed request waits here for its answer. Standard output does not say to which request a notification or a question
+ * of the server belongs: progress goes to the request whose token it carries, everything else to the newest request that
+ * waits, or to the standing stream when none does. Without either, a bounded number is kept for the stream to come.
+ * Source: MCP 2025-11-25, transports.
+ */
+import type { ServerResponse } from 'node:http'
+import { GatehouseError } from '../../../schemas/index.ts'
+import {
+  EVENT_STREAM_TYPE,
+  encodeEvent,
+  HEADER,
+  JSON_TYPE,
+  type Message,
+  paramsOf,
+  scanMessage,
+} from '../../mcp/index.ts'
+import { holdsStream, type Log } from '../../net/index.ts'
+import { type PeerCommand, type StdioPeer, startPeer } from './peer.ts'
+
+/** Messages kept for a standing stream that is not open; the oldest go first. */
+const maxKept = 100
+
+interface Waiting {
+  readonly res: ServerResponse
+  readonly progressToken: string | undefined
+  readonly done: () => void
+}
+
+export class BridgeSession {
+  readonly id: string = crypto.randomUUID()
+  readonly ended: Promise<string>
+  lastUsed: number
+  readonly #peer: StdioPeer
+  readonly #log: Log
+  /** By raw JSON-RPC id, in order of arrival. */
+  readonly #waiting = new Map<string, Waiting>()
+  #stream: ServerResponse | undefined
+  #kept: Buffer[] = []
+
+  constructor(command: PeerCommand, options: { log: Log; onLine: (line: string) => void; now: number }) {
+    this.#log = options.log
+    this.lastUsed = options.now
+    this.#peer = startPeer(command, (line) => this.#fromServer(line), options.onLine)
+    this.ended = this.#peer.ended
+    void this.ended.then(() => this.#abandon())
+  }
+
+  /** True while a request waits or the standing stream is open. */
+  get busy(): boolean {
+    return this.#waiting.size > 0 || this.#stream !== undefined
+  }
+
+  /** A notification or an answer of the client. */
+  send(message: Message): void {
+    this.#peer.send(message.bytes)
+  }
+
+  /** A request of the client; resolves when its answer is complete or the client is gone. */
+  request(message: Message, res: ServerResponse): Promise<void> {
+    const { id } = message
+    if (id === undefined) throw new GatehouseError('INVALID_REQUEST')
+    if (this.#waiting.has(id)) {
+      throw new GatehouseError('INVALID_REQUEST', { detail: 'a request with this id is being answered' })
+    }
+    return new Promise((resolve, reject) => {
+      const done = () => {
+        this.#waiting.delete(id)
+        resolve()
+      }
+      this.#waiting.set(id, { res, done, progressToken: progressTokenOf(message) })
+      res.once('close', done)
+      try {
+        this.#peer.send(message.bytes)
+      } catch (error) {
+        this.#waiting.delete(id)
+        reject(error)
+      }
+    })
+  }
+
+  /** Opens the standing stream; a second one replaces the first. */
+  openStream(res: ServerResponse): void {
+    this.#stream?.end()
+    this.#stream = res
+    beginStream(res, this.id)
+    for (const message of this.#kept) res.write(encodeEvent(message))
+    this.#kept = []
+    res.once('close', () => {
+      if (this.#stream === res) this.#stream = undefined
+    })
+  }
+
+  /** Ends the server. Requests that wait get an error. */
+  async close(): Promise<void> {
+    await this.#peer.close()
+    this.#stream?.end()
+  }
+
+  #fromServer(line: Buffer): void {
+    let message: Message
+    try {
+      message = scanMessage(line)
+    } catch {
+      this.#log.warn('the server printed a line that is not a JSON-RPC message; it was dropped')
+      return
+    }
+    const answered =
+      message.method === '' && message.id !== undefined ? this.#waiting.get(message.id) : undefined
+    if (answered) return this.#answer(answered, line)
+    if (message.method !== '') this.#relay(message)
+  }
+
+  #answer({ res, done }: Waiting, line: Buffer): void {
+    if (res.headersSent) res.end(encodeEvent(line))
+    else {
+      res.writeHead(200, {
+        'Content-Type': JSON_TYPE,
+        'Content-Length': line.length,
+        [HEADER.sessionId]: this.id,
+      })
+      res.end(line)
+    }
+    done()
+  }
+
+  /** A notification or a question of the server. */
+  #relay(message: Message): void {
+    const target = this.#targetOf(message)
+    if (target) {
+      if (!target.headersSent) beginStream(target, this.id)
+      target.write(encodeEvent(message.bytes))
+    } else if (this.#stream) {
+      this.#stream.write(encodeEvent(message.bytes))
+    } else {
+      this.#kept = [...this.#kept.slice(1 - maxKept), message.bytes]
+    }
+  }
+
+  #targetOf(message: Message): ServerResponse | undefined {
+    const waiting = [...this.#waiting.values()]
+    if (message.method !== 'notifications/progress') return waiting.at(-1)?.res
+    const token = paramsOf(message).raw('progressToken')?.toString()
+    return waiting.find(({ progressToken }) => progressToken !== undefined && progressToken === token)?.res
+  }
+
+  #abandon(): void {
+    for (const { res, done } of this.#waiting.values()) {
+      res.destroy()
+      done()
+    }
+    this.#stream?.end()
+  }
+}
+
+function beginStream(res: ServerResponse, session: string): void {
+  res.writeHead(200, {
+    'Content-Type': EVENT_STREAM_TYPE,
+    'Cache-Control': 'no-store',
+    [HEADER.sessionId]: session,
+  })
+  res.flushHeaders()
+  holdsStream(res, () => res.end())
+}
+
+function progressTokenOf(message: Message): string | undefined {
+  return paramsOf(message).object('_meta')?.raw('progressToken')?.toString()
+}

@@ -1,0 +1,2 @@
+/** The door of the proxy room: the stdio bridge. */
+export { type BridgeOptions, startStdioBridge, type StdioBridge } from './bridge/bridge.ts'
