@@ -1,0 +1,115 @@
+/**
+ * Runs the bundled `gatehouse` program as a user would, and ends it.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+
+export interface RunningGatehouse {
+  readonly child: ChildProcess
+  /** Everything printed so far, both streams. */
+  readonly output: () => string
+  /** Resolves with the match once the output has it; rejects when the program ends first. */
+  readonly waitFor: (pattern: RegExp) => Promise<RegExpExecArray>
+  /** SIGINT, then waits for the end; resolves with the exit code. */
+  readonly interrupt: () => Promise<number | null>
+}
+
+/** Starts `gatehouse` with arguments, from source: the tests of the bundle are their own. */
+export function startGatehouse(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = process.env,
+): RunningGatehouse {
+  const child = spawn(process.execPath, ['runtime/cli/main.ts', ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env,
+  })
+  let text = ''
+  let check = () => {}
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk
+      check()
+    })
+  }
+  return {
+    child,
+    output: () => text,
+    waitFor(pattern) {
+      return new Promise((resolve, reject) => {
+        check = () => {
+          const match = pattern.exec(text)
+          if (match) resolve(match)
+        }
+        child.once('exit', (code) => reject(new Error(`gatehouse ended with code ${code}:\n${text}`)))
+        check()
+      })
+    },
+    async interrupt() {
+      if (child.exitCode === null) {
+        child.kill('SIGINT')
+        await once(child, 'exit')
+      }
+      return child.exitCode
+    },
+  }
+}
+
+/** Runs `gatehouse` to its end. */
+export async function runGatehouse(
+  args: readonly string[],
+  stdin = '',
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = spawn(process.execPath, ['runtime/cli/main.ts', ...args], { stdio: 'pipe' })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (stdout += chunk))
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (stderr += chunk))
+  child.stdin.end(stdin)
+  await once(child, 'close')
+  return { code: child.exitCode, stdout, stderr }
+}
+
+/** A loopback port that is free now. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  return typeof address === 'object' && address ? address.port : 0
+}
+
+/** Process ids of everything that descends from `pid`, by /proc; Linux only. */
+export function descendantsOf(pid: number): number[] {
+  const parents = new Map<number, number>()
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
+      parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]))
+    } catch {
+      // It ended while we looked.
+    }
+  }
+  const found: number[] = []
+  const walk = (parent: number) => {
+    for (const [child, of] of parents) {
+      if (of !== parent) continue
+      found.push(child)
+      walk(child)
+    }
+  }
+  walk(pid)
+  return found
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * The cluster in memory behaves as Metacontroller does, as far as hooks can see.
+ */
+import t from 'tap'
+import { applyChild } from '../../../runtime/cli/local/apply.ts'
+import { type Hook, LocalCluster } from '../../../runtime/cli/local/cluster.ts'
+import type { KubeObject } from '../../../runtime/cli/local/objects.ts'
+
+const api = 'gatehouse.dev/v1beta1'
+const group = (name: string, spec = {}): KubeObject => ({
+  apiVersion: api,
+  kind: 'MCPGroup',
+  metadata: { name },
+  spec,
+})
+const map = (name: string, data: Record<string, string>): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name },
+  data,
+})
+
+interface Request {
+  readonly parent: KubeObject
+  readonly children: Record<string, Record<string, KubeObject>>
+  readonly related: Record<string, Record<string, KubeObject>>
+}
+
+function hook(
+  sync: (request: Request) => { status: object; children: KubeObject[] },
+  rules: object[] = [],
+): Hook {
+  return {
+    kind: 'MCPGroup',
+    childKinds: [{ apiVersion: 'v1', kind: 'ConfigMap' }],
+    customize: () => ({ relatedResources: rules as never }),
+    sync: (request) => sync(request as Request),
+  }
+}
+
+const clock = () => new Date('2026-01-02T03:04:05.678Z')
+
+t.test('cluster: children are created, changed, and removed when they are no longer returned', async (t) => {
+  const cluster = new LocalCluster(
+    [
+      hook(({ parent }) => ({
+        status: { seen: parent.spec },
+        children: parent.spec?.['child'] ? [map('c', { value: String(parent.spec['child']) })] : [],
+      })),
+    ],
+    clock,
+  )
+  const child = () => cluster.objects.find(({ kind }) => kind === 'ConfigMap')
+  cluster.declare([group('g', { child: 1 })])
+  cluster.reconcile()
+  t.match(child(), {
+    data: { value: '1' },
+    metadata: { namespace: 'default', creationTimestamp: '2026-01-02T03:04:05Z' },
+  })
+  t.equal(cluster.parentOf(child() as KubeObject)?.metadata.name, 'g')
+  const uid = child()?.metadata.uid
+  cluster.declare([group('g', { child: 2 })])
+  cluster.reconcile()
+  t.match(child(), { data: { value: '2' }, metadata: { uid } })
+  t.match(cluster.objects[0], {
+    metadata: { generation: 2 },
+    status: { seen: { child: 2 }, observedGeneration: 2 },
+  })
+  cluster.declare([group('g')])
+  cluster.reconcile()
+  t.equal(child(), undefined)
+})
+
+t.test('cluster: a parent that is no longer declared takes its children with it', async (t) => {
+  const cluster = new LocalCluster([hook(() => ({ status: {}, children: [map('c', {})] }))], clock)
+  cluster.declare([group('g')])
+  cluster.reconcile()
+  t.equal(cluster.objects.length, 2)
+  cluster.declare([])
+  t.equal(cluster.objects.length, 0)
+})
+
+t.test('cluster: a name that a stranger holds is left to the stranger', async (t) => {
+  const cluster = new LocalCluster(
+    [hook(() => ({ status: {}, children: [map('taken', { by: 'hook' })] }))],
+    clock,
+  )
+  cluster.declare([group('g'), map('taken', { by: 'stranger' })])
+  cluster.reconcile()
+  t.match(
+    cluster.objects.filter(({ kind }) => kind === 'ConfigMap'),
+    [{ data: { by: 'stranger' } }],
+  )
+})
+
+t.test('cluster: related objects are those a rule selects', async (t) => {
+  const seen: string[][] = []
+  const rules = [{ apiVersion: 'v1', resource: 'configmaps', namespace: 'default', names: ['a'] }]
+  const watching = hook(({ related }) => {
+    seen.push(Object.keys(related['ConfigMap.v1'] ?? {}))
+    return { status: {}, children: [] }
+  }, rules)
+  const cluster = new LocalCluster([watching], clock)
+  cluster.declare([group('g'), map('a', {}), map('b', {})])
+  cluster.reconcile()
+  t.same(seen.at(-1), ['default/a'])
+})
+
+t.test('cluster: hooks that never come to rest are an error, not an endless loop', async (t) => {
+  let count = 0
+  const restless = hook(() => ({ status: { count: ++count }, children: [] }))
+  const cluster = new LocalCluster([restless], clock)
+  cluster.declare([group('g')])
+  t.throws(() => cluster.reconcile(), /did not come to rest/)
+})
+
+t.test('apply: what others wrote stays, what was applied before and is not desired goes', async (t) => {
+  const first = applyChild(undefined, map('c', { a: '1', b: '2' }))
+  const written: KubeObject = {
+    ...first,
+    data: { ...first.data, report: 'by the runtime' },
+    status: { ready: 1 },
+  }
+  const second = applyChild(written, map('c', { a: '9' }))
+  t.same(second.data, { a: '9', report: 'by the runtime' })
+  t.same(second.status, { ready: 1 })
+})

@@ -1,0 +1,43 @@
+import t from 'tap'
+import { readManifests } from '../../../runtime/cli/manifests/read.ts'
+
+const none = () => ''
+
+t.test('manifests: documents keep their file and line, fields included', async (t) => {
+  const dir = t.testdir({
+    'a.yaml':
+      'kind: A\nmetadata:\n  name: x\n---\n# comment\nkind: B\nspec:\n  list:\n    - one: 1\n    - two: 2\n',
+    'b.json': '{"kind":"C"}',
+    'kustomization.yaml': 'kind: Kustomization\n',
+    'notes.txt': 'not a manifest',
+    '.hidden.yaml': 'kind: Hidden\n',
+    deep: { 'd.yml': 'kind: D\n' },
+  })
+  const manifests = readManifests([dir], none)
+  t.same(
+    manifests.map(({ doc }) => doc['kind']),
+    ['A', 'B', 'C', 'D'],
+  )
+  t.equal(manifests[1]?.line, 6)
+  t.equal(manifests[1]?.lineOf('spec.list[1].two'), 10)
+  t.equal(manifests[1]?.lineOf('spec.missing'), 8, 'the nearest that exists')
+})
+
+t.test('manifests: a List is its items, standard input is a dash', async (t) => {
+  const text = 'kind: List\nitems:\n- kind: A\n- kind: B\n'
+  t.same(
+    readManifests(['-'], () => text).map(({ doc, file }) => [doc['kind'], file]),
+    [
+      ['A', '-'],
+      ['B', '-'],
+    ],
+  )
+})
+
+t.test('manifests: faults name file and line', async (t) => {
+  const dir = t.testdir({ 'bad.yaml': 'a: 1\nb: [1\n', 'list.yaml': '- a\n', empty: {} })
+  t.throws(() => readManifests([`${dir}/bad.yaml`], none), /bad\.yaml:\d+: not valid YAML/)
+  t.throws(() => readManifests([`${dir}/list.yaml`], none), /list\.yaml:1: a manifest must be a mapping/)
+  t.throws(() => readManifests([`${dir}/empty`], none), /no \.yaml, \.yml or \.json file/)
+  t.throws(() => readManifests([`${dir}/absent`], none), /no such file or folder/)
+})
