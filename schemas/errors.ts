@@ -31,6 +31,28 @@ export const errors = {
   UNAUTHENTICATED: { status: 401, oauth: 'invalid_token', text: 'authentication is required' },
   INVALID_TOKEN: { status: 401, oauth: 'invalid_token', text: 'the access token is not valid' },
   AUTH_UNAVAILABLE: { status: 503, text: 'authentication service temporarily unavailable' },
+  OAUTH_UNAVAILABLE: { status: 503, rpc: -32603, text: 'the authorization server could not be reached' },
+  OAUTH_REFUSED: { status: 502, rpc: -32603, text: 'the authorization server refused the request' },
+  OAUTH_ABSENT: { status: 502, rpc: -32603, text: 'the authorization server does not offer this' },
+  OAUTH_PROTOCOL: { status: 502, rpc: -32603, text: 'the authorization server sent an unusable answer' },
+  CREDENTIALS_MISSING: { status: 401, oauth: 'invalid_request', text: 'authorization header required' },
+  CREDENTIALS_MALFORMED: {
+    status: 401,
+    oauth: 'invalid_request',
+    text: "invalid authorization header format, expected 'Bearer <token>'",
+  },
+  SUBJECT_REFUSED: {
+    status: 401,
+    rpc: -32603,
+    oauth: 'invalid_token',
+    text: 'the access token was not accepted for this backend',
+  },
+  UPSTREAM_TOKEN_MISSING: {
+    status: 401,
+    rpc: -32603,
+    oauth: 'invalid_token',
+    text: 'upstream token is no longer valid; re-authentication required',
+  },
   FORBIDDEN: { status: 403, rpc: 403, text: 'call denied by authorization policy' },
   RATE_LIMITED: { status: 429, rpc: 429, text: 'Rate limit exceeded' },
   SESSION_NOT_FOUND: { status: 404, rpc: -32001, text: 'Session not found' },
@@ -46,6 +68,13 @@ export const errors = {
   BACKEND_PROTOCOL: { status: 502, rpc: -32603, text: 'the backend sent an answer that is not valid MCP' },
   BACKEND_UNAVAILABLE: { status: 503, rpc: -32603, text: 'a backend is unavailable' },
   BACKEND_AUTH_FAILED: { status: 502, rpc: -32603, text: 'authentication to the backend failed' },
+  BACKEND_AUTH_UNAVAILABLE: {
+    status: 503,
+    rpc: -32603,
+    text: 'authentication to the backend is temporarily unavailable',
+  },
+  BACKEND_ROLE_DENIED: { status: 403, rpc: -32603, text: 'no role is mapped for this caller' },
+  ENTERPRISE_REQUIRED: { status: 503, rpc: -32603, text: 'on-behalf-of exchange is not enabled' },
   SHUTTING_DOWN: { status: 503, rpc: -32603, text: 'the server is shutting down' },
 } as const satisfies Record<string, ErrorRow>
 

@@ -1,0 +1,44 @@
+/**
+ * Renders an error as OAuth JSON, for answers to OAuth clients and for every 401.
+ *
+ * Only errors whose row in the table has an OAuth code say more than `server_error`; causes never leave.
+ * Source: RFC 6749 sections 5.1 and 5.2; design, section 4 "errors".
+ */
+import type { ServerResponse } from 'node:http'
+import { errors, GatehouseError } from '../../schemas/index.ts'
+import { sendBody } from '../net/index.ts'
+
+export interface OAuthAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: { readonly error: string; readonly error_description: string }
+}
+
+/** The OAuth error code of an error's row in the table, if it has one. */
+export function oauthCode(error: unknown): string | undefined {
+  if (!(error instanceof GatehouseError)) return undefined
+  const row = errors[error.code]
+  return 'oauth' in row ? row.oauth : undefined
+}
+
+/** Status, headers and body of the answer. An error without an OAuth code is `server_error` or, at 503, temporary. */
+export function oauthAnswer(error: unknown): OAuthAnswer {
+  const known = error instanceof GatehouseError ? error : new GatehouseError('INTERNAL', { cause: error })
+  const code = oauthCode(known) ?? (known.status === 503 ? 'temporarily_unavailable' : 'server_error')
+  return {
+    status: known.status,
+    headers: { 'Cache-Control': 'no-store', Pragma: 'no-cache', ...known.headers },
+    body: { error: code, error_description: describable(known.message) },
+  }
+}
+
+/** Answers with it. */
+export function sendOAuthError(res: ServerResponse, error: unknown): void {
+  const { status, headers, body } = oauthAnswer(error)
+  sendBody(res, status, 'application/json', JSON.stringify(body), headers)
+}
+
+/** RFC 6749 section 5.2 allows printable ASCII without quote and backslash. */
+function describable(text: string): string {
+  return text.replace(/"/g, "'").replace(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, '?')
+}

@@ -1,0 +1,141 @@
+/**
+ * The front-channel half of the code flow: the authorization URL, and what may be believed of the redirect back.
+ *
+ * Stateless: the caller keeps state, verifier and nonce between the two. Source: RFC 6749 section 4.1, RFC 7636,
+ * RFC 8707 section 2, RFC 9207, OpenID Connect Core section 3.1.2.
+ */
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { OAuthFault } from './fault.ts'
+import type { ServerMetadata } from './server-metadata.ts'
+
+/** Random values of one login; keep them until the redirect comes back. */
+export interface LoginSecrets {
+  readonly state: string
+  readonly codeVerifier: string
+  /** S256 of the verifier. */
+  readonly codeChallenge: string
+  readonly nonce: string
+}
+
+export function makeLoginSecrets(): LoginSecrets {
+  const codeVerifier = randomBytes(32).toString('base64url')
+  return {
+    state: randomBytes(16).toString('base64url'),
+    codeVerifier,
+    codeChallenge: s256(codeVerifier),
+    nonce: randomBytes(16).toString('base64url'),
+  }
+}
+
+/** The S256 challenge of a verifier (RFC 7636 section 4.2). */
+export function s256(verifier: string): string {
+  return createHash('sha256').update(verifier, 'ascii').digest('base64url')
+}
+
+export interface AuthorizationRequest {
+  readonly endpoint: string
+  readonly clientId: string
+  readonly redirectUri: string
+  readonly scopes?: readonly string[] | undefined
+  /** Carries the scopes instead of `scope`, for providers that use another name. */
+  readonly scopeParamName?: string | undefined
+  readonly state: string
+  readonly codeChallenge: string
+  readonly nonce?: string | undefined
+  readonly resource?: string | undefined
+  /** Further parameters; one that this function manages is refused by a TypeError. */
+  readonly extra?: Readonly<Record<string, string>> | undefined
+}
+
+/** Parameters that configuration may not add. */
+export const managedParameters: ReadonlySet<string> = new Set([
+  'response_type',
+  'client_id',
+  'redirect_uri',
+  'scope',
+  'state',
+  'code_challenge',
+  'code_challenge_method',
+  'nonce',
+])
+
+/** The URL to send the browser to. Parameters already in the endpoint's query are kept, ours replace equal names. */
+export function authorizationUrl(request: AuthorizationRequest): URL {
+  const url = new URL(request.endpoint)
+  const set = (name: string, value: string | undefined) => {
+    if (value !== undefined) url.searchParams.set(name, value)
+  }
+  for (const [name, value] of Object.entries(request.extra ?? {})) {
+    if (managedParameters.has(name))
+      throw new TypeError(`the parameter ${name} is managed and may not be added`)
+    url.searchParams.set(name, value)
+  }
+  set('response_type', 'code')
+  set('client_id', request.clientId)
+  set('redirect_uri', request.redirectUri)
+  if (request.scopes !== undefined && request.scopes.length > 0) {
+    set(request.scopeParamName ?? 'scope', request.scopes.join(' '))
+  }
+  set('state', request.state)
+  set('code_challenge', request.codeChallenge)
+  set('code_challenge_method', 'S256')
+  set('nonce', request.nonce)
+  set('resource', request.resource)
+  return url
+}
+
+/** True when the redirect belongs to this login, compared in constant time. Check it before anything else. */
+export function isOurState(params: URLSearchParams, state: string): boolean {
+  const given = params.getAll('state')
+  const [value] = given
+  if (given.length !== 1 || value === undefined) return false
+  const a = createHash('sha256').update(value).digest()
+  const b = createHash('sha256').update(state).digest()
+  return timingSafeEqual(a, b)
+}
+
+/**
+ * The code of a redirect whose state was ours. Throws OAuthFault: `protocol` for a wrong, missing or repeated `iss`
+ * or a repeated or missing code, `refused` with the server's code when it sent an error.
+ *
+ * `issuer` undefined (endpoints were typed, no issuer is known) skips the comparison.
+ */
+export function readAuthorizationCode(
+  params: URLSearchParams,
+  server: Pick<ServerMetadata, 'authorization_response_iss_parameter_supported'> & {
+    readonly issuer?: string | undefined
+  },
+): string {
+  for (const name of ['iss', 'error', 'code']) {
+    if (params.getAll(name).length > 1) {
+      throw new OAuthFault('protocol', `the authorization response repeats ${name}`)
+    }
+  }
+  const iss = params.get('iss')
+  if (iss === null && server.authorization_response_iss_parameter_supported === true) {
+    throw new OAuthFault('protocol', 'the authorization response has no iss although the server promises one')
+  }
+  if (iss !== null && server.issuer !== undefined && iss !== server.issuer) {
+    throw new OAuthFault('protocol', 'the authorization response comes from another issuer')
+  }
+  const error = params.get('error')
+  if (error !== null) {
+    const legal = /^[\w.:-]{1,100}$/.test(error) ? error : undefined
+    throw new OAuthFault(
+      'refused',
+      `the authorization server refused the login${legal === undefined ? '' : `: ${legal}`}`,
+      {
+        error: legal,
+        description: params
+          .get('error_description')
+          ?.replace(/[^\x20-\x7e]/g, ' ')
+          .slice(0, 300),
+      },
+    )
+  }
+  const code = params.get('code')
+  if (code === null || code === '') {
+    throw new OAuthFault('protocol', 'the authorization response has neither code nor error')
+  }
+  return code
+}

@@ -1,0 +1,137 @@
+/**
+ * One HTTP call to an OAuth endpoint or metadata document, with every failure turned into an OAuthFault.
+ *
+ * The injected fetch (runtime/net) bounds time and size, follows redirects of GET on the same authority, and refuses
+ * plain http to other than loopback. Nothing here retries. An abort of the caller's signal is passed on unchanged.
+ */
+import type { Fetch, FetchInit } from '../net/index.ts'
+import { OAuthFault } from './fault.ts'
+
+export type { Fetch }
+
+/** What every call of this room needs. */
+export interface CallOptions {
+  readonly fetch: Fetch
+  readonly signal?: AbortSignal | undefined
+}
+
+export type JsonObject = Readonly<Record<string, unknown>>
+
+/** Calls; rejects with OAuthFault `unreachable` when no answer came. `what` names the peer in the message. */
+export async function send(
+  what: string,
+  url: string,
+  init: FetchInit,
+  options: CallOptions,
+): Promise<Response> {
+  try {
+    return await options.fetch(url, { redirect: 'manual', ...init, signal: options.signal })
+  } catch (error) {
+    if (options.signal?.aborted) throw error
+    if (isOurRefusal(error)) {
+      throw new OAuthFault('protocol', `the address of ${what} may not be called`, { cause: error })
+    }
+    throw new OAuthFault('unreachable', `${what} could not be reached`, { cause: error })
+  }
+}
+
+/** Our own guard refused the URL or the address: trying again will not help. */
+function isOurRefusal(error: unknown): boolean {
+  for (let fault: unknown = error; fault instanceof Error; fault = fault.cause) {
+    if ('code' in fault && (fault.code === 'URL_REFUSED' || fault.code === 'ADDRESS_REFUSED')) return true
+  }
+  return false
+}
+
+/**
+ * The answer as a JSON object. Rejects with OAuthFault: 5xx and 429 `unreachable`, 404, 405, 410 and 501 `absent`,
+ * other statuses than `expected` `refused` (with the OAuth error code, if one was sent), anything else `protocol`.
+ */
+export async function readJson(
+  what: string,
+  response: Response,
+  expected: readonly number[] = [200],
+): Promise<JsonObject> {
+  const text = await response.text()
+  const body = parseObject(response, text)
+  if (!expected.includes(response.status)) throw refusal(what, response, body)
+  if (body === undefined) throw new OAuthFault('protocol', `${what} did not answer with a JSON object`)
+  // Some servers report an error with status 200.
+  if (typeof body['error'] === 'string' && body['error'] !== '') throw refusal(what, response, body)
+  return body
+}
+
+function parseObject(response: Response, text: string): JsonObject | undefined {
+  const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  if (type !== 'application/json' && !/^application\/[\w.+-]+\+json$/.test(type)) return undefined
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function refusal(what: string, response: Response, body: JsonObject | undefined): OAuthFault {
+  const { status } = response
+  const error = errorCode(body?.['error'])
+  const details = {
+    error,
+    description: printable(body?.['error_description']),
+    status,
+    retryAfterSec: retryAfter(response),
+  }
+  if (status >= 500 && status !== 501)
+    return new OAuthFault('unreachable', `${what} answered with status ${status}`, details)
+  if (status === 429) return new OAuthFault('unreachable', `${what} asks us to slow down`, details)
+  if (error !== undefined) {
+    const kind = error === 'temporarily_unavailable' || error === 'server_error' ? 'unreachable' : 'refused'
+    return new OAuthFault(kind, `${what} refused the request: ${error}`, details)
+  }
+  if ([404, 405, 410, 501].includes(status)) {
+    return new OAuthFault('absent', `${what} does not exist (status ${status})`, details)
+  }
+  return new OAuthFault('refused', `${what} answered with status ${status}`, details)
+}
+
+/** An OAuth error code by its grammar (RFC 6749 appendix A.7), else undefined. */
+function errorCode(value: unknown): string | undefined {
+  return typeof value === 'string' && /^[\x20\x21\x23-\x5b\x5d-\x7e]{1,100}$/.test(value) ? value : undefined
+}
+
+/** Text of a peer made fit for one log line. */
+function printable(value: unknown): string | undefined {
+  if (typeof value !== 'string') return undefined
+  return value.replace(/[^\x20-\x7e\xa0-\uffff]/g, ' ').slice(0, 300)
+}
+
+function retryAfter(response: Response): number | undefined {
+  const value = response.headers.get('retry-after')
+  return value !== null && /^\d{1,5}$/.test(value) ? Number(value) : undefined
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** A member that must be a non-empty string when present. */
+export function optionalString(what: string, body: JsonObject, name: string): string | undefined {
+  const value = body[name]
+  if (value === undefined || value === null) return undefined
+  if (typeof value === 'string' && value !== '') return value
+  throw new OAuthFault('protocol', `${what} sent a ${name} that is not a non-empty string`)
+}
+
+export function requiredString(what: string, body: JsonObject, name: string): string {
+  const value = optionalString(what, body, name)
+  if (value === undefined) throw new OAuthFault('protocol', `${what} sent no ${name}`)
+  return value
+}
+
+/** A member that must be an array of strings when present. */
+export function optionalStrings(what: string, body: JsonObject, name: string): readonly string[] | undefined {
+  const value = body[name]
+  if (value === undefined || value === null) return undefined
+  if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value
+  throw new OAuthFault('protocol', `${what} sent a ${name} that is not a list of strings`)
+}

@@ -1,0 +1,155 @@
+/**
+ * Reads and writes WWW-Authenticate challenges.
+ *
+ * Reading follows the whole grammar: several header lines, several challenges per line, token68, quoted strings, any
+ * case. A malformed rest is dropped, what was read before it is kept; nothing throws. Writing quotes every value.
+ * Source: RFC 9110 sections 11.2 to 11.6.1 and 5.6; RFC 6750 section 3; RFC 9728 section 5.1.
+ */
+export interface Challenge {
+  /** Lower case. */
+  readonly scheme: string
+  readonly token68?: string
+  /** Names in lower case; the first of two equal names counts. */
+  readonly params: ReadonlyMap<string, string>
+}
+
+const maxLength = 16_384
+const tokenPattern = /[!#$%&'*+\-.^_`|~0-9A-Za-z]+/y
+const token68Pattern = /[A-Za-z0-9\-._~+/]+=*/y
+const quotedPattern = /"((?:[^"\\]|\\[\s\S])*)"/y
+const spacePattern = /[ \t]*/y
+
+/** All challenges of the header's values, in order. */
+export function parseChallenges(values: string | readonly string[] | null | undefined): readonly Challenge[] {
+  if (values === null || values === undefined) return []
+  return (typeof values === 'string' ? [values] : values).flatMap((value) =>
+    new Reader(value.slice(0, maxLength)).challenges(),
+  )
+}
+
+/** The first challenge of a scheme, preferring one that has the parameter `prefer`. */
+export function findChallenge(
+  challenges: readonly Challenge[],
+  scheme: string,
+  prefer?: string,
+): Challenge | undefined {
+  const matching = challenges.filter((challenge) => challenge.scheme === scheme)
+  return matching.find((challenge) => prefer !== undefined && challenge.params.has(prefer)) ?? matching[0]
+}
+
+/** One challenge as header text; parameters that are undefined are left out, order is kept. */
+export function formatChallenge(
+  scheme: string,
+  params: readonly (readonly [name: string, value: string | undefined])[],
+): string {
+  const written = params.flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${quote(value)}`]))
+  return written.length === 0 ? scheme : `${scheme} ${written.join(', ')}`
+}
+
+/** A quoted-string. Characters that may not stand in a header become question marks. */
+function quote(value: string): string {
+  return `"${value.replace(/[^\t\x20-\x7e]/g, '?').replace(/["\\]/g, '\\$&')}"`
+}
+
+class Reader {
+  readonly #text: string
+  #at = 0
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  challenges(): Challenge[] {
+    const found: Challenge[] = []
+    for (;;) {
+      this.#skipSeparators()
+      const scheme = this.#take(tokenPattern)
+      if (scheme === undefined) return found
+      const challenge = this.#challenge(scheme.toLowerCase())
+      if (challenge === undefined) return found
+      found.push(challenge)
+    }
+  }
+
+  /** What follows a scheme. Undefined when the text is no list of challenges from here on. */
+  #challenge(scheme: string): Challenge | undefined {
+    const params = new Map<string, string>()
+    const before = this.#at
+    this.#take(spacePattern)
+    if (this.#ended()) return { scheme, params }
+    // Only white space may part a scheme from its parameters.
+    if (this.#at === before) return undefined
+    const token68 = this.#token68()
+    if (token68 !== undefined) return { scheme, token68, params }
+    // Lenient: servers are seen to leave out the comma between two parameters.
+    while (this.#param(params)) this.#skipSeparators()
+    return { scheme, params }
+  }
+
+  /** A token68 is the whole rest of its challenge; a parameter name followed by "=" and a value is not one. */
+  #token68(): string | undefined {
+    const start = this.#at
+    const value = this.#take(token68Pattern)
+    if (value !== undefined && this.#ended()) return value
+    this.#at = start
+    return undefined
+  }
+
+  /** Reads one `name = value`; false, with nothing consumed, when what follows is the next challenge or the end. */
+  #param(params: Map<string, string>): boolean {
+    const start = this.#at
+    const name = this.#take(tokenPattern)?.toLowerCase()
+    this.#take(spacePattern)
+    if (name === undefined || this.#text[this.#at] !== '=') {
+      this.#at = start
+      return false
+    }
+    this.#at += 1
+    this.#take(spacePattern)
+    const value = this.#quoted() ?? this.#take(tokenPattern)
+    if (value === undefined) {
+      this.#at = this.#text.length
+      return false
+    }
+    if (!params.has(name)) params.set(name, value)
+    this.#take(spacePattern)
+    return true
+  }
+
+  #quoted(): string | undefined {
+    quotedPattern.lastIndex = this.#at
+    const match = quotedPattern.exec(this.#text)
+    if (!match) return undefined
+    this.#at = quotedPattern.lastIndex
+    return (match[1] ?? '').replace(/\\([\s\S])/g, '$1')
+  }
+
+  /** True at a comma or at the end, after optional white space. */
+  #ended(): boolean {
+    const start = this.#at
+    this.#take(spacePattern)
+    const ended = this.#done() || this.#atComma()
+    if (!ended) this.#at = start
+    return ended
+  }
+
+  #atComma(): boolean {
+    return this.#text[this.#at] === ','
+  }
+
+  #done(): boolean {
+    return this.#at >= this.#text.length
+  }
+
+  #skipSeparators(): void {
+    while (/[ \t,]/.test(this.#text[this.#at] ?? '')) this.#at += 1
+  }
+
+  #take(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.#at
+    const match = pattern.exec(this.#text)
+    if (!match) return undefined
+    this.#at = pattern.lastIndex
+    return match[0]
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * An OAuth client as we present ourselves at token, introspection and revocation endpoints.
+ *
+ * Chooses the authentication method; the credentials are put on the request by oauth4webapi. Private-key
+ * authentication is not offered. Source: RFC 6749 section 2.3, RFC 8414 (token_endpoint_auth_methods_supported).
+ */
+import { type ClientAuth, ClientSecretBasic, ClientSecretPost, None } from 'oauth4webapi'
+import { OAuthFault } from './fault.ts'
+import type { ServerMetadata } from './server-metadata.ts'
+
+export type ClientAuthMethod = 'client_secret_basic' | 'client_secret_post' | 'none'
+
+export interface OAuthClient {
+  readonly clientId: string
+  readonly clientSecret?: string | undefined
+  /** Fixed method, for instance from registration. Absent: chosen from the metadata. */
+  readonly authMethod?: ClientAuthMethod | undefined
+}
+
+const preference: readonly ClientAuthMethod[] = ['client_secret_basic', 'client_secret_post']
+
+/**
+ * The method to use. Without a secret it is `none`; with one the first of basic and post that `supported` lists, basic
+ * when nothing is listed. Throws OAuthFault `protocol` when the server supports neither.
+ */
+export function chooseAuthMethod(
+  client: OAuthClient,
+  supported: readonly string[] | undefined,
+): ClientAuthMethod {
+  if (client.clientSecret === undefined) return 'none'
+  if (client.authMethod !== undefined) return client.authMethod
+  if (supported === undefined || supported.length === 0) return 'client_secret_basic'
+  const method = preference.find((candidate) => supported.includes(candidate))
+  if (method !== undefined) return method
+  throw new OAuthFault('protocol', 'the authorization server supports no client authentication that we offer')
+}
+
+const methods: Record<ClientAuthMethod, (secret: string) => ClientAuth> = {
+  client_secret_basic: ClientSecretBasic,
+  client_secret_post: ClientSecretPost,
+  none: None,
+}
+
+export function isClientAuthMethod(value: string): value is ClientAuthMethod {
+  return Object.hasOwn(methods, value)
+}
+
+/** The oauth4webapi form of a method. */
+export function clientAuth(client: OAuthClient, method: ClientAuthMethod): ClientAuth {
+  return methods[method](client.clientSecret ?? '')
+}
+
+/** True when a second try with the secret in the body is worth it: the metadata named no method and Basic failed. */
+export function mayRetryInBody(client: OAuthClient, server: ServerMetadata, error: unknown): boolean {
+  return (
+    client.clientSecret !== undefined &&
+    client.authMethod === undefined &&
+    server.token_endpoint_auth_methods_supported === undefined &&
+    error instanceof OAuthFault &&
+    error.kind === 'refused' &&
+    (error.error === 'invalid_client' || (error.error === undefined && error.answerStatus === 401))
+  )
+}

@@ -1,0 +1,73 @@
+/**
+ * What can go wrong when we are an OAuth client: one class, so that callers can tell "try later" from "sign in again".
+ *
+ * `message` is safe for clients. What the peer said (`description`, `cause`) is for logs and for the operator's own
+ * terminal only. Source: RFC 6749 section 5.2; design, section 4 "errors".
+ */
+import { type ErrorCode, GatehouseError } from '../../schemas/index.ts'
+
+/**
+ * - `unreachable`: network, timeout, 5xx or 429; the same call may work later
+ * - `refused`: the server answered with an OAuth error (`error` holds its code) or another 4xx
+ * - `absent`: the document or endpoint does not exist
+ * - `protocol`: the answer breaks the protocol (wrong issuer, no JSON, missing member) and must not be used
+ */
+export type FaultKind = 'unreachable' | 'refused' | 'absent' | 'protocol'
+
+const codes = {
+  unreachable: 'OAUTH_UNAVAILABLE',
+  refused: 'OAUTH_REFUSED',
+  absent: 'OAUTH_ABSENT',
+  protocol: 'OAUTH_PROTOCOL',
+} as const satisfies Record<FaultKind, ErrorCode>
+
+export interface FaultDetails {
+  /** OAuth error code as the server sent it, when it is a legal one. */
+  readonly error?: string | undefined
+  /** The server's error_description, shortened and without control characters. For logs only. */
+  readonly description?: string | undefined
+  /** HTTP status of the answer. */
+  readonly status?: number | undefined
+  /** Seconds from the answer's Retry-After. */
+  readonly retryAfterSec?: number | undefined
+  readonly cause?: unknown
+}
+
+export class OAuthFault extends GatehouseError {
+  readonly kind: FaultKind
+  readonly error: string | undefined
+  readonly description: string | undefined
+  readonly answerStatus: number | undefined
+  readonly retryAfterSec: number | undefined
+
+  /** `text` is fixed wording of ours plus, at most, the server's OAuth error code. */
+  constructor(kind: FaultKind, text: string, details: FaultDetails = {}) {
+    super(codes[kind], {
+      detail: text,
+      ...(details.retryAfterSec === undefined
+        ? {}
+        : { headers: { 'retry-after': String(details.retryAfterSec) } }),
+      ...(details.cause === undefined ? {} : { cause: details.cause }),
+    })
+    this.name = 'OAuthFault'
+    this.kind = kind
+    this.error = details.error
+    this.description = details.description
+    this.answerStatus = details.status
+    this.retryAfterSec = details.retryAfterSec
+  }
+}
+
+/** True when the fault says that the presented grant or token is no good, so that only a new login helps. */
+export function isGrantRefused(error: unknown): boolean {
+  return (
+    error instanceof OAuthFault &&
+    error.kind === 'refused' &&
+    (error.error === 'invalid_grant' || error.error === 'invalid_token')
+  )
+}
+
+/** True when the same call may succeed later without anybody changing anything. */
+export function isTransient(error: unknown): boolean {
+  return error instanceof OAuthFault && error.kind === 'unreachable'
+}

@@ -1,0 +1,78 @@
+/** The door of the OAuth room: client primitives shared by the proxy, the outgoing strategies and the server. */
+export { type OAuthAnswer, oauthAnswer, oauthCode, sendOAuthError } from './answer.ts'
+export {
+  type AuthorizationRequest,
+  authorizationUrl,
+  isOurState,
+  type LoginSecrets,
+  makeLoginSecrets,
+  managedParameters,
+  readAuthorizationCode,
+  s256,
+} from './authorization.ts'
+export {
+  type CallOptions,
+  type Fetch,
+  isObject,
+  type JsonObject,
+  optionalString,
+  optionalStrings,
+  readJson,
+  requiredString,
+  send,
+} from './call.ts'
+export { type Challenge, findChallenge, formatChallenge, parseChallenges } from './challenge.ts'
+export { chooseAuthMethod, type ClientAuthMethod, type OAuthClient } from './client.ts'
+export {
+  checkClientDocument,
+  clientDocument,
+  clientDocumentUrlProblem,
+  fetchClientDocument,
+  isClientDocumentUrl,
+} from './client-document.ts'
+export { type FaultDetails, type FaultKind, isGrantRefused, isTransient, OAuthFault } from './fault.ts'
+export { introspect } from './introspection.ts'
+export {
+  accessTokenTypes,
+  type IdTokenRules,
+  type JwtRules,
+  type RefusalReason,
+  signatureAlgorithms,
+  skewSec,
+  TokenRefused,
+  verifyIdToken,
+  verifyJwt,
+} from './jwt.ts'
+export { type Keys, keySetTimes, localKeys, RemoteKeys, type RemoteKeysOptions } from './keys.ts'
+export { type ClientMetadata, registerClient, registeredClient, type Registration } from './registration.ts'
+export { discoverResource, type ResourceMetadata } from './resource-metadata.ts'
+export {
+  checkServerMetadata,
+  conventionalServer,
+  discoverServer,
+  fetchServerMetadata,
+  type ServerDiscoveryOptions,
+  type ServerMetadata,
+  supportsS256,
+  typedServer,
+} from './server-metadata.ts'
+export {
+  clientCredentialsGrant,
+  codeGrant,
+  grantTypes,
+  joinScopes,
+  jwtBearerGrant,
+  refreshGrant,
+  tokenExchangeGrant,
+  type TokenRequestOptions,
+  type TokenSet,
+} from './token.ts'
+export {
+  canonicalResource,
+  endpointProblem,
+  resourceCovers,
+  resourceMetadataPath,
+  resourceMetadataUrl,
+  resourceMetadataUrls,
+  serverMetadataUrls,
+} from './urls.ts'

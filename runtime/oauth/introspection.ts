@@ -1,0 +1,42 @@
+/**
+ * Token introspection, as the resource server that asks.
+ *
+ * Returns the answer's claims or undefined for an inactive token; what they must say is judged by runtime/incoming.
+ * Without credentials the request carries none. Source: RFC 7662.
+ */
+import * as oauth from 'oauth4webapi'
+import { type CallOptions, type JsonObject, readJson, send } from './call.ts'
+import { chooseAuthMethod, clientAuth, type OAuthClient } from './client.ts'
+import { OAuthFault } from './fault.ts'
+
+const what = 'the introspection endpoint'
+
+/** Rejects with OAuthFault; a 4xx means that our own credentials or the endpoint are wrong, not the token. */
+export async function introspect(
+  endpoint: string,
+  token: string,
+  options: CallOptions & {
+    readonly client?: OAuthClient | undefined
+    /** introspection_endpoint_auth_methods_supported, when known. */
+    readonly authMethods?: readonly string[] | undefined
+  },
+): Promise<JsonObject | undefined> {
+  const { client } = options
+  const auth = client ? clientAuth(client, chooseAuthMethod(client, options.authMethods)) : () => {}
+  const response = await oauth.introspectionRequest(
+    { issuer: endpoint, introspection_endpoint: endpoint },
+    { client_id: client?.clientId ?? 'anonymous' },
+    auth,
+    token,
+    {
+      [oauth.allowInsecureRequests]: true,
+      [oauth.customFetch]: (url, init) => send(what, url, init, options),
+      additionalParameters: { token_type_hint: 'access_token' },
+    },
+  )
+  const body = await readJson(what, response)
+  if (typeof body['active'] !== 'boolean') {
+    throw new OAuthFault('protocol', `${what} sent no boolean active`)
+  }
+  return body['active'] ? body : undefined
+}

@@ -1,0 +1,169 @@
+/**
+ * Verifies signed tokens of an issuer: access tokens (runtime/incoming) and ID tokens of a login.
+ *
+ * Signature, algorithm and time are jose's work. Only asymmetric algorithms; 60 s skew; `exp` required; the `typ` must
+ * be one that the kind of token carries, so that a logout token or an assertion is not taken for an access token.
+ * Source: RFC 7519, RFC 8725, RFC 9068 section 4, OpenID Connect Core section 3.1.3.7.
+ */
+import { createHash } from 'node:crypto'
+import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify, type JWTVerifyOptions } from 'jose'
+import type { Keys } from './keys.ts'
+
+export const signatureAlgorithms = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+] as const
+
+export const skewSec = 60
+
+export type RefusalReason =
+  | 'malformed'
+  | 'type'
+  | 'algorithm'
+  | 'key'
+  | 'signature'
+  | 'expired'
+  | 'not_yet_valid'
+  | 'issuer'
+  | 'audience'
+  | 'claims'
+
+/** A token that must not be accepted. `reason` is for logs and for choosing a fixed text. */
+export class TokenRefused extends Error {
+  readonly reason: RefusalReason
+  constructor(reason: RefusalReason, cause?: unknown) {
+    super(`token refused: ${reason}`, cause === undefined ? {} : { cause })
+    this.name = 'TokenRefused'
+    this.reason = reason
+  }
+}
+
+export interface JwtRules {
+  readonly keys: Keys
+  /** Compared exactly; undefined accepts any issuer whose keys these are. */
+  readonly issuer?: string | undefined
+  readonly audience: string
+  /** Accepted `typ` values, lower case without `application/`; a missing typ is accepted too. */
+  readonly types: readonly string[]
+  /** Milliseconds, default Date.now. */
+  readonly now?: (() => number) | undefined
+}
+
+export const accessTokenTypes = ['jwt', 'at+jwt'] as const
+
+/** The claims of a good token. Rejects with TokenRefused, or with OAuthFault when the keys cannot be had. */
+export async function verifyJwt(token: string, rules: JwtRules): Promise<JWTPayload> {
+  checkType(token, rules.types)
+  const options: JWTVerifyOptions = {
+    algorithms: [...signatureAlgorithms],
+    audience: rules.audience,
+    requiredClaims: ['exp'],
+    clockTolerance: skewSec,
+    currentDate: new Date((rules.now ?? Date.now)()),
+    ...(rules.issuer === undefined ? {} : { issuer: rules.issuer }),
+  }
+  try {
+    return (await jwtVerify(token, rules.keys.find, options)).payload
+  } catch (error) {
+    if (error instanceof errors.JWKSMultipleMatchingKeys) return tryEach(token, error, options)
+    throw refused(error)
+  }
+}
+
+/** A token without `kid` may fit several keys, as during a rotation. */
+async function tryEach(
+  token: string,
+  candidates: errors.JWKSMultipleMatchingKeys,
+  options: JWTVerifyOptions,
+): Promise<JWTPayload> {
+  let left = 4
+  for await (const key of candidates) {
+    if (left-- === 0) break
+    try {
+      return (await jwtVerify(token, key, options)).payload
+    } catch (error) {
+      if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw refused(error)
+    }
+  }
+  throw new TokenRefused('signature')
+}
+
+function checkType(token: string, types: readonly string[]): void {
+  let typ: unknown
+  try {
+    typ = decodeProtectedHeader(token).typ
+  } catch (error) {
+    throw new TokenRefused('malformed', error)
+  }
+  if (typ === undefined) return
+  const name = typeof typ === 'string' ? typ.toLowerCase().replace(/^application\//, '') : ''
+  if (!types.includes(name)) throw new TokenRefused('type')
+}
+
+/** jose's error as a reason; errors that are not jose's (no keys to be had) pass through. */
+function refused(error: unknown): unknown {
+  if (error instanceof errors.JWTExpired) return new TokenRefused('expired', error)
+  if (error instanceof errors.JWTClaimValidationFailed) {
+    const reasons: Record<string, RefusalReason> = { iss: 'issuer', aud: 'audience', nbf: 'not_yet_valid' }
+    return new TokenRefused(reasons[error.claim] ?? 'claims', error)
+  }
+  if (error instanceof errors.JOSEAlgNotAllowed) return new TokenRefused('algorithm', error)
+  if (error instanceof errors.JWKSNoMatchingKey) return new TokenRefused('key', error)
+  if (error instanceof errors.JWSSignatureVerificationFailed) return new TokenRefused('signature', error)
+  if (error instanceof errors.JOSEError) return new TokenRefused('malformed', error)
+  return error
+}
+
+export interface IdTokenRules {
+  readonly keys: Keys
+  readonly issuer: string
+  readonly clientId: string
+  /** Must be equal to the token's when given. */
+  readonly nonce?: string | undefined
+  /** Compared with `at_hash` when the token has one. */
+  readonly accessToken?: string | undefined
+  readonly now?: (() => number) | undefined
+}
+
+/** The claims of a good ID token. Rejects like verifyJwt. */
+export async function verifyIdToken(token: string, rules: IdTokenRules): Promise<JWTPayload> {
+  const claims = await verifyJwt(token, {
+    keys: rules.keys,
+    issuer: rules.issuer,
+    audience: rules.clientId,
+    types: ['jwt'],
+    now: rules.now,
+  })
+  const { azp, nonce, at_hash: hash, sub } = claims
+  const several = Array.isArray(claims.aud) && claims.aud.length > 1
+  if (typeof sub !== 'string' || sub === '') throw new TokenRefused('claims')
+  if ((several || azp !== undefined) && azp !== rules.clientId) throw new TokenRefused('claims')
+  if (rules.nonce !== undefined && nonce !== rules.nonce) throw new TokenRefused('claims')
+  if (
+    rules.accessToken !== undefined &&
+    hash !== undefined &&
+    hash !== accessTokenHash(token, rules.accessToken)
+  ) {
+    throw new TokenRefused('claims')
+  }
+  return claims
+}
+
+/** OpenID Connect Core section 3.1.3.6: left half of the hash that belongs to the token's algorithm. */
+function accessTokenHash(idToken: string, accessToken: string): string {
+  const { alg = '' } = decodeProtectedHeader(idToken)
+  const size = /(256|384|512)$/.exec(alg)?.[1] ?? '512'
+  const digest = createHash(alg === 'Ed25519' ? 'sha512' : `sha${size}`)
+    .update(accessToken, 'ascii')
+    .digest()
+  return digest.subarray(0, digest.length / 2).toString('base64url')
+}

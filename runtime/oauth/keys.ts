@@ -1,0 +1,163 @@
+/**
+ * The public keys of an issuer: fetched, kept, renewed, and picked for one token.
+ *
+ * One fetch at a time whatever the load. A set is renewed in the background after ten minutes, fetched again at once
+ * for an unknown key (but at most every 30 s), and used for up to an hour while the issuer is down. Picking a key is
+ * jose's: type, curve, `kid`, `alg`, `use` and `key_ops` must all fit, so a key cannot be used with another algorithm.
+ * Source: RFC 7517, OpenID Connect Core section 10.1.1 (rotation).
+ */
+import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
+import { type CallOptions, isObject, readJson, send } from './call.ts'
+import { OAuthFault } from './fault.ts'
+
+/** Where a verifier takes keys from. */
+export interface Keys {
+  /** For jose's verify functions. Rejects with jose's JWKSNoMatchingKey, or OAuthFault when keys cannot be had. */
+  readonly find: JWTVerifyGetKey
+  /** Grows with every change of the key set; what was verified under an older version must be verified again. */
+  readonly version: number
+}
+
+/** Keys that this process holds itself. `read` is asked each time; another object means another key set. */
+export function localKeys(read: () => JSONWebKeySet): Keys {
+  let set: JSONWebKeySet | undefined
+  let local: JWTVerifyGetKey | undefined
+  let version = 0
+  const current = () => {
+    const now = read()
+    if (now !== set || local === undefined) {
+      set = now
+      local = createLocalJWKSet(now)
+      version += 1
+    }
+    return local
+  }
+  return {
+    find: async (header, token) => current()(header, token),
+    get version() {
+      current()
+      return version
+    },
+  }
+}
+
+export interface RemoteKeysOptions extends CallOptions {
+  /** Finds the URL of the key set, for instance by discovery; asked before every fetch. */
+  readonly locate: () => Promise<string>
+  /** Milliseconds, default Date.now. */
+  readonly now?: (() => number) | undefined
+}
+
+export const keySetTimes = {
+  /** Renewed in the background when older. */
+  freshMs: 600_000,
+  /** Not used when older. */
+  maxAgeMs: 3_600_000,
+  /** Between two fetches for unknown keys. */
+  cooldownMs: 30_000,
+  /** After a failed fetch, before the next. */
+  retryMs: 5_000,
+} as const
+
+const what = 'the key set of the issuer'
+const maxKeys = 100
+
+export class RemoteKeys implements Keys {
+  readonly #options: RemoteKeysOptions
+  readonly #now: () => number
+  #set: { readonly local: JWTVerifyGetKey; readonly fetchedAt: number } | undefined
+  #text = ''
+  #version = 0
+  #flight: Promise<JWTVerifyGetKey> | undefined
+  #attemptedAt = Number.NEGATIVE_INFINITY
+  #failure: { readonly fault: OAuthFault; readonly at: number } | undefined
+
+  constructor(options: RemoteKeysOptions) {
+    this.#options = options
+    this.#now = options.now ?? Date.now
+  }
+
+  get version(): number {
+    return this.#version
+  }
+
+  readonly find: JWTVerifyGetKey = async (header, token) => {
+    const local = await this.#current()
+    try {
+      return await local(header, token)
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey)) throw error
+      const renewed = await this.#afterUnknownKey(local)
+      if (renewed === undefined) throw error
+      return await renewed(header, token)
+    }
+  }
+
+  /** The keys in use; waits for a fetch only when there are none, or none young enough. */
+  #current(): JWTVerifyGetKey | Promise<JWTVerifyGetKey> {
+    const age = this.#set === undefined ? Number.POSITIVE_INFINITY : this.#now() - this.#set.fetchedAt
+    if (this.#set !== undefined && age <= keySetTimes.maxAgeMs) {
+      if (age > keySetTimes.freshMs && this.#mayTry()) this.#renew().catch(() => {})
+      return this.#set.local
+    }
+    if (this.#flight === undefined && this.#failure !== undefined && !this.#mayTry())
+      throw this.#failure.fault
+    return this.#renew()
+  }
+
+  /** Newer keys than `seen`; undefined when it is too early to ask. Rejects when the issuer could not be asked. */
+  async #afterUnknownKey(seen: JWTVerifyGetKey): Promise<JWTVerifyGetKey | undefined> {
+    if (this.#set !== undefined && this.#set.local !== seen) return this.#set.local
+    if (this.#flight !== undefined) return this.#flight
+    if (this.#now() - this.#attemptedAt < keySetTimes.cooldownMs) {
+      // Whether the key is unknown or merely new cannot be told while the issuer is down.
+      if (this.#failure !== undefined) throw this.#failure.fault
+      return undefined
+    }
+    return this.#renew()
+  }
+
+  #mayTry(): boolean {
+    return this.#failure === undefined || this.#now() - this.#failure.at >= keySetTimes.retryMs
+  }
+
+  #renew(): Promise<JWTVerifyGetKey> {
+    this.#flight ??= this.#fetch().finally(() => {
+      this.#flight = undefined
+    })
+    return this.#flight
+  }
+
+  async #fetch(): Promise<JWTVerifyGetKey> {
+    this.#attemptedAt = this.#now()
+    try {
+      const keys = await this.#read()
+      const text = JSON.stringify(keys)
+      const local = text === this.#text && this.#set ? this.#set.local : createLocalJWKSet({ keys })
+      if (text !== this.#text) this.#version += 1
+      this.#text = text
+      this.#set = { local, fetchedAt: this.#now() }
+      this.#failure = undefined
+      return local
+    } catch (error) {
+      const fault =
+        error instanceof OAuthFault
+          ? error
+          : new OAuthFault('protocol', `${what} is malformed`, { cause: error })
+      this.#failure = { fault, at: this.#now() }
+      throw fault
+    }
+  }
+
+  async #read(): Promise<JSONWebKeySet['keys']> {
+    const url = await this.#options.locate()
+    const accept = 'application/jwk-set+json, application/json'
+    const body = await readJson(what, await send(what, url, { headers: { accept } }, this.#options))
+    const keys = body['keys']
+    if (!Array.isArray(keys) || keys.length > maxKeys || !keys.every(isObject)) {
+      throw new OAuthFault('protocol', `${what} is malformed`)
+    }
+    // A symmetric key in a public document is no key at all.
+    return keys.filter((key) => typeof key['kty'] === 'string' && key['kty'] !== 'oct')
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * Dynamic client registration, as the client that registers.
+ *
+ * The result is plain JSON, so that it can be stored and used again; when it ends is for the holder to watch
+ * (`clientSecretExpiresAt`). Redirects are not followed: the metadata must not reach another host.
+ * Source: RFC 7591; MCP 2026-07-28 authorization (application_type).
+ */
+import {
+  type CallOptions,
+  type JsonObject,
+  optionalString,
+  optionalStrings,
+  readJson,
+  requiredString,
+  send,
+} from './call.ts'
+import { type ClientAuthMethod, isClientAuthMethod, type OAuthClient } from './client.ts'
+import { OAuthFault } from './fault.ts'
+
+/** RFC 7591 client metadata by its own names. */
+export interface ClientMetadata {
+  readonly redirect_uris: readonly string[]
+  readonly client_name?: string
+  readonly client_uri?: string
+  readonly token_endpoint_auth_method?: string
+  readonly grant_types?: readonly string[]
+  readonly response_types?: readonly string[]
+  readonly scope?: string
+  readonly application_type?: 'native' | 'web'
+  readonly software_id?: string
+  readonly software_version?: string
+  readonly software_statement?: string
+}
+
+/** Holds secrets: store it encrypted or with mode 0600, never log it. */
+export interface Registration {
+  readonly clientId: string
+  readonly clientSecret?: string | undefined
+  /** Unix milliseconds; absent when the secret does not expire. */
+  readonly clientSecretExpiresAt?: number | undefined
+  readonly clientIdIssuedAt?: number | undefined
+  readonly authMethod?: ClientAuthMethod | undefined
+  /** What the server granted, when it said so. */
+  readonly scopes?: readonly string[] | undefined
+  readonly redirectUris?: readonly string[] | undefined
+  /** RFC 7592 management, when offered. */
+  readonly registrationAccessToken?: string | undefined
+  readonly registrationClientUri?: string | undefined
+}
+
+const what = 'the registration endpoint'
+
+/**
+ * Registers. Rejects with OAuthFault: `absent` when the endpoint says that registration is not supported (404, 405,
+ * 501), `refused` with the server's error code, `unreachable`, or `protocol`.
+ */
+export async function registerClient(
+  endpoint: string,
+  metadata: ClientMetadata,
+  options: CallOptions & {
+    /** Presented as Bearer. */
+    readonly initialAccessToken?: string | undefined
+  },
+): Promise<Registration> {
+  const authorization: Record<string, string> =
+    options.initialAccessToken === undefined ? {} : { authorization: `Bearer ${options.initialAccessToken}` }
+  const response = await send(
+    what,
+    endpoint,
+    {
+      method: 'POST',
+      headers: { accept: 'application/json', 'content-type': 'application/json', ...authorization },
+      body: JSON.stringify(metadata),
+    },
+    options,
+  )
+  return readRegistration(await readJson(what, response, [200, 201]))
+}
+
+function readRegistration(body: JsonObject): Registration {
+  const clientSecret = optionalString(what, body, 'client_secret')
+  const authMethod = optionalString(what, body, 'token_endpoint_auth_method')
+  if (authMethod !== undefined && !isClientAuthMethod(authMethod)) {
+    throw new OAuthFault('protocol', `${what} chose a client authentication that we do not offer`)
+  }
+  return {
+    clientId: requiredString(what, body, 'client_id'),
+    clientSecret,
+    clientSecretExpiresAt:
+      clientSecret === undefined ? undefined : milliseconds(body['client_secret_expires_at']),
+    clientIdIssuedAt: milliseconds(body['client_id_issued_at']),
+    authMethod,
+    scopes: scopeList(body['scope']),
+    redirectUris: optionalStrings(what, body, 'redirect_uris'),
+    registrationAccessToken: optionalString(what, body, 'registration_access_token'),
+    registrationClientUri: optionalString(what, body, 'registration_client_uri'),
+  }
+}
+
+/** RFC 7591 says a string; some servers send a list. */
+function scopeList(value: unknown): readonly string[] | undefined {
+  if (typeof value === 'string') return value.split(' ').filter((scope) => scope !== '')
+  if (Array.isArray(value) && value.every((scope) => typeof scope === 'string')) return value
+  return undefined
+}
+
+/** Unix seconds to milliseconds; 0 means never. */
+function milliseconds(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? value * 1000 : undefined
+}
+
+/** The registration as a client for token requests. */
+export function registeredClient(registration: Registration): OAuthClient {
+  return {
+    clientId: registration.clientId,
+    clientSecret: registration.clientSecret,
+    authMethod: registration.authMethod,
+  }
+}

@@ -1,0 +1,197 @@
+/**
+ * Requests to a token endpoint, one function per grant, and the one reader of their answers.
+ *
+ * Requests are built by oauth4webapi (client authentication, form encoding). Answers are read here, because an id_token
+ * must be verified against keys (id-token.ts) rather than trusted for coming over TLS, and because some servers need a
+ * mapping. Nothing here caches or retries, but for one second try when the authentication method had to be guessed.
+ * Source: RFC 6749 sections 4.1.3, 4.4, 5, 6; RFC 7636; RFC 8693; RFC 7523; RFC 8707.
+ */
+import * as oauth from 'oauth4webapi'
+import { type CallOptions, type JsonObject, optionalString, readJson, requiredString, send } from './call.ts'
+import { chooseAuthMethod, clientAuth, mayRetryInBody, type OAuthClient } from './client.ts'
+import { OAuthFault } from './fault.ts'
+import type { ServerMetadata } from './server-metadata.ts'
+
+/** What a token endpoint gave. Holds secrets: never log it. */
+export interface TokenSet {
+  readonly accessToken: string
+  /** Lower case, for instance `bearer` or `n_a`. */
+  readonly tokenType: string
+  /** Unix milliseconds; undefined when the server did not say. */
+  readonly expiresAt?: number | undefined
+  readonly refreshToken?: string | undefined
+  /** As received; not verified. */
+  readonly idToken?: string | undefined
+  readonly scope?: string | undefined
+  readonly issuedTokenType?: string | undefined
+}
+
+export interface TokenRequestOptions extends CallOptions {
+  readonly server: ServerMetadata
+  readonly client: OAuthClient
+  /** Milliseconds, default Date.now. */
+  readonly now?: (() => number) | undefined
+  /** Turns a non-standard answer into the standard members before it is read. */
+  readonly map?: ((body: JsonObject) => JsonObject) | undefined
+  /** Token types taken besides bearer, lower case (`n_a` for an assertion). */
+  readonly tokenTypes?: readonly string[] | undefined
+  /** Further form parameters. */
+  readonly extra?: Readonly<Record<string, string>> | undefined
+}
+
+const what = 'the token endpoint'
+
+export const grantTypes = {
+  tokenExchange: 'urn:ietf:params:oauth:grant-type:token-exchange',
+  jwtBearer: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+} as const
+
+/** Exchanges an authorization code. */
+export function codeGrant(
+  options: TokenRequestOptions & {
+    readonly code: string
+    readonly redirectUri: string
+    readonly codeVerifier: string
+    readonly resource?: string | undefined
+  },
+): Promise<TokenSet> {
+  return tokenRequest('authorization_code', options, {
+    code: options.code,
+    redirect_uri: options.redirectUri,
+    code_verifier: options.codeVerifier,
+    resource: options.resource,
+  })
+}
+
+/** Uses a refresh token. When the answer has no new one, the old one stays valid and is returned. */
+export async function refreshGrant(
+  options: TokenRequestOptions & {
+    readonly refreshToken: string
+    readonly scopes?: readonly string[] | undefined
+    readonly resource?: string | undefined
+  },
+): Promise<TokenSet> {
+  const tokens = await tokenRequest('refresh_token', options, {
+    refresh_token: options.refreshToken,
+    scope: joinScopes(options.scopes),
+    resource: options.resource,
+  })
+  return tokens.refreshToken === undefined ? { ...tokens, refreshToken: options.refreshToken } : tokens
+}
+
+export function clientCredentialsGrant(
+  options: TokenRequestOptions & {
+    readonly scopes?: readonly string[] | undefined
+    readonly audience?: string | undefined
+    readonly resource?: string | undefined
+  },
+): Promise<TokenSet> {
+  return tokenRequest('client_credentials', options, {
+    scope: joinScopes(options.scopes),
+    audience: options.audience,
+    resource: options.resource,
+  })
+}
+
+/** RFC 8693. Token types are full URNs. */
+export function tokenExchangeGrant(
+  options: TokenRequestOptions & {
+    readonly subjectToken: string
+    readonly subjectTokenType: string
+    readonly requestedTokenType?: string | undefined
+    readonly actorToken?: string | undefined
+    readonly actorTokenType?: string | undefined
+    readonly audience?: string | undefined
+    readonly resource?: string | undefined
+    readonly scopes?: readonly string[] | undefined
+  },
+): Promise<TokenSet> {
+  return tokenRequest(grantTypes.tokenExchange, options, {
+    subject_token: options.subjectToken,
+    subject_token_type: options.subjectTokenType,
+    requested_token_type: options.requestedTokenType,
+    actor_token: options.actorToken,
+    actor_token_type: options.actorTokenType,
+    audience: options.audience,
+    resource: options.resource,
+    scope: joinScopes(options.scopes),
+  })
+}
+
+/** RFC 7523 section 2.1; also the on-behalf-of exchange, with `extra`. */
+export function jwtBearerGrant(
+  options: TokenRequestOptions & {
+    readonly assertion: string
+    readonly scopes?: readonly string[] | undefined
+    readonly resource?: string | undefined
+  },
+): Promise<TokenSet> {
+  return tokenRequest(grantTypes.jwtBearer, options, {
+    assertion: options.assertion,
+    scope: joinScopes(options.scopes),
+    resource: options.resource,
+  })
+}
+
+/** Space-joined scopes; undefined for none, because an empty parameter means something else. */
+export function joinScopes(scopes: readonly string[] | undefined): string | undefined {
+  return scopes === undefined || scopes.length === 0 ? undefined : scopes.join(' ')
+}
+
+/** Rejects with OAuthFault, or with the signal's reason. */
+async function tokenRequest(
+  grantType: string,
+  options: TokenRequestOptions,
+  parameters: Readonly<Record<string, string | undefined>>,
+): Promise<TokenSet> {
+  const { server, client } = options
+  const form = new URLSearchParams(options.extra)
+  for (const [name, value] of Object.entries(parameters)) if (value !== undefined) form.set(name, value)
+  const method = chooseAuthMethod(client, server.token_endpoint_auth_methods_supported)
+  const attempt = async (used: typeof method): Promise<TokenSet> => {
+    const response = await oauth.genericTokenEndpointRequest(
+      server,
+      { client_id: client.clientId },
+      clientAuth(client, used),
+      grantType,
+      form,
+      {
+        // The fetch enforces https but for loopback; the library's own switch knows no loopback.
+        [oauth.allowInsecureRequests]: true,
+        [oauth.customFetch]: (url, init) => send(what, url, init, options),
+      },
+    )
+    return readTokens(await readJson(what, response), options)
+  }
+  try {
+    return await attempt(method)
+  } catch (error) {
+    if (method !== 'client_secret_basic' || !mayRetryInBody(client, server, error)) throw error
+    return await attempt('client_secret_post')
+  }
+}
+
+function readTokens(raw: JsonObject, options: TokenRequestOptions): TokenSet {
+  const body = options.map ? options.map(raw) : raw
+  const tokenType = requiredString(what, body, 'token_type').toLowerCase()
+  if (tokenType !== 'bearer' && !options.tokenTypes?.includes(tokenType)) {
+    throw new OAuthFault('protocol', `${what} issued a token of a type that we cannot use`)
+  }
+  const lifetimeSec = lifetime(body['expires_in'])
+  const now = options.now ?? Date.now
+  return {
+    accessToken: requiredString(what, body, 'access_token'),
+    tokenType,
+    expiresAt: lifetimeSec === undefined ? undefined : now() + lifetimeSec * 1000,
+    refreshToken: optionalString(what, body, 'refresh_token'),
+    idToken: optionalString(what, body, 'id_token'),
+    scope: typeof body['scope'] === 'string' ? body['scope'] : undefined,
+    issuedTokenType: optionalString(what, body, 'issued_token_type'),
+  }
+}
+
+/** Seconds; servers are seen to send a numeric string. Zero and nonsense count as "not said". */
+function lifetime(value: unknown): number | undefined {
+  const seconds = typeof value === 'string' && /^\d{1,12}$/.test(value) ? Number(value) : value
+  return typeof seconds === 'number' && Number.isFinite(seconds) && seconds > 0 ? seconds : undefined
+}
