@@ -1,0 +1,194 @@
+/**
+ * A real Kubernetes API server with its etcd, on free loopback ports, for one test file.
+ *
+ * RBAC is on; the default user is a cluster administrator, and `--as` plays anybody else. There is no controller
+ * manager, no scheduler and no kubelet: objects are stored, validated, defaulted and admitted, and nothing acts on them.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Test } from 'tap'
+import { findKubeAssets, kubeAssetsMissing } from './kube-assets.ts'
+
+export interface Ran {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface KubeApiserver {
+  /** Path of a kubeconfig for the administrator. */
+  readonly kubeconfig: string
+  readonly url: string
+  /** Runs kubectl; never throws for a refusal. `input` goes to standard input. */
+  kubectl(args: readonly string[], input?: string): Ran
+  /** Runs kubectl and throws when it fails. */
+  must(args: readonly string[], input?: string): string
+  /** Runs kubectl `get … -o json`. */
+  get(args: readonly string[]): unknown
+}
+
+const startMs = 90_000
+
+/** Why no server can be started here, for `{ skip }`; false when one can. */
+export function kubeMissing(): string | false {
+  if (!findKubeAssets()) return kubeAssetsMissing
+  if (spawnSync('kubectl', ['version', '--client']).status !== 0) return 'no kubectl in PATH'
+  return false
+}
+
+/** Starts both programs and stops them with the test. */
+export async function startKubeApiserver(t: Test): Promise<KubeApiserver> {
+  const assets = findKubeAssets()
+  if (!assets) throw new Error(kubeAssetsMissing)
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-kube-'))
+  const programs: Program[] = []
+  t.teardown(async () => {
+    for (const { child } of programs.toReversed()) await stop(child)
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  const [client, peer, port] = await freePorts(3)
+  const etcdUrl = `http://127.0.0.1:${client}`
+  const peerUrl = `http://127.0.0.1:${peer}`
+  programs.push(
+    run(assets.etcd, [
+      `--data-dir=${join(folder, 'etcd')}`,
+      `--listen-client-urls=${etcdUrl}`,
+      `--advertise-client-urls=${etcdUrl}`,
+      `--listen-peer-urls=${peerUrl}`,
+      `--initial-advertise-peer-urls=${peerUrl}`,
+      `--initial-cluster=default=${peerUrl}`,
+      '--unsafe-no-fsync',
+      '--log-level=error',
+    ]),
+  )
+
+  const token = randomBytes(24).toString('hex')
+  writeFileSync(join(folder, 'tokens.csv'), `${token},admin,admin,"system:masters"\n`, { mode: 0o600 })
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const signer = join(folder, 'sa.key')
+  writeFileSync(signer, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
+  const apiserver = run(assets.apiserver, [
+    `--etcd-servers=${etcdUrl}`,
+    '--bind-address=127.0.0.1',
+    '--advertise-address=127.0.0.1',
+    `--secure-port=${port}`,
+    `--cert-dir=${join(folder, 'certs')}`,
+    `--token-auth-file=${join(folder, 'tokens.csv')}`,
+    '--authorization-mode=RBAC',
+    '--service-account-issuer=https://kubernetes.default.svc',
+    `--service-account-key-file=${signer}`,
+    `--service-account-signing-key-file=${signer}`,
+    '--service-cluster-ip-range=10.0.0.0/24',
+    '--endpoint-reconciler-type=none',
+    // Nobody makes the default service accounts here, and pods are not what is tested.
+    '--disable-admission-plugins=ServiceAccount',
+  ])
+  programs.push(apiserver)
+
+  const url = `https://127.0.0.1:${port}`
+  await ready(url, token, apiserver)
+  const kubeconfig = join(folder, 'kubeconfig')
+  writeFileSync(kubeconfig, configOf(url, join(folder, 'certs', 'apiserver.crt'), token), { mode: 0o600 })
+  const home = join(folder, 'home')
+
+  function kubectl(args: readonly string[], input?: string): Ran {
+    const env = { ...process.env, KUBECONFIG: kubeconfig, HOME: home }
+    const ran = spawnSync('kubectl', args, { input: input ?? '', encoding: 'utf8', env, maxBuffer: 2 ** 26 })
+    return { code: ran.status ?? -1, stdout: ran.stdout, stderr: ran.stderr }
+  }
+  function must(args: readonly string[], input?: string): string {
+    const { code, stdout, stderr } = kubectl(args, input)
+    if (code !== 0) throw new Error(`kubectl ${args.join(' ')} failed: ${stderr}`)
+    return stdout
+  }
+  return {
+    kubeconfig,
+    url,
+    kubectl,
+    must,
+    get: (args) => JSON.parse(must(['get', ...args, '-o', 'json'])) as unknown,
+  }
+}
+
+interface Program {
+  readonly child: ChildProcess
+  /** The end of what it printed. */
+  output(): string
+}
+
+function run(program: string, args: readonly string[]): Program {
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  let tail = ''
+  const take = (chunk: Buffer) => {
+    tail = (tail + chunk.toString('utf8')).slice(-4000)
+  }
+  child.stdout.on('data', take)
+  child.stderr.on('data', take)
+  child.once('error', (error) => take(Buffer.from(error.message)))
+  return { child, output: () => tail }
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const gone = once(child, 'exit')
+  child.kill('SIGKILL')
+  await gone
+}
+
+async function freePorts(count: number): Promise<readonly number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer().listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      return server
+    }),
+  )
+  const ports = servers.map((server) => {
+    const address = server.address()
+    return typeof address === 'object' && address ? address.port : 0
+  })
+  await Promise.all(servers.map((server) => once(server.close(), 'close')))
+  return ports
+}
+
+/** Another program's start can only be asked for; it does not tell. */
+async function ready(url: string, token: string, server: Program): Promise<void> {
+  const end = performance.now() + startMs
+  while (performance.now() < end) {
+    if (server.child.exitCode !== null) throw new Error(`kube-apiserver ended: ${server.output()}`)
+    if (await answers(`${url}/readyz`, token)) return
+    await pause(100)
+  }
+  throw new Error(`kube-apiserver did not become ready: ${server.output()}`)
+}
+
+function answers(url: string, token: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const options = { headers: { authorization: `Bearer ${token}` }, rejectUnauthorized: false }
+    const call = request(url, options, (response) => {
+      response.resume()
+      resolve(response.statusCode === 200)
+    })
+    call.on('error', () => resolve(false))
+    call.end()
+  })
+}
+
+function configOf(server: string, authority: string, token: string): string {
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'test',
+    clusters: [{ name: 'test', cluster: { server, 'certificate-authority': authority } }],
+    users: [{ name: 'admin', user: { token } }],
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'admin', namespace: 'default' } }],
+  })
+}

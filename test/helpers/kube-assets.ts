@@ -1,0 +1,111 @@
+/**
+ * The programs of a Kubernetes control plane that tests use: etcd and kube-apiserver, real ones.
+ *
+ *   node test/helpers/kube-assets.ts          says where they are
+ *   node test/helpers/kube-assets.ts build    builds them once, with Go, from the published modules, into the user's
+ *                                             cache folder (about 3 GB of build cache, some minutes)
+ *
+ * Looked for in KUBEBUILDER_ASSETS, the usual variable for this, and then in the cache folder. Nothing is ever put
+ * into the repository, and no test builds anything by itself.
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+
+const kubernetes = '1.36.3'
+const etcd = '3.6.8'
+
+export interface KubeAssets {
+  readonly etcd: string
+  readonly apiserver: string
+}
+
+function cacheFolder(): string {
+  return join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'gatehouse', `kube-${kubernetes}`)
+}
+
+/** Where the programs are; undefined when this machine has none. */
+export function findKubeAssets(): KubeAssets | undefined {
+  const folders = [process.env['KUBEBUILDER_ASSETS'], cacheFolder()].filter((folder) => folder !== undefined)
+  return folders
+    .map((folder) => ({ etcd: join(folder, 'etcd'), apiserver: join(folder, 'kube-apiserver') }))
+    .find((assets) => existsSync(assets.etcd) && existsSync(assets.apiserver))
+}
+
+/** What a test says when it is skipped for want of them. */
+export const kubeAssetsMissing =
+  'no kube-apiserver: set KUBEBUILDER_ASSETS, or run `node test/helpers/kube-assets.ts build` (needs Go)'
+
+/** The staging modules of Kubernetes are published apart, with major version 0. */
+const staging = [
+  ...[
+    'api',
+    'apiextensions-apiserver',
+    'apimachinery',
+    'apiserver',
+    'cli-runtime',
+    'client-go',
+    'cloud-provider',
+  ],
+  ...[
+    'cluster-bootstrap',
+    'code-generator',
+    'component-base',
+    'component-helpers',
+    'controller-manager',
+    'cri-api',
+  ],
+  ...['cri-client', 'cri-streaming', 'csi-translation-lib', 'dynamic-resource-allocation', 'endpointslice'],
+  ...[
+    'externaljwt',
+    'kms',
+    'kube-aggregator',
+    'kube-controller-manager',
+    'kube-proxy',
+    'kube-scheduler',
+    'kubectl',
+  ],
+  ...['kubelet', 'metrics', 'mount-utils', 'pod-security-admission', 'sample-apiserver', 'sample-cli-plugin'],
+  ...['sample-controller', 'streaming'],
+]
+
+function build(folder: string): void {
+  const source = join(folder, 'source')
+  mkdirSync(source, { recursive: true })
+  const minor = kubernetes.replace(/^1/, '0')
+  const replaces = staging.map((name) => `replace k8s.io/${name} => k8s.io/${name} v${minor}`)
+  const requires = [`go.etcd.io/etcd/server/v3 v${etcd}`, `k8s.io/kubernetes v${kubernetes}`]
+  const lines = [
+    'module gatehouse.dev/kube',
+    '',
+    'go 1.26.0',
+    '',
+    ...requires.map((one) => `require ${one}`),
+    '',
+  ]
+  writeFileSync(join(source, 'go.mod'), [...lines, ...replaces, ''].join('\n'))
+  const tools = ['go.etcd.io/etcd/server/v3', 'k8s.io/kubernetes/cmd/kube-apiserver']
+  const imports = tools.map((tool) => `import _ "${tool}"`)
+  writeFileSync(
+    join(source, 'tools.go'),
+    ['//go:build tools', '', 'package kube', '', ...imports, ''].join('\n'),
+  )
+  const [major, second] = kubernetes.split('.')
+  const stamps = [`gitVersion=v${kubernetes}`, `gitMajor=${major}`, `gitMinor=${second}`]
+  const flags = ['-s -w', ...stamps.map((stamp) => `-X k8s.io/component-base/version.${stamp}`)].join(' ')
+  for (const [output, tool] of [
+    ['etcd', tools[0]],
+    ['kube-apiserver', tools[1]],
+  ] as const) {
+    const args = ['build', '-mod=mod', '-trimpath', '-ldflags', flags, '-o', join(folder, output), tool ?? '']
+    const env = { ...process.env, CGO_ENABLED: '0' }
+    const { status, error } = spawnSync('go', args, { cwd: source, stdio: 'inherit', env })
+    if (status !== 0) throw new Error(`go build of ${output} failed`, { cause: error })
+  }
+}
+
+if (process.argv[1] && resolve(process.argv[1]) === import.meta.filename) {
+  if (process.argv[2] === 'build' && !findKubeAssets()) build(cacheFolder())
+  console.log(findKubeAssets() ?? kubeAssetsMissing)
+}
