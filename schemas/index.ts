@@ -1,2 +1,22 @@
 /** The door of the contract room: what hooks and runtime may import. */
+export { canonicalJson, hashOf } from './canonical.ts'
+export { type CelProgram, compileCel } from './cel.ts'
+export { formatDuration, parseDuration } from './duration.ts'
 export { type ErrorCode, GatehouseError, type ErrorOptions, errors } from './errors.ts'
+/** Documents as a writer may give them: every field with a default may be left out. */
+export type * as input from './generated/input.ts'
+/** Documents as a reader gets them: defaults are filled in. */
+export type * from './generated/types.ts'
+export { kindOf, kinds } from './kinds.ts'
+export { envName, isDnsLabel, isDnsSubdomain, shortName } from './names.ts'
+export { formatProblems, nearest, type Problem, shapeOf } from './problems.ts'
+export { apiGroup, apiVersion, category, type KindInfo, type PrinterColumn } from './schema.ts'
+export {
+  type KindName,
+  type RuntimeName,
+  type RuntimeResult,
+  validateManifest,
+  validateRuntime,
+  validateStatus,
+  withDefaults,
+} from './validate.ts'

@@ -1,0 +1,54 @@
+/** The generated bundle of all definitions, and how to find a way through it. */
+import generated from './generated/bundle.json' with { type: 'json' }
+import type { Bundle, Schema } from './schema.ts'
+
+export const bundle = generated as unknown as Bundle
+
+const prefix = '#/$defs/'.length
+
+/** The definition called `name`; throws when there is none, which is a fault of this program. */
+export function definition(name: string): Schema {
+  const schema = bundle.defs[name]
+  if (!schema) throw new Error(`no schema definition is called ${name}`)
+  return schema
+}
+
+/** Follows references. Annotations beside a `$ref` (default, x-expects) win over those of the definition. */
+export function resolved(schema: Schema): Schema {
+  let current = schema
+  while (current.$ref !== undefined) {
+    const { $ref, ...beside } = current
+    const next = definition($ref.slice(prefix))
+    current = Object.keys(beside).length === 0 ? next : { ...next, ...beside }
+  }
+  return current
+}
+
+/** The schema of one field or list item below a resolved schema; undefined when it is free-form or not known. */
+export function childSchema(schema: Schema, key: string | number): Schema | undefined {
+  if (typeof key === 'number') return schema.items
+  if (schema.properties && Object.hasOwn(schema.properties, key)) return schema.properties[key]
+  return typeof schema.additionalProperties === 'object' ? schema.additionalProperties : undefined
+}
+
+/** Calls `visit` for each child of `value` that has a schema. */
+export function eachChild(
+  schema: Schema,
+  value: unknown,
+  visit: (child: unknown, childSchema: Schema, key: string | number) => void,
+): void {
+  if (Array.isArray(value)) {
+    const { items } = schema
+    if (items) for (const [index, item] of value.entries()) visit(item, items, index)
+    return
+  }
+  if (!isObject(value)) return
+  for (const key of Object.keys(value)) {
+    const child = childSchema(schema, key)
+    if (child) visit(value[key], child, key)
+  }
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,42 @@
+/**
+ * One text per value, whatever the order of keys, and a hash over it.
+ * Used for change detection, so both halves must agree on it. Follows the key order of RFC 8785 (UTF-16 code units).
+ */
+import { createHash } from 'node:crypto'
+
+/**
+ * JSON without spaces, keys sorted, members with the value undefined left out.
+ * Throws TypeError for what JSON cannot carry (functions, bigint, NaN, infinity, a cycle).
+ */
+export function canonicalJson(value: unknown): string {
+  return write(value, new Set())
+}
+
+function write(value: unknown, above: Set<object>): string {
+  if (value === null || typeof value === 'boolean' || typeof value === 'string') return JSON.stringify(value)
+  if (typeof value === 'number' && Number.isFinite(value)) return JSON.stringify(value)
+  if (typeof value !== 'object') throw new TypeError(`canonical JSON cannot carry a ${typeof value}`)
+  if (above.has(value)) throw new TypeError('canonical JSON cannot carry a cycle')
+  above.add(value)
+  const text = Array.isArray(value) ? list(value, above) : members(value, above)
+  above.delete(value)
+  return text
+}
+
+function list(items: readonly unknown[], above: Set<object>): string {
+  return `[${items.map((item) => (item === undefined ? 'null' : write(item, above))).join(',')}]`
+}
+
+function members(value: object, above: Set<object>): string {
+  const parts: string[] = []
+  for (const key of Object.keys(value).sort()) {
+    const member = (value as Record<string, unknown>)[key]
+    if (member !== undefined) parts.push(`${JSON.stringify(key)}:${write(member, above)}`)
+  }
+  return `{${parts.join(',')}}`
+}
+
+/** SHA-256 of the canonical JSON, in lowercase hex. */
+export function hashOf(value: unknown): string {
+  return createHash('sha256').update(canonicalJson(value)).digest('hex')
+}

@@ -1,0 +1,51 @@
+/**
+ * The one place that knows the CEL library: compiles expressions and evaluates them on plain values.
+ *
+ * Numbers: a JavaScript number is a CEL double, a bigint is a CEL int. `duration`, `matches` (RE2, linear time) and the
+ * standard macros are there; no extension functions, so that a rule means the same in the Kubernetes API server.
+ * Does no I/O. Source: cel-spec; CRD rules of Kubernetes (x-kubernetes-validations).
+ */
+import { type CelInput, celEnv, isCelError, isCelList, isCelMap, isCelUint, parse, plan } from '@bufbuild/cel'
+import { GatehouseError } from './errors.ts'
+
+/** Evaluates on the given variables. Throws GatehouseError INVALID_CONFIG when the evaluation fails. */
+export type CelProgram = (variables: Readonly<Record<string, unknown>>) => unknown
+
+const environment = celEnv()
+
+/**
+ * Compiles a CEL expression. Throws GatehouseError INVALID_CONFIG with the position when it does not parse.
+ * The result is a JavaScript value: booleans, strings, numbers, bigint for int, arrays and Maps.
+ */
+export function compileCel(expression: string): CelProgram {
+  const program = build(expression)
+  return (variables) => {
+    const result = program(variables as Record<string, CelInput>)
+    if (isCelError(result)) {
+      throw new GatehouseError('INVALID_CONFIG', {
+        detail: `CEL evaluation failed: ${firstLine(result.message)}`,
+      })
+    }
+    return toPlain(result)
+  }
+}
+
+function build(expression: string): ReturnType<typeof plan> {
+  try {
+    return plan(environment, parse(expression))
+  } catch (cause) {
+    const text = cause instanceof Error ? firstLine(cause.message) : 'unknown fault'
+    throw new GatehouseError('INVALID_CONFIG', { detail: `not a CEL expression: ${text}`, cause })
+  }
+}
+
+function firstLine(text: string): string {
+  return (text.split('\n')[0] ?? '').slice(0, 200)
+}
+
+function toPlain(value: unknown): unknown {
+  if (isCelUint(value)) return value.value
+  if (isCelList(value)) return [...value].map(toPlain)
+  if (isCelMap(value)) return new Map([...value].map(([key, item]) => [toPlain(key), toPlain(item)]))
+  return value
+}

@@ -1,0 +1,186 @@
+/**
+ * Reads the schema sources and puts their definitions into one bundle.
+ *
+ * Every definition has one global name; `$ref`s of the sources (`file.json#/$defs/Name`) become `#/$defs/Name`. A
+ * `$ref` may stand beside other keywords: annotations stay beside it, anything else extends the referenced object
+ * (properties are merged, `required` and rules are added). Objects with a title become definitions of their own.
+ * Refuses objects that are not closed, names used twice and references into nothing.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { apiVersion, type Bundle, type KindInfo, type PrinterColumn, type Schema } from '../schema.ts'
+
+interface KindSource {
+  readonly plural: string
+  readonly shortNames: readonly string[]
+  readonly scale?: boolean
+  readonly columns: readonly PrinterColumn[]
+}
+
+interface Source extends Schema {
+  readonly $defs: Readonly<Record<string, Schema>>
+  readonly 'x-gatehouse'?: KindSource
+  readonly 'x-runtime'?: string
+}
+
+const annotations = new Set(['$ref', 'description', 'default', 'x-expects', 'nullable'])
+
+/** Reads `<root>/kinds/*.json` and `<root>/runtime/*.json`. */
+export function loadBundle(root: string): Bundle {
+  const raw = new Map<string, Schema>()
+  const kinds: KindInfo[] = []
+  const runtime: Record<string, string> = {}
+  for (const file of sourceFiles(root)) {
+    const source = JSON.parse(readFileSync(file, 'utf8')) as Source
+    for (const [name, schema] of Object.entries(source.$defs)) add(raw, name, schema, file)
+    const info = source['x-gatehouse']
+    if (info) kinds.push(kindInfo(source, info))
+    if (source['x-runtime'] !== undefined) runtime[source['x-runtime']] = source.title ?? ''
+  }
+  kinds.sort((a, b) => (a.kind < b.kind ? -1 : 1))
+  for (const kind of kinds) add(raw, kind.kind, envelope(kind, raw), kind.kind)
+  const defs: Record<string, Schema> = {}
+  for (const name of [...raw.keys()].sort()) {
+    defs[name] = settle(raw.get(name) ?? {}, raw, defs, name)
+  }
+  return {
+    kinds,
+    runtime,
+    defs: Object.fromEntries(Object.entries(defs).sort(([a], [b]) => (a < b ? -1 : 1))),
+  }
+}
+
+function sourceFiles(root: string): string[] {
+  return ['kinds', 'runtime'].flatMap((dir) =>
+    readdirSync(join(root, dir))
+      .filter((name) => name.endsWith('.json'))
+      .sort()
+      .map((name) => join(root, dir, name)),
+  )
+}
+
+function add(raw: Map<string, Schema>, name: string, schema: Schema, where: string): void {
+  if (raw.has(name)) throw new Error(`${where}: the definition ${name} exists twice`)
+  raw.set(name, schema)
+}
+
+function kindInfo(source: Source, info: KindSource): KindInfo {
+  const kind = source.title ?? ''
+  return {
+    kind,
+    plural: info.plural,
+    singular: kind.toLowerCase(),
+    listKind: `${kind}List`,
+    shortNames: info.shortNames,
+    description: source.description ?? '',
+    scale: info.scale ?? false,
+    columns: info.columns,
+  }
+}
+
+/** The document around spec and status. A spec without required fields may be left out. */
+function envelope(kind: KindInfo, raw: ReadonlyMap<string, Schema>): Schema {
+  const optionalSpec = (raw.get(`${kind.kind}Spec`)?.required ?? []).length === 0
+  return {
+    description: kind.description,
+    type: 'object',
+    required: ['apiVersion', 'kind', 'metadata', 'spec'],
+    additionalProperties: false,
+    properties: {
+      apiVersion: { type: 'string', enum: [apiVersion] },
+      kind: { type: 'string', enum: [kind.kind] },
+      metadata: { $ref: '#/$defs/ObjectMeta' },
+      spec: { $ref: `#/$defs/${kind.kind}Spec`, ...(optionalSpec ? { default: {} } : {}) },
+      status: { $ref: `#/$defs/${kind.kind}Status` },
+    },
+  }
+}
+
+export function refName(ref: string): string {
+  return ref.slice(ref.lastIndexOf('/') + 1)
+}
+
+/** Follows references to the definition itself. */
+export function target(schema: Schema, defs: ReadonlyMap<string, Schema>): Schema {
+  let current = schema
+  while (current.$ref !== undefined) {
+    const next = defs.get(refName(current.$ref))
+    if (!next) throw new Error(`nothing is called ${current.$ref}`)
+    current = Object.keys(current).every((key) => annotations.has(key)) ? next : extend(next, current)
+  }
+  return current
+}
+
+/** The definition that a `$ref` with further keywords describes. */
+function extend(base: Schema, extension: Schema): Schema {
+  const { $ref: _, ...rest } = extension
+  const properties: Record<string, Schema> = { ...base.properties }
+  for (const [name, schema] of Object.entries(rest.properties ?? {})) {
+    properties[name] = { ...properties[name], ...schema }
+  }
+  return {
+    ...base,
+    ...rest,
+    ...(base.properties || rest.properties ? { properties } : {}),
+    ...(base.required || rest.required
+      ? { required: [...(base.required ?? []), ...(rest.required ?? [])] }
+      : {}),
+    ...(base['x-kubernetes-validations'] || rest['x-kubernetes-validations']
+      ? {
+          'x-kubernetes-validations': [
+            ...(base['x-kubernetes-validations'] ?? []),
+            ...(rest['x-kubernetes-validations'] ?? []),
+          ],
+        }
+      : {}),
+  }
+}
+
+function settle(
+  schema: Schema,
+  raw: ReadonlyMap<string, Schema>,
+  defs: Record<string, Schema>,
+  at: string,
+): Schema {
+  if (schema.$ref !== undefined) {
+    const keys = Object.keys(schema)
+    if (!raw.has(refName(schema.$ref))) throw new Error(`${at}: nothing is called ${schema.$ref}`)
+    if (keys.every((key) => annotations.has(key)))
+      return { ...schema, $ref: `#/$defs/${refName(schema.$ref)}` }
+    return settle(target(schema, raw), raw, defs, at)
+  }
+  if (
+    schema.properties &&
+    schema.additionalProperties !== false &&
+    !schema['x-kubernetes-preserve-unknown-fields']
+  ) {
+    throw new Error(`${at}: an object must say "additionalProperties": false`)
+  }
+  const { $defs: _, title, ...rest } = schema as Source
+  const settled: Schema = {
+    ...rest,
+    ...(rest.properties
+      ? {
+          properties: Object.fromEntries(
+            Object.entries(rest.properties).map(([name, child]) => [
+              name,
+              settle(child, raw, defs, `${at}.${name}`),
+            ]),
+          ),
+        }
+      : {}),
+    ...(rest.items ? { items: settle(rest.items, raw, defs, `${at}[]`) } : {}),
+    ...(typeof rest.additionalProperties === 'object'
+      ? { additionalProperties: settle(rest.additionalProperties, raw, defs, `${at}{}`) }
+      : {}),
+  }
+  if (title === undefined) return settled
+  if (defs[title] || raw.has(title)) throw new Error(`${at}: the definition ${title} exists twice`)
+  const { description, default: fallback, ...definition } = settled
+  defs[title] = { ...(description === undefined ? {} : { description }), ...definition }
+  return {
+    $ref: `#/$defs/${title}`,
+    ...(description === undefined ? {} : { description }),
+    ...(fallback === undefined ? {} : { default: fallback }),
+  }
+}

@@ -1,0 +1,173 @@
+/**
+ * Turns what the compiled validators report into problems that a person can act on: one per fault, with the path, the
+ * shape of what was found and what is allowed. Values are quoted only where a field cannot hold a secret.
+ */
+import type { ErrorObject } from 'ajv'
+import { childSchema, isObject, resolved } from './bundle.ts'
+import { below, count, nearest, oneOf, type Problem, shapeOf } from './problems.ts'
+import type { Schema } from './schema.ts'
+
+interface Place {
+  readonly path: string
+  readonly schema: Schema
+  readonly value: unknown
+}
+
+/** Problems from the validator's errors on `document`, whose schema is `root`. */
+export function problemsOf(root: Schema, document: unknown, errors: readonly ErrorObject[]): Problem[] {
+  const problems: Problem[] = []
+  const spoken = new Set<string>()
+  for (const error of [...errors].sort((a, b) => rank(a) - rank(b))) {
+    const place = placeOf(root, document, error.instancePath)
+    const problem = say(error, place)
+    // One fault, one line: a value of the wrong type also misses the enum, an empty string also misses the pattern.
+    if (spoken.has(problem.path)) continue
+    spoken.add(problem.path)
+    problems.push(problem)
+  }
+  return problems
+}
+
+const ranks = ['type', 'required', 'additionalProperties', 'enum', 'minLength', 'maxLength', 'format']
+
+function rank(error: ErrorObject): number {
+  const index = ranks.indexOf(error.keyword)
+  return index < 0 ? ranks.length : index
+}
+
+function placeOf(root: Schema, document: unknown, pointer: string): Place {
+  let path = ''
+  let schema = resolved(root)
+  let value = document
+  for (const token of pointer.split('/').slice(1)) {
+    const name = decodeURIComponent(token).replaceAll('~1', '/').replaceAll('~0', '~')
+    const key = Array.isArray(value) ? Number(name) : name
+    path = below(path, key)
+    schema = resolved(childSchema(schema, key) ?? {})
+    value = (value as Record<string | number, unknown> | undefined)?.[key]
+  }
+  return { path, schema, value }
+}
+
+function say(error: ErrorObject, place: Place): Problem {
+  const { path, schema, value } = place
+  const params = error.params as Record<string, unknown>
+  switch (error.keyword) {
+    case 'required':
+      return missing(place, String(params.missingProperty))
+    case 'additionalProperties':
+      return unknown(place, String(params.additionalProperty))
+    case 'type':
+      return { path, message: wrongType(schema, value) }
+    case 'enum':
+      return { path, message: wrongWord(schema, value, path) }
+    case 'minimum':
+    case 'maximum':
+      return { path, message: `expected ${expected(schema)}, found ${String(value)}` }
+    case 'minItems':
+    case 'minProperties':
+      return {
+        path,
+        message: `needs at least ${count(Number(params.limit), 'entry').replace('entrys', 'entries')}`,
+      }
+    default:
+      return { path, message: wrongText(error.keyword, place, Number(params.limit)) }
+  }
+}
+
+function missing({ path, schema }: Place, field: string): Problem {
+  const child = childSchema(schema, field)
+  return {
+    path: below(path, field),
+    message: child ? `is required: expected ${expected(resolved(child))}` : 'is required',
+  }
+}
+
+function unknown({ path, schema, value }: Place, field: string): Problem {
+  const known = Object.keys(schema.properties ?? {})
+  const free = isObject(value) ? known.filter((name) => !Object.hasOwn(value, name)) : known
+  const guess = nearest(field, free) ?? nearest(field, known)
+  const hint = guess === undefined ? '' : `; did you mean "${guess}"?`
+  const allowed = known.length === 0 ? '; no fields are allowed here' : `; allowed here: ${known.join(', ')}`
+  return { path: below(path, field), message: `unknown field${hint}${guess === undefined ? allowed : ''}` }
+}
+
+function wrongType(schema: Schema, value: unknown): string {
+  const message = `expected ${expected(schema)}, found ${shapeOf(value)}`
+  const scalar = typeof value === 'number' || typeof value === 'boolean'
+  if (schema.type === 'string' && scalar) return `${message}; put it in quotes`
+  if (schema.type === 'integer' && typeof value === 'string' && /^\d+$/.test(value))
+    return `${message}; remove the quotes`
+  if (schema.type === 'boolean' && typeof value === 'string' && /^(true|false)$/i.test(value)) {
+    return `${message}; remove the quotes`
+  }
+  if (schema.type === 'array' && isObject(value)) return `${message}; start each item with "- "`
+  return message
+}
+
+function wrongWord(schema: Schema, value: unknown, path: string): string {
+  const words = (schema.enum ?? []).map(String)
+  const guess = typeof value === 'string' ? nearest(value, words) : undefined
+  const hint = guess === undefined || words.length === 1 ? '' : `; did you mean "${guess}"?`
+  return `expected ${expected(schema)}, found ${found(value, path)}${hint}`
+}
+
+function wrongText(keyword: string, { path, schema, value }: Place, limit: number): string {
+  switch (keyword) {
+    case 'minLength':
+      return value === ''
+        ? `must not be empty: expected ${expected(schema)}`
+        : `needs at least ${count(limit, 'character')}`
+    case 'maxLength':
+      return `expected at most ${count(limit, 'character')}, found ${shapeOf(value)}`
+    case 'maxItems':
+      return `expected at most ${count(limit, 'item')}, found ${shapeOf(value)}`
+    case 'maxProperties':
+      return `expected at most ${limit} entries, found ${Object.keys((value ?? {}) as object).length}`
+    case 'format':
+      return `expected ${expected(schema)}, found ${typeof value === 'number' ? String(value) : shapeOf(value)}`
+    default:
+      return `expected ${expected(schema)}, found ${found(value, path)}`
+  }
+}
+
+/** What a field accepts, in words. */
+export function expected(schema: Schema): string {
+  if (schema.enum) {
+    const words = schema.enum.map((word) => JSON.stringify(word))
+    return words.length === 1 ? (words[0] ?? '') : `one of ${oneOf(words)}`
+  }
+  if (schema['x-expects'] !== undefined) return schema['x-expects']
+  switch (schema.type) {
+    case 'integer':
+    case 'number':
+      return `a whole number${range(schema)}`
+    case 'boolean':
+      return 'true or false'
+    case 'array':
+      return 'a list'
+    case 'object':
+      return 'an object'
+    case 'string':
+      return schema.format === 'date-time' ? 'an RFC 3339 date and time' : 'a string'
+    default:
+      return 'a value'
+  }
+}
+
+function range({ minimum, maximum, format }: Schema): string {
+  if (minimum !== undefined && maximum !== undefined) return ` from ${minimum} to ${maximum}`
+  if (minimum !== undefined) return ` of at least ${minimum}`
+  if (maximum !== undefined) return ` of at most ${maximum}`
+  return format === 'int32' ? ' of 32 bits' : ''
+}
+
+const secretField = /secret|password|token|key|credential|header|value|env|param|claim|statement|polic/i
+
+/** The value in quotes when it is short, plain and in a field that holds no secret; its shape otherwise. */
+function found(value: unknown, path: string): string {
+  if (typeof value !== 'string' || value === '' || secretField.test(path)) return shapeOf(value)
+  const plain = /^[A-Za-z0-9][A-Za-z0-9 _./:-]{0,47}$/.test(value)
+  const random = /[A-Za-z0-9_-]{20,}/.test(value) && /\d/.test(value)
+  return plain && !random ? JSON.stringify(value) : shapeOf(value)
+}

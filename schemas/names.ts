@@ -1,0 +1,31 @@
+/** Names that both halves must derive alike: environment variables, DNS labels, names cut to a length. */
+import { createHash } from 'node:crypto'
+
+/**
+ * The part of an environment variable's name that stands for `name`: upper-cased, every character other than A-Z and
+ * 0-9 becomes `_`. Two names can give one result (`a-b`, `a_b`); whoever composes several must check for that.
+ */
+export function envName(name: string): string {
+  return name.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')
+}
+
+/** True for a DNS label of RFC 1123: 1 to 63 lowercase letters, digits and hyphens, no hyphen at either end. */
+export function isDnsLabel(name: string): boolean {
+  return name.length <= 63 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name)
+}
+
+/** True for a DNS subdomain of RFC 1123, which is what Kubernetes asks of object names: labels joined by dots, up to 253. */
+export function isDnsSubdomain(name: string): boolean {
+  return name.length <= 253 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/.test(name)
+}
+
+/**
+ * `base` when it has at most `max` characters, else its beginning, a hyphen and 8 hex digits of its SHA-256: always the
+ * same for the same base, different for different bases, never ending in a hyphen or dot. `max` is at least 10.
+ */
+export function shortName(base: string, max: number): string {
+  if (base.length <= max) return base
+  if (max < 10) throw new RangeError('shortName needs room for at least 10 characters')
+  const hash = createHash('sha256').update(base).digest('hex').slice(0, 8)
+  return `${base.slice(0, max - 9).replace(/[-.]+$/, '')}-${hash}`
+}

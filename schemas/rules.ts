@@ -1,0 +1,126 @@
+/**
+ * Checks what JSON Schema alone cannot say: CEL rules (`x-kubernetes-validations`) and the uniqueness of list keys
+ * (`x-kubernetes-list-type` map and set). Expects defaults to be filled in, as the API server does before its rules.
+ */
+import { eachChild, isObject, resolved } from './bundle.ts'
+import { type CelProgram, compileCel } from './cel.ts'
+import { below, type Problem } from './problems.ts'
+import type { Rule, Schema } from './schema.ts'
+
+/** Rule text -> program. Bounded: rules come from the schemas only. */
+const programs = new Map<string, CelProgram>()
+
+function programOf(rule: string): CelProgram {
+  let program = programs.get(rule)
+  if (!program) {
+    program = compileCel(rule)
+    programs.set(rule, program)
+  }
+  return program
+}
+
+/**
+ * Problems of `value`, whose path is `path`. `known` are the problems that the schema already gave: a rule about a
+ * field that is wrong in itself is not judged, it would only say the same again.
+ */
+export function checkRules(
+  schema: Schema,
+  value: unknown,
+  path: string,
+  known: readonly Problem[],
+): Problem[] {
+  const problems: Problem[] = []
+  visit(schema, value, path, known, problems)
+  return problems
+}
+
+function visit(
+  reference: Schema,
+  value: unknown,
+  path: string,
+  known: readonly Problem[],
+  problems: Problem[],
+): void {
+  if (value === null || value === undefined) return
+  const schema = resolved(reference)
+  const rules = schema['x-kubernetes-validations']
+  if (rules && isRuled(schema, value)) {
+    const self = toCel(schema, value)
+    for (const rule of rules) {
+      const problem = judge(rule, self, path, known)
+      if (problem) problems.push(problem)
+    }
+  }
+  if (Array.isArray(value)) problems.push(...duplicates(schema, value, path))
+  eachChild(schema, value, (child, childSchema, key) =>
+    visit(childSchema, child, below(path, key), known, problems),
+  )
+}
+
+/** A rule is only asked about a value of the type it is written for. */
+function isRuled(schema: Schema, value: unknown): boolean {
+  if (schema.type === 'array') return Array.isArray(value)
+  return schema.type === 'object' ? isObject(value) : typeof value === schema.type
+}
+
+function judge(rule: Rule, self: unknown, path: string, known: readonly Problem[]): Problem | undefined {
+  if (known.some((problem) => concerns(rule, path, problem.path))) return undefined
+  const problem = {
+    path: path + (path === '' ? (rule.fieldPath ?? '').slice(1) : (rule.fieldPath ?? '')),
+    message: rule.message,
+  }
+  try {
+    return programOf(rule.rule)({ self }) === true ? undefined : problem
+  } catch {
+    // Fails closed: a rule that cannot be judged is not met. Seen only when the value is wrong in another way too.
+    return known.length > 0 ? undefined : problem
+  }
+}
+
+/** True when a known problem lies at the ruled value itself or at a field that the rule reads. */
+function concerns(rule: Rule, path: string, problem: string): boolean {
+  if (problem === path) return true
+  if (!problem.startsWith(path)) return false
+  const rest = problem.slice(path.length)
+  const field = /^\.?([A-Za-z_][A-Za-z0-9_]*)/.exec(rest)?.[1]
+  if (field === undefined) return rest.startsWith('[')
+  return new RegExp(`\\bself\\.${field}\\b`).test(rule.rule)
+}
+
+/** Integers become CEL int; the rest of JSON is what CEL takes it for. */
+function toCel(reference: Schema, value: unknown): unknown {
+  const schema = resolved(reference)
+  if (typeof value === 'number')
+    return schema.type === 'integer' && Number.isInteger(value) ? BigInt(value) : value
+  if (Array.isArray(value)) return value.map((item) => (schema.items ? toCel(schema.items, item) : item))
+  if (!isObject(value)) return value
+  const map = new Map<string, unknown>()
+  for (const [key, item] of Object.entries(value)) if (item !== null && item !== undefined) map.set(key, item)
+  eachChild(schema, value, (item, itemSchema, key) => {
+    if (item !== null && item !== undefined) map.set(String(key), toCel(itemSchema, item))
+  })
+  return map
+}
+
+function duplicates(schema: Schema, items: readonly unknown[], path: string): Problem[] {
+  const kind = schema['x-kubernetes-list-type']
+  if (kind !== 'set' && kind !== 'map') return []
+  const keys = schema['x-kubernetes-list-map-keys'] ?? []
+  const seen = new Map<string, number>()
+  const problems: Problem[] = []
+  for (const [index, item] of items.entries()) {
+    const key = kind === 'set' ? item : isObject(item) ? keys.map((name) => item[name]) : undefined
+    if (key === undefined || (Array.isArray(key) && key.includes(undefined))) continue
+    const text = JSON.stringify(key)
+    const first = seen.get(text)
+    if (first === undefined) seen.set(text, index)
+    else {
+      const what = kind === 'set' ? 'value' : keys.join(' and ')
+      problems.push({
+        path: below(path, index),
+        message: `repeats the ${what} of item ${first}; each must be unique`,
+      })
+    }
+  }
+  return problems
+}

@@ -1,0 +1,91 @@
+/**
+ * Judges documents: manifests of every kind, the status that hooks make, and the files that the runtime reads.
+ *
+ * Order as in the API server: defaults, then the schema, then rules. All faults at once. The same code serves the
+ * admission webhook, the command line and the tests. Does no I/O and looks at no other object.
+ */
+import { bundle, definition, isObject } from './bundle.ts'
+import { filled } from './defaults.ts'
+import type { Kinds, RuntimeFiles, Statuses } from './generated/types.ts'
+import * as compiled from './generated/validators.js'
+import { problemsOf } from './messages.ts'
+import { nearest, oneOf, type Problem, shapeOf } from './problems.ts'
+import { checkRules } from './rules.ts'
+import { apiVersion } from './schema.ts'
+
+type Validator = (typeof compiled)[keyof typeof compiled]
+
+export type KindName = keyof Kinds
+export type RuntimeName = keyof RuntimeFiles
+
+const validators: Readonly<Record<string, Validator>> = compiled
+
+/** Problems of a manifest; empty when it is valid. The status is not judged: users do not write it. */
+export function validateManifest(doc: unknown): readonly Problem[] {
+  const kind = kindIn(doc)
+  if (typeof kind !== 'string') return kind
+  return judge(kind, filled(definition(kind), withoutStatus(doc)))
+}
+
+/** Problems of a status that hooks made for `kind`; paths begin with `status`. */
+export function validateStatus(kind: KindName, status: Statuses[KindName] | unknown): readonly Problem[] {
+  return judge(`${kind}Status`, filled(definition(`${kind}Status`), status)).map(({ path, message }) => ({
+    path: path === '' ? 'status' : path.startsWith('[') ? `status${path}` : `status.${path}`,
+    message,
+  }))
+}
+
+/**
+ * A deep copy of a manifest with the schema defaults filled in, like an object read from the API server.
+ * Throws TypeError when the document is of no known kind; a document that is otherwise invalid is filled as far as
+ * possible.
+ */
+export function withDefaults<K extends KindName>(doc: { readonly kind: K }): Kinds[K]
+export function withDefaults(doc: unknown): Kinds[KindName]
+export function withDefaults(doc: unknown): Kinds[KindName] {
+  const kind = kindIn(doc)
+  if (typeof kind !== 'string')
+    throw new TypeError(kind.map(({ path, message }) => `${path}: ${message}`).join('\n'))
+  return filled(definition(kind), doc) as Kinds[KindName]
+}
+
+export type RuntimeResult<N extends RuntimeName> =
+  | { readonly config: RuntimeFiles[N]; readonly problems: readonly [] }
+  | { readonly config?: undefined; readonly problems: readonly Problem[] }
+
+/** A runtime file with its defaults filled in, or its problems. */
+export function validateRuntime<N extends RuntimeName>(name: N, doc: unknown): RuntimeResult<N> {
+  const type = bundle.runtime[name]
+  if (type === undefined) throw new TypeError(`no runtime file is called ${name}`)
+  const config = filled(definition(type), doc)
+  const problems = judge(type, config)
+  return problems.length === 0 ? { config: config as RuntimeFiles[N], problems: [] } : { problems }
+}
+
+function judge(name: string, document: unknown): Problem[] {
+  const validate = validators[name]
+  if (!validate) throw new Error(`no validator is called ${name}`)
+  const schema = definition(name)
+  const problems = validate(document) ? [] : problemsOf(schema, document, validate.errors ?? [])
+  return [...problems, ...checkRules(schema, document, '', problems)]
+}
+
+function withoutStatus(doc: unknown): unknown {
+  if (!isObject(doc) || !('status' in doc)) return doc
+  const { status: _, ...rest } = doc
+  return rest
+}
+
+/** The kind that a document says it is, or why it cannot be judged. */
+function kindIn(doc: unknown): KindName | readonly Problem[] {
+  if (!isObject(doc)) return [{ path: '', message: `expected an object, found ${shapeOf(doc)}` }]
+  const names = bundle.kinds.map(({ kind }) => kind)
+  const { kind } = doc
+  if (typeof kind === 'string' && names.includes(kind)) return kind as KindName
+  const known = `one of ${oneOf(names)}`
+  if (kind === undefined) return [{ path: 'kind', message: `is required: expected ${known}` }]
+  const guess = typeof kind === 'string' ? nearest(kind, names) : undefined
+  const hint = guess === undefined ? `; ${apiVersion} has ${known}` : `; did you mean "${guess}"?`
+  const what = typeof kind === 'string' && /^[A-Za-z0-9]{1,63}$/.test(kind) ? `"${kind}"` : shapeOf(kind)
+  return [{ path: 'kind', message: `unknown kind ${what}${hint}` }]
+}
