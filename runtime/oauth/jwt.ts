@@ -36,6 +36,7 @@ export type RefusalReason =
   | 'issuer'
   | 'audience'
   | 'claims'
+  | 'inactive'
 
 /** A token that must not be accepted. `reason` is for logs and for choosing a fixed text. */
 export class TokenRefused extends Error {

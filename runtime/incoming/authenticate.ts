@@ -1,0 +1,227 @@
+/**
+ * The authenticate stage: reads the Authorization header and puts a Caller on the exchange, or throws.
+ *
+ * Throws CREDENTIALS_MISSING, CREDENTIALS_MALFORMED or INVALID_TOKEN with the challenge as header, and
+ * AUTH_UNAVAILABLE with Retry-After when a token could not be judged. It does not answer: the feature's `recover`
+ * calls `answer`, so that audit sees the refusal. It does not decide what a caller may do.
+ * Source: RFC 6750, RFC 9110 section 11.4; spec document 1 (incoming), spec document 3 (config.incomingAuth).
+ */
+import { GatehouseError } from '../../schemas/index.ts'
+import {
+  type Caller,
+  type Exchange,
+  isLoopbackHost,
+  type Log,
+  makeFetch,
+  type ProxyEnvironment,
+  silentLog,
+  type Stage,
+} from '../net/index.ts'
+import { type Fetch, type Keys, OAuthFault, oauthCode, sendOAuthError, TokenRefused } from '../oauth/index.ts'
+import { type ChallengeError, challengeFor } from './challenge.ts'
+import { type IncomingConfig, type OidcConfig, oidcProblems } from './config.ts'
+import { protectedResourceRoute } from './document.ts'
+import { anonymousCaller, localCaller } from './identity.ts'
+import { TokenVerifier } from './verifier.ts'
+
+export interface Authenticator {
+  /** For `Stages.authenticate`. */
+  readonly stage: Stage<Exchange>
+  /** For `Stages.route`: the protected-resource document; undefined for every other path. */
+  readonly route: (exchange: Exchange) => Stage<Exchange> | undefined
+  /** The caller of one Authorization header value; what `stage` does with the request's. */
+  authenticate(authorization: string | undefined): Caller | Promise<Caller>
+  /** The WWW-Authenticate value for an error raised elsewhere; undefined when the type is not oidc. */
+  challenge(fault?: ChallengeError): string | undefined
+  /** For `Stages.recover`: answers a 401 as OAuth JSON with the challenge. False: not such an error, not answered. */
+  answer(exchange: Exchange, error: unknown): boolean
+  close(): Promise<void>
+}
+
+export interface AuthenticatorParts {
+  readonly log?: Log | undefined
+  /** Milliseconds, default Date.now. */
+  readonly now?: (() => number) | undefined
+  /** Keys that this process holds itself (embedded authorization server); nothing is fetched then. */
+  readonly keys?: Keys | undefined
+  readonly proxy?: ProxyEnvironment | undefined
+  /** Replaces the fetches made from the configuration. */
+  readonly fetches?: { readonly keys: Fetch; readonly introspection: Fetch } | undefined
+}
+
+/** Throws GatehouseError INVALID_CONFIG naming every fault. */
+export function makeAuthenticator(config: IncomingConfig, parts: AuthenticatorParts = {}): Authenticator {
+  switch (config.type) {
+    case 'anonymous':
+      return fixed(anonymousCaller())
+    case 'local':
+      return fixed(localCaller(config.username))
+    case 'oidc':
+      return oidcAuthenticator(config.oidc, parts)
+    default:
+      throw new GatehouseError('INVALID_CONFIG', {
+        detail: 'incomingAuth.type: must be oidc, local or anonymous',
+      })
+  }
+}
+
+function fixed(caller: Caller): Authenticator {
+  return {
+    stage(exchange) {
+      exchange.caller = caller
+    },
+    route: () => undefined,
+    authenticate: () => caller,
+    challenge: () => undefined,
+    answer: () => false,
+    close: async () => {},
+  }
+}
+
+function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authenticator {
+  const problems = oidcProblems(config, parts.keys !== undefined)
+  if (problems.length > 0) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: problems.map((line) => `incomingAuth.oidc.${line}`).join('\n'),
+    })
+  }
+  const log = parts.log ?? silentLog
+  const made = parts.fetches ? undefined : makeFetches(config, parts.proxy)
+  const fetches = parts.fetches ?? made?.fetches
+  if (fetches === undefined) throw new GatehouseError('INTERNAL')
+  const verifier = new TokenVerifier(config, {
+    keysFetch: fetches.keys,
+    introspectionFetch: fetches.introspection,
+    keys: parts.keys,
+    now: parts.now ?? Date.now,
+  })
+  const translate = translator(config, log)
+
+  function authenticate(authorization: string | undefined): Caller | Promise<Caller> {
+    const token = bearerToken(authorization, config)
+    try {
+      const caller = verifier.verify(token)
+      return caller instanceof Promise
+        ? caller.catch((error: unknown) => Promise.reject(translate(error)))
+        : caller
+    } catch (error) {
+      throw translate(error)
+    }
+  }
+
+  return {
+    stage(exchange) {
+      const caller = authenticate(exchange.req.headers.authorization)
+      if (caller instanceof Promise) return remember(exchange, caller)
+      exchange.caller = caller
+      return undefined
+    },
+    route: protectedResourceRoute(config),
+    authenticate,
+    challenge: (fault) => challengeFor(config, fault),
+    answer: (exchange, error) => answer(exchange, error, config),
+    close: async () => {
+      await made?.close()
+    },
+  }
+}
+
+async function remember(exchange: Exchange, caller: Promise<Caller>): Promise<void> {
+  exchange.caller = await caller
+}
+
+/**
+ * The fetches that the configuration allows. Hosts that the operator wrote down as loopback are trusted; otherwise a
+ * private address needs its switch.
+ */
+function makeFetches(config: OidcConfig, proxy: ProxyEnvironment | undefined) {
+  const shared = { ca: config.ca, allowHttp: config.insecureAllowHttp, proxy }
+  const keys = makeFetch({
+    ...shared,
+    guard: !config.jwksAllowPrivateIp && !isLocal(config.jwksUrl ?? config.issuer),
+    timeoutMs: 5_000,
+  })
+  const introspection = makeFetch({
+    ...shared,
+    guard: !config.protectedResourceAllowPrivateIp && !isLocal(config.introspectionUrl),
+    timeoutMs: 10_000,
+    maxBytes: 65_536,
+  })
+  return {
+    fetches: { keys, introspection },
+    close: async () => {
+      await Promise.all([keys.close(), introspection.close()])
+    },
+  }
+}
+
+function isLocal(url: string | undefined): boolean {
+  return url !== undefined && isLoopbackHost(new URL(url).hostname)
+}
+
+/** The token of a header value. RFC 9110: the scheme is compared without case. */
+function bearerToken(authorization: string | undefined, config: OidcConfig): string {
+  if (authorization === undefined || authorization.trim() === '') {
+    throw new GatehouseError('CREDENTIALS_MISSING', { headers: { 'www-authenticate': challengeFor(config) } })
+  }
+  const [, rest] = /^bearer(?: +(.*))?$/i.exec(authorization.trim()) ?? [undefined, undefined]
+  if (rest !== undefined && /^[A-Za-z0-9\-._~+/]+=*$/.test(rest)) return rest
+  const detail = /^bearer *$/i.test(authorization.trim()) ? 'empty token in authorization header' : undefined
+  throw withChallenge('CREDENTIALS_MALFORMED', config, detail)
+}
+
+function withChallenge(
+  code: 'CREDENTIALS_MALFORMED' | 'INVALID_TOKEN',
+  config: OidcConfig,
+  detail?: string,
+  cause?: unknown,
+): GatehouseError {
+  const bare = new GatehouseError(code, detail === undefined ? {} : { detail })
+  const fault = { error: oauthCode(bare) ?? 'invalid_token', description: bare.message }
+  return new GatehouseError(code, {
+    detail: bare.message,
+    headers: { 'www-authenticate': challengeFor(config, fault) },
+    cause,
+  })
+}
+
+/** Turns a verifier's failure into what leaves the room; logs an outage once, not once per request. */
+function translator(config: OidcConfig, log: Log): (error: unknown) => unknown {
+  let reported: unknown
+  return (error) => {
+    if (error instanceof TokenRefused) {
+      log.debug('access token refused', { reason: error.reason })
+      const detail = error.reason === 'expired' ? 'the access token has expired' : undefined
+      return withChallenge('INVALID_TOKEN', config, detail, error)
+    }
+    if (error instanceof OAuthFault) {
+      if (error !== reported) log.warn('access tokens cannot be checked', { kind: error.kind, err: error })
+      reported = error
+      const seconds = Math.min(Math.max(error.retryAfterSec ?? 5, 1), 300)
+      return new GatehouseError('AUTH_UNAVAILABLE', {
+        headers: { 'retry-after': String(seconds) },
+        cause: error,
+      })
+    }
+    return error
+  }
+}
+
+/** 401s raised after this stage (an exchange that refused the caller's token) get the challenge here. */
+function answer(exchange: Exchange, error: unknown, config: OidcConfig): boolean {
+  const code = oauthCode(error)
+  if (!(error instanceof GatehouseError) || error.status !== 401 || code === undefined) return false
+  if (exchange.answered) return true
+  const challenged =
+    error.headers['www-authenticate'] === undefined
+      ? new GatehouseError(error.code, {
+          detail: error.message,
+          headers: {
+            ...error.headers,
+            'www-authenticate': challengeFor(config, { error: code, description: error.message }),
+          },
+        })
+      : error
+  sendOAuthError(exchange.res, challenged)
+  return true
+}

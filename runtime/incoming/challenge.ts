@@ -1,0 +1,28 @@
+/**
+ * The WWW-Authenticate challenge of every 401, which tells an MCP client where to sign in.
+ *
+ * A request without credentials gets no error code. Texts are fixed: what a verifier says stays inside.
+ * Source: RFC 6750 section 3, RFC 9728 section 5.1, MCP 2025-11-25 authorization.
+ */
+import { formatChallenge, resourceMetadataUrl } from '../oauth/index.ts'
+import { type OidcConfig, resourceUrl } from './config.ts'
+
+export interface ChallengeError {
+  readonly error: string
+  readonly description?: string | undefined
+  /** Scopes that would do, instead of the configured ones (insufficient_scope). */
+  readonly scopes?: readonly string[] | undefined
+}
+
+/** Order of parameters: realm, resource_metadata, scope, error, error_description. */
+export function challengeFor(config: OidcConfig, fault?: ChallengeError): string {
+  const resource = resourceUrl(config)
+  const scopes = fault?.scopes ?? config.scopes
+  return formatChallenge('Bearer', [
+    ['realm', config.issuer],
+    ['resource_metadata', resource === undefined ? undefined : resourceMetadataUrl(resource)],
+    ['scope', scopes === undefined || scopes.length === 0 ? undefined : scopes.join(' ')],
+    ['error', fault?.error],
+    ['error_description', fault?.description],
+  ])
+}

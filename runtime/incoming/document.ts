@@ -1,0 +1,60 @@
+/**
+ * Serves the protected-resource document, at the root form and at the form with the resource's path.
+ *
+ * Open to every origin: it holds nothing secret, and browser clients need it before they have a token.
+ * Source: RFC 9728 sections 2 and 3; spec document 1 (--resource-url, --oidc-scopes), spec document 3 (endpoints).
+ */
+import { type Exchange, sendBody, type Stage } from '../net/index.ts'
+import { resourceMetadataPath } from '../oauth/index.ts'
+import { type OidcConfig, resourceUrl } from './config.ts'
+
+const root = '/.well-known/oauth-protected-resource'
+
+/** The document's members; undefined when the server's own URL is not known. */
+export function protectedResourceDocument(config: OidcConfig): Readonly<Record<string, unknown>> | undefined {
+  const resource = resourceUrl(config)
+  if (resource === undefined) return undefined
+  const scopes = config.scopes !== undefined && config.scopes.length > 0 ? config.scopes : ['openid']
+  return {
+    resource,
+    ...(config.issuer === undefined ? {} : { authorization_servers: [config.issuer] }),
+    bearer_methods_supported: ['header'],
+    scopes_supported: scopes,
+  }
+}
+
+/** For `Stages.route`: a stage for the document's paths, undefined for all others. */
+export function protectedResourceRoute(
+  config: OidcConfig,
+): (exchange: Exchange) => Stage<Exchange> | undefined {
+  const document = protectedResourceDocument(config)
+  const resource = resourceUrl(config)
+  if (document === undefined || resource === undefined) return () => undefined
+  const body = JSON.stringify(document)
+  const own = resourceMetadataPath(resource)
+  const serve: Stage<Exchange> = (exchange) => {
+    answer(exchange, body)
+  }
+  return (exchange) => (exchange.path === root || exchange.path === own ? serve : undefined)
+}
+
+function answer(exchange: Exchange, body: string): void {
+  const { req, res } = exchange
+  const headers = {
+    'Access-Control-Allow-Origin': req.headers.origin ?? '*',
+    'Access-Control-Allow-Methods': 'GET, OPTIONS',
+    'Access-Control-Allow-Headers': 'mcp-protocol-version, Content-Type, Authorization',
+    'Access-Control-Max-Age': '86400',
+    Vary: 'Origin',
+  }
+  if (req.method === 'OPTIONS') {
+    res.writeHead(204, headers).end()
+  } else if (req.method === 'GET' || req.method === 'HEAD') {
+    sendBody(res, 200, 'application/json', body, { ...headers, 'Cache-Control': 'public, max-age=3600' })
+  } else {
+    sendBody(res, 405, 'application/json', JSON.stringify({ error: 'method_not_allowed' }), {
+      ...headers,
+      Allow: 'GET, HEAD, OPTIONS',
+    })
+  }
+}

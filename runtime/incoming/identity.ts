@@ -1,0 +1,38 @@
+/**
+ * Turns what was verified into a Caller, and makes the callers of servers without authentication.
+ *
+ * Source: spec document 3 (config.incomingAuth.type); issuer and audience of local identities are constants that no
+ * real issuer can claim, because a real issuer is a URL.
+ */
+import { type Caller, makeCaller } from '../net/index.ts'
+import { TokenRefused } from '../oauth/index.ts'
+
+const localIssuer = 'gatehouse-local'
+const localAudience = 'gatehouse'
+
+/** Everybody is this caller when the type is `anonymous`. */
+export function anonymousCaller(): Caller {
+  return localIdentity('anonymous', 'Anonymous User', { email: 'anonymous@localhost' })
+}
+
+/** The operating system's user, when the type is `local`. */
+export function localCaller(username: string): Caller {
+  return localIdentity(username, `Local User: ${username}`)
+}
+
+function localIdentity(subject: string, name: string, more: Record<string, unknown> = {}): Caller {
+  const claims = { sub: subject, iss: localIssuer, aud: localAudience, name, ...more }
+  return makeCaller({ issuer: localIssuer, subject, claims, displayName: name })
+}
+
+/** Throws TokenRefused when the claims name no subject. `issuer` stands in when the claims name none. */
+export function callerOf(claims: Readonly<Record<string, unknown>>, token: string, issuer: string): Caller {
+  const subject = text(claims['sub'])
+  if (subject === undefined) throw new TokenRefused('claims')
+  const displayName = text(claims['name']) ?? text(claims['email']) ?? subject
+  return makeCaller({ issuer: text(claims['iss']) ?? issuer, subject, claims, displayName, token })
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}

@@ -1,0 +1,152 @@
+/**
+ * Checks one access token: as a JWT against the issuer's keys, or by asking the issuer (introspection).
+ *
+ * A token that looks like a JWT is verified here when keys can be had; anything else is introspected when an endpoint
+ * is configured. Rejects with TokenRefused for a bad token and with OAuthFault when it could not be judged. Scopes are
+ * not enforced. Source: RFC 7519, RFC 9068, RFC 7662, spec document 1 (authentication).
+ */
+import { decodeProtectedHeader } from 'jose'
+import type { Caller } from '../net/index.ts'
+import {
+  accessTokenTypes,
+  discoverServer,
+  type Fetch,
+  introspect,
+  type JsonObject,
+  type Keys,
+  OAuthFault,
+  RemoteKeys,
+  skewSec,
+  TokenRefused,
+  verifyJwt,
+} from '../oauth/index.ts'
+import { type OidcConfig, requiredAudience } from './config.ts'
+import { callerOf } from './identity.ts'
+import { VerifiedTokens } from './verified-tokens.ts'
+
+export interface VerifierParts {
+  readonly keysFetch: Fetch
+  readonly introspectionFetch: Fetch
+  /** Keys that this process holds itself, instead of fetched ones (embedded authorization server). */
+  readonly keys?: Keys | undefined
+  readonly now: () => number
+}
+
+const maxTokenLength = 16_384
+
+export class TokenVerifier {
+  readonly #config: OidcConfig
+  readonly #parts: VerifierParts
+  readonly #keys: Keys | undefined
+  readonly #verified: VerifiedTokens
+  readonly #flights = new Map<string, Promise<Caller>>()
+
+  constructor(config: OidcConfig, parts: VerifierParts) {
+    this.#config = config
+    this.#parts = parts
+    this.#keys = parts.keys ?? remoteKeys(config, parts)
+    this.#verified = new VerifiedTokens(parts.now)
+  }
+
+  /** Synchronous when the token is known. Two requests with the same new token share one check. */
+  verify(token: string): Caller | Promise<Caller> {
+    if (token.length > maxTokenLength) throw new TokenRefused('malformed')
+    const key = VerifiedTokens.key(token)
+    const known = this.#verified.get(key, this.#keys?.version ?? 0)
+    if (known) return known
+    const flight = this.#flights.get(key)
+    if (flight) return flight
+    const fresh = this.#check(token, key).finally(() => this.#flights.delete(key))
+    this.#flights.set(key, fresh)
+    return fresh
+  }
+
+  async #check(token: string, key: string): Promise<Caller> {
+    const claims = await this.#claims(token)
+    const issuer = this.#config.issuer ?? this.#config.introspectionUrl ?? this.#config.jwksUrl ?? ''
+    const caller = callerOf(claims, token, issuer)
+    const exp = typeof claims['exp'] === 'number' ? claims['exp'] : undefined
+    const bytes = token.length + JSON.stringify(claims).length
+    this.#verified.set(key, caller, this.#keys?.version ?? 0, exp, bytes)
+    return caller
+  }
+
+  async #claims(token: string): Promise<JsonObject> {
+    const { introspectionUrl } = this.#config
+    if (this.#keys !== undefined && looksLikeJwt(token)) {
+      try {
+        return await verifyJwt(token, {
+          keys: this.#keys,
+          issuer: this.#config.issuer,
+          audience: requiredAudience(this.#config),
+          types: accessTokenTypes,
+          now: this.#parts.now,
+        })
+      } catch (error) {
+        // An issuer that publishes no keys at all can still be asked.
+        const keyless = error instanceof OAuthFault && error.kind === 'absent'
+        if (!keyless || introspectionUrl === undefined) throw error
+      }
+    }
+    if (introspectionUrl === undefined) throw new TokenRefused('malformed')
+    return this.#introspected(token, introspectionUrl)
+  }
+
+  async #introspected(token: string, endpoint: string): Promise<JsonObject> {
+    const { clientId, clientSecret } = this.#config
+    const secret = typeof clientSecret === 'function' ? clientSecret() : clientSecret
+    const claims = await introspect(endpoint, token, {
+      fetch: this.#parts.introspectionFetch,
+      client: clientId && secret ? { clientId, clientSecret: secret } : undefined,
+    })
+    if (claims === undefined) throw new TokenRefused('inactive')
+    this.#judge(claims)
+    return claims
+  }
+
+  /** The rules of a JWT, for claims that came from introspection. An answer without audience is for nobody. */
+  #judge(claims: JsonObject): void {
+    const nowSec = this.#parts.now() / 1000
+    const { exp, nbf, iss, aud } = claims
+    if (exp !== undefined && !(typeof exp === 'number' && exp + skewSec > nowSec)) {
+      throw new TokenRefused('expired')
+    }
+    if (nbf !== undefined && !(typeof nbf === 'number' && nbf - skewSec <= nowSec)) {
+      throw new TokenRefused('not_yet_valid')
+    }
+    if (this.#config.issuer !== undefined && iss !== undefined && iss !== this.#config.issuer) {
+      throw new TokenRefused('issuer')
+    }
+    const wanted = requiredAudience(this.#config)
+    if (!(aud === wanted || (Array.isArray(aud) && aud.includes(wanted)))) throw new TokenRefused('audience')
+  }
+}
+
+/** Keys by explicit URL or by discovery; undefined when neither is configured. */
+function remoteKeys(config: OidcConfig, parts: VerifierParts): Keys | undefined {
+  const { issuer, jwksUrl } = config
+  if (jwksUrl !== undefined) {
+    return new RemoteKeys({ fetch: parts.keysFetch, now: parts.now, locate: async () => jwksUrl })
+  }
+  if (issuer === undefined) return undefined
+  const locate = async () => {
+    const server = await discoverServer(issuer, {
+      fetch: parts.keysFetch,
+      allowHttp: config.insecureAllowHttp,
+      need: 'jwks_uri',
+    })
+    if (server.jwks_uri !== undefined) return server.jwks_uri
+    throw new OAuthFault('absent', 'the issuer publishes no key set')
+  }
+  return new RemoteKeys({ fetch: parts.keysFetch, now: parts.now, locate })
+}
+
+/** Three parts, the first of which is a JOSE header with an algorithm. */
+function looksLikeJwt(token: string): boolean {
+  if (token.split('.').length !== 3) return false
+  try {
+    return typeof decodeProtectedHeader(token).alg === 'string'
+  } catch {
+    return false
+  }
+}
