@@ -2,3 +2,6 @@
 import manifest from '../../package.json' with { type: 'json' }
 
 export const version: string = manifest.version
+
+/** The image that pods of this version run. */
+export const runtimeImage = `ghcr.io/gatehouse-dev/gatehouse:${version}`

@@ -17,6 +17,7 @@ import { localEnvironment } from '../dev/environment.ts'
 import { ScreenWriter } from '../dev/screen.ts'
 import { DevSession } from '../dev/session.ts'
 import { exitCode, printError } from '../output.ts'
+import { runtimeImage, version } from '../version.ts'
 import { collect } from './validate.ts'
 
 interface Options {
@@ -78,9 +79,9 @@ async function dev(options: Options): Promise<number> {
   }
   const redraw = () => void draw(session).catch(fault)
   const session = new DevSession({
-    hooks: hooks.makeHooks(hooks.defaultSettings),
+    hooks: hooks.makeHooks(hooks.hookSettings({ runtimeImage, version })),
     port: options.port,
-    runtimeImage: hooks.defaultSettings.runtimeImage,
+    runtimeImage,
     folder,
     ...localEnvironment(),
     onChange: redraw,

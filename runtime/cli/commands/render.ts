@@ -15,12 +15,13 @@ import type { KubeObject } from '../local/objects.ts'
 import { checkManifests, describeProblems } from '../manifests/check.ts'
 import { readManifests } from '../manifests/read.ts'
 import { exitCode, print, printError } from '../output.ts'
+import { runtimeImage, version } from '../version.ts'
 import { collect } from './validate.ts'
 
 interface Options {
   readonly filename: string[]
   readonly output: 'yaml' | 'json'
-  readonly image?: string
+  readonly image: string
   readonly status: boolean
 }
 
@@ -34,7 +35,7 @@ export function addRenderCommand(program: Command): void {
     )
     .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect, [])
     .option('-o, --output <format>', 'yaml or json', 'yaml')
-    .option('--image <ref>', 'runtime image to put into pods')
+    .option('--image <ref>', 'runtime image to put into pods', runtimeImage)
     .option('--status', 'print the parents with their status instead of their children', false)
     .addHelpText(
       'after',
@@ -54,7 +55,7 @@ async function render(options: Options): Promise<number> {
     printError(describeProblems(checked))
     return exitCode.failed
   }
-  const settings = { ...hooks.defaultSettings, ...(options.image && { runtimeImage: options.image }) }
+  const settings = hooks.hookSettings({ runtimeImage: options.image, version })
   const cluster = new LocalCluster(hooks.makeHooks(settings), () => new Date(0))
   cluster.declare(manifests.map(({ doc }) => doc as KubeObject))
   settle(cluster)
