@@ -33,11 +33,14 @@ export interface Stages<X extends Exchange> {
   readonly recover: (exchange: X, error: unknown) => void
 }
 
-/** Builds the request listener. `make` lets a feature carry its own state on the exchange. */
-export function pipeline<X extends Exchange>(
+/**
+ * Builds the request listener. `make` lets a feature carry its own state on the exchange; `more` is what the listener
+ * hands over beside request and response, such as the socket of an upgrade.
+ */
+export function pipeline<X extends Exchange, More extends unknown[] = []>(
   stages: Stages<X>,
-  make: (req: IncomingMessage, res: ServerResponse) => X,
-): (req: IncomingMessage, res: ServerResponse) => void {
+  make: (req: IncomingMessage, res: ServerResponse, ...more: More) => X,
+): (req: IncomingMessage, res: ServerResponse, ...more: More) => void {
   const all = [
     stages.limits,
     stages.guard,
@@ -70,7 +73,7 @@ export function pipeline<X extends Exchange>(
     }
   }
 
-  return function handle(req, res) {
-    void run(make(req, res))
+  return function handle(req, res, ...more) {
+    void run(make(req, res, ...more))
   }
 }

@@ -1,0 +1,41 @@
+/**
+ * The proxy's own state on an exchange: the JSON-RPC message found in the body, the session it belongs to, and what
+ * the outgoing credential adds.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { Message } from '../mcp/index.ts'
+import { Exchange } from '../net/index.ts'
+import type { Session } from './sessions.ts'
+
+/** The raw socket of an upgrade request and the bytes already read past its header block. */
+export interface Upgrade {
+  readonly socket: Duplex
+  readonly head: Buffer
+}
+
+export class ProxyExchange extends Exchange {
+  /** Set when the body is one JSON-RPC message. */
+  message: Message | undefined
+  /** Set when the request names a session that this proxy knows. */
+  session: Session | undefined
+  /** Header lines (name, value, …) that the outgoing credential adds; they replace the client's of the same name. */
+  credential: readonly string[] = none
+  readonly upgrade: Upgrade | undefined
+
+  constructor(req: IncomingMessage, res: ServerResponse, upgrade?: Upgrade) {
+    super(req, res)
+    this.upgrade = upgrade
+  }
+
+  /** Raw JSON text of the request's id; undefined for notifications and whatever is not JSON-RPC. */
+  get rpcId(): string | undefined {
+    return this.message?.kind === 'request' ? this.message.id : undefined
+  }
+
+  get isInitialize(): boolean {
+    return this.message?.method === 'initialize'
+  }
+}
+
+const none: readonly string[] = []

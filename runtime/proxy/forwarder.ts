@@ -1,0 +1,199 @@
+/**
+ * Sends a request to the target and sees to it that the client gets one answer: follows redirects on the target's own
+ * authority, opens a forgotten session again, and renews a credential that was refused, each before anything was
+ * written to the client.
+ */
+import { GatehouseError } from '../../schemas/index.ts'
+import type { Dispatcher, Log } from '../net/index.ts'
+import { HEADER } from '../mcp/index.ts'
+import type { Credential } from './credential.ts'
+import type { ProxyExchange } from './exchange.ts'
+import { recoverSession } from './recovery.ts'
+import { maxRedirects, redirectPath } from './redirect.ts'
+import { type AnswerPolicy, type Aside, Relay } from './relay.ts'
+import { type HeaderRules, requestHeaders } from './request-headers.ts'
+import { type RawHeaders, rawHeader } from './response-headers.ts'
+import type { SessionTable } from './sessions.ts'
+import { type Target, targetPath } from './target.ts'
+
+export interface ForwarderOptions {
+  readonly target: Target
+  readonly dispatcher: Dispatcher
+  readonly headers: HeaderRules
+  readonly sessions: SessionTable
+  readonly credential: Credential | undefined
+  /** Until the target's response headers; not applied to event streams. 0 waits for ever. */
+  readonly headersTimeoutMs: number
+  readonly log: Log
+}
+
+/** Makes the last stage of the pipeline. It rejects with GatehouseError while nothing was written. */
+export function makeForwarder(options: ForwarderOptions): (exchange: ProxyExchange) => Promise<void> {
+  return async function forward(exchange) {
+    const pending = options.credential?.apply(exchange)
+    if (pending) await pending
+    await new Forwarding(options, exchange).run()
+  }
+}
+
+/** One request with all the attempts it takes. */
+class Forwarding implements AnswerPolicy {
+  readonly #options: ForwarderOptions
+  readonly #exchange: ProxyExchange
+  #path: string
+  #hops = 0
+  #recovered = false
+  #renewed = false
+  #next: 'redirect' | 'recover' | 'renew' = 'redirect'
+  #headers: string[] = []
+  /** The session id of the current attempt, as the target knows it. */
+  #sentId: string | undefined
+  readonly rules: AnswerPolicy['rules']
+
+  constructor(options: ForwarderOptions, exchange: ProxyExchange) {
+    this.#options = options
+    this.#exchange = exchange
+    this.#path = targetPath(options.target, exchange.path, exchange.query)
+    this.rules = {
+      sessionId: exchange.session?.clientId,
+      hideChallenge: options.credential?.ownsAuthorization ?? false,
+    }
+  }
+
+  get targetOrigin(): string {
+    return this.#options.target.origin
+  }
+
+  async run(): Promise<void> {
+    for (;;) {
+      const aside = await this.#attempt()
+      if (aside === undefined) return
+      if (this.#next === 'redirect') this.#redirect(aside)
+      else if (this.#next === 'recover') await this.#recover()
+      else await this.#renew(aside)
+    }
+  }
+
+  #attempt(): Promise<Aside> {
+    const { dispatcher, headers, target, headersTimeoutMs } = this.#options
+    const exchange = this.#exchange
+    const { req } = exchange
+    this.#sentId = exchange.session?.upstreamId ?? (exchange.isInitialize ? undefined : sessionIdOf(exchange))
+    this.#headers = requestHeaders(headers, exchange, this.#sentId)
+    return new Promise<Aside>((resolve, reject) => {
+      dispatcher.dispatch(
+        {
+          origin: target.origin,
+          path: this.#path,
+          method: req.method ?? 'GET',
+          headers: this.#headers,
+          body: exchange.body.length > 0 ? exchange.body : null,
+          headersTimeout: isStreamRequest(exchange) ? 0 : headersTimeoutMs,
+          upgrade: exchange.upgrade ? 'websocket' : null,
+        },
+        new Relay(exchange, this, resolve, reject),
+      )
+    })
+  }
+
+  setAside(status: number, headers: RawHeaders): boolean {
+    if (status >= 200 && status < 300) {
+      this.#noteSession(headers)
+      return false
+    }
+    const { credential, target } = this.#options
+    if (status < 400) {
+      if (this.#hops >= maxRedirects) return false
+      if (redirectPath(target, this.#path, status, rawHeader(headers, 'location')) === undefined) return false
+      this.#next = 'redirect'
+      return true
+    }
+    if (status === 404) return this.#lostSession()
+    if (status === 401 || status === 403) {
+      this.#next = 'renew'
+      return credential?.concerns(status, rawHeader(headers, 'www-authenticate')) ?? false
+    }
+    return false
+  }
+
+  /** A 404 on a session: the end of a DELETE, or a session that the target has forgotten. */
+  #lostSession(): boolean {
+    const { session, req } = this.#exchange
+    if (!session) return false
+    if (req.method === 'DELETE') this.#forget(session.clientId)
+    else if (!this.#recovered && session.initBody) {
+      this.#next = 'recover'
+      return true
+    }
+    return false
+  }
+
+  #noteSession(headers: RawHeaders): void {
+    const exchange = this.#exchange
+    const { sessions } = this.#options
+    if (exchange.session) {
+      if (exchange.req.method === 'DELETE') this.#forget(exchange.session.clientId)
+      return
+    }
+    const id = rawHeader(headers, HEADER.sessionId)
+    if (id === undefined || id === '') return
+    sessions.open(ownerOf(exchange), id, exchange.isInitialize ? exchange.body : undefined)
+  }
+
+  #forget(clientId: string): void {
+    this.#options.sessions.forget(ownerOf(this.#exchange), clientId)
+  }
+
+  #redirect(aside: NonNullable<Aside>): void {
+    this.#hops++
+    const location = rawHeader(aside.headers, 'location')
+    this.#path = redirectPath(this.#options.target, this.#path, aside.status, location) ?? this.#path
+  }
+
+  async #recover(): Promise<void> {
+    this.#recovered = true
+    const { session } = this.#exchange
+    const { dispatcher, target, headersTimeoutMs, log } = this.#options
+    const found =
+      session !== undefined &&
+      this.#sentId !== undefined &&
+      (await recoverSession(session, {
+        dispatcher,
+        origin: target.origin,
+        path: this.#path,
+        headers: this.#headers,
+        lostId: this.#sentId,
+        timeoutMs: headersTimeoutMs || 60_000,
+      }))
+    log.info('the target had forgotten a session', { recovered: found })
+    if (found) return
+    if (session) this.#forget(session.clientId)
+    throw new GatehouseError('SESSION_NOT_FOUND')
+  }
+
+  async #renew(aside: NonNullable<Aside>): Promise<void> {
+    const { credential } = this.#options
+    if (this.#renewed || !credential) throw new GatehouseError('BACKEND_AUTH_FAILED')
+    this.#renewed = true
+    await credential.renew(this.#exchange, aside.status, rawHeader(aside.headers, 'www-authenticate'))
+  }
+}
+
+/** Key under which sessions of this caller are kept. */
+export function ownerOf(exchange: ProxyExchange): string {
+  return exchange.caller?.key ?? ''
+}
+
+/** The session id that the client sent; '' counts as none. */
+export function sessionIdOf(exchange: ProxyExchange): string | undefined {
+  const id = exchange.req.headers[HEADER.sessionId]
+  return typeof id === 'string' && id !== '' ? id : undefined
+}
+
+/** A GET that asks for events may wait long for the first one. */
+function isStreamRequest({ req, upgrade }: ProxyExchange): boolean {
+  return (
+    upgrade !== undefined ||
+    (req.method === 'GET' && req.headers.accept?.includes('text/event-stream') === true)
+  )
+}

@@ -1,0 +1,102 @@
+/**
+ * Opens a session again when the target has forgotten it: sends the client's own initialize request once more, then
+ * `notifications/initialized`, and takes the new id. The client keeps the id it knows.
+ *
+ * One recovery per session at a time; everybody who needs it waits for the same one.
+ */
+import { HEADER, notificationMessage } from '../mcp/index.ts'
+import type { Dispatcher } from '../net/index.ts'
+import type { Session } from './sessions.ts'
+
+export interface RecoveryRequest {
+  readonly dispatcher: Dispatcher
+  readonly origin: string
+  readonly path: string
+  /** Header lines of the request that failed; those that belong to its body or session are replaced. */
+  readonly headers: readonly string[]
+  /** The target's id that turned out to be unknown. */
+  readonly lostId: string
+  readonly timeoutMs: number
+}
+
+const ownHeaders = new Set([
+  'accept',
+  'content-type',
+  'content-encoding',
+  HEADER.sessionId,
+  HEADER.protocolVersion,
+  HEADER.lastEventId,
+  HEADER.method,
+  HEADER.name,
+])
+const maxAnswerBytes = 1_048_576
+
+/** True when the session has an id at the target that is not `lostId`. Does not throw. */
+export async function recoverSession(session: Session, request: RecoveryRequest): Promise<boolean> {
+  if (session.upstreamId !== request.lostId) return true
+  const { initBody } = session
+  if (!initBody) return false
+  session.recovering ??= reopen(session, initBody, request)
+    .catch(() => false)
+    .finally(() => {
+      session.recovering = undefined
+    })
+  return session.recovering
+}
+
+async function reopen(session: Session, initBody: Buffer, request: RecoveryRequest): Promise<boolean> {
+  const opened = await post(request, initBody, [])
+  const id = opened.headers[HEADER.sessionId]
+  const answer = await readAnswer(opened.body)
+  if (opened.statusCode !== 200 || typeof id !== 'string' || id === '' || !answer.includes('"result"'))
+    return false
+  const version = /"protocolVersion"\s*:\s*"([\w.-]+)"/.exec(answer)?.[1]
+  const confirmed = await post(request, notificationMessage('notifications/initialized'), [
+    'Mcp-Session-Id',
+    id,
+    ...(version === undefined ? [] : ['MCP-Protocol-Version', version]),
+  ])
+  await readAnswer(confirmed.body)
+  if (confirmed.statusCode >= 300) return false
+  session.upstreamId = id
+  return true
+}
+
+function post(
+  request: RecoveryRequest,
+  body: Buffer,
+  more: readonly string[],
+): Promise<Dispatcher.ResponseData> {
+  const headers = [
+    ...more,
+    'Content-Type',
+    'application/json',
+    'Accept',
+    'application/json, text/event-stream',
+  ]
+  for (let i = 0; i < request.headers.length; i += 2) {
+    const name = request.headers[i] ?? ''
+    if (!ownHeaders.has(name.toLowerCase())) headers.push(name, request.headers[i + 1] ?? '')
+  }
+  return request.dispatcher.request({
+    origin: request.origin,
+    path: request.path,
+    method: 'POST',
+    headers,
+    body,
+    headersTimeout: request.timeoutMs,
+    bodyTimeout: request.timeoutMs,
+    signal: AbortSignal.timeout(request.timeoutMs),
+  })
+}
+
+/** The body, or of an event stream as much as holds the first message. */
+async function readAnswer(body: AsyncIterable<Buffer>): Promise<string> {
+  let text = ''
+  for await (const chunk of body) {
+    text += chunk.toString()
+    if (text.length > maxAnswerBytes) throw new Error('the answer to initialize is too large')
+    if (/^data:.*"(?:result|error)".*(?:\r\n|\n|\r){2}/ms.test(text)) break
+  }
+  return text
+}

@@ -1,0 +1,196 @@
+/**
+ * Carries one answer of the target to the client, chunk by chunk, as undici's dispatch handler.
+ *
+ * Either the answer is committed (head written, body streamed with back-pressure, trailers kept) or it is set aside
+ * for the forwarder to act on (redirect, lost session, refused credential), and its body is dropped. Nothing is
+ * buffered beyond what the two sockets hold. A target that breaks off in the middle breaks the client's answer off
+ * too: a cut body is never completed.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { GatehouseError } from '../../schemas/index.ts'
+import { type DispatchController, type DispatchHandler, holdsStream } from '../net/index.ts'
+import { type EndpointRewriter, makeEndpointRewriter } from './endpoint-event.ts'
+import type { ProxyExchange } from './exchange.ts'
+import { type RawHeaders, rawHeader, type ResponseRules, responseHeaders } from './response-headers.ts'
+import { acceptUpgrade } from './upgrade.ts'
+
+/** What the forwarder decides about an answer when its head has arrived. */
+export interface AnswerPolicy {
+  /** True: do not show this answer to the client. Called once per final answer, before anything is written. */
+  setAside(status: number, headers: RawHeaders): boolean
+  readonly rules: ResponseRules
+  /** The target's origin; absolute `endpoint` events on it are reduced to a path. */
+  readonly targetOrigin: string
+}
+
+/** Set aside: the head of the answer that was not shown. Undefined: the client got an answer, or is gone. */
+export type Aside = { readonly status: number; readonly headers: RawHeaders } | undefined
+
+/** A dropped body is read to its end up to here, so that the connection stays usable; beyond, it is closed. */
+const maxDropped = 65_536
+
+const clientGone = new Error('the client disconnected')
+const setAside = new Error('the answer was set aside')
+
+export class Relay implements DispatchHandler {
+  readonly #exchange: ProxyExchange
+  readonly #policy: AnswerPolicy
+  readonly #resolve: (aside: Aside) => void
+  readonly #reject: (error: GatehouseError) => void
+  readonly #onClose: () => void
+  #controller: DispatchController | undefined
+  #state: 'waiting' | 'committed' | 'aside' | 'done' = 'waiting'
+  #dropped = 0
+  #rewriter: EndpointRewriter | undefined
+
+  constructor(
+    exchange: ProxyExchange,
+    policy: AnswerPolicy,
+    resolve: (aside: Aside) => void,
+    reject: (error: GatehouseError) => void,
+  ) {
+    this.#exchange = exchange
+    this.#policy = policy
+    this.#resolve = resolve
+    this.#reject = reject
+    this.#onClose = () => this.#controller?.abort(clientGone)
+    exchange.res.once('close', this.#onClose)
+  }
+
+  onRequestStart(controller: DispatchController): void {
+    this.#controller = controller
+    if (this.#exchange.res.destroyed) controller.abort(clientGone)
+  }
+
+  onRequestUpgrade(
+    _controller: DispatchController,
+    status: number,
+    _headers: IncomingHttpHeaders,
+    socket: Duplex,
+  ): void {
+    const raw = rawOf(this.#controller)
+    this.#finish()
+    acceptUpgrade(this.#exchange, status, raw, socket)
+    this.#resolve(undefined)
+  }
+
+  onResponseStart(
+    controller: DispatchController,
+    status: number,
+    _headers: IncomingHttpHeaders,
+    text?: string,
+  ): void {
+    // Interim answers (103 and the like) concern the hop to the target.
+    if (status < 200) return
+    const raw = rawOf(controller)
+    if (this.#policy.setAside(status, raw)) {
+      this.#state = 'aside'
+      this.#exchange.res.off('close', this.#onClose)
+      this.#resolve({ status, headers: raw })
+      if (Number(rawHeader(raw, 'content-length') ?? Infinity) > maxDropped) controller.abort(setAside)
+      return
+    }
+    this.#commit(status, text, raw)
+  }
+
+  #commit(status: number, text: string | undefined, raw: RawHeaders): void {
+    const { req, res } = this.#exchange
+    const lines = responseHeaders(raw, res, this.#policy.rules)
+    // Throws for a head that cannot be sent on; undici reports it through onResponseError.
+    if (text === undefined || text === '') res.writeHead(status, lines)
+    else res.writeHead(status, text, lines)
+    this.#state = 'committed'
+    if (rawHeader(raw, 'content-length') !== undefined) return
+    // The head of a stream must not wait for its first byte; one tick lets both leave together.
+    process.nextTick(flushHead, res)
+    if (rawHeader(raw, 'content-type')?.startsWith('text/event-stream') !== true) return
+    holdsStream(res, () => this.#endStream())
+    // Only a client of the old transport waits for an endpoint; the newer ones have a session or send POST.
+    if (
+      req.method === 'GET' &&
+      !req.headers['mcp-session-id'] &&
+      rawHeader(raw, 'content-encoding') === undefined
+    ) {
+      this.#rewriter = makeEndpointRewriter(this.#policy.targetOrigin)
+    }
+  }
+
+  onResponseData(controller: DispatchController, chunk: Buffer): void {
+    if (this.#state === 'aside') {
+      this.#dropped += chunk.length
+      if (this.#dropped > maxDropped) controller.abort(setAside)
+      return
+    }
+    const bytes = this.#rewriter ? this.#rewriter.push(chunk) : chunk
+    if (bytes.length === 0) return
+    if (!this.#exchange.res.write(bytes)) {
+      controller.pause()
+      this.#exchange.res.once('drain', () => controller.resume())
+    }
+  }
+
+  onResponseEnd(controller: DispatchController): void {
+    if (this.#state !== 'committed') return
+    const { res } = this.#exchange
+    const rest = this.#rewriter?.end()
+    if (rest && rest.length > 0) res.write(rest)
+    const { rawTrailers } = controller
+    if (Array.isArray(rawTrailers) && rawTrailers.length > 0) addTrailers(res, rawTrailers)
+    this.#finish()
+    res.end()
+    this.#resolve(undefined)
+  }
+
+  onResponseError(_controller: DispatchController, error: Error): void {
+    const state = this.#state
+    if (state === 'aside' || state === 'done') return
+    this.#finish()
+    if (error === clientGone) this.#resolve(undefined)
+    else if (state === 'committed' || this.#exchange.res.headersSent) {
+      this.#exchange.res.destroy()
+      this.#resolve(undefined)
+    } else this.#reject(toFault(error))
+  }
+
+  /** The listener is closing: the client sees a complete, if short, stream and may reconnect elsewhere. */
+  #endStream(): void {
+    if (this.#state !== 'committed') return
+    this.#finish()
+    this.#exchange.res.end()
+    this.#resolve(undefined)
+    this.#controller?.abort(clientGone)
+  }
+
+  #finish(): void {
+    this.#state = 'done'
+    this.#exchange.res.off('close', this.#onClose)
+  }
+}
+
+function rawOf(controller: DispatchController | undefined): RawHeaders {
+  const raw = controller?.rawHeaders
+  return Array.isArray(raw) ? raw : []
+}
+
+function flushHead(res: ProxyExchange['res']): void {
+  if (!res.destroyed && !res.writableEnded) res.flushHeaders()
+}
+
+/** Trailers exist in a chunked body only; towards an HTTP/1.0 client they are dropped. */
+function addTrailers(res: ProxyExchange['res'], raw: RawHeaders): void {
+  const lines: [string, string][] = []
+  for (let i = 0; i < raw.length; i += 2) lines.push([String(raw[i]), String(raw[i + 1])])
+  res.addTrailers(lines)
+}
+
+/** The fault as a client may see it; undici's own text goes to the log as cause. */
+export function toFault(error: Error): GatehouseError {
+  const code: unknown = 'code' in error ? error.code : undefined
+  if (code === 'UND_ERR_HEADERS_TIMEOUT') return new GatehouseError('BACKEND_TIMEOUT', { cause: error })
+  if (code === 'UND_ERR_INVALID_ARG') return new GatehouseError('BAD_REQUEST', { cause: error })
+  if (code === 'ERR_INVALID_CHAR' || code === 'ERR_HTTP_INVALID_STATUS_CODE') {
+    return new GatehouseError('BACKEND_PROTOCOL', { cause: error })
+  }
+  return new GatehouseError('BACKEND_UNREACHABLE', { cause: error })
+}

@@ -1,0 +1,82 @@
+/**
+ * The header block that goes to the target.
+ *
+ * Headers of one hop, routing headers of the client's side, `Origin` and `Expect` end here; fixed headers and the
+ * outgoing credential replace the client's of the same name; the rest passes unchanged, order and case included.
+ * Source: spec document 1 (--remote-forward-headers), RFC 9110 section 7.6.1.
+ */
+import { forwarded, hopByHop, namedByConnection } from '../net/index.ts'
+import { HEADER } from '../mcp/index.ts'
+import type { ProxyExchange } from './exchange.ts'
+import type { Target } from './target.ts'
+
+export interface HeaderRules {
+  /** Lower-case names that are not copied from the client. */
+  readonly drop: ReadonlySet<string>
+  /** Lines (name, value, …) that every request carries. */
+  readonly add: readonly string[]
+  readonly target: Target
+}
+
+export interface HeaderOptions {
+  readonly target: Target
+  /** Fixed headers, already validated; they beat the credential. */
+  readonly inject: readonly { readonly name: string; readonly value: string }[]
+  /** Lower-case names that the credential may set; a client's are never forwarded. */
+  readonly credentialNames: readonly string[]
+  /** False: the client's `Authorization` was for this proxy and ends here. */
+  readonly passAuthorization: boolean
+}
+
+/** Computes once what holds for every request. */
+export function makeHeaderRules(options: HeaderOptions): HeaderRules {
+  const drop = new Set([
+    ...hopByHop,
+    ...forwarded,
+    'host',
+    'content-length',
+    'expect',
+    'origin',
+    HEADER.sessionId,
+  ])
+  const add: string[] = ['Host', options.target.authority]
+  for (const { name, value } of options.inject) {
+    drop.add(name.toLowerCase())
+    add.push(name, value)
+  }
+  for (const name of options.credentialNames) drop.add(name)
+  if (!options.passAuthorization) drop.add('authorization')
+  return { drop, add, target: options.target }
+}
+
+/** Lines (name, value, …) for one request. `sessionId` is the upstream's id of the session. */
+export function requestHeaders(
+  rules: HeaderRules,
+  exchange: ProxyExchange,
+  sessionId: string | undefined,
+): string[] {
+  const { req } = exchange
+  const { rawHeaders } = req
+  const { drop, target } = rules
+  const lines = rules.add.slice()
+  const named = namedByConnection(req.headers.connection)
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const raw = rawHeaders[i] ?? ''
+    const name = raw.toLowerCase()
+    if (drop.has(name)) continue
+    if (named.length > 0 && named.includes(name)) continue
+    lines.push(raw, rawHeaders[i + 1] ?? '')
+  }
+  for (let i = 0; i < exchange.credential.length; i++) lines.push(exchange.credential[i] ?? '')
+  if (sessionId !== undefined) lines.push('Mcp-Session-Id', sessionId)
+  if (wantsTrailers(req.headers['te'])) lines.push('TE', 'trailers')
+  lines.push('X-Forwarded-For', req.socket.remoteAddress ?? 'unknown')
+  // A remote target that sees the inner host or "http" would redirect to them.
+  if (target.loopback) lines.push('X-Forwarded-Host', req.headers.host ?? '', 'X-Forwarded-Proto', 'http')
+  else lines.push('X-Forwarded-Proto', target.protocol === 'https:' ? 'https' : 'http')
+  return lines
+}
+
+function wantsTrailers(te: string | string[] | undefined): boolean {
+  return typeof te === 'string' && /(?:^|,)\s*trailers\b/i.test(te)
+}

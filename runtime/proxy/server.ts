@@ -1,0 +1,171 @@
+/**
+ * The transparent proxy as one running server: listener, pipeline, forwarder.
+ *
+ * Takes everything ready-made (validated target, credential, authentication); reads no flags, files or environment.
+ * Source: spec document 1.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { GatehouseError } from '../../schemas/index.ts'
+import {
+  type Dispatcher,
+  type Exchange,
+  isLoopbackHost,
+  listen,
+  type ListenerLimits,
+  type Log,
+  makeOriginGuard,
+  maxBodyBytes,
+  pipeline,
+  readBody,
+  refuseDeclaredSize,
+  repeatedSingleton,
+} from '../net/index.ts'
+import { makeRecover } from './answers.ts'
+import type { Credential } from './credential.ts'
+import { ProxyExchange, type Upgrade } from './exchange.ts'
+import { makeForwarder } from './forwarder.ts'
+import { makeSessionGate, readMessage, refuseStatelessMethod } from './gate.ts'
+import { makeRequestLog, type RequestObserver } from './request-log.ts'
+import { makeHeaderRules } from './request-headers.ts'
+import { makeRoutes } from './routes.ts'
+import { makeSessionTable, type SessionTableOptions } from './sessions.ts'
+import type { Target } from './target.ts'
+
+/** Protects the proxy's own endpoint; made by runtime/incoming. */
+export interface IncomingAuth {
+  /** Sets `exchange.caller`, or throws, or answers 401 itself. */
+  authenticate(exchange: Exchange): void | Promise<void>
+  /** Serves the RFC 9728 document when the path is one of its forms; false when it is not. */
+  protectedResource(exchange: Exchange): boolean
+}
+
+export interface ProxyOptions {
+  readonly target: Target
+  readonly host: string
+  /** 0 lets the kernel choose. */
+  readonly port: number
+  readonly dispatcher: Dispatcher
+  readonly log: Log
+  readonly allowedOrigins?: readonly string[]
+  /** Host names beside loopback under which a loopback bind is reached. */
+  readonly allowedHosts?: readonly string[]
+  /** Absent: everybody who reaches the port may use the proxy. Made once the port is known. */
+  readonly incoming?: (address: { port: number; url: string }) => IncomingAuth | Promise<IncomingAuth>
+  readonly credential?: Credential | undefined
+  readonly inject?: readonly { readonly name: string; readonly value: string }[]
+  /** Forward the client's `Authorization` although this proxy has validated it. */
+  readonly passAuthorization?: boolean
+  /** Until the target's response headers, not for event streams. Default 60 s; 0 waits for ever. */
+  readonly headersTimeoutMs?: number
+  readonly maxBodyBytes?: number
+  readonly limits?: Partial<ListenerLimits>
+  readonly sessions?: SessionTableOptions
+  /** Told about every finished request. */
+  readonly observe?: RequestObserver
+}
+
+export interface RunningProxy {
+  readonly url: string
+  readonly port: number
+  close(options?: { graceMs?: number }): Promise<void>
+}
+
+/** Binds and serves. Rejects with the system's error when the address cannot be bound. */
+export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
+  const { log } = options
+  let handle: (req: IncomingMessage, res: ServerResponse, upgrade?: Upgrade) => void = notReady
+  const listener = await listen({
+    host: options.host,
+    port: options.port,
+    handler: (req, res) => handle(req, res),
+    onUpgrade: (req, res, socket, head) => handle(req, res, { socket, head }),
+    log,
+    ...(options.limits ? { limits: options.limits } : {}),
+  })
+  try {
+    const incoming = await options.incoming?.({ port: listener.port, url: listener.url })
+    handle = makeHandler(options, listener.port, incoming)
+  } catch (error) {
+    await listener.close({ graceMs: 0 })
+    throw error
+  }
+  return { url: listener.url, port: listener.port, close: (end) => listener.close(end) }
+}
+
+function notReady(_req: IncomingMessage, res: ServerResponse): void {
+  res.writeHead(503, { 'Retry-After': '1', 'Content-Length': '0' })
+  res.end()
+}
+
+function makeHandler(
+  options: ProxyOptions,
+  port: number,
+  incoming: IncomingAuth | undefined,
+): (req: IncomingMessage, res: ServerResponse, upgrade?: Upgrade) => void {
+  const { target, log, credential } = options
+  const allowedOrigins = options.allowedOrigins ?? []
+  const guard = makeOriginGuard({
+    host: options.host,
+    port,
+    allowedOrigins,
+    allowedHosts: options.allowedHosts,
+  })
+  if (guard.origins === undefined && !isLoopbackHost(options.host)) {
+    log.warn('no --allowed-origins on a public address: any web page may call this proxy', {
+      host: options.host,
+      port,
+      hint: 'give --allowed-origins https://app.example.com',
+    })
+  }
+  const maxBytes = options.maxBodyBytes ?? maxBodyBytes
+  const sessions = makeSessionTable(options.sessions)
+  const headers = makeHeaderRules({
+    target,
+    inject: options.inject ?? [],
+    credentialNames: credential?.headerNames ?? [],
+    passAuthorization: incoming === undefined || options.passAuthorization === true,
+  })
+
+  return pipeline<ProxyExchange, [Upgrade?]>(
+    {
+      route: makeRoutes({
+        protectedResource: incoming && ((exchange) => incoming.protectedResource(exchange)),
+      }),
+      limits(exchange) {
+        refuseOddRequests(exchange)
+        refuseStatelessMethod(exchange)
+        refuseDeclaredSize(exchange, maxBytes)
+      },
+      guard: guard.check,
+      ...(incoming ? { authenticate: (exchange) => incoming.authenticate(exchange) } : {}),
+      parse(exchange) {
+        const pending = readBody(exchange, maxBytes)
+        return pending ? pending.then(() => readMessage(exchange)) : undefined
+      },
+      authorize: makeSessionGate(sessions, incoming !== undefined),
+      dispatch: makeForwarder({
+        target,
+        dispatcher: options.dispatcher,
+        headers,
+        sessions,
+        credential,
+        headersTimeoutMs: options.headersTimeoutMs ?? 60_000,
+        log,
+      }),
+      audit: makeRequestLog(log, options.observe),
+      recover: makeRecover(log),
+    },
+    (req, res, upgrade) => new ProxyExchange(req, res, upgrade),
+  )
+}
+
+/** What would be read differently by the next server, or would echo the injected credential back. */
+function refuseOddRequests({ req, path }: ProxyExchange): void {
+  if (req.method === 'TRACE') throw new GatehouseError('METHOD_NOT_ALLOWED')
+  if (path.charCodeAt(0) !== 0x2f)
+    throw new GatehouseError('BAD_REQUEST', { detail: 'the request target must be a path' })
+  const repeated = repeatedSingleton(req.rawHeaders)
+  if (repeated !== undefined) {
+    throw new GatehouseError('BAD_REQUEST', { detail: `the header ${repeated} occurs more than once` })
+  }
+}
