@@ -1,0 +1,288 @@
+/**
+ * One backend: which era it speaks, and its live connections.
+ *
+ * A session-era backend gets one connection for each client session, and a pool for everybody else; where a client can
+ * be asked back, a pooled connection serves one request at a time, so that a question always belongs to one client.
+ * A stateless backend needs one connection in all. Numbers are bounded; idle connections are closed.
+ * Source: design, section 3; spec document 3 (backends).
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Log } from '../../net/index.ts'
+import type { Ask, AskReply, Client, ClientSession, Outcome } from '../operation.ts'
+import type { ChannelTarget, Sender } from './channel.ts'
+import type { Connection, ConnectionEvents, ListKind, Request, ServerInfo } from './connection.ts'
+import { type Verdict, probeEra } from './probe.ts'
+import { SessionConnection } from './session-connection.ts'
+import { SseChannel } from './sse-channel.ts'
+import { StatelessConnection } from './stateless-connection.ts'
+import { StreamableChannel } from './streamable-channel.ts'
+
+export interface BackendSettings {
+  readonly name: string
+  readonly transport: 'streamable-http' | 'sse'
+  readonly target: ChannelTarget
+  readonly timeoutMs: number
+  /** True when what the backend answers may depend on who asks: credentials of the caller, passed-through headers. */
+  readonly perCaller: boolean
+  /** Equal settings have equal fingerprints; a changed one replaces the backend. */
+  readonly fingerprint: string
+  /** Authentication type, for the status report. */
+  readonly authType: string
+}
+
+/** What a backend tells the catalog and the sessions. */
+export interface BackendEvents {
+  /** The list behind a listing connection, or of one session, has changed. */
+  listChanged(backend: Backend, kind: ListKind, scope: ConnectionScope): void
+  resourceUpdated(backend: Backend, scope: ConnectionScope, params: Buffer): void
+  /** How a request went; undefined for success. */
+  outcome(backend: Backend, error: Error | undefined): void
+}
+
+/** Whom a connection serves. */
+export type ConnectionScope =
+  | { readonly kind: 'session'; readonly session: ClientSession }
+  | { readonly kind: 'listing'; readonly key: string }
+  | { readonly kind: 'pool'; readonly key: string }
+
+interface Held {
+  readonly connection: Connection
+  readonly scope: ConnectionScope
+  sender: Sender
+  usedAt: number
+}
+
+const MAX_POOLED = 256
+const MAX_PER_BACKEND = 4_096
+const NOBODY: Sender = { caller: undefined, headers: {} }
+
+export interface BackendOptions {
+  readonly events: BackendEvents
+  readonly info: string
+  readonly log: Log
+  readonly now: () => number
+}
+
+export class Backend {
+  readonly settings: BackendSettings
+  readonly #options: BackendOptions
+  readonly #held = new Map<string, Held>()
+  readonly #idle = new Map<string, Held[]>()
+  #pooled = 0
+  #verdict: Verdict = 'unknown'
+  #probing: Promise<Verdict> | undefined
+  #stateless: StatelessConnection | undefined
+  #closed = false
+
+  constructor(settings: BackendSettings, options: BackendOptions) {
+    this.settings = settings
+    this.#options = options
+    if (settings.transport === 'sse') this.#verdict = 'session'
+  }
+
+  get name(): string {
+    return this.settings.name
+  }
+
+  /** Revision family that the backend was found to speak. */
+  get era(): Verdict {
+    return this.#verdict
+  }
+
+  async #era(sender: Sender, signal: AbortSignal): Promise<'session' | 'stateless'> {
+    if (this.#verdict !== 'unknown') return this.#verdict
+    this.#probing ??= probeEra(this.settings.target, this.#options.info, sender, signal).finally(() => {
+      this.#probing = undefined
+    })
+    this.#verdict = await this.#probing
+    return this.#verdict === 'stateless' ? 'stateless' : 'session'
+  }
+
+  /** Carries out a client's operation. Rejects with BACKEND_* errors that name the backend. */
+  async call(client: Client, request: Request): Promise<Outcome> {
+    return this.#observed(async () => {
+      if ((await this.#era(request.sender, request.signal)) === 'stateless') return this.#statelessConnection().request(request)
+      if (client.session) return this.#forSession(client.session, client, request.sender).connection.request(request)
+      return this.#pooledRequest(client, request)
+    })
+  }
+
+  /** The connection over which lists are read for one kind of client. Throws nothing; opening may reject. */
+  async listing(key: string, capabilities: Buffer, sender: Sender, signal: AbortSignal): Promise<{ connection: Connection; server: ServerInfo }> {
+    return this.#observed(async () => {
+      const era = await this.#era(sender, signal)
+      const connection =
+        era === 'stateless'
+          ? this.#statelessConnection()
+          : this.#hold(`listing ${key}`, { kind: 'listing', key }, capabilities, sender).connection
+      return { connection, server: await connection.open(sender, signal) }
+    })
+  }
+
+  /** The live connection of a session, if there is one. */
+  connectionOf(session: ClientSession): Connection | undefined {
+    return this.#stateless ?? this.#held.get(`session ${session.id}`)?.connection
+  }
+
+  async #observed<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      const result = await work()
+      this.#options.events.outcome(this, undefined)
+      return result
+    } catch (error) {
+      const named = this.#named(error)
+      if (isBackendFault(named)) this.#options.events.outcome(this, named)
+      throw named
+    }
+  }
+
+  #named(error: unknown): Error {
+    if (!(error instanceof GatehouseError)) return error instanceof Error ? error : new Error('backend request failed')
+    if (!error.code.startsWith('BACKEND_')) return error
+    return new GatehouseError(error.code, {
+      detail: `backend ${this.name}: ${error.message}`,
+      data: { backend: this.name },
+      cause: error.cause ?? error,
+    })
+  }
+
+  #statelessConnection(): StatelessConnection {
+    this.#stateless ??= new StatelessConnection({
+      target: this.settings.target,
+      info: this.#options.info,
+      openTimeoutMs: this.settings.timeoutMs,
+    })
+    return this.#stateless
+  }
+
+  #forSession(session: ClientSession, client: Client, sender: Sender): Held {
+    return this.#hold(`session ${session.id}`, { kind: 'session', session }, client.abilities.raw, sender)
+  }
+
+  #hold(key: string, scope: ConnectionScope, capabilities: Buffer, sender: Sender): Held {
+    const known = this.#held.get(key)
+    if (known) {
+      known.usedAt = this.#options.now()
+      known.sender = sender
+      return known
+    }
+    if (this.#held.size >= MAX_PER_BACKEND) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many sessions' })
+    const held = this.#connect(scope, capabilities, sender)
+    this.#held.set(key, held)
+    return held
+  }
+
+  #connect(scope: ConnectionScope, capabilities: Buffer, sender: Sender): Held {
+    if (this.#closed) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the backend was removed' })
+    const { target, transport, timeoutMs } = this.settings
+    const connection = new SessionConnection({
+      makeChannel: (events) =>
+        transport === 'sse' ? new SseChannel(target, events) : new StreamableChannel(target, events),
+      events: this.#connectionEvents(scope),
+      capabilities,
+      info: this.#options.info,
+      openTimeoutMs: timeoutMs,
+      log: this.#options.log,
+    })
+    return { connection, scope, sender, usedAt: this.#options.now() }
+  }
+
+  #connectionEvents(scope: ConnectionScope): ConnectionEvents {
+    const { events } = this.#options
+    return {
+      listChanged: (kind) => events.listChanged(this, kind, scope),
+      resourceUpdated: (params) => events.resourceUpdated(this, scope, params),
+      notification: (method, params) => {
+        if (scope.kind === 'session') scope.session.deliver(this.name, method, params)
+      },
+      ask: (ask, signal) => askScope(scope, ask, signal),
+    }
+  }
+
+  async #pooledRequest(client: Client, request: Request): Promise<Outcome> {
+    const { abilities, caller } = client
+    const key = `${this.settings.perCaller ? caller.key : ''} ${abilities.signature}`
+    if (!abilities.elicitation && !abilities.sampling && !abilities.roots) {
+      return this.#hold(`pool ${key}`, { kind: 'pool', key }, abilities.raw, request.sender).connection.request(request)
+    }
+    const held = this.#take(key, client, request.sender)
+    try {
+      return await held.connection.request(request)
+    } finally {
+      this.#giveBack(key, held)
+    }
+  }
+
+  #take(key: string, client: Client, sender: Sender): Held {
+    const idle = this.#idle.get(key)?.pop()
+    if (idle) return idle
+    if (this.#pooled >= MAX_POOLED) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many calls at a time' })
+    this.#pooled++
+    return this.#connect({ kind: 'pool', key }, client.abilities.raw, sender)
+  }
+
+  #giveBack(key: string, held: Held): void {
+    held.usedAt = this.#options.now()
+    const idle = this.#idle.get(key)
+    if (idle) idle.push(held)
+    else this.#idle.set(key, [held])
+  }
+
+  /** Ends the connection of a session. */
+  async endSession(session: ClientSession): Promise<void> {
+    const key = `session ${session.id}`
+    const held = this.#held.get(key)
+    this.#held.delete(key)
+    await held?.connection.close(held.sender)
+  }
+
+  /** Closes what nobody used for `idleMs`, but connections of sessions, which live as long as their session. */
+  sweep(idleMs: number): void {
+    const before = this.#options.now() - idleMs
+    for (const [key, held] of this.#held) {
+      if (held.scope.kind === 'session' || held.usedAt > before || held.connection.busy > 0) continue
+      this.#held.delete(key)
+      void held.connection.close(held.sender)
+    }
+    for (const [key, list] of this.#idle) {
+      const keep = list.filter((held) => held.usedAt > before)
+      for (const held of list) {
+        if (keep.includes(held)) continue
+        this.#pooled--
+        void held.connection.close(held.sender)
+      }
+      if (keep.length === 0) this.#idle.delete(key)
+      else this.#idle.set(key, keep)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    const all = [...this.#held.values(), ...[...this.#idle.values()].flat()]
+    this.#held.clear()
+    this.#idle.clear()
+    await Promise.all(all.map((held) => held.connection.close(held.sender)))
+  }
+
+  /** Checks that the backend answers. Rejects with BACKEND_* errors. */
+  async check(signal: AbortSignal): Promise<void> {
+    const { connection } = await this.listing('health', Buffer.from('{}'), NOBODY, signal)
+    if (connection instanceof StatelessConnection) {
+      connection.refresh()
+      await connection.open(NOBODY, signal)
+    }
+  }
+}
+
+function askScope(scope: ConnectionScope, ask: Ask, signal: AbortSignal): Promise<AskReply> {
+  if (scope.kind === 'session') return scope.session.ask(ask, signal)
+  if (ask.method === 'roots/list') return Promise.resolve({ result: Buffer.from('{"roots":[]}') })
+  return Promise.reject(new GatehouseError('METHOD_NOT_FOUND', { detail: 'nobody can be asked now' }))
+}
+
+/** True for faults that say something about the backend's health, not about the client or one request. */
+export function isBackendFault(error: Error): boolean {
+  if (!(error instanceof GatehouseError)) return false
+  return error.code === 'BACKEND_UNREACHABLE' || error.code === 'BACKEND_TIMEOUT' || error.code === 'BACKEND_PROTOCOL' ||
+    error.code === 'BACKEND_UNAVAILABLE' || error.code === 'BACKEND_AUTH_FAILED'
+}

@@ -1,0 +1,73 @@
+/**
+ * The seam between the session-era protocol and its two transports: a channel carries JSON-RPC messages to one backend
+ * and hands over what comes back.
+ *
+ * A channel knows HTTP, sessions ids and credentials, but not what messages mean.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Message } from '../../mcp/index.ts'
+import type { Caller, Dispatcher } from '../../net/index.ts'
+
+/** Adds credentials to the headers of one request to the backend. Rejects with BACKEND_AUTH_FAILED. */
+export type Authorize = (
+  request: { readonly method: string; readonly url: URL; readonly headers: Record<string, string>; readonly body: Buffer | undefined },
+  caller: Caller | undefined,
+  signal: AbortSignal,
+) => void | Promise<void>
+
+/** Where a channel leads and in whose name. */
+export interface ChannelTarget {
+  readonly url: URL
+  readonly dispatcher: Dispatcher
+  readonly authorize: Authorize
+  /** Headers from configuration, below everything else. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** On whose behalf a message travels. */
+export interface Sender {
+  readonly caller: Caller | undefined
+  /** Passed-through headers of the client's request, lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export interface SendOptions {
+  readonly sender: Sender
+  readonly signal: AbortSignal
+  /** Raw id of the message when it is a request. */
+  readonly requestId: string | undefined
+  /** Receives what arrives on the answer to this very message. */
+  readonly onMessage: (message: Message) => void
+}
+
+export interface Channel {
+  /**
+   * Sends a message. Resolves when its answer has ended, or, where answers come by another way, when it was accepted.
+   * Rejects with SessionLost when the backend does not know the session (nothing was executed then), and with
+   * BACKEND_* errors.
+   */
+  send(message: Buffer, options: SendOptions): Promise<void>
+  /** Opens the stream on which the backend speaks unasked, if it has one. Resolves when that is settled. */
+  listen(sender: Sender): Promise<void>
+  /** Session id that the backend issued. */
+  readonly sessionId: string | undefined
+  setProtocolVersion(version: string): void
+  /** Ends the streams, and the session where there is one. */
+  close(sender: Sender): Promise<void>
+}
+
+/** What a channel tells its owner. */
+export interface ChannelEvents {
+  /** A message that belongs to no request of ours. */
+  readonly onMessage: (message: Message) => void
+  /** The channel can carry nothing any more. */
+  readonly onLost: (error: Error) => void
+}
+
+/** The backend has forgotten the session (HTTP 404): the message was not executed, a new session may try it. */
+export class SessionLost extends GatehouseError {
+  constructor() {
+    super('BACKEND_UNAVAILABLE', { detail: 'the backend has ended the session' })
+    this.name = 'SessionLost'
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * The seam between the core and the backend codecs: one live connection to a backend, whatever revision it speaks.
+ */
+import type { Changes, JsonObject } from '../../mcp/index.ts'
+import type { Ask, AskReply, Outcome } from '../operation.ts'
+import type { Sender } from './channel.ts'
+
+/** What a backend said about itself. */
+export interface ServerInfo {
+  readonly protocolVersion: string
+  readonly capabilities: ServerCapabilities
+  readonly instructions: string | undefined
+}
+
+export interface ServerCapabilities {
+  readonly tools: boolean
+  readonly resources: boolean
+  readonly prompts: boolean
+  readonly completions: boolean
+  readonly logging: boolean
+  readonly subscribe: boolean
+  /** Kinds whose changes the backend announces. */
+  readonly listChanged: ReadonlySet<ListKind>
+}
+
+export type ListKind = 'tools' | 'resources' | 'prompts'
+
+export interface Request {
+  readonly method: string
+  /** The client's params, unchanged. */
+  readonly params: JsonObject
+  /** What differs towards the backend, for instance the tool's own name. */
+  readonly changes?: Changes
+  readonly sender: Sender
+  /** Capabilities of the client behind the request, raw JSON; a stateless backend is told with each request. */
+  readonly capabilities: Buffer
+  readonly signal: AbortSignal
+  /** Time that the backend has; time in which it waits for an answer of the client does not count. */
+  readonly timeoutMs: number
+  /** The client's side of an operation; absent for requests of the gateway itself. */
+  readonly relay?: Relay | undefined
+  /** Mirrored argument headers (stateless era). */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Where notifications and questions that belong to one request go. */
+export interface Relay {
+  /** True when questions can be asked while the request runs; otherwise they end it (`input` outcome). */
+  readonly bridges: boolean
+  readonly progressToken: string | undefined
+  readonly logLevel: string | undefined
+  progress(params: Buffer): void
+  log(params: Buffer): void
+  ask(request: Ask): Promise<AskReply>
+}
+
+export interface Connection {
+  /** Opens when needed; concurrent callers share one opening. Rejects with BACKEND_* errors. */
+  open(sender: Sender, signal: AbortSignal): Promise<ServerInfo>
+  request(request: Request): Promise<Outcome>
+  /** Sends a notification; faults are ignored. */
+  notify(method: string, params: Buffer | undefined, sender: Sender): void
+  /** Requests in flight. */
+  readonly busy: number
+  close(sender: Sender): Promise<void>
+}
+
+/** What a connection says unasked. */
+export interface ConnectionEvents {
+  listChanged(kind: ListKind): void
+  resourceUpdated(params: Buffer): void
+  /** A log message or other notification that belongs to no request in flight. */
+  notification(method: string, params: Buffer | undefined): void
+  /** A question that belongs to no request in flight. */
+  ask(request: Ask, signal: AbortSignal): Promise<AskReply>
+}

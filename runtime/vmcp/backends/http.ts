@@ -1,0 +1,185 @@
+/**
+ * One HTTP request to a backend on a pooled connection: the answer as a whole, or as events while they arrive.
+ *
+ * Redirects are followed only to the same authority and never from https to http, with method and body kept. Sizes
+ * are bounded. Knows nothing of MCP.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type EventSourceMessage, type SseReader, sseReader } from '../../mcp/index.ts'
+import type { DispatchController, Dispatcher, DispatchHandler } from '../../net/index.ts'
+
+/** Largest answer, and largest single event, of a backend. */
+export const MAX_ANSWER_BYTES = 64 * 1024 * 1024
+const MAX_REDIRECTS = 3
+
+export interface BackendRequest {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: Buffer
+  readonly signal: AbortSignal
+  /** Gets a way to end the exchange early while it runs. */
+  readonly control?: ExchangeControl
+  /** Called for each event of an event-stream answer. */
+  readonly onEvent?: (event: EventSourceMessage) => void
+  readonly onRetry?: (retryMs: number) => void
+  /** Called once an event-stream answer has begun. */
+  readonly onStream?: (headers: IncomingHttpHeaders) => void
+}
+
+/** Cheaper than another signal: most exchanges are never ended early. */
+export interface ExchangeControl {
+  cancel?: (error: Error) => void
+}
+
+export interface BackendAnswer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  /** True when the answer was an event stream, which has ended now. */
+  readonly stream: boolean
+  /** Whole body; empty for a stream. */
+  readonly body: Buffer
+}
+
+/**
+ * Sends and waits for the end of the answer. Rejects with BACKEND_UNREACHABLE (nothing was answered; `cause` tells
+ * why), BACKEND_PROTOCOL (too large, bad redirect, cut short) or the signal's reason.
+ */
+export async function exchangeWithBackend(dispatcher: Dispatcher, request: BackendRequest): Promise<BackendAnswer> {
+  let url = request.url
+  for (let hops = 0; ; hops++) {
+    const answer = await once(dispatcher, request, url)
+    const next = redirectTarget(answer, url)
+    if (next === undefined) return answer
+    if (hops === MAX_REDIRECTS) throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('too many redirects') })
+    url = next
+  }
+}
+
+function redirectTarget({ status, headers }: BackendAnswer, from: URL): URL | undefined {
+  if (status !== 301 && status !== 302 && status !== 307 && status !== 308) return undefined
+  const location = headers.location
+  if (typeof location !== "string" || !URL.canParse(location, from.href)) return undefined
+  const to = new URL(location, from)
+  return to.origin === from.origin ? to : undefined
+}
+
+function once(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendAnswer> {
+  return new Promise((resolve, reject) => {
+    if (request.signal.aborted) {
+      reject(reasonOf(request.signal))
+      return
+    }
+    const handler = new AnswerHandler(request, resolve, reject)
+    if (request.control) request.control.cancel = (error) => handler.fail(error)
+    try {
+      dispatcher.dispatch(
+        {
+          origin: url.origin,
+          path: url.pathname + url.search,
+          method: request.method,
+          headers: request.headers,
+          body: request.body ?? null,
+          headersTimeout: 0,
+        },
+        handler,
+      )
+    } catch (cause) {
+      handler.fail(new GatehouseError('BACKEND_UNREACHABLE', { cause }))
+    }
+  })
+}
+
+export function reasonOf(signal: AbortSignal): Error {
+  const reason: unknown = signal.reason
+  return reason instanceof Error ? reason : new Error('cancelled')
+}
+
+class AnswerHandler implements DispatchHandler {
+  readonly #request: BackendRequest
+  readonly #resolve: (answer: BackendAnswer) => void
+  readonly #reject: (error: Error) => void
+  readonly #onAbort: () => void
+  #controller: DispatchController | undefined
+  #status = 0
+  #headers: IncomingHttpHeaders = {}
+  #reader: SseReader | undefined
+  #chunks: Buffer[] = []
+  #size = 0
+  #done = false
+
+  constructor(request: BackendRequest, resolve: (answer: BackendAnswer) => void, reject: (error: Error) => void) {
+    this.#request = request
+    this.#resolve = resolve
+    this.#reject = reject
+    this.#onAbort = () => this.fail(reasonOf(request.signal))
+    request.signal.addEventListener('abort', this.#onAbort, { once: true })
+  }
+
+  /** Ends the exchange with an error; what still arrives is dropped. */
+  fail(error: Error): void {
+    if (!this.#finish()) return
+    this.#controller?.abort(error)
+    this.#reject(error)
+  }
+
+  #finish(): boolean {
+    if (this.#done) return false
+    this.#done = true
+    this.#request.signal.removeEventListener('abort', this.#onAbort)
+    return true
+  }
+
+  onRequestStart(controller: DispatchController): void {
+    this.#controller = controller
+    if (this.#done) controller.abort(new Error('cancelled'))
+  }
+
+  onResponseStart(_controller: DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) return
+    this.#status = status
+    this.#headers = headers
+    if (status >= 300 || !isEventStream(headers)) return
+    const { onEvent, onRetry, onStream } = this.#request
+    if (onEvent === undefined) return
+    this.#reader = sseReader(MAX_ANSWER_BYTES, onEvent, onRetry)
+    onStream?.(headers)
+  }
+
+  onResponseData(_controller: DispatchController, chunk: Buffer): void {
+    if (this.#done) return
+    if (this.#reader) {
+      try {
+        this.#reader.push(chunk)
+      } catch (cause) {
+        this.fail(cause instanceof GatehouseError ? cause : new GatehouseError('BACKEND_PROTOCOL', { cause }))
+      }
+      return
+    }
+    this.#size += chunk.length
+    if (this.#size > MAX_ANSWER_BYTES) {
+      this.fail(new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the answer is larger than allowed') }))
+      return
+    }
+    this.#chunks.push(chunk)
+  }
+
+  onResponseEnd(): void {
+    if (!this.#finish()) return
+    const [first] = this.#chunks
+    const body = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#size)
+    this.#resolve({ status: this.#status, headers: this.#headers, stream: this.#reader !== undefined, body })
+  }
+
+  onResponseError(_controller: DispatchController, cause: Error): void {
+    if (!this.#finish()) return
+    const code = this.#status === 0 ? 'BACKEND_UNREACHABLE' : 'BACKEND_PROTOCOL'
+    this.#reject(new GatehouseError(code, { cause }))
+  }
+}
+
+function isEventStream(headers: IncomingHttpHeaders): boolean {
+  const type = headers['content-type']
+  return typeof type === 'string' && /^\s*text\/event-stream\b/i.test(type)
+}

@@ -1,0 +1,59 @@
+/**
+ * Params on their way to a backend: what belongs to the client's own conversation with us is taken out, what the
+ * backend's revision needs is put in, and everything else keeps its bytes.
+ */
+import { type Changes, JsonObject, META, STATELESS_VERSION } from '../../mcp/index.ts'
+import type { Request } from './connection.ts'
+
+const EMPTY: JsonObject = new JsonObject(Buffer.from('{}'))
+
+/** Metadata by which a stateless client describes itself to us. */
+const CLIENT_META: readonly string[] = [META.protocolVersion, META.clientInfo, META.clientCapabilities, META.logLevel]
+/** Answers of a stateless client; a session-era backend gets them as responses instead. */
+const RETRY_MEMBERS: readonly string[] = ['inputResponses', 'requestState']
+
+/** Params for a session-era backend. `token` replaces the client's progress token. */
+export function sessionParams(request: Request, token: string): Buffer {
+  const { params, relay } = request
+  const changes: Record<string, Buffer | string | undefined> = { ...request.changes }
+  for (const name of RETRY_MEMBERS) {
+    if (params.raw(name)) changes[name] = undefined
+  }
+  const meta = params.object('_meta')
+  if (meta) {
+    const metaChanges: Record<string, Buffer | string | undefined> = {}
+    for (const key of CLIENT_META) {
+      if (meta.raw(key)) metaChanges[key] = undefined
+    }
+    if (meta.raw('progressToken')) metaChanges['progressToken'] = relay?.progressToken === undefined ? undefined : token
+    apply(changes, meta, metaChanges)
+  }
+  return Object.keys(changes).length === 0 ? params.bytes : params.with(changes)
+}
+
+function apply(changes: Record<string, Buffer | string | undefined>, meta: JsonObject, metaChanges: Changes): void {
+  if (Object.keys(metaChanges).length === 0) return
+  const left = meta.names().some((name) => !(name in metaChanges) || metaChanges[name] !== undefined)
+  changes['_meta'] = left ? meta.with(metaChanges) : undefined
+}
+
+export interface StatelessIdentity {
+  /** Raw JSON of our own `Implementation`. */
+  readonly info: string
+  /** Raw JSON of the capabilities of the client behind the request. */
+  readonly capabilities: Buffer
+}
+
+/** Params for a stateless backend: every request says who asks and what the asker can do. */
+export function statelessParams(request: Request, identity: StatelessIdentity, token: string): Buffer {
+  const { params, relay } = request
+  const meta = params.object('_meta') ?? EMPTY
+  const metaChanges: Record<string, Buffer | string | undefined> = {
+    [META.protocolVersion]: `"${STATELESS_VERSION}"`,
+    [META.clientInfo]: identity.info,
+    [META.clientCapabilities]: identity.capabilities,
+    [META.logLevel]: relay?.logLevel === undefined ? undefined : JSON.stringify(relay.logLevel),
+  }
+  if (meta.raw('progressToken')) metaChanges['progressToken'] = relay?.progressToken === undefined ? undefined : token
+  return params.with({ ...request.changes, _meta: meta.with(metaChanges) })
+}

@@ -1,0 +1,64 @@
+/**
+ * Finds out which era a backend speaks, with one `server/discover`.
+ *
+ * A backend is stateless when it says so, or when it refuses with an error that only the stateless era knows. Faults
+ * that say nothing about the protocol (credentials, overload, time-outs) leave the question open.
+ * Source: MCP 2026-07-28, versioning and streamable HTTP, "Backward Compatibility".
+ */
+import { HEADER, JsonObject, META, requestMessage, RPC, scanMessage, STATELESS_VERSION } from '../../mcp/index.ts'
+import type { ChannelTarget, Sender } from './channel.ts'
+import { type BackendAnswer, exchangeWithBackend } from './http.ts'
+
+export type Verdict = 'session' | 'stateless' | 'unknown'
+
+const INCONCLUSIVE: ReadonlySet<number> = new Set([401, 403, 407, 408, 425, 429])
+
+/** Rejects with BACKEND_UNREACHABLE or the signal's reason when there was no answer at all. */
+export async function probeEra(target: ChannelTarget, info: string, sender: Sender, signal: AbortSignal): Promise<Verdict> {
+  const params = `{"_meta":{"${META.protocolVersion}":"${STATELESS_VERSION}","${META.clientInfo}":${info},"${META.clientCapabilities}":{}}}`
+  const body = requestMessage('"probe"', 'server/discover', params)
+  const headers: Record<string, string> = {
+    ...target.headers,
+    ...sender.headers,
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+    [HEADER.protocolVersion]: STATELESS_VERSION,
+    [HEADER.method]: 'server/discover',
+  }
+  await target.authorize({ method: 'POST', url: target.url, headers, body }, sender.caller, signal)
+  let streamed: Buffer | undefined
+  const answer = await exchangeWithBackend(target.dispatcher, {
+    method: 'POST',
+    url: target.url,
+    headers,
+    body,
+    signal,
+    onEvent: (event) => {
+      streamed ??= Buffer.from(event.data)
+    },
+  })
+  return judge(answer, streamed ?? answer.body)
+}
+
+function judge(answer: BackendAnswer, body: Buffer): Verdict {
+  if (answer.status >= 500 || INCONCLUSIVE.has(answer.status)) return 'unknown'
+  try {
+    const message = scanMessage(body)
+    if (message.result) return speaksStateless(new JsonObject(message.result).value('supportedVersions'))
+    if (message.error) return judgeError(new JsonObject(message.error))
+  } catch {
+    // Not a message of JSON-RPC: nothing that the stateless era would answer.
+  }
+  return 'session'
+}
+
+function judgeError(error: JsonObject): Verdict {
+  const code = error.value('code')
+  if (code === RPC.headerMismatch || code === RPC.capabilityRequired) return 'stateless'
+  if (code === RPC.versionUnsupported) return speaksStateless(error.object('data')?.value('supported'))
+  return 'session'
+}
+
+function speaksStateless(versions: unknown): Verdict {
+  return Array.isArray(versions) && versions.includes(STATELESS_VERSION) ? 'stateless' : 'session'
+}

@@ -1,0 +1,260 @@
+/**
+ * Session-era codec towards a backend: `initialize` once, then requests in flight side by side, with progress, log
+ * messages and questions handed to the operation they belong to.
+ *
+ * Works over any Channel. A session that the backend has forgotten is opened anew once, and the request that found
+ * out is sent again, because it was not executed.
+ * Source: MCP 2025-11-25, lifecycle, utilities, client features.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import {
+  LATEST_SESSION_VERSION,
+  type Message,
+  notificationMessage,
+  requestMessage,
+  SESSION_VERSIONS,
+} from '../../mcp/index.ts'
+import type { Log } from '../../net/index.ts'
+import type { Outcome } from '../operation.ts'
+import { type Channel, type ChannelEvents, type Sender, SessionLost } from './channel.ts'
+import type { Connection, ConnectionEvents, Request, ServerInfo } from './connection.ts'
+import { Deadline } from './deadline.ts'
+import { reasonOf } from './http.ts'
+import { Inbound, type Pending } from './inbound.ts'
+import { pause } from './pause.ts'
+import { sessionParams } from './params.ts'
+import { readServerInfo } from './server-info.ts'
+
+export interface SessionConnectionOptions {
+  readonly makeChannel: (events: ChannelEvents) => Channel
+  readonly events: ConnectionEvents
+  /** Capabilities declared to the backend: those of the client behind the connection, raw JSON. */
+  readonly capabilities: Buffer
+  /** Raw JSON of our own `Implementation`. */
+  readonly info: string
+  readonly openTimeoutMs: number
+  readonly log: Log
+}
+
+const LISTEN_WAIT_MS = 250
+
+interface Open {
+  readonly channel: Channel
+  readonly inbound: Inbound
+  readonly server: ServerInfo
+}
+
+export class SessionConnection implements Connection {
+  readonly #options: SessionConnectionOptions
+  #opening: Promise<Open> | undefined
+  #open: Open | undefined
+  #nextId = 1
+  #busy = 0
+  #level: string | undefined
+
+  constructor(options: SessionConnectionOptions) {
+    this.#options = options
+  }
+
+  get busy(): number {
+    return this.#busy
+  }
+
+  /** Session id that the backend issued, once open. */
+  get sessionId(): string | undefined {
+    return this.#open?.channel.sessionId
+  }
+
+  async open(sender: Sender, signal: AbortSignal): Promise<ServerInfo> {
+    return (this.#open ?? (await this.#ensureOpen(sender, signal))).server
+  }
+
+  #ensureOpen(sender: Sender, signal: AbortSignal): Promise<Open> {
+    if (!this.#opening) {
+      const opening = this.#openNow(sender)
+      this.#opening = opening
+      opening.then(
+        (open) => {
+          if (this.#opening === opening) this.#open = open
+        },
+        () => {
+          if (this.#opening === opening) this.#opening = undefined
+        },
+      )
+    }
+    return abortable(this.#opening, signal)
+  }
+
+  async #openNow(sender: Sender): Promise<Open> {
+    let channel: Channel | undefined
+    const inbound = new Inbound(this.#options.events, (message) => this.#sendQuietly(channel, message, sender))
+    channel = this.#options.makeChannel({
+      onMessage: (message) => inbound.handle(message, undefined),
+      onLost: (error) => {
+        inbound.failAll(error)
+        if (this.#open?.channel === channel) this.#forget()
+      },
+    })
+    const deadline = new Deadline(this.#options.openTimeoutMs, new AbortController().signal)
+    try {
+      const server = await this.#initialize(channel, inbound, sender, deadline)
+      channel.setProtocolVersion(server.protocolVersion)
+      await this.#sendNotification(channel, 'notifications/initialized', undefined, sender, deadline.signal)
+      // Some backends answer the stream's headers only with its first message; the opening must not hang on them.
+      await Promise.race([channel.listen(sender), pause(LISTEN_WAIT_MS, deadline.signal)])
+      return { channel, inbound, server }
+    } catch (error) {
+      void channel.close(sender)
+      throw error
+    } finally {
+      deadline.end()
+    }
+  }
+
+  async #initialize(channel: Channel, inbound: Inbound, sender: Sender, deadline: Deadline): Promise<ServerInfo> {
+    const { capabilities, info } = this.#options
+    const params = `{"protocolVersion":"${LATEST_SESSION_VERSION}","capabilities":${capabilities.toString()},"clientInfo":${info}}`
+    const id = String(this.#nextId++)
+    const outcome = await this.#roundTrip(channel, inbound, id, requestMessage(id, 'initialize', params), sender, deadline)
+    if (outcome.kind !== 'result') {
+      throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('initialize was refused') })
+    }
+    const server = readServerInfo(outcome.result)
+    if (!SESSION_VERSIONS.includes(server.protocolVersion)) {
+      throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the backend speaks no revision known here') })
+    }
+    return server
+  }
+
+  async request(request: Request): Promise<Outcome> {
+    const deadline = new Deadline(request.timeoutMs, request.signal)
+    this.#busy++
+    try {
+      for (let attempt = 0; ; attempt++) {
+        const open = this.#open ?? (await this.#ensureOpen(request.sender, deadline.signal))
+        try {
+          const level = request.relay?.logLevel
+          if (level !== undefined && level !== this.#level) await this.#applyLevel(open, level, request.sender, deadline)
+          return await this.#carryOut(open, request, deadline)
+        } catch (error) {
+          if (!(error instanceof SessionLost) || attempt > 0) throw error
+          if (this.#open === open) this.#forget()
+        }
+      }
+    } finally {
+      this.#busy--
+      deadline.end()
+    }
+  }
+
+  #forget(): void {
+    this.#open = undefined
+    this.#opening = undefined
+    this.#level = undefined
+  }
+
+  async #applyLevel(open: Open, level: string, sender: Sender, deadline: Deadline): Promise<void> {
+    this.#level = level
+    if (!open.server.capabilities.logging) return
+    const id = String(this.#nextId++)
+    const message = requestMessage(id, 'logging/setLevel', JSON.stringify({ level }))
+    await this.#roundTrip(open.channel, open.inbound, id, message, sender, deadline)
+  }
+
+  async #carryOut(open: Open, request: Request, deadline: Deadline): Promise<Outcome> {
+    const id = String(this.#nextId++)
+    const message = requestMessage(id, request.method, sessionParams(request, id))
+    try {
+      return await this.#roundTrip(open.channel, open.inbound, id, message, request.sender, deadline, request)
+    } catch (error) {
+      if (deadline.signal.aborted) {
+        const params = JSON.stringify({ requestId: Number(id), reason: 'cancelled' })
+        this.#sendQuietly(open.channel, notificationMessage('notifications/cancelled', params), request.sender)
+      }
+      throw error
+    }
+  }
+
+  #roundTrip(
+    channel: Channel,
+    inbound: Inbound,
+    id: string,
+    message: Buffer,
+    sender: Sender,
+    deadline: Deadline,
+    request?: Request,
+  ): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      const { signal } = deadline
+      const onAbort = (): void => pending.reject(reasonOf(signal))
+      const settle = (): boolean => {
+        signal.removeEventListener('abort', onAbort)
+        return inbound.forget(id)
+      }
+      const pending: Pending = {
+        id,
+        relay: request?.relay,
+        deadline,
+        resolve: (outcome) => {
+          if (settle()) resolve(outcome)
+        },
+        reject: (error) => {
+          if (settle()) reject(error)
+        },
+      }
+      inbound.expect(pending)
+      signal.addEventListener('abort', onAbort, { once: true })
+      channel
+        .send(message, {
+          sender,
+          signal,
+          requestId: id,
+          onMessage: (received: Message) => inbound.handle(received, pending),
+        })
+        .catch((error: unknown) => pending.reject(error instanceof Error ? error : new Error('send failed')))
+    })
+  }
+
+  notify(method: string, params: Buffer | undefined, sender: Sender): void {
+    if (this.#open) this.#sendQuietly(this.#open.channel, notificationMessage(method, params), sender)
+  }
+
+  #sendQuietly(channel: Channel | undefined, message: Buffer, sender: Sender): void {
+    this.#send(channel, message, sender).catch((error: unknown) => {
+      this.#options.log.debug('a message to the backend was not delivered', { err: error })
+    })
+  }
+
+  async #send(channel: Channel | undefined, message: Buffer, sender: Sender): Promise<void> {
+    const signal = AbortSignal.timeout(this.#options.openTimeoutMs)
+    await channel?.send(message, { sender, signal, requestId: undefined, onMessage: () => {} })
+  }
+
+  async #sendNotification(
+    channel: Channel,
+    method: string,
+    params: Buffer | undefined,
+    sender: Sender,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await channel.send(notificationMessage(method, params), { sender, signal, requestId: undefined, onMessage: () => {} })
+  }
+
+  async close(sender: Sender): Promise<void> {
+    const opening = this.#opening
+    this.#forget()
+    const open = await opening?.catch(() => undefined)
+    open?.inbound.failAll(new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the connection was closed' }))
+    await open?.channel.close(sender)
+  }
+}
+
+/** Waits for a shared promise no longer than the caller wants. */
+function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) return Promise.reject(reasonOf(signal))
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(reasonOf(signal))
+    signal.addEventListener('abort', onAbort, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}

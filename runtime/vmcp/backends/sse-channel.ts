@@ -1,0 +1,103 @@
+/**
+ * Session era over the old HTTP+SSE transport: one GET stream brings everything, an `endpoint` event on it says where
+ * to POST.
+ *
+ * The endpoint must lie on the backend's own origin: a backend cannot send our credentials elsewhere.
+ * Source: MCP 2024-11-05, transports, "HTTP with SSE".
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type EventSourceMessage, HEADER, scanMessage } from '../../mcp/index.ts'
+import type { Channel, ChannelEvents, ChannelTarget, Sender, SendOptions } from './channel.ts'
+import { exchangeWithBackend, reasonOf } from './http.ts'
+import { faultOf } from './status-fault.ts'
+
+export class SseChannel implements Channel {
+  readonly sessionId = undefined
+  readonly #target: ChannelTarget
+  readonly #events: ChannelEvents
+  readonly #closed = new AbortController()
+  #version: string | undefined
+  #endpoint: Promise<URL> | undefined
+
+  constructor(target: ChannelTarget, events: ChannelEvents) {
+    this.#target = target
+    this.#events = events
+  }
+
+  setProtocolVersion(version: string): void {
+    this.#version = version
+  }
+
+  async send(message: Buffer, options: SendOptions): Promise<void> {
+    this.#endpoint ??= this.#connect(options.sender)
+    const url = await this.#endpoint
+    const headers = this.#headers(options.sender, { 'content-type': 'application/json' })
+    await this.#target.authorize({ method: 'POST', url, headers, body: message }, options.sender.caller, options.signal)
+    const answer = await exchangeWithBackend(this.#target.dispatcher, {
+      method: 'POST',
+      url,
+      headers,
+      body: message,
+      signal: options.signal,
+    })
+    const fault = faultOf(answer)
+    if (fault) throw fault
+  }
+
+  /** Opens the stream; resolves with the address that its first event names. */
+  #connect(sender: Sender): Promise<URL> {
+    return new Promise((resolve, reject) => {
+      const lost = (error: Error): void => {
+        reject(error)
+        if (!this.#closed.signal.aborted) this.#events.onLost(error)
+      }
+      this.#stream(sender, resolve).then(
+        () => lost(new GatehouseError('BACKEND_UNREACHABLE', { cause: new Error('the event stream ended') })),
+        (error: unknown) => lost(error instanceof Error ? error : reasonOf(this.#closed.signal)),
+      )
+    })
+  }
+
+  async #stream(sender: Sender, onEndpoint: (url: URL) => void): Promise<void> {
+    const { url, authorize, dispatcher } = this.#target
+    const headers = this.#headers(sender, { accept: 'text/event-stream' })
+    const { signal } = this.#closed
+    await authorize({ method: 'GET', url, headers, body: undefined }, sender.caller, signal)
+    const answer = await exchangeWithBackend(dispatcher, {
+      method: 'GET',
+      url,
+      headers,
+      signal,
+      onEvent: (event) => this.#onEvent(event, onEndpoint),
+    })
+    if (!answer.stream) throw faultOf(answer) ?? new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('no event stream') })
+  }
+
+  #onEvent(event: EventSourceMessage, onEndpoint: (url: URL) => void): void {
+    if (event.event === 'endpoint') {
+      const { url } = this.#target
+      const endpoint = URL.canParse(event.data, url.href) ? new URL(event.data, url) : undefined
+      if (endpoint?.origin !== url.origin) {
+        throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the endpoint is not on the origin of the backend') })
+      }
+      onEndpoint(endpoint)
+    } else if ((event.event === undefined || event.event === 'message') && event.data !== '') {
+      this.#events.onMessage(scanMessage(Buffer.from(event.data)))
+    }
+  }
+
+  listen(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  #headers(sender: Sender, own: Record<string, string>): Record<string, string> {
+    const headers: Record<string, string> = { ...this.#target.headers, ...sender.headers, ...own }
+    if (this.#version !== undefined) headers[HEADER.protocolVersion] = this.#version
+    return headers
+  }
+
+  close(): Promise<void> {
+    this.#closed.abort(new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the connection was closed' }))
+    return Promise.resolve()
+  }
+}

@@ -1,0 +1,241 @@
+/**
+ * Session era over streamable HTTP: each message is a POST; answers are JSON or event streams; a GET stream carries
+ * what the backend says unasked.
+ *
+ * A stream that ends before its answer is taken up again with `Last-Event-ID` when the backend gave event ids.
+ * Source: MCP 2025-11-25, transports.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type EventSourceMessage, HEADER, type Message, scanMessage } from '../../mcp/index.ts'
+import { type Channel, type ChannelEvents, type ChannelTarget, type Sender, type SendOptions, SessionLost } from './channel.ts'
+import { type BackendAnswer, type ExchangeControl, exchangeWithBackend } from './http.ts'
+import { pause } from './pause.ts'
+import { faultOf } from './status-fault.ts'
+
+const ACCEPT = 'application/json, text/event-stream'
+const DEFAULT_RETRY_MS = 1_000
+const MAX_RETRY_MS = 30_000
+/** How long a stream may stay open after its answer has arrived. */
+const LINGER_MS = 2_000
+
+/** Where one event stream stands: what a later GET needs to take it up again. */
+interface StreamPosition {
+  lastEventId: string | undefined
+  retryMs: number
+}
+
+export class StreamableChannel implements Channel {
+  readonly #target: ChannelTarget
+  readonly #events: ChannelEvents
+  readonly #closed = new AbortController()
+  readonly #inFlight = new Set<ExchangeControl>()
+  #sessionId: string | undefined
+  #version: string | undefined
+  #url: URL
+
+  constructor(target: ChannelTarget, events: ChannelEvents, resume?: { sessionId: string; version: string }) {
+    this.#target = target
+    this.#events = events
+    this.#url = target.url
+    this.#sessionId = resume?.sessionId
+    this.#version = resume?.version
+  }
+
+  get sessionId(): string | undefined {
+    return this.#sessionId
+  }
+
+  setProtocolVersion(version: string): void {
+    this.#version = version
+  }
+
+  async send(message: Buffer, options: SendOptions): Promise<void> {
+    const position: StreamPosition = { lastEventId: undefined, retryMs: DEFAULT_RETRY_MS }
+    const control: ExchangeControl = {}
+    let answered = false
+    let timer: NodeJS.Timeout | undefined
+    const onMessage = (received: Message): void => {
+      const isAnswer = options.requestId !== undefined && received.method === '' && received.id === options.requestId
+      if (isAnswer && !answered) {
+        answered = true
+        timer = setTimeout(() => control.cancel?.(new Error('the stream stayed open after the answer')), LINGER_MS)
+      }
+      options.onMessage(received)
+    }
+    this.#inFlight.add(control)
+    try {
+      const answer = await this.#post(message, options, position, onMessage, control)
+      if (answer.stream) {
+        if (!answered && options.requestId !== undefined) await this.#resume(options, position, () => answered, onMessage)
+        return
+      }
+      this.#readAnswer(answer, options, onMessage)
+    } catch (error) {
+      if (!answered) throw error
+    } finally {
+      clearTimeout(timer)
+      this.#inFlight.delete(control)
+    }
+  }
+
+  async #post(
+    message: Buffer,
+    options: SendOptions,
+    position: StreamPosition,
+    onMessage: (message: Message) => void,
+    control: ExchangeControl,
+  ): Promise<BackendAnswer> {
+    const headers = this.#headers(options.sender, { 'content-type': 'application/json', accept: ACCEPT })
+    await this.#target.authorize({ method: 'POST', url: this.#url, headers, body: message }, options.sender.caller, options.signal)
+    const sentSession = this.#sessionId
+    const answer = await exchangeWithBackend(this.#target.dispatcher, {
+      method: 'POST',
+      url: this.#url,
+      headers,
+      body: message,
+      signal: options.signal,
+      control,
+      onEvent: (event) => this.#onEvent(event, position, onMessage),
+      onRetry: (retryMs) => setRetry(position, retryMs),
+      onStream: (responseHeaders) => this.#noteSession(responseHeaders),
+    })
+    if (answer.status === 404 && sentSession !== undefined) throw new SessionLost()
+    this.#noteSession(answer.headers)
+    return answer
+  }
+
+  #noteSession(headers: IncomingHttpHeaders): void {
+    const id = headers[HEADER.sessionId]
+    if (typeof id === 'string' && /^[\x21-\x7e]{1,512}$/.test(id)) this.#sessionId ??= id
+  }
+
+  #readAnswer(answer: BackendAnswer, options: SendOptions, onMessage: (message: Message) => void): void {
+    const message = readMessage(answer)
+    if (message !== undefined && options.requestId !== undefined) {
+      // Some backends leave the id out of errors about requests they could not read.
+      onMessage(message.kind === 'error' && message.id === undefined ? { ...message, id: options.requestId } : message)
+      return
+    }
+    const fault = faultOf(answer)
+    if (fault) throw fault
+    if (options.requestId !== undefined) {
+      throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(`no answer in HTTP ${answer.status}`) })
+    }
+  }
+
+  #onEvent(event: EventSourceMessage, position: StreamPosition, onMessage: (message: Message) => void): void {
+    if (event.id !== undefined && event.id !== '') position.lastEventId = event.id
+    if (event.data === '' || (event.event !== undefined && event.event !== 'message')) return
+    onMessage(scanMessage(Buffer.from(event.data)))
+  }
+
+  /** Takes a broken answer stream up again until the answer is there. */
+  async #resume(
+    options: SendOptions,
+    position: StreamPosition,
+    answered: () => boolean,
+    onMessage: (message: Message) => void,
+  ): Promise<void> {
+    while (!answered()) {
+      if (position.lastEventId === undefined) {
+        throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the stream ended before the answer') })
+      }
+      await pause(position.retryMs, options.signal)
+      const answer = await this.#get(options.sender, options.signal, position, onMessage)
+      if (!answer.stream) throw faultOf(answer) ?? new GatehouseError('BACKEND_PROTOCOL')
+    }
+  }
+
+  async #get(
+    sender: Sender,
+    signal: AbortSignal,
+    position: StreamPosition,
+    onMessage: (message: Message) => void,
+    onStream?: () => void,
+  ): Promise<BackendAnswer> {
+    const headers = this.#headers(sender, { accept: 'text/event-stream' })
+    if (position.lastEventId !== undefined) headers[HEADER.lastEventId] = position.lastEventId
+    await this.#target.authorize({ method: 'GET', url: this.#url, headers, body: undefined }, sender.caller, signal)
+    return exchangeWithBackend(this.#target.dispatcher, {
+      method: 'GET',
+      url: this.#url,
+      headers,
+      signal: AbortSignal.any([signal, this.#closed.signal]),
+      onEvent: (event) => this.#onEvent(event, position, onMessage),
+      onRetry: (retryMs) => setRetry(position, retryMs),
+      ...(onStream ? { onStream } : {}),
+    })
+  }
+
+  listen(sender: Sender): Promise<void> {
+    return new Promise((settled) => {
+      this.#keepListening(sender, settled).finally(settled)
+    })
+  }
+
+  /** Holds the GET stream open, with growing pauses, until the channel closes or the backend offers none. */
+  async #keepListening(sender: Sender, settled: () => void): Promise<void> {
+    const position: StreamPosition = { lastEventId: undefined, retryMs: DEFAULT_RETRY_MS }
+    let failures = 0
+    while (!this.#closed.signal.aborted) {
+      try {
+        const answer = await this.#get(sender, this.#closed.signal, position, this.#events.onMessage, () => {
+          failures = 0
+          settled()
+        })
+        if (answer.status === 404 && this.#sessionId !== undefined) {
+          this.#events.onLost(new SessionLost())
+          return
+        }
+        if (!answer.stream && answer.status < 500) return
+      } catch {
+        // A fault of the stream is no fault of a call: try again below.
+      }
+      settled()
+      failures++
+      await pause(Math.min(position.retryMs * 2 ** Math.min(failures - 1, 5), MAX_RETRY_MS), this.#closed.signal).catch(() => {})
+    }
+  }
+
+  #headers(sender: Sender, own: Record<string, string>): Record<string, string> {
+    const headers: Record<string, string> = { ...this.#target.headers, ...sender.headers, ...own }
+    if (this.#sessionId !== undefined) headers[HEADER.sessionId] = this.#sessionId
+    if (this.#version !== undefined) headers[HEADER.protocolVersion] = this.#version
+    return headers
+  }
+
+  async close(sender: Sender): Promise<void> {
+    if (this.#closed.signal.aborted) return
+    const reason = new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the connection was closed' })
+    this.#closed.abort(reason)
+    for (const control of this.#inFlight) control.cancel?.(reason)
+    if (this.#sessionId === undefined) return
+    const signal = AbortSignal.timeout(2_000)
+    const headers = this.#headers(sender, {})
+    try {
+      await this.#target.authorize({ method: 'DELETE', url: this.#url, headers, body: undefined }, sender.caller, signal)
+      await exchangeWithBackend(this.#target.dispatcher, { method: 'DELETE', url: this.#url, headers, signal })
+    } catch {
+      // The backend forgets the session by itself in time.
+    }
+  }
+}
+
+function setRetry(position: StreamPosition, retryMs: number): void {
+  position.retryMs = Math.min(Math.max(retryMs, 0), MAX_RETRY_MS)
+}
+
+/** The JSON-RPC message in an answer; undefined when it holds none. Success with broken JSON is a protocol fault. */
+function readMessage(answer: BackendAnswer): Message | undefined {
+  if (answer.status === 202 || answer.status === 204 || answer.body.length === 0) return undefined
+  const type = answer.headers['content-type']
+  const isJson = typeof type === 'string' && /^\s*application\/json\b/i.test(type)
+  if (!isJson && answer.status >= 300) return undefined
+  try {
+    return scanMessage(answer.body)
+  } catch (cause) {
+    if (answer.status >= 300) return undefined
+    throw new GatehouseError('BACKEND_PROTOCOL', { cause })
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * Which tools clients see, under which names: overrides, then conflict resolution, then advertising.
+ *
+ * Everything is decided in the order of backend names, so that the same listings always give the same catalog. What
+ * cannot be offered as it stands is reported, never silently changed.
+ * Source: spec document 3, config.aggregation.
+ */
+import { JsonObject } from '../../mcp/index.ts'
+import type { Listing, ToolItem } from './listing.ts'
+import type { Aggregation, Annotations, Problem, ToolEntry, ToolOverride, WorkloadTools } from './types.ts'
+
+/** Longer names are refused by some model APIs; they are offered all the same, and reported. */
+const LONG_NAME = 64
+const OBJECT_SCHEMA = '{"type":"object"}'
+const HINTS = ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
+
+interface Candidate {
+  readonly backend: string
+  readonly item: ToolItem
+  readonly override: ToolOverride | undefined
+  /** Name after override, before conflict resolution. */
+  readonly base: string
+}
+
+/** Resolves the tools of all listings. `listings` must be sorted by backend name. */
+export function resolveTools(
+  listings: readonly Listing[],
+  aggregation: Aggregation,
+  problems: Problem[],
+): Map<string, ToolEntry> {
+  const candidates = listings.flatMap((listing) => candidatesOf(listing, aggregation, problems))
+  const entries = new Map<string, ToolEntry>()
+  for (const [candidate, name] of resolveNames(candidates, aggregation, problems)) {
+    const known = entries.get(name)
+    if (known) {
+      problems.push({
+        kind: 'collision',
+        subject: name,
+        message: `tool ${name} of ${candidate.backend} is left out: ${known.backend} offers a tool of that name`,
+      })
+      continue
+    }
+    if (name.length > LONG_NAME) {
+      problems.push({ kind: 'long_name', subject: name, message: `tool ${name} has a name of ${name.length} characters; some clients take no more than ${LONG_NAME}` })
+    }
+    entries.set(name, entryOf(candidate, name, aggregation))
+  }
+  return entries
+}
+
+function workloadTools(aggregation: Aggregation, backend: string): WorkloadTools | undefined {
+  return aggregation.tools?.find(({ workload }) => workload === backend)
+}
+
+function candidatesOf(listing: Listing, aggregation: Aggregation, problems: Problem[]): Candidate[] {
+  const overrides = workloadTools(aggregation, listing.backend)?.overrides ?? {}
+  const offered = new Set(listing.tools.map(({ key }) => key))
+  for (const name of Object.keys(overrides)) {
+    if (offered.has(name)) continue
+    problems.push({ kind: 'unused_override', subject: name, message: `the override of ${name} matches no tool of ${listing.backend}` })
+  }
+  return listing.tools.map((item) => {
+    const override = Object.hasOwn(overrides, item.key) ? overrides[item.key] : undefined
+    return { backend: listing.backend, item, override, base: override?.name ?? item.key }
+  })
+}
+
+function resolveNames(
+  candidates: readonly Candidate[],
+  aggregation: Aggregation,
+  problems: Problem[],
+): [Candidate, string][] {
+  switch (aggregation.conflictResolution) {
+    case 'priority':
+      return byPriority(candidates, aggregation, problems)
+    case 'manual':
+      return byHand(candidates, problems)
+    default: {
+      const format = prefixFormat(aggregation)
+      return candidates.map((candidate) => [candidate, format.replaceAll('{workload}', candidate.backend) + candidate.base])
+    }
+  }
+}
+
+export function prefixFormat(aggregation: Aggregation): string {
+  return aggregation.conflictResolutionConfig?.prefixFormat ?? '{workload}_'
+}
+
+function groupByBase(candidates: readonly Candidate[]): Map<string, Candidate[]> {
+  return Map.groupBy(candidates, ({ base }) => base)
+}
+
+/** Of the backends that claim one name the first in the order wins; when none is listed, all get a prefix. */
+function byPriority(candidates: readonly Candidate[], aggregation: Aggregation, problems: Problem[]): [Candidate, string][] {
+  const order = aggregation.conflictResolutionConfig?.priorityOrder ?? []
+  const resolved: [Candidate, string][] = []
+  for (const [base, claimants] of groupByBase(candidates)) {
+    const [only] = claimants
+    if (claimants.length === 1 && only) {
+      resolved.push([only, base])
+      continue
+    }
+    const winner = order.map((name) => claimants.find(({ backend }) => backend === name)).find((found) => found !== undefined)
+    if (winner) {
+      resolved.push([winner, base])
+      const losers = claimants.filter((claimant) => claimant !== winner).map(({ backend }) => backend)
+      problems.push({ kind: 'shadowed', subject: base, message: `tool ${base} of ${losers.join(', ')} is left out: ${winner.backend} has priority` })
+    } else {
+      for (const claimant of claimants) resolved.push([claimant, `${claimant.backend}_${base}`])
+    }
+  }
+  return resolved
+}
+
+/** Names are as the operator wrote them; one that two backends still share is offered by neither. */
+function byHand(candidates: readonly Candidate[], problems: Problem[]): [Candidate, string][] {
+  const resolved: [Candidate, string][] = []
+  for (const [base, claimants] of groupByBase(candidates)) {
+    const [only] = claimants
+    if (claimants.length === 1 && only) resolved.push([only, base])
+    else {
+      const names = claimants.map(({ backend }) => backend).join(', ')
+      problems.push({ kind: 'conflict', subject: base, message: `tool ${base} is offered by none of ${names}: they share the name, and an override must tell them apart` })
+    }
+  }
+  return resolved
+}
+
+function isAdvertised(candidate: Candidate, aggregation: Aggregation): boolean {
+  if (aggregation.excludeAllTools === true) return false
+  const settings = workloadTools(aggregation, candidate.backend)
+  if (!settings) return aggregation.defaultToolVisibility !== 'deny'
+  if (settings.excludeAll === true) return false
+  return settings.filter === undefined || settings.filter.length === 0 || settings.filter.includes(candidate.base)
+}
+
+function entryOf(candidate: Candidate, name: string, aggregation: Aggregation): ToolEntry {
+  const { item, override, backend, base } = candidate
+  const tool = new JsonObject(item.json)
+  const annotations = annotationsOf(tool, override?.annotations)
+  const changes: Record<string, string> = {}
+  if (name !== item.key) changes['name'] = JSON.stringify(name)
+  if (override?.description !== undefined) changes['description'] = JSON.stringify(override.description)
+  if (override?.annotations) changes['annotations'] = JSON.stringify(annotations)
+  const schema = tool.raw('inputSchema')
+  if (schema?.[0] !== 0x7b) changes['inputSchema'] = OBJECT_SCHEMA
+  else {
+    const object = new JsonObject(schema)
+    if (!object.raw('type')) changes['inputSchema'] = object.with({ type: '"object"' }).toString()
+  }
+  return {
+    key: name,
+    backend,
+    original: item.key,
+    base,
+    json: Object.keys(changes).length === 0 ? item.json : tool.with(changes),
+    advertised: isAdvertised(candidate, aggregation),
+    mirrored: item.mirrored,
+    annotations: annotations ?? {},
+  }
+}
+
+/** The tool's annotations with those of the override in place of its own. */
+function annotationsOf(tool: JsonObject, override: Annotations | undefined): Readonly<Record<string, unknown>> | undefined {
+  const own: unknown = tool.value('annotations')
+  const base = typeof own === 'object' && own !== null && !Array.isArray(own) ? { ...own } : undefined
+  if (!override) return base
+  const set = HINTS.flatMap((hint) => (override[hint] === undefined ? [] : [[hint, override[hint]] as const]))
+  return { ...base, ...Object.fromEntries(set) }
+}

@@ -1,0 +1,64 @@
+/** Shapes of the catalog: what clients can reach, and how each name leads to a backend. */
+import type { MirroredArgument } from '../../mcp/index.ts'
+
+export interface Annotations {
+  readonly title?: string
+  readonly readOnlyHint?: boolean
+  readonly destructiveHint?: boolean
+  readonly idempotentHint?: boolean
+  readonly openWorldHint?: boolean
+}
+
+export interface ToolOverride {
+  readonly name?: string
+  readonly description?: string
+  readonly annotations?: Annotations
+}
+
+export interface WorkloadTools {
+  readonly workload: string
+  readonly excludeAll?: boolean
+  readonly filter?: readonly string[]
+  readonly overrides?: Readonly<Record<string, ToolOverride>>
+}
+
+/** config.aggregation of spec document 3. */
+export interface Aggregation {
+  readonly conflictResolution?: 'prefix' | 'priority' | 'manual'
+  readonly conflictResolutionConfig?: {
+    readonly prefixFormat?: string
+    readonly priorityOrder?: readonly string[]
+  }
+  readonly excludeAllTools?: boolean
+  readonly defaultToolVisibility?: 'allow' | 'deny'
+  readonly tools?: readonly WorkloadTools[]
+}
+
+/** One thing that clients can name. */
+export interface Entry {
+  /** What clients call it: name, URI or URI template. */
+  readonly key: string
+  readonly backend: string
+  /** What the backend calls it. */
+  readonly original: string
+  /** As clients see it in a list. */
+  readonly json: Buffer
+}
+
+export interface ToolEntry extends Entry {
+  /** Name after override, before prefix: what filters and workflows use. */
+  readonly base: string
+  /** False: not listed and not callable by clients, but reachable for workflows. */
+  readonly advertised: boolean
+  readonly mirrored: readonly MirroredArgument[]
+  readonly annotations: Readonly<Record<string, unknown>>
+}
+
+export type Kind = 'tools' | 'resources' | 'templates' | 'prompts'
+
+/** Something an operator should know: a name that could not be offered as it stands. */
+export interface Problem {
+  readonly kind: 'collision' | 'conflict' | 'shadowed' | 'long_name' | 'unused_override'
+  readonly subject: string
+  readonly message: string
+}

@@ -1,0 +1,109 @@
+/**
+ * The answer to one POST: plain JSON when nothing has to be said before the result, otherwise an event stream that
+ * ends with the result.
+ *
+ * A client that accepts event streams gets one as soon as progress, a log message or a question comes first, or when
+ * the answer takes so long that something on the way might think the connection dead.
+ * Source: MCP 2025-11-25, transports, "Sending Messages to the Server".
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { encodeEvent, KEEP_ALIVE } from '../../mcp/index.ts'
+import { holdsStream } from '../../net/index.ts'
+
+/** What may wait in a slow client's socket before its stream is cut. */
+export const MAX_BUFFERED_BYTES = 64 * 1024 * 1024
+
+export function acceptsEventStream(req: IncomingMessage): boolean {
+  return req.headers.accept?.includes('text/event-stream') ?? false
+}
+
+/** Starts an event-stream answer. */
+export function beginEventStream(res: ServerResponse, headers: Readonly<Record<string, string>> = {}): void {
+  res.writeHead(200, {
+    'content-type': 'text/event-stream',
+    'cache-control': 'no-cache, no-transform',
+    'x-accel-buffering': 'no',
+    ...headers,
+  })
+  res.flushHeaders()
+}
+
+/** Writes to a stream, or cuts it when the client does not read. */
+export function writeBounded(res: ServerResponse, bytes: Buffer): boolean {
+  if (res.writableEnded || res.destroyed) return false
+  if (res.writableLength > MAX_BUFFERED_BYTES) {
+    res.destroy()
+    return false
+  }
+  res.write(bytes)
+  return true
+}
+
+export class Reply {
+  readonly res: ServerResponse
+  /** True when messages can be sent before the result. */
+  readonly canStream: boolean
+  readonly #headers: Readonly<Record<string, string>>
+  #streaming = false
+
+  constructor(req: IncomingMessage, res: ServerResponse, headers: Readonly<Record<string, string>> = {}) {
+    this.res = res
+    this.canStream = acceptsEventStream(req)
+    this.#headers = headers
+  }
+
+  get streaming(): boolean {
+    return this.#streaming
+  }
+
+  get over(): boolean {
+    return this.res.writableEnded || this.res.destroyed
+  }
+
+  /** Turns the answer into an event stream. False when the client does not take one or the answer is over. */
+  stream(): boolean {
+    if (this.#streaming) return !this.over
+    if (!this.canStream || this.over || this.res.headersSent) return false
+    this.#streaming = true
+    beginEventStream(this.res, this.#headers)
+    return true
+  }
+
+  /** Sends a message before the result. False when that is not possible. */
+  send(message: Buffer): boolean {
+    return this.stream() && writeBounded(this.res, encodeEvent(message))
+  }
+
+  keepAlive(): void {
+    if (this.#streaming) writeBounded(this.res, KEEP_ALIVE)
+  }
+
+  /** Sends the result and ends the answer. The status counts only when nothing was sent before. */
+  end(message: Buffer, status = 200): void {
+    if (this.over) return
+    if (this.#streaming) {
+      this.res.end(encodeEvent(message))
+      return
+    }
+    this.res.writeHead(status, {
+      'content-type': 'application/json',
+      'content-length': message.length,
+      ...this.#headers,
+    })
+    this.res.end(message)
+  }
+
+  /** Ends without a result: the client went away or asked for no answer. */
+  drop(): void {
+    if (this.over) return
+    if (this.#streaming) this.res.end()
+    else this.res.writeHead(202, { ...this.#headers }).end()
+  }
+}
+
+/** Marks a stream that lives until somebody ends it, so that a closing listener does not wait for it. */
+export function holdStream(res: ServerResponse): void {
+  holdsStream(res, () => {
+    if (!res.writableEnded) res.end()
+  })
+}

@@ -1,0 +1,89 @@
+/**
+ * One thing a client wants done, free of any protocol revision: what the core, the middlewares and the backend codecs
+ * see. The client edges make it from the wire, the backend edges carry it out.
+ *
+ * Params and results stay JSON bytes. Times are milliseconds.
+ * Source: design, section 3 "Eras"; spec document 3.
+ */
+import type { Era, JsonObject } from '../mcp/index.ts'
+import type { Caller } from '../net/index.ts'
+
+/** What the client declared that it can do, reduced to what decides whether a backend may ask it. */
+export interface ClientAbilities {
+  /** The declared capabilities, raw JSON object, passed on to backends as they are. */
+  readonly raw: Buffer
+  readonly elicitation: boolean
+  readonly sampling: boolean
+  readonly roots: boolean
+  /** Equal for clients whose declared capabilities are equal. */
+  readonly signature: string
+}
+
+/** The client as the core sees it, during one operation. */
+export interface Client {
+  readonly era: Era
+  readonly protocolVersion: string
+  readonly caller: Caller
+  readonly abilities: ClientAbilities
+  /** Raw `Implementation` object, when the client gave one. */
+  readonly info: Buffer | undefined
+  /** Request headers on the passthrough allowlist, lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
+  /** The session of a session-era client. Backends keep one live session for each. */
+  readonly session: ClientSession | undefined
+}
+
+/** What a backend connection needs from the session it serves. */
+export interface ClientSession {
+  readonly id: string
+  /** Relays a message that belongs to no operation in flight. */
+  deliver(backend: string, method: string, params: Buffer | undefined): void
+  /** Asks the client outside any operation. Rejects when it cannot be asked. */
+  ask(request: Ask, signal: AbortSignal): Promise<AskReply>
+}
+
+/** A question of a backend to the client: elicitation/create, sampling/createMessage or roots/list. */
+export interface Ask {
+  readonly method: string
+  /** Raw params object. */
+  readonly params: Buffer | undefined
+}
+
+/** The client's answer; exactly one member is set, both are raw JSON objects. */
+export interface AskReply {
+  readonly result?: Buffer
+  readonly error?: Buffer
+}
+
+export interface Operation {
+  readonly method: string
+  readonly params: JsonObject
+  readonly client: Client
+  /** Fires when the client cancelled or went away. */
+  readonly signal: AbortSignal
+  /** Raw JSON of the client's progress token; undefined when it wants no progress. */
+  readonly progressToken: string | undefined
+  /** Least severe log level the client wants to see during this operation; undefined: none. */
+  readonly logLevel: string | undefined
+  /** Passes on progress: raw params of the notification, the client's token already in place. */
+  progress(params: Buffer): void
+  /** Passes on a log message: raw params of the notification. */
+  log(params: Buffer): void
+  /** Asks the client and waits. Rejects with CAPABILITY_REQUIRED when it did not declare the ability. */
+  ask(request: Ask): Promise<AskReply>
+}
+
+/** How an operation ended. Faults of the gateway itself are thrown as GatehouseError instead. */
+export type Outcome =
+  | { readonly kind: 'result'; readonly result: Buffer }
+  /** A JSON-RPC error object of the backend, passed on as it is. */
+  | { readonly kind: 'error'; readonly error: Buffer }
+  /** The stateless era's "ask again with these answers": a raw InputRequiredResult. */
+  | { readonly kind: 'input'; readonly result: Buffer }
+
+/** Stands between the edges and the core. Order: runtime/vmcp/pipeline.ts. */
+export type Middleware = (operation: Operation, next: () => Promise<Outcome>) => Promise<Outcome>
+
+export function resultOutcome(value: unknown): Outcome {
+  return { kind: 'result', result: Buffer.from(JSON.stringify(value)) }
+}
