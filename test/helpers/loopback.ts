@@ -1,0 +1,82 @@
+/** A bare HTTP server on a loopback port, for answers (and faults) that no real peer would give on demand. */
+import { once } from 'node:events'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
+
+export interface SeenRequest {
+  readonly method: string
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+  /** The body read as a form. */
+  readonly form: URLSearchParams
+}
+
+export interface Loopback {
+  readonly url: string
+  readonly port: number
+  readonly seen: readonly SeenRequest[]
+  close(): Promise<void>
+}
+
+export type Answer =
+  | {
+      readonly status?: number
+      readonly headers?: Readonly<Record<string, string | string[]>>
+      /** A string is sent as it is; anything else as JSON. */
+      readonly body?: unknown
+    }
+  /** Cuts the connection. */
+  | 'cut'
+
+/** Starts a server whose every answer `handle` decides. */
+export async function startLoopback(
+  handle: (request: SeenRequest) => Answer | Promise<Answer>,
+): Promise<Loopback> {
+  const seen: SeenRequest[] = []
+  const server = createServer((req, res) => {
+    void respond(req, res)
+  })
+
+  async function respond(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const parts: Buffer[] = []
+    req.on('data', (part: Buffer) => parts.push(part))
+    await once(req, 'end')
+    const body = Buffer.concat(parts).toString()
+    const url = new URL(req.url ?? '/', 'http://loopback')
+    const request: SeenRequest = {
+      method: req.method ?? '',
+      path: url.pathname,
+      query: url.searchParams,
+      headers: req.headers,
+      body,
+      form: new URLSearchParams(body),
+    }
+    seen.push(request)
+    const answer = await handle(request)
+    if (answer === 'cut') {
+      req.socket.destroy()
+      return
+    }
+    const isText = typeof answer.body === 'string' || answer.body === undefined
+    res.writeHead(answer.status ?? 200, {
+      ...(isText ? {} : { 'content-type': 'application/json' }),
+      ...answer.headers,
+    })
+    res.end(isText ? answer.body : JSON.stringify(answer.body))
+  }
+
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    seen,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}

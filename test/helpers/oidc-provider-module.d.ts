@@ -1,0 +1,52 @@
+/** The part of oidc-provider that the tests use; the package ships no types. */
+declare module 'oidc-provider' {
+  import type { IncomingMessage, ServerResponse } from 'node:http'
+
+  interface Saved {
+    save(): Promise<string>
+  }
+  interface AccessToken extends Saved {
+    resourceServer: unknown
+    scope: string | undefined
+    readonly expiration: number
+  }
+  interface Grant extends Saved {
+    addOIDCScope(scope: string): void
+    addResourceScope(resource: string, scope: string): void
+  }
+  export interface Context {
+    body: unknown
+    status: number
+    readonly oidc: {
+      readonly params: Record<string, string | undefined>
+      readonly client: { readonly clientId: string }
+    }
+  }
+  export class Provider {
+    constructor(issuer: string, configuration: object)
+    callback(): (req: IncomingMessage, res: ServerResponse) => Promise<void>
+    registerGrantType(name: string, handler: (ctx: Context) => Promise<void>, params: readonly string[]): void
+    interactionDetails(
+      req: IncomingMessage,
+      res: ServerResponse,
+    ): Promise<{
+      readonly prompt: { readonly name: string; readonly details: Record<string, unknown> }
+      readonly params: Record<string, string>
+      readonly session?: { readonly accountId: string }
+    }>
+    interactionFinished(req: IncomingMessage, res: ServerResponse, result: object): Promise<void>
+    readonly Client: { find(id: string): Promise<object | undefined> }
+    readonly Grant: new (from: {
+      accountId: string
+      clientId: string
+    }) => Grant
+    readonly AccessToken: new (
+      from: object,
+    ) => AccessToken
+    readonly ResourceServer: new (
+      identifier: string,
+      info: object,
+    ) => object
+    on(event: string, listener: (...args: readonly unknown[]) => void): void
+  }
+}

@@ -1,0 +1,207 @@
+/**
+ * A real OpenID provider (oidc-provider) in this process, on a loopback port of the kernel's choice.
+ *
+ * Every login succeeds at once as `accountId`, without a form: `walk` plays the browser. Resources get JWT access
+ * tokens unless they are listed as opaque. Signing keys can be replaced while it runs.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { exportJWK, generateKeyPair, type JWK } from 'jose'
+import { type Context, Provider } from 'oidc-provider'
+
+export type { Context }
+
+export interface TestProviderOptions {
+  /** oidc-provider client metadata. */
+  readonly clients?: readonly Readonly<Record<string, unknown>>[]
+  /** Resource indicators and the scopes they know. */
+  readonly resources?: Readonly<Record<string, { readonly scope?: string; readonly opaque?: boolean }>>
+  /** Who logs in. Default `alice`. */
+  readonly accountId?: string
+  /** Claims of the account beside `sub`. */
+  readonly claims?: Readonly<Record<string, unknown>>
+  /** Claims put into every access token. */
+  readonly tokenClaims?: (clientId: string) => Readonly<Record<string, unknown>>
+  /** Signature algorithm; decides the key. Default RS256. */
+  readonly alg?: string
+  /** Further oidc-provider features. */
+  readonly features?: Readonly<Record<string, unknown>>
+  /** Further oidc-provider configuration. */
+  readonly configuration?: Readonly<Record<string, unknown>>
+  /** Sees every request first; true means that it was answered. */
+  readonly intercept?: (req: IncomingMessage, res: ServerResponse) => boolean
+}
+
+export interface TestProvider {
+  readonly issuer: string
+  /** For what the helper has no shortcut for, for instance registerGrantType. */
+  readonly provider: Provider
+  /** Paths of all requests, in order. */
+  readonly requests: readonly string[]
+  /** An access token of the account for a resource, without a login. */
+  accessToken(from: {
+    clientId: string
+    resource: string
+    scope?: string
+    accountId?: string
+  }): Promise<string>
+  close(): Promise<void>
+}
+
+export async function startOidcProvider(options: TestProviderOptions = {}): Promise<TestProvider> {
+  const requests: string[] = []
+  let handle: (req: IncomingMessage, res: ServerResponse) => void = () => {}
+  const server = createServer((req, res) => {
+    requests.push((req.url ?? '').split('?', 1)[0] ?? '')
+    if (!options.intercept?.(req, res)) handle(req, res)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const issuer = `http://127.0.0.1:${port}`
+  const accountId = options.accountId ?? 'alice'
+  const provider = new Provider(issuer, await configuration(options, accountId))
+  const serve = provider.callback()
+  handle = (req, res) => {
+    if (req.url?.startsWith('/interaction/')) void finishInteraction(provider, accountId, req, res)
+    else void serve(req, res)
+  }
+
+  return {
+    issuer,
+    provider,
+    requests,
+    async accessToken(from) {
+      const client = await provider.Client.find(from.clientId)
+      const who = from.accountId ?? accountId
+      const scope = from.scope ?? 'read'
+      const grant = new provider.Grant({ accountId: who, clientId: from.clientId })
+      grant.addResourceScope(from.resource, scope)
+      const grantId = await grant.save()
+      const token = new provider.AccessToken({
+        client,
+        accountId: who,
+        grantId,
+        gty: 'authorization_code',
+        scope,
+      })
+      token.resourceServer = new provider.ResourceServer(from.resource, resourceInfo(options, from.resource))
+      return token.save()
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+/** A private signing key as JWK, with the key id given. */
+export async function signingKey(alg = 'RS256', kid = `test-${alg}`): Promise<JWK> {
+  const { privateKey } = await generateKeyPair(alg, { extractable: true })
+  return { ...(await exportJWK(privateKey)), alg, kid, use: 'sig' }
+}
+
+async function configuration(options: TestProviderOptions, accountId: string): Promise<object> {
+  const alg = options.alg ?? 'RS256'
+  const keys = [await signingKey(alg)]
+  if (alg !== 'RS256') keys.push(await signingKey('RS256', 'test-id'))
+  const clients = (options.clients ?? []).map((client) => ({
+    id_token_signed_response_alg: 'RS256',
+    ...client,
+  }))
+  return {
+    clients,
+    jwks: { keys },
+    cookies: { keys: ['test'] },
+    claims: { openid: ['sub'], profile: ['name'], email: ['email'] },
+    conformIdTokenClaims: false,
+    scopes: ['openid', 'offline_access', 'profile', 'email', 'read', 'write'],
+    findAccount: (_ctx: unknown, id: string) => ({
+      accountId: id,
+      claims: () => ({ ...(id === accountId ? options.claims : {}), sub: id }),
+    }),
+    extraTokenClaims: (_ctx: unknown, token: { clientId?: string }) =>
+      options.tokenClaims?.(token.clientId ?? ''),
+    interactions: { url: (_ctx: unknown, interaction: { uid: string }) => `/interaction/${interaction.uid}` },
+    issueRefreshToken: async () => true,
+    ttl: {
+      AccessToken: 3600,
+      ClientCredentials: 600,
+      Grant: 86_400,
+      IdToken: 3600,
+      Interaction: 600,
+      RefreshToken: 86_400,
+      Session: 86_400,
+    },
+    ...options.configuration,
+    features: {
+      devInteractions: { enabled: false },
+      clientCredentials: { enabled: true },
+      introspection: { enabled: true },
+      revocation: { enabled: true },
+      registration: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => undefined,
+        useGrantedResource: () => true,
+        getResourceServerInfo: (_ctx: unknown, resource: string) => resourceInfo(options, resource),
+      },
+      ...options.features,
+    },
+  }
+}
+
+function resourceInfo(options: TestProviderOptions, resource: string): object {
+  const known = options.resources?.[resource]
+  if (!known) throw Object.assign(new Error('invalid_target'), { error: 'invalid_target', statusCode: 400 })
+  return {
+    scope: known.scope ?? 'read write',
+    audience: resource,
+    accessTokenFormat: known.opaque === true ? 'opaque' : 'jwt',
+    ...(known.opaque === true ? {} : { jwt: { sign: { alg: options.alg ?? 'RS256' } } }),
+  }
+}
+
+/** Logs the account in and grants whatever was asked for. */
+async function finishInteraction(
+  provider: Provider,
+  accountId: string,
+  req: IncomingMessage,
+  res: ServerResponse,
+): Promise<void> {
+  const { prompt, params, session } = await provider.interactionDetails(req, res)
+  if (prompt.name === 'login') {
+    await provider.interactionFinished(req, res, { login: { accountId } })
+    return
+  }
+  const grant = new provider.Grant({
+    accountId: session?.accountId ?? accountId,
+    clientId: params['client_id'] ?? '',
+  })
+  grant.addOIDCScope(params['scope'] ?? 'openid')
+  if (params['resource'] !== undefined) grant.addResourceScope(params['resource'], params['scope'] ?? 'read')
+  await provider.interactionFinished(req, res, { consent: { grantId: await grant.save() } })
+}
+
+/**
+ * Follows redirects from `start` as a browser with cookies would, and returns the first URL that begins with `until`
+ * without calling it.
+ */
+export async function walk(start: string | URL, until: string): Promise<URL> {
+  const jar = new Map<string, string>()
+  let url = new URL(start)
+  for (let hop = 0; hop < 20; hop++) {
+    if (url.href.startsWith(until)) return url
+    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join('; ')
+    const response = await fetch(url, { redirect: 'manual', headers: cookie === '' ? {} : { cookie } })
+    await response.arrayBuffer()
+    for (const line of response.headers.getSetCookie()) {
+      const [pair = ''] = line.split(';', 1)
+      jar.set(pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1))
+    }
+    const location = response.headers.get('location')
+    if (location === null) throw new Error(`${url.pathname} answered ${response.status} without a redirect`)
+    url = new URL(location, url)
+  }
+  throw new Error('too many redirects')
+}

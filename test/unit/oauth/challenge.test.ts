@@ -1,0 +1,116 @@
+/** WWW-Authenticate: the whole grammar is read, values are quoted when written. */
+import * as fc from 'fast-check'
+import t from 'tap'
+import { findChallenge, formatChallenge, parseChallenges } from '../../../runtime/oauth/index.ts'
+
+/** Challenges as plain data. */
+function read(values: string | readonly string[]) {
+  return parseChallenges(values).map(({ scheme, token68, params }) => ({
+    scheme,
+    ...(token68 === undefined ? {} : { token68 }),
+    ...Object.fromEntries(params),
+  }))
+}
+
+const cases: readonly (readonly [
+  title: string,
+  input: string | readonly string[],
+  expected: readonly object[],
+])[] = [
+  ['one parameter', 'Bearer realm="x"', [{ scheme: 'bearer', realm: 'x' }]],
+  ['no parameter', 'Negotiate', [{ scheme: 'negotiate' }]],
+  [
+    'token values and odd spacing',
+    'BEARER  Realm = x ,error=y',
+    [{ scheme: 'bearer', realm: 'x', error: 'y' }],
+  ],
+  [
+    'commas and quotes inside a quoted string',
+    'Bearer a="1, Basic b=\\"2\\"", c="3"',
+    [{ scheme: 'bearer', a: '1, Basic b="2"', c: '3' }],
+  ],
+  [
+    'several challenges in one line',
+    'Negotiate abc==, Basic realm="b", Bearer scope="s t", error="e"',
+    [
+      { scheme: 'negotiate', token68: 'abc==' },
+      { scheme: 'basic', realm: 'b' },
+      { scheme: 'bearer', scope: 's t', error: 'e' },
+    ],
+  ],
+  [
+    'several header lines',
+    ['Basic realm="b"', 'Bearer realm="c"'],
+    [
+      { scheme: 'basic', realm: 'b' },
+      { scheme: 'bearer', realm: 'c' },
+    ],
+  ],
+  [
+    'empty list elements',
+    ', ,Basic,,Bearer a=b,,c=d,',
+    [{ scheme: 'basic' }, { scheme: 'bearer', a: 'b', c: 'd' }],
+  ],
+  ['a missing comma', 'Bearer realm="x" error="y"', [{ scheme: 'bearer', realm: 'x', error: 'y' }]],
+  ['the first of two equal names', 'Bearer realm=a, REALM=b', [{ scheme: 'bearer', realm: 'a' }]],
+  [
+    'a malformed rest',
+    'Basic realm="b", Bearer realm="unclosed',
+    [{ scheme: 'basic', realm: 'b' }, { scheme: 'bearer' }],
+  ],
+  ['garbage', '"";=', []],
+  ['nothing', '', []],
+]
+
+for (const [title, input, expected] of cases) {
+  await t.test(`parseChallenges: ${title}`, async (t) => {
+    t.same(read(input), expected)
+  })
+}
+
+await t.test('parseChallenges: names like __proto__ are ordinary parameters', async (t) => {
+  t.equal(parseChallenges('Bearer __proto__=x')[0]?.params.get('__proto__'), 'x')
+})
+
+await t.test('findChallenge: the one with the wanted parameter goes before the first', async (t) => {
+  const challenges = parseChallenges(['Bearer realm="a"', 'Basic realm="b"', 'Bearer resource_metadata="u"'])
+  t.equal(findChallenge(challenges, 'bearer', 'resource_metadata')?.params.get('resource_metadata'), 'u')
+  t.equal(findChallenge(challenges, 'bearer', 'nothing')?.params.get('realm'), 'a')
+  t.equal(findChallenge(challenges, 'digest'), undefined)
+})
+
+await t.test('formatChallenge: leaves out what is undefined, escapes, never breaks the header', async (t) => {
+  t.equal(
+    formatChallenge('Bearer', [
+      ['realm', 'a"b\\c'],
+      ['scope', undefined],
+      ['error_description', 'line\r\nx: yé'],
+    ]),
+    'Bearer realm="a\\"b\\\\c", error_description="line??x: y?"',
+  )
+  t.equal(formatChallenge('Bearer', []), 'Bearer')
+})
+
+await t.test('challenges: what was written is read back', async (t) => {
+  const name = fc.stringMatching(/^[a-z][a-z0-9_-]{0,10}$/)
+  const value = fc.stringMatching(/^[\t\x20-\x7e]{0,40}$/)
+  fc.assert(
+    fc.property(fc.array(fc.tuple(name, value), { minLength: 1, maxLength: 5 }), (pairs) => {
+      const unique = [...new Map(pairs)]
+      const [found] = parseChallenges(formatChallenge('Bearer', unique))
+      t.same([...(found?.params ?? [])], unique)
+    }),
+  )
+})
+
+await t.test('challenges: no input makes the reader throw or hang', async (t) => {
+  fc.assert(
+    fc.property(
+      fc.string({ maxLength: 200, unit: fc.constantFrom('"', '\\', ',', '=', ' ', 'a', 'B', '\t', '/') }),
+      (text) => {
+        t.ok(Array.isArray(parseChallenges(text)))
+      },
+    ),
+  )
+  t.ok(parseChallenges(`Bearer a="${'\\"'.repeat(100_000)}`).length <= 1)
+})

@@ -1,0 +1,156 @@
+/** Key sets: rotation, one fetch at a time, cooldown, outage and recovery; all on a clock of the test's own. */
+import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
+import t, { type Test } from 'tap'
+import { makeFetch } from '../../../runtime/net/index.ts'
+import { keySetTimes, localKeys, RemoteKeys, verifyJwt } from '../../../runtime/oauth/index.ts'
+import { type Answer, startLoopback } from '../../helpers/loopback.ts'
+
+const fetch = makeFetch()
+t.teardown(() => fetch.close())
+
+async function pair(kid: string) {
+  const { publicKey, privateKey } = await generateKeyPair('ES256')
+  const jwk: JWK = { ...(await exportJWK(publicKey)), kid, alg: 'ES256', use: 'sig' }
+  const sign = () =>
+    new SignJWT({ sub: 'a' })
+      .setProtectedHeader({ alg: 'ES256', kid })
+      .setAudience('aud')
+      .setExpirationTime('1y')
+      .sign(privateKey)
+  return { jwk, token: await sign() }
+}
+
+const one = await pair('one')
+const two = await pair('two')
+
+async function rig(t: Test) {
+  const state: { answer: Answer; now: number; hold: Promise<void> | undefined } = {
+    answer: { body: { keys: [one.jwk] } },
+    now: Date.now(),
+    hold: undefined,
+  }
+  const server = await startLoopback(async () => {
+    await state.hold
+    return state.answer
+  })
+  t.teardown(() => server.close())
+  const keys = new RemoteKeys({ fetch, now: () => state.now, locate: async () => server.url })
+  const verify = (token: string) => verifyJwt(token, { keys, audience: 'aud', types: ['jwt'] })
+  return { state, server, keys, verify }
+}
+
+const unreachable = { name: 'OAuthFault', kind: 'unreachable' }
+const unknownKey = { name: 'TokenRefused', reason: 'key' }
+
+await t.test('RemoteKeys: a hundred first tokens cost one fetch', async (t) => {
+  const { server, verify } = await rig(t)
+  await Promise.all(Array.from({ length: 100 }, () => verify(one.token)))
+  t.equal(server.seen.length, 1)
+})
+
+await t.test(
+  'RemoteKeys: an unknown key is looked up at once, but not more often than the cooldown',
+  async (t) => {
+    const { state, server, keys, verify } = await rig(t)
+    await verify(one.token)
+    const before = keys.version
+    state.answer = { body: { keys: [two.jwk] } }
+    await t.rejects(verify(two.token), unknownKey, 'too early')
+    t.equal(server.seen.length, 1)
+    state.now += keySetTimes.cooldownMs
+    await Promise.all([verify(two.token), verify(two.token)])
+    t.equal(server.seen.length, 2)
+    t.ok(keys.version > before, 'the change is visible')
+    await t.rejects(verify(one.token), unknownKey, 'the withdrawn key is gone')
+    state.now += keySetTimes.cooldownMs
+    const seen = server.seen.length
+    for (let i = 0; i < 5; i++) await t.rejects(verify(one.token), unknownKey)
+    t.equal(server.seen.length, seen + 1, 'a stranger cannot make us ask again and again')
+  },
+)
+
+await t.test(
+  'RemoteKeys: an issuer that is down from the start is an outage, retried after a pause, then works',
+  async (t) => {
+    const { state, server, verify } = await rig(t)
+    state.answer = { status: 503 }
+    await t.rejects(verify(one.token), unreachable)
+    await t.rejects(verify(one.token), unreachable)
+    t.equal(server.seen.length, 1, 'no second try within the pause')
+    state.answer = { body: { keys: [one.jwk] } }
+    state.now += keySetTimes.retryMs
+    await verify(one.token)
+  },
+)
+
+await t.test(
+  'RemoteKeys: known keys survive an outage for an hour, unknown ones cannot be judged',
+  async (t) => {
+    const { state, verify } = await rig(t)
+    await verify(one.token)
+    state.answer = 'cut'
+    state.now += keySetTimes.maxAgeMs - 1
+    await verify(one.token)
+    await t.rejects(verify(two.token), unreachable)
+    state.now += 2
+    await t.rejects(verify(one.token), unreachable, 'not for ever')
+  },
+)
+
+await t.test('RemoteKeys: an old set is renewed in the background', async (t) => {
+  const { state, server, keys, verify } = await rig(t)
+  await verify(one.token)
+  const before = keys.version
+  state.answer = { body: { keys: [one.jwk, two.jwk] } }
+  state.now += keySetTimes.freshMs + 1
+  let release = () => {}
+  state.hold = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  await verify(one.token)
+  release()
+  await verify(two.token)
+  t.equal(server.seen.length, 2, 'the unknown key waited for the renewal under way')
+  t.ok(keys.version > before)
+})
+
+await t.test('RemoteKeys: the same set fetched again is no change', async (t) => {
+  const { state, keys, verify } = await rig(t)
+  await verify(one.token)
+  const before = keys.version
+  state.now += keySetTimes.maxAgeMs + 1
+  await verify(one.token)
+  t.equal(keys.version, before)
+})
+
+await t.test(
+  'RemoteKeys: nonsense instead of a key set is a fault, symmetric keys are dropped',
+  async (t) => {
+    for (const body of [
+      {},
+      { keys: 'x' },
+      { keys: [1] },
+      { keys: Array.from({ length: 101 }, () => one.jwk) },
+    ]) {
+      const { state, verify } = await rig(t)
+      state.answer = { body }
+      await t.rejects(verify(one.token), { name: 'OAuthFault', kind: 'protocol' })
+    }
+    const { state, verify } = await rig(t)
+    state.answer = { body: { keys: [{ kty: 'oct', k: 'c2VjcmV0', kid: 'one' }] } }
+    await t.rejects(verify(one.token), unknownKey)
+  },
+)
+
+await t.test('localKeys: another key set object means another version', async (t) => {
+  let set = { keys: [one.jwk] }
+  const keys = localKeys(() => set)
+  const verify = (token: string) => verifyJwt(token, { keys, audience: 'aud', types: ['jwt'] })
+  await verify(one.token)
+  const before = keys.version
+  t.equal(keys.version, before)
+  set = { keys: [two.jwk] }
+  t.ok(keys.version > before)
+  await t.rejects(verify(one.token), unknownKey)
+  await verify(two.token)
+})

@@ -1,0 +1,124 @@
+/** Dynamic registration and client-id metadata documents. */
+import t, { type Test } from 'tap'
+import { makeFetch } from '../../../runtime/net/index.ts'
+import {
+  checkClientDocument,
+  clientDocument,
+  clientDocumentUrlProblem,
+  fetchClientDocument,
+  registerClient,
+} from '../../../runtime/oauth/index.ts'
+import { type Answer, startLoopback } from '../../helpers/loopback.ts'
+
+const fetch = makeFetch({ maxRedirects: 0 })
+t.teardown(() => fetch.close())
+
+async function peer(t: Test, answer: Answer) {
+  const server = await startLoopback(() => answer)
+  t.teardown(() => server.close())
+  return server
+}
+
+const metadata = { redirect_uris: ['http://localhost:8666/callback'], client_name: 'x' }
+
+await t.test(
+  'registerClient: sends JSON with the initial access token, reads what was granted',
+  async (t) => {
+    const server = await peer(t, {
+      status: 201,
+      body: {
+        client_id: 'id',
+        client_secret: 'sec',
+        client_secret_expires_at: 100,
+        scope: ['a', 'b'],
+        token_endpoint_auth_method: 'client_secret_post',
+        registration_client_uri: 'https://idp.example/r/id',
+      },
+    })
+    const got = await registerClient(server.url, metadata, { fetch, initialAccessToken: 'iat' })
+    t.match(got, {
+      clientId: 'id',
+      clientSecret: 'sec',
+      clientSecretExpiresAt: 100_000,
+      scopes: ['a', 'b'],
+      authMethod: 'client_secret_post',
+    })
+    t.same(JSON.parse(server.seen[0]?.body ?? ''), metadata)
+    t.equal(server.seen[0]?.headers.authorization, 'Bearer iat')
+  },
+)
+
+await t.test('registerClient: a secret that never expires has no expiry; scope may be text', async (t) => {
+  const server = await peer(t, {
+    body: { client_id: 'id', client_secret: 's', client_secret_expires_at: 0, scope: 'a  b' },
+  })
+  const got = await registerClient(server.url, metadata, { fetch })
+  t.equal(got.clientSecretExpiresAt, undefined)
+  t.same(got.scopes, ['a', 'b'])
+})
+
+await t.test('registerClient: faults say whether registration exists at all', async (t) => {
+  for (const status of [404, 405, 501])
+    await t.rejects(registerClient((await peer(t, { status })).url, metadata, { fetch }), {
+      name: 'OAuthFault',
+      kind: 'absent',
+    })
+  const refused = await peer(t, { status: 400, body: { error: 'invalid_redirect_uri' } })
+  await t.rejects(registerClient(refused.url, metadata, { fetch }), {
+    name: 'OAuthFault',
+    error: 'invalid_redirect_uri',
+  })
+  for (const body of [{}, { client_id: 'x', token_endpoint_auth_method: 'tls_client_auth' }])
+    await t.rejects(registerClient((await peer(t, { body })).url, metadata, { fetch }), {
+      name: 'OAuthFault',
+      kind: 'protocol',
+    })
+  const moved = await peer(t, { status: 307, headers: { location: '/elsewhere' } })
+  await t.rejects(registerClient(moved.url, metadata, { fetch }), { name: 'OAuthFault', kind: 'refused' })
+  t.equal(moved.seen.length, 1, 'redirects are not followed')
+})
+
+await t.test('client document: which client_id can be one', async (t) => {
+  for (const good of ['https://app.example/client.json', 'https://app.example/c?v=1', 'http://127.0.0.1:1/c'])
+    t.equal(clientDocumentUrlProblem(good), undefined, good)
+  for (const bad of [
+    'abc',
+    'https://app.example',
+    'https://app.example/',
+    'http://app.example/c',
+    'https://u@app.example/c',
+    'https://app.example/c#f',
+    'https://app.example/a/../c',
+    'https://app.example/a/%2E%2e/c',
+    'ftp://app.example/c',
+  ])
+    t.type(clientDocumentUrlProblem(bad), 'string', bad)
+})
+
+await t.test('client document: fetched from the client_id itself, and about it', async (t) => {
+  const server = await startLoopback(({ path }) => {
+    if (path === '/moved') return { status: 302, headers: { location: '/c' } }
+    return { body: clientDocument(`${server.url}/c`, metadata) }
+  })
+  t.teardown(() => server.close())
+  const document = await fetchClientDocument(`${server.url}/c`, { fetch })
+  t.match(document, { client_id: `${server.url}/c`, token_endpoint_auth_method: 'none' })
+  await t.rejects(fetchClientDocument(`${server.url}/d`, { fetch }), { name: 'OAuthFault', kind: 'protocol' })
+  await t.rejects(fetchClientDocument(`${server.url}/moved`, { fetch }), {
+    name: 'OAuthFault',
+    kind: 'refused',
+  })
+})
+
+await t.test('client document: redirect URIs required, secrets refused', async (t) => {
+  const id = 'https://app.example/c'
+  const base = { client_id: id, redirect_uris: ['https://app.example/cb'] }
+  t.ok(checkClientDocument(id, base))
+  for (const wrong of [
+    { redirect_uris: [] },
+    { redirect_uris: 'x' },
+    { token_endpoint_auth_method: 'client_secret_basic' },
+    { client_secret: 'x' },
+  ])
+    t.throws(() => checkClientDocument(id, { ...base, ...wrong }), { name: 'OAuthFault', kind: 'protocol' })
+})

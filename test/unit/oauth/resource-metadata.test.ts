@@ -1,0 +1,105 @@
+/** RFC 9728 discovery: where documents are looked for, and which ones count. */
+import t, { type Test } from 'tap'
+import { makeFetch } from '../../../runtime/net/index.ts'
+import {
+  canonicalResource,
+  discoverResource,
+  resourceCovers,
+  resourceMetadataUrl,
+} from '../../../runtime/oauth/index.ts'
+import { type Answer, startLoopback } from '../../helpers/loopback.ts'
+
+const fetch = makeFetch()
+t.teardown(() => fetch.close())
+
+async function serve(t: Test, documents: Record<string, object>) {
+  const server = await startLoopback(({ path }): Answer => {
+    const found = documents[path]
+    if (found === undefined) return { status: 404, body: 'no' }
+    const answer: Answer = JSON.parse(JSON.stringify(found).replaceAll('$', server.url))
+    return answer
+  })
+  t.teardown(() => server.close())
+  return server
+}
+
+const wellKnown = '/.well-known/oauth-protected-resource'
+
+await t.test('discoverResource: path form before root form', async (t) => {
+  const server = await serve(t, {
+    [`${wellKnown}/mcp`]: { body: { resource: '$/mcp', authorization_servers: ['https://a.example'] } },
+    [wellKnown]: { body: { resource: '$', authorization_servers: ['https://b.example'] } },
+  })
+  const found = await discoverResource(`${server.url}/mcp`, { fetch })
+  t.same(found?.authorizationServers, ['https://a.example'])
+  t.equal(server.seen.length, 1, 'the root was not asked')
+})
+
+await t.test('discoverResource: the URL of the challenge goes first, wherever it is', async (t) => {
+  const server = await serve(t, {
+    '/custom': { body: { resource: '$/mcp', scopes_supported: ['a'] } },
+    [wellKnown]: { body: { resource: '$' } },
+  })
+  const found = await discoverResource(`${server.url}/mcp`, { fetch, metadataUrl: `${server.url}/custom` })
+  t.same(found?.scopesSupported, ['a'])
+  t.same(found?.authorizationServers, [])
+})
+
+await t.test('discoverResource: root form, when the path form is absent or a web page', async (t) => {
+  const server = await serve(t, {
+    [`${wellKnown}/mcp`]: { headers: { 'content-type': 'text/html' }, body: '<p>' },
+    [wellKnown]: { body: { resource: '$' } },
+  })
+  t.equal((await discoverResource(`${server.url}/mcp`, { fetch }))?.resource, server.url)
+})
+
+await t.test('discoverResource: none is undefined, a dead host is not', async (t) => {
+  const server = await serve(t, {})
+  t.equal(await discoverResource(`${server.url}/mcp`, { fetch }), undefined)
+  await server.close()
+  await t.rejects(discoverResource(`${server.url}/mcp`, { fetch }), {
+    name: 'OAuthFault',
+    kind: 'unreachable',
+  })
+})
+
+await t.test('discoverResource: a document for another resource is refused, not passed over', async (t) => {
+  for (const resource of ['https://other.example/mcp', '$/mcp2', '$/other', 'nonsense']) {
+    const server = await serve(t, {
+      [`${wellKnown}/mcp`]: { body: { resource } },
+      [wellKnown]: { body: { resource: '$' } },
+    })
+    await t.rejects(discoverResource(`${server.url}/mcp`, { fetch }), {
+      name: 'OAuthFault',
+      kind: 'protocol',
+    })
+  }
+})
+
+await t.test('resourceCovers: same origin, whole path segments', async (t) => {
+  const target = 'https://h.example/a/b'
+  for (const good of [
+    'https://h.example',
+    'https://H.example/',
+    'https://h.example/a',
+    'https://h.example/a/b',
+    'https://h.example/a/b/',
+  ])
+    t.ok(resourceCovers(good, target), good)
+  for (const bad of [
+    'http://h.example/a',
+    'https://h.example:444/a',
+    'https://h.example/a/bc',
+    'https://h.example/a/b/c',
+    'https://x.example',
+    'data:x',
+  ])
+    t.notOk(resourceCovers(bad, target), bad)
+})
+
+await t.test('URL forms: well-known part between host and path, canonical resource', async (t) => {
+  t.equal(resourceMetadataUrl('https://h.example/mcp/?q=1'), `https://h.example${wellKnown}/mcp/?q=1`)
+  t.equal(resourceMetadataUrl('https://h.example/'), `https://h.example${wellKnown}`)
+  t.equal(canonicalResource('HTTPS://H.Example:443/MCP#x'), 'https://h.example/MCP')
+  t.equal(canonicalResource('https://h.example/'), 'https://h.example')
+})

@@ -1,0 +1,130 @@
+/** Discovery of authorization servers: order of documents, exact issuer, clear faults. */
+import t, { type Test } from 'tap'
+import { makeFetch } from '../../../runtime/net/index.ts'
+import { discoverServer, serverMetadataUrls, typedServer } from '../../../runtime/oauth/index.ts'
+import { type Answer, startLoopback } from '../../helpers/loopback.ts'
+
+const fetch = makeFetch()
+t.teardown(() => fetch.close())
+
+/** A server that knows these documents, keyed by path; `$` stands for its own URL. */
+async function serve(t: Test, documents: Record<string, Answer>) {
+  const server = await startLoopback(({ path }) => {
+    const answer = documents[path] ?? { status: 404, body: 'no' }
+    return answer === 'cut' ? 'cut' : JSON.parse(JSON.stringify(answer).replaceAll('$', server.url))
+  })
+  t.teardown(() => server.close())
+  return server
+}
+
+const full = { issuer: '$', authorization_endpoint: '$/a', token_endpoint: '$/t', jwks_uri: '$/k' }
+
+await t.test('serverMetadataUrls: MCP order, path inserted before suffix', async (t) => {
+  t.same(serverMetadataUrls('https://idp.example/t'), [
+    'https://idp.example/.well-known/oauth-authorization-server/t',
+    'https://idp.example/.well-known/openid-configuration/t',
+    'https://idp.example/t/.well-known/openid-configuration',
+  ])
+  t.same(serverMetadataUrls('https://idp.example/'), [
+    'https://idp.example/.well-known/oauth-authorization-server',
+    'https://idp.example/.well-known/openid-configuration',
+  ])
+})
+
+await t.test('discoverServer: goes on to the next document when one is absent', async (t) => {
+  const server = await serve(t, {
+    '/t/.well-known/openid-configuration': { body: { ...full, issuer: '$/t' } },
+  })
+  const found = await discoverServer(`${server.url}/t`, { fetch })
+  t.equal(found.token_endpoint, `${server.url}/t`)
+  t.equal(server.seen.length, 3)
+})
+
+await t.test('discoverServer: a document of another issuer is refused, a slash counts', async (t) => {
+  for (const issuer of ['https://evil.example', '$/']) {
+    const server = await serve(t, { '/.well-known/openid-configuration': { body: { ...full, issuer } } })
+    await t.rejects(discoverServer(server.url, { fetch }), {
+      name: 'OAuthFault',
+      kind: 'protocol',
+      code: 'OAUTH_PROTOCOL',
+    })
+  }
+})
+
+await t.test('discoverServer: a wrong first document does not hide a right second one', async (t) => {
+  const server = await serve(t, {
+    '/.well-known/oauth-authorization-server': { body: { ...full, issuer: 'https://other.example' } },
+    '/.well-known/openid-configuration': { body: full },
+  })
+  t.equal((await discoverServer(server.url, { fetch })).issuer, server.url)
+})
+
+await t.test('discoverServer: a needed member is filled in from the other document', async (t) => {
+  const server = await serve(t, {
+    '/.well-known/oauth-authorization-server': { body: full },
+    '/.well-known/openid-configuration': {
+      body: { ...full, registration_endpoint: '$/r', jwks_uri: '$/other' },
+    },
+  })
+  const found = await discoverServer(server.url, { fetch, need: 'registration_endpoint' })
+  t.equal(found.registration_endpoint, `${server.url}/r`)
+  t.equal(found.jwks_uri, `${server.url}/k`, 'nothing else is taken')
+})
+
+await t.test('discoverServer: faults tell absent, unreachable and malformed apart', async (t) => {
+  const absent = await serve(t, {})
+  await t.rejects(discoverServer(absent.url, { fetch }), { name: 'OAuthFault', kind: 'absent' })
+  const down = await serve(t, {
+    '/.well-known/oauth-authorization-server': { status: 503, headers: { 'retry-after': '7' } },
+  })
+  await t.rejects(discoverServer(down.url, { fetch }), {
+    name: 'OAuthFault',
+    kind: 'unreachable',
+    headers: { 'retry-after': '7' },
+  })
+  const cut = await serve(t, { '/.well-known/oauth-authorization-server': 'cut' })
+  await t.rejects(discoverServer(cut.url, { fetch }), {
+    name: 'OAuthFault',
+    kind: 'unreachable',
+    status: 503,
+  })
+  t.equal(cut.seen.length, 1, 'a dead host is not asked three times')
+  const html = await serve(t, {
+    '/.well-known/oauth-authorization-server': { headers: { 'content-type': 'text/html' }, body: '<p>' },
+  })
+  await t.rejects(discoverServer(html.url, { fetch }), { name: 'OAuthFault', kind: 'protocol' })
+  const plain = await serve(t, {
+    '/.well-known/oauth-authorization-server': { body: { ...full, token_endpoint: 'http://idp.example/t' } },
+  })
+  await t.rejects(discoverServer(plain.url, { fetch }), {
+    kind: 'protocol',
+    message: /token_endpoint.*https/,
+  })
+})
+
+await t.test('discoverServer: plain http is refused before anything is sent', async (t) => {
+  await t.rejects(discoverServer('http://idp.example', { fetch }), {
+    kind: 'protocol',
+    message: /must be https/,
+  })
+})
+
+await t.test('discoverServer: an abort is passed on as it is', async (t) => {
+  const controller = new AbortController()
+  const server = await startLoopback(() => {
+    controller.abort(new Error('caller gone'))
+    return new Promise<Answer>(() => {})
+  })
+  t.teardown(() => server.close())
+  await t.rejects(discoverServer(server.url, { fetch, signal: controller.signal }), {
+    message: 'caller gone',
+  })
+})
+
+await t.test('typedServer: endpoints an operator typed need no issuer', async (t) => {
+  t.same(typedServer('https://a.example/authorize', 'https://b.example/token'), {
+    issuer: 'https://b.example',
+    token_endpoint: 'https://b.example/token',
+    authorization_endpoint: 'https://a.example/authorize',
+  })
+})

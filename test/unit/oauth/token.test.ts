@@ -1,0 +1,233 @@
+/** Token requests: what goes on the wire per grant, and which answers are believed. */
+import t, { type Test } from 'tap'
+import { makeFetch } from '../../../runtime/net/index.ts'
+import {
+  clientCredentialsGrant,
+  codeGrant,
+  introspect,
+  isGrantRefused,
+  isTransient,
+  jwtBearerGrant,
+  type OAuthClient,
+  refreshGrant,
+  type ServerMetadata,
+  tokenExchangeGrant,
+} from '../../../runtime/oauth/index.ts'
+import { type Answer, startLoopback } from '../../helpers/loopback.ts'
+
+const fetch = makeFetch()
+t.teardown(() => fetch.close())
+
+const good: Answer = { body: { access_token: 'at', token_type: 'Bearer', expires_in: 60 } }
+
+async function peer(t: Test, ...answers: readonly Answer[]) {
+  let count = 0
+  const server = await startLoopback(() => answers[Math.min(count++, answers.length - 1)] ?? good)
+  t.teardown(() => server.close())
+  const metadata: ServerMetadata = { issuer: server.url, token_endpoint: `${server.url}/token` }
+  const client: OAuthClient = { clientId: 'c' }
+  return { server, base: { server: metadata, client, fetch, now: () => 1_000 } }
+}
+
+const sent = (server: { seen: readonly { form: URLSearchParams }[] }, index = 0) =>
+  Object.fromEntries(server.seen[index]?.form ?? [])
+
+await t.test('grants: every grant sends its own form', async (t) => {
+  const { server, base } = await peer(t, good)
+  await codeGrant({
+    ...base,
+    code: 'k',
+    redirectUri: 'http://localhost/cb',
+    codeVerifier: 'v',
+    resource: 'r',
+  })
+  await refreshGrant({ ...base, refreshToken: 'rt', scopes: ['a', 'b'] })
+  await clientCredentialsGrant({ ...base, audience: 'aud', scopes: [] })
+  await tokenExchangeGrant({
+    ...base,
+    subjectToken: 's',
+    subjectTokenType: 'urn:t',
+    audience: 'aud',
+    scopes: ['x'],
+  })
+  await jwtBearerGrant({ ...base, assertion: 'jwt', extra: { requested_token_use: 'on_behalf_of' } })
+  t.same(
+    server.seen.map((_, index) => sent(server, index)),
+    [
+      {
+        grant_type: 'authorization_code',
+        code: 'k',
+        redirect_uri: 'http://localhost/cb',
+        code_verifier: 'v',
+        resource: 'r',
+        client_id: 'c',
+      },
+      { grant_type: 'refresh_token', refresh_token: 'rt', scope: 'a b', client_id: 'c' },
+      { grant_type: 'client_credentials', audience: 'aud', client_id: 'c' },
+      {
+        grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+        subject_token: 's',
+        subject_token_type: 'urn:t',
+        audience: 'aud',
+        scope: 'x',
+        client_id: 'c',
+      },
+      {
+        grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+        assertion: 'jwt',
+        requested_token_use: 'on_behalf_of',
+        client_id: 'c',
+      },
+    ],
+  )
+})
+
+await t.test(
+  'client authentication: the listed method, else Basic with encoded parts, else once more in the body',
+  async (t) => {
+    const client = { clientId: 'a:b', clientSecret: 'c d%' }
+    const plain = await peer(t, good)
+    await clientCredentialsGrant({ ...plain.base, client })
+    t.equal(
+      plain.server.seen[0]?.headers.authorization,
+      `Basic ${Buffer.from('a%3Ab:c+d%25').toString('base64')}`,
+    )
+    const post = await peer(t, good)
+    const server = { ...post.base.server, token_endpoint_auth_methods_supported: ['client_secret_post'] }
+    await clientCredentialsGrant({ ...post.base, server, client })
+    t.equal(post.server.seen[0]?.headers.authorization, undefined)
+    t.match(sent(post.server), { client_id: 'a:b', client_secret: 'c d%' })
+    const guessed = await peer(t, { status: 401, body: { error: 'invalid_client' } }, good)
+    t.equal((await clientCredentialsGrant({ ...guessed.base, client })).accessToken, 'at')
+    t.match(sent(guessed.server, 1), { client_secret: 'c d%' })
+    const fixed = await peer(t, { status: 401, body: { error: 'invalid_client' } }, good)
+    await t.rejects(
+      clientCredentialsGrant({ ...fixed.base, client: { ...client, authMethod: 'client_secret_basic' } }),
+      {
+        name: 'OAuthFault',
+        error: 'invalid_client',
+      },
+    )
+    const none = { ...post.base.server, token_endpoint_auth_methods_supported: ['private_key_jwt'] }
+    await t.rejects(clientCredentialsGrant({ ...post.base, server: none, client }), {
+      name: 'OAuthFault',
+      kind: 'protocol',
+    })
+  },
+)
+
+await t.test(
+  'answers: lifetimes as number or text, refresh token kept, id_token handed on unverified',
+  async (t) => {
+    const { base } = await peer(t, {
+      body: { access_token: 'at', token_type: 'bearer', expires_in: '90', id_token: 'x.y.z', scope: 'a' },
+    })
+    const tokens = await refreshGrant({ ...base, refreshToken: 'old' })
+    t.match(tokens, {
+      accessToken: 'at',
+      expiresAt: 91_000,
+      refreshToken: 'old',
+      idToken: 'x.y.z',
+      scope: 'a',
+    })
+    const silent = await peer(t, { body: { access_token: 'at', token_type: 'bearer' } })
+    t.equal((await clientCredentialsGrant(silent.base)).expiresAt, undefined)
+  },
+)
+
+await t.test('answers: a mapping is applied before anything is checked', async (t) => {
+  const { base } = await peer(t, { body: { ok: true, authed: { token: 'at' } } })
+  const map = (body: Readonly<Record<string, unknown>>) => {
+    const inner = body['authed']
+    return {
+      access_token: typeof inner === 'object' && inner && 'token' in inner ? inner.token : '',
+      token_type: 'bearer',
+    }
+  }
+  t.equal((await clientCredentialsGrant({ ...base, map })).accessToken, 'at')
+})
+
+const bad: readonly (readonly [string, Answer, object])[] = [
+  [
+    'an OAuth error',
+    { status: 400, body: { error: 'invalid_grant', error_description: 'x' } },
+    { kind: 'refused', error: 'invalid_grant' },
+  ],
+  [
+    'an OAuth error with status 200',
+    { body: { error: 'invalid_scope' } },
+    { kind: 'refused', error: 'invalid_scope' },
+  ],
+  ['a status without an error', { status: 403, body: 'no' }, { kind: 'refused', error: undefined }],
+  ['an outage', { status: 502, body: 'no' }, { kind: 'unreachable' }],
+  [
+    'too many requests',
+    { status: 429, headers: { 'retry-after': '3' }, body: 'no' },
+    { kind: 'unreachable', retryAfterSec: 3 },
+  ],
+  [
+    'an outage told as error',
+    { status: 400, body: { error: 'temporarily_unavailable' } },
+    { kind: 'unreachable' },
+  ],
+  ['a cut connection', 'cut', { kind: 'unreachable' }],
+  ['a redirect', { status: 307, headers: { location: 'https://evil.example/' } }, { kind: 'refused' }],
+  ['a web page', { headers: { 'content-type': 'text/html' }, body: '<p>' }, { kind: 'protocol' }],
+  ['a list', { body: [] }, { kind: 'protocol' }],
+  ['no access token', { body: { token_type: 'bearer' } }, { kind: 'protocol' }],
+  ['an empty access token', { body: { access_token: '', token_type: 'bearer' } }, { kind: 'protocol' }],
+  ['no token type', { body: { access_token: 'at' } }, { kind: 'protocol' }],
+  ['an unknown token type', { body: { access_token: 'at', token_type: 'mac' } }, { kind: 'protocol' }],
+]
+
+for (const [title, answer, expected] of bad) {
+  await t.test(`answers: ${title} is a fault of its kind`, async (t) => {
+    const { base } = await peer(t, answer)
+    const fault = await clientCredentialsGrant(base).then(
+      () => undefined,
+      (error: unknown) => error,
+    )
+    t.match(fault, { name: 'OAuthFault', ...expected })
+    t.notMatch(String(fault), /evil|<p>/, 'nothing the peer said is in the message')
+  })
+}
+
+await t.test('faults: a refused grant and an outage are told apart', async (t) => {
+  const refused = await peer(t, { status: 400, body: { error: 'invalid_grant' } })
+  const fault = await clientCredentialsGrant(refused.base).then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  t.ok(isGrantRefused(fault))
+  t.notOk(isTransient(fault))
+})
+
+await t.test('tokenTypes: an assertion of type N_A is taken only when asked for', async (t) => {
+  const { base } = await peer(t, {
+    body: { access_token: 'jag', token_type: 'N_A', issued_token_type: 'urn:jag' },
+  })
+  const options = { ...base, subjectToken: 's', subjectTokenType: 'urn:t' }
+  await t.rejects(tokenExchangeGrant(options), { name: 'OAuthFault', kind: 'protocol' })
+  const tokens = await tokenExchangeGrant({ ...options, tokenTypes: ['n_a'] })
+  t.equal(tokens.issuedTokenType, 'urn:jag')
+})
+
+await t.test('introspect: form, credentials, inactive tokens, and answers that are none', async (t) => {
+  const { server, base } = await peer(
+    t,
+    { body: { active: true, sub: 'a' } },
+    { body: { active: false } },
+    { body: { sub: 'a' } },
+    { status: 401, body: {} },
+  )
+  const url = `${server.url}/introspect`
+  const client = { clientId: 'rs', clientSecret: 's' }
+  t.match(await introspect(url, 'tok', { fetch: base.fetch, client }), { sub: 'a' })
+  t.same(sent(server), { token: 'tok', token_type_hint: 'access_token' })
+  t.match(server.seen[0]?.headers.authorization, /^Basic /)
+  t.equal(await introspect(url, 'tok', { fetch }), undefined)
+  t.equal(server.seen[1]?.headers.authorization, undefined)
+  t.notOk(server.seen[1]?.form.has('client_id'))
+  await t.rejects(introspect(url, 'tok', { fetch }), { name: 'OAuthFault', kind: 'protocol' })
+  await t.rejects(introspect(url, 'tok', { fetch }), { name: 'OAuthFault', kind: 'refused' })
+})
