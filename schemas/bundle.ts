@@ -1,8 +1,8 @@
 /** The generated bundle of all definitions, and how to find a way through it. */
-import generated from './generated/bundle.json' with { type: 'json' }
-import type { Bundle, Schema } from './schema.ts'
+import { bundle } from './generated/bundle.js'
+import type { Schema } from './schema.ts'
 
-export const bundle = generated as unknown as Bundle
+export { bundle }
 
 const prefix = '#/$defs/'.length
 

@@ -29,8 +29,8 @@ function list(items: readonly unknown[], above: Set<object>): string {
 
 function members(value: object, above: Set<object>): string {
   const parts: string[] = []
-  for (const key of Object.keys(value).sort()) {
-    const member = (value as Record<string, unknown>)[key]
+  const entries: [string, unknown][] = Object.entries(value)
+  for (const [key, member] of entries.sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (member !== undefined) parts.push(`${JSON.stringify(key)}:${write(member, above)}`)
   }
   return `{${parts.join(',')}}`

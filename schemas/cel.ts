@@ -20,13 +20,34 @@ const environment = celEnv()
 export function compileCel(expression: string): CelProgram {
   const program = build(expression)
   return (variables) => {
-    const result = program(variables as Record<string, CelInput>)
+    const result = program(inputs(variables))
     if (isCelError(result)) {
       throw new GatehouseError('INVALID_CONFIG', {
         detail: `CEL evaluation failed: ${firstLine(result.message)}`,
       })
     }
     return toPlain(result)
+  }
+}
+
+function inputs(variables: Readonly<Record<string, unknown>>): Record<string, CelInput> {
+  return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, toInput(value)]))
+}
+
+/** JSON values and bigint; a Map is taken as it is. Throws GatehouseError INVALID_CONFIG for anything else. */
+function toInput(value: unknown): CelInput {
+  switch (typeof value) {
+    case 'string':
+    case 'number':
+    case 'boolean':
+    case 'bigint':
+      return value
+    case 'object':
+      if (value === null || value instanceof Map) return value
+      if (Array.isArray(value)) return value.map(toInput)
+      return new Map(Object.entries(value).map(([name, member]) => [name, toInput(member)]))
+    default:
+      throw new GatehouseError('INVALID_CONFIG', { detail: `CEL cannot take a ${typeof value}` })
   }
 }
 

@@ -55,6 +55,7 @@ export const errors = {
   },
   FORBIDDEN: { status: 403, rpc: 403, text: 'call denied by authorization policy' },
   RATE_LIMITED: { status: 429, rpc: 429, text: 'Rate limit exceeded' },
+  RESOURCE_NOT_FOUND: { status: 400, rpc: -32602, text: 'Resource not found' },
   SESSION_NOT_FOUND: { status: 404, rpc: -32001, text: 'Session not found' },
   STORE_DOWN: { status: 503, rpc: -32603, text: 'the store is unavailable' },
   STORE_FULL: { status: 503, rpc: -32603, text: 'the store is full' },

@@ -44,9 +44,14 @@ function placeOf(root: Schema, document: unknown, pointer: string): Place {
     const key = Array.isArray(value) ? Number(name) : name
     path = below(path, key)
     schema = resolved(childSchema(schema, key) ?? {})
-    value = (value as Record<string | number, unknown> | undefined)?.[key]
+    value = memberOf(value, key)
   }
   return { path, schema, value }
+}
+
+function memberOf(value: unknown, key: string | number): unknown {
+  if (Array.isArray(value)) return value[Number(key)]
+  return isObject(value) ? value[key] : undefined
 }
 
 function say(error: ErrorObject, place: Place): Problem {
@@ -123,7 +128,7 @@ function wrongText(keyword: string, { path, schema, value }: Place, limit: numbe
     case 'maxItems':
       return `expected at most ${count(limit, 'item')}, found ${shapeOf(value)}`
     case 'maxProperties':
-      return `expected at most ${limit} entries, found ${Object.keys((value ?? {}) as object).length}`
+      return `expected at most ${limit} entries, found ${isObject(value) ? Object.keys(value).length : 0}`
     case 'format':
       return `expected ${expected(schema)}, found ${typeof value === 'number' ? String(value) : shapeOf(value)}`
     default:

@@ -31,7 +31,7 @@ export function shapeOf(value: unknown): string {
   if (Array.isArray(value))
     return value.length === 0 ? 'an empty list' : `a list of ${count(value.length, 'item')}`
   if (typeof value === 'string') {
-    return value === '' ? 'an empty string' : `a string of ${count([...value].length, 'character')}`
+    return value === '' ? 'an empty string' : `a string of ${count(Array.from(value).length, 'character')}`
   }
   if (typeof value === 'number') return Number.isInteger(value) ? 'a whole number' : 'a number'
   if (typeof value === 'boolean') return `the boolean ${value}`

@@ -2,7 +2,7 @@
  * Checks what JSON Schema alone cannot say: CEL rules (`x-kubernetes-validations`) and the uniqueness of list keys
  * (`x-kubernetes-list-type` map and set). Expects defaults to be filled in, as the API server does before its rules.
  */
-import { eachChild, isObject, resolved } from './bundle.ts'
+import { childSchema, eachChild, isObject, resolved } from './bundle.ts'
 import { type CelProgram, compileCel } from './cel.ts'
 import { below, type Problem } from './problems.ts'
 import type { Rule, Schema } from './schema.ts'
@@ -87,19 +87,39 @@ function concerns(rule: Rule, path: string, problem: string): boolean {
   return new RegExp(`\\bself\\.${field}\\b`).test(rule.rule)
 }
 
-/** Integers become CEL int; the rest of JSON is what CEL takes it for. */
+/**
+ * Integers become CEL int; null members are absent; names of declared fields are escaped as Kubernetes does, because
+ * CEL reserves some words (`namespace` is `self.__namespace__`).
+ */
 function toCel(reference: Schema, value: unknown): unknown {
   const schema = resolved(reference)
-  if (typeof value === 'number')
+  if (typeof value === 'number') {
     return schema.type === 'integer' && Number.isInteger(value) ? BigInt(value) : value
-  if (Array.isArray(value)) return value.map((item) => (schema.items ? toCel(schema.items, item) : item))
+  }
+  if (Array.isArray(value)) return value.map((item) => toCel(schema.items ?? {}, item))
   if (!isObject(value)) return value
   const map = new Map<string, unknown>()
-  for (const [key, item] of Object.entries(value)) if (item !== null && item !== undefined) map.set(key, item)
-  eachChild(schema, value, (item, itemSchema, key) => {
-    if (item !== null && item !== undefined) map.set(String(key), toCel(itemSchema, item))
-  })
+  for (const [key, item] of Object.entries(value)) {
+    if (item === null || item === undefined) continue
+    const child = childSchema(schema, key)
+    map.set(schema.properties && child ? escaped(key) : key, toCel(child ?? {}, item))
+  }
   return map
+}
+
+const reserved: ReadonlySet<string> = new Set(
+  'true false null in as break const continue else for function if import let loop package namespace return var void while'.split(
+    ' ',
+  ),
+)
+
+function escaped(field: string): string {
+  if (reserved.has(field)) return `__${field}__`
+  return field
+    .replaceAll('__', '__underscores__')
+    .replaceAll('.', '__dot__')
+    .replaceAll('-', '__dash__')
+    .replaceAll('/', '__slash__')
 }
 
 function duplicates(schema: Schema, items: readonly unknown[], path: string): Problem[] {

@@ -6,7 +6,7 @@
  */
 import { bundle, definition, isObject } from './bundle.ts'
 import { filled } from './defaults.ts'
-import type { Kinds, RuntimeFiles, Statuses } from './generated/types.ts'
+import type { Kinds, RuntimeFiles } from './generated/types.ts'
 import * as compiled from './generated/validators.js'
 import { problemsOf } from './messages.ts'
 import { nearest, oneOf, type Problem, shapeOf } from './problems.ts'
@@ -28,7 +28,7 @@ export function validateManifest(doc: unknown): readonly Problem[] {
 }
 
 /** Problems of a status that hooks made for `kind`; paths begin with `status`. */
-export function validateStatus(kind: KindName, status: Statuses[KindName] | unknown): readonly Problem[] {
+export function validateStatus(kind: KindName, status: unknown): readonly Problem[] {
   return judge(`${kind}Status`, filled(definition(`${kind}Status`), status)).map(({ path, message }) => ({
     path: path === '' ? 'status' : path.startsWith('[') ? `status${path}` : `status.${path}`,
     message,
@@ -46,7 +46,9 @@ export function withDefaults(doc: unknown): Kinds[KindName] {
   const kind = kindIn(doc)
   if (typeof kind !== 'string')
     throw new TypeError(kind.map(({ path, message }) => `${path}: ${message}`).join('\n'))
-  return filled(definition(kind), doc) as Kinds[KindName]
+  const document = filled(definition(kind), doc)
+  if (!isOfKind(document)) throw new TypeError('expected an object')
+  return document
 }
 
 export type RuntimeResult<N extends RuntimeName> =
@@ -59,7 +61,25 @@ export function validateRuntime<N extends RuntimeName>(name: N, doc: unknown): R
   if (type === undefined) throw new TypeError(`no runtime file is called ${name}`)
   const config = filled(definition(type), doc)
   const problems = judge(type, config)
-  return problems.length === 0 ? { config: config as RuntimeFiles[N], problems: [] } : { problems }
+  return isWithout(problems, name, config) ? { config, problems: [] } : { problems }
+}
+
+/** A document without problems is of the type that its schema describes. */
+function isWithout<N extends RuntimeName>(
+  problems: readonly Problem[],
+  _name: N,
+  _document: unknown,
+): _document is RuntimeFiles[N] {
+  return problems.length === 0
+}
+
+/** As far as types go: an invalid document may still miss what its type promises. */
+function isOfKind(document: unknown): document is Kinds[KindName] {
+  return isObject(document) && typeof document.kind === 'string' && isKindName(document.kind)
+}
+
+function isKindName(kind: string): kind is KindName {
+  return bundle.kinds.some((info) => info.kind === kind)
 }
 
 function judge(name: string, document: unknown): Problem[] {
@@ -67,7 +87,8 @@ function judge(name: string, document: unknown): Problem[] {
   if (!validate) throw new Error(`no validator is called ${name}`)
   const schema = definition(name)
   const problems = validate(document) ? [] : problemsOf(schema, document, validate.errors ?? [])
-  return [...problems, ...checkRules(schema, document, '', problems)]
+  const all = [...problems, ...checkRules(schema, document, '', problems)]
+  return all.sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
 }
 
 function withoutStatus(doc: unknown): unknown {
@@ -81,7 +102,7 @@ function kindIn(doc: unknown): KindName | readonly Problem[] {
   if (!isObject(doc)) return [{ path: '', message: `expected an object, found ${shapeOf(doc)}` }]
   const names = bundle.kinds.map(({ kind }) => kind)
   const { kind } = doc
-  if (typeof kind === 'string' && names.includes(kind)) return kind as KindName
+  if (typeof kind === 'string' && isKindName(kind)) return kind
   const known = `one of ${oneOf(names)}`
   if (kind === undefined) return [{ path: 'kind', message: `is required: expected ${known}` }]
   const guess = typeof kind === 'string' ? nearest(kind, names) : undefined

@@ -31,7 +31,7 @@ export function loadBundle(root: string): Bundle {
   const kinds: KindInfo[] = []
   const runtime: Record<string, string> = {}
   for (const file of sourceFiles(root)) {
-    const source = JSON.parse(readFileSync(file, 'utf8')) as Source
+    const source: Source = JSON.parse(readFileSync(file, 'utf8'))
     for (const [name, schema] of Object.entries(source.$defs)) add(raw, name, schema, file)
     const info = source['x-gatehouse']
     if (info) kinds.push(kindInfo(source, info))
@@ -46,8 +46,28 @@ export function loadBundle(root: string): Bundle {
   return {
     kinds,
     runtime,
-    defs: Object.fromEntries(Object.entries(defs).sort(([a], [b]) => (a < b ? -1 : 1))),
+    defs: reachable(defs, [...kinds.map(({ kind }) => kind), ...Object.values(runtime)]),
   }
+}
+
+/** The definitions that the documents are made of, sorted by name; bases that are only extended drop out. */
+function reachable(defs: Readonly<Record<string, Schema>>, roots: readonly string[]): Record<string, Schema> {
+  const found = new Set<string>()
+  const visit = (name: string): void => {
+    if (found.has(name)) return
+    found.add(name)
+    for (const ref of refsIn(defs[name])) visit(ref)
+  }
+  for (const root of roots) visit(root)
+  return Object.fromEntries([...found].sort().map((name) => [name, defs[name] ?? {}]))
+}
+
+function refsIn(value: unknown): string[] {
+  if (Array.isArray(value)) return value.flatMap(refsIn)
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, child]) =>
+    key === '$ref' && typeof child === 'string' ? [refName(child)] : refsIn(child),
+  )
 }
 
 function sourceFiles(root: string): string[] {
@@ -80,7 +100,8 @@ function kindInfo(source: Source, info: KindSource): KindInfo {
 
 /** The document around spec and status. A spec without required fields may be left out. */
 function envelope(kind: KindInfo, raw: ReadonlyMap<string, Schema>): Schema {
-  const optionalSpec = (raw.get(`${kind.kind}Spec`)?.required ?? []).length === 0
+  const spec = raw.get(`${kind.kind}Spec`)
+  const optionalSpec = spec !== undefined && (target(spec, raw).required ?? []).length === 0
   return {
     description: kind.description,
     type: 'object',
@@ -156,7 +177,7 @@ function settle(
   ) {
     throw new Error(`${at}: an object must say "additionalProperties": false`)
   }
-  const { $defs: _, title, ...rest } = schema as Source
+  const { title, ...rest } = schema
   const settled: Schema = {
     ...rest,
     ...(rest.properties

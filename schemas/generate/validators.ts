@@ -62,18 +62,24 @@ function withoutStatus(schema: Schema, name: string, bundle: Bundle): Schema {
   return { ...schema, properties: { ...schema.properties, status: { type: 'object' } } }
 }
 
-function forAjv(schema: Schema): Record<string, unknown> {
-  const out: Record<string, unknown> = {}
-  for (const [key, value] of Object.entries(schema)) {
-    if (dropped.has(key) || key.startsWith('x-')) continue
-    if (key === '$ref') out[key] = refName(value as string)
-    else if (key === 'properties') {
-      out[key] = Object.fromEntries(
-        Object.entries(value as Record<string, Schema>).map(([name, child]) => [name, forAjv(child)]),
-      )
-    } else if (key === 'items' || (key === 'additionalProperties' && typeof value === 'object')) {
-      out[key] = forAjv(value as Schema)
-    } else out[key] = value
+function forAjv({ properties, items, additionalProperties, $ref, ...rest }: Schema): Record<string, unknown> {
+  const keywords = Object.entries(rest).filter(([key]) => !dropped.has(key) && !key.startsWith('x-'))
+  return {
+    ...Object.fromEntries(keywords),
+    ...($ref === undefined ? {} : { $ref: refName($ref) }),
+    ...(items ? { items: forAjv(items) } : {}),
+    ...(additionalProperties === undefined
+      ? {}
+      : {
+          additionalProperties:
+            typeof additionalProperties === 'object' ? forAjv(additionalProperties) : additionalProperties,
+        }),
+    ...(properties
+      ? {
+          properties: Object.fromEntries(
+            Object.entries(properties).map(([name, child]) => [name, forAjv(child)]),
+          ),
+        }
+      : {}),
   }
-  return out
 }

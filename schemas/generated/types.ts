@@ -45,6 +45,38 @@ export interface AuditSwitch {
   readonly enabled: boolean
 }
 
+/** Configuration file of an embedded authorization server. */
+export interface AuthServerFile {
+  /** Issuer identifier, placed in the iss claim. */
+  readonly issuer: string
+  /** When set, the authorization endpoint is announced below this URL instead of below the issuer. */
+  readonly authorizationEndpointBaseUrl?: string
+  /** Permits an http issuer on a host that is not localhost. */
+  readonly insecureAllowHTTP: boolean
+  /** Resources that tokens may be issued for. */
+  readonly allowedAudiences: readonly string[]
+  /** Scopes that clients may request. */
+  readonly scopesSupported: readonly string[]
+  /** Scopes added to the scope set of every registered client, and of every client resolved through a metadata document. Each must be a supported scope. Keep narrow, typically openid and offline_access. */
+  readonly baselineClientScopes?: readonly string[]
+  /** Client-id metadata documents. */
+  readonly cimd?: CimdConfig
+  /** Strips the credentials of the client after validation, and adds none of an upstream. */
+  readonly disableUpstreamTokenInjection: boolean
+  /** PEM private keys; the first signs, the rest only verify. None: an ephemeral key. */
+  readonly signingKeyFiles?: readonly string[]
+  /** Secrets of at least 32 bytes; the first is current, the rest only verify. None: an ephemeral secret. */
+  readonly hmacSecretFiles?: readonly string[]
+  /** Upstream whose access token the policy engine reads claims from; the first upstream when unset. */
+  readonly primaryUpstreamProvider?: string
+  /** Validity of issued tokens. */
+  readonly tokenLifespans: TokenLifespans
+  /** Where the authorization server keeps its state. */
+  readonly storage: AuthServerStorageFile
+  /** Identity providers to which login is delegated. */
+  readonly upstreamProviders: readonly UpstreamProviderFile[]
+}
+
 /** Redis settings. */
 export interface AuthServerRedis {
   /** Credentials of the Redis user. */
@@ -67,6 +99,32 @@ export interface AuthServerRedis {
   readonly writeTimeout: string
 }
 
+/** Redis settings. */
+export interface AuthServerRedisFile {
+  /** host:port of a standalone server or of a cluster node. */
+  readonly addr?: string
+  /** Speaks the cluster protocol. */
+  readonly clusterMode: boolean
+  /** Sentinel settings. */
+  readonly sentinelConfig?: RedisSentinelFile
+  /** Environment variable that holds the user name; absent: legacy password-only AUTH. */
+  readonly usernameEnv?: string
+  /** Environment variable that holds the password. */
+  readonly passwordEnv: string
+  /** Prefix of every key; derived from the issuer when unset. */
+  readonly keyPrefix?: string
+  /** Presence turns on TLS to the master or the cluster nodes. */
+  readonly tls?: RedisTlsFile
+  /** Presence turns on TLS to the Sentinels. */
+  readonly sentinelTls?: RedisTlsFile
+  /** Connection timeout. */
+  readonly dialTimeout: string
+  /** Socket read timeout. */
+  readonly readTimeout: string
+  /** Socket write timeout. */
+  readonly writeTimeout: string
+}
+
 /** An MCPExternalAuthConfig of type embeddedAuthServer. */
 export interface AuthServerRef {
   /** Kind of the referenced object. */
@@ -81,6 +139,14 @@ export interface AuthServerStorage {
   readonly type: "memory" | "redis"
   /** Required when type is redis. */
   readonly redis?: AuthServerRedis
+}
+
+/** Where the authorization server keeps its state. */
+export interface AuthServerStorageFile {
+  /** Storage backend. */
+  readonly type: "memory" | "redis"
+  /** Required when type is redis. */
+  readonly redis?: AuthServerRedisFile
 }
 
 /** Authorization policies of this server. */
@@ -139,6 +205,12 @@ export interface BackendAuth {
   readonly type: "discovered" | "externalAuthConfigRef"
   /** MCPExternalAuthConfig to use. */
   readonly externalAuthConfigRef?: ObjectRef
+}
+
+/** A fixed bearer token. */
+export interface BearerTokenConfig {
+  /** Secret that holds the token. */
+  readonly tokenSecretRef: SecretRef
 }
 
 /** Trust anchors in a ConfigMap. */
@@ -268,12 +340,28 @@ export interface DcrConfig {
   readonly discoveryUrl?: string
   /** Registration endpoint; excludes discoveryUrl. Needs explicit scopes. */
   readonly registrationEndpoint?: string
-  /** Presented as bearer credential on the registration request. */
-  readonly initialAccessTokenRef?: SecretRef
   /** RFC 7591 software_id. */
   readonly softwareId?: string
   /** Signed JWT, stored in clear; not confidential. */
   readonly softwareStatement?: string
+  /** Presented as bearer credential on the registration request. */
+  readonly initialAccessTokenRef?: SecretRef
+}
+
+/** Dynamic client registration (RFC 7591) at the upstream. */
+export interface DcrFile {
+  /** Metadata document to read once; excludes registrationEndpoint. */
+  readonly discoveryUrl?: string
+  /** Registration endpoint; excludes discoveryUrl. Needs explicit scopes. */
+  readonly registrationEndpoint?: string
+  /** RFC 7591 software_id. */
+  readonly softwareId?: string
+  /** Signed JWT, stored in clear; not confidential. */
+  readonly softwareStatement?: string
+  /** Environment variable that holds the initial access token. */
+  readonly initialAccessTokenEnv?: string
+  /** File that holds the initial access token; wins over initialAccessTokenEnv. */
+  readonly initialAccessTokenFile?: string
 }
 
 /** A backend and its health. */
@@ -324,6 +412,71 @@ export interface EmbeddedAuthServerConfig {
   readonly tokenLifespans?: TokenLifespans
 }
 
+/** Overrides of the generated objects. */
+export interface EmbeddingResourceOverrides {
+  /** The StatefulSet. */
+  readonly statefulSet?: StatefulSetOverrides
+  /** The Service. */
+  readonly service?: MetadataOverrides
+  /** The volume claim. */
+  readonly persistentVolumeClaim?: MetadataOverrides
+}
+
+/** Runs a text-embedding server for the optimizer of virtual servers. */
+export interface EmbeddingServer {
+  readonly apiVersion: "gatehouse.dev/v1beta1"
+  readonly kind: "EmbeddingServer"
+  /** Object metadata. */
+  readonly metadata: ObjectMeta
+  /** Desired state. */
+  readonly spec: EmbeddingServerSpec
+  /** Observed state. */
+  readonly status?: EmbeddingServerStatus
+}
+
+/** Desired state. */
+export interface EmbeddingServerSpec {
+  /** Model to serve. */
+  readonly model: string
+  /** Container image. */
+  readonly image: string
+  /** When the image is pulled. */
+  readonly imagePullPolicy: "Always" | "Never" | "IfNotPresent"
+  /** Port of the server and its Service. */
+  readonly port: number
+  /** Number of replicas. */
+  readonly replicas: number
+  /** Further arguments of the server. */
+  readonly args?: readonly string[]
+  /** Extra environment of the server. */
+  readonly env?: readonly EnvVar[]
+  /** Token for gated models. */
+  readonly hfTokenSecretRef?: SecretRef
+  /** Compute resources of the server. */
+  readonly resources?: ResourceRequirements
+  /** Volume that keeps the downloaded model; none when unset. */
+  readonly modelCache?: ModelCache
+  /** Strategic-merge patch over the pod; its container is named embedding. Checked by the webhook, not by the schema. */
+  readonly podTemplateSpec?: { readonly [name: string]: unknown }
+  /** Overrides of the generated objects. */
+  readonly resourceOverrides?: EmbeddingResourceOverrides
+}
+
+/** Observed state. */
+export interface EmbeddingServerStatus {
+  readonly phase?: "Pending" | "Downloading" | "Ready" | "Failed" | "Terminating"
+  /** Detail on the phase. */
+  readonly message?: string
+  /** Base URL of the server, without a path. */
+  readonly url?: string
+  /** Ready pods. */
+  readonly readyReplicas?: number
+  /** Latest generation observed. */
+  readonly observedGeneration?: number
+  /** Latest observations. */
+  readonly conditions?: readonly Condition[]
+}
+
 /** A literal environment variable. */
 export interface EnvVar {
   readonly name: string
@@ -362,6 +515,14 @@ export interface HeaderFromSecret {
   readonly valueSecretRef: SecretRef
 }
 
+/** A header with a fixed value. */
+export interface HeaderInjectionConfig {
+  /** Header to inject. */
+  readonly headerName: string
+  /** Secret that holds the value. */
+  readonly valueSecretRef: SecretRef
+}
+
 /** Sets one header. */
 export interface HeaderInjectionStrategy {
   /** Header to set. */
@@ -394,6 +555,30 @@ export interface IncomingAuth {
   readonly authzConfigRef?: ObjectRef
 }
 
+/** An OpenID Connect issuer. */
+export interface InlineOidc {
+  /** Issuer; https unless insecureAllowHTTP is true. */
+  readonly issuer: string
+  /** Key set, found by discovery when unset; https unless insecureAllowHTTP is true. */
+  readonly jwksUrl?: string
+  /** Introspection endpoint, for opaque tokens. */
+  readonly introspectionUrl?: string
+  /** Client id, for introspection. */
+  readonly clientId?: string
+  /** Client secret, for introspection. */
+  readonly clientSecretRef?: SecretRef
+  /** Trust anchors of the issuer, its key set and its introspection endpoint. */
+  readonly caBundleRef?: CABundleSource
+  /** File with a bearer token for requests to the key set. */
+  readonly jwksAuthTokenPath?: string
+  /** Permits private addresses for the key set. */
+  readonly jwksAllowPrivateIP: boolean
+  /** Permits private addresses for the protected-resource metadata. */
+  readonly protectedResourceAllowPrivateIP: boolean
+  /** Permits http URLs; development only. */
+  readonly insecureAllowHTTP: boolean
+}
+
 /** The step that forEach repeats. */
 export interface InnerStep {
   /** Step id. */
@@ -412,10 +597,84 @@ export interface InnerStep {
   readonly onError?: OnError
 }
 
+/** Tokens of Kubernetes service accounts. */
+export interface KubernetesServiceAccountOidc {
+  /** Only tokens of this service account are accepted; any service account of the cluster when unset. */
+  readonly serviceAccount?: string
+  /** Namespace of the service account; default: that of the server. */
+  readonly namespace?: string
+  /** Issuer of the tokens. */
+  readonly issuer: string
+  /** Key set; discovered when unset. */
+  readonly jwksUrl?: string
+  /** Introspection endpoint; discovered when unset. */
+  readonly introspectionUrl?: string
+  /** Uses the CA and the token of the pod for requests to the key set, and permits private addresses. */
+  readonly useClusterAuth: boolean
+}
+
 export interface LocalObjectRef {
   /** Name of the Secret. */
   readonly name: string
 }
+
+/** Authorization policies shared by several servers. */
+export interface MCPAuthzConfig {
+  readonly apiVersion: "gatehouse.dev/v1beta1"
+  readonly kind: "MCPAuthzConfig"
+  /** Object metadata. */
+  readonly metadata: ObjectMeta
+  /** Desired state. */
+  readonly spec: MCPAuthzConfigSpec
+  /** Observed state. */
+  readonly status?: MCPAuthzConfigStatus
+}
+
+/** Desired state. */
+export interface MCPAuthzConfigSpec {
+  /** Kind of policy engine: cedarv1 or httpv1. */
+  readonly type: string
+  /** Settings of that engine. Checked by the webhook. */
+  readonly config: { readonly [name: string]: unknown }
+}
+
+export type MCPAuthzConfigStatus = ConfigStatus
+
+/** How an MCP server or proxy authenticates to external services. */
+export interface MCPExternalAuthConfig {
+  readonly apiVersion: "gatehouse.dev/v1beta1"
+  readonly kind: "MCPExternalAuthConfig"
+  /** Object metadata. */
+  readonly metadata: ObjectMeta
+  /** Desired state. */
+  readonly spec: MCPExternalAuthConfigSpec
+  /** Observed state. */
+  readonly status?: MCPExternalAuthConfigStatus
+}
+
+/** Desired state. */
+export interface MCPExternalAuthConfigSpec {
+  /** Selects the kind of external authentication; the object of the same name holds its settings, unauthenticated has none. */
+  readonly type: "tokenExchange" | "headerInjection" | "bearerToken" | "unauthenticated" | "embeddedAuthServer" | "cloudSts" | "upstreamInject" | "obo" | "xaa"
+  /** Used only when type is cloudSts. */
+  readonly cloudSts?: CloudStsConfig
+  /** Used only when type is bearerToken. */
+  readonly bearerToken?: BearerTokenConfig
+  /** Used only when type is embeddedAuthServer. */
+  readonly embeddedAuthServer?: EmbeddedAuthServerConfig
+  /** Used only when type is headerInjection. */
+  readonly headerInjection?: HeaderInjectionConfig
+  /** Used only when type is obo. */
+  readonly obo?: OboConfig
+  /** Used only when type is tokenExchange. */
+  readonly tokenExchange?: TokenExchangeConfig
+  /** Used only when type is upstreamInject. */
+  readonly upstreamInject?: UpstreamInjectConfig
+  /** Used only when type is xaa. */
+  readonly xaa?: XaaConfig
+}
+
+export type MCPExternalAuthConfigStatus = ConfigStatus
 
 /** A named set of MCP servers. Members declare the group in their groupRef. */
 export interface MCPGroup {
@@ -456,6 +715,18 @@ export interface MCPGroupStatus {
   readonly conditions?: readonly Condition[]
 }
 
+/** How incoming tokens are validated. Audience, scopes and resource URL belong to the reference, because they differ per server. */
+export interface MCPOIDCConfig {
+  readonly apiVersion: "gatehouse.dev/v1beta1"
+  readonly kind: "MCPOIDCConfig"
+  /** Object metadata. */
+  readonly metadata: ObjectMeta
+  /** Desired state. */
+  readonly spec: MCPOIDCConfigSpec
+  /** Observed state. */
+  readonly status?: MCPOIDCConfigStatus
+}
+
 /** A shared MCPOIDCConfig with the values that are particular to this server. */
 export interface MCPOIDCConfigReference {
   /** Name of the MCPOIDCConfig. */
@@ -466,6 +737,111 @@ export interface MCPOIDCConfigReference {
   readonly resourceUrl?: string
   /** Scopes announced in the protected-resource metadata. Default: openid. */
   readonly scopes?: readonly string[]
+}
+
+/** Desired state. */
+export interface MCPOIDCConfigSpec {
+  /** Where the settings come from. */
+  readonly type: "kubernetesServiceAccount" | "inline"
+  /** Used only when type is kubernetesServiceAccount. */
+  readonly kubernetesServiceAccount?: KubernetesServiceAccountOidc
+  /** Used only when type is inline. */
+  readonly inline?: InlineOidc
+}
+
+export type MCPOIDCConfigStatus = ConfigStatus
+
+/** An authenticating proxy in front of a remote MCP server. */
+export interface MCPRemoteProxy {
+  readonly apiVersion: "gatehouse.dev/v1beta1"
+  readonly kind: "MCPRemoteProxy"
+  /** Object metadata. */
+  readonly metadata: ObjectMeta
+  /** Desired state. */
+  readonly spec: MCPRemoteProxySpec
+  /** Observed state. */
+  readonly status?: MCPRemoteProxyStatus
+}
+
+/** Desired state. */
+export interface MCPRemoteProxySpec {
+  /** URL of the remote MCP server. */
+  readonly remoteUrl: string
+  /** Lifts the block of private address ranges, never that of loopback and metadata addresses. */
+  readonly allowPrivateEndpoint: boolean
+  /** Transport of the remote MCP server. */
+  readonly transport: "sse" | "streamable-http"
+  /** Port of the proxy and its Service. */
+  readonly proxyPort: number
+  /** How clients are authenticated. Without it the proxy runs without authentication. */
+  readonly oidcConfigRef?: MCPOIDCConfigReference
+  /** MCPExternalAuthConfig that says how the proxy authenticates to the remote server. */
+  readonly externalAuthConfigRef?: ObjectRef
+  /** Embedded authorization server of this proxy. */
+  readonly authServerRef?: AuthServerRef
+  /** MCPToolConfig that filters and renames tools. */
+  readonly toolConfigRef?: ObjectRef
+  /** A shared MCPTelemetryConfig. */
+  readonly telemetryConfigRef?: MCPTelemetryConfigReference
+  /** The MCPGroup this proxy belongs to. */
+  readonly groupRef?: ObjectRef
+  /** Headers added to every request to the remote server. */
+  readonly headerForward?: HeaderForwardConfig
+  /** Authorization policies; excludes authzConfigRef. */
+  readonly authzConfig?: AuthzConfig
+  /** Shared MCPAuthzConfig; excludes authzConfig. */
+  readonly authzConfigRef?: ObjectRef
+  /** Audit logging. */
+  readonly audit?: AuditSwitch
+  /** Compute resources of the proxy container. */
+  readonly resources?: ResourceRequirements
+  /** Existing service account of the proxy; one is generated when unset. */
+  readonly serviceAccount?: string
+  /** Trust X-Forwarded-* headers when building public URLs. */
+  readonly trustProxyHeaders: boolean
+  /** Path prefix of SSE endpoint URLs behind a path-stripping ingress. */
+  readonly endpointPrefix?: string
+  /** Overrides of the generated proxy objects. */
+  readonly resourceOverrides?: ResourceOverrides
+  /** Session affinity of the proxy Service. */
+  readonly sessionAffinity: "ClientIP" | "None"
+  /** Replicas of the proxy. Unset: left to an autoscaler. */
+  readonly replicas?: number
+  /** Where sessions are kept. */
+  readonly sessionStorage?: SessionStorageConfig
+  /** Strategic-merge patch over the proxy pod; its container is named gatehouse. Checked by the webhook, not by the schema. */
+  readonly podTemplateSpec?: { readonly [name: string]: unknown }
+}
+
+/** Observed state. */
+export interface MCPRemoteProxyStatus {
+  readonly phase?: "Pending" | "Ready" | "Failed" | "Terminating"
+  /** Detail on the phase. */
+  readonly message?: string
+  /** Address of the proxy inside the cluster. */
+  readonly url?: string
+  /** Address of the proxy outside the cluster. */
+  readonly externalUrl?: string
+  /** Observed replicas, for the scale subresource. */
+  readonly replicas?: number
+  /** Label selector of the pods, for the scale subresource. */
+  readonly selector?: string
+  /** Hash of the referenced configuration; set only while the reference is set. */
+  readonly toolConfigHash?: string
+  /** Hash of the referenced configuration; set only while the reference is set. */
+  readonly telemetryConfigHash?: string
+  /** Hash of the referenced configuration; set only while the reference is set. */
+  readonly externalAuthConfigHash?: string
+  /** Hash of the referenced configuration; set only while the reference is set. */
+  readonly authServerConfigHash?: string
+  /** Hash of the referenced configuration; set only while the reference is set. */
+  readonly authzConfigHash?: string
+  /** Hash of the referenced configuration; set only while the reference is set. */
+  readonly oidcConfigHash?: string
+  /** Latest generation observed. */
+  readonly observedGeneration?: number
+  /** Latest observations. */
+  readonly conditions?: readonly Condition[]
 }
 
 /** Runs an MCP server image behind an authenticating proxy. */
@@ -623,6 +999,18 @@ export interface MCPServerStatus {
   readonly conditions?: readonly Condition[]
 }
 
+/** Telemetry settings shared by several servers. */
+export interface MCPTelemetryConfig {
+  readonly apiVersion: "gatehouse.dev/v1beta1"
+  readonly kind: "MCPTelemetryConfig"
+  /** Object metadata. */
+  readonly metadata: ObjectMeta
+  /** Desired state. */
+  readonly spec: MCPTelemetryConfigSpec
+  /** Observed state. */
+  readonly status?: MCPTelemetryConfigStatus
+}
+
 /** A shared MCPTelemetryConfig. */
 export interface MCPTelemetryConfigReference {
   /** Name of the MCPTelemetryConfig. */
@@ -631,10 +1019,54 @@ export interface MCPTelemetryConfigReference {
   readonly serviceName?: string
 }
 
+/** Desired state. */
+export interface MCPTelemetryConfigSpec {
+  /** OpenTelemetry. */
+  readonly openTelemetry?: OpenTelemetryConfig
+  /** Prometheus metrics. */
+  readonly prometheus?: PrometheusConfig
+}
+
+export type MCPTelemetryConfigStatus = ConfigStatus
+
+/** Filters and renames tools. */
+export interface MCPToolConfig {
+  readonly apiVersion: "gatehouse.dev/v1beta1"
+  readonly kind: "MCPToolConfig"
+  /** Object metadata. */
+  readonly metadata: ObjectMeta
+  /** Desired state. */
+  readonly spec: MCPToolConfigSpec
+  /** Observed state. */
+  readonly status?: MCPToolConfigStatus
+}
+
+/** Desired state. */
+export interface MCPToolConfigSpec {
+  /** Tools that are offered, by their name after overrides and before any conflict prefix; empty means all. */
+  readonly toolsFilter?: readonly string[]
+  /** Overrides by the original tool name. */
+  readonly toolsOverride?: { readonly [name: string]: ToolOverride }
+}
+
+export type MCPToolConfigStatus = ConfigStatus
+
 /** Extra labels and annotations. */
 export interface MetadataOverrides {
   readonly annotations?: { readonly [name: string]: string }
   readonly labels?: { readonly [name: string]: string }
+}
+
+/** Volume that keeps the downloaded model; none when unset. */
+export interface ModelCache {
+  /** Turns the volume on. */
+  readonly enabled: boolean
+  /** Storage class of the volume. */
+  readonly storageClassName?: string
+  /** Size of the volume. */
+  readonly size: string
+  /** Access mode of the volume. */
+  readonly accessMode: "ReadWriteOnce" | "ReadWriteMany"
 }
 
 /** A plain OAuth 2.0 provider. */
@@ -645,10 +1077,6 @@ export interface OAuth2UpstreamConfig {
   readonly tokenEndpoint: string
   /** Client id at the upstream; excludes dcrConfig. */
   readonly clientId?: string
-  /** Client secret; optional for public PKCE clients. */
-  readonly clientSecretRef?: SecretRef
-  /** Dynamic client registration at run time; excludes clientId. */
-  readonly dcrConfig?: DcrConfig
   /** Redirect target; default {resourceUrl}/oauth/callback. */
   readonly redirectUri?: string
   /** Scopes requested. */
@@ -661,6 +1089,38 @@ export interface OAuth2UpstreamConfig {
   readonly identityFromToken?: IdentityFromToken
   /** Userinfo request. Without it and without identityFromToken the subject is derived from the access token. */
   readonly userInfo?: UserInfoConfig
+  /** Client secret; optional for public PKCE clients. */
+  readonly clientSecretRef?: SecretRef
+  /** Dynamic client registration at run time; excludes clientId. */
+  readonly dcrConfig?: DcrConfig
+}
+
+/** A plain OAuth 2.0 provider. */
+export interface OAuth2UpstreamFile {
+  /** Authorization endpoint. */
+  readonly authorizationEndpoint: string
+  /** Token endpoint. */
+  readonly tokenEndpoint: string
+  /** Client id at the upstream; excludes dcrConfig. */
+  readonly clientId?: string
+  /** Redirect target; default {resourceUrl}/oauth/callback. */
+  readonly redirectUri?: string
+  /** Scopes requested. */
+  readonly scopes?: readonly string[]
+  /** Extra query parameters of the authorization request. */
+  readonly additionalAuthorizationParams?: { readonly [name: string]: string }
+  /** Paths into a non-standard token response. */
+  readonly tokenResponseMapping?: TokenResponseMapping
+  /** Identity taken from the token response; skips the userinfo request. */
+  readonly identityFromToken?: IdentityFromToken
+  /** Userinfo request. Without it and without identityFromToken the subject is derived from the access token. */
+  readonly userInfo?: UserInfoConfig
+  /** Environment variable that holds the client secret. */
+  readonly clientSecretEnv?: string
+  /** File that holds the client secret; wins over clientSecretEnv. */
+  readonly clientSecretFile?: string
+  /** Dynamic client registration at run time; excludes clientId. */
+  readonly dcrConfig?: DcrFile
 }
 
 /** An OpenID Connect provider. */
@@ -669,8 +1129,6 @@ export interface OIDCUpstreamConfig {
   readonly issuerUrl: string
   /** Client id at the upstream. */
   readonly clientId: string
-  /** Client secret; optional for public PKCE clients. */
-  readonly clientSecretRef?: SecretRef
   /** Redirect target; default {resourceUrl}/oauth/callback. */
   readonly redirectUri?: string
   /** Scopes requested; set them explicitly when a provider-specific parameter asks for offline access. */
@@ -681,6 +1139,30 @@ export interface OIDCUpstreamConfig {
   readonly subjectClaim?: string
   /** Overrides the discovered userinfo endpoint, its method or its field names. */
   readonly userInfoOverride?: UserInfoConfig
+  /** Client secret; optional for public PKCE clients. */
+  readonly clientSecretRef?: SecretRef
+}
+
+/** An OpenID Connect provider. */
+export interface OIDCUpstreamFile {
+  /** Issuer; endpoints are found by discovery. */
+  readonly issuerUrl: string
+  /** Client id at the upstream. */
+  readonly clientId: string
+  /** Redirect target; default {resourceUrl}/oauth/callback. */
+  readonly redirectUri?: string
+  /** Scopes requested; set them explicitly when a provider-specific parameter asks for offline access. */
+  readonly scopes: readonly string[]
+  /** Extra query parameters of the authorization request. */
+  readonly additionalAuthorizationParams?: { readonly [name: string]: string }
+  /** Top-level ID-token claim used as the subject; default sub. Changing it on a live deployment re-keys existing users. */
+  readonly subjectClaim?: string
+  /** Overrides the discovered userinfo endpoint, its method or its field names. */
+  readonly userInfoOverride?: UserInfoConfig
+  /** Environment variable that holds the client secret. */
+  readonly clientSecretEnv?: string
+  /** File that holds the client secret; wins over clientSecretEnv. */
+  readonly clientSecretFile?: string
 }
 
 /** Object metadata. */
@@ -704,6 +1186,26 @@ export interface ObjectMeta {
 export interface ObjectRef {
   /** Name of an object in the same namespace. */
   readonly name: string
+}
+
+/** On-behalf-of exchange. Fields are optional here; what is needed is checked when the resource is reconciled. */
+export interface OboConfig {
+  /** Backend target of the exchanged token; used when scopes is empty. */
+  readonly audience?: string
+  /** Delegated scopes; take precedence over audience. */
+  readonly scopes?: readonly string[]
+  /** Login host of a sovereign cloud, with an optional path before the tenant. The client secret and the user assertion are posted to it. */
+  readonly authority?: string
+  /** Directory tenant. */
+  readonly tenantId?: string
+  /** Application id of the confidential client. */
+  readonly clientId?: string
+  /** Client secret. */
+  readonly clientSecretRef?: SecretRef
+  /** Duration before expiry at which a cached token counts as expired, for example 30s. */
+  readonly cacheSkew?: string
+  /** Upstream whose token is the assertion; default: the token of the caller. */
+  readonly subjectTokenProviderName?: string
 }
 
 /** On-behalf-of exchange. */
@@ -739,6 +1241,44 @@ export interface OnError {
   readonly retryCount?: number
   /** Pause before a retry, for action retry. */
   readonly retryDelay?: string
+}
+
+/** OpenTelemetry. */
+export interface OpenTelemetryConfig {
+  /** Turns OpenTelemetry on. */
+  readonly enabled: boolean
+  /** OTLP endpoint, host:port or a URL whose scheme is stripped. */
+  readonly endpoint?: string
+  /** Plain text to the collector. */
+  readonly insecure: boolean
+  /** Literal headers sent to the collector. */
+  readonly headers?: { readonly [name: string]: string }
+  /** Headers whose value comes from a Secret. */
+  readonly sensitiveHeaders?: readonly SensitiveHeader[]
+  /** Extra resource attributes. */
+  readonly resourceAttributes?: { readonly [name: string]: string }
+  /** Metrics. */
+  readonly metrics?: OpenTelemetryMetrics
+  /** Traces. */
+  readonly tracing?: OpenTelemetryTracing
+  /** Adds the attribute names of older conventions. */
+  readonly useLegacyAttributes: boolean
+  /** Trust anchors of the collector. */
+  readonly caBundleRef?: CABundleSource
+}
+
+/** Metrics. */
+export interface OpenTelemetryMetrics {
+  /** Sends metrics. */
+  readonly enabled: boolean
+}
+
+/** Traces. */
+export interface OpenTelemetryTracing {
+  /** Sends traces. */
+  readonly enabled: boolean
+  /** Share of traces kept, 0.0 to 1.0. */
+  readonly samplingRate: string
 }
 
 /** Operation. */
@@ -821,6 +1361,12 @@ export interface PermissionProfileRef {
   readonly key?: string
 }
 
+/** Prometheus metrics. */
+export interface PrometheusConfig {
+  /** Serves /metrics on the transport port. */
+  readonly enabled: boolean
+}
+
 /** The proxy Deployment. */
 export interface ProxyDeploymentOverrides {
   readonly annotations?: { readonly [name: string]: string }
@@ -831,6 +1377,108 @@ export interface ProxyDeploymentOverrides {
   readonly env?: readonly EnvVar[]
   /** Pull secrets of the proxy pod. */
   readonly imagePullSecrets?: readonly LocalObjectRef[]
+}
+
+/** Configuration file of a proxy. */
+export interface ProxyFile {
+  /** Name of the proxy. */
+  readonly name: string
+  /** URI of the target MCP server; excludes stdio. */
+  readonly targetUri?: string
+  /** The target is a program that speaks MCP on its standard streams; excludes targetUri. */
+  readonly stdio?: StdioTarget
+  /** Transport of the target. */
+  readonly transport: "streamable-http" | "sse"
+  /** What clients see; differs from transport only for a stdio target. */
+  readonly proxyMode: "streamable-http" | "sse"
+  /** Addresses the target may have: any; private: all but loopback and metadata; public: no private ranges either. Checked on the address dialled. */
+  readonly targetAddresses: "any" | "private" | "public"
+  /** PEM file with the trust anchors of the target. */
+  readonly targetCaBundlePath?: string
+  /** Host name or IP to listen on. */
+  readonly host: string
+  /** Port to listen on; 0 lets the system choose. */
+  readonly port: number
+  /** Exact values of the Origin header that are allowed; derived for loopback listeners. */
+  readonly allowedOrigins?: readonly string[]
+  /** Resource URL in the protected-resource metadata (RFC 9728). */
+  readonly resourceUrl?: string
+  /** Trust X-Forwarded-* headers when building public URLs. */
+  readonly trustProxyHeaders: boolean
+  /** Path prefix of SSE endpoint URLs behind a path-stripping ingress. */
+  readonly endpointPrefix?: string
+  /** How clients are authenticated; absent means they are not. */
+  readonly oidc?: ProxyOidc
+  /** Authorization. */
+  readonly authz?: RuntimeAuthz
+  /** Audit log. */
+  readonly audit?: Audit
+  /** Telemetry. Deprecated in operator mode: use spec.telemetryConfigRef. */
+  readonly telemetry?: Telemetry
+  /** Rate limits of tool calls. Needs Redis session storage. */
+  readonly rateLimiting?: RateLimitConfig
+  /** Where sessions are kept. The Redis password comes from an environment variable. */
+  readonly sessionStorage?: RuntimeSessionStorage
+  /** Which tools are offered, and under which names. */
+  readonly tools?: ProxyTools
+  /** Headers added to every request to the target. */
+  readonly headerForward?: ProxyHeaderForward
+  /** OAuth login at the remote server, or a fixed bearer token. */
+  readonly remoteAuth?: RemoteAuth
+  /** How the proxy authenticates to the target: token exchange, header injection, upstream token and the other strategies. */
+  readonly outgoingAuth?: OutgoingStrategy
+  /** Logging level; info when unset. */
+  readonly logLevel?: "debug"
+}
+
+/** Headers added to every request to the target. */
+export interface ProxyHeaderForward {
+  /** Header name to literal value. */
+  readonly addPlaintextHeaders?: { readonly [name: string]: string }
+  /** Header name to the name of a secret in the secrets provider. */
+  readonly addHeadersFromSecret?: { readonly [name: string]: string }
+}
+
+/** Validation of incoming tokens. */
+export interface ProxyOidc {
+  /** Issuer. */
+  readonly issuer?: string
+  /** Expected audience. */
+  readonly audience?: string
+  /** Client id, for introspection. */
+  readonly clientId?: string
+  /** Environment variable that holds the client secret, for introspection. */
+  readonly clientSecretEnv?: string
+  /** Permits an http issuer; development only. */
+  readonly insecureAllowHttp: boolean
+  /** Introspection endpoint (RFC 7662), for opaque tokens. */
+  readonly introspectionUrl?: string
+  /** Key set; skips discovery. */
+  readonly jwksUrl?: string
+  /** Permits private addresses for the key set. */
+  readonly jwksAllowPrivateIp: boolean
+  /** Permits private addresses for the protected-resource metadata. */
+  readonly protectedResourceAllowPrivateIp: boolean
+  /** Resource indicator (RFC 8707); default: the audience. */
+  readonly resource?: string
+  /** Scopes announced. */
+  readonly scopes?: readonly string[]
+  /** PEM file with the trust anchors of the issuer. */
+  readonly caBundlePath?: string
+  /** File with a bearer token for requests to the key set. */
+  readonly jwksAuthTokenPath?: string
+  /** Only tokens of this subject are accepted; any when unset. */
+  readonly subject?: string
+  /** File that holds the client secret; wins over clientSecretEnv. */
+  readonly clientSecretFile?: string
+}
+
+/** Which tools are offered, and under which names. */
+export interface ProxyTools {
+  /** Names of the tools offered, after overrides; empty means all. */
+  readonly filter?: readonly string[]
+  /** Overrides by the original tool name. */
+  readonly overrides?: { readonly [name: string]: ToolOverride }
 }
 
 /** A token bucket. */
@@ -881,6 +1529,16 @@ export interface RedisSentinelConfig {
   readonly sentinelService?: RedisSentinelService
 }
 
+/** Sentinel settings. */
+export interface RedisSentinelFile {
+  /** Name of the master. */
+  readonly masterName: string
+  /** Redis database number. */
+  readonly db: number
+  /** host:port of each Sentinel. */
+  readonly sentinelAddrs: readonly string[]
+}
+
 /** Service of the Sentinels; excludes sentinelAddrs. */
 export interface RedisSentinelService {
   /** Name of the Service. */
@@ -897,6 +1555,48 @@ export interface RedisTls {
   readonly caCertSecretRef?: SecretRef
   /** Skips certificate verification. */
   readonly insecureSkipVerify?: boolean
+}
+
+/** TLS settings. */
+export interface RedisTlsFile {
+  /** PEM file with a CA certificate; system roots when unset. */
+  readonly caCertFile?: string
+  /** Skips certificate verification. */
+  readonly insecureSkipVerify: boolean
+}
+
+/** OAuth login at the remote server, or a fixed bearer token. */
+export interface RemoteAuth {
+  /** Turns the login on. */
+  readonly enabled: boolean
+  /** Issuer; excludes authorizeUrl and tokenUrl. */
+  readonly issuer?: string
+  /** Authorization endpoint; needs tokenUrl. */
+  readonly authorizeUrl?: string
+  /** Token endpoint; needs authorizeUrl. */
+  readonly tokenUrl?: string
+  /** Client id; registered dynamically when unset. */
+  readonly clientId?: string
+  /** Environment variable that holds the client secret. */
+  readonly clientSecretEnv?: string
+  /** File that holds the client secret; wins over clientSecretEnv. */
+  readonly clientSecretFile?: string
+  /** Environment variable that holds a bearer token; an alternative to the login. */
+  readonly bearerTokenEnv?: string
+  /** File that holds a bearer token; an alternative to the login. */
+  readonly bearerTokenFile?: string
+  /** Port of the local callback server. */
+  readonly callbackPort: number
+  /** Resource indicator (RFC 8707); default: the target URI. */
+  readonly resource?: string
+  /** Scopes to request; openid, profile and email when OIDC is used. */
+  readonly scopes?: readonly string[]
+  /** Query parameter that carries the scopes. */
+  readonly scopeParamName?: string
+  /** Does not open a browser. */
+  readonly skipBrowser: boolean
+  /** Limit of the login. */
+  readonly timeout: string
 }
 
 export interface ResourceList {
@@ -988,6 +1688,10 @@ export interface RuntimeOidc {
   readonly scopes?: readonly string[]
   /** PEM file with the trust anchors of the issuer. */
   readonly caBundlePath?: string
+  /** File with a bearer token for requests to the key set. */
+  readonly jwksAuthTokenPath?: string
+  /** Only tokens of this subject are accepted; any when unset. */
+  readonly subject?: string
 }
 
 /** How the server authenticates to backends. */
@@ -1020,6 +1724,13 @@ export interface SecretRef {
   readonly key: string
 }
 
+export interface SensitiveHeader {
+  /** Header to send. */
+  readonly name: string
+  /** Secret that holds the value. */
+  readonly secretKeyRef: SecretRef
+}
+
 /** Where sessions are kept. */
 export interface SessionStorageConfig {
   /** Session store. */
@@ -1032,6 +1743,22 @@ export interface SessionStorageConfig {
   readonly keyPrefix?: string
   /** Secret that holds the Redis password. */
   readonly passwordRef?: SecretRef
+}
+
+/** The StatefulSet. */
+export interface StatefulSetOverrides {
+  readonly annotations?: { readonly [name: string]: string }
+  readonly labels?: { readonly [name: string]: string }
+  /** Labels and annotations of the pods. */
+  readonly podTemplateMetadataOverrides?: MetadataOverrides
+}
+
+/** A program that speaks MCP on its standard streams. */
+export interface StdioTarget {
+  /** Program to run. */
+  readonly command: string
+  /** Arguments. */
+  readonly args?: readonly string[]
 }
 
 /** Telemetry. Deprecated in operator mode: use spec.telemetryConfigRef. */
@@ -1070,6 +1797,26 @@ export interface Timeouts {
   readonly default: string
   /** By backend name. */
   readonly perWorkload?: { readonly [name: string]: string }
+}
+
+/** Token exchange (RFC 8693). */
+export interface TokenExchangeConfig {
+  /** Token endpoint for the exchange. */
+  readonly tokenUrl: string
+  /** Target audience of the exchanged token. */
+  readonly audience: string
+  /** Client id; optional for some flows. */
+  readonly clientId?: string
+  /** Client secret; optional for some flows. */
+  readonly clientSecretRef?: SecretRef
+  /** Scopes to request. */
+  readonly scopes?: readonly string[]
+  /** Header for the exchanged token; when empty the token replaces the Authorization header. */
+  readonly externalTokenHeaderName?: string
+  /** Upstream provider whose token is the subject token; default: the caller's own token, or the first upstream of a virtual server with an embedded authorization server. */
+  readonly subjectProviderName?: string
+  /** Type of the subject token; access_token when unset. id_token is for workload identity federation with OIDC providers. */
+  readonly subjectTokenType?: string
 }
 
 /** Token exchange (RFC 8693). */
@@ -1134,6 +1881,12 @@ export interface ToolOverride {
   readonly annotations?: ToolAnnotations
 }
 
+/** The access token of an upstream provider, sent as a bearer token. */
+export interface UpstreamInjectConfig {
+  /** Upstream provider whose access token is injected. */
+  readonly providerName: string
+}
+
 /** Sends the caller's token of an upstream provider. */
 export interface UpstreamInjectStrategy {
   /** An upstream of the embedded server. */
@@ -1150,6 +1903,18 @@ export interface UpstreamProvider {
   readonly oidcConfig?: OIDCUpstreamConfig
   /** Required when type is oauth2. */
   readonly oauth2Config?: OAuth2UpstreamConfig
+}
+
+/** An upstream identity provider. */
+export interface UpstreamProviderFile {
+  /** Unique name. */
+  readonly name: string
+  /** Kind of provider. */
+  readonly type: "oidc" | "oauth2"
+  /** Required when type is oidc. */
+  readonly oidcConfig?: OIDCUpstreamFile
+  /** Required when type is oauth2. */
+  readonly oauth2Config?: OAuth2UpstreamFile
 }
 
 /** Userinfo request. */
@@ -1172,6 +1937,36 @@ export interface UserInfoFieldMapping {
   readonly nameFields: readonly string[]
   /** Fields that may hold the e-mail address. */
   readonly emailFields: readonly string[]
+}
+
+/** A workflow that several virtual servers can offer as one tool. */
+export interface VirtualMCPCompositeToolDefinition {
+  readonly apiVersion: "gatehouse.dev/v1beta1"
+  readonly kind: "VirtualMCPCompositeToolDefinition"
+  /** Object metadata. */
+  readonly metadata: ObjectMeta
+  /** A workflow offered as one tool. */
+  readonly spec: VirtualMCPCompositeToolDefinitionSpec
+  /** Observed state. */
+  readonly status?: VirtualMCPCompositeToolDefinitionStatus
+}
+
+/** Desired state. */
+export type VirtualMCPCompositeToolDefinitionSpec = CompositeTool
+
+/** Observed state. */
+export interface VirtualMCPCompositeToolDefinitionStatus {
+  readonly validationStatus?: "Valid" | "Invalid" | "Unknown"
+  /** What is wrong with the workflow. */
+  readonly validationErrors?: readonly string[]
+  /** Names of the virtual servers that use the workflow, sorted. */
+  readonly referencingVirtualServers?: readonly string[]
+  /** Number of virtual servers that use the workflow. */
+  readonly referenceCount?: number
+  /** Latest generation observed. */
+  readonly observedGeneration?: number
+  /** Latest observations. */
+  readonly conditions?: readonly Condition[]
 }
 
 /** Virtual server configuration. */
@@ -1286,7 +2081,7 @@ export interface VirtualMCPServerStatus {
 }
 
 /** Configuration file of a virtual server. */
-export interface VmcpConfig {
+export interface VmcpFile {
   /** Server name. */
   readonly name: string
   /** Group name; filled from spec.groupRef in operator mode. */
@@ -1400,6 +2195,34 @@ export interface WorkloadTools {
 }
 
 /** Cross-application access: id token, identity assertion grant at the provider, access token at the target. */
+export interface XaaConfig {
+  /** Token endpoint of the identity provider. */
+  readonly idpTokenUrl: string
+  /** Client id at the identity provider. */
+  readonly idpClientId?: string
+  /** Client secret at the identity provider. */
+  readonly idpClientSecretRef?: SecretRef
+  /** Token endpoint of the target. */
+  readonly targetTokenUrl: string
+  /** Permits an http targetTokenUrl; development only. */
+  readonly insecureTargetTokenUrl: boolean
+  /** Client id at the target. */
+  readonly targetClientId?: string
+  /** Client secret at the target. */
+  readonly targetClientSecretRef?: SecretRef
+  /** Issuer of the target. */
+  readonly targetAudience: string
+  /** Resource indicator at the target. */
+  readonly targetResource?: string
+  /** Scopes to request. */
+  readonly scopes?: readonly string[]
+  /** Upstream whose id token is the subject. */
+  readonly subjectProviderName?: string
+  /** Type of the subject token. */
+  readonly subjectTokenType?: "urn:ietf:params:oauth:token-type:id_token"
+}
+
+/** Cross-application access: id token, identity assertion grant at the provider, access token at the target. */
 export interface XaaStrategy {
   /** Token endpoint of the identity provider; https, or http on localhost. */
   readonly idpTokenUrl: string
@@ -1429,21 +2252,39 @@ export interface XaaStrategy {
 
 /** Kind -> its document. */
 export interface Kinds {
+  readonly EmbeddingServer: EmbeddingServer
+  readonly MCPAuthzConfig: MCPAuthzConfig
+  readonly MCPExternalAuthConfig: MCPExternalAuthConfig
   readonly MCPGroup: MCPGroup
+  readonly MCPOIDCConfig: MCPOIDCConfig
+  readonly MCPRemoteProxy: MCPRemoteProxy
   readonly MCPServer: MCPServer
   readonly MCPServerEntry: MCPServerEntry
+  readonly MCPTelemetryConfig: MCPTelemetryConfig
+  readonly MCPToolConfig: MCPToolConfig
+  readonly VirtualMCPCompositeToolDefinition: VirtualMCPCompositeToolDefinition
   readonly VirtualMCPServer: VirtualMCPServer
 }
 
 /** Kind -> its status. */
 export interface Statuses {
+  readonly EmbeddingServer: EmbeddingServerStatus
+  readonly MCPAuthzConfig: MCPAuthzConfigStatus
+  readonly MCPExternalAuthConfig: MCPExternalAuthConfigStatus
   readonly MCPGroup: MCPGroupStatus
+  readonly MCPOIDCConfig: MCPOIDCConfigStatus
+  readonly MCPRemoteProxy: MCPRemoteProxyStatus
   readonly MCPServer: MCPServerStatus
   readonly MCPServerEntry: MCPServerEntryStatus
+  readonly MCPTelemetryConfig: MCPTelemetryConfigStatus
+  readonly MCPToolConfig: MCPToolConfigStatus
+  readonly VirtualMCPCompositeToolDefinition: VirtualMCPCompositeToolDefinitionStatus
   readonly VirtualMCPServer: VirtualMCPServerStatus
 }
 
 /** Runtime file -> its document. */
 export interface RuntimeFiles {
-  readonly vmcp: VmcpConfig
+  readonly authserver: AuthServerFile
+  readonly proxy: ProxyFile
+  readonly vmcp: VmcpFile
 }
