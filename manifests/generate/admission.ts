@@ -1,0 +1,79 @@
+/**
+ * The ValidatingWebhookConfiguration: what the API server asks the hooks server about, and what it need not ask.
+ *
+ * Two webhooks, so that each has its own conditions. Status writes never match (subresources are not listed). The
+ * conditions let pass what the webhook would let pass anyway, without a call: then finalizers and labels can be edited,
+ * objects can go, and a namespace can be emptied while no hooks server is there.
+ * Source: Kubernetes admissionregistration.k8s.io/v1; `caBundle` is filled in by the certificate job.
+ */
+import { group, type KindEntry } from './kinds.ts'
+import { labels, type Manifest, names } from './objects.ts'
+import type { Values } from './values.ts'
+
+/** The webhook's own override; honoured here too, for the day when nothing answers. */
+const allowDelete = "'gatehouse.dev/allow-delete'"
+
+export function admission(kinds: readonly KindEntry[], values: Values): readonly Manifest[] {
+  const guarded = kinds.filter((kind) => kind.deleteGuarded)
+  return [
+    {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'ValidatingWebhookConfiguration',
+      metadata: { name: names.hooks, labels: labels(values, 'admission') },
+      webhooks: [
+        {
+          name: `validate.${group}`,
+          ...shared(kinds, ['CREATE', 'UPDATE'], values),
+          matchConditions: [
+            {
+              name: 'not-being-deleted',
+              expression: "request.operation != 'UPDATE' || !has(object.metadata.deletionTimestamp)",
+            },
+            {
+              name: 'spec-changed',
+              expression:
+                "request.operation != 'UPDATE' || !(has(object.spec) && has(oldObject.spec) && object.spec == oldObject.spec)",
+            },
+          ],
+        },
+        {
+          name: `delete.${group}`,
+          ...shared(guarded, ['DELETE'], values),
+          matchConditions: [
+            {
+              name: 'not-overridden',
+              expression: `!has(oldObject.metadata.annotations) || !(${allowDelete} in oldObject.metadata.annotations) || oldObject.metadata.annotations[${allowDelete}] != 'true'`,
+            },
+            {
+              name: 'namespace-stays',
+              expression:
+                "request.userInfo.username != 'system:serviceaccount:kube-system:namespace-controller'",
+            },
+          ],
+        },
+      ].filter((webhook) => webhook.rules[0].resources.length > 0),
+    },
+  ]
+}
+
+function shared(kinds: readonly KindEntry[], operations: readonly string[], values: Values) {
+  return {
+    admissionReviewVersions: ['v1'],
+    sideEffects: 'None',
+    failurePolicy: values.text('admission.failurePolicy'),
+    matchPolicy: 'Equivalent',
+    timeoutSeconds: 5,
+    clientConfig: {
+      service: { name: names.hooks, namespace: values.namespace, path: '/validate', port: 443 },
+    },
+    rules: [
+      {
+        apiGroups: [group],
+        apiVersions: ['v1beta1'],
+        resources: kinds.map((kind) => kind.plural),
+        operations,
+        scope: 'Namespaced',
+      },
+    ] as const,
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * One CompositeController per kind: which objects its hooks create and how Metacontroller calls them.
+ *
+ * `?rev=<version>` makes a new version a change of the spec, which is what makes Metacontroller call every hook anew.
+ * `caBundle` is left out on purpose: the certificate job fills it in, and applying the manifests again keeps it.
+ * Source: Metacontroller CompositeController API; design section 4 "Metacontroller".
+ */
+import { apiVersion, type Child, distinct, type KindEntry } from './kinds.ts'
+import { controllerName, instanceLabel, labels, type Manifest, names } from './objects.ts'
+import type { Values } from './values.ts'
+
+/** Hooks answer in milliseconds; ten seconds bound a pod that hangs. */
+const timeout = '10s'
+
+export function controllers(kinds: readonly KindEntry[], values: Values): readonly Manifest[] {
+  return kinds.map((kind) => ({
+    apiVersion: 'metacontroller.k8s.io/v1alpha1',
+    kind: 'CompositeController',
+    metadata: {
+      name: controllerName(kind.plural),
+      labels: { ...labels(values, 'controllers'), ...instanceLabel },
+    },
+    spec: {
+      parentResource: { apiVersion, resource: kind.plural, ignoreStatusChanges: true },
+      ...(kind.children.length > 0 && { childResources: distinct(kind.children).map(childResource) }),
+      generateSelector: true,
+      resyncPeriodSeconds: values.value('controllers.resyncPeriodSeconds'),
+      hooks: {
+        sync: hook(kind.plural, 'sync', values),
+        customize: hook(kind.plural, 'customize', values),
+      },
+    },
+  }))
+}
+
+/** Without a method an existing child would never change. */
+function childResource({ apiVersion, resource, updateStrategy }: Child): object {
+  return { apiVersion, resource, updateStrategy: { method: updateStrategy } }
+}
+
+function hook(plural: string, name: string, values: Values): object {
+  const host = `${names.hooks}.${values.namespace}.svc`
+  const url = `https://${host}/hooks/${plural}/${name}?rev=${values.version}`
+  return { version: 'v2', webhook: { url, timeout, responseUnMarshallMode: 'strict' } }
+}

@@ -1,0 +1,128 @@
+/**
+ * Which file every manifest goes into: the kustomization, its components and overlays, and the chart's templates.
+ *
+ *   manifests/kustomization.yaml        CRDs, base, self-signed certificate: `kubectl apply -k manifests/`
+ *   manifests/base/                     everything that does not depend on a choice
+ *   manifests/certificates/<variant>/   components: who issues the certificate
+ *   manifests/metacontroller/           component: a private Metacontroller with least rights
+ *   manifests/monitoring/               component: a ServiceMonitor
+ *   manifests/overlays/<name>/          ready combinations, without the CRDs
+ *   manifests/chart/                    the same objects as a Helm chart
+ */
+import { admission } from './admission.ts'
+import { certManager, certManagerAnnotation, selfSigned } from './certificates.ts'
+import { controllers } from './controllers.ts'
+import type { KindEntry } from './kinds.ts'
+import { type Manifest, names } from './objects.ts'
+import { metacontroller, monitoring } from './options.ts'
+import { userRoles } from './rbac.ts'
+import { hooksServer, namespace } from './server.ts'
+import { chartValues, plainValues, valuesFile, valuesSchema } from './values.ts'
+import { templateFile, yamlFile, yamlValue } from './yaml.ts'
+
+export interface FilesInput {
+  readonly version: string
+  readonly kinds: readonly KindEntry[]
+  /** File names in manifests/crds, which another generator writes. */
+  readonly crds: readonly string[]
+}
+
+/** Path relative to manifests/ -> content. */
+export function files(input: FilesInput): Map<string, string> {
+  return new Map([...plainFiles(input), ...chartFiles(input)])
+}
+
+function plainFiles({ version, kinds, crds }: FilesInput): [string, string][] {
+  const values = plainValues(version)
+  const base = {
+    'namespace.yaml': namespace(values),
+    'hooks.yaml': hooksServer(values),
+    'roles.yaml': userRoles(kinds, values),
+    'controllers.yaml': controllers(kinds, values),
+    'admission.yaml': admission(kinds, values),
+  }
+  const component = (folder: string, objects: readonly Manifest[], more: object = {}): [string, string][] => [
+    [`${folder}/objects.yaml`, yamlFile(objects)],
+    [`${folder}/kustomization.yaml`, kustomization('Component', { resources: ['objects.yaml'], ...more })],
+  ]
+  const overlay = (name: string, ...components: string[]): [string, string] => [
+    `overlays/${name}/kustomization.yaml`,
+    kustomization('Kustomization', {
+      resources: ['../../base'],
+      components: components.map((path) => `../../${path}`),
+    }),
+  ]
+  return [
+    [
+      'kustomization.yaml',
+      kustomization('Kustomization', {
+        resources: [...crds.map((name) => `crds/${name}`), 'base'],
+        components: ['certificates/self-signed'],
+      }),
+    ],
+    ...Object.entries(base).map(([name, objects]): [string, string] => [`base/${name}`, yamlFile(objects)]),
+    ['base/kustomization.yaml', kustomization('Kustomization', { resources: Object.keys(base) })],
+    ...component('certificates/self-signed', selfSigned(kinds, values)),
+    ...component('certificates/cert-manager', certManager(kinds, values), {
+      patches: [
+        {
+          target: { kind: 'ValidatingWebhookConfiguration', name: names.hooks },
+          patch: yamlValue([
+            { op: 'add', path: '/metadata/annotations', value: certManagerAnnotation(values) },
+          ]),
+        },
+      ],
+    }),
+    ...component('metacontroller', metacontroller(kinds, values)),
+    ...component('monitoring', monitoring(values)),
+    overlay('cert-manager', 'certificates/cert-manager'),
+    overlay('private-metacontroller', 'certificates/self-signed', 'metacontroller'),
+  ]
+}
+
+function kustomization(kind: 'Kustomization' | 'Component', body: object): string {
+  const version = kind === 'Component' ? 'v1alpha1' : 'v1beta1'
+  return yamlFile([{ apiVersion: `kustomize.config.k8s.io/${version}`, kind, ...body }])
+}
+
+function chartFiles({ version, kinds }: FilesInput): [string, string][] {
+  const values = chartValues(version)
+  const managed = '.Values.certificates.mode "cert-manager"'
+  const webhooks = admission(kinds, values)
+  const annotated = webhooks.map((object) => ({
+    ...object,
+    metadata: { ...object.metadata, annotations: certManagerAnnotation(values) },
+  }))
+  const templates: readonly [string, string][] = [
+    ['hooks.yaml', templateFile(hooksServer(values))],
+    ['roles.yaml', templateFile(userRoles(kinds, values))],
+    ['controllers.yaml', templateFile(controllers(kinds, values))],
+    ['admission.yaml', templateFile(webhooks, `ne ${managed}`)],
+    ['admission-cert-manager.yaml', templateFile(annotated, `eq ${managed}`)],
+    ['certificates-self-signed.yaml', templateFile(selfSigned(kinds, values), `ne ${managed}`)],
+    ['certificates-cert-manager.yaml', templateFile(certManager(kinds, values), `eq ${managed}`)],
+    ['metacontroller.yaml', templateFile(metacontroller(kinds, values), '.Values.metacontroller.enabled')],
+    ['service-monitor.yaml', templateFile(monitoring(values), '.Values.serviceMonitor.enabled')],
+  ]
+  return [
+    ...templates.map(([name, content]): [string, string] => [`chart/templates/${name}`, content]),
+    ['chart/values.yaml', valuesFile(version, yamlValue)],
+    ['chart/values.schema.json', `${JSON.stringify(valuesSchema(version), null, 2)}\n`],
+    ['chart/Chart.yaml', chartFile(version)],
+  ]
+}
+
+function chartFile(version: string): string {
+  return yamlFile([
+    {
+      apiVersion: 'v2',
+      name: 'gatehouse',
+      description: "One guarded door to all of a team's MCP servers",
+      type: 'application',
+      version,
+      appVersion: version,
+      // The oldest API server with admission match conditions and the sleep action in pod hooks.
+      kubeVersion: '>=1.30.0-0',
+    },
+  ])
+}

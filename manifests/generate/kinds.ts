@@ -1,0 +1,42 @@
+/**
+ * What the manifests need to know of each kind: its plural, and which other objects its hooks create or read.
+ *
+ * Built from the hooks' registry, so that a controller, an admission rule or a right is never forgotten when a kind is
+ * added. The API server and Metacontroller speak of resources (plurals), hooks of kinds: this is where one becomes the
+ * other.
+ */
+
+/** One resource as RBAC and Metacontroller name it. */
+export interface Resource {
+  /** `apps/v1`, or `v1` for core. */
+  readonly apiVersion: string
+  /** Plural, lower case. */
+  readonly resource: string
+}
+
+export interface Child extends Resource {
+  readonly updateStrategy: 'InPlace' | 'OnDelete'
+}
+
+export interface KindEntry {
+  readonly kind: string
+  readonly plural: string
+  readonly children: readonly Child[]
+  readonly related: readonly Resource[]
+  /** Deleting an object in use is refused, so admission is asked. */
+  readonly deleteGuarded: boolean
+}
+
+export const group = 'gatehouse.dev'
+export const apiVersion = `${group}/v1beta1`
+
+/** API group of an apiVersion; '' for core. */
+export function groupOf(resource: Pick<Resource, 'apiVersion'>): string {
+  return resource.apiVersion.includes('/') ? (resource.apiVersion.split('/')[0] ?? '') : ''
+}
+
+/** Each resource once, sorted by group and plural. */
+export function distinct<R extends Resource>(resources: readonly R[]): readonly R[] {
+  const byKey = new Map(resources.map((one) => [`${groupOf(one)} ${one.resource} ${one.apiVersion}`, one]))
+  return [...byKey].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one)
+}

@@ -1,0 +1,89 @@
+/**
+ * Names, labels and small shapes that several manifests share.
+ */
+import { group, groupOf, type Resource } from './kinds.ts'
+import type { Json, Values } from './values.ts'
+
+export interface Manifest {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: {
+    readonly name: string
+    readonly namespace?: string
+    readonly labels?: Readonly<Record<string, string>>
+    readonly annotations?: Readonly<Record<string, string>>
+  }
+  readonly [member: string]: unknown
+}
+
+export const names = {
+  /** Deployment, Service, ServiceAccount and webhook configuration of the hooks server. */
+  hooks: 'gatehouse-hooks',
+  tls: 'gatehouse-hooks-tls',
+  certificates: 'gatehouse-certificates',
+  metacontroller: 'gatehouse-metacontroller',
+} as const
+
+/** Port of the hooks server's pods; the Service listens on 443. */
+export const hooksPort = 8743
+
+/** Selects the CompositeControllers for a private Metacontroller. */
+export const instanceLabel = { 'gatehouse.dev/instance': 'default' } as const
+
+export type Component = 'hooks' | 'certificates' | 'metacontroller' | 'admission' | 'controllers'
+
+/** Labels that never change, for selectors. */
+export function selector(component: Component): Record<string, string> {
+  return { 'app.kubernetes.io/name': `gatehouse-${component}`, 'app.kubernetes.io/component': component }
+}
+
+export function labels(values: Values, component: Component): Record<string, string> {
+  return {
+    ...selector(component),
+    'app.kubernetes.io/part-of': 'gatehouse',
+    'app.kubernetes.io/version': values.version,
+  }
+}
+
+export function controllerName(plural: string): string {
+  return `${plural}.${group}`
+}
+
+/** The restricted Pod Security Standard. The user id is the image's: OpenShift assigns its own. */
+export const podSecurity = { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } } as const
+export const containerSecurity = {
+  allowPrivilegeEscalation: false,
+  readOnlyRootFilesystem: true,
+  runAsNonRoot: true,
+  capabilities: { drop: ['ALL'] },
+} as const
+
+export interface Rule {
+  readonly apiGroups: readonly string[]
+  readonly resources: readonly string[]
+  readonly verbs: readonly string[]
+  readonly resourceNames?: readonly string[]
+}
+
+/** One rule per API group. */
+export function rules(
+  resources: readonly Resource[],
+  verbs: readonly string[],
+  subresource = '',
+): readonly Rule[] {
+  const groups = Map.groupBy(resources, groupOf)
+  return [...groups].map(([apiGroup, members]) => ({
+    apiGroups: [apiGroup],
+    resources: [...new Set(members.map((one) => one.resource + subresource))],
+    verbs,
+  }))
+}
+
+/** Drops members that are empty: an empty default is left out of the plain manifests. */
+export function filled(members: Readonly<Record<string, Json>>): Record<string, Json> {
+  return Object.fromEntries(
+    Object.entries(members).filter(([, value]) =>
+      typeof value === 'object' && value !== null ? Object.keys(value).length > 0 : value !== '',
+    ),
+  )
+}

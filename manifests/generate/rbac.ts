@@ -1,0 +1,102 @@
+/**
+ * Who may do what: the hooks server almost nothing, a private Metacontroller exactly what the hooks registry calls for.
+ *
+ * The Metacontroller role follows from each kind's children and related objects. It holds no `escalate` and no `bind`:
+ * whatever a generated Role grants must be among these rules already.
+ * Source: Metacontroller's needs per parent, child and related kind; Kubernetes RBAC.
+ */
+import { apiVersion, distinct, group, type KindEntry } from './kinds.ts'
+import { labels, type Manifest, names, rules } from './objects.ts'
+import type { Values } from './values.ts'
+
+const rbac = 'rbac.authorization.k8s.io/v1'
+const read = ['get', 'list', 'watch'] as const
+const own = [...read, 'create', 'update', 'patch', 'delete'] as const
+
+/** Rights of the hooks server: it writes the Events that a hook cannot return. */
+export function hooksRbac(values: Values): readonly Manifest[] {
+  const role = [{ apiGroups: [''], resources: ['events'], verbs: ['create'] }]
+  return clusterRole('hooks', names.hooks, role, values)
+}
+
+export function metacontrollerRbac(kinds: readonly KindEntry[], values: Values): readonly Manifest[] {
+  const parents = kinds.map((kind) => ({ apiVersion, resource: kind.plural }))
+  const children = distinct(kinds.flatMap((kind) => kind.children))
+  const childKeys = new Set(children.map((one) => `${one.apiVersion} ${one.resource}`))
+  const parentKeys = new Set(kinds.map((kind) => kind.plural))
+  const related = distinct(kinds.flatMap((kind) => kind.related)).filter(
+    (one) => !childKeys.has(`${one.apiVersion} ${one.resource}`) && !isParent(one.apiVersion, one.resource),
+  )
+  function isParent(version: string, resource: string): boolean {
+    return version === apiVersion && parentKeys.has(resource)
+  }
+  const role = [
+    ...rules(parents, [...read, 'update']),
+    ...rules(parents, ['get', 'update'], '/status'),
+    // The owner references it sets block the owner's deletion, which some clusters guard by this right.
+    ...rules(parents, ['update'], '/finalizers'),
+    ...rules(children, own),
+    ...rules(related, read),
+    {
+      apiGroups: ['metacontroller.k8s.io'],
+      resources: ['compositecontrollers', 'decoratorcontrollers', 'controllerrevisions'],
+      verbs: [...read, 'create', 'update', 'patch', 'delete'],
+    },
+    { apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'], verbs: read },
+    { apiGroups: [''], resources: ['namespaces'], verbs: read },
+    { apiGroups: [''], resources: ['events'], verbs: ['create', 'patch'] },
+  ]
+  return clusterRole('metacontroller', names.metacontroller, role, values)
+}
+
+/** Roles for people: added to the built-in view, edit and admin roles. */
+export function userRoles(kinds: readonly KindEntry[], values: Values): readonly Manifest[] {
+  const resources = kinds.map((kind) => kind.plural)
+  const aggregate = (to: readonly string[]) =>
+    Object.fromEntries(to.map((role) => [`rbac.authorization.k8s.io/aggregate-to-${role}`, 'true']))
+  return [
+    {
+      apiVersion: rbac,
+      kind: 'ClusterRole',
+      metadata: {
+        name: 'gatehouse-view',
+        labels: { ...labels(values, 'controllers'), ...aggregate(['view', 'edit', 'admin']) },
+      },
+      rules: [{ apiGroups: [group], resources, verbs: read }],
+    },
+    {
+      apiVersion: rbac,
+      kind: 'ClusterRole',
+      metadata: {
+        name: 'gatehouse-edit',
+        labels: { ...labels(values, 'controllers'), ...aggregate(['edit', 'admin']) },
+      },
+      rules: [
+        { apiGroups: [group], resources, verbs: ['create', 'update', 'patch', 'delete', 'deletecollection'] },
+      ],
+    },
+  ]
+}
+
+function clusterRole(
+  component: 'hooks' | 'metacontroller',
+  name: string,
+  role: readonly object[],
+  values: Values,
+): readonly Manifest[] {
+  return [
+    {
+      apiVersion: rbac,
+      kind: 'ClusterRole',
+      metadata: { name, labels: labels(values, component) },
+      rules: role,
+    },
+    {
+      apiVersion: rbac,
+      kind: 'ClusterRoleBinding',
+      metadata: { name, labels: labels(values, component) },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
+      subjects: [{ kind: 'ServiceAccount', name, namespace: values.namespace }],
+    },
+  ]
+}

@@ -1,0 +1,165 @@
+/**
+ * The hooks server: namespace, ServiceAccount, Deployment, Service, disruption budget, network policy.
+ *
+ * Two pods on different nodes, so that admission survives a node. The serving certificate is a mounted Secret whose
+ * keys are listed: a pod waits for the certificate job instead of starting without one, and rotation needs no restart.
+ */
+import { hooksRbac } from './rbac.ts'
+import {
+  containerSecurity,
+  filled,
+  hooksPort,
+  labels,
+  type Manifest,
+  names,
+  podSecurity,
+  selector,
+} from './objects.ts'
+import type { Values } from './values.ts'
+
+const tlsFolder = '/etc/gatehouse-hooks/tls'
+
+/** Only the plain manifests make their namespace; a chart is installed into one. */
+export function namespace(values: Values): readonly Manifest[] {
+  return [
+    {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: {
+        name: values.namespace,
+        labels: {
+          'app.kubernetes.io/part-of': 'gatehouse',
+          'pod-security.kubernetes.io/enforce': 'restricted',
+          'pod-security.kubernetes.io/warn': 'restricted',
+        },
+      },
+    },
+  ]
+}
+
+export function hooksServer(values: Values): readonly Manifest[] {
+  const metadata = { name: names.hooks, namespace: values.namespace, labels: labels(values, 'hooks') }
+  return [
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata, automountServiceAccountToken: false },
+    ...hooksRbac(values),
+    {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata,
+      spec: {
+        replicas: values.value('hooks.replicas'),
+        revisionHistoryLimit: 3,
+        selector: { matchLabels: selector('hooks') },
+        // A new pod answers before an old one goes: admission has no gap.
+        strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+        template: { metadata: { labels: labels(values, 'hooks') }, spec: pod(values) },
+      },
+    },
+    {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata,
+      spec: {
+        type: 'ClusterIP',
+        selector: selector('hooks'),
+        ports: [{ name: 'https', port: 443, targetPort: 'https', protocol: 'TCP', appProtocol: 'https' }],
+      },
+    },
+    {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata,
+      spec: { maxUnavailable: 1, selector: { matchLabels: selector('hooks') } },
+    },
+    networkPolicy(values, 'hooks', [{ ports: [{ protocol: 'TCP', port: hooksPort }] }]),
+  ]
+}
+
+function pod(values: Values): object {
+  const probe = (path: string, rest: object) => ({
+    httpGet: { path, port: 'https', scheme: 'HTTPS' },
+    timeoutSeconds: 3,
+    ...rest,
+  })
+  return {
+    serviceAccountName: names.hooks,
+    // The server writes Events; nothing else in it uses the token.
+    automountServiceAccountToken: true,
+    securityContext: podSecurity,
+    terminationGracePeriodSeconds: 30,
+    ...filled({
+      imagePullSecrets: values.value('images.pullSecrets'),
+      nodeSelector: values.value('hooks.nodeSelector'),
+      tolerations: values.value('hooks.tolerations'),
+      priorityClassName: values.text('hooks.priorityClassName'),
+    }),
+    topologySpreadConstraints: ['kubernetes.io/hostname', 'topology.kubernetes.io/zone'].map(
+      (topologyKey) => ({
+        maxSkew: 1,
+        topologyKey,
+        whenUnsatisfiable: 'ScheduleAnyway',
+        labelSelector: { matchLabels: selector('hooks') },
+      }),
+    ),
+    containers: [
+      {
+        name: 'hooks',
+        image: values.text('images.hooks'),
+        imagePullPolicy: values.text('images.pullPolicy'),
+        args: [
+          '--host=0.0.0.0',
+          `--port=${hooksPort}`,
+          `--tls-cert-file=${tlsFolder}/tls.crt`,
+          `--tls-key-file=${tlsFolder}/tls.key`,
+        ],
+        env: [
+          { name: 'GATEHOUSE_RUNTIME_IMAGE', value: values.text('images.runtime') },
+          ...values.items('hooks.extraEnv'),
+        ],
+        ports: [{ name: 'https', containerPort: hooksPort, protocol: 'TCP' }],
+        startupProbe: probe('/healthz', { periodSeconds: 2, failureThreshold: 30 }),
+        livenessProbe: probe('/healthz', { periodSeconds: 20, failureThreshold: 3 }),
+        readinessProbe: probe('/readyz', { periodSeconds: 5, failureThreshold: 2 }),
+        // Calls go on arriving until every node knows that this pod is leaving.
+        lifecycle: { preStop: { sleep: { seconds: 5 } } },
+        resources: values.value('hooks.resources'),
+        securityContext: containerSecurity,
+        volumeMounts: [{ name: 'tls', mountPath: tlsFolder, readOnly: true }],
+      },
+    ],
+    volumes: [
+      {
+        name: 'tls',
+        secret: { secretName: names.tls, items: ['tls.crt', 'tls.key'].map((key) => ({ key, path: key })) },
+      },
+    ],
+  }
+}
+
+/**
+ * Ingress as given (none when empty); egress to DNS and to the API server only. The API server is no pod, so it can be
+ * named neither as a source nor as a target: ports are what is left.
+ */
+export function networkPolicy(
+  values: Values,
+  component: 'hooks' | 'certificates',
+  ingress: readonly object[],
+): Manifest {
+  const dns = ['UDP', 'TCP'].map((protocol) => ({ protocol, port: 53 }))
+  const api = [443, 6443].map((port) => ({ protocol: 'TCP', port }))
+  return {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: {
+      name: `gatehouse-${component}`,
+      namespace: values.namespace,
+      labels: labels(values, component),
+    },
+    spec: {
+      podSelector: { matchLabels: selector(component) },
+      policyTypes: ['Ingress', 'Egress'],
+      ingress,
+      egress: [{ ports: dns }, { ports: api }],
+    },
+  }
+}
