@@ -121,7 +121,17 @@ export function refName(ref: string): string {
   return ref.slice(ref.lastIndexOf('/') + 1)
 }
 
-/** Follows references to the definition itself. */
+/** Follows references inside the bundle; annotations beside a `$ref` win. */
+export function inlined(reference: Schema, bundle: Bundle): Schema {
+  let schema = reference
+  while (schema.$ref !== undefined) {
+    const { $ref, ...beside } = schema
+    schema = { ...bundle.defs[refName($ref)], ...beside }
+  }
+  return schema
+}
+
+/** Follows references of the sources to the definition itself, extended where the reference says so. */
 export function target(schema: Schema, defs: ReadonlyMap<string, Schema>): Schema {
   let current = schema
   while (current.$ref !== undefined) {

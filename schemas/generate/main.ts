@@ -6,19 +6,30 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Bundle, Schema } from '../schema.ts'
+import { crdFile } from './crd.ts'
+import { docsFile, docsIndex } from './docs.ts'
 import { loadBundle } from './load.ts'
 import { typesFile } from './types.ts'
 import { validatorFiles } from './validators.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 /** Folders that hold nothing but generated files. */
-const owned = ['schemas/generated']
+const owned = ['schemas/generated', 'manifests/crds', 'docs/kinds']
 
 /** Path relative to the repository root -> content. */
 export async function generate(): Promise<Map<string, string>> {
   const bundle = loadBundle(join(root, 'schemas'))
   const { js, dts } = await validatorFiles(bundle)
   return new Map([
+    ...bundle.kinds.map((kind): [string, string] => [
+      `manifests/crds/${kind.plural}.yaml`,
+      crdFile(kind, bundle),
+    ]),
+    ...bundle.kinds.map((kind): [string, string] => [
+      `docs/kinds/${kind.singular}.md`,
+      docsFile(kind, bundle),
+    ]),
+    ['docs/kinds/README.md', docsIndex(bundle)],
     ['schemas/generated/bundle.js', bundleFile(bundle)],
     ['schemas/generated/bundle.d.ts', bundleTypes],
     ['schemas/generated/types.ts', typesFile(bundle, 'filled')],
