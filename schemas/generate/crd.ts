@@ -83,6 +83,19 @@ const dropped = new Set(['$ref', 'title', 'x-expects', 'additionalProperties', '
 /** Order in which keywords are written, most telling first; the rest follows. */
 const first = ['description', 'type', 'default', 'enum', 'required']
 
+/** The API server asks the rules about a default as it is written, so one that is an object is written out in full. */
+function wholeDefault(schema: Schema, bundle: Bundle): { default?: unknown } {
+  const { default: value, properties } = schema
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || !properties) return {}
+  const whole: Record<string, unknown> = { ...value }
+  for (const [name, reference] of Object.entries(properties)) {
+    const field = inlined(reference, bundle)
+    const inner = wholeDefault(field, bundle).default ?? field.default
+    if (whole[name] === undefined && inner !== undefined) whole[name] = inner
+  }
+  return { default: whole }
+}
+
 function rank(key: string): number {
   const index = first.indexOf(key)
   return index < 0 ? first.length : index
@@ -91,7 +104,9 @@ function rank(key: string): number {
 function structural(reference: Schema, bundle: Bundle): Record<string, unknown> {
   const schema = inlined(reference, bundle)
   const { properties, items, additionalProperties } = schema
-  const keywords = Object.entries(schema).filter(([key]) => !dropped.has(key))
+  const keywords = Object.entries({ ...schema, ...wholeDefault(schema, bundle) }).filter(
+    ([key]) => !dropped.has(key),
+  )
   return {
     ...Object.fromEntries(keywords.sort(([a], [b]) => rank(a) - rank(b))),
     ...(properties
