@@ -1,0 +1,48 @@
+/** Callers of servers without authentication, and how claims become a caller. */
+import { inspect } from 'node:util'
+import t from 'tap'
+import { callerOf } from '../../../runtime/incoming/identity.ts'
+import { makeAuthenticator } from '../../../runtime/incoming/index.ts'
+import { proves } from '../../helpers/proves.ts'
+
+await t.test('anonymous: everybody is the same caller, without a token, and sees no challenge', async (t) => {
+  proves('3.config.incomingAuth.type')
+  const authenticator = makeAuthenticator({ type: 'anonymous' })
+  const caller = await authenticator.authenticate('Bearer ignored')
+  t.match(caller, {
+    subject: 'anonymous',
+    issuer: 'gatehouse-local',
+    displayName: 'Anonymous User',
+    claims: { email: 'anonymous@localhost', aud: 'gatehouse' },
+    token: undefined,
+  })
+  t.equal(authenticator.challenge(), undefined)
+})
+
+await t.test('local: the user of the operating system', async (t) => {
+  const caller = await makeAuthenticator({ type: 'local', username: 'dev' }).authenticate(undefined)
+  t.match(caller, { subject: 'dev', issuer: 'gatehouse-local', displayName: 'Local User: dev' })
+})
+
+await t.test(
+  'callerOf: name, else e-mail, else subject; all claims kept; no subject is refused',
+  async (t) => {
+    t.equal(callerOf({ sub: 's', email: 'e', name: 'n' }, 't', 'i').displayName, 'n')
+    t.equal(callerOf({ sub: 's', email: 'e', name: '' }, 't', 'i').displayName, 'e')
+    t.equal(callerOf({ sub: 's' }, 't', 'i').displayName, 's')
+    t.same(callerOf({ sub: 's', groups: ['g'], x: { y: 1 } }, 't', 'i').claims, {
+      sub: 's',
+      groups: ['g'],
+      x: { y: 1 },
+    })
+    t.equal(callerOf({ sub: 's' }, 't', 'i').issuer, 'i')
+    for (const sub of [undefined, '', 7, null])
+      t.throws(() => callerOf({ sub }, 't', 'i'), { name: 'TokenRefused' })
+  },
+)
+
+await t.test('callerOf: the token does not show in logs', async (t) => {
+  const caller = callerOf({ sub: 's' }, 'tok-secret', 'i')
+  t.equal(caller.token, 'tok-secret')
+  t.notMatch(JSON.stringify(caller) + inspect(caller), /tok-secret/)
+})
