@@ -7,7 +7,7 @@
  * Prints one line per step to standard output; exit code 1 when something is left to do that this run could not do.
  */
 import type { Command } from 'commander'
-import { GatehouseError } from '../../schemas/index.ts'
+import { GatehouseError, parseDuration } from '../../schemas/index.ts'
 import { connect } from './cluster.ts'
 import { publish, rotate } from './rotate.ts'
 
@@ -40,9 +40,19 @@ export function addCertificatesCommand(program: Command): void {
     .requiredOption('--service <name>', 'Service in front of the hooks server')
     .option('--cluster-domain <domain>', 'DNS domain of the cluster', 'cluster.local')
     .option('--dns-name <name...>', 'further DNS names for the certificate', [])
-    .option('--lifetime <duration>', 'how long a certificate is valid, such as 2160h', duration, hours(2160))
-    .option('--renew-before <duration>', 'rotate when less than this is left', duration, hours(720))
-    .option('--settle <duration>', 'time that clients and servers get to take up a step', duration, hours(1))
+    .option(
+      '--lifetime <duration>',
+      'how long a certificate is valid, such as 2160h',
+      parseDuration,
+      hours(2160),
+    )
+    .option('--renew-before <duration>', 'rotate when less than this is left', parseDuration, hours(720))
+    .option(
+      '--settle <duration>',
+      'time that clients and servers get to take up a step',
+      parseDuration,
+      hours(1),
+    )
     .option('--force', 'rotate now although it is not due', false)
     .action(async (flags: IssueFlags) => {
       if (flags.renewBefore >= flags.lifetime) {
@@ -103,17 +113,6 @@ export function serviceNames(flags: {
 
 function hours(count: number): number {
   return count * 3_600_000
-}
-
-const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 }
-
-/** `90m`, `2160h`, `0s`, `1h30m` as milliseconds. Throws INVALID_CONFIG for anything else. */
-function duration(text: string): number {
-  const groups = [...text.matchAll(/(\d+)([smh])/g)]
-  if (groups.length === 0 || groups.map(([group]) => group).join('') !== text) {
-    throw new GatehouseError('INVALID_CONFIG', { detail: `"${text}" is not a duration such as 90m or 1h30m` })
-  }
-  return groups.reduce((sum, [, count, unit = '']) => sum + Number(count) * (unitMs[unit] ?? 0), 0)
 }
 
 function report(line: string): void {

@@ -1,0 +1,122 @@
+/** The images: what a Dockerfile must and must not say, and that a bundle runs with nothing else around it. */
+import { spawnSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import t from 'tap'
+
+const root = resolve(import.meta.dirname, '../../..')
+
+interface Instruction {
+  readonly name: string
+  readonly rest: string
+}
+
+/** Instructions in order, continuation lines joined, comments dropped. */
+function instructions(path: string): readonly Instruction[] {
+  const text = readFileSync(join(root, path), 'utf8')
+  const lines = text
+    .split('\n')
+    .filter((line) => !/^\s*#/.test(line))
+    .join('\n')
+    .replaceAll(/\\\n/g, ' ')
+    .split('\n')
+  return lines
+    .map((line) => /^(\w+)\s+(.*)$/.exec(line.trim()))
+    .filter((match) => match !== null)
+    .map(([, name = '', rest = '']) => ({ name: name.toUpperCase(), rest: rest.trim() }))
+}
+
+const images = [
+  { path: 'hooks/Dockerfile', program: 'gatehouse-hooks' },
+  { path: 'runtime/Dockerfile', program: 'gatehouse' },
+]
+
+for (const { path, program } of images) {
+  const all = instructions(path)
+  const of = (name: string) => all.filter((one) => one.name === name).map((one) => one.rest)
+  const last = all.findLastIndex((one) => one.name === 'FROM')
+  const final = all.slice(last)
+
+  t.test(`${path}: every base is pinned to an exact version`, async (t) => {
+    const node = /^NODE=(\d+\.\d+\.\d+)$/.exec(of('ARG')[0] ?? '')?.[1]
+    t.ok(node, 'the version of Node is exact')
+    const { engines, devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+      engines: { node: string }
+      devDependencies: { node: string }
+    }
+    t.equal(node, devDependencies.node, 'and is the one the project is tested with')
+    t.equal(Number(engines.node.match(/\d+/)?.[0]), Number(node?.split('.')[0]))
+    t.ok(of('FROM').length >= 2, 'build and final stage')
+    for (const base of of('FROM')) t.match(base, /^node:\$\{NODE\}-bookworm(-slim)?( AS \w+)?$/)
+  })
+
+  t.test(
+    `${path}: the final stage runs as a numbered user that is not root, started without a shell`,
+    async (t) => {
+      const user = final.filter((one) => one.name === 'USER').at(-1)?.rest
+      t.match(user, /^[1-9]\d*:[1-9]\d*$/)
+      const entry = final.filter((one) => one.name === 'ENTRYPOINT').at(-1)?.rest
+      t.strictSame(JSON.parse(entry ?? '""'), ['node', `/app/${program}.mjs`])
+      t.notOk(
+        final.some((one) => one.name === 'CMD'),
+        'arguments come from the pod',
+      )
+      const userAt = final.findIndex((one) => one.name === 'USER')
+      t.notOk(
+        final.slice(userAt).some((one) => ['RUN', 'COPY'].includes(one.name)),
+        'nothing is written after the user is set',
+      )
+    },
+  )
+
+  t.test(
+    `${path}: nothing is fetched by URL, no secret is baked in, no whole folder is copied`,
+    async (t) => {
+      t.strictSame(of('ADD'), [])
+      for (const rest of of('RUN')) t.notMatch(rest, /curl|wget|https?:\/\//)
+      for (const rest of [...of('ENV'), ...of('ARG')]) t.notMatch(rest, /secret|token|password|key/i)
+      for (const rest of of('COPY')) t.notMatch(rest, /^\.\s/, rest)
+      t.ok(
+        final.some((one) => one.rest.includes('sbom')),
+        'the list of contents is in the image',
+      )
+    },
+  )
+
+  t.test(`${path}: what it copies is let through by .dockerignore, and exists`, async (t) => {
+    const allowed = readFileSync(join(root, '.dockerignore'), 'utf8')
+      .split('\n')
+      .filter((line) => line.startsWith('!'))
+      .map((line) => line.slice(1))
+    const sources = of('COPY')
+      .filter((rest) => !rest.startsWith('--from'))
+      .flatMap((rest) => rest.split(/\s+/).slice(0, -1))
+    for (const source of sources) {
+      t.ok(allowed.includes(source.replace(/^\.\//, '')), `${source} is allowed`)
+      t.ok(existsSync(join(root, source)), `${source} exists`)
+    }
+    const text = readFileSync(join(root, '.dockerignore'), 'utf8')
+    t.ok(text.split('\n').includes('*'), 'all else stays out')
+  })
+
+  const bundle = join(root, 'dist', `${program}.js`)
+  const skip = !existsSync(bundle) && 'not built: run `make build`'
+  t.test(`${path}: the bundle starts with nothing beside it but the policy engine`, { skip }, async (t) => {
+    const app = mkdtempSync(join(tmpdir(), 'gatehouse-image-'))
+    t.teardown(() => rmSync(app, { recursive: true, force: true }))
+    cpSync(bundle, join(app, `${program}.mjs`))
+    const engine = 'node_modules/@cedar-policy/cedar-wasm'
+    mkdirSync(join(app, 'node_modules/@cedar-policy'), { recursive: true })
+    cpSync(join(root, engine), join(app, engine), { recursive: true })
+    const args = [join(app, `${program}.mjs`), '--help']
+    const ran = spawnSync(process.execPath, args, {
+      cwd: tmpdir(),
+      env: {},
+      encoding: 'utf8',
+      timeout: 30_000,
+    })
+    t.equal(ran.status, 0, ran.stderr)
+    t.match(ran.stdout, program)
+  })
+}
