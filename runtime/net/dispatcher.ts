@@ -6,7 +6,7 @@
  * A guarded dispatcher does not use the HTTP proxy of the environment: the proxy would dial in its place, unjudged.
  */
 import { getCACertificates } from 'node:tls'
-import { Agent, Dispatcher, ProxyAgent } from 'undici'
+import { Agent, Dispatcher, Pool, ProxyAgent } from 'undici'
 import { type ConnectorOptions, makeConnector } from './connector.ts'
 import { dialTimeoutMs } from './limits.ts'
 import { type ProxyEnvironment, proxyFor } from './proxy-environment.ts'
@@ -16,6 +16,8 @@ export type DispatchHandler = Dispatcher.DispatchHandler
 export type DispatchController = Dispatcher.DispatchController
 
 export interface DispatcherOptions extends Partial<ConnectorOptions> {
+  /** The one origin that all requests go to; saves a look-up per request. Without it any origin is possible. */
+  readonly origin?: string | undefined
   /** Outgoing HTTP proxies; not used together with `guard`. */
   readonly proxy?: ProxyEnvironment | undefined
   /** Connections per origin; unlimited when absent. */
@@ -43,7 +45,11 @@ export function makeDispatcher(options: DispatcherOptions = {}): Dispatcher {
     keepAliveMaxTimeout: 600_000,
     allowH2: false,
   } as const
-  const direct = new Agent({ ...pool, connect: makeConnector({ ...options, guard }) })
+  const connect = makeConnector({ ...options, guard })
+  const direct =
+    options.origin === undefined
+      ? new Agent({ ...pool, connect })
+      : new Pool(options.origin, { ...pool, connect })
   if (guard || options.proxy === undefined) return direct
   return new ProxyRoutes(direct, options.proxy, options.ca, pool)
 }

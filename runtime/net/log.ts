@@ -16,6 +16,7 @@ export interface Log {
   child(fields: LogFields): Log
   /** False lets a caller skip building expensive fields. */
   readonly debugEnabled: boolean
+  readonly infoEnabled: boolean
 }
 
 /** A log that writes nothing. */
@@ -28,4 +29,5 @@ export const silentLog: Log = {
     return silentLog
   },
   debugEnabled: false,
+  infoEnabled: false,
 }

@@ -3,8 +3,10 @@
  *
  * The message must be a fixed text; what varies goes into fields. Stack traces appear at debug level only.
  */
-import { pino, type DestinationStream } from 'pino'
+import { openSync } from 'node:fs'
+import { pino } from 'pino'
 import type { Log, LogFields } from '../net/index.ts'
+import { makeLineFile } from './line-file.ts'
 import { redactFields, redactText } from './redact.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
@@ -13,9 +15,15 @@ export interface LogOptions {
   /** Default info. */
   readonly level?: LogLevel | undefined
   /** File path, file descriptor, or a stream. Default: stderr. */
-  readonly destination?: string | number | DestinationStream | undefined
+  readonly destination?: string | number | LineStream | undefined
   /** Which program or part writes; field `name` of every line. */
   readonly name?: string | undefined
+}
+
+/** Where lines go: anything with a `write`. */
+export interface LineStream {
+  write(line: string): void
+  flushSync?(): void
 }
 
 export interface RootLog extends Log {
@@ -26,20 +34,37 @@ export interface RootLog extends Log {
 /** Makes the log of a process. Throws the system's error when a file destination cannot be opened. */
 export function makeLog(options: LogOptions = {}): RootLog {
   const to = options.destination ?? 2
-  const stream = typeof to === 'object' ? to : pino.destination({ dest: to, sync: true })
+  const stream: LineStream =
+    typeof to === 'object' ? to : makeLineFile(typeof to === 'number' ? to : openSync(to, 'a'))
   const logger = pino(
     {
       level: options.level ?? 'info',
       base: options.name === undefined ? {} : { name: options.name },
       messageKey: 'message',
-      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      timestamp: makeTimestamp(),
       // Errors arrive here redacted already; pino's own serialiser would add stacks.
       serializers: { err: (value: unknown) => value },
       formatters: { level: (label) => ({ level: label }) },
     },
     stream,
   )
-  return Object.assign(wrap(logger), { flush: () => logger.flush() })
+  return Object.assign(wrap(logger), {
+    flush: () => ('flushSync' in stream ? stream.flushSync() : undefined),
+  })
+}
+
+/** RFC 3339 time; the text is made once per millisecond. */
+function makeTimestamp(): () => string {
+  let at = 0
+  let text = ''
+  return () => {
+    const now = Date.now()
+    if (now !== at) {
+      at = now
+      text = `,"time":"${new Date(now).toISOString()}"`
+    }
+    return text
+  }
 }
 
 type Method = 'debug' | 'info' | 'warn' | 'error'
@@ -62,6 +87,7 @@ function wrap(logger: pino.Logger): Log {
     warn: write('warn'),
     error: write('error'),
     debugEnabled,
+    infoEnabled: logger.isLevelEnabled('info'),
     child: (fields) => wrap(logger.child(redactFields(fields))),
   }
 }

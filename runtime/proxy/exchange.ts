@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { Message } from '../mcp/index.ts'
+import { type Message, MessageError, scanMessage } from '../mcp/index.ts'
 import { Exchange } from '../net/index.ts'
 import type { Session } from './sessions.ts'
 
@@ -15,17 +15,34 @@ export interface Upgrade {
 }
 
 export class ProxyExchange extends Exchange {
-  /** Set when the body is one JSON-RPC message. */
-  message: Message | undefined
   /** Set when the request names a session that this proxy knows. */
   session: Session | undefined
   /** Header lines (name, value, …) that the outgoing credential adds; they replace the client's of the same name. */
   credential: readonly string[] = none
   readonly upgrade: Upgrade | undefined
 
+  #message: Message | undefined
+  #scanned = false
+
   constructor(req: IncomingMessage, res: ServerResponse, upgrade?: Upgrade) {
     super(req, res)
     this.upgrade = upgrade
+  }
+
+  /**
+   * The JSON-RPC message in the body, when the body is one. Found on first use: most requests are forwarded without
+   * a look inside.
+   */
+  get message(): Message | undefined {
+    if (!this.#scanned) {
+      this.#scanned = true
+      this.#message = this.hasJsonBody ? tryScan(this.body) : undefined
+    }
+    return this.#message
+  }
+
+  get hasJsonBody(): boolean {
+    return this.body.length > 0 && this.req.headers['content-type']?.includes('application/json') === true
   }
 
   /** Raw JSON text of the request's id; undefined for notifications and whatever is not JSON-RPC. */
@@ -34,8 +51,19 @@ export class ProxyExchange extends Exchange {
   }
 
   get isInitialize(): boolean {
-    return this.message?.method === 'initialize'
+    return this.hasJsonBody && this.body.includes(initialize) && this.message?.method === 'initialize'
   }
 }
 
 const none: readonly string[] = []
+const initialize = Buffer.from('initialize')
+
+/** A body that is not JSON-RPC is none of the proxy's business. */
+function tryScan(body: Buffer): Message | undefined {
+  try {
+    return scanMessage(body)
+  } catch (error) {
+    if (error instanceof MessageError) return undefined
+    throw error
+  }
+}

@@ -3,6 +3,7 @@
  * authority, opens a forgotten session again, and renews a credential that was refused, each before anything was
  * written to the client.
  */
+import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../schemas/index.ts'
 import type { Dispatcher, Log } from '../net/index.ts'
 import { HEADER } from '../mcp/index.ts'
@@ -12,7 +13,7 @@ import { recoverSession } from './recovery.ts'
 import { maxRedirects, redirectPath } from './redirect.ts'
 import { type AnswerPolicy, type Aside, Relay } from './relay.ts'
 import { type HeaderRules, requestHeaders } from './request-headers.ts'
-import { type RawHeaders, rawHeader } from './response-headers.ts'
+import { firstValue } from './response-headers.ts'
 import type { SessionTable } from './sessions.ts'
 import { type Target, targetPath } from './target.ts'
 
@@ -29,10 +30,10 @@ export interface ForwarderOptions {
 
 /** Makes the last stage of the pipeline. It rejects with GatehouseError while nothing was written. */
 export function makeForwarder(options: ForwarderOptions): (exchange: ProxyExchange) => Promise<void> {
-  return async function forward(exchange) {
+  return function forward(exchange) {
     const pending = options.credential?.apply(exchange)
-    if (pending) await pending
-    await new Forwarding(options, exchange).run()
+    const forwarding = new Forwarding(options, exchange)
+    return pending ? pending.then(() => forwarding.run()) : forwarding.run()
   }
 }
 
@@ -96,7 +97,7 @@ class Forwarding implements AnswerPolicy {
     })
   }
 
-  setAside(status: number, headers: RawHeaders): boolean {
+  setAside(status: number, headers: IncomingHttpHeaders): boolean {
     if (status >= 200 && status < 300) {
       this.#noteSession(headers)
       return false
@@ -104,14 +105,14 @@ class Forwarding implements AnswerPolicy {
     const { credential, target } = this.#options
     if (status < 400) {
       if (this.#hops >= maxRedirects) return false
-      if (redirectPath(target, this.#path, status, rawHeader(headers, 'location')) === undefined) return false
+      if (redirectPath(target, this.#path, status, headers.location) === undefined) return false
       this.#next = 'redirect'
       return true
     }
     if (status === 404) return this.#lostSession()
     if (status === 401 || status === 403) {
       this.#next = 'renew'
-      return credential?.concerns(status, rawHeader(headers, 'www-authenticate')) ?? false
+      return credential?.concerns(status, headers['www-authenticate']) ?? false
     }
     return false
   }
@@ -128,14 +129,14 @@ class Forwarding implements AnswerPolicy {
     return false
   }
 
-  #noteSession(headers: RawHeaders): void {
+  #noteSession(headers: IncomingHttpHeaders): void {
     const exchange = this.#exchange
     const { sessions } = this.#options
     if (exchange.session) {
       if (exchange.req.method === 'DELETE') this.#forget(exchange.session.clientId)
       return
     }
-    const id = rawHeader(headers, HEADER.sessionId)
+    const id = firstValue(headers[HEADER.sessionId])
     if (id === undefined || id === '') return
     sessions.open(ownerOf(exchange), id, exchange.isInitialize ? exchange.body : undefined)
   }
@@ -146,8 +147,8 @@ class Forwarding implements AnswerPolicy {
 
   #redirect(aside: NonNullable<Aside>): void {
     this.#hops++
-    const location = rawHeader(aside.headers, 'location')
-    this.#path = redirectPath(this.#options.target, this.#path, aside.status, location) ?? this.#path
+    const { status, headers } = aside
+    this.#path = redirectPath(this.#options.target, this.#path, status, headers.location) ?? this.#path
   }
 
   async #recover(): Promise<void> {
@@ -175,7 +176,7 @@ class Forwarding implements AnswerPolicy {
     const { credential } = this.#options
     if (this.#renewed || !credential) throw new GatehouseError('BACKEND_AUTH_FAILED')
     this.#renewed = true
-    await credential.renew(this.#exchange, aside.status, rawHeader(aside.headers, 'www-authenticate'))
+    await credential.renew(this.#exchange, aside.status, aside.headers['www-authenticate'])
   }
 }
 

@@ -5,23 +5,14 @@
  * Source: MCP 2025-11-25 and 2026-07-28, transports; spec document 1 leaves the answers open.
  */
 import { GatehouseError } from '../../schemas/index.ts'
-import {
-  checkStateless,
-  eraOf,
-  HEADER,
-  isBatch,
-  type Message,
-  MessageError,
-  metaOf,
-  paramsOf,
-  scanMessage,
-  STATELESS_VERSION,
-} from '../mcp/index.ts'
+import { checkStateless, eraOf, HEADER, isBatch, metaOf, paramsOf, STATELESS_VERSION } from '../mcp/index.ts'
 import type { ProxyExchange } from './exchange.ts'
 import { ownerOf, sessionIdOf } from './forwarder.ts'
 import type { SessionTable } from './sessions.ts'
 
 const supported: readonly string[] = [STATELESS_VERSION]
+/** Start of every `_meta` key that declares the stateless revision. */
+const metaPrefix = Buffer.from('io.modelcontextprotocol/')
 
 /** The stateless revision has POST only. Looks at headers only, so it stands before authentication. */
 export function refuseStatelessMethod({ req }: ProxyExchange): void {
@@ -31,31 +22,16 @@ export function refuseStatelessMethod({ req }: ProxyExchange): void {
   }
 }
 
-/** Finds the JSON-RPC message in the body. Throws BATCH_REFUSED and the faults of a stateless request. */
-export function readMessage(exchange: ProxyExchange): void {
+/** Checks the body without changing it. Throws BATCH_REFUSED and the faults of a stateless request. */
+export function checkBody(exchange: ProxyExchange): void {
   const { body, req } = exchange
   if (body.length === 0) return
   if (isBatch(body)) throw new GatehouseError('BATCH_REFUSED')
-  if (req.headers['content-type']?.includes('application/json') !== true) return
-  const message = tryScan(body)
-  if (!message) return
-  exchange.message = message
-  if (message.kind === 'request') checkRevision(exchange, message)
-}
-
-function tryScan(body: Buffer): Message | undefined {
-  try {
-    return scanMessage(body)
-  } catch (error) {
-    if (error instanceof MessageError) return undefined
-    throw error
-  }
-}
-
-function checkRevision({ req }: ProxyExchange, message: Message): void {
   const header = req.headers[HEADER.protocolVersion]
-  // Without either signal there is nothing to find; the params of most requests need not be looked into.
-  if (header !== STATELESS_VERSION && message.params?.includes('_meta') !== true) return
+  // Without either signal the request is of the session era, and there is no reason to look inside.
+  if (header !== STATELESS_VERSION && !body.includes(metaPrefix)) return
+  const { message } = exchange
+  if (message?.kind !== 'request') return
   const params = paramsOf(message)
   const version = typeof header === 'string' ? header : undefined
   if (eraOf(message.method, metaOf(message, params), version) === 'stateless') {

@@ -12,20 +12,20 @@ import { GatehouseError } from '../../schemas/index.ts'
 import { type DispatchController, type DispatchHandler, holdsStream } from '../net/index.ts'
 import { type EndpointRewriter, makeEndpointRewriter } from './endpoint-event.ts'
 import type { ProxyExchange } from './exchange.ts'
-import { type RawHeaders, rawHeader, type ResponseRules, responseHeaders } from './response-headers.ts'
+import { firstValue, type ResponseRules, responseHeaders } from './response-headers.ts'
 import { acceptUpgrade } from './upgrade.ts'
 
 /** What the forwarder decides about an answer when its head has arrived. */
 export interface AnswerPolicy {
   /** True: do not show this answer to the client. Called once per final answer, before anything is written. */
-  setAside(status: number, headers: RawHeaders): boolean
+  setAside(status: number, headers: IncomingHttpHeaders): boolean
   readonly rules: ResponseRules
   /** The target's origin; absolute `endpoint` events on it are reduced to a path. */
   readonly targetOrigin: string
 }
 
 /** Set aside: the head of the answer that was not shown. Undefined: the client got an answer, or is gone. */
-export type Aside = { readonly status: number; readonly headers: RawHeaders } | undefined
+export type Aside = { readonly status: number; readonly headers: IncomingHttpHeaders } | undefined
 
 /** A dropped body is read to its end up to here, so that the connection stays usable; beyond, it is closed. */
 const maxDropped = 65_536
@@ -66,52 +66,46 @@ export class Relay implements DispatchHandler {
   onRequestUpgrade(
     _controller: DispatchController,
     status: number,
-    _headers: IncomingHttpHeaders,
+    headers: IncomingHttpHeaders,
     socket: Duplex,
   ): void {
-    const raw = rawOf(this.#controller)
     this.#finish()
-    acceptUpgrade(this.#exchange, status, raw, socket)
+    acceptUpgrade(this.#exchange, status, headers, socket)
     this.#resolve(undefined)
   }
 
   onResponseStart(
     controller: DispatchController,
     status: number,
-    _headers: IncomingHttpHeaders,
+    headers: IncomingHttpHeaders,
     text?: string,
   ): void {
     // Interim answers (103 and the like) concern the hop to the target.
     if (status < 200) return
-    const raw = rawOf(controller)
-    if (this.#policy.setAside(status, raw)) {
+    if (this.#policy.setAside(status, headers)) {
       this.#state = 'aside'
       this.#exchange.res.off('close', this.#onClose)
-      this.#resolve({ status, headers: raw })
-      if (Number(rawHeader(raw, 'content-length') ?? Infinity) > maxDropped) controller.abort(setAside)
+      this.#resolve({ status, headers })
+      if (Number(headers['content-length'] ?? Infinity) > maxDropped) controller.abort(setAside)
       return
     }
-    this.#commit(status, text, raw)
+    this.#commit(status, text, headers)
   }
 
-  #commit(status: number, text: string | undefined, raw: RawHeaders): void {
+  #commit(status: number, text: string | undefined, headers: IncomingHttpHeaders): void {
     const { req, res } = this.#exchange
-    const lines = responseHeaders(raw, res, this.#policy.rules)
+    const lines = responseHeaders(headers, res, this.#policy.rules)
     // Throws for a head that cannot be sent on; undici reports it through onResponseError.
     if (text === undefined || text === '') res.writeHead(status, lines)
     else res.writeHead(status, text, lines)
     this.#state = 'committed'
-    if (rawHeader(raw, 'content-length') !== undefined) return
+    if (headers['content-length'] !== undefined) return
     // The head of a stream must not wait for its first byte; one tick lets both leave together.
     process.nextTick(flushHead, res)
-    if (rawHeader(raw, 'content-type')?.startsWith('text/event-stream') !== true) return
+    if (firstValue(headers['content-type'])?.startsWith('text/event-stream') !== true) return
     holdsStream(res, () => this.#endStream())
     // Only a client of the old transport waits for an endpoint; the newer ones have a session or send POST.
-    if (
-      req.method === 'GET' &&
-      !req.headers['mcp-session-id'] &&
-      rawHeader(raw, 'content-encoding') === undefined
-    ) {
+    if (req.method === 'GET' && !req.headers['mcp-session-id'] && !headers['content-encoding']) {
       this.#rewriter = makeEndpointRewriter(this.#policy.targetOrigin)
     }
   }
@@ -130,13 +124,13 @@ export class Relay implements DispatchHandler {
     }
   }
 
-  onResponseEnd(controller: DispatchController): void {
+  onResponseEnd(_controller: DispatchController, trailers: IncomingHttpHeaders): void {
     if (this.#state !== 'committed') return
     const { res } = this.#exchange
     const rest = this.#rewriter?.end()
     if (rest && rest.length > 0) res.write(rest)
-    const { rawTrailers } = controller
-    if (Array.isArray(rawTrailers) && rawTrailers.length > 0) addTrailers(res, rawTrailers)
+    // Trailers exist in a chunked body only; towards an HTTP/1.0 client Node drops them.
+    for (const name in trailers) res.addTrailers({ [name]: String(trailers[name]) })
     this.#finish()
     res.end()
     this.#resolve(undefined)
@@ -168,20 +162,8 @@ export class Relay implements DispatchHandler {
   }
 }
 
-function rawOf(controller: DispatchController | undefined): RawHeaders {
-  const raw = controller?.rawHeaders
-  return Array.isArray(raw) ? raw : []
-}
-
 function flushHead(res: ProxyExchange['res']): void {
   if (!res.destroyed && !res.writableEnded) res.flushHeaders()
-}
-
-/** Trailers exist in a chunked body only; towards an HTTP/1.0 client they are dropped. */
-function addTrailers(res: ProxyExchange['res'], raw: RawHeaders): void {
-  const lines: [string, string][] = []
-  for (let i = 0; i < raw.length; i += 2) lines.push([String(raw[i]), String(raw[i + 1])])
-  res.addTrailers(lines)
 }
 
 /** The fault as a client may see it; undici's own text goes to the log as cause. */

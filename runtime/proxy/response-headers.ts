@@ -1,12 +1,9 @@
 /**
  * The header block that goes back to the client: the target's, without headers of one hop, with the client's own
- * session id, and without a challenge that would lead the client around the proxy.
+ * session id, and without a challenge that would lead the client around the proxy. Names arrive in lower case.
  */
-import type { ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { hopByHop, namedByConnection } from '../net/index.ts'
-
-/** undici's raw header list: name, value, name, value, … */
-export type RawHeaders = readonly (Buffer | string)[]
 
 export interface ResponseRules {
   /** The id under which the client knows the session; replaces the target's. */
@@ -15,52 +12,31 @@ export interface ResponseRules {
   readonly hideChallenge: boolean
 }
 
-/** Lines (name, value, …) made of undici's raw header list. Keeps order, case and repetition. */
-export function responseHeaders(raw: RawHeaders, res: ServerResponse, rules: ResponseRules): string[] {
+/** Lines (name, value, …) for `writeHead`. Repeated headers stay repeated. */
+export function responseHeaders(
+  headers: IncomingHttpHeaders,
+  res: ServerResponse,
+  rules: ResponseRules,
+): string[] {
   const lines: string[] = []
   const cors = res.hasHeader('access-control-allow-origin')
-  const named = namedByConnection(connectionOf(raw))
-  let vary = cors ? 'Origin' : ''
-  for (let i = 0; i < raw.length; i += 2) {
-    const shown = text(raw[i])
-    const name = shown.toLowerCase()
+  const named = namedByConnection(headers.connection)
+  for (const name of Object.keys(headers)) {
     // `Trailer` announces what follows the body, which is passed on too.
     if (hopByHop.has(name) && name !== 'trailer') continue
     if (named.length > 0 && named.includes(name)) continue
-    if (rules.hideChallenge && name === 'www-authenticate') continue
-    if (cors) {
-      if (name.startsWith('access-control-')) continue
-      if (name === 'vary') {
-        vary = `${text(raw[i + 1])}, ${vary}`
-        continue
-      }
-    }
-    if (name === 'mcp-session-id' && rules.sessionId !== undefined) lines.push(shown, rules.sessionId)
-    else lines.push(shown, text(raw[i + 1]))
+    if (name === 'www-authenticate' && rules.hideChallenge) continue
+    if (cors && (name === 'vary' || name.startsWith('access-control-'))) continue
+    const value = headers[name]
+    if (name === 'mcp-session-id' && rules.sessionId !== undefined) lines.push(name, rules.sessionId)
+    else if (typeof value === 'string') lines.push(name, value)
+    else if (value) for (const one of value) lines.push(name, one)
   }
-  if (cors) lines.push('Vary', vary)
+  if (cors) lines.push('vary', headers.vary === undefined ? 'Origin' : `${headers.vary}, Origin`)
   return lines
 }
 
-function text(value: Buffer | string | undefined): string {
-  if (value === undefined) return ''
-  return typeof value === 'string' ? value : value.toString('latin1')
-}
-
-function connectionOf(raw: RawHeaders): string | undefined {
-  for (let i = 0; i < raw.length; i += 2) {
-    const name = raw[i]
-    if (name?.length === 10 && text(name).toLowerCase() === 'connection')
-      return text(raw[i + 1]).toLowerCase()
-  }
-  return undefined
-}
-
-/** First value of a header in undici's raw list, by lower-case name. */
-export function rawHeader(raw: RawHeaders, wanted: string): string | undefined {
-  for (let i = 0; i < raw.length; i += 2) {
-    const name = raw[i]
-    if (name?.length === wanted.length && text(name).toLowerCase() === wanted) return text(raw[i + 1])
-  }
-  return undefined
+/** First value of a header. */
+export function firstValue(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value
 }

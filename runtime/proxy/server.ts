@@ -24,7 +24,7 @@ import { makeRecover } from './answers.ts'
 import type { Credential } from './credential.ts'
 import { ProxyExchange, type Upgrade } from './exchange.ts'
 import { makeForwarder } from './forwarder.ts'
-import { makeSessionGate, readMessage, refuseStatelessMethod } from './gate.ts'
+import { checkBody, makeSessionGate, refuseStatelessMethod } from './gate.ts'
 import { makeRequestLog, type RequestObserver } from './request-log.ts'
 import { makeHeaderRules } from './request-headers.ts'
 import { makeRoutes } from './routes.ts'
@@ -140,7 +140,7 @@ function makeHandler(
       ...(incoming ? { authenticate: (exchange) => incoming.authenticate(exchange) } : {}),
       parse(exchange) {
         const pending = readBody(exchange, maxBytes)
-        return pending ? pending.then(() => readMessage(exchange)) : undefined
+        return pending ? pending.then(() => checkBody(exchange)) : undefined
       },
       authorize: makeSessionGate(sessions, incoming !== undefined),
       dispatch: makeForwarder({

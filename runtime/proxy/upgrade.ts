@@ -2,15 +2,15 @@
  * Joins the two sockets of an accepted WebSocket upgrade. From then on both are opaque byte streams; either side's end
  * ends the other.
  */
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ProxyExchange } from './exchange.ts'
-import type { RawHeaders } from './response-headers.ts'
 
 /** Answers the client's upgrade with the target's own head and tunnels. */
 export function acceptUpgrade(
   exchange: ProxyExchange,
   status: number,
-  raw: RawHeaders,
+  headers: IncomingHttpHeaders,
   target: Duplex,
 ): void {
   const { res, upgrade } = exchange
@@ -21,7 +21,9 @@ export function acceptUpgrade(
   const client = upgrade.socket
   res.detachSocket(res.socket)
   let head = `HTTP/1.1 ${status} Switching Protocols\r\n`
-  for (let i = 0; i < raw.length; i += 2) head += `${latin1(raw[i])}: ${latin1(raw[i + 1])}\r\n`
+  for (const [name, value] of Object.entries(headers)) {
+    for (const one of Array.isArray(value) ? value : [value ?? '']) head += `${name}: ${one}\r\n`
+  }
   client.write(`${head}\r\n`, 'latin1')
   if (upgrade.head.length > 0) target.write(upgrade.head)
 
@@ -31,8 +33,4 @@ export function acceptUpgrade(
   client.on('close', () => target.destroy())
   client.pipe(target)
   target.pipe(client)
-}
-
-function latin1(value: Buffer | string | undefined): string {
-  return typeof value === 'string' ? value : (value?.toString('latin1') ?? '')
 }

@@ -32,8 +32,8 @@ await t.test('forward: method, path, query, body and status pass unchanged', asy
   t.equal(seen?.body, 'hello')
   t.equal(seen?.headers['x-odd'], 'A, b')
   t.match(answer, /^HTTP\/1\.1 207 Odd Status\r\n/)
-  t.match(answer, /X-Answer: yes\r\n/)
-  t.match(answer, /Set-Cookie: a=1\r\nSet-Cookie: b=2\r\n/)
+  t.match(answer, /X-Answer: yes\r\n/i)
+  t.match(answer, /Set-Cookie: a=1\r\nSet-Cookie: b=2\r\n/i)
   t.match(answer, /HELLO/)
 })
 
@@ -97,7 +97,7 @@ await t.test('forward: headers of one hop end here, in both directions', async (
     traceparent: '00-1',
     'x-real-ip': '7.7.7.7',
   })
-  t.match(answer, /X-Stays: 1/)
+  t.match(answer, /X-Stays: 1/i)
   t.notMatch(answer, /X-Hop|timeout=99|Proxy-Authenticate/i)
 })
 
@@ -111,7 +111,7 @@ await t.test('forward: a compressed answer stays compressed', async (t) => {
   t.teardown(() => Promise.all([rig.close(), upstream.close()]))
   const answer = await rawRequest(rig.port, ['GET /x HTTP/1.1', 'Host: localhost', 'Accept-Encoding: br'])
   t.equal(upstream.seen[0]?.headers['accept-encoding'], 'br')
-  t.match(answer, /Content-Encoding: gzip/)
+  t.match(answer, /Content-Encoding: gzip/i)
   t.ok(answer.endsWith(gzip.toString('latin1')))
 })
 
@@ -125,8 +125,8 @@ await t.test('forward: trailers arrive', async (t) => {
   const rig = await startRig(upstream.url)
   t.teardown(() => Promise.all([rig.close(), upstream.close()]))
   const answer = await rawRequest(rig.port, ['GET /x HTTP/1.1', 'Host: localhost', 'TE: trailers'])
-  t.match(answer, /Trailer: X-Sum\r\n/)
-  t.match(answer, /0\r\nX-Sum: 42\r\n\r\n$/)
+  t.match(answer, /Trailer: X-Sum\r\n/i)
+  t.match(answer, /0\r\nX-Sum: 42\r\n\r\n$/i)
 })
 
 await t.test('forward: each event of a stream is flushed when it comes, head first', async (t) => {
@@ -337,7 +337,7 @@ await t.test('forward: a WebSocket is tunnelled, a refused one is answered', asy
   socket.write('later')
   while (!text.includes('later')) await once(socket, 'data')
   t.match(text, /^HTTP\/1\.1 101 Switching Protocols\r\n/)
-  t.match(text, /Sec-WebSocket-Accept: x/)
+  t.match(text, /Sec-WebSocket-Accept: x/i)
   t.match(text, /hello early later$/)
   socket.end()
   await once(socket, 'close')

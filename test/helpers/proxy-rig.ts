@@ -83,7 +83,7 @@ export interface Rig {
 
 /** A proxy on a free loopback port in front of `target`. */
 export async function startRig(target: string, options: Partial<ProxyOptions> = {}): Promise<Rig> {
-  const dispatcher = options.dispatcher ?? makeDispatcher()
+  const dispatcher = options.dispatcher ?? makeDispatcher({ origin: parseTarget(target).origin })
   const proxy = await startProxy({
     target: parseTarget(target),
     host: '127.0.0.1',

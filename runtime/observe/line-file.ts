@@ -1,0 +1,73 @@
+/**
+ * Writes log lines to a file descriptor, all lines of one turn of the event loop in one write.
+ *
+ * A line that is alone is written in the same turn; the end of the process writes out the rest. A pipe whose reader
+ * is slow is tried again later; when it stays full, the oldest lines are dropped and counted rather than kept without
+ * bound.
+ */
+import { writeSync } from 'node:fs'
+
+const maxKeptChars = 1_048_576
+const retryMs = 20
+
+export interface LineFile {
+  write(line: string): void
+  /** Writes what is pending, as far as the descriptor takes it. */
+  flushSync(): void
+}
+
+export interface LineFileOptions {
+  /** Replaces fs.writeSync (tests). Returns the bytes that were taken. */
+  readonly writeSync?: (fd: number, bytes: Buffer) => number
+}
+
+export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFile {
+  const put = options.writeSync ?? writeSync
+  let lines: string[] = []
+  let chars = 0
+  let rest: Buffer | undefined
+  let dropped = 0
+  let scheduled = false
+
+  function write(line: string): void {
+    lines.push(line)
+    chars += line.length
+    while (chars > maxKeptChars && lines.length > 1) {
+      chars -= lines.shift()?.length ?? 0
+      dropped++
+    }
+    if (scheduled) return
+    scheduled = true
+    setImmediate(flushSync)
+  }
+
+  function flushSync(): void {
+    scheduled = false
+    if (dropped > 0) {
+      lines.unshift(
+        `{"level":"warn","time":"${new Date().toISOString()}","dropped":${dropped},"message":"log lines were dropped"}\n`,
+      )
+      dropped = 0
+    }
+    let bytes = Buffer.from(lines.length === 1 ? (lines[0] ?? '') : lines.join(''))
+    lines = []
+    chars = 0
+    if (rest) bytes = Buffer.concat([rest, bytes])
+    rest = undefined
+    while (bytes.length > 0) {
+      try {
+        bytes = bytes.subarray(put(fd, bytes))
+      } catch (error) {
+        // Anything but a full pipe (closed, disk full) has no remedy here, and nowhere to be reported.
+        if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) return
+        rest = bytes
+        scheduled = true
+        setTimeout(flushSync, retryMs).unref()
+        return
+      }
+    }
+  }
+
+  process.once('exit', flushSync)
+  return { write, flushSync }
+}

@@ -1,0 +1,21 @@
+/** The part of autocannon that the benchmarks use; the package ships no types. */
+declare module 'autocannon' {
+  interface Options {
+    readonly url: string
+    readonly connections: number
+    readonly duration: number
+    readonly method?: 'GET' | 'POST'
+    readonly headers?: Readonly<Record<string, string>>
+    readonly body?: string
+  }
+  interface Result {
+    readonly requests: { readonly total: number }
+    readonly latency: { readonly p50: number; readonly p99: number }
+    /** Seconds. */
+    readonly duration: number
+    readonly non2xx: number
+    readonly errors: number
+  }
+  function autocannon(options: Options): Promise<Result>
+  export = autocannon
+}

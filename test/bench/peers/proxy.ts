@@ -1,0 +1,14 @@
+/** Benchmark peer: the proxy in front of the target given as argument, as the command runs it. Prints its port. */
+import { makeDispatcher } from '../../../runtime/net/index.ts'
+import { makeLog } from '../../../runtime/observe/index.ts'
+import { parseTarget, startProxy } from '../../../runtime/proxy/index.ts'
+
+const [target = '', level = 'info'] = process.argv.slice(2)
+const proxy = await startProxy({
+  target: parseTarget(target),
+  host: '127.0.0.1',
+  port: 0,
+  dispatcher: makeDispatcher({ origin: target }),
+  log: makeLog({ level: level === 'info' ? 'info' : 'warn', destination: '/dev/null' }),
+})
+process.stdout.write(`${proxy.port}\n`)

@@ -1,0 +1,50 @@
+/** The log's way to a descriptor: batches, short writes, full pipes. */
+import t from 'tap'
+import { makeLineFile } from '../../../runtime/observe/line-file.ts'
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+await t.test('line file: lines of one turn leave in one write, in order', async (t) => {
+  const writes: string[] = []
+  const file = makeLineFile(9, { writeSync: (_fd, bytes) => writes.push(bytes.toString()) && bytes.length })
+  file.write('a\n')
+  file.write('b\n')
+  await turn()
+  file.write('c\n')
+  file.flushSync()
+  t.same(writes, ['a\nb\n', 'c\n'])
+})
+
+await t.test('line file: a short write is continued, a full pipe is tried again', async (t) => {
+  let text = ''
+  let full = true
+  const file = makeLineFile(9, {
+    writeSync(_fd, bytes) {
+      if (full && text.length >= 2) throw Object.assign(new Error('full'), { code: 'EAGAIN' })
+      text += bytes.toString('utf8', 0, 1)
+      return 1
+    },
+  })
+  file.write('abc\n')
+  file.flushSync()
+  t.equal(text, 'ab')
+  full = false
+  file.write('d\n')
+  file.flushSync()
+  t.equal(text, 'abc\nd\n')
+})
+
+await t.test('line file: beyond the bound the oldest lines go, and the loss is told', async (t) => {
+  let text = ''
+  const file = makeLineFile(9, {
+    writeSync(_fd, bytes) {
+      text += bytes.toString()
+      return bytes.length
+    },
+  })
+  const line = `${'x'.repeat(99_999)}\n`
+  for (let i = 0; i < 12; i++) file.write(line)
+  file.flushSync()
+  t.match(text, /"dropped":2/)
+  t.equal(text.split('\n').length, 12)
+})
