@@ -1,0 +1,117 @@
+/** The examples: every document is valid by the webhook's own code, complete in itself, and says what it is for. */
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import t from 'tap'
+import { parseAllDocuments } from 'yaml'
+import { formatProblems, isDnsSubdomain, kinds, validateManifest } from '../../../schemas/index.ts'
+
+const root = resolve(import.meta.dirname, '../../../manifests/examples')
+
+interface Document {
+  readonly file: string
+  readonly kind: string
+  readonly name: string
+  readonly value: Record<string, unknown>
+}
+
+/** The documents of one example, in the order of its kustomization. */
+function documents(example: string): readonly Document[] {
+  const { resources } = parseOne(join(root, example, 'kustomization.yaml')) as { resources: string[] }
+  return resources.flatMap((file) => {
+    const text = readFileSync(join(root, example, file), 'utf8')
+    return parseAllDocuments(text).map((document) => {
+      if (document.errors[0]) throw document.errors[0]
+      const value = document.toJS() as Record<string, unknown> & { kind: string; metadata: { name: string } }
+      return { file, kind: value.kind, name: value.metadata.name, value }
+    })
+  })
+}
+
+function parseOne(path: string): unknown {
+  return parseAllDocuments(readFileSync(path, 'utf8'))[0]?.toJS()
+}
+
+/** Every `…Ref: {name}` of our own kinds, by the kind it points to. */
+const targets: Readonly<Record<string, string>> = {
+  groupRef: 'MCPGroup',
+  oidcConfigRef: 'MCPOIDCConfig',
+  authzConfigRef: 'MCPAuthzConfig',
+  externalAuthConfigRef: 'MCPExternalAuthConfig',
+  toolConfigRef: 'MCPToolConfig',
+  telemetryConfigRef: 'MCPTelemetryConfig',
+  embeddingServerRef: 'EmbeddingServer',
+  compositeToolRefs: 'VirtualMCPCompositeToolDefinition',
+}
+
+function references(value: unknown): { kind: string; name: string }[] {
+  if (Array.isArray(value)) return value.flatMap(references)
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, member]: [string, unknown]) => {
+    const kind = targets[key]
+    const named = Array.isArray(member) ? member : [member]
+    const own = named.filter(
+      (one): one is { name: string } => typeof (one as { name?: unknown })?.name === 'string',
+    )
+    return [...(kind ? own.map(({ name }) => ({ kind, name })) : []), ...references(member)]
+  })
+}
+
+const examples = readdirSync(root).toSorted()
+
+t.test('examples: one for each main use, and the quickstart', async (t) => {
+  t.strictSame(examples, [
+    ...[
+      'authz',
+      'cloud-sts',
+      'composite-tools',
+      'embedded-auth-server',
+      'header-injection',
+      'oidc',
+      'optimizer',
+    ],
+    ...['quickstart', 'redis-sessions', 'remote-entry', 'token-exchange'],
+  ])
+})
+
+t.test('examples: together they use every kind', async (t) => {
+  const used = new Set(examples.flatMap(documents).map(({ kind }) => kind))
+  for (const { kind } of kinds) t.ok(used.has(kind), kind)
+})
+
+for (const example of examples) {
+  const all = documents(example)
+
+  t.test(`${example}: every document is valid`, async (t) => {
+    for (const { kind, name, value } of all) {
+      const problems = validateManifest(value)
+      t.strictSame(problems, [], `${kind} ${name}: ${formatProblems(problems)}`)
+      t.ok(isDnsSubdomain(name), name)
+    }
+  })
+
+  t.test(`${example}: what it refers to is in it, and nothing is there twice`, async (t) => {
+    const there = all.map(({ kind, name }) => `${kind} ${name}`)
+    t.equal(new Set(there).size, there.length)
+    for (const { value, file } of all) {
+      for (const { kind, name } of references(value))
+        t.ok(there.includes(`${kind} ${name}`), `${file}: ${kind} ${name}`)
+    }
+  })
+
+  t.test(`${example}: says in its first line what it is for, and lists all of its files`, async (t) => {
+    const { resources } = parseOne(join(root, example, 'kustomization.yaml')) as { resources: string[] }
+    t.match(readFileSync(join(root, example, resources[0] ?? ''), 'utf8'), /^# \S/)
+    const files = readdirSync(join(root, example)).filter((name) => name !== 'kustomization.yaml')
+    t.strictSame(files.toSorted(), resources.toSorted())
+    for (const file of resources) t.ok(existsSync(join(root, example, file)))
+  })
+}
+
+const kubectl = spawnSync('kubectl', ['version', '--client']).status === 0
+t.test('examples: each is a kustomization', { skip: !kubectl && 'no kubectl in PATH' }, async (t) => {
+  for (const example of examples) {
+    const { status, stderr } = spawnSync('kubectl', ['kustomize', join(root, example)], { encoding: 'utf8' })
+    t.equal(status, 0, `${example}: ${stderr}`)
+  }
+})
