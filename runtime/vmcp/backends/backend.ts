@@ -7,6 +7,7 @@
  * Source: design, section 3; spec document 3 (backends).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
+import { JsonObject } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Ask, AskReply, Client, ClientSession, Outcome } from '../operation.ts'
 import type { ChannelTarget, Sender } from './channel.ts'
@@ -54,6 +55,7 @@ interface Held {
 
 const MAX_POOLED = 256
 const MAX_PER_BACKEND = 4_096
+const EMPTY: JsonObject = new JsonObject(Buffer.from('{}'))
 const NOBODY: Sender = { caller: undefined, headers: {} }
 
 export interface BackendOptions {
@@ -270,7 +272,10 @@ export class Backend {
     if (connection instanceof StatelessConnection) {
       connection.refresh()
       await connection.open(NOBODY, signal)
+      return
     }
+    const { timeoutMs } = this.settings
+    await connection.request({ method: 'ping', params: EMPTY, sender: NOBODY, capabilities: EMPTY.bytes, signal, timeoutMs })
   }
 }
 

@@ -60,6 +60,8 @@ export interface Connection {
   request(request: Request): Promise<Outcome>
   /** Sends a notification; faults are ignored. */
   notify(method: string, params: Buffer | undefined, sender: Sender): void
+  /** Asks the backend for log messages of this level and above; faults are ignored. */
+  setLogLevel(level: string, sender: Sender): void
   /** Requests in flight. */
   readonly busy: number
   close(sender: Sender): Promise<void>

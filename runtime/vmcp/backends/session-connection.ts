@@ -37,6 +37,7 @@ export interface SessionConnectionOptions {
 }
 
 const LISTEN_WAIT_MS = 250
+const NEVER: AbortSignal = new AbortController().signal
 
 interface Open {
   readonly channel: Channel
@@ -95,7 +96,7 @@ export class SessionConnection implements Connection {
         if (this.#open?.channel === channel) this.#forget()
       },
     })
-    const deadline = new Deadline(this.#options.openTimeoutMs, new AbortController().signal)
+    const deadline = new Deadline(this.#options.openTimeoutMs, NEVER)
     try {
       const server = await this.#initialize(channel, inbound, sender, deadline)
       channel.setProtocolVersion(server.protocolVersion)
@@ -217,6 +218,15 @@ export class SessionConnection implements Connection {
 
   notify(method: string, params: Buffer | undefined, sender: Sender): void {
     if (this.#open) this.#sendQuietly(this.#open.channel, notificationMessage(method, params), sender)
+  }
+
+  setLogLevel(level: string, sender: Sender): void {
+    const open = this.#open
+    if (!open || level === this.#level) return
+    const deadline = new Deadline(this.#options.openTimeoutMs, NEVER)
+    this.#applyLevel(open, level, sender, deadline)
+      .catch((error: unknown) => this.#options.log.debug('the log level was not set', { err: error }))
+      .finally(() => deadline.end())
   }
 
   #sendQuietly(channel: Channel | undefined, message: Buffer, sender: Sender): void {

@@ -153,6 +153,10 @@ export class StatelessConnection implements Connection {
     // The stateless era has no client notifications over HTTP.
   }
 
+  setLogLevel(): void {
+    // Each request says its own level.
+  }
+
   async close(): Promise<void> {
     // Nothing is held open between requests.
   }

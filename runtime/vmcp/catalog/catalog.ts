@@ -3,11 +3,12 @@
  * Source: spec document 3, config.aggregation.
  */
 import { hash } from 'node:crypto'
+import type { Aggregation } from '../../../schemas/index.ts'
 import type { ListKind } from '../backends/connection.ts'
 import type { Item, Listing } from './listing.ts'
 import { prefixFormat, resolveTools } from './tools.ts'
 import { JsonObject } from '../../mcp/index.ts'
-import type { Aggregation, Entry, Problem, ToolEntry } from './types.ts'
+import type { Entry, Problem, ToolEntry } from './types.ts'
 import { compileTemplate, type TemplateMatcher } from './uri-template.ts'
 
 export interface TemplateEntry extends Entry {
@@ -101,7 +102,7 @@ function firstWins(
  */
 function resolvePrompts(listings: readonly Listing[], aggregation: Aggregation, problems: Problem[]): Map<string, Entry> {
   const priority = aggregation.conflictResolution === 'priority'
-  const order = priority ? (aggregation.conflictResolutionConfig?.priorityOrder ?? []) : []
+  const order = priority ? (aggregation.conflictResolutionConfig.priorityOrder ?? []) : []
   const format = priority ? '{workload}_' : prefixFormat(aggregation)
   const ranked = [...listings].sort((a, b) => rank(order, a.backend) - rank(order, b.backend))
   const bare = new Map<string, Entry>()

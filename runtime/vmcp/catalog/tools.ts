@@ -7,7 +7,8 @@
  */
 import { JsonObject } from '../../mcp/index.ts'
 import type { Listing, ToolItem } from './listing.ts'
-import type { Aggregation, Annotations, Problem, ToolEntry, ToolOverride, WorkloadTools } from './types.ts'
+import type { Aggregation, ToolAnnotations, ToolOverride, WorkloadTools } from '../../../schemas/index.ts'
+import type { Problem, ToolEntry } from './types.ts'
 
 /** Longer names are refused by some model APIs; they are offered all the same, and reported. */
 const LONG_NAME = 64
@@ -83,7 +84,7 @@ function resolveNames(
 }
 
 export function prefixFormat(aggregation: Aggregation): string {
-  return aggregation.conflictResolutionConfig?.prefixFormat ?? '{workload}_'
+  return aggregation.conflictResolutionConfig.prefixFormat
 }
 
 function groupByBase(candidates: readonly Candidate[]): Map<string, Candidate[]> {
@@ -92,7 +93,7 @@ function groupByBase(candidates: readonly Candidate[]): Map<string, Candidate[]>
 
 /** Of the backends that claim one name the first in the order wins; when none is listed, all get a prefix. */
 function byPriority(candidates: readonly Candidate[], aggregation: Aggregation, problems: Problem[]): [Candidate, string][] {
-  const order = aggregation.conflictResolutionConfig?.priorityOrder ?? []
+  const order = aggregation.conflictResolutionConfig.priorityOrder ?? []
   const resolved: [Candidate, string][] = []
   for (const [base, claimants] of groupByBase(candidates)) {
     const [only] = claimants
@@ -127,10 +128,10 @@ function byHand(candidates: readonly Candidate[], problems: Problem[]): [Candida
 }
 
 function isAdvertised(candidate: Candidate, aggregation: Aggregation): boolean {
-  if (aggregation.excludeAllTools === true) return false
+  if (aggregation.excludeAllTools) return false
   const settings = workloadTools(aggregation, candidate.backend)
   if (!settings) return aggregation.defaultToolVisibility !== 'deny'
-  if (settings.excludeAll === true) return false
+  if (settings.excludeAll) return false
   return settings.filter === undefined || settings.filter.length === 0 || settings.filter.includes(candidate.base)
 }
 
@@ -161,10 +162,10 @@ function entryOf(candidate: Candidate, name: string, aggregation: Aggregation): 
 }
 
 /** The tool's annotations with those of the override in place of its own. */
-function annotationsOf(tool: JsonObject, override: Annotations | undefined): Readonly<Record<string, unknown>> | undefined {
+function annotationsOf(tool: JsonObject, override: ToolAnnotations | undefined): Readonly<Record<string, unknown>> | undefined {
   const own: unknown = tool.value('annotations')
   const base = typeof own === 'object' && own !== null && !Array.isArray(own) ? { ...own } : undefined
   if (!override) return base
-  const set = HINTS.flatMap((hint) => (override[hint] === undefined ? [] : [[hint, override[hint]] as const]))
+  const set = HINTS.flatMap((hint) => ((override[hint] ?? undefined) === undefined ? [] : [[hint, override[hint]] as const]))
   return { ...base, ...Object.fromEntries(set) }
 }

@@ -1,39 +1,6 @@
 /** Shapes of the catalog: what clients can reach, and how each name leads to a backend. */
 import type { MirroredArgument } from '../../mcp/index.ts'
 
-export interface Annotations {
-  readonly title?: string
-  readonly readOnlyHint?: boolean
-  readonly destructiveHint?: boolean
-  readonly idempotentHint?: boolean
-  readonly openWorldHint?: boolean
-}
-
-export interface ToolOverride {
-  readonly name?: string
-  readonly description?: string
-  readonly annotations?: Annotations
-}
-
-export interface WorkloadTools {
-  readonly workload: string
-  readonly excludeAll?: boolean
-  readonly filter?: readonly string[]
-  readonly overrides?: Readonly<Record<string, ToolOverride>>
-}
-
-/** config.aggregation of spec document 3. */
-export interface Aggregation {
-  readonly conflictResolution?: 'prefix' | 'priority' | 'manual'
-  readonly conflictResolutionConfig?: {
-    readonly prefixFormat?: string
-    readonly priorityOrder?: readonly string[]
-  }
-  readonly excludeAllTools?: boolean
-  readonly defaultToolVisibility?: 'allow' | 'deny'
-  readonly tools?: readonly WorkloadTools[]
-}
-
 /** One thing that clients can name. */
 export interface Entry {
   /** What clients call it: name, URI or URI template. */

@@ -45,6 +45,8 @@ export class Session implements ClientSession {
   /** Set by `logging/setLevel`; undefined: the backend's own choice. */
   logLevel: string | undefined
   usedAt = 0
+  /** True until the subscriptions of a session from another replica are renewed here. */
+  restored = false
   /** Requests in flight by raw id; the function cancels. */
   readonly inFlight = new Map<string, (reason: Error) => void>()
   /** Subscribed resources and the backend of each. */
@@ -105,6 +107,9 @@ export class Session implements ClientSession {
   deliver(_backend: string, method: string, params: Buffer | undefined): void {
     if (method === 'notifications/message') {
       if (params && passesLevel(params, this.logLevel)) this.push(notificationMessage(method, params))
+    } else if (method === 'notifications/resources/updated') {
+      const uri = params ? new JsonObject(params).text('uri') : undefined
+      if (uri !== undefined && this.subscriptions.has(uri)) this.push(notificationMessage(method, params))
     } else if (method === 'notifications/elicitation/complete') this.push(notificationMessage(method, params))
   }
 

@@ -1,0 +1,53 @@
+/**
+ * Configurations made from a group name and a list of backends: the starter file of `vmcp init`, and the quick mode of
+ * `vmcp serve --group`, which runs without a file and therefore only on this machine.
+ */
+import { renameSync, writeFileSync } from 'node:fs'
+import { stringify } from 'yaml'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { parseVmcpConfig, type VmcpConfig } from '../../config/index.ts'
+import { isLoopbackHost } from '../../net/index.ts'
+
+/** Throws INVALID_CONFIG when a backend is not `name=URL`. */
+export function starterFile(group: string, backends: readonly string[]): string {
+  const text = stringify(document(`${group}-vmcp`, group, backends), { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN' })
+  parseVmcpConfig(text)
+  return text
+}
+
+/** Readable by its owner only; a half-written file is never seen. */
+export function writeStarter(path: string, text: string): void {
+  const unfinished = `${path}.${process.pid}.tmp`
+  writeFileSync(unfinished, text, { mode: 0o600, flag: 'wx' })
+  renameSync(unfinished, path)
+}
+
+/** Throws INVALID_CONFIG when there is no group, or when the address is not of this machine. */
+export function quickConfig(group: string | undefined, backends: readonly string[], host: string): VmcpConfig {
+  if (group === undefined) throw new GatehouseError('INVALID_CONFIG', { detail: 'either --config or --group must be specified' })
+  if (!isLoopbackHost(host)) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: '--host: without a configuration file there is no authentication, so only a loopback address is allowed',
+    })
+  }
+  return parseVmcpConfig(stringify(document(group, group, backends)))
+}
+
+function document(name: string, group: string, backends: readonly string[]): unknown {
+  return {
+    name,
+    groupRef: group,
+    incomingAuth: { type: 'anonymous' },
+    outgoingAuth: { source: 'inline' },
+    aggregation: { conflictResolution: 'prefix', conflictResolutionConfig: { prefixFormat: '{workload}_' } },
+    backends: backends.map(readBackend).sort((a, b) => (a.name < b.name ? -1 : 1)),
+  }
+}
+
+function readBackend(text: string): { name: string; url: string; transport: string } {
+  const [, name, url] = /^([^=]+)=(.+)$/.exec(text) ?? []
+  if (name === undefined || url === undefined || !URL.canParse(url)) {
+    throw new GatehouseError('INVALID_CONFIG', { detail: '--backend: must be name=URL, as in files=http://127.0.0.1:8001/mcp' })
+  }
+  return { name, url, transport: new URL(url).pathname.endsWith('/sse') ? 'sse' : 'streamable-http' }
+}

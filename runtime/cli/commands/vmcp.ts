@@ -1,0 +1,156 @@
+/**
+ * `gatehouse vmcp serve|validate|init`: many MCP servers behind one address.
+ *
+ * `serve` runs in the foreground until SIGINT or SIGTERM and takes up changes of its configuration file without a
+ * restart. A changed file with faults is reported and left alone; the running configuration goes on.
+ * Source: spec document 3; runtime/config/vmcp.ts for the file.
+ */
+import type { Command } from 'commander'
+import { parseDuration } from '../../../schemas/index.ts'
+import { environment, loadVmcpConfig, type VmcpConfig, vmcpEnvironment, watchFile } from '../../config/index.ts'
+import { makeLog } from '../../observe/index.ts'
+import { startVmcp } from '../../vmcp/index.ts'
+import { exitCode, print } from '../output.ts'
+import { version } from '../version.ts'
+import { collect } from './validate.ts'
+import { quickConfig, starterFile, writeStarter } from './vmcp-starter.ts'
+
+interface ServeOptions {
+  readonly config?: string
+  readonly group?: string
+  readonly backend: string[]
+  readonly host: string
+  readonly port: string
+  readonly sessionTtl: string
+  readonly enableAudit: boolean
+  readonly allowedOrigins: string[]
+}
+
+const BACKEND_HELP = 'a backend as name=URL, repeatable; a path that ends in /sse means the old SSE transport'
+
+export function addVmcpCommand(program: Command): void {
+  const vmcp = program.command('vmcp').summary('many MCP servers behind one address').description('Runs and prepares virtual MCP servers.')
+  addServe(vmcp)
+  vmcp
+    .command('validate')
+    .summary('check a configuration file')
+    .description('Runs every check that serve makes before it starts.')
+    .requiredOption('-c, --config <file>', 'configuration file')
+    .action((options: { readonly config: string }) => {
+      describe(loadVmcpConfig(options.config))
+    })
+  vmcp
+    .command('init')
+    .summary('write a starter configuration')
+    .requiredOption('-g, --group <name>', 'name of the group of backends')
+    .option('--backend <name=url>', BACKEND_HELP, collect, [])
+    .option('-o, --output <file>', 'file to write; - is standard output', '-')
+    .action((options: { readonly group: string; readonly backend: string[]; readonly output: string }) => {
+      const text = starterFile(options.group, options.backend)
+      if (options.output === '-') print(text)
+      else writeStarter(options.output, text)
+    })
+}
+
+function addServe(vmcp: Command): void {
+  vmcp
+    .command('serve')
+    .summary('run a virtual MCP server')
+    .option('-c, --config <file>', 'configuration file; it is watched for changes')
+    .option('--group <name>', 'without a file: name of the group, with --backend')
+    .option('--backend <name=url>', BACKEND_HELP, collect, [])
+    .option('--host <address>', 'address to bind', '127.0.0.1')
+    .option('--port <number>', 'port to bind; 0 lets the system choose', '4483')
+    .option('--session-ttl <duration>', 'life of a session without use; 0s means 30m', '0s')
+    .option('--enable-audit', 'write an audit log when the file does not say otherwise', false)
+    .option('--allowed-origins <origin>', 'browser origin that may connect; repeatable', collect, [])
+    .addHelpText(
+      'after',
+      '\nExamples:\n  gatehouse vmcp serve --config vmcp.yaml\n' +
+        '  gatehouse vmcp serve --group demo --backend files=http://127.0.0.1:8001/mcp --backend notes=http://127.0.0.1:8002/sse\n' +
+        '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration.',
+    )
+    .action(async (options: ServeOptions, command: Command) => {
+      await serve(options, command.optsWithGlobals<{ readonly debug?: boolean }>().debug === true)
+    })
+}
+
+function readConfig(options: ServeOptions): VmcpConfig {
+  const config =
+    options.config === undefined ? quickConfig(options.group, options.backend, options.host) : loadVmcpConfig(options.config)
+  return options.enableAudit && !config.audit ? withAudit(config) : config
+}
+
+function withAudit(config: VmcpConfig): VmcpConfig {
+  return {
+    ...config,
+    audit: {
+      enabled: true,
+      component: 'vmcp-server',
+      detectApplicationErrors: true,
+      includeRequestData: false,
+      includeResponseData: false,
+      maxDataSize: 1024,
+      maxDelegationDepth: 10,
+    },
+  }
+}
+
+async function serve(options: ServeOptions, debug: boolean): Promise<void> {
+  const config = readConfig(options)
+  const env = environment()
+  const verbose = debug || env[vmcpEnvironment.debug] === 'true' || config.operational.logLevel === 'debug'
+  const log = makeLog({ level: verbose ? 'debug' : 'info', name: 'vmcp' })
+  const ttlMs = parseDuration(options.sessionTtl)
+  const server = await startVmcp(config, {
+    host: options.host,
+    port: Number(options.port),
+    log,
+    version,
+    env,
+    allowedOrigins: options.allowedOrigins,
+    ...(ttlMs > 0 ? { sessionTtlMs: ttlMs } : {}),
+  })
+  const { config: file } = options
+  const stopWatching =
+    file === undefined
+      ? () => {}
+      : watchFile(file, () => {
+          try {
+            server.reload(readConfig(options))
+          } catch (error) {
+            log.error('the changed configuration cannot be used; the running one goes on', { err: error })
+          }
+        })
+  const signal = await stopSignal()
+  log.info('stopping', { signal })
+  stopWatching()
+  await server.close()
+  log.flush()
+  process.exitCode = exitCode.ok
+}
+
+function stopSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    const stop = (signal: NodeJS.Signals): void => {
+      process.off('SIGINT', stop).off('SIGTERM', stop)
+      resolve(signal)
+    }
+    process.on('SIGINT', stop).on('SIGTERM', stop)
+  })
+}
+
+function describe(config: VmcpConfig): void {
+  print(
+    [
+      `name:                ${config.name}`,
+      `group:               ${config.groupRef}`,
+      `incoming auth:       ${config.incomingAuth.type}`,
+      `outgoing auth:       ${config.outgoingAuth.source}`,
+      `conflict resolution: ${config.aggregation.conflictResolution}`,
+      `backends:            ${config.backends?.length ?? 0}`,
+      `workflows:           ${config.compositeTools?.length ?? 0}`,
+      'the configuration is valid',
+    ].join('\n'),
+  )
+}

@@ -1,0 +1,129 @@
+/**
+ * The configuration file of a virtual server: reads, validates, defaults and freezes it, and watches it for changes.
+ *
+ * Strict YAML: unknown fields and repeated keys are faults, and all faults are reported at once. Secrets are not in the
+ * file; the variables that it names are read from the environment by whoever needs them.
+ * Source: spec document 3, spec.config; `schemas/runtime/vmcp.json`.
+ */
+import { readFileSync, watch } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { parseDocument } from 'yaml'
+import { GatehouseError, parseDuration, type Problem, validateRuntime, type VmcpFile } from '../../schemas/index.ts'
+
+/** The file with all defaults filled in; deeply frozen. */
+export type VmcpConfig = VmcpFile
+
+/** Reads and checks a file. Throws INVALID_CONFIG naming every fault. */
+export function loadVmcpConfig(path: string): VmcpConfig {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (cause) {
+    throw new GatehouseError('INVALID_CONFIG', { detail: `the configuration file ${path} cannot be read`, cause })
+  }
+  return parseVmcpConfig(text)
+}
+
+/** Checks a text. Throws INVALID_CONFIG naming every fault. */
+export function parseVmcpConfig(text: string): VmcpConfig {
+  const document = parseDocument(text, { uniqueKeys: true, prettyErrors: true, strict: true })
+  if (document.errors.length > 0) {
+    throw invalid(document.errors.map(({ message }) => ({ path: '', message: message.split('\n')[0] ?? message })))
+  }
+  const { config, problems } = validateRuntime('vmcp', document.toJS({ maxAliasCount: 100 }))
+  const faults = config ? crossChecks(config) : problems
+  if (!config || faults.length > 0) throw invalid(faults)
+  return deepFreeze(config)
+}
+
+function invalid(problems: readonly Problem[]): GatehouseError {
+  const lines = problems.map(({ path, message }) => `  - ${path === '' ? message : `${path}: ${message}`}`)
+  return new GatehouseError('INVALID_CONFIG', { detail: `invalid configuration:\n${lines.join('\n')}` })
+}
+
+/** Rules over several fields that the schema does not hold. */
+function crossChecks(config: VmcpConfig): Problem[] {
+  const problems: Problem[] = []
+  const { healthCheckInterval, healthCheckTimeout } = config.operational.failureHandling
+  const intervalMs = parseDuration(healthCheckInterval)
+  const timeoutMs = parseDuration(healthCheckTimeout)
+  if (intervalMs > 0 && timeoutMs >= intervalMs) {
+    problems.push({
+      path: 'operational.failureHandling.healthCheckTimeout',
+      message: 'must be less than healthCheckInterval',
+    })
+  }
+  const names = (config.backends ?? []).map(({ name }) => name)
+  for (const [i, name] of names.entries()) {
+    if (names.indexOf(name) < i) problems.push({ path: `backends[${i}].name`, message: 'the name occurs twice' })
+  }
+  return problems
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    for (const inner of Object.values(value)) deepFreeze(inner)
+  }
+  return value
+}
+
+/** How often the file is looked at besides the system's own notices, which some mounts do not give. */
+const POLL_MS = 5_000
+const SETTLE_MS = 50
+
+/**
+ * Calls `onChange` after the content of the file has changed, whether it was written in place, renamed over, or is a
+ * mounted ConfigMap whose link was moved. A file that is missing for a moment changes nothing. The answer stops it.
+ */
+export function watchFile(path: string, onChange: () => void): () => void {
+  let last = readIfThere(path)
+  let timer: NodeJS.Timeout | undefined
+  function look(): void {
+    const now = readIfThere(path)
+    if (now === undefined || now === last) return
+    last = now
+    onChange()
+  }
+  function soon(): void {
+    clearTimeout(timer)
+    timer = setTimeout(look, SETTLE_MS)
+  }
+  const watcher = watch(dirname(path), (_event, name) => {
+    if (name === null || name === basename(path) || name.startsWith('..')) soon()
+  })
+  watcher.on('error', () => watcher.close())
+  watcher.unref()
+  const poll = setInterval(look, POLL_MS)
+  poll.unref()
+  return () => {
+    watcher.close()
+    clearInterval(poll)
+    clearTimeout(timer)
+  }
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+/** Variables that a virtual server reads, by purpose. */
+export const vmcpEnvironment = {
+  redisPassword: 'GATEHOUSE_SESSION_REDIS_PASSWORD',
+  /** Followed by the backend's name: JSON with headers for it. */
+  headerForward: 'GATEHOUSE_HEADER_FORWARD_',
+  /** Followed by an identifier that such a JSON names: the value of one header. */
+  headerSecret: 'GATEHOUSE_SECRET_',
+  /** Key material shared by replicas, for state that clients carry; at least 32 bytes of base64. */
+  stateKey: 'VMCP_SESSION_HMAC_SECRET',
+  debug: 'GATEHOUSE_DEBUG',
+} as const
+
+/** The environment of this process; the only way to it from the virtual server. */
+export function environment(): Readonly<Record<string, string | undefined>> {
+  return process.env
+}

@@ -1,0 +1,89 @@
+/**
+ * What one client sees right now: the listings of all backends, merged. Merging is done once per set of listings.
+ *
+ * A backend that cannot be listed is named in `down`; what that means for the request is the core's business.
+ */
+import type { Aggregation } from '../../../schemas/index.ts'
+import type { Backend } from '../backends/backend.ts'
+import type { Client } from '../operation.ts'
+import { Catalog } from './catalog.ts'
+import type { Listing } from './listing.ts'
+import type { Listings } from './listings.ts'
+
+const MAX_CATALOGS = 128
+
+export interface Member {
+  readonly backend: Backend
+  readonly listings: Listings
+  /** False while the health monitor or the breaker keeps requests away. */
+  readonly available: () => boolean
+}
+
+export interface View {
+  readonly catalog: Catalog
+  /** Backends that could not be asked, sorted by name, with what was wrong. */
+  readonly down: readonly { readonly name: string; readonly error: Error | undefined }[]
+}
+
+export class Views {
+  readonly #aggregation: Aggregation
+  /** Insertion order is order of use. */
+  readonly #catalogs = new Map<string, Catalog>()
+
+  constructor(aggregation: Aggregation) {
+    this.#aggregation = aggregation
+  }
+
+  /** Asks all backends side by side; see Listings.get for `patient`. Never rejects. */
+  async of(members: readonly Member[], client: Client, patient: boolean): Promise<View> {
+    const down: { name: string; error: Error | undefined }[] = []
+    const listings: Listing[] = []
+    const pending: Promise<void>[] = []
+    for (const member of members) {
+      const { name } = member.backend
+      if (!member.available()) {
+        down.push({ name, error: undefined })
+        continue
+      }
+      pending.push(
+        member.listings.get(client, patient).then(
+          (listing) => void listings.push(listing),
+          (error: unknown) => void down.push({ name, error: error instanceof Error ? error : undefined }),
+        ),
+      )
+    }
+    await Promise.all(pending)
+    return { catalog: this.merge(listings), down: down.sort((a, b) => (a.name < b.name ? -1 : 1)) }
+  }
+
+  /** What is known without asking: for comparing with what a client has seen. */
+  peek(members: readonly Member[], client: Client): Catalog {
+    const known = members.filter((member) => member.available()).map((member) => member.listings.peek(client))
+    return this.merge(known.filter((listing) => listing !== undefined))
+  }
+
+  /** The catalogs in use, for the status report. */
+  catalogs(): IterableIterator<Catalog> {
+    return this.#catalogs.values()
+  }
+
+  merge(listings: readonly Listing[]): Catalog {
+    const key = listings
+      .map(({ serial }) => serial)
+      .sort((a, b) => a - b)
+      .join()
+    const known = this.#catalogs.get(key)
+    if (known) {
+      this.#catalogs.delete(key)
+      this.#catalogs.set(key, known)
+      return known
+    }
+    const catalog = new Catalog(listings, this.#aggregation)
+    this.#catalogs.set(key, catalog)
+    if (this.#catalogs.size > MAX_CATALOGS) {
+      const [oldest] = this.#catalogs.keys()
+      if (oldest !== undefined) this.#catalogs.delete(oldest)
+    }
+    return catalog
+  }
+}

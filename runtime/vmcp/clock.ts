@@ -1,0 +1,16 @@
+/** Time as the virtual server sees it; tests pass their own. */
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  now(): number
+  /** Runs `work` once after `ms`; the answer cancels it. Never keeps the process alive. */
+  after(ms: number, work: () => void): () => void
+}
+
+export const systemClock: Clock = {
+  now: Date.now,
+  after(ms, work) {
+    const timer = setTimeout(work, ms)
+    timer.unref()
+    return () => clearTimeout(timer)
+  },
+}

@@ -1,0 +1,242 @@
+/**
+ * Carries out operations: answers lists from the catalog and takes everything else to the backend it belongs to.
+ *
+ * Knows no protocol revision and no HTTP. What stands between it and the edges is in pipeline.ts.
+ * Source: spec document 3 (what the service does, operational.failureHandling).
+ */
+import { GatehouseError } from '../../schemas/index.ts'
+import { argumentHeaders, type Changes, JsonObject } from '../mcp/index.ts'
+import type { Backend } from './backends/backend.ts'
+import type { Sender } from './backends/channel.ts'
+import type { Relay } from './backends/connection.ts'
+import type { Catalog } from './catalog/catalog.ts'
+import { renderPage } from './catalog/pages.ts'
+import type { Entry, Kind, ToolEntry } from './catalog/types.ts'
+import type { Member, View, Views } from './catalog/views.ts'
+import { type Client, type ClientSession, type Operation, type Outcome, resultOutcome } from './operation.ts'
+
+/** Everything that a changed configuration replaces as a whole. */
+export interface CoreParts {
+  readonly members: ReadonlyMap<string, Member>
+  readonly views: Views
+  readonly partialFailureMode: 'fail' | 'best_effort'
+}
+
+const LISTS: Readonly<Record<string, Kind>> = {
+  'tools/list': 'tools',
+  'resources/list': 'resources',
+  'resources/templates/list': 'templates',
+  'prompts/list': 'prompts',
+}
+
+export class Core {
+  #parts: CoreParts
+
+  constructor(parts: CoreParts) {
+    this.#parts = parts
+  }
+
+  get parts(): CoreParts {
+    return this.#parts
+  }
+
+  /** Takes effect with the next operation. */
+  replace(parts: CoreParts): void {
+    this.#parts = parts
+  }
+
+  /** Rejects with GatehouseError; faults that a backend reported in MCP come back as outcomes. */
+  async perform(operation: Operation): Promise<Outcome> {
+    const kind = LISTS[operation.method]
+    if (kind) return this.#list(operation, kind)
+    switch (operation.method) {
+      case 'tools/call':
+        return this.#callTool(operation)
+      case 'prompts/get':
+        return this.#getPrompt(operation)
+      case 'resources/read':
+      case 'resources/subscribe':
+      case 'resources/unsubscribe':
+        return this.#resource(operation)
+      case 'completion/complete':
+        return this.#complete(operation)
+      default:
+        throw new GatehouseError('METHOD_NOT_FOUND')
+    }
+  }
+
+  /** What a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. */
+  async view(client: Client, patient: boolean): Promise<Catalog> {
+    const { members, views, partialFailureMode } = this.#parts
+    const view = await views.of([...members.values()], client, patient)
+    if (partialFailureMode === 'fail' && view.down.length > 0) throw unavailable(view)
+    return view.catalog
+  }
+
+  /** What a client sees, whatever is down. Never rejects. */
+  async present(client: Client): Promise<Catalog> {
+    const { members, views } = this.#parts
+    return (await views.of([...members.values()], client, true)).catalog
+  }
+
+  /** What is known without asking any backend. */
+  peek(client: Client): Catalog {
+    const { members, views } = this.#parts
+    return views.peek([...members.values()], client)
+  }
+
+  backendOfResource(client: Client, uri: string): string | undefined {
+    return this.peek(client).findResource(uri)?.backend
+  }
+
+  /** Sends a notification to every backend that has a connection for the session. */
+  notifyBackends(session: ClientSession, method: string, sender: Sender): void {
+    for (const { backend } of this.#parts.members.values()) backend.connectionOf(session)?.notify(method, undefined, sender)
+  }
+
+  /** Tells the backends of a session which log level its client wants. */
+  setLogLevel(session: ClientSession & { readonly logLevel: string | undefined }, sender: Sender): void {
+    const { logLevel } = session
+    if (logLevel === undefined) return
+    for (const { backend } of this.#parts.members.values()) backend.connectionOf(session)?.setLogLevel(logLevel, sender)
+  }
+
+  async #list(operation: Operation, kind: Kind): Promise<Outcome> {
+    const catalog = await this.view(operation.client, true)
+    const entries = listOf(catalog, kind)
+    return { kind: 'result', result: renderPage(kind, entries, operation.params.text('cursor')) }
+  }
+
+  /** Looks for something that a client named; asks the backends anew before it says that there is no such thing. */
+  async #find<E>(client: Client, look: (catalog: Catalog) => E | undefined): Promise<E | undefined> {
+    return look(await this.view(client, false)) ?? look(await this.view(client, true))
+  }
+
+  async #callTool(operation: Operation): Promise<Outcome> {
+    const name = requireText(operation, 'name')
+    const args = operation.params.raw('arguments')
+    if (args !== undefined && args[0] !== 0x7b) {
+      throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: arguments must be an object' })
+    }
+    const entry = await this.#find(operation.client, (catalog) => visible(catalog.tools.get(name)))
+    if (!entry) throw new GatehouseError('INVALID_PARAMS', { detail: `tool ${JSON.stringify(name)} not found` })
+    try {
+      return await this.callEntry(operation, entry, { name: JSON.stringify(entry.original) })
+    } catch (error) {
+      // A tool that could not be run is a result that a model can read, not a fault of the protocol.
+      if (!(error instanceof GatehouseError) || !error.code.startsWith('BACKEND_') || operation.signal.aborted) throw error
+      return resultOutcome({ content: [{ type: 'text', text: error.message }], isError: true })
+    }
+  }
+
+  /** Calls what an entry leads to; also for tools that clients do not see. */
+  async callEntry(operation: Operation, entry: Entry, changes: Changes, method = operation.method): Promise<Outcome> {
+    const { client, params, signal } = operation
+    const backend = this.#backend(entry.backend)
+    const mirrored = 'mirrored' in entry ? (entry as ToolEntry).mirrored : []
+    return backend.call(client, {
+      method,
+      params,
+      changes: sameAs(params, changes) ? {} : changes,
+      sender: { caller: client.caller, headers: client.headers },
+      capabilities: client.abilities.raw,
+      signal,
+      timeoutMs: backend.settings.timeoutMs,
+      relay: relayOf(operation),
+      ...(mirrored.length > 0 ? { headers: argumentHeaders(mirrored, params.value('arguments') ?? {}) } : {}),
+    })
+  }
+
+  #backend(name: string): Backend {
+    const member = this.#parts.members.get(name)
+    if (!member || !member.available()) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: `backend ${name} is unavailable` })
+    return member.backend
+  }
+
+  async #getPrompt(operation: Operation): Promise<Outcome> {
+    const name = requireText(operation, 'name')
+    const entry = await this.#find(operation.client, (catalog) => catalog.prompts.get(name))
+    if (!entry) throw new GatehouseError('INVALID_PARAMS', { detail: `prompt ${JSON.stringify(name)} not found` })
+    return this.callEntry(operation, entry, { name: JSON.stringify(entry.original) })
+  }
+
+  async #resource(operation: Operation): Promise<Outcome> {
+    const entry = await this.findResource(operation.client, requireText(operation, 'uri'))
+    return this.callEntry(operation, entry, {})
+  }
+
+  /** The entry behind a URI. Rejects with RESOURCE_NOT_FOUND. */
+  async findResource(client: Client, uri: string): Promise<Entry> {
+    const entry = await this.#find(client, (catalog) => catalog.findResource(uri))
+    if (!entry) throw new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri } })
+    return entry
+  }
+
+  async #complete(operation: Operation): Promise<Outcome> {
+    const ref = operation.params.object('ref')
+    const type = ref?.text('type')
+    const name = ref?.text(type === 'ref/prompt' ? 'name' : 'uri')
+    if (!ref || name === undefined || (type !== 'ref/prompt' && type !== 'ref/resource')) {
+      throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: ref must name a prompt or a resource' })
+    }
+    const catalog = await this.view(operation.client, false)
+    const entry =
+      type === 'ref/prompt' ? catalog.prompts.get(name) : (catalog.templates.get(name) ?? catalog.findResource(name))
+    const offered = catalog.listings.find(({ backend }) => backend === entry?.backend)?.server.capabilities.completions
+    if (!entry || !offered) return resultOutcome({ completion: { values: [], total: 0, hasMore: false } })
+    const changes = type === 'ref/prompt' ? { ref: ref.with({ name: JSON.stringify(entry.original) }) } : {}
+    return this.callEntry(operation, entry, changes)
+  }
+}
+
+export function listOf(catalog: Catalog, kind: Kind): readonly Entry[] {
+  switch (kind) {
+    case 'tools':
+      return catalog.toolList
+    case 'resources':
+      return catalog.resourceList
+    case 'templates':
+      return catalog.templateList
+    case 'prompts':
+      return catalog.promptList
+    default:
+      return []
+  }
+}
+
+function visible(entry: ToolEntry | undefined): ToolEntry | undefined {
+  return entry?.advertised ? entry : undefined
+}
+
+function unavailable({ down }: View): GatehouseError {
+  const names = down.map(({ name }) => name)
+  const cause = down.find(({ error }) => error)?.error
+  return new GatehouseError('BACKEND_UNAVAILABLE', {
+    detail: `${names.length === 1 ? 'backend' : 'backends'} ${names.join(', ')} unavailable`,
+    data: { backends: names },
+    ...(cause ? { cause } : {}),
+  })
+}
+
+function requireText(operation: Operation, member: string): string {
+  const value = operation.params.text(member)
+  if (value === undefined) throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${member} must be a string` })
+  return value
+}
+
+/** True when the changes would not change anything: then the params travel as they came. */
+function sameAs(params: JsonObject, changes: Changes): boolean {
+  return Object.entries(changes).every(([name, value]) => value !== undefined && params.raw(name)?.toString() === value.toString())
+}
+
+/** The client's side of an operation, as a backend connection uses it. */
+export function relayOf(operation: Operation): Relay {
+  return {
+    bridges: operation.client.era === 'session',
+    progressToken: operation.progressToken,
+    logLevel: operation.logLevel,
+    progress: (params) => operation.progress(params),
+    log: (params) => operation.log(params),
+    ask: (request) => operation.ask(request),
+  }
+}

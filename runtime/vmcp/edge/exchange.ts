@@ -1,0 +1,19 @@
+/** What the stages of the virtual server know about one HTTP request. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type Era, HEADER, type JsonObject, type Message, single } from '../../mcp/index.ts'
+import { Exchange } from '../../net/index.ts'
+
+export class VmcpExchange extends Exchange {
+  /** The message of a POST, once parsed. */
+  message: Message | undefined
+  params: JsonObject | undefined
+  era: Era | undefined
+
+  constructor(req: IncomingMessage, res: ServerResponse) {
+    super(req, res)
+  }
+
+  header(name: keyof typeof HEADER): string | undefined {
+    return single(this.req.headers[HEADER[name]])
+  }
+}

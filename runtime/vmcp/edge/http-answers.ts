@@ -1,0 +1,25 @@
+/**
+ * Turns what was thrown into the HTTP answer of the MCP endpoint: JSON-RPC where there is a message, its id and the
+ * status of the error's row. What is not in the table says no more than "Internal error".
+ */
+import { errorMessage, MessageError } from '../../mcp/index.ts'
+import { toGatehouseError } from '../../net/index.ts'
+import type { VmcpExchange } from './exchange.ts'
+
+export function answerError(exchange: VmcpExchange, error: unknown): void {
+  const { res } = exchange
+  if (res.headersSent || res.writableEnded) {
+    if (!res.writableFinished) res.destroy()
+    return
+  }
+  const fault = toGatehouseError(error)
+  const id = error instanceof MessageError ? error.id : exchange.message?.id
+  const body = errorMessage(id, fault)
+  res.writeHead(fault.status, {
+    'content-type': 'application/json',
+    'content-length': body.length,
+    'x-content-type-options': 'nosniff',
+    ...fault.headers,
+  })
+  res.end(body)
+}

@@ -1,0 +1,68 @@
+/** An operation that a client waits for: joins the request, the reply and the ways to cancel it. */
+import { type JsonObject, type Message, notificationMessage } from '../../mcp/index.ts'
+import type { Ask, AskReply, Client, Operation } from '../operation.ts'
+import { passesLevel } from '../sessions/session.ts'
+
+/** Where what an operation says on its way is sent. */
+export interface OperationSink {
+  /** Sends a message that precedes the result; false when it cannot be delivered. */
+  send(message: Buffer): boolean
+  ask(request: Ask): Promise<AskReply>
+}
+
+export interface LiveOperationOptions {
+  readonly message: Message
+  readonly params: JsonObject
+  readonly client: Client
+  readonly logLevel: string | undefined
+  /** False: no log messages at all (stateless clients that set no level). */
+  readonly logs: boolean
+  readonly sink: OperationSink
+}
+
+export class LiveOperation implements Operation {
+  readonly method: string
+  readonly params: JsonObject
+  readonly client: Client
+  readonly progressToken: string | undefined
+  readonly logLevel: string | undefined
+  /** May be exchanged: a parked operation goes on under another request. */
+  sink: OperationSink
+  readonly #logs: boolean
+  readonly #controller = new AbortController()
+
+  constructor(options: LiveOperationOptions) {
+    this.method = options.message.method
+    this.params = options.params
+    this.client = options.client
+    this.logLevel = options.logLevel
+    this.sink = options.sink
+    this.#logs = options.logs
+    this.progressToken = progressTokenOf(options.params)
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  cancel(reason: Error): void {
+    this.#controller.abort(reason)
+  }
+
+  progress(params: Buffer): void {
+    this.sink.send(notificationMessage('notifications/progress', params))
+  }
+
+  log(params: Buffer): void {
+    if (this.#logs && passesLevel(params, this.logLevel)) this.sink.send(notificationMessage('notifications/message', params))
+  }
+
+  ask(request: Ask): Promise<AskReply> {
+    return this.sink.ask(request)
+  }
+}
+
+function progressTokenOf(params: JsonObject): string | undefined {
+  const raw = params.object('_meta')?.raw('progressToken')
+  return raw !== undefined && (raw[0] === 0x22 || raw[0] === 0x2d || (raw[0] ?? 0) <= 0x39) ? raw.toString() : undefined
+}

@@ -1,0 +1,134 @@
+/**
+ * The backends of the running configuration. A changed configuration adds, removes and replaces single backends;
+ * those that did not change keep their connections and listings.
+ */
+import { hash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { type Backend as BackendConfig, GatehouseError, parseDuration } from '../../schemas/index.ts'
+import type { VmcpConfig } from '../config/index.ts'
+import { type Dispatcher, type Log, makeDispatcher } from '../net/index.ts'
+import { Backend, type BackendEvents, type BackendSettings } from './backends/backend.ts'
+import type { Authorize } from './backends/channel.ts'
+import type { Listing } from './catalog/listing.ts'
+import { Listings } from './catalog/listings.ts'
+import type { Member } from './catalog/views.ts'
+
+/** How requests to one backend get their credentials. */
+export interface BackendAuth {
+  readonly type: string
+  readonly authorize: Authorize
+  /** True when the credentials are the caller's. */
+  readonly perCaller: boolean
+  /** Equal for equal settings. */
+  readonly fingerprint: string
+}
+
+export interface FleetOptions {
+  readonly info: string
+  readonly log: Log
+  readonly now: () => number
+  readonly events: BackendEvents
+  /** Told when a listing is read for the first time or has changed. */
+  readonly onListing: (backend: Backend, listing: Listing, before: Listing | undefined) => void
+  readonly available: (name: string) => boolean
+  readonly authFor: (name: string, config: VmcpConfig) => BackendAuth
+  /** Extra headers from the environment, by backend name. */
+  readonly headersFor: (name: string) => Readonly<Record<string, string>>
+}
+
+export interface FleetChange {
+  readonly added: readonly string[]
+  readonly removed: readonly string[]
+}
+
+export class Fleet {
+  readonly #options: FleetOptions
+  readonly #members = new Map<string, Member>()
+  readonly #dispatchers = new Map<string, Dispatcher>()
+
+  constructor(options: FleetOptions) {
+    this.#options = options
+  }
+
+  get members(): ReadonlyMap<string, Member> {
+    return this.#members
+  }
+
+  /** Makes the fleet what the configuration says. Throws INVALID_CONFIG and changes nothing when it cannot. */
+  apply(config: VmcpConfig): FleetChange {
+    const wanted = new Map((config.backends ?? []).map((backend) => [backend.name, this.#settings(backend, config)]))
+    const added: string[] = []
+    const removed: string[] = []
+    for (const [name, member] of this.#members) {
+      if (wanted.get(name)?.fingerprint === member.backend.settings.fingerprint) continue
+      this.#members.delete(name)
+      removed.push(name)
+      void member.backend.close()
+    }
+    for (const [name, settings] of wanted) {
+      if (this.#members.has(name)) continue
+      this.#members.set(name, this.#member(settings))
+      added.push(name)
+    }
+    return { added, removed }
+  }
+
+  #member(settings: BackendSettings): Member {
+    const { info, log, now, events, onListing, available } = this.#options
+    const own = log.child({ backend: settings.name })
+    const backend = new Backend(settings, { events, info, log: own, now })
+    const listings = new Listings(backend, {
+      log: own,
+      now,
+      onRead: (listing, before) => onListing(backend, listing, before),
+    })
+    return { backend, listings, available: () => available(settings.name) }
+  }
+
+  #settings(backend: BackendConfig, config: VmcpConfig): BackendSettings {
+    const { timeouts } = config.operational
+    const auth = this.#options.authFor(backend.name, config)
+    const ca = backend.caBundlePath === undefined ? undefined : readBundle(backend.name, backend.caBundlePath)
+    const headers = this.#options.headersFor(backend.name)
+    const timeoutMs = parseDuration(timeouts.perWorkload?.[backend.name] ?? timeouts.default)
+    const passthrough = config.passthroughHeaders ?? []
+    const fingerprint = JSON.stringify([backend, timeoutMs, auth.fingerprint, passthrough, ca, headers])
+    return {
+      name: backend.name,
+      transport: backend.transport,
+      target: { url: new URL(backend.url), dispatcher: this.#dispatcher(ca), authorize: auth.authorize, headers },
+      timeoutMs,
+      perCaller: auth.perCaller || passthrough.length > 0,
+      fingerprint: hash('sha256', fingerprint, 'base64url'),
+      authType: auth.type,
+    }
+  }
+
+  /** One pool of connections for each set of trust anchors. */
+  #dispatcher(ca: string | undefined): Dispatcher {
+    const key = ca ?? ''
+    const known = this.#dispatchers.get(key)
+    if (known) return known
+    const dispatcher = makeDispatcher({ ...(ca === undefined ? {} : { ca }), headersTimeoutMs: 0 })
+    this.#dispatchers.set(key, dispatcher)
+    return dispatcher
+  }
+
+  /** Closes idle connections. */
+  sweep(idleMs: number): void {
+    for (const { backend } of this.#members.values()) backend.sweep(idleMs)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#members.values()].map(({ backend }) => backend.close()))
+    await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.destroy()))
+  }
+}
+
+function readBundle(name: string, path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (cause) {
+    throw new GatehouseError('INVALID_CONFIG', { detail: `backends[${name}].caBundlePath: the file cannot be read`, cause })
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * Knows how each backend is: checks them in turn, counts what calls report, and says whom requests may go to.
+ *
+ * A check that fails for lack of credentials proves that the backend lives; whether that is a fault depends on whether
+ * it was given any. Calls feed the circuit breaker, checks feed both.
+ * Source: spec document 3, "States and transitions", operational.failureHandling.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Log } from '../../net/index.ts'
+import type { Clock } from '../clock.ts'
+import { Breaker, type CircuitState } from './breaker.ts'
+
+export type HealthStatus = 'healthy' | 'degraded' | 'unhealthy' | 'unauthenticated' | 'unknown'
+
+export interface BackendHealth {
+  readonly status: HealthStatus
+  readonly consecutiveFailures: number
+  /** Milliseconds since the epoch; undefined before the first check. */
+  readonly lastCheckAt: number | undefined
+  /** One of a fixed set of words; undefined while all is well. */
+  readonly lastErrorCategory: string | undefined
+  readonly lastTransitionAt: number | undefined
+  /** Undefined when the breaker is off. */
+  readonly circuit: { readonly state: CircuitState; readonly changedAt: number } | undefined
+}
+
+export interface HealthSettings {
+  /** 0 turns checks off. */
+  readonly intervalMs: number
+  /** 0: no limit but the backend's own time-outs. */
+  readonly timeoutMs: number
+  readonly unhealthyThreshold: number
+  readonly breaker: { readonly failureThreshold: number; readonly timeoutMs: number } | undefined
+}
+
+export interface Subject {
+  readonly name: string
+  /** True when requests to it carry credentials of some kind. */
+  readonly hasCredentials: boolean
+  check(signal: AbortSignal): Promise<void>
+}
+
+export interface MonitorOptions {
+  readonly settings: HealthSettings
+  readonly clock: Clock
+  readonly log: Log
+  /** Told when a backend becomes available or ceases to be. */
+  readonly onChange: (name: string) => void
+}
+
+/** A check that takes longer says that the backend is degraded. */
+const SLOW_MS = 5_000
+
+interface Watch {
+  readonly subject: Subject
+  readonly breaker: Breaker | undefined
+  status: HealthStatus
+  failures: number
+  lastCheckAt: number | undefined
+  lastErrorCategory: string | undefined
+  lastTransitionAt: number | undefined
+  wasAvailable: boolean
+  cancel: (() => void) | undefined
+  stopped: boolean
+}
+
+export const UNKNOWN_HEALTH: BackendHealth = {
+  status: 'unknown',
+  consecutiveFailures: 0,
+  lastCheckAt: undefined,
+  lastErrorCategory: undefined,
+  lastTransitionAt: undefined,
+  circuit: undefined,
+}
+
+export class HealthMonitor {
+  readonly #options: MonitorOptions
+  readonly #watches = new Map<string, Watch>()
+
+  constructor(options: MonitorOptions) {
+    this.#options = options
+  }
+
+  /** Starts watching; the first check runs at once. */
+  add(subject: Subject): void {
+    const { settings, clock } = this.#options
+    const watch: Watch = {
+      subject,
+      breaker: settings.breaker ? new Breaker({ ...settings.breaker, now: clock.now }) : undefined,
+      status: 'unknown',
+      failures: 0,
+      lastCheckAt: undefined,
+      lastErrorCategory: undefined,
+      lastTransitionAt: undefined,
+      wasAvailable: true,
+      cancel: undefined,
+      stopped: false,
+    }
+    this.#watches.set(subject.name, watch)
+    if (settings.intervalMs > 0) void this.#loop(watch)
+  }
+
+  remove(name: string): void {
+    const watch = this.#watches.get(name)
+    if (!watch) return
+    watch.stopped = true
+    watch.cancel?.()
+    this.#watches.delete(name)
+  }
+
+  close(): void {
+    for (const name of [...this.#watches.keys()]) this.remove(name)
+  }
+
+  health(name: string): BackendHealth {
+    const watch = this.#watches.get(name)
+    if (!watch) return UNKNOWN_HEALTH
+    return {
+      status: watch.status,
+      consecutiveFailures: watch.failures,
+      lastCheckAt: watch.lastCheckAt,
+      lastErrorCategory: watch.lastErrorCategory,
+      lastTransitionAt: watch.lastTransitionAt,
+      circuit: watch.breaker ? { state: watch.breaker.state, changedAt: watch.breaker.changedAt } : undefined,
+    }
+  }
+
+  /** False while requests must not go to the backend. */
+  available(name: string): boolean {
+    const watch = this.#watches.get(name)
+    return watch === undefined || isAvailable(watch)
+  }
+
+  /** How a client's request went; undefined for success. */
+  report(name: string, error: Error | undefined): void {
+    const watch = this.#watches.get(name)
+    if (!watch?.breaker) return
+    if (!error) watch.breaker.success()
+    else if (countsAgainst(error)) watch.breaker.failure()
+    this.#settle(watch)
+  }
+
+  async #loop(watch: Watch): Promise<void> {
+    const { settings, clock } = this.#options
+    // While the circuit is open the checks are kept away too; the first one afterwards is the trial.
+    if (watch.breaker?.allows() !== false) {
+      watch.breaker?.start()
+      await this.check(watch.subject.name)
+    }
+    if (watch.stopped) return
+    watch.cancel = clock.after(settings.intervalMs, () => void this.#loop(watch))
+  }
+
+  /** Runs one check now. Never rejects. */
+  async check(name: string): Promise<void> {
+    const watch = this.#watches.get(name)
+    if (!watch) return
+    const { settings, clock } = this.#options
+    const startedAt = clock.now()
+    const controller = new AbortController()
+    const cancel =
+      settings.timeoutMs > 0
+        ? clock.after(settings.timeoutMs, () => controller.abort(new GatehouseError('BACKEND_TIMEOUT')))
+        : undefined
+    try {
+      await watch.subject.check(controller.signal)
+      this.#succeeded(watch, clock.now() - startedAt)
+    } catch (error) {
+      this.#failed(watch, error)
+    } finally {
+      cancel?.()
+      watch.lastCheckAt = clock.now()
+      if (!watch.stopped) this.#settle(watch)
+    }
+  }
+
+  #succeeded(watch: Watch, tookMs: number): void {
+    watch.failures = 0
+    watch.lastErrorCategory = undefined
+    watch.breaker?.success()
+    this.#become(watch, tookMs > SLOW_MS ? 'degraded' : 'healthy')
+  }
+
+  #failed(watch: Watch, error: unknown): void {
+    const refused = error instanceof GatehouseError && error.code === 'BACKEND_AUTH_FAILED'
+    if (refused && watch.subject.hasCredentials) {
+      this.#succeeded(watch, 0)
+      return
+    }
+    watch.failures++
+    watch.lastErrorCategory = categoryOf(error)
+    if (!refused) watch.breaker?.failure()
+    if (watch.failures >= this.#options.settings.unhealthyThreshold) this.#become(watch, refused ? 'unauthenticated' : 'unhealthy')
+    this.#options.log.debug('a health check failed', { backend: watch.subject.name, failures: watch.failures, err: error })
+  }
+
+  #become(watch: Watch, status: HealthStatus): void {
+    if (watch.status === status) return
+    const before = watch.status
+    watch.status = status
+    watch.lastTransitionAt = this.#options.clock.now()
+    const level = status === 'healthy' ? 'info' : 'warn'
+    this.#options.log[level]('the health of a backend changed', { backend: watch.subject.name, before, after: status })
+  }
+
+  #settle(watch: Watch): void {
+    const available = isAvailable(watch)
+    if (available === watch.wasAvailable) return
+    watch.wasAvailable = available
+    this.#options.onChange(watch.subject.name)
+  }
+}
+
+function isAvailable({ status, breaker }: Watch): boolean {
+  return status !== 'unhealthy' && status !== 'unauthenticated' && breaker?.state !== 'open' && breaker?.allows() !== false
+}
+
+/** Faults that any request would meet; what one caller's credentials or request caused is not the backend's fault. */
+function countsAgainst(error: Error): boolean {
+  return (
+    error instanceof GatehouseError &&
+    (error.code === 'BACKEND_UNREACHABLE' || error.code === 'BACKEND_TIMEOUT' || error.code === 'BACKEND_UNAVAILABLE')
+  )
+}
+
+const CATEGORIES: Readonly<Record<string, string>> = {
+  BACKEND_AUTH_FAILED: 'authentication_failed',
+  BACKEND_TIMEOUT: 'timeout',
+  BACKEND_UNAVAILABLE: 'backend_unavailable',
+  BACKEND_UNREACHABLE: 'connection_failed',
+}
+
+function categoryOf(error: unknown): string {
+  return (error instanceof GatehouseError && CATEGORIES[error.code]) || 'health_check_failed'
+}

@@ -1,0 +1,112 @@
+/**
+ * The HTTP surface of a virtual server: built-in paths, then the MCP endpoint, in the one pipeline order.
+ *
+ * MCP is served on `/mcp`; what is not a known path is 404. Requests of both eras meet here and part after parsing.
+ * Source: design, section 3 "Request"; spec document 3, "Endpoints".
+ */
+import { GatehouseError } from '../../schemas/index.ts'
+import type { Authenticator } from '../incoming/index.ts'
+import { eraOf, metaOf, MessageError, paramsOf, scanMessage, STATELESS_VERSION } from '../mcp/index.ts'
+import {
+  type Caller,
+  type Log,
+  type OriginGuard,
+  pipeline,
+  readBody,
+  refuseDeclaredSize,
+  type RequestHandler,
+  repeatedSingleton,
+  sendProblem,
+  type Stage,
+} from '../net/index.ts'
+import { VmcpExchange } from './edge/exchange.ts'
+import { answerError } from './edge/http-answers.ts'
+import type { SessionEdge } from './edge/session-edge.ts'
+
+export const MCP_PATH = '/mcp'
+
+export interface HttpParts {
+  readonly authenticator: () => Authenticator
+  readonly guard: () => OriginGuard
+  readonly sessionEdge: SessionEdge
+  readonly routes: (exchange: VmcpExchange) => Stage<VmcpExchange> | undefined
+  readonly stopping: () => boolean
+  readonly log: Log
+}
+
+/** Makes the request listener of a virtual server. */
+export function makeHandler(parts: HttpParts): RequestHandler {
+  return pipeline<VmcpExchange>(
+    {
+      route: (exchange) => routeOf(parts, exchange),
+      limits: checkHead,
+      guard: (exchange) => parts.guard().check(exchange),
+      authenticate: (exchange) => parts.authenticator().stage(exchange),
+      parse,
+      dispatch: (exchange) => dispatch(parts, exchange),
+      recover: (exchange, error) => recover(parts, exchange, error),
+    },
+    (req, res) => new VmcpExchange(req, res),
+  )
+}
+
+function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> | undefined {
+  if (exchange.path === MCP_PATH) return undefined
+  const builtIn = parts.routes(exchange) ?? parts.authenticator().route(exchange)
+  if (builtIn) return builtIn as Stage<VmcpExchange>
+  return () => {
+    throw new GatehouseError('NOT_FOUND')
+  }
+}
+
+/** Refuses by method and headers alone. */
+function checkHead(exchange: VmcpExchange): void {
+  const { method, rawHeaders, headers } = exchange.req
+  if (method === 'OPTIONS') return
+  if (method !== 'POST' && method !== 'GET' && method !== 'DELETE') throw notAllowed('GET, POST, DELETE, OPTIONS')
+  if (method !== 'POST' && exchange.header('protocolVersion') === STATELESS_VERSION) throw notAllowed('POST, OPTIONS')
+  const repeated = repeatedSingleton(rawHeaders)
+  if (repeated !== undefined) throw new GatehouseError('BAD_REQUEST', { detail: `the header ${repeated} occurs twice` })
+  if (method !== 'POST') return
+  const type = headers['content-type']
+  if (type === undefined || !/^\s*application\/json\s*(?:;|$)/i.test(type)) throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE')
+  refuseDeclaredSize(exchange)
+}
+
+function notAllowed(allow: string): GatehouseError {
+  return new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow } })
+}
+
+/** Reads the message and tells the eras apart. GET and DELETE have none. */
+async function parse(exchange: VmcpExchange): Promise<void> {
+  if (exchange.req.method === 'OPTIONS') throw notAllowed('GET, POST, DELETE, OPTIONS')
+  if (exchange.req.method !== 'POST') return
+  await readBody(exchange)
+  const message = scanMessage(exchange.body)
+  exchange.message = message
+  exchange.params = paramsOf(message)
+  exchange.era = message.method === '' ? 'session' : eraOf(message.method, metaOf(message, exchange.params), exchange.header('protocolVersion'))
+}
+
+function dispatch(parts: HttpParts, exchange: VmcpExchange): Promise<void> {
+  const { message, params, caller } = exchange
+  if (!caller) throw new GatehouseError('UNAUTHENTICATED')
+  if (parts.stopping()) throw new MessageError('SHUTTING_DOWN', message?.id)
+  if (message && params) return post(parts, exchange, caller)
+  return exchange.req.method === 'GET' ? parts.sessionEdge.get(exchange, caller) : parts.sessionEdge.delete(exchange, caller)
+}
+
+function post(parts: HttpParts, exchange: VmcpExchange, caller: Caller): Promise<void> {
+  const { message, params, era } = exchange
+  if (!message || !params) throw new GatehouseError('INTERNAL')
+  if (era === 'stateless') throw new MessageError('METHOD_NOT_FOUND', message.id)
+  return parts.sessionEdge.post(exchange, message, params, caller)
+}
+
+function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void {
+  if (parts.authenticator().answer(exchange, error)) return
+  if (!(error instanceof GatehouseError)) parts.log.error('a request failed unexpectedly', { err: error })
+  else if (error.status >= 500) parts.log.warn('a request failed', { code: error.code, err: error })
+  if (exchange.path === MCP_PATH) answerError(exchange, error)
+  else sendProblem(exchange.res, error)
+}

@@ -1,0 +1,312 @@
+/**
+ * Starts a virtual MCP server in this process: listener, sessions, backends, health, and the wiring between them.
+ *
+ * `reload` takes a changed configuration without a restart: backends come and go, sessions stay and are told what
+ * changed for them. What belongs to the listener and the session store takes effect at the next start.
+ * Source: spec document 3; design, section 3.
+ */
+import { GatehouseError, parseDuration } from '../../schemas/index.ts'
+import type { VmcpConfig } from '../config/index.ts'
+import { type Authenticator, makeAuthenticator } from '../incoming/index.ts'
+import { listen, type Log, makeOriginGuard, type OriginGuard, silentLog } from '../net/index.ts'
+import type { Backend } from './backends/backend.ts'
+import { Views } from './catalog/views.ts'
+import { type Clock, systemClock } from './clock.ts'
+import { Core, type CoreParts } from './core.ts'
+import { SessionEdge } from './edge/session-edge.ts'
+import type { Reply } from './edge/reply.ts'
+import { type BackendAuth, Fleet } from './fleet.ts'
+import { type HealthSettings, HealthMonitor, UNKNOWN_HEALTH } from './health/monitor.ts'
+import { makeHandler, MCP_PATH } from './http.ts'
+import { Notifier } from './notifier.ts'
+import { builtInRoute } from './routes.ts'
+import { makeSessionLife, watcherOf } from './session-life.ts'
+import { SessionTable } from './sessions/table.ts'
+import { statusReport } from './status.ts'
+import { incomingConfig } from './incoming-config.ts'
+
+export interface StartOptions {
+  /** Bind address. Default 127.0.0.1. */
+  readonly host?: string | undefined
+  /** 0 lets the kernel choose. Default 4483. */
+  readonly port?: number | undefined
+  readonly log?: Log | undefined
+  readonly version?: string | undefined
+  /** Sliding life of a session without use. Default 30 minutes. */
+  readonly sessionTtlMs?: number | undefined
+  readonly maxSessions?: number | undefined
+  readonly allowedOrigins?: readonly string[] | undefined
+  readonly clock?: Clock | undefined
+  readonly env?: Readonly<Record<string, string | undefined>> | undefined
+  /** Time for requests in flight when closing. Default 10 s. */
+  readonly graceMs?: number | undefined
+}
+
+export interface VmcpServer {
+  /** Address of the MCP endpoint. */
+  readonly url: string
+  /** Address without path, for `/health` and the like. */
+  readonly origin: string
+  /** Takes a changed configuration. Throws INVALID_CONFIG and changes nothing when it cannot be used. */
+  reload(config: VmcpConfig): void
+  close(): Promise<void>
+}
+
+const DEFAULT_PORT = 4483
+const DEFAULT_TTL_MS = 30 * 60_000
+const DEFAULT_MAX_SESSIONS = 10_000
+const DEFAULT_GRACE_MS = 10_000
+/** How often idle things are looked for, and how long connections may be idle. */
+const SWEEP_MS = 5_000
+const IDLE_MS = 5 * 60_000
+const KEEP_ALIVE_SWEEPS = 5
+
+/** Binds and starts serving. Throws INVALID_CONFIG; rejects with the system's error when it cannot bind. */
+export async function startVmcp(config: VmcpConfig, options: StartOptions = {}): Promise<VmcpServer> {
+  const server = new Vmcp(config, options)
+  await server.listen()
+  return server
+}
+
+class Vmcp implements VmcpServer {
+  url = ''
+  origin = ''
+  readonly #options: StartOptions
+  readonly #log: Log
+  readonly #clock: Clock
+  readonly #version: string
+  readonly #fleet: Fleet
+  readonly #core: Core
+  readonly #sessions: SessionTable
+  readonly #notifier: Notifier
+  readonly #replies = new Set<Reply>()
+  #config: VmcpConfig
+  #monitor: HealthMonitor
+  #authenticator: Authenticator
+  #guard: OriginGuard | undefined
+  #stopping = false
+  #sweeps = 0
+  #closeListener: (() => Promise<void>) | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(config: VmcpConfig, options: StartOptions) {
+    this.#options = options
+    this.#config = config
+    this.#log = options.log ?? silentLog
+    this.#clock = options.clock ?? systemClock
+    this.#version = options.version ?? '0.0.0'
+    this.#authenticator = makeAuthenticator(incomingConfig(config, options.env ?? {}), { log: this.#log })
+    this.#monitor = this.#makeMonitor(config)
+    this.#fleet = this.#makeFleet()
+    this.#core = new Core(this.#parts(config))
+    this.#notifier = new Notifier({
+      watchers: () => this.#watchers(),
+      onError: (error) => this.#log.debug('a client could not be told of changes', { err: error }),
+    })
+    this.#sessions = new SessionTable({
+      ttlMs: options.sessionTtlMs ?? DEFAULT_TTL_MS,
+      maxSessions: options.maxSessions ?? DEFAULT_MAX_SESSIONS,
+      now: this.#clock.now,
+      records: undefined,
+      onEnd: (session) => this.#endSession(session),
+    })
+    this.#applyFleet(config)
+  }
+
+  *#watchers() {
+    for (const session of this.#sessions.all()) yield watcherOf(session, this.#core)
+  }
+
+  #makeFleet(): Fleet {
+    return new Fleet({
+      info: this.#identity('gatehouse-vmcp'),
+      log: this.#log,
+      now: this.#clock.now,
+      events: {
+        listChanged: (backend, _kind, scope) => {
+          this.#fleet.members.get(backend.name)?.listings.expire(scope.kind === 'listing' && scope.key !== 'health' ? scope.key : undefined)
+          this.#notifier.poke()
+        },
+        resourceUpdated: (_backend, scope, params) => {
+          if (scope.kind === 'session') scope.session.deliver('', 'notifications/resources/updated', params)
+        },
+        outcome: (backend, error) => this.#monitor.report(backend.name, error),
+      },
+      onListing: (_backend, listing, before) => {
+        if (before && before.serial !== listing.serial) this.#notifier.poke()
+      },
+      available: (name) => this.#monitor.available(name),
+      authFor: (name, config) => authFor(name, config),
+      headersFor: () => ({}),
+    })
+  }
+
+  #identity(name: string): string {
+    return JSON.stringify({ name, version: this.#version })
+  }
+
+  #parts(config: VmcpConfig): CoreParts {
+    return {
+      members: this.#fleet.members,
+      views: new Views(config.aggregation),
+      partialFailureMode: config.operational.failureHandling.partialFailureMode,
+    }
+  }
+
+  #makeMonitor(config: VmcpConfig): HealthMonitor {
+    return new HealthMonitor({
+      settings: healthSettings(config),
+      clock: this.#clock,
+      log: this.#log,
+      onChange: (name) => {
+        this.#fleet.members.get(name)?.listings.expire()
+        this.#notifier.poke()
+      },
+    })
+  }
+
+  #applyFleet(config: VmcpConfig): void {
+    const { added, removed } = this.#fleet.apply(config)
+    for (const name of removed) this.#monitor.remove(name)
+    for (const name of added) {
+      const backend = this.#fleet.members.get(name)?.backend
+      if (backend) this.#watch(backend)
+    }
+    if (added.length + removed.length > 0) this.#log.info('backends changed', { added, removed })
+  }
+
+  #watch(backend: Backend): void {
+    this.#monitor.add({
+      name: backend.name,
+      hasCredentials: backend.settings.authType !== 'unauthenticated',
+      check: (signal) => backend.check(signal),
+    })
+  }
+
+  reload(config: VmcpConfig): void {
+    const authChanged = JSON.stringify(config.incomingAuth) !== JSON.stringify(this.#config.incomingAuth)
+    const authenticator = authChanged
+      ? makeAuthenticator(incomingConfig(config, this.#options.env ?? {}), { log: this.#log })
+      : undefined
+    const monitor =
+      JSON.stringify(healthSettings(config)) === JSON.stringify(healthSettings(this.#config)) ? undefined : this.#makeMonitor(config)
+    this.#applyFleet(config)
+    if (monitor) {
+      this.#monitor.close()
+      this.#monitor = monitor
+      for (const { backend } of this.#fleet.members.values()) this.#watch(backend)
+    }
+    if (authenticator) {
+      void this.#authenticator.close()
+      this.#authenticator = authenticator
+    }
+    this.#config = config
+    this.#core.replace(this.#parts(config))
+    this.#notifier.poke()
+    this.#log.info('configuration reloaded', { backends: this.#fleet.members.size })
+  }
+
+  async listen(): Promise<void> {
+    const { host = '127.0.0.1', port = DEFAULT_PORT, allowedOrigins = [] } = this.#options
+    const edge = new SessionEdge({
+      sessions: this.#sessions,
+      perform: (operation) => this.#core.perform(operation),
+      life: makeSessionLife(this.#core, (session) => void this.#sessions.save(session).catch(() => {})),
+      serverInfo: this.#identity(this.#config.name),
+      passthroughHeaders: () => (this.#config.passthroughHeaders ?? []).map((name) => name.toLowerCase()),
+      replies: this.#replies,
+      log: this.#log,
+    })
+    const handler = makeHandler({
+      authenticator: () => this.#authenticator,
+      guard: () => {
+        if (!this.#guard) throw new GatehouseError('SHUTTING_DOWN')
+        return this.#guard
+      },
+      sessionEdge: edge,
+      routes: ({ path }) => builtInRoute(this.#routeParts(), path),
+      stopping: () => this.#stopping,
+      log: this.#log,
+    })
+    const listener = await listen({ host, port, handler, log: this.#log })
+    this.#guard = makeOriginGuard({ host, port: listener.port, allowedOrigins })
+    this.origin = listener.url
+    this.url = `${listener.url}${MCP_PATH}`
+    this.#closeListener = () => listener.close({ graceMs: this.#options.graceMs ?? DEFAULT_GRACE_MS })
+    this.#timer = setInterval(() => this.#sweep(), SWEEP_MS)
+    this.#timer.unref()
+    this.#log.info('virtual MCP server listening', { url: this.url, backends: this.#fleet.members.size })
+  }
+
+  #routeParts() {
+    return {
+      notReady: () => (this.#stopping ? 'shutting_down' : undefined),
+      mode: 'static' as const,
+      status: () =>
+        statusReport({
+          name: this.#config.name,
+          group: this.#config.groupRef,
+          version: this.#version,
+          sessions: this.#sessions.size,
+          members: this.#fleet.members.values(),
+          health: (name) => this.#monitor.health(name),
+          catalogs: this.#core.parts.views.catalogs(),
+        }),
+      health: () =>
+        new Map([...this.#fleet.members.keys()].map((name) => [name, this.#monitor.health(name) ?? UNKNOWN_HEALTH])),
+      monitoring: () => healthSettings(this.#config).intervalMs > 0,
+    }
+  }
+
+  #sweep(): void {
+    this.#sessions.sweep()
+    this.#fleet.sweep(IDLE_MS)
+    if (++this.#sweeps % KEEP_ALIVE_SWEEPS !== 0) return
+    for (const session of this.#sessions.all()) session.keepAlive()
+    for (const reply of this.#replies) {
+      // A long call on a silent connection: make it a stream, so that nothing on the way takes it for dead.
+      if (reply.streaming || reply.stream()) reply.keepAlive()
+    }
+  }
+
+  #endSession(session: Parameters<Backend['endSession']>[0]): void {
+    for (const { backend } of this.#fleet.members.values()) {
+      backend.endSession(session).catch((error: unknown) => this.#log.debug('a backend session was not ended', { err: error }))
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#stopping) return
+    this.#stopping = true
+    clearInterval(this.#timer)
+    this.#notifier.close()
+    this.#monitor.close()
+    await this.#closeListener?.()
+    this.#sessions.close()
+    await this.#fleet.close()
+    await this.#authenticator.close()
+    this.#log.info('virtual MCP server stopped')
+  }
+}
+
+function healthSettings(config: VmcpConfig): HealthSettings {
+  const { failureHandling } = config.operational
+  const { circuitBreaker } = failureHandling
+  return {
+    intervalMs: parseDuration(failureHandling.healthCheckInterval),
+    timeoutMs: parseDuration(failureHandling.healthCheckTimeout),
+    unhealthyThreshold: failureHandling.unhealthyThreshold,
+    breaker: circuitBreaker.enabled
+      ? { failureThreshold: circuitBreaker.failureThreshold, timeoutMs: parseDuration(circuitBreaker.timeout) }
+      : undefined,
+  }
+}
+
+function authFor(name: string, config: VmcpConfig): BackendAuth {
+  const strategy = config.outgoingAuth.backends?.[name] ?? config.outgoingAuth.default
+  const type = strategy?.type ?? 'unauthenticated'
+  if (type !== 'unauthenticated') {
+    throw new GatehouseError('INVALID_CONFIG', { detail: `outgoingAuth: the strategy ${type} is not available` })
+  }
+  return { type, authorize: () => {}, perCaller: false, fingerprint: JSON.stringify(strategy ?? null) }
+}

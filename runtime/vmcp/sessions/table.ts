@@ -1,0 +1,139 @@
+/**
+ * All client sessions of this process: opens, finds and ends them, and lets none be used by anybody but its owner.
+ *
+ * Bounded: when the table is full, the session that was idle longest makes room; while all are in use, new ones are
+ * refused. With a shared store (records), a session opened on another replica is restored here.
+ * Source: spec document 3 (sessionStorage); MCP 2025-11-25, "Session Management".
+ */
+import { randomUUID } from 'node:crypto'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Caller } from '../../net/index.ts'
+import type { SessionRecords } from './records.ts'
+import { Session, type SessionFacts } from './session.ts'
+
+export interface TableOptions {
+  readonly ttlMs: number
+  readonly maxSessions: number
+  readonly now: () => number
+  /** Shared storage; undefined keeps sessions in this process only. */
+  readonly records: SessionRecords | undefined
+  /** Called once for each session that leaves this process; `gone` is false when another replica may go on with it. */
+  readonly onEnd: (session: Session, gone: boolean) => void
+}
+
+/** A session that was idle for less than this is not pushed out by a new one. */
+const GRACE_MS = 60_000
+
+export class SessionTable {
+  readonly #options: TableOptions
+  /** Insertion order is order of use. */
+  readonly #live = new Map<string, Session>()
+
+  constructor(options: TableOptions) {
+    this.#options = options
+  }
+
+  get size(): number {
+    return this.#live.size
+  }
+
+  all(): IterableIterator<Session> {
+    return this.#live.values()
+  }
+
+  /** Throws TOO_MANY_SESSIONS; rejects with SESSION_STORE_DOWN. */
+  async open(facts: Omit<SessionFacts, 'id' | 'owner'>, caller: Caller): Promise<Session> {
+    this.#makeRoom()
+    const session = new Session({ ...facts, id: randomUUID(), owner: caller.key }, caller)
+    await this.#options.records?.create(session)
+    this.#add(session)
+    return session
+  }
+
+  /** The session, if it exists and belongs to the caller. Rejects with SESSION_NOT_FOUND or SESSION_STORE_DOWN. */
+  async find(id: string, caller: Caller): Promise<Session> {
+    const session = this.#options.records ? await this.#findShared(id, caller, this.#options.records) : this.#findLive(id)
+    if (!session || session.facts.owner !== caller.key) throw new GatehouseError('SESSION_NOT_FOUND')
+    session.caller = caller
+    session.usedAt = this.#options.now()
+    this.#live.delete(id)
+    this.#live.set(id, session)
+    return session
+  }
+
+  #findLive(id: string): Session | undefined {
+    const session = this.#live.get(id)
+    if (!session) return undefined
+    if (!session.idle || session.usedAt + this.#options.ttlMs > this.#options.now()) return session
+    this.#remove(session, true)
+    return undefined
+  }
+
+  async #findShared(id: string, caller: Caller, records: SessionRecords): Promise<Session | undefined> {
+    const record = await records.read(id)
+    const live = this.#live.get(id)
+    if (!record) {
+      if (live) this.#remove(live, true)
+      return undefined
+    }
+    if (record.facts.owner !== caller.key) return undefined
+    if (live) return live
+    this.#makeRoom()
+    const session = new Session(record.facts, caller)
+    session.logLevel = record.logLevel
+    for (const [uri, backend] of record.subscriptions) session.subscriptions.set(uri, backend)
+    session.restored = record.subscriptions.length > 0
+    // Another request may have restored it meanwhile.
+    const raced = this.#live.get(id)
+    if (raced) return raced
+    this.#add(session)
+    return session
+  }
+
+  #add(session: Session): void {
+    session.usedAt = this.#options.now()
+    this.#live.set(session.id, session)
+  }
+
+  /** Ends a session for good. Rejects with SESSION_NOT_FOUND or SESSION_STORE_DOWN. */
+  async end(id: string, caller: Caller): Promise<void> {
+    const session = await this.find(id, caller)
+    await this.#options.records?.remove(id)
+    this.#remove(session, true)
+  }
+
+  /** Keeps what changed in a session for other replicas. */
+  async save(session: Session): Promise<void> {
+    await this.#options.records?.update(session)
+  }
+
+  #remove(session: Session, gone: boolean): void {
+    if (!this.#live.delete(session.id)) return
+    session.end(new GatehouseError('SESSION_NOT_FOUND'))
+    this.#options.onEnd(session, gone)
+  }
+
+  #makeRoom(): void {
+    if (this.#live.size < this.#options.maxSessions) return
+    const before = this.#options.now() - GRACE_MS
+    for (const session of this.#live.values()) {
+      if (!session.idle || session.usedAt > before) continue
+      this.#remove(session, this.#options.records === undefined)
+      return
+    }
+    throw new GatehouseError('TOO_MANY_SESSIONS')
+  }
+
+  /** Ends what has been idle too long. */
+  sweep(): void {
+    const before = this.#options.now() - this.#options.ttlMs
+    for (const session of [...this.#live.values()]) {
+      if (session.idle && session.usedAt <= before) this.#remove(session, true)
+    }
+  }
+
+  /** Ends every session of this process; shared ones go on elsewhere. */
+  close(): void {
+    for (const session of [...this.#live.values()]) this.#remove(session, this.#options.records === undefined)
+  }
+}

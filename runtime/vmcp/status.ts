@@ -1,0 +1,57 @@
+/**
+ * What `/status`, `/readyz` and the health endpoints say. Names and states only: no addresses, no error texts.
+ * Source: spec document 3 (status.discoveredBackends); names in snake case, backends sorted.
+ */
+import type { Catalog } from './catalog/catalog.ts'
+import type { Member } from './catalog/views.ts'
+import type { BackendHealth } from './health/monitor.ts'
+
+export interface StatusReport {
+  readonly name: string
+  readonly group_ref: string
+  readonly version: string
+  readonly healthy: boolean
+  readonly sessions: number
+  readonly backends: readonly BackendStatus[]
+  /** Names that could not be offered as they stand, of the catalogs in use. */
+  readonly problems: readonly string[]
+}
+
+export interface BackendStatus {
+  readonly name: string
+  readonly health: BackendHealth['status']
+  readonly transport: string
+  readonly auth_type: string
+  readonly mcp_revision?: string
+}
+
+export function statusReport(options: {
+  readonly name: string
+  readonly group: string
+  readonly version: string
+  readonly sessions: number
+  readonly members: Iterable<Member>
+  readonly health: (name: string) => BackendHealth
+  readonly catalogs: Iterable<Catalog>
+}): StatusReport {
+  const backends = [...options.members].map(({ backend }): BackendStatus => {
+    const { settings, era } = backend
+    return {
+      name: settings.name,
+      health: options.health(settings.name).status,
+      transport: settings.transport,
+      auth_type: settings.authType,
+      ...(era === 'unknown' ? {} : { mcp_revision: era === 'stateless' ? '2026-07-28' : '2025-11-25' }),
+    }
+  })
+  const problems = new Set([...options.catalogs].flatMap((catalog) => catalog.problems.map(({ message }) => message)))
+  return {
+    name: options.name,
+    group_ref: options.group,
+    version: options.version,
+    healthy: backends.some(({ health }) => health === 'healthy' || health === 'degraded'),
+    sessions: options.sessions,
+    backends: backends.sort((a, b) => (a.name < b.name ? -1 : 1)),
+    problems: [...problems].sort().slice(0, 200),
+  }
+}
