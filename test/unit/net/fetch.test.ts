@@ -54,16 +54,19 @@ async function reason(fetch: Fetch, url: string): Promise<string> {
   }
 }
 
-await t.test('fetch: an unguarded one reads a document and follows a redirect on the same authority', async (t) => {
-  const fetch = makeFetch()
-  t.equal(await (await fetch(`${base}/ok`)).text(), 'ok GET')
-  t.equal(await (await fetch(`${base}/redirect`)).text(), 'ok GET')
-  t.equal((await fetch(`${base}/away`)).status, 302, 'another authority is not followed')
-  t.equal((await fetch(`${base}/loop`)).status, 302, 'a loop ends')
-  t.equal((await fetch(`${base}/redirect`, { method: 'POST' })).status, 302, 'a POST is not followed')
-  t.equal((await fetch(`${base}/none`)).status, 204)
-  await fetch.close()
-})
+await t.test(
+  'fetch: an unguarded one reads a document and follows a redirect on the same authority',
+  async (t) => {
+    const fetch = makeFetch()
+    t.equal(await (await fetch(`${base}/ok`)).text(), 'ok GET')
+    t.equal(await (await fetch(`${base}/redirect`)).text(), 'ok GET')
+    t.equal((await fetch(`${base}/away`)).status, 302, 'another authority is not followed')
+    t.equal((await fetch(`${base}/loop`)).status, 302, 'a loop ends')
+    t.equal((await fetch(`${base}/redirect`, { method: 'POST' })).status, 302, 'a POST is not followed')
+    t.equal((await fetch(`${base}/none`)).status, 204)
+    await fetch.close()
+  },
+)
 
 await t.test('fetch: a guarded one never dials a private address, whatever its notation', async (t) => {
   const fetch = makeFetch({ guard: true, allowHttp: true })

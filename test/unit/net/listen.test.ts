@@ -1,0 +1,117 @@
+/** The listener's life: binding, refusing to bind, and a graceful end in four steps. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import t from 'tap'
+import { holdsStream, listen, silentLog } from '../../../runtime/net/index.ts'
+
+const base = { host: '127.0.0.1', port: 0, log: silentLog }
+
+await t.test('listen: reports address and port, and rejects when the port is taken', async (t) => {
+  const first = await listen({ ...base, handler: (_req, res) => res.end('ok') })
+  t.equal(first.url, `http://127.0.0.1:${first.port}`)
+  t.equal(await (await fetch(first.url)).text(), 'ok')
+  await t.rejects(listen({ ...base, port: first.port, handler: () => {} }), { code: 'EADDRINUSE' })
+  await first.close({ graceMs: 0 })
+  await t.rejects(fetch(first.url))
+})
+
+await t.test('listen: IPv6 addresses are written in brackets', async (t) => {
+  const listener = await listen({ ...base, host: '::1', handler: (_req, res) => res.end('six') }).catch(
+    () => undefined,
+  )
+  if (!listener) return t.skip('no IPv6 here')
+  t.match(listener.url, /^http:\/\/\[::1\]:\d+$/)
+  t.equal(await (await fetch(listener.url)).text(), 'six')
+  await listener.close({ graceMs: 0 })
+})
+
+await t.test(
+  'close: idle connections go at once, streams are ended, requests in flight finish',
+  async (t) => {
+    let finish = (): void => {}
+    const slow = Promise.withResolvers<void>()
+    const listener = await listen({
+      ...base,
+      handler(req, res) {
+        if (req.url === '/stream') {
+          res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+          res.write('data: 1\n\n')
+          holdsStream(res, () => res.end('data: bye\n\n'))
+        } else if (req.url === '/slow') {
+          finish = () => res.end('done')
+          slow.resolve()
+        } else res.end('ok')
+      },
+    })
+    await (await fetch(listener.url)).text()
+    const stream = await fetch(`${listener.url}/stream`)
+    const answer = fetch(`${listener.url}/slow`)
+    await slow.promise
+
+    const closed = listener.close({ graceMs: 60_000 })
+    t.equal(await stream.text(), 'data: 1\n\ndata: bye\n\n', 'the stream ends in order')
+    await t.rejects(fetch(listener.url), 'nobody new is accepted')
+    finish()
+    t.equal(await (await answer).text(), 'done', 'the request in flight gets its answer')
+    await closed
+    t.equal(listener.close(), closed, 'a second close is the same one')
+  },
+)
+
+await t.test('close: what is left after the grace is cut', async (t) => {
+  const arrived = Promise.withResolvers<void>()
+  const listener = await listen({ ...base, handler: () => arrived.resolve() })
+  const answer = fetch(listener.url)
+  answer.catch(() => {})
+  await arrived.promise
+  await listener.close({ graceMs: 10 })
+  await t.rejects(answer)
+})
+
+await t.test('close: tunnels end, too', async (t) => {
+  const arrived = Promise.withResolvers<void>()
+  const listener = await listen({
+    ...base,
+    handler: (_req, res) => res.end(),
+    onUpgrade(_req, res, socket) {
+      if (res.socket) res.detachSocket(res.socket)
+      socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n')
+      arrived.resolve()
+    },
+  })
+  const socket = connect(listener.port, '127.0.0.1')
+  socket.write('GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+  socket.resume()
+  await arrived.promise
+  await Promise.all([listener.close({ graceMs: 60_000 }), once(socket, 'close')])
+  t.pass('closed without waiting for the grace')
+})
+
+await t.test('upgrade: only a WebSocket takes the connection over', async (t) => {
+  let upgrades = 0
+  const listener = await listen({
+    ...base,
+    handler: (req, res) => res.end(`plain ${req.headers.upgrade}`),
+    onUpgrade(_req, res) {
+      upgrades++
+      res.writeHead(403).end('no')
+    },
+  })
+  t.teardown(() => listener.close({ graceMs: 0 }))
+  const ask = async (protocol: string): Promise<string> => {
+    const socket = connect(listener.port, '127.0.0.1')
+    let text = ''
+    socket.setEncoding('latin1').on('data', (part: string) => {
+      text += part
+    })
+    socket.write(
+      `GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close, Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`,
+    )
+    await once(socket, 'close')
+    return text
+  }
+  t.match(await ask('h2c'), /plain h2c/)
+  t.equal(upgrades, 0)
+  t.match(await ask('WebSocket'), /^HTTP\/1\.1 403 [\s\S]*no/)
+  t.equal(upgrades, 1)
+})
