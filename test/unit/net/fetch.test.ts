@@ -1,7 +1,6 @@
 /** The document fetch: SSRF guard over literals and lookups, redirects, size and time limits, jose and oauth4webapi. */
 import { createServer } from 'node:http'
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import * as jose from 'jose'
 import * as oauth from 'oauth4webapi'
 import t from 'tap'
@@ -37,20 +36,24 @@ const server = createServer((req, res) => {
 })
 server.listen(0, '127.0.0.1')
 await once(server, 'listening')
-const port = (server.address() as AddressInfo).port
+const address = server.address()
+const port = address !== null && typeof address === 'object' ? address.port : 0
 const base = `http://127.0.0.1:${port}`
 t.teardown(() => {
   server.closeAllConnections()
   server.close()
 })
 
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error ? String(error.code) : undefined
+}
+
 async function reason(fetch: Fetch, url: string): Promise<string> {
   try {
     await fetch(url)
     return 'allowed'
   } catch (error) {
-    const fault = error as { code?: string; cause?: { code?: string } }
-    return fault.code ?? fault.cause?.code ?? 'other'
+    return codeOf(error) ?? (error instanceof Error ? codeOf(error.cause) : undefined) ?? 'other'
   }
 }
 

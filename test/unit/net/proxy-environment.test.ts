@@ -50,7 +50,7 @@ await t.test(
   async (t) => {
     const seen: string[] = []
     const proxy = createServer((req, res) => {
-      seen.push(`${req.method} ${req.url} ${req.headers['x-mine']}`)
+      seen.push(`${req.method} ${req.url} ${String(req.headers['x-mine'])}`)
       res.end('through the proxy')
     })
     proxy.on('connect', (req, socket, head) => {
