@@ -28,7 +28,8 @@ export interface TokenSet {
 
 export interface TokenRequestOptions extends CallOptions {
   readonly server: ServerMetadata
-  readonly client: OAuthClient
+  /** Absent: the request names no client (some exchanges need none). */
+  readonly client?: OAuthClient | undefined
   /** Milliseconds, default Date.now. */
   readonly now?: (() => number) | undefined
   /** Turns a non-standard answer into the standard members before it is read. */
@@ -147,12 +148,12 @@ async function tokenRequest(
   const { server, client } = options
   const form = new URLSearchParams(options.extra)
   for (const [name, value] of Object.entries(parameters)) if (value !== undefined) form.set(name, value)
-  const method = chooseAuthMethod(client, server.token_endpoint_auth_methods_supported)
+  const method = client ? chooseAuthMethod(client, server.token_endpoint_auth_methods_supported) : 'none'
   const attempt = async (used: typeof method): Promise<TokenSet> => {
     const response = await oauth.genericTokenEndpointRequest(
       server,
-      { client_id: client.clientId },
-      clientAuth(client, used),
+      { client_id: client?.clientId ?? 'nobody' },
+      client ? clientAuth(client, used) : () => {},
       grantType,
       form,
       {
@@ -166,7 +167,7 @@ async function tokenRequest(
   try {
     return await attempt(method)
   } catch (error) {
-    if (method !== 'client_secret_basic' || !mayRetryInBody(client, server, error)) throw error
+    if (!client || method !== 'client_secret_basic' || !mayRetryInBody(client, server, error)) throw error
     return await attempt('client_secret_post')
   }
 }

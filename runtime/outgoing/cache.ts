@@ -1,0 +1,92 @@
+/**
+ * The one cache of credentials that strategies obtained for callers: exchanged tokens, temporary role credentials.
+ *
+ * One request per key whatever the load; kept until shortly before expiry; bounded. Keys are digests over everything
+ * the credential depends on: caller, subject token, strategy, configuration with its secrets. Failures are not kept.
+ * A waiter that goes away does not end the request that others wait for.
+ */
+import { hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+
+/** Members of a credential, for instance `accessToken`. */
+export type Credential = Readonly<Record<string, string>>
+
+export interface Obtained {
+  readonly credential: Credential
+  /** Unix milliseconds; undefined when the issuer did not say. */
+  readonly expiresAt?: number | undefined
+}
+
+const maxEntries = 10_000
+/** How long a credential of unknown lifetime is used. */
+const unknownLifetimeMs = 60_000
+
+interface Entry {
+  readonly credential: Credential
+  readonly until: number
+}
+
+export class CredentialCache {
+  readonly #entries = new LRUCache<string, Entry>({ max: maxEntries })
+  readonly #flights = new Map<string, Promise<Credential>>()
+  readonly #now: () => number
+
+  constructor(now: () => number = Date.now) {
+    this.#now = now
+  }
+
+  /** The digest of everything a credential depends on. The parts cannot run into one another. */
+  static key(...parts: readonly (string | undefined)[]): string {
+    return hash('sha256', JSON.stringify(parts.map((part) => part ?? null)), 'base64url')
+  }
+
+  /** A credential that is good for a while, obtained now if need be. Rejects with what `obtain` rejects with. */
+  async get(
+    key: string,
+    marginMs: number,
+    obtain: () => Promise<Obtained>,
+    signal?: AbortSignal,
+  ): Promise<Credential> {
+    signal?.throwIfAborted()
+    const entry = this.#entries.get(key)
+    if (entry !== undefined && this.#now() < entry.until) return entry.credential
+    let flight = this.#flights.get(key)
+    if (flight === undefined) {
+      flight = this.#obtain(key, marginMs, obtain).finally(() => this.#flights.delete(key))
+      this.#flights.set(key, flight)
+    }
+    return abortable(flight, signal)
+  }
+
+  /** True when there was something to forget. */
+  forget(key: string): boolean {
+    return this.#entries.delete(key)
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  async #obtain(key: string, marginMs: number, obtain: () => Promise<Obtained>): Promise<Credential> {
+    const { credential, expiresAt } = await obtain()
+    const now = this.#now()
+    const lifetime = expiresAt === undefined ? unknownLifetimeMs : expiresAt - now
+    // A short-lived credential is still worth half its life.
+    const margin = Math.min(marginMs, lifetime / 2)
+    if (lifetime > 0) this.#entries.set(key, { credential, until: now + lifetime - margin })
+    return credential
+  }
+}
+
+/** The promise, or the signal's reason, whichever comes first. */
+function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise
+  return new Promise((resolve, reject) => {
+    const onAbort = () => {
+      const reason: unknown = signal.reason
+      reject(reason instanceof Error ? reason : new Error('aborted'))
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}

@@ -1,0 +1,106 @@
+/**
+ * What a strategy is configured with, and the checks that all strategies share.
+ *
+ * The shape is the strategy object of the virtual server's file, plus `bearer` for the proxy command. Every member is
+ * optional here and checked at run time, so that a fault names its field. A secret is a literal or the name of a
+ * variable; a variable is read again at each use, so that a rotated value is taken up.
+ * Source: spec document 3 (config.outgoingAuth).
+ */
+import type * as schema from '../../schemas/index.ts'
+import { endpointProblem } from '../oauth/index.ts'
+import type { CredentialCache } from './cache.ts'
+import type { OutgoingStrategy, UpstreamTokens } from './strategy.ts'
+import type { Fetch, Log } from '../net/index.ts'
+
+type Block<T> = { readonly [K in keyof T]?: T[K] | undefined }
+
+export interface StrategyConfig {
+  readonly type: schema.OutgoingStrategy['type'] | 'bearer'
+  readonly bearer?: BearerBlock | undefined
+  readonly cloudSts?: CloudStsBlock | undefined
+  readonly headerInjection?: HeaderInjectionBlock | undefined
+  readonly tokenExchange?: TokenExchangeBlock | undefined
+  readonly upstreamInject?: UpstreamInjectBlock | undefined
+  readonly obo?: OboBlock | undefined
+  readonly xaa?: XaaBlock | undefined
+}
+
+export type BearerBlock = Block<{ token: string; tokenEnv: string }>
+export type CloudStsBlock = Block<schema.CloudStsStrategy>
+export type HeaderInjectionBlock = Block<schema.HeaderInjectionStrategy>
+export type TokenExchangeBlock = Block<schema.TokenExchangeStrategy>
+export type UpstreamInjectBlock = Block<schema.UpstreamInjectStrategy>
+export type OboBlock = Block<schema.OboStrategy>
+export type XaaBlock = Block<schema.XaaStrategy>
+
+/** What strategies are made from, beside their configuration. */
+export interface StrategyParts {
+  /** For token endpoints that the operator wrote down. */
+  readonly fetch: Fetch
+  /** The same, for endpoints that may be plain http. */
+  readonly httpFetch: Fetch
+  readonly cache: CredentialCache
+  readonly upstream: UpstreamTokens | undefined
+  /** Value of an environment variable or mounted secret; undefined or empty: there is none. */
+  readonly secret: (name: string) => string | undefined
+  readonly enableObo: boolean
+  readonly now: () => number
+  readonly log: Log
+  /** Region -> URL of its token service. */
+  readonly stsEndpoint: (region: string) => string
+}
+
+/** One way to authenticate: checks its block, makes the strategy. */
+export interface StrategyModule {
+  /** Faults as "field: rule" lines, relative to the strategy object. */
+  problems(config: StrategyConfig, parts: StrategyParts): readonly string[]
+  /** Called only when there are no problems. */
+  make(config: StrategyConfig, parts: StrategyParts): OutgoingStrategy
+}
+
+/** Faults of a secret that is given as literal or by variable. `required` wants one of the two. */
+export function secretProblems(
+  field: string,
+  literal: string | undefined,
+  variable: string | undefined,
+  parts: Pick<StrategyParts, 'secret'>,
+  required = false,
+): readonly string[] {
+  if (literal !== undefined && variable !== undefined) return [`${field}: excludes ${last(field)}Env`]
+  if (variable !== undefined && !parts.secret(variable)) {
+    return [`${field}Env: the variable ${variable} is not set or empty`]
+  }
+  return required && !literal && variable === undefined
+    ? [`${field}: set ${last(field)} or ${last(field)}Env`]
+    : []
+}
+
+/** Reads the secret, each time anew. */
+export function secretReader(
+  literal: string | undefined,
+  variable: string | undefined,
+  parts: Pick<StrategyParts, 'secret'>,
+): () => string | undefined {
+  return () => (variable === undefined ? literal : parts.secret(variable)) || undefined
+}
+
+/** Faults of a URL that must be there. */
+export function urlProblems(field: string, value: string | undefined, allowHttp = false): readonly string[] {
+  if (!value) return [`${field}: is required`]
+  const problem = endpointProblem(value, allowHttp)
+  return problem === undefined ? [] : [`${field}: ${problem}`]
+}
+
+/** Fault of an upstream's name when there is nothing that could hold upstream tokens. */
+export function providerProblems(
+  field: string,
+  name: string | undefined,
+  parts: StrategyParts,
+): readonly string[] {
+  if (!name || parts.upstream !== undefined) return []
+  return [`${field}: needs an embedded authorization server`]
+}
+
+function last(field: string): string {
+  return field.slice(field.lastIndexOf('.') + 1)
+}

@@ -1,0 +1,29 @@
+/**
+ * Sorts what went wrong while a credential was obtained into the classes that callers of a backend see.
+ *
+ * Sign in again (401), not allowed (403), somebody must change something (502), later (503). The peer's own words stay
+ * in the cause. Source: proxy and virtual server failure rules; RFC 6749 section 5.2, RFC 8693 section 2.2.2.
+ */
+import { GatehouseError } from '../../schemas/index.ts'
+import { isGrantRefused, OAuthFault } from '../oauth/index.ts'
+
+const defaultRetryAfterSec = 5
+
+/** `subject`: the refused grant is the caller's token, so that a new login helps. */
+export function credentialFailure(error: unknown, subject: boolean): unknown {
+  if (!(error instanceof OAuthFault)) return error
+  if (subject && isGrantRefused(error)) return new GatehouseError('SUBJECT_REFUSED', { cause: error })
+  if (error.kind === 'unreachable') return unavailable(error, error.retryAfterSec)
+  return new GatehouseError('BACKEND_AUTH_FAILED', {
+    detail: `authentication to the backend failed: ${error.message}`,
+    cause: error,
+  })
+}
+
+export function unavailable(cause: unknown, retryAfterSec = defaultRetryAfterSec): GatehouseError {
+  const seconds = Math.min(Math.max(retryAfterSec, 1), 300)
+  return new GatehouseError('BACKEND_AUTH_UNAVAILABLE', {
+    headers: { 'retry-after': String(seconds) },
+    cause,
+  })
+}

@@ -1,0 +1,58 @@
+/**
+ * The token that stands for the user in an exchange: the caller's own, or one of an upstream provider.
+ *
+ * Source: spec document 2 (subjectProviderName, subjectTokenType); RFC 8693 section 3.
+ */
+import { GatehouseError } from '../../schemas/index.ts'
+import type { Caller } from '../net/index.ts'
+import type { UpstreamTokens } from './strategy.ts'
+
+export const tokenTypes = {
+  access_token: 'urn:ietf:params:oauth:token-type:access_token',
+  id_token: 'urn:ietf:params:oauth:token-type:id_token',
+  jwt: 'urn:ietf:params:oauth:token-type:jwt',
+} as const
+
+export const idJag = 'urn:ietf:params:oauth:token-type:id-jag'
+
+const byName = new Map<string, string>([
+  ['', tokenTypes.access_token],
+  ...Object.entries(tokenTypes),
+  ...Object.values(tokenTypes).map((urn) => [urn, urn] as const),
+])
+
+/** The URN of a short or full name, access token when empty; undefined when it is none of ours. */
+export function tokenTypeUrn(name: string | undefined): string | undefined {
+  return byName.get(name ?? '')
+}
+
+export interface Subject {
+  readonly provider: string | undefined
+  /** URN; an upstream's id_token is taken for the id_token type, its access token otherwise. */
+  readonly tokenType: string
+}
+
+/**
+ * Rejects with GatehouseError: SUBJECT_REFUSED when the caller presented no token, UPSTREAM_TOKEN_MISSING when the
+ * provider has none for the caller.
+ */
+export async function subjectToken(
+  caller: Caller,
+  subject: Subject,
+  upstream: UpstreamTokens | undefined,
+  signal?: AbortSignal,
+): Promise<string> {
+  const { provider } = subject
+  if (!provider) {
+    if (caller.token !== undefined) return caller.token
+    throw new GatehouseError('SUBJECT_REFUSED', {
+      detail: 'there is no access token to authenticate to the backend with',
+    })
+  }
+  const tokens = await upstream?.get(caller, provider, signal)
+  const token = subject.tokenType === tokenTypes.id_token ? tokens?.idToken : tokens?.accessToken
+  if (token) return token
+  throw new GatehouseError('UPSTREAM_TOKEN_MISSING', {
+    detail: `provider ${provider}: upstream token not found`,
+  })
+}

@@ -1,0 +1,95 @@
+/**
+ * What the strategies with an obtained bearer token have in common: the cache key, the header, forgetting.
+ */
+import { hash } from 'node:crypto'
+import type { Caller } from '../net/index.ts'
+import type { OAuthClient, TokenSet } from '../oauth/index.ts'
+import { CredentialCache, type Obtained } from './cache.ts'
+import type { StrategyParts } from './config.ts'
+import { credentialFailure } from './failure.ts'
+import { dropCallerToken, type OutgoingRequest, type OutgoingStrategy, setBearer } from './strategy.ts'
+import { type Subject, subjectToken } from './subject.ts'
+
+/** Before expiry. */
+const defaultMarginMs = 30_000
+
+export interface TokenStrategyRules {
+  readonly type: string
+  /** Header for the token, lower case. Default authorization. */
+  readonly headerName?: string | undefined
+  readonly subject: Subject
+  /** What the token depends on beside caller and subject token: configuration and current secrets. */
+  readonly fingerprint: () => string
+  /** Gets a token for a subject token. */
+  readonly obtain: (subjectToken: string) => Promise<TokenSet>
+  /** Gets a token for the gateway itself (health checks); undefined sends nothing. */
+  readonly obtainOwn?: (() => Promise<TokenSet>) | undefined
+  readonly marginMs?: number | undefined
+}
+
+export class TokenStrategy implements OutgoingStrategy {
+  readonly type: string
+  readonly perCaller = true
+  readonly headerNames: readonly string[]
+  readonly #rules: TokenStrategyRules
+  readonly #parts: StrategyParts
+  readonly #used = new WeakMap<OutgoingRequest, string>()
+
+  constructor(rules: TokenStrategyRules, parts: StrategyParts) {
+    this.type = rules.type
+    this.headerNames = [rules.headerName ?? 'authorization']
+    this.#rules = rules
+    this.#parts = parts
+  }
+
+  async apply(request: OutgoingRequest, caller: Caller | undefined, signal?: AbortSignal): Promise<void> {
+    if (caller === undefined) return this.#applyOwn(request, signal)
+    const { subject, obtain, headerName } = this.#rules
+    const token = await subjectToken(caller, subject, this.#parts.upstream, signal)
+    const key = this.#key(caller.key, hash('sha256', token, 'base64url'))
+    await this.#put(request, key, () => obtained(obtain(token), true), signal)
+    if (headerName !== undefined && headerName !== 'authorization') dropCallerToken(request.headers, caller)
+  }
+
+  refused(request: OutgoingRequest): boolean {
+    const key = this.#used.get(request)
+    return key !== undefined && this.#parts.cache.forget(key)
+  }
+
+  async #applyOwn(request: OutgoingRequest, signal?: AbortSignal): Promise<void> {
+    const { obtainOwn } = this.#rules
+    if (!obtainOwn) return
+    await this.#put(request, this.#key(undefined, undefined), () => obtained(obtainOwn(), false), signal)
+  }
+
+  #key(caller: string | undefined, subject: string | undefined): string {
+    return CredentialCache.key(this.type, this.#rules.fingerprint(), caller, subject)
+  }
+
+  async #put(
+    request: OutgoingRequest,
+    key: string,
+    obtain: () => Promise<Obtained>,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const { headerName, marginMs = defaultMarginMs } = this.#rules
+    const { accessToken = '' } = await this.#parts.cache.get(key, marginMs, obtain, signal)
+    setBearer(request.headers, accessToken, headerName)
+    this.#used.set(request, key)
+  }
+}
+
+/** The tokens in the cache's form, failures in this room's classes. */
+async function obtained(pending: Promise<TokenSet>, subject: boolean): Promise<Obtained> {
+  try {
+    const tokens = await pending
+    return { credential: { accessToken: tokens.accessToken }, expiresAt: tokens.expiresAt }
+  } catch (error) {
+    throw credentialFailure(error, subject)
+  }
+}
+
+/** A client from configured parts, or undefined when there is no id. */
+export function clientFrom(id: string | undefined, secret: string | undefined): OAuthClient | undefined {
+  return id ? { clientId: id, clientSecret: secret } : undefined
+}
