@@ -1,0 +1,57 @@
+/**
+ * What is wrong with one resource by itself: the schema with its CEL rules, and each kind's checks that need code.
+ *
+ * The same function serves the webhook, the command line and the syncs (an object may have been admitted before a rule
+ * was made, or while the webhook was away). It looks at no other object.
+ */
+import {
+  kinds,
+  type KindName,
+  type Kinds,
+  type Problem,
+  validateManifest,
+  withDefaults,
+} from '../../schemas/index.ts'
+import { externalAuthProblems } from '../externalauth/index.ts'
+import { entryProblems } from '../kinds/mcpserverentry/validate.ts'
+import { serverProblems } from '../kinds/mcpserver/validate.ts'
+import { virtualServerProblems } from '../kinds/virtualmcpserver/validate.ts'
+import type { HookSettings } from '../settings.ts'
+
+/** Problems that need code; the resource has its defaults and passes its schema. */
+export type ResourceCheck<K extends KindName> = (
+  resource: Kinds[K],
+  settings: Pick<HookSettings, 'enableObo'>,
+) => readonly Problem[]
+
+const checks: { readonly [K in KindName]: ResourceCheck<K> } = {
+  EmbeddingServer: () => [],
+  MCPAuthzConfig: () => [],
+  MCPExternalAuthConfig: externalAuthProblems,
+  MCPGroup: () => [],
+  MCPOIDCConfig: () => [],
+  MCPRemoteProxy: () => [],
+  MCPServer: serverProblems,
+  MCPServerEntry: entryProblems,
+  MCPTelemetryConfig: () => [],
+  MCPToolConfig: () => [],
+  VirtualMCPCompositeToolDefinition: () => [],
+  VirtualMCPServer: virtualServerProblems,
+}
+
+/** All problems of one resource; the schema's alone when it does not even pass those. */
+export function resourceProblems(
+  object: unknown,
+  settings: Pick<HookSettings, 'enableObo'>,
+): readonly Problem[] {
+  const problems = validateManifest(object)
+  if (problems.length > 0) return problems
+  const resource = withDefaults(object)
+  const check = checks[resource.kind] as ResourceCheck<KindName>
+  return check(resource, settings)
+}
+
+/** True for a kind of this project. */
+export function isKnownKind(kind: unknown): kind is KindName {
+  return kinds.some((info) => info.kind === kind)
+}

@@ -1,0 +1,106 @@
+/**
+ * AdmissionReview v1: request in, verdict out. All faults at once, none of them about other objects: a reference may be
+ * created after what refers to it.
+ *
+ * An update is let through when the object is being deleted or its spec has not changed: finalizers must be removable
+ * from an object that newer rules would refuse. Source: Kubernetes admission.k8s.io/v1.
+ */
+import { formatProblems, GatehouseError, type Problem } from '../../schemas/index.ts'
+import { isFields, isTerminating, type KubeObject } from '../kube.ts'
+import type { HookSettings } from '../settings.ts'
+import { isKnownKind } from './checks.ts'
+import { type Verdict, validateResource } from './validate.ts'
+
+export interface AdmissionResponse {
+  readonly uid: string
+  readonly allowed: boolean
+  readonly status?: { readonly code: number; readonly reason: string; readonly message: string }
+  readonly warnings?: readonly string[]
+}
+
+export interface AdmissionReview {
+  readonly apiVersion: 'admission.k8s.io/v1'
+  readonly kind: 'AdmissionReview'
+  readonly response: AdmissionResponse
+}
+
+const maxWarning = 120
+const maxMessage = 8_000
+
+/** Judges one review. Throws GatehouseError BAD_REQUEST when the body is not an AdmissionReview v1. */
+export function reviewAdmission(
+  registry: { readonly settings: HookSettings },
+  body: unknown,
+): { readonly review: AdmissionReview; readonly kind: string } {
+  const request = isFields(body) && body['kind'] === 'AdmissionReview' ? body['request'] : undefined
+  if (!isFields(request) || typeof request['uid'] !== 'string' || request['uid'] === '') {
+    throw new GatehouseError('BAD_REQUEST', {
+      detail: 'the request body must be an AdmissionReview with request.uid',
+    })
+  }
+  const kind = isFields(request['kind']) ? request['kind']['kind'] : undefined
+  const verdict = judge(request, registry.settings)
+  const review: AdmissionReview = {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    response: responseOf(request['uid'], verdict),
+  }
+  return { review, kind: isKnownKind(kind) ? kind : 'unknown' }
+}
+
+const accepted: Verdict = { problems: [], warnings: [] }
+
+function judge(request: Readonly<Record<string, unknown>>, settings: HookSettings): Verdict {
+  const { operation, object, oldObject } = request
+  if (operation === 'DELETE') return deletion(oldObject)
+  if (operation !== 'CREATE' && operation !== 'UPDATE') return accepted
+  if (typeof request['subResource'] === 'string' && request['subResource'] !== '') return accepted
+  return validateResource(object, { old: operation === 'UPDATE' ? oldObject : undefined, settings })
+}
+
+export const allowDelete = 'gatehouse.dev/allow-delete'
+
+/** Refuses to delete what the object's own status says is in use, unless the object is marked for it. */
+function deletion(old: unknown): Verdict {
+  if (!isFields(old) || !isFields(old['metadata']) || isTerminating(old as unknown as KubeObject))
+    return accepted
+  const annotations = old['metadata']['annotations']
+  if (isFields(annotations) && annotations[allowDelete] === 'true') return accepted
+  const referrers = referrersOf(old['status'])
+  if (referrers.length === 0) return accepted
+  const shown = referrers.slice(0, 20).join(', ') + (referrers.length > 20 ? ', …' : '')
+  const message = `is in use by ${shown}; remove the references first, or annotate it with ${allowDelete}: "true"`
+  return { problems: [{ path: '', message }], warnings: [] }
+}
+
+function referrersOf(status: unknown): string[] {
+  if (!isFields(status)) return []
+  const workloads = Array.isArray(status['referencingWorkloads']) ? status['referencingWorkloads'] : []
+  const servers = Array.isArray(status['referencingVirtualServers'])
+    ? status['referencingVirtualServers']
+    : []
+  const named = [
+    ...workloads.filter(isFields).map(({ kind, name }) => `${String(kind)} ${String(name)}`),
+    ...servers.map((name) => `VirtualMCPServer ${String(name)}`),
+  ]
+  const { referenceCount } = status
+  const others = typeof referenceCount === 'number' ? referenceCount - named.length : 0
+  return others > 0 ? [...named, `${others} other resources`] : named
+}
+
+function responseOf(uid: string, { problems, warnings }: Verdict): AdmissionResponse {
+  const shown = warnings
+    .slice(0, 30)
+    .map((text) => (text.length > maxWarning ? `${text.slice(0, maxWarning - 1)}…` : text))
+  return {
+    uid,
+    allowed: problems.length === 0,
+    ...(problems.length > 0 && { status: { code: 422, reason: 'Invalid', message: messageOf(problems) } }),
+    ...(shown.length > 0 && { warnings: shown }),
+  }
+}
+
+function messageOf(problems: readonly Problem[]): string {
+  const text = formatProblems(problems)
+  return text.length > maxMessage ? `${text.slice(0, maxMessage - 1)}…` : text
+}

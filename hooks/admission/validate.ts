@@ -1,0 +1,39 @@
+/**
+ * The code behind /validate, usable without a server: what is wrong with one resource, and what its author should know.
+ */
+import { canonicalJson, type Problem, withDefaults } from '../../schemas/index.ts'
+import { isFields, isTerminating, type KubeObject } from '../kube.ts'
+import { defaultSettings, type HookSettings } from '../settings.ts'
+import { resourceProblems } from './checks.ts'
+import { warningsOf } from './warnings.ts'
+
+export interface Verdict {
+  /** Reasons to refuse; empty when the resource is valid. */
+  readonly problems: readonly Problem[]
+  /** At most 120 characters each are shown by kubectl. */
+  readonly warnings: readonly string[]
+}
+
+export interface ValidateOptions {
+  /** The object before an update. */
+  readonly old?: unknown
+  readonly settings?: Pick<HookSettings, 'enableObo'>
+}
+
+/** Judges a manifest of any kind of this project. Never throws for a bad manifest. */
+export function validateResource(
+  doc: unknown,
+  { old, settings = defaultSettings }: ValidateOptions = {},
+): Verdict {
+  if (old !== undefined && old !== null && isLetThrough(doc, old)) return { problems: [], warnings: [] }
+  const problems = resourceProblems(doc, settings)
+  if (problems.length > 0) return { problems, warnings: [] }
+  return { problems, warnings: warningsOf(withDefaults(doc)) }
+}
+
+/** An object under deletion, or whose spec stays as it is: its finalizers and labels must remain changeable. */
+function isLetThrough(doc: unknown, old: unknown): boolean {
+  if (!isFields(doc) || !isFields(old) || !isFields(doc['metadata'])) return false
+  if (isTerminating(doc as unknown as KubeObject)) return true
+  return canonicalJson(doc['spec'] ?? null) === canonicalJson(old['spec'] ?? null)
+}

@@ -1,0 +1,84 @@
+/**
+ * Builders of the small children: ConfigMap, ServiceAccount, Role, RoleBinding, Service.
+ *
+ * Every builder emits only fields that are meant, no null and no empty collection: what the API server would leave out
+ * or fill in differs from what is stored, and would be written again at each sync.
+ */
+import type { KubeObject, StringMap } from '../kube.ts'
+import { unlessEmpty } from './pod.ts'
+
+export interface ChildMeta {
+  readonly name: string
+  readonly namespace: string
+  readonly labels: StringMap
+  readonly annotations?: StringMap
+}
+
+/** Metadata without an empty annotations map. */
+export function childMeta(meta: ChildMeta): ChildMeta {
+  const { annotations, ...rest } = meta
+  return annotations && Object.keys(annotations).length > 0 ? meta : rest
+}
+
+/** `data` left out: a map that somebody else fills, whose content is never ours. */
+export function configMap(meta: ChildMeta, data?: StringMap): KubeObject {
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: childMeta(meta), ...(data && { data }) }
+}
+
+export function serviceAccount(meta: ChildMeta, imagePullSecrets: readonly string[] = []): KubeObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: childMeta(meta),
+    ...unlessEmpty(
+      'imagePullSecrets',
+      imagePullSecrets.map((name) => ({ name })),
+    ),
+  }
+}
+
+export interface PolicyRule {
+  readonly apiGroups: readonly string[]
+  readonly resources: readonly string[]
+  readonly resourceNames?: readonly string[]
+  readonly verbs: readonly string[]
+}
+
+export function role(meta: ChildMeta, rules: readonly PolicyRule[]): KubeObject {
+  return { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: childMeta(meta), rules }
+}
+
+/** Binds the Role of the same name to one service account of the namespace. */
+export function roleBinding(meta: ChildMeta, serviceAccountName: string): KubeObject {
+  return {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'RoleBinding',
+    metadata: childMeta(meta),
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: meta.name },
+    subjects: [{ kind: 'ServiceAccount', name: serviceAccountName, namespace: meta.namespace }],
+  }
+}
+
+export interface ServiceOptions {
+  readonly selector: StringMap
+  readonly port: number
+  readonly targetPort: string | number
+  readonly type?: 'ClusterIP' | 'NodePort' | 'LoadBalancer'
+  readonly sessionAffinity?: 'ClientIP' | 'None'
+  readonly headless?: boolean
+}
+
+export function service(meta: ChildMeta, options: ServiceOptions): KubeObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: childMeta(meta),
+    spec: {
+      type: options.type ?? 'ClusterIP',
+      ...(options.headless && { clusterIP: 'None' }),
+      ...(options.sessionAffinity && { sessionAffinity: options.sessionAffinity }),
+      ports: [{ name: 'http', port: options.port, targetPort: options.targetPort, protocol: 'TCP' }],
+      selector: options.selector,
+    },
+  }
+}

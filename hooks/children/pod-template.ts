@@ -1,0 +1,73 @@
+/**
+ * Puts a user's podTemplateSpec over a generated pod template, and refuses what would break the pod.
+ *
+ * The user's part wins wherever the pod still does its work: resources, scheduling, extra containers, environment,
+ * security. What it may not do is remove the main container or what the container needs to start (its mounts, their
+ * volumes, its arguments), or change the labels that select the pod. Type faults are found here, because the API server
+ * would refuse the whole Deployment for them and say so to nobody.
+ */
+import type { Problem } from '../../schemas/index.ts'
+import { type Fields, fieldsOf, isFields, listOf, type StringMap } from '../kube.ts'
+import type { PodTemplate } from './pod.ts'
+import { normalizeTemplate } from './normalize.ts'
+import { podTemplateFaults } from './pod-shape.ts'
+import { strategicMerge } from './strategic-merge.ts'
+
+export type PodTemplateResult =
+  | { readonly template: Fields; readonly faults?: undefined }
+  | { readonly template?: undefined; readonly faults: readonly string[] }
+
+/** Merges `user` (spec.podTemplateSpec as given, or undefined) over `generated`. */
+export function mergePodTemplate(
+  generated: PodTemplate,
+  user: unknown,
+  container: string,
+  selector: StringMap,
+): PodTemplateResult {
+  if (user === undefined || user === null)
+    return { template: normalizeTemplate(generated as unknown as Fields) }
+  const shape = podTemplateFaults(user)
+  if (shape.length > 0) return { faults: shape }
+  const merged = strategicMerge(generated as unknown as Fields, fieldsOf(user))
+  const metadata = fieldsOf(merged['metadata'])
+  const template = {
+    ...merged,
+    metadata: { ...metadata, labels: { ...fieldsOf(metadata['labels']), ...selector } },
+  }
+  const faults = [...podTemplateFaults(template), ...missingParts(generated, template, container)]
+  return faults.length > 0 ? { faults } : { template: normalizeTemplate(template) }
+}
+
+/** What the generated template has, the container needs, and the merged one lost. */
+function missingParts(generated: PodTemplate, merged: Fields, name: string): string[] {
+  const spec = fieldsOf(merged['spec'])
+  const before = generated.spec.containers.find((container) => container.name === name)
+  const after = named(spec['containers'], name)
+  if (!before || !after) return [`podTemplateSpec must not remove the container ${name}`]
+  const faults: string[] = []
+  for (const volume of generated.spec.volumes ?? []) {
+    if (!named(spec['volumes'], volume.name))
+      faults.push(`podTemplateSpec must not remove the volume ${volume.name}`)
+  }
+  const paths = new Set(listOf(after['volumeMounts']).map((mount) => fieldsOf(mount)['mountPath']))
+  for (const mount of before.volumeMounts ?? []) {
+    if (!paths.has(mount.mountPath))
+      faults.push(`podTemplateSpec must not remove the mount ${mount.mountPath}`)
+  }
+  return faults
+}
+
+function named(list: unknown, name: string): Fields | undefined {
+  return listOf(list)
+    .filter(isFields)
+    .find((item) => item['name'] === name)
+}
+
+/** Faults of a user's podTemplateSpec by itself, as problems of a manifest. */
+export function podTemplateProblems(user: unknown): Problem[] {
+  if (user === undefined || user === null) return []
+  return podTemplateFaults(user).map((fault) => {
+    const [path = '', ...rest] = fault.split(' ')
+    return { path: `spec.${path}`, message: rest.join(' ') }
+  })
+}

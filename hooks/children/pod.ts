@@ -1,0 +1,129 @@
+/**
+ * The parts of a pod that hooks generate, typed. Only what hooks write is listed.
+ * Source: Kubernetes core/v1.
+ */
+export interface SecretKeySelector {
+  readonly name: string
+  readonly key: string
+  readonly optional?: boolean
+}
+
+export interface EnvVar {
+  readonly name: string
+  readonly value?: string
+  readonly valueFrom?: {
+    readonly secretKeyRef?: SecretKeySelector
+    readonly fieldRef?: { readonly fieldPath: string }
+  }
+}
+
+export interface VolumeMount {
+  readonly name: string
+  readonly mountPath: string
+  readonly readOnly?: boolean
+}
+
+export interface KeyToPath {
+  readonly key: string
+  readonly path: string
+}
+
+export interface Volume {
+  readonly name: string
+  readonly configMap?: {
+    readonly name: string
+    readonly items?: readonly KeyToPath[]
+    readonly optional?: boolean
+  }
+  readonly secret?: {
+    readonly secretName: string
+    readonly items?: readonly KeyToPath[]
+    readonly defaultMode?: number
+  }
+  readonly emptyDir?: { readonly sizeLimit?: string }
+  readonly hostPath?: { readonly path: string }
+  readonly persistentVolumeClaim?: { readonly claimName: string }
+}
+
+export interface ContainerPort {
+  readonly name?: string
+  readonly containerPort: number
+  readonly protocol?: 'TCP'
+}
+
+export interface Probe {
+  readonly httpGet?: { readonly path: string; readonly port: string | number }
+  readonly tcpSocket?: { readonly port: string | number }
+  readonly initialDelaySeconds?: number
+  readonly periodSeconds?: number
+  readonly timeoutSeconds?: number
+  readonly failureThreshold?: number
+}
+
+export interface Resources {
+  readonly limits?: Readonly<Record<string, string>>
+  readonly requests?: Readonly<Record<string, string>>
+}
+
+export interface Container {
+  readonly name: string
+  readonly image: string
+  readonly imagePullPolicy?: string
+  readonly command?: readonly string[]
+  readonly args?: readonly string[]
+  readonly env?: readonly EnvVar[]
+  readonly ports?: readonly ContainerPort[]
+  readonly volumeMounts?: readonly VolumeMount[]
+  readonly livenessProbe?: Probe
+  readonly readinessProbe?: Probe
+  readonly startupProbe?: Probe
+  readonly resources?: Resources
+  readonly securityContext?: Readonly<Record<string, unknown>>
+  readonly stdin?: boolean
+}
+
+export interface PodSpec {
+  readonly serviceAccountName?: string
+  readonly automountServiceAccountToken?: boolean
+  readonly enableServiceLinks?: boolean
+  readonly terminationGracePeriodSeconds?: number
+  readonly securityContext?: Readonly<Record<string, unknown>>
+  readonly imagePullSecrets?: readonly { readonly name: string }[]
+  readonly initContainers?: readonly Container[]
+  readonly containers: readonly Container[]
+  readonly volumes?: readonly Volume[]
+}
+
+export interface PodTemplate {
+  readonly metadata: {
+    readonly labels: Readonly<Record<string, string>>
+    readonly annotations?: Readonly<Record<string, string>>
+  }
+  readonly spec: PodSpec
+}
+
+/** An HTTP probe on the port named `http`; numbers are seconds, then the failure count. */
+export function httpProbe(
+  path: string,
+  delay: number,
+  period: number,
+  timeout: number,
+  failures: number,
+): Probe {
+  return {
+    httpGet: { path, port: 'http' },
+    // Zero is the API server's default and would be dropped: left out, so that nothing differs from what is stored.
+    ...(delay > 0 && { initialDelaySeconds: delay }),
+    periodSeconds: period,
+    timeoutSeconds: timeout,
+    failureThreshold: failures,
+  }
+}
+
+/** Leaves out a list that is empty: the API server omits it, and a literal diff would see a change each time. */
+export function unlessEmpty<K extends string, T>(
+  key: K,
+  list: readonly T[],
+): { readonly [P in K]?: readonly T[] } {
+  return (list.length > 0 ? { [key]: list } : {}) as { readonly [P in K]?: readonly T[] }
+}

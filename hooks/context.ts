@@ -1,0 +1,132 @@
+/**
+ * What a sync works with: the request, typed and defaulted access to what it holds, and the conditions being built.
+ *
+ * Everything here is derived from the request alone. Nothing is kept between two calls.
+ */
+import { apiVersion, hashOf, type Problem, type SecretRef, withDefaults } from '../schemas/index.ts'
+import { resourceProblems } from './admission/checks.ts'
+import { conditionOf, Conditions } from './conditions.ts'
+import { byText, fieldsOf, isTerminating, type KubeObject } from './kube.ts'
+import { observedTime } from './observed-time.ts'
+import { find, type SyncRequest } from './protocol.ts'
+import type { HookSettings } from './settings.ts'
+
+export const coreGroups = {
+  ConfigMap: 'ConfigMap.v1',
+  Secret: 'Secret.v1',
+  Service: 'Service.v1',
+  ServiceAccount: 'ServiceAccount.v1',
+  Deployment: 'Deployment.apps/v1',
+  StatefulSet: 'StatefulSet.apps/v1',
+} as const
+
+/** A resource of this project's API group, as its generated type describes it. */
+export interface Resource {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly namespace?: string; readonly [field: string]: unknown }
+  readonly spec?: unknown
+  readonly status?: unknown
+}
+
+export class SyncContext<P extends Resource> {
+  readonly request: SyncRequest
+  readonly settings: HookSettings
+  readonly conditions: Conditions
+  /** The parent as stored. */
+  readonly stored: KubeObject
+  /** Faults of the parent's own manifest; `parent` may be trusted only when there is none. */
+  readonly problems: readonly Problem[]
+  /** The parent with defaults filled in. */
+  readonly parent: P
+
+  constructor(request: SyncRequest, settings: HookSettings) {
+    this.request = request
+    this.settings = settings
+    this.stored = request.parent
+    let time: string | undefined
+    this.conditions = new Conditions(request.parent, () => (time ??= observedTime(request)))
+    this.problems = resourceProblems(request.parent, settings)
+    this.parent = (this.problems.length === 0 ? withDefaults(request.parent) : request.parent) as unknown as P
+  }
+
+  get name(): string {
+    return this.stored.metadata.name
+  }
+
+  get namespace(): string {
+    return this.stored.metadata.namespace ?? ''
+  }
+
+  /** Related resources of one of our kinds as they are stored, without those being deleted, sorted by name. */
+  members(kind: string): readonly KubeObject[] {
+    return (this.request.related.get(`${kind}.${apiVersion}`) ?? []).filter(
+      (object) => !isTerminating(object),
+    )
+  }
+
+  /** A related resource of one of our kinds, being deleted or not. */
+  find(kind: string, name: string): KubeObject | undefined {
+    return find(this.request.related, `${kind}.${apiVersion}`, name)
+  }
+
+  configMap(name: string): KubeObject | undefined {
+    return find(this.request.related, coreGroups.ConfigMap, name)
+  }
+
+  secret(name: string): KubeObject | undefined {
+    return find(this.request.related, coreGroups.Secret, name)
+  }
+
+  /** `Secret name, key k` for each reference whose Secret or key is not there, sorted. */
+  missingSecrets(refs: readonly SecretRef[]): readonly string[] {
+    const missing = refs.filter(({ name, key }) => {
+      const secret = this.secret(name)
+      return (
+        !secret ||
+        !(Object.hasOwn(fieldsOf(secret['data']), key) || Object.hasOwn(fieldsOf(secret['stringData']), key))
+      )
+    })
+    return [...new Set(missing.map(({ name, key }) => `Secret ${name}, key ${key}`))].sort(byText)
+  }
+
+  /**
+   * Changes whenever one of the Secrets is written. Made of resource versions, not of contents: a status is read by
+   * more people than a Secret.
+   */
+  secretRevision(refs: readonly SecretRef[]): string {
+    return this.#revision(
+      'Secret',
+      refs.map((ref) => ref.name),
+    )
+  }
+
+  /** Changes whenever one of the ConfigMaps is written. */
+  configMapRevision(names: readonly string[]): string {
+    return this.#revision('ConfigMap', names)
+  }
+
+  #revision(kind: 'Secret' | 'ConfigMap', names: readonly string[]): string {
+    const seen = [...new Set(names)].sort(byText).map((name) => {
+      const object = find(this.request.related, coreGroups[kind], name)
+      return [name, object?.metadata.uid ?? '', object?.metadata.resourceVersion ?? '']
+    })
+    return hashOf(seen).slice(0, 16)
+  }
+
+  /** A child as observed. */
+  child(kind: keyof typeof coreGroups, name: string): KubeObject | undefined {
+    return find(this.request.children, coreGroups[kind], name)
+  }
+}
+
+/** The status of a condition that speaks of the present spec; undefined when absent or outdated. */
+export function currentCondition(
+  object: KubeObject,
+  type: string,
+): Readonly<Record<string, unknown>> | undefined {
+  const condition = conditionOf(object, type)
+  const { generation } = object.metadata
+  const seen = condition?.['observedGeneration']
+  return seen === undefined || generation === undefined || seen === generation ? condition : undefined
+}

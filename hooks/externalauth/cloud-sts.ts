@@ -1,0 +1,29 @@
+/** Type `cloudSts`: temporary role credentials for the caller's identity, and requests signed with SigV4. */
+import { compileCel, GatehouseError, type Problem, type RoleMapping } from '../../schemas/index.ts'
+import { definedFields } from '../status.ts'
+import { type ExternalAuthModule, type Strategy, subjectProvider } from './module.ts'
+
+export const cloudSts: ExternalAuthModule = {
+  validate: ({ cloudSts: config }) =>
+    (config?.roleMappings ?? []).flatMap((mapping, index) =>
+      matcherProblems(mapping, `spec.cloudSts.roleMappings[${index}].matcher`),
+    ),
+  secrets: () => [],
+  toRuntime({ cloudSts: config }, target) {
+    if (!config) return { value: undefined }
+    const provider = subjectProvider(config.subjectProviderName, target)
+    if (provider.fault) return provider
+    const settings = definedFields({ ...config, subjectProviderName: provider.value })
+    return { value: { type: 'cloud_sts', cloudSts: settings } as unknown as Strategy }
+  },
+}
+
+function matcherProblems({ matcher }: RoleMapping, path: string): Problem[] {
+  if (matcher === undefined) return []
+  try {
+    compileCel(matcher)
+    return []
+  } catch (error) {
+    return [{ path, message: error instanceof GatehouseError ? error.message : 'is not a CEL expression' }]
+  }
+}

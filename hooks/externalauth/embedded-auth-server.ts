@@ -1,0 +1,73 @@
+/**
+ * Type `embeddedAuthServer`: not a way to authenticate to a backend, but a server of its own. Its checks also serve
+ * spec.authServerConfig of a VirtualMCPServer.
+ */
+import type { EmbeddedAuthServerConfig, OAuth2UpstreamConfig, Problem } from '../../schemas/index.ts'
+import { authServerSecrets } from '../parts/auth-server.ts'
+import type { ExternalAuthModule } from './module.ts'
+
+export const embeddedAuthServer: ExternalAuthModule = {
+  validate: ({ embeddedAuthServer: config }) =>
+    config ? authServerProblems(config, 'spec.embeddedAuthServer') : [],
+  secrets: ({ embeddedAuthServer: config }) => (config ? authServerSecrets(config) : []),
+  toRuntime: () => ({ value: undefined }),
+}
+
+/** Problems that the schema cannot say. An http issuer is not among them: that one is found at reconcile. */
+export function authServerProblems(config: EmbeddedAuthServerConfig, path: string): Problem[] {
+  return [
+    ...urlProblems(config.issuer, `${path}.issuer`),
+    ...(config.authorizationEndpointBaseUrl === undefined
+      ? []
+      : urlProblems(config.authorizationEndpointBaseUrl, `${path}.authorizationEndpointBaseUrl`)),
+    ...reservedName(config, path),
+  ]
+}
+
+function urlProblems(url: string, path: string): Problem[] {
+  if (!URL.canParse(url)) return [{ path, message: 'is not a URL' }]
+  const { username, password } = new URL(url)
+  return username === '' && password === '' ? [] : [{ path, message: 'must not carry credentials' }]
+}
+
+/** An upstream that has no name is called `default`, so among several nobody may have that name. */
+function reservedName({ upstreamProviders }: EmbeddedAuthServerConfig, path: string): Problem[] {
+  if (upstreamProviders.length < 2) return []
+  return upstreamProviders.flatMap(({ name }, index) =>
+    name === 'default'
+      ? [
+          {
+            path: `${path}.upstreamProviders[${index}].name`,
+            message: '"default" is reserved when there are several',
+          },
+        ]
+      : [],
+  )
+}
+
+/** Why the issuer may not be used: http on a host that is not local, without insecureAllowHTTP. */
+export function issuerFault(config: EmbeddedAuthServerConfig): string | undefined {
+  const insecure = [config.issuer, config.authorizationEndpointBaseUrl].find(
+    (url) => url !== undefined && url.startsWith('http://') && !isLocal(url),
+  )
+  if (insecure === undefined || config.insecureAllowHTTP) return undefined
+  return 'issuer and authorizationEndpointBaseUrl must be https; http is for localhost, or for trusted in-cluster hosts with insecureAllowHTTP'
+}
+
+function isLocal(url: string): boolean {
+  if (!URL.canParse(url)) return false
+  const { hostname } = new URL(url)
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
+}
+
+/** Names of the oauth2 upstreams whose users get a synthetic identity, sorted. */
+export function synthesizedUpstreams(config: EmbeddedAuthServerConfig): readonly string[] {
+  return config.upstreamProviders
+    .filter(({ oauth2Config }) => oauth2Config !== undefined && !hasIdentity(oauth2Config))
+    .map(({ name }) => name)
+    .sort()
+}
+
+function hasIdentity({ userInfo, identityFromToken }: OAuth2UpstreamConfig): boolean {
+  return userInfo !== undefined || identityFromToken !== undefined
+}

@@ -1,0 +1,60 @@
+/**
+ * The types of MCPExternalAuthConfig, one module each. A new type is a row here and a file beside it.
+ */
+import type {
+  MCPExternalAuthConfig,
+  MCPExternalAuthConfigSpec,
+  Problem,
+  SecretRef,
+} from '../../schemas/index.ts'
+import { backendVariable } from '../header-forward.ts'
+import type { Part } from '../parts/part.ts'
+import type { HookSettings } from '../settings.ts'
+import { bearerToken } from './bearer-token.ts'
+import { cloudSts } from './cloud-sts.ts'
+import { embeddedAuthServer } from './embedded-auth-server.ts'
+import { headerInjection } from './header-injection.ts'
+import type { ExternalAuthModule, Strategy, StrategyTarget } from './module.ts'
+import { obo } from './obo.ts'
+import { tokenExchange } from './token-exchange.ts'
+import { unauthenticated } from './unauthenticated.ts'
+import { upstreamInject } from './upstream-inject.ts'
+import { xaa } from './xaa.ts'
+
+export { authServerProblems, issuerFault, synthesizedUpstreams } from './embedded-auth-server.ts'
+export type { Strategy, StrategyTarget } from './module.ts'
+export { enterpriseRequired, oboProblems } from './obo.ts'
+
+const modules: Readonly<Record<MCPExternalAuthConfigSpec['type'], ExternalAuthModule>> = {
+  bearerToken,
+  cloudSts,
+  embeddedAuthServer,
+  headerInjection,
+  obo,
+  tokenExchange,
+  unauthenticated,
+  upstreamInject,
+  xaa,
+}
+
+/** Problems of the settings by themselves, beyond the schema. */
+export function externalAuthProblems(
+  { spec }: MCPExternalAuthConfig,
+  settings: Pick<HookSettings, 'enableObo'>,
+): readonly Problem[] {
+  return modules[spec.type].validate(spec, settings)
+}
+
+/** Secrets that the settings name. */
+export function externalAuthSecrets({ spec }: MCPExternalAuthConfig): readonly SecretRef[] {
+  return modules[spec.type].secrets(spec)
+}
+
+/** The outgoing strategy; its value is undefined when the type is not one. */
+export function toStrategy(
+  config: MCPExternalAuthConfig,
+  target: Omit<StrategyTarget, 'variable'>,
+): Part<Strategy | undefined> {
+  const variable = backendVariable(config.metadata.name)
+  return modules[config.spec.type].toRuntime(config.spec, { ...target, variable })
+}

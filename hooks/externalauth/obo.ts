@@ -1,0 +1,64 @@
+/**
+ * Type `obo`: on-behalf-of exchange at a directory provider.
+ *
+ * Every field is optional in the schema, so the rules are here. A build without the handler refuses the type before
+ * anything else. Source: spec document 2, "spec.obo".
+ */
+import { type OboConfig, parseDuration, type Problem } from '../../schemas/index.ts'
+import { faulty } from '../parts/part.ts'
+import { definedFields } from '../status.ts'
+import { type ExternalAuthModule, present, type Strategy } from './module.ts'
+
+const defaultAuthority = 'https://login.microsoftonline.com'
+
+export const enterpriseRequired =
+  'On-behalf-of exchange needs a build with the handler; set GATEHOUSE_ENABLE_OBO=true'
+
+export const obo: ExternalAuthModule = {
+  validate: () => [],
+  secrets: ({ obo: config }) => present([config?.clientSecretRef]),
+  toRuntime({ obo: config }, { needs, variable, upstreams, enableObo }) {
+    if (!enableObo) return faulty('EnterpriseRequired', enterpriseRequired)
+    const problems = oboProblems(config)
+    if (problems.length > 0) return faulty('InvalidConfig', problems.map(({ message }) => message).join('; '))
+    if (!config?.clientSecretRef) return { value: undefined }
+    const provider = config.subjectTokenProviderName
+    if (provider !== undefined && !(upstreams ?? []).includes(provider)) {
+      return faulty('SubjectProviderUnknown', `There is no upstream provider ${provider}`)
+    }
+    const settings = definedFields({
+      tokenUrl: `${config.authority ?? defaultAuthority}/${config.tenantId}/oauth2/v2.0/token`,
+      clientId: config.clientId,
+      clientSecretEnv: needs.secretEnv(`GATEHOUSE_OBO_CLIENT_SECRET_${variable}`, config.clientSecretRef),
+      audience: config.audience,
+      scopes: config.scopes,
+      subjectTokenProviderName: provider,
+      cacheSkewSeconds:
+        config.cacheSkew === undefined ? undefined : Math.round(parseDuration(config.cacheSkew) / 1000),
+    })
+    return { value: { type: 'obo', obo: settings } as unknown as Strategy }
+  },
+}
+
+/** What the operator enforces at reconcile. */
+export function oboProblems(config: OboConfig | undefined): Problem[] {
+  const problems: Problem[] = []
+  const refuse = (field: string, message: string) => problems.push({ path: `spec.obo${field}`, message })
+  if (!config?.audience && (config?.scopes ?? []).length === 0)
+    refuse('', 'at least one of audience and scopes must be set')
+  if (!config?.clientId) refuse('.clientId', 'clientId is required')
+  if (!config?.clientSecretRef) refuse('.clientSecretRef', 'clientSecretRef is required')
+  if (!config?.tenantId) refuse('.tenantId', 'tenantId is required')
+  if (config?.cacheSkew !== undefined && !isDuration(config.cacheSkew)) {
+    refuse('.cacheSkew', 'cacheSkew must be a duration such as 30s, not negative')
+  }
+  return problems
+}
+
+function isDuration(text: string): boolean {
+  try {
+    return parseDuration(text) >= 0
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,35 @@
+/** Type `tokenExchange`: RFC 8693. Short subject token types become the full URNs. */
+import { definedFields } from '../status.ts'
+import { type ExternalAuthModule, present, type Strategy, subjectProvider } from './module.ts'
+
+const urn = 'urn:ietf:params:oauth:token-type:'
+
+export const tokenExchange: ExternalAuthModule = {
+  validate({ tokenExchange: config }) {
+    if (!config?.clientSecretRef || config.clientId) return []
+    return [{ path: 'spec.tokenExchange.clientId', message: 'is required with clientSecretRef' }]
+  },
+  secrets: ({ tokenExchange: config }) => present([config?.clientSecretRef]),
+  toRuntime({ tokenExchange: config }, target) {
+    if (!config) return { value: undefined }
+    const provider = subjectProvider(config.subjectProviderName, target)
+    if (provider.fault) return provider
+    const variable = `GATEHOUSE_TOKEN_EXCHANGE_CLIENT_SECRET_${target.variable}`
+    const settings = definedFields({
+      tokenUrl: config.tokenUrl,
+      audience: config.audience,
+      clientId: config.clientId || undefined,
+      clientSecretEnv: config.clientSecretRef && target.needs.secretEnv(variable, config.clientSecretRef),
+      scopes: config.scopes,
+      externalTokenHeaderName: config.externalTokenHeaderName || undefined,
+      subjectProviderName: provider.value,
+      subjectTokenType: fullType(config.subjectTokenType),
+    })
+    return { value: { type: 'token_exchange', tokenExchange: settings } as unknown as Strategy }
+  },
+}
+
+function fullType(type: string | undefined): string {
+  if (type === undefined || type === '') return `${urn}access_token`
+  return type.startsWith(urn) ? type : urn + type
+}

@@ -1,0 +1,33 @@
+/** Type `xaa`: cross-application access. It needs an id token, so it refuses to guess between several upstreams. */
+import { faulty } from '../parts/part.ts'
+import { definedFields } from '../status.ts'
+import { type ExternalAuthModule, present, type Strategy, subjectProvider } from './module.ts'
+
+export const xaa: ExternalAuthModule = {
+  validate: () => [],
+  secrets: ({ xaa: config }) => present([config?.idpClientSecretRef, config?.targetClientSecretRef]),
+  toRuntime({ xaa: config }, target) {
+    if (!config) return { value: undefined }
+    const { needs, variable, upstreams } = target
+    if (!config.subjectProviderName && (upstreams ?? []).length > 1) {
+      return faulty(
+        'AmbiguousSubjectProvider',
+        `subjectProviderName must say which of ${(upstreams ?? []).join(', ')} gives the id token`,
+      )
+    }
+    const provider = subjectProvider(config.subjectProviderName, target)
+    if (provider.fault) return provider
+    const { idpClientSecretRef, targetClientSecretRef, ...rest } = config
+    const settings = definedFields({
+      ...rest,
+      idpClientSecretEnv:
+        idpClientSecretRef &&
+        needs.secretEnv(`GATEHOUSE_XAA_IDP_CLIENT_SECRET_${variable}`, idpClientSecretRef),
+      targetClientSecretEnv:
+        targetClientSecretRef &&
+        needs.secretEnv(`GATEHOUSE_XAA_TARGET_CLIENT_SECRET_${variable}`, targetClientSecretRef),
+      subjectProviderName: provider.value,
+    })
+    return { value: { type: 'xaa', xaa: settings } as unknown as Strategy }
+  },
+}

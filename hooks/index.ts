@@ -1,0 +1,16 @@
+/** The door of the hooks half: for the command line, the generator of manifests, and tests. */
+export {
+  type AdmissionReview,
+  allowDelete,
+  reviewAdmission,
+  validateResource,
+  type Verdict,
+} from './admission/index.ts'
+export { type EventSink, eventSink, type HookEvent } from './events.ts'
+export type { KubeObject } from './kube.ts'
+export { jsonLog, type Log } from './log.ts'
+export { Metrics } from './metrics.ts'
+export type { CustomizeResponse, RelatedRule, SyncResponse } from './protocol.ts'
+export { type ChildKind, type HookEntry, type HookRegistry, makeHooks, type RelatedKind } from './registry.ts'
+export { hooksApp, type ServerOptions } from './server.ts'
+export { type DefaultRedis, defaultSettings, type HookSettings, hookSettings } from './settings.ts'

@@ -1,0 +1,64 @@
+/**
+ * MCPGroup: lists its members. It has no children; membership is what the members' own groupRef says.
+ *
+ * A name that two members of different kinds share is one backend name for two servers: the group says so, and virtual
+ * servers take the first in the order MCPServer, MCPRemoteProxy, MCPServerEntry.
+ */
+import type { MCPGroup } from '../../../schemas/index.ts'
+import { SyncContext } from '../../context.ts'
+import { groupMembers, memberKinds } from '../../members.ts'
+import type { SyncRequest, SyncResponse } from '../../protocol.ts'
+import type { KindHooks } from '../../registry.ts'
+import { ownRelatedKinds, relatedRules } from '../../rules.ts'
+import type { HookSettings } from '../../settings.ts'
+import { observedFields } from '../../status.ts'
+
+export const mcpGroup: KindHooks = {
+  kind: 'MCPGroup',
+  childKinds: [],
+  relatedKinds: ownRelatedKinds(memberKinds),
+  customize: ({ parent }) => relatedRules(parent, { kinds: memberKinds }),
+  sync,
+}
+
+function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
+  const context = new SyncContext<MCPGroup>(request, settings)
+  const { members, duplicates } = groupMembers(context, context.name)
+  const names = (kind: string) =>
+    members.filter((member) => member.kind === kind).map((member) => member.name)
+  const [servers, remoteProxies, entries] = memberKinds.map(names) as [string[], string[], string[]]
+  context.conditions.set(
+    'MCPServersChecked',
+    true,
+    'ListMCPServersCheckSucceeded',
+    'All members of the group were listed',
+  )
+  if (duplicates.length > 0) {
+    context.conditions.set(
+      'MemberNamesUnique',
+      false,
+      'DuplicateMemberName',
+      `More than one member is called ${duplicates.join(', ')}; only the first of MCPServer, MCPRemoteProxy, MCPServerEntry is used`,
+    )
+  } else {
+    context.conditions.set(
+      'MemberNamesUnique',
+      true,
+      'MemberNamesUnique',
+      'Every member has a name of its own',
+    )
+  }
+  return {
+    status: {
+      phase: 'Ready',
+      servers,
+      serverCount: servers.length,
+      remoteProxies,
+      remoteProxyCount: remoteProxies.length,
+      entries,
+      entryCount: entries.length,
+      ...observedFields(context),
+    },
+    children: [],
+  }
+}

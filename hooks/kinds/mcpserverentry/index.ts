@@ -1,0 +1,123 @@
+/**
+ * MCPServerEntry: declares a remote MCP endpoint as a member of a group. Creates nothing; its sync only judges.
+ *
+ * Every reference is one hop away and checked here, so that a virtual server needs no more than the phase.
+ */
+import type { MCPServerEntry } from '../../../schemas/index.ts'
+import { addressFault } from '../../addresses.ts'
+import { type Fault } from '../../conditions.ts'
+import { SyncContext } from '../../context.ts'
+import { fieldsOf } from '../../kube.ts'
+import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../protocol.ts'
+import { authConfigFault, caBundleFault, groupFault, specFault } from '../../references.ts'
+import type { KindHooks } from '../../registry.ts'
+import { coreRelated, ownRelatedKinds, relatedRules } from '../../rules.ts'
+import type { HookSettings } from '../../settings.ts'
+import { observedFields } from '../../status.ts'
+
+const related = ['MCPGroup', 'MCPExternalAuthConfig'] as const
+
+export const mcpServerEntry: KindHooks = {
+  kind: 'MCPServerEntry',
+  childKinds: [],
+  relatedKinds: [...ownRelatedKinds(related), coreRelated.ConfigMap, coreRelated.Secret],
+  customize,
+  sync,
+}
+
+function customize({ parent }: CustomizeRequest): CustomizeResponse {
+  const spec = fieldsOf(parent['spec'])
+  const headers = fieldsOf(spec['headerForward'])['addHeadersFromSecret']
+  return relatedRules(parent, {
+    kinds: related,
+    secrets: secretNames(headers),
+    configMaps: [textOf(fieldsOf(fieldsOf(spec['caBundleRef'])['configMapRef'])['name'])],
+  })
+}
+
+function secretNames(headers: unknown): (string | undefined)[] {
+  const list: unknown[] = Array.isArray(headers) ? headers : []
+  return list.map((item) => textOf(fieldsOf(fieldsOf(item)['valueSecretRef'])['name']))
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
+  const context = new SyncContext<MCPServerEntry>(request, settings)
+  const { conditions } = context
+  const specWrong = specFault(context.problems, 'ConfigInvalid')
+  const checks = [specWrong === undefined]
+  if (!specWrong) checks.push(...judge(context))
+  const valid = checks.every(Boolean)
+  conditions.check(
+    'Valid',
+    valid ? undefined : (specWrong ?? summary),
+    'ConfigValid',
+    'The entry can be used',
+  )
+  return { status: { phase: valid ? 'Valid' : 'Failed', ...observedFields(context) }, children: [] }
+}
+
+const summary: Fault = {
+  reason: 'ConfigInvalid',
+  message: 'The entry cannot be used; the other conditions say why',
+}
+
+function judge(context: SyncContext<MCPServerEntry>): boolean[] {
+  const { conditions, parent } = context
+  const { remoteUrl, allowPrivateEndpoint, groupRef, externalAuthConfigRef, caBundleRef } = parent.spec
+  const address = addressFault(remoteUrl, allowPrivateEndpoint)
+  const checks = [
+    conditions.check(
+      'RemoteURLValidated',
+      address === undefined
+        ? undefined
+        : { reason: 'RemoteURLInvalid', message: `spec.remoteUrl ${address}` },
+      'RemoteURLValid',
+      'The address is allowed',
+    ),
+    conditions.check(
+      'GroupRefValidated',
+      groupFault(context, groupRef.name),
+      'GroupRefIsValid',
+      'The group exists',
+    ),
+    externalAuthConfigRef
+      ? conditions.check(
+          'ExternalAuthConfigValidated',
+          authConfigFault(context, externalAuthConfigRef.name, 'AuthConfigNotFound'),
+          'AuthConfigValid',
+          'The MCPExternalAuthConfig exists and is valid',
+        )
+      : conditions.check(
+          'ExternalAuthConfigValidated',
+          undefined,
+          'AuthConfigNotConfigured',
+          'None is referenced',
+        ),
+    caBundleRef
+      ? conditions.check(
+          'CABundleRefValidated',
+          caBundleFault(context, caBundleRef),
+          'CABundleRefValid',
+          'The CA bundle exists',
+        )
+      : conditions.check('CABundleRefValidated', undefined, 'CABundleRefNotConfigured', 'None is referenced'),
+  ]
+  const headers = parent.spec.headerForward?.addHeadersFromSecret ?? []
+  if (headers.length === 0) return checks
+  const refs = headers.map((header) => header.valueSecretRef)
+  const missing = context.missingSecrets(refs)
+  const fault = { reason: 'HeaderSecretNotFound', message: `Not found: ${missing.join(', ')}` }
+  return [
+    ...checks,
+    conditions.check(
+      'HeaderSecretRefsValidated',
+      missing.length > 0 ? fault : undefined,
+      'HeaderSecretsValid',
+      `All header Secrets exist (revision ${context.secretRevision(refs)})`,
+    ),
+  ]
+}

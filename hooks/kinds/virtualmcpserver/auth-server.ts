@@ -1,0 +1,141 @@
+/**
+ * The embedded authorization server of a virtual server: its file, and the rules between it, incoming authentication
+ * and policies. Source: spec document 3, "spec.authServerConfig", Errors.
+ */
+import type {
+  EmbeddedAuthServerConfig,
+  input,
+  RuntimeAuthz,
+  RuntimeOidc,
+  VirtualMCPServer,
+} from '../../../schemas/index.ts'
+import type { Fault } from '../../conditions.ts'
+import type { SyncContext } from '../../context.ts'
+import { issuerFault, synthesizedUpstreams } from '../../externalauth/index.ts'
+import type { PodNeeds } from '../../needs.ts'
+import { authServerPart, authServerSecrets } from '../../parts/auth-server.ts'
+import type { Incoming } from './incoming.ts'
+
+type Context = SyncContext<VirtualMCPServer>
+
+/** Sets the conditions that concern the server, and returns what stops the sync. */
+export function judgeAuthServer(context: Context, incoming: Incoming): Fault | undefined {
+  const { spec } = context.parent
+  const server = spec.authServerConfig
+  const fault = serverFault(context, incoming)
+  if (server || fault) {
+    context.conditions.check(
+      'AuthServerConfigValidated',
+      fault,
+      'AuthServerConfigValid',
+      'The embedded authorization server is configured correctly',
+    )
+  }
+  if (!server) return fault
+  setIdentitySynthesized(context, server)
+  warnOfChoice(context, server, incoming.auth?.authz)
+  return fault
+}
+
+function serverFault(context: Context, incoming: Incoming): Fault | undefined {
+  const { authServerConfig: server, incomingAuth } = context.parent.spec
+  const inline = incomingAuth.authzConfig?.inline?.primaryUpstreamProvider
+  if (!server) {
+    return inline === undefined
+      ? undefined
+      : fault('AuthzPrimaryProviderRequiresAuthServer', 'primaryUpstreamProvider needs spec.authServerConfig')
+  }
+  const issuer = issuerFault(server)
+  if (issuer !== undefined) return fault('AuthServerConfigInvalid', issuer)
+  const names = server.upstreamProviders.map(({ name }) => name)
+  if (names.length === 0) return fault('AuthzRequiresUpstream', 'upstreamProviders has no provider')
+  const primary = incoming.auth?.authz?.primaryUpstreamProvider
+  if (primary !== undefined && !names.includes(primary)) {
+    return fault(
+      'AuthzUpstreamUnknown',
+      `primaryUpstreamProvider ${primary} is not one of ${names.join(', ')}`,
+    )
+  }
+  const secrets = context.missingSecrets(authServerSecrets(server))
+  if (secrets.length > 0) return fault('AuthServerConfigInvalid', `Not found: ${secrets.join('; ')}`)
+  return incoming.auth ? oidcFault(server, incoming.auth.oidc) : undefined
+}
+
+/** The embedded server is the incoming OIDC provider, so both must speak of the same issuer and resource. */
+function oidcFault(server: EmbeddedAuthServerConfig, oidc: RuntimeOidc | undefined): Fault | undefined {
+  if (!oidc) return fault('AuthServerConfigInvalid', 'authServerConfig needs incomingAuth of type oidc')
+  if (oidc.issuer !== server.issuer) {
+    return fault(
+      'AuthServerConfigInvalid',
+      'the issuer must be the one of the MCPOIDCConfig that incomingAuth names',
+    )
+  }
+  if (oidc.audience !== oidc.resource) {
+    return fault(
+      'AuthServerConfigInvalid',
+      'the audience of oidcConfigRef must be the resource URL, for tokens are issued for it',
+    )
+  }
+  return undefined
+}
+
+function fault(reason: string, message: string): Fault {
+  return { reason, message }
+}
+
+function setIdentitySynthesized(context: Context, server: EmbeddedAuthServerConfig): void {
+  const names = synthesizedUpstreams(server)
+  if (names.length > 0) {
+    context.conditions.set(
+      'IdentitySynthesized',
+      true,
+      'OAuth2UpstreamWithoutUserInfo',
+      `Users get an identity derived from their access token at: ${names.join(', ')}`,
+    )
+  } else {
+    context.conditions.set(
+      'IdentitySynthesized',
+      false,
+      'AllUpstreamsHaveUserInfo',
+      'Every upstream identifies its users',
+    )
+  }
+}
+
+function warnOfChoice(
+  context: Context,
+  server: EmbeddedAuthServerConfig,
+  authz: RuntimeAuthz | undefined,
+): void {
+  const { authzConfig } = context.parent.spec.incomingAuth
+  const explicit = server.primaryUpstreamProvider ?? authzConfig?.inline?.primaryUpstreamProvider
+  if (!authz || explicit !== undefined || server.upstreamProviders.length < 2) return
+  context.conditions.set(
+    'AuthzUpstreamSelectionWarning',
+    true,
+    'AuthzUpstreamAutoSelected',
+    `Policies read the claims of ${server.upstreamProviders[0]?.name}, the first upstream; set authServerConfig.primaryUpstreamProvider to choose`,
+  )
+}
+
+/** The sibling file of config.yaml; undefined without an embedded server. */
+export function authServerFileOf(
+  context: Context,
+  incoming: Incoming,
+  needs: PodNeeds,
+): input.AuthServerFile | undefined {
+  const server = context.parent.spec.authServerConfig
+  const oidc = incoming.auth?.oidc
+  if (!server || !oidc) return undefined
+  needs.revision('authServerSecrets', context.secretRevision(authServerSecrets(server)))
+  return authServerPart(server, {
+    kind: context.stored.kind,
+    namespace: context.namespace,
+    name: context.name,
+    resource: oidc.resource ?? oidc.audience,
+    scopes: context.parent.spec.incomingAuth.oidcConfigRef?.scopes ?? [],
+    primaryUpstreamProvider: incoming.auth?.authz?.primaryUpstreamProvider ?? server.primaryUpstreamProvider,
+    clusterDomain: context.settings.clusterDomain,
+    needs,
+  })
+}

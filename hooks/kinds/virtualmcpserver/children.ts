@@ -1,0 +1,143 @@
+/**
+ * Children of a virtual server: service account with its Role, configuration, report, Deployment and Service.
+ *
+ * The pods' only API access is their own report ConfigMap. What they need from Secrets is mounted or in the environment.
+ */
+import type { VirtualMCPServer } from '../../../schemas/index.ts'
+import { ownLabels, selectorLabels } from '../../children/labels.ts'
+import { configMap, role, roleBinding, service, serviceAccount } from '../../children/objects.ts'
+import { httpProbe, type PodTemplate, unlessEmpty } from '../../children/pod.ts'
+import { mergePodTemplate, type PodTemplateResult } from '../../children/pod-template.ts'
+import { podSecurity, runtimeContainerSecurity } from '../../children/security.ts'
+import { deployment, replicasToApply } from '../../children/workload.ts'
+import type { SyncContext } from '../../context.ts'
+import { byText, type Fields, type KubeObject, type StringMap } from '../../kube.ts'
+import { virtualServerNames } from '../../names.ts'
+import type { PodNeeds } from '../../needs.ts'
+import { app, configDirectory, configFile, container, port } from './paths.ts'
+
+type Context = SyncContext<VirtualMCPServer>
+
+export const checksumAnnotation = 'gatehouse.dev/content-checksum'
+export const restartAnnotation = 'gatehouse.dev/runconfig-checksum'
+
+/** The pod, under the user's podTemplateSpec. `restartHash` changes when the running server must be started anew. */
+export function podTemplate(context: Context, needs: PodNeeds, restartHash: string): PodTemplateResult {
+  const { parent, name, settings } = context
+  const { spec } = parent
+  const names = virtualServerNames(name)
+  const selector = selectorLabels(app, name)
+  const debug = spec.config?.operational?.logLevel === 'debug'
+  const secrets = [...(spec.imagePullSecrets ?? []).map((item) => item.name), ...settings.imagePullSecrets]
+  const generated: PodTemplate = {
+    metadata: { labels: selector, annotations: { [restartAnnotation]: restartHash } },
+    spec: {
+      serviceAccountName: spec.serviceAccount ?? names.account,
+      enableServiceLinks: false,
+      terminationGracePeriodSeconds: 30,
+      securityContext: podSecurity(settings),
+      ...unlessEmpty(
+        'imagePullSecrets',
+        [...new Set(secrets)].filter((item) => item !== '').map((item) => ({ name: item })),
+      ),
+      containers: [
+        {
+          name: container,
+          image: settings.runtimeImage,
+          imagePullPolicy: 'IfNotPresent',
+          args: [
+            'vmcp',
+            'serve',
+            `--config=${configDirectory}/${configFile}`,
+            '--host=0.0.0.0',
+            `--port=${port}`,
+            ...(debug ? ['--debug'] : []),
+          ],
+          env: needs.env,
+          ports: [{ name: 'http', containerPort: port, protocol: 'TCP' }],
+          startupProbe: httpProbe('/health', 0, 2, 3, 60),
+          livenessProbe: httpProbe('/health', 30, 10, 5, 3),
+          readinessProbe: httpProbe('/readyz', 0, 5, 3, 3),
+          resources: { requests: { cpu: '100m', memory: '128Mi' }, limits: { cpu: '500m', memory: '512Mi' } },
+          volumeMounts: needs.mounts,
+          securityContext: runtimeContainerSecurity(settings),
+        },
+      ],
+      volumes: needs.volumes,
+    },
+  }
+  return mergePodTemplate(generated, spec.podTemplateSpec, container, selector)
+}
+
+/** Environment and volumes that every virtual server has. */
+export function commonNeeds(context: Context, needs: PodNeeds): void {
+  const names = virtualServerNames(context.name)
+  needs.literal('VMCP_NAME', context.name)
+  needs.literal('VMCP_NAMESPACE', context.namespace)
+  needs.literal('GATEHOUSE_REPORT_CONFIGMAP', names.report)
+  needs.fieldEnv('GATEHOUSE_POD_NAME', 'metadata.name')
+  needs.literal('HOME', '/tmp')
+  needs.literal('XDG_CONFIG_HOME', '/tmp')
+  needs.configFiles('vmcp-config', configDirectory, names.config)
+  needs.scratch('tmp', '/tmp')
+}
+
+/** All children, in the order in which they need each other. */
+export function childrenOf(
+  context: Context,
+  template: Fields,
+  files: StringMap,
+  checksum: string,
+): KubeObject[] {
+  const { name, namespace, parent } = context
+  const { spec } = parent
+  const names = virtualServerNames(name)
+  const labels = ownLabels(app, name)
+  const selector = selectorLabels(app, name)
+  const observed = context.child('Deployment', names.server)
+  return [
+    ...access(context, labels),
+    configMap(
+      {
+        name: names.config,
+        namespace,
+        labels: { ...labels, 'app.kubernetes.io/component': 'vmcp-config' },
+        annotations: { [checksumAnnotation]: checksum },
+      },
+      files,
+    ),
+    // Without data: the pods fill it, and what was never applied is never taken away.
+    configMap({
+      name: names.report,
+      namespace,
+      labels: { ...labels, 'app.kubernetes.io/component': 'vmcp-report' },
+    }),
+    deployment(
+      { name: names.server, namespace, labels },
+      { selector, template, replicas: replicasToApply(spec.replicas, observed) },
+    ),
+    service(
+      { name: names.server, namespace, labels },
+      { selector, port, targetPort: 'http', type: spec.serviceType, sessionAffinity: spec.sessionAffinity },
+    ),
+  ]
+}
+
+/** None of the three with an account of the user's own: its rights are the user's business. */
+function access(context: Context, labels: StringMap): KubeObject[] {
+  const { name, namespace, parent, settings } = context
+  if (parent.spec.serviceAccount !== undefined) return []
+  const names = virtualServerNames(name)
+  const meta = { name: names.account, namespace, labels }
+  const secrets = [
+    ...(parent.spec.imagePullSecrets ?? []).map((item) => item.name),
+    ...settings.imagePullSecrets,
+  ]
+  return [
+    serviceAccount(meta, [...new Set(secrets)].filter((item) => item !== '').sort(byText)),
+    role(meta, [
+      { apiGroups: [''], resources: ['configmaps'], resourceNames: [names.report], verbs: ['get', 'patch'] },
+    ]),
+    roleBinding(meta, names.account),
+  ]
+}

@@ -1,0 +1,40 @@
+/**
+ * What a virtual server's sync looks at: every kind that a reference can reach, in the namespace, and by name the
+ * Secrets and ConfigMaps that the resource itself names. Spec and name only decide, for the answer is cached.
+ */
+import { fieldsOf, listOf } from '../../kube.ts'
+import { memberKinds } from '../../members.ts'
+import { virtualServerNames } from '../../names.ts'
+import type { CustomizeRequest, CustomizeResponse } from '../../protocol.ts'
+import { relatedRules } from '../../rules.ts'
+import { secretNamesIn } from '../../secret-names.ts'
+
+export const relatedKinds = [
+  'MCPGroup',
+  ...memberKinds,
+  'MCPExternalAuthConfig',
+  'MCPOIDCConfig',
+  'MCPAuthzConfig',
+  'MCPTelemetryConfig',
+  'MCPToolConfig',
+  'EmbeddingServer',
+  'VirtualMCPCompositeToolDefinition',
+] as const
+
+export function customize({ parent }: CustomizeRequest): CustomizeResponse {
+  const spec = fieldsOf(parent['spec'])
+  const authz = fieldsOf(fieldsOf(spec['incomingAuth'])['authzConfig'])
+  const map = fieldsOf(authz['configMap'])['name']
+  const names = virtualServerNames(parent.metadata.name)
+  return relatedRules(parent, {
+    kinds: relatedKinds,
+    secrets: [...secretNamesIn(spec['sessionStorage']), ...secretNamesIn(spec['authServerConfig'])],
+    configMaps: listOf([map]).filter((name) => typeof name === 'string'),
+    own: [
+      { kind: 'Deployment', name: names.server },
+      { kind: 'Service', name: names.server },
+      { kind: 'ConfigMap', name: names.config },
+      { kind: 'ConfigMap', name: names.report },
+    ],
+  })
+}

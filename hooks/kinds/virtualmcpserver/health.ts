@@ -1,0 +1,101 @@
+/**
+ * Phase, backend list and backend count of a virtual server's status.
+ *
+ * Pods decide first: without a ready one the last report means nothing. Then the backends: all routable is Ready, some is
+ * Degraded, none is Degraded while pods serve, all still unknown is Pending; an empty group is Ready.
+ * Source: spec document 3, "status" (backendCount is ready plus unauthenticated).
+ */
+import type { DiscoveredBackend } from '../../../schemas/index.ts'
+import type { WorkloadState } from '../../children/workload.ts'
+import { definedFields } from '../../status.ts'
+import type { ResolvedBackend } from './backends.ts'
+import { type BackendStatus, remembered, type Reports } from './report.ts'
+
+/** Status of every backend, sorted by name. */
+export function backendStatuses(
+  backends: readonly ResolvedBackend[],
+  reports: Reports,
+  previous: unknown,
+  authTypeOf: (backend: ResolvedBackend) => string,
+): readonly DiscoveredBackend[] {
+  return backends.map((resolved) => {
+    const url = resolved.backend?.url ?? resolved.member?.url
+    const known = resolved.backend && knownHealth(resolved, reports, previous)
+    return definedFields({
+      ...(known ?? initial(resolved)),
+      name: resolved.name,
+      url,
+      authType: authTypeOf(resolved),
+      authConfigRef: resolved.authConfigRef,
+    }) as unknown as DiscoveredBackend
+  })
+}
+
+function knownHealth(
+  { name, backend, authConfigRef }: ResolvedBackend,
+  reports: Reports,
+  previous: unknown,
+): DiscoveredBackend | undefined {
+  const current = reports.current.get(name)
+  if (current && (current.url === undefined || current.url === backend?.url)) return current
+  return reports.fresh ? undefined : remembered(previous, name, backend?.url ?? '', authConfigRef)
+}
+
+/** Before the first health check the member's own phase is all there is. */
+function initial(resolved: ResolvedBackend): Pick<DiscoveredBackend, 'status' | 'message'> {
+  if (resolved.fault) return { status: 'unavailable', message: resolved.fault.message.slice(0, 1024) }
+  const phase = resolved.member?.phase
+  if (resolved.member && !resolved.backend) {
+    return phase === 'Failed'
+      ? { status: 'unavailable', message: 'The member has failed' }
+      : { status: 'unknown', message: 'The member has no address yet' }
+  }
+  return { status: statusOfPhase[phase ?? ''] ?? 'unknown' }
+}
+
+const statusOfPhase: Readonly<Record<string, BackendStatus>> = {
+  Ready: 'ready',
+  Valid: 'ready',
+  Failed: 'unavailable',
+  Terminating: 'unavailable',
+  Stopped: 'unavailable',
+}
+
+export function routableCount(backends: readonly DiscoveredBackend[]): number {
+  return backends.filter(({ status }) => status === 'ready' || status === 'unauthenticated').length
+}
+
+export interface Phase {
+  readonly phase: 'Pending' | 'Ready' | 'Degraded' | 'Failed'
+  readonly message: string
+  readonly ready: boolean
+  readonly reason: string
+}
+
+/** Phase and Ready condition, when no reference is broken. */
+export function phaseOf(pods: WorkloadState | undefined, backends: readonly DiscoveredBackend[]): Phase {
+  if (!pods || pods.availableReplicas === 0) return withoutPods(pods)
+  const routable = routableCount(backends)
+  const total = backends.length
+  if (total === 0)
+    return phase('Ready', true, 'DeploymentReady', 'Virtual MCP server is running; the group is empty')
+  if (routable === total)
+    return phase('Ready', true, 'AllBackendsRoutable', `All ${total} backends are routable`)
+  if (routable > 0) {
+    return phase('Degraded', true, 'SomeBackendsUnhealthy', `${routable} of ${total} backends are routable`)
+  }
+  if (backends.every(({ status }) => status === 'unknown')) {
+    return phase('Pending', false, 'BackendsPending', 'No backend has been checked yet')
+  }
+  return phase('Degraded', false, 'NoRoutableBackends', `None of ${total} backends is routable`)
+}
+
+function withoutPods(pods: WorkloadState | undefined): Phase {
+  if (pods?.failure !== undefined) return phase('Failed', false, 'DeploymentFailed', pods.failure)
+  if (!pods) return phase('Pending', false, 'DeploymentNotReady', 'No pods found for Virtual MCP server')
+  return phase('Pending', false, 'DeploymentNotReady', 'Virtual MCP server is starting')
+}
+
+function phase(name: Phase['phase'], ready: boolean, reason: string, message: string): Phase {
+  return { phase: name, ready, reason, message }
+}

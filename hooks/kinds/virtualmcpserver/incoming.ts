@@ -1,0 +1,120 @@
+/**
+ * Who may call the virtual server: incoming authentication and authorization of the configuration, with the conditions
+ * of the references they come from.
+ */
+import type {
+  MCPAuthzConfig,
+  MCPOIDCConfig,
+  RuntimeAuthz,
+  RuntimeIncomingAuth,
+  RuntimeOidc,
+  VirtualMCPServer,
+} from '../../../schemas/index.ts'
+import { withDefaults } from '../../../schemas/index.ts'
+import type { Fault } from '../../conditions.ts'
+import type { SyncContext } from '../../context.ts'
+import type { PodNeeds } from '../../needs.ts'
+import { ownAuthz, sharedAuthz } from '../../parts/authz.ts'
+import { needsAccountToken, oidcPart } from '../../parts/oidc.ts'
+import { faulty, type Part } from '../../parts/part.ts'
+import { configFault, configHashOf } from '../../references.ts'
+
+type Context = SyncContext<VirtualMCPServer>
+
+export interface Incoming {
+  readonly auth: RuntimeIncomingAuth | undefined
+  /** Hash of the referenced MCPOIDCConfig and MCPAuthzConfig, while they are referenced. */
+  readonly oidcConfigHash: string | undefined
+  readonly authzConfigHash: string | undefined
+  /** Faults that stop the sync, the first one first. */
+  readonly faults: readonly Fault[]
+  readonly accountToken: boolean
+}
+
+export function incomingAuth(context: Context, needs: PodNeeds, resource: string): Incoming {
+  const { incomingAuth } = context.parent.spec
+  const { name: oidcName } = incomingAuth.oidcConfigRef ?? {}
+  const { name: authzName } = incomingAuth.authzConfigRef ?? {}
+  const oidc = incomingAuth.type === 'oidc' ? oidcOf(context, needs, resource) : undefined
+  const authz = authzOf(context)
+  const faults = [oidc?.fault, authz?.fault].filter((fault) => fault !== undefined)
+  const auth: RuntimeIncomingAuth = {
+    type: incomingAuth.type,
+    ...(oidc?.value && { oidc: oidc.value }),
+    ...(authz?.value && { authz: withPrimary(context, authz.value) }),
+  }
+  return {
+    auth: faults.length === 0 ? auth : undefined,
+    oidcConfigHash: oidcName && configHashOf(context, 'MCPOIDCConfig', oidcName),
+    authzConfigHash: authzName && configHashOf(context, 'MCPAuthzConfig', authzName),
+    faults,
+    accountToken: oidc?.value !== undefined && usesAccountToken(context, oidcName),
+  }
+}
+
+function usesAccountToken(context: Context, name: string | undefined): boolean {
+  const config = name === undefined ? undefined : context.find('MCPOIDCConfig', name)
+  return config !== undefined && needsAccountToken(withDefaults(config) as MCPOIDCConfig)
+}
+
+function oidcOf(context: Context, needs: PodNeeds, defaultResource: string): Part<RuntimeOidc> {
+  const reference = context.parent.spec.incomingAuth.oidcConfigRef
+  if (!reference)
+    return faulty('OIDCConfigRefNotFound', 'spec.incomingAuth.oidcConfigRef is required for type oidc')
+  const fault = configFault(context, 'MCPOIDCConfig', reference.name, {
+    notFound: 'OIDCConfigRefNotFound',
+    notValid: 'OIDCConfigRefNotValid',
+  })
+  context.conditions.check(
+    'OIDCConfigRefValidated',
+    fault,
+    'OIDCConfigRefValid',
+    'The MCPOIDCConfig is valid',
+  )
+  if (fault) return { fault }
+  const config = withDefaults(context.find('MCPOIDCConfig', reference.name)) as MCPOIDCConfig
+  return {
+    value: oidcPart(config, reference, {
+      namespace: context.namespace,
+      defaultResource,
+      clientSecretEnv: 'VMCP_OIDC_CLIENT_SECRET',
+      needs,
+    }),
+  }
+}
+
+function authzOf(context: Context): Part<RuntimeAuthz> | undefined {
+  const { authzConfig, authzConfigRef } = context.parent.spec.incomingAuth
+  if (authzConfigRef) {
+    const part = sharedAuthzOf(context, authzConfigRef.name)
+    context.conditions.check(
+      'AuthzConfigRefValidated',
+      part.fault,
+      'AuthzConfigRefValid',
+      'The MCPAuthzConfig is valid',
+    )
+    return part
+  }
+  if (!authzConfig) return undefined
+  return ownAuthz(authzConfig, authzConfig.configMap && context.configMap(authzConfig.configMap.name))
+}
+
+function sharedAuthzOf(context: Context, name: string): Part<RuntimeAuthz> {
+  const fault = configFault(context, 'MCPAuthzConfig', name, {
+    notFound: 'AuthzConfigRefNotFound',
+    notValid: 'AuthzConfigRefNotValid',
+  })
+  return fault ? { fault } : sharedAuthz(withDefaults(context.find('MCPAuthzConfig', name)) as MCPAuthzConfig)
+}
+
+/**
+ * The upstream that policies read claims from: spec.authServerConfig decides, then the deprecated inline field, then the
+ * first upstream. Without an embedded server there is none.
+ */
+function withPrimary(context: Context, authz: RuntimeAuthz): RuntimeAuthz {
+  const server = context.parent.spec.authServerConfig
+  const { primaryUpstreamProvider: deprecated, ...rest } = authz
+  const primary =
+    server && (server.primaryUpstreamProvider ?? deprecated ?? server.upstreamProviders[0]?.name)
+  return { ...rest, ...(primary !== undefined && { primaryUpstreamProvider: primary }) }
+}

@@ -1,0 +1,42 @@
+/**
+ * VirtualMCPServer: resolves a group's members to one running server.
+ *
+ * The sync judges every reference, and then either answers with the whole desired set or, when something it needs is
+ * broken, with the children as they run and the reasons in the conditions.
+ */
+import type { VirtualMCPServer } from '../../../schemas/index.ts'
+import { childKinds } from '../../child-kinds.ts'
+import type { SyncRequest, SyncResponse } from '../../protocol.ts'
+import type { KindHooks } from '../../registry.ts'
+import { coreRelated, ownRelatedKinds } from '../../rules.ts'
+import type { HookSettings } from '../../settings.ts'
+import { SyncContext } from '../../context.ts'
+import { customize, relatedKinds } from './customize.ts'
+import { build } from './build.ts'
+import { respond } from './respond.ts'
+
+export const virtualMcpServer: KindHooks = {
+  kind: 'VirtualMCPServer',
+  childKinds: [
+    childKinds.ServiceAccount,
+    childKinds.Role,
+    childKinds.RoleBinding,
+    childKinds.ConfigMap,
+    childKinds.Deployment,
+    childKinds.Service,
+  ],
+  relatedKinds: [
+    ...ownRelatedKinds(relatedKinds),
+    coreRelated.Secret,
+    coreRelated.ConfigMap,
+    coreRelated.Deployment,
+    coreRelated.Service,
+  ],
+  customize,
+  sync,
+}
+
+function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
+  const context = new SyncContext<VirtualMCPServer>(request, settings)
+  return respond(context, build(context))
+}

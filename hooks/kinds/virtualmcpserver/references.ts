@@ -1,0 +1,188 @@
+/**
+ * References of a virtual server that are neither authentication nor backends: group, workflows, embedding server, tool
+ * configurations, telemetry. Each sets its condition; what is broken is returned, so that all faults are known at once.
+ */
+import type {
+  Aggregation,
+  CompositeTool,
+  MCPTelemetryConfig,
+  MCPToolConfig,
+  Optimizer,
+  Telemetry,
+  VirtualMCPServer,
+} from '../../../schemas/index.ts'
+import { withDefaults } from '../../../schemas/index.ts'
+import { resourceProblems } from '../../admission/checks.ts'
+import type { Fault } from '../../conditions.ts'
+import type { SyncContext } from '../../context.ts'
+import { fieldsOf } from '../../kube.ts'
+import type { PodNeeds } from '../../needs.ts'
+import { type Part, faulty } from '../../parts/part.ts'
+import { telemetryPart } from '../../parts/telemetry.ts'
+import { configFault, configHashOf, groupFault } from '../../references.ts'
+
+type Context = SyncContext<VirtualMCPServer>
+
+export function judgeGroup(context: Context): Fault | undefined {
+  const fault = groupFault(context, context.parent.spec.groupRef.name)
+  context.conditions.check('GroupRefValidated', fault, 'GroupRefValid', 'The group exists and is ready')
+  return fault
+}
+
+/** Inline workflows and referenced ones, by name. */
+export function compositeTools(context: Context): Part<readonly CompositeTool[]> {
+  const { compositeTools: inline = [], compositeToolRefs: refs = [] } = context.parent.spec.config ?? {}
+  const part = withReferenced(context, inline, refs)
+  if (refs.length > 0) {
+    context.conditions.check(
+      'CompositeToolRefsValidated',
+      part.fault,
+      'CompositeToolRefsValid',
+      'All workflows are valid',
+    )
+  }
+  return part
+}
+
+function withReferenced(
+  context: Context,
+  inline: readonly CompositeTool[],
+  refs: readonly { readonly name: string }[],
+): Part<readonly CompositeTool[]> {
+  const tools = [...inline]
+  for (const { name } of refs) {
+    const definition = context.find('VirtualMCPCompositeToolDefinition', name)
+    if (!definition) {
+      return faulty('CompositeToolRefNotFound', `VirtualMCPCompositeToolDefinition ${name} does not exist`)
+    }
+    const problems = resourceProblems(definition, context.settings)
+    const first = problems[0]
+    if (first) {
+      return faulty(
+        'CompositeToolRefInvalid',
+        `VirtualMCPCompositeToolDefinition ${name} is not valid: ${first.path}: ${first.message}`,
+      )
+    }
+    const { spec } = withDefaults(definition) as { readonly spec: CompositeTool }
+    if (tools.some((tool) => tool.name === spec.name)) {
+      return faulty('CompositeToolRefInvalid', `more than one workflow is called ${spec.name}`)
+    }
+    tools.push(spec)
+  }
+  return { value: tools }
+}
+
+/** The optimizer's settings with the address of the embedding server; undefined without one. */
+export function optimizer(context: Context): Part<Optimizer | undefined> {
+  const { config, embeddingServerRef } = context.parent.spec
+  const own = config?.optimizer
+  if (!embeddingServerRef) return { value: own }
+  const part = embeddingUrl(context, embeddingServerRef.name)
+  context.conditions.check(
+    'EmbeddingServerReady',
+    part.fault,
+    'EmbeddingServerReady',
+    'The EmbeddingServer is ready',
+  )
+  if (part.fault) return part
+  if (own?.embeddingService !== undefined && own.embeddingService !== part.value) {
+    context.conditions.set(
+      'EmbeddingServiceOverridden',
+      true,
+      'EmbeddingServiceOverridden',
+      'config.optimizer.embeddingService is ignored: embeddingServerRef decides',
+    )
+  }
+  return { value: { ...(own ?? optimizerDefaults), embeddingService: part.value ?? '' } }
+}
+
+/** A reference without a block switches the optimizer on as it is by default. */
+const optimizerDefaults: Optimizer = {
+  embeddingProvider: 'tei',
+  embeddingServiceTimeout: '30s',
+  hybridSearchSemanticRatio: '0.5',
+  maxToolsToReturn: 8,
+  semanticDistanceThreshold: '1.0',
+}
+
+function embeddingUrl(context: Context, name: string): Part<string> {
+  const server = context.find('EmbeddingServer', name)
+  if (!server) return faulty('EmbeddingServerNotFound', `EmbeddingServer ${name} does not exist`)
+  const { phase, readyReplicas, url } = fieldsOf(server['status'])
+  if (
+    phase !== 'Ready' ||
+    typeof readyReplicas !== 'number' ||
+    readyReplicas < 1 ||
+    typeof url !== 'string'
+  ) {
+    return faulty('EmbeddingServerNotReady', 'Waiting for EmbeddingServer to become ready')
+  }
+  return { value: url }
+}
+
+/** Aggregation with every MCPToolConfig put in; a reference replaces filter and overrides. A missing one is a fault. */
+export function aggregation(context: Context): Part<Aggregation> {
+  const own = context.parent.spec.config?.aggregation ?? aggregationDefaults
+  const tools: NonNullable<Aggregation['tools']>[number][] = []
+  for (const entry of own.tools ?? []) {
+    const { toolConfigRef, ...rest } = entry
+    if (!toolConfigRef) {
+      tools.push(rest)
+      continue
+    }
+    const fault = configFault(context, 'MCPToolConfig', toolConfigRef.name, {
+      notFound: 'ToolConfigNotFound',
+      notValid: 'ToolConfigNotValid',
+    })
+    if (fault) {
+      context.conditions.set('ToolConfigValidated', false, fault.reason, fault.message)
+      return { fault }
+    }
+    const { spec } = withDefaults(context.find('MCPToolConfig', toolConfigRef.name)) as MCPToolConfig
+    const { filter: _filter, overrides: _overrides, ...kept } = rest
+    tools.push({
+      ...kept,
+      ...(spec.toolsFilter && spec.toolsFilter.length > 0 && { filter: spec.toolsFilter }),
+      ...(spec.toolsOverride && { overrides: spec.toolsOverride }),
+    })
+  }
+  if ((own.tools ?? []).some(({ toolConfigRef }) => toolConfigRef)) {
+    context.conditions.set('ToolConfigValidated', true, 'ToolConfigValid', 'All MCPToolConfigs are valid')
+  }
+  return { value: { ...own, ...(own.tools && { tools }) } }
+}
+
+const aggregationDefaults: Aggregation = {
+  conflictResolution: 'prefix',
+  conflictResolutionConfig: { prefixFormat: '{workload}_' },
+  defaultToolVisibility: 'allow',
+  excludeAllTools: false,
+}
+
+export interface TelemetryResult {
+  readonly telemetry: Part<Telemetry | undefined>
+  readonly hash: string | undefined
+}
+
+/** The shared telemetry configuration, or what spec.config says itself. */
+export function telemetry(context: Context, needs: PodNeeds): TelemetryResult {
+  const { telemetryConfigRef: reference, config } = context.parent.spec
+  if (!reference) return { telemetry: { value: config?.telemetry }, hash: undefined }
+  const fault = configFault(context, 'MCPTelemetryConfig', reference.name, {
+    notFound: 'TelemetryConfigRefNotFound',
+    notValid: 'TelemetryConfigRefInvalid',
+  })
+  context.conditions.check(
+    'TelemetryConfigRefValidated',
+    fault,
+    'TelemetryConfigRefValid',
+    'The MCPTelemetryConfig is valid',
+  )
+  if (fault) return { telemetry: { fault }, hash: undefined }
+  const shared = withDefaults(context.find('MCPTelemetryConfig', reference.name)) as MCPTelemetryConfig
+  const target = { server: context.name, version: context.settings.version, needs }
+  return {
+    telemetry: { value: telemetryPart(shared, reference, target) },
+    hash: configHashOf(context, 'MCPTelemetryConfig', reference.name),
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * The answer of a virtual server's sync: status from what was built and from what the pods report.
+ */
+import type { VirtualMCPServer } from '../../../schemas/index.ts'
+import { selectorLabels } from '../../children/labels.ts'
+import { workloadState } from '../../children/workload.ts'
+import type { Fault } from '../../conditions.ts'
+import { conflictCondition, strangersFault } from '../../conflicts.ts'
+import type { SyncContext } from '../../context.ts'
+import { echoChildren } from '../../echo.ts'
+import { fieldsOf, listOf } from '../../kube.ts'
+import { virtualServerNames } from '../../names.ts'
+import type { SyncResponse } from '../../protocol.ts'
+import { definedFields, observedFields } from '../../status.ts'
+import type { ResolvedBackend } from './backends.ts'
+import { addressOf, type Built } from './build.ts'
+import { backendStatuses, type Phase, phaseOf, routableCount } from './health.ts'
+import { app } from './paths.ts'
+import { readReports } from './report.ts'
+
+type Context = SyncContext<VirtualMCPServer>
+
+/** Faults that pass by themselves. */
+const waiting: ReadonlySet<string> = new Set(['GroupRefNotReady', 'EmbeddingServerNotReady'])
+
+export function respond(context: Context, built: Built): SyncResponse {
+  const names = virtualServerNames(context.name)
+  const pods = workloadState(context.child('Deployment', names.server))
+  const previous = fieldsOf(context.stored['status'])
+  const conflict = strangersFault(context.request, built.children ?? [])
+  if (conflict) context.conditions.set(conflictCondition, false, conflict.reason, conflict.message)
+  const faults = conflict ? [conflict] : built.faults
+  const backends =
+    built.checksum === undefined
+      ? listOf(previous['discoveredBackends'])
+      : backendStatuses(
+          built.backends,
+          readReports(context.child('ConfigMap', names.report), built.checksum),
+          previous['discoveredBackends'],
+          (backend) => authTypeOf(context, backend),
+        )
+  const { phase, message, ready, reason } = faults[0] ? blocked(faults) : phaseOf(pods, backends as never)
+  context.conditions.set('Ready', ready, reason, message)
+  setDiscovery(context, backends.length, built)
+  return {
+    status: definedFields({
+      phase,
+      message,
+      url: addressOf(context),
+      backendCount: routableCount(backends as never),
+      replicas: pods?.replicas ?? 0,
+      selector: selectorText(context),
+      discoveredBackends: backends,
+      ...built.hashes,
+      ...observedFields(context),
+    }),
+    children: built.children ?? echoChildren(context.request),
+  }
+}
+
+function blocked(faults: readonly Fault[]): Phase {
+  const message = faults.map((fault) => fault.message).join('; ')
+  const pending = faults.every((fault) => waiting.has(fault.reason))
+  return {
+    phase: pending ? 'Pending' : 'Failed',
+    ready: false,
+    reason: faults[0]?.reason ?? 'DeploymentNotReady',
+    message,
+  }
+}
+
+function setDiscovery(context: Context, count: number, { checksum }: Built): void {
+  if (checksum === undefined) return
+  context.conditions.set('BackendsDiscovered', true, 'BackendsDiscovered', `${count} backends in the group`)
+}
+
+function authTypeOf(context: Context, { strategy, backend }: ResolvedBackend): string {
+  if (strategy) return strategy.type
+  return backend && context.parent.spec.outgoingAuth?.default?.type === 'externalAuthConfigRef'
+    ? 'default'
+    : 'unauthenticated'
+}
+
+function selectorText(context: Context): string {
+  return Object.entries(selectorLabels(app, context.name))
+    .map(([key, value]) => `${key}=${value}`)
+    .join(',')
+}

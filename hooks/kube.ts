@@ -1,0 +1,70 @@
+/**
+ * Shapes of Kubernetes objects as hooks read and write them.
+ *
+ * Only the members that a hook needs are named; everything else stays `unknown` and is read through guards, because a
+ * hook request is written by many hands.
+ */
+export interface OwnerReference {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly name: string
+  readonly uid: string
+  readonly controller?: boolean
+}
+
+export type StringMap = Readonly<Record<string, string>>
+
+export interface ObjectMeta {
+  readonly name: string
+  readonly namespace?: string
+  readonly uid?: string
+  readonly generation?: number
+  readonly resourceVersion?: string
+  readonly creationTimestamp?: string
+  readonly deletionTimestamp?: string
+  readonly labels?: StringMap
+  readonly annotations?: StringMap
+  readonly ownerReferences?: readonly OwnerReference[]
+}
+
+export interface KubeObject {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: ObjectMeta
+  readonly [field: string]: unknown
+}
+
+export type Fields = Readonly<Record<string, unknown>>
+
+/** True for a JSON object; false for null and arrays. */
+export function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The value as a JSON object; an empty one when it is anything else. */
+export function fieldsOf(value: unknown): Fields {
+  return isFields(value) ? value : {}
+}
+
+/** The value as a list; an empty one when it is anything else. */
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+/** True while the object is being deleted. */
+export function isTerminating(object: {
+  readonly metadata: { readonly deletionTimestamp?: unknown }
+}): boolean {
+  return object.metadata.deletionTimestamp !== undefined && object.metadata.deletionTimestamp !== null
+}
+
+/** Orders strings by code unit, independent of locale. */
+export function byText(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
+}
+
+/** Orders objects by name. */
+export function byName<T extends { readonly metadata: { readonly name: string } }>(a: T, b: T): number {
+  return byText(a.metadata.name, b.metadata.name)
+}

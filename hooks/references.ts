@@ -1,0 +1,91 @@
+/**
+ * Faults of references from one resource to another of its namespace: absent, not valid, not ready.
+ *
+ * A configuration is judged by the same code that admitted it and by what its own sync found (missing Secrets, say), so
+ * a consumer neither waits for the other's status nor trusts a stale one.
+ */
+import { type CABundleSource, formatProblems, type Problem } from '../schemas/index.ts'
+import { resourceProblems } from './admission/checks.ts'
+import type { Fault } from './conditions.ts'
+import { currentCondition, type Resource, type SyncContext } from './context.ts'
+import { fieldsOf, type KubeObject } from './kube.ts'
+
+type Context = SyncContext<Resource>
+
+/** The manifest's own problems as one fault. */
+export function specFault(problems: readonly Problem[], reason: string): Fault | undefined {
+  return problems.length > 0 ? { reason, message: formatProblems(problems) } : undefined
+}
+
+export function groupFault(context: Context, name: string): Fault | undefined {
+  const group = context.find('MCPGroup', name)
+  if (!group) return { reason: 'GroupRefNotFound', message: `MCPGroup ${name} does not exist` }
+  const phase = fieldsOf(group['status'])['phase']
+  if (phase === 'Ready') return undefined
+  return { reason: 'GroupRefNotReady', message: `MCPGroup ${name} is not ready` }
+}
+
+export interface ConfigReasons {
+  readonly notFound: string
+  readonly notValid: string
+}
+
+/** Why a configuration object cannot be used; undefined when it can. */
+export function configFault(
+  context: Context,
+  kind: string,
+  name: string,
+  reasons: ConfigReasons,
+): Fault | undefined {
+  const config = context.find(kind, name)
+  if (!config) return { reason: reasons.notFound, message: `${kind} ${name} does not exist` }
+  const problems = resourceProblems(config, context.settings)
+  if (problems.length > 0) {
+    return { reason: reasons.notValid, message: `${kind} ${name} is not valid: ${formatProblems(problems)}` }
+  }
+  return verdictFault(config, reasons.notValid)
+}
+
+/** What the configuration's own sync says about the present spec. */
+function verdictFault(config: KubeObject, fallback: string): Fault | undefined {
+  const verdict = currentCondition(config, 'Valid')
+  if (verdict?.['status'] !== 'False') return undefined
+  const { reason, message } = verdict
+  const mirrored = typeof reason === 'string' && mirroredReasons.has(reason) ? reason : fallback
+  const why = typeof message === 'string' ? message : 'its status says so'
+  return { reason: mirrored, message: `${config.kind} ${config.metadata.name} is not valid: ${why}` }
+}
+
+/** Reasons that a consumer repeats as they are. */
+const mirroredReasons: ReadonlySet<string> = new Set(['EnterpriseRequired', 'InvalidConfig'])
+
+/** An MCPExternalAuthConfig that cannot be used. */
+export function authConfigFault(
+  context: Context,
+  name: string,
+  notFound: string,
+  notValid = 'InvalidExternalAuthConfig',
+): Fault | undefined {
+  return configFault(context, 'MCPExternalAuthConfig', name, { notFound, notValid })
+}
+
+/** Hash that a configuration's sync put into its status; undefined while it has none. */
+export function configHashOf(context: Context, kind: string, name: string): string | undefined {
+  const hash = fieldsOf(context.find(kind, name)?.['status'])['configHash']
+  return typeof hash === 'string' && hash !== '' ? hash : undefined
+}
+
+/** A ConfigMap with trust anchors, and its key. */
+export function caBundleFault(context: Context, source: CABundleSource): Fault | undefined {
+  const { name, key } = source.configMapRef
+  const map = context.configMap(name)
+  if (!map) return { reason: 'CABundleRefNotFound', message: `ConfigMap ${name} does not exist` }
+  const data = { ...fieldsOf(map['data']), ...fieldsOf(map['binaryData']) }
+  if (Object.hasOwn(data, caKey(key))) return undefined
+  return { reason: 'CABundleRefInvalid', message: `ConfigMap ${name} has no key ${caKey(key)}` }
+}
+
+/** The key of a CA bundle: an empty one means `ca.crt`. */
+export function caKey(key: string | undefined): string {
+  return key === undefined || key === '' ? 'ca.crt' : key
+}

@@ -1,0 +1,48 @@
+/**
+ * What an installation decides once, for all hooks. Passed in, never read from the environment, so that the same hooks
+ * run in the server, in `gatehouse render` and in `gatehouse dev`.
+ */
+export interface HookSettings {
+  /** Image of the runtime: virtual servers, proxies, the stdio bridge. */
+  readonly runtimeImage: string
+  /** Version of this build; only telemetry sees it. */
+  readonly version: string
+  /** Ships the on-behalf-of handler (GATEHOUSE_ENABLE_OBO). Without it type obo is Valid=False, EnterpriseRequired. */
+  readonly enableObo: boolean
+  /** Session store for resources that name none. Explicit `memory` in the resource wins. */
+  readonly defaultRedis?: DefaultRedis
+  /** Added to every generated pod and service account, after the resource's own. */
+  readonly imagePullSecrets: readonly string[]
+  /** Leaves numeric user ids to the platform. */
+  readonly openshift: boolean
+  /** DNS suffix of the cluster. */
+  readonly clusterDomain: string
+}
+
+export interface DefaultRedis {
+  /** host:port. */
+  readonly address: string
+  /** Secret in the namespace of each resource; left out: no password. */
+  readonly secretName?: string
+  /** Key in that Secret. */
+  readonly secretKey?: string
+}
+
+/** Fills in what an installation usually leaves open. */
+export function hookSettings(
+  given: Pick<HookSettings, 'runtimeImage' | 'version'> & Partial<HookSettings>,
+): HookSettings {
+  return {
+    enableObo: false,
+    imagePullSecrets: [],
+    openshift: false,
+    clusterDomain: 'cluster.local',
+    ...given,
+  }
+}
+
+/** Settings of an installation that decided nothing: for the command line and for tests. */
+export const defaultSettings: HookSettings = hookSettings({
+  runtimeImage: 'ghcr.io/gatehouse-dev/gatehouse:latest',
+  version: 'dev',
+})

@@ -1,0 +1,85 @@
+/**
+ * Golden cases: test/hooks/<kind>/<case>/request.json is a hook request as Metacontroller sends it, response.json what
+ * the hook answers. They are the reference of what a kind does; read the difference before you accept one.
+ *
+ *   node test/hooks/golden.test.ts --update    writes both anew, from the scenarios in cases.ts
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { parse } from 'yaml'
+import { makeHooks } from '../../hooks/index.ts'
+import { type KindName, validateRuntime, validateStatus } from '../../schemas/index.ts'
+import { cases } from './cases.ts'
+import { testSettings } from './world.ts'
+
+const root = import.meta.dirname
+const hooks = makeHooks(testSettings)
+
+if (process.argv.includes('--update')) update()
+
+for (const { kind, name, request } of stored()) {
+  t.test(`${kind}/${name}: the hook answers as recorded`, async (t) => {
+    const hook = hooks.byKind(kind)
+    if (!hook) return t.fail(`no hook for ${kind}`)
+    const expected = JSON.parse(readFileSync(join(root, kind.toLowerCase(), name, 'response.json'), 'utf8'))
+    const answer = hook.sync(request)
+    t.strictSame(JSON.parse(JSON.stringify(answer)), expected)
+    t.strictSame(validateStatus(kind as KindName, answer.status), [], 'the status fits its schema')
+    for (const child of answer.children) {
+      if (child.kind !== 'ConfigMap') continue
+      const data = (child['data'] ?? {}) as Record<string, string>
+      for (const [file, text] of Object.entries(data)) {
+        const runtime = runtimeFiles[file]
+        if (runtime)
+          t.strictSame(validateRuntime(runtime, parse(text)).problems, [], `${file} fits its schema`)
+        else t.fail(`nobody reads ${file}`)
+      }
+    }
+    return undefined
+  })
+}
+
+t.test('golden cases: every kind has one, and every scenario is recorded', async (t) => {
+  const recorded = stored().map(({ kind, name }) => `${kind}/${name}`)
+  for (const hook of hooks)
+    t.ok(
+      recorded.some((key) => key.startsWith(`${hook.kind}/`)),
+      hook.kind,
+    )
+  t.strictSame(recorded.sort(), Object.keys(cases).sort())
+})
+
+const runtimeFiles: Readonly<Record<string, 'vmcp' | 'authserver' | 'proxy'>> = {
+  'config.yaml': 'vmcp',
+  'authserver-config.yaml': 'authserver',
+  'proxy.yaml': 'proxy',
+}
+
+function stored(): { kind: string; name: string; request: Record<string, unknown> }[] {
+  return [...hooks].flatMap(({ kind }) => {
+    const folder = join(root, kind.toLowerCase())
+    if (!existsSync(folder)) return []
+    return readdirSync(folder).map((name) => ({
+      kind,
+      name,
+      request: JSON.parse(readFileSync(join(folder, name, 'request.json'), 'utf8')) as Record<
+        string,
+        unknown
+      >,
+    }))
+  })
+}
+
+function update(): void {
+  for (const { kind } of hooks) rmSync(join(root, kind.toLowerCase()), { recursive: true, force: true })
+  for (const [key, scenario] of Object.entries(cases)) {
+    const [kind = '', name = ''] = key.split('/')
+    const request = scenario()
+    const folder = join(root, kind.toLowerCase(), name)
+    mkdirSync(folder, { recursive: true })
+    const answer = hooks.byKind(kind)?.sync(request)
+    writeFileSync(join(folder, 'request.json'), `${JSON.stringify(request, undefined, 2)}\n`)
+    writeFileSync(join(folder, 'response.json'), `${JSON.stringify(answer, undefined, 2)}\n`)
+  }
+}
