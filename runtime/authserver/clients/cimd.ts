@@ -1,0 +1,114 @@
+/**
+ * Clients that are described by a metadata document at their own URL, fetched on demand and cached.
+ *
+ * Any stranger can make this server fetch: so the fetch is guarded (public addresses only, no redirects, a few
+ * kilobytes, a few seconds), limited per host, merged when simultaneous, and remembered when it failed. The cache is an
+ * LRU with one fixed lifetime; Cache-Control is not read (spec document 2). While a client's host is down, a copy of
+ * the last day may still serve a login.
+ * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25; spec document 2, cimd.
+ */
+import { LRUCache } from 'lru-cache'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { AuthServerConfig, CimdConfig } from '../../config/index.ts'
+import { isLoopbackHost, type Log } from '../../net/index.ts'
+import { isClientDocumentUrl, isTransient, type JsonObject } from '../../oauth/index.ts'
+import { OAuthError } from '../endpoints/oauth-error.ts'
+import type { Client } from '../storage/records.ts'
+import { readClientMetadata } from './metadata.ts'
+
+export interface CimdParts {
+  readonly config: AuthServerConfig
+  readonly cimd: CimdConfig
+  /** Fetches a document with every guard on. */
+  readonly fetchDocument: (url: string) => Promise<JsonObject>
+  /** Whether another fetch from this host is allowed right now. */
+  readonly mayFetch: (host: string) => Promise<boolean>
+  readonly now: () => number
+  readonly log: Log
+}
+
+const failureMs = 30_000
+const staleMs = 24 * 3_600_000
+
+interface Cached {
+  readonly client: Client
+  readonly fetchedAtMs: number
+}
+
+export interface ClientDocuments {
+  /** True for a client_id that only a document can describe. */
+  accepts(clientId: string): boolean
+  /** The client; undefined when its document is missing or bad. Throws 503 when too many fetches are asked for. */
+  find(clientId: string): Promise<Client | undefined>
+}
+
+export function makeClientDocuments(parts: CimdParts): ClientDocuments {
+  const { cimd, now } = parts
+  const cache = new LRUCache<string, Cached>({ max: cimd.cacheMaxSize })
+  const failed = new LRUCache<string, number>({ max: Math.max(64, cimd.cacheMaxSize) })
+  const running = new Map<string, Promise<Client | undefined>>()
+
+  function accepts(clientId: string): boolean {
+    if (clientId.length > 2048 || !isClientDocumentUrl(clientId)) return false
+    const url = new URL(clientId)
+    if (isLoopbackHost(url.hostname) && !cimd.allowLoopback) return false
+    return cimd.allowedHosts === undefined || cimd.allowedHosts.includes(url.hostname)
+  }
+
+  async function fetchOnce(clientId: string): Promise<Client | undefined> {
+    const { host } = new URL(clientId)
+    const stale = cache.peek(clientId)
+    if (!(await parts.mayFetch(host))) {
+      if (stale) return stale.client
+      throw new GatehouseError('AUTH_UNAVAILABLE', { headers: { 'retry-after': '10' } })
+    }
+    try {
+      const client = read(clientId, await parts.fetchDocument(clientId), parts)
+      cache.set(clientId, { client, fetchedAtMs: now() })
+      failed.delete(clientId)
+      return client
+    } catch (error) {
+      failed.set(clientId, now())
+      parts.log.info('a client metadata document could not be used', { host, reason: reasonOf(error) })
+      // Only silence of the host lets an old copy stand in; a bad document is the client's last word.
+      return isTransient(error) && stale && now() - stale.fetchedAtMs < staleMs ? stale.client : undefined
+    }
+  }
+
+  async function find(clientId: string): Promise<Client | undefined> {
+    const known = cache.get(clientId)
+    if (known && now() - known.fetchedAtMs < cimd.cacheTtlMs) return known.client
+    const failedAtMs = failed.get(clientId)
+    if (failedAtMs !== undefined && now() - failedAtMs < failureMs) return undefined
+    const pending = running.get(clientId)
+    if (pending) return pending
+    const mine = fetchOnce(clientId).finally(() => running.delete(clientId))
+    running.set(clientId, mine)
+    return mine
+  }
+
+  return { accepts, find }
+}
+
+function read(clientId: string, document: JsonObject, parts: CimdParts): Client {
+  if (typeof document['client_name'] !== 'string' || document['client_name'] === '') {
+    throw new OAuthError('invalid_client_metadata', 'client_name is required')
+  }
+  for (const member of Object.keys(document)) {
+    if (member.startsWith('client_secret')) {
+      throw new OAuthError('invalid_client_metadata', 'a document must not hold a client secret')
+    }
+  }
+  return {
+    ...readClientMetadata(document, parts.config, { privateSchemes: false }),
+    id: clientId,
+    kind: 'cimd',
+    authMethod: 'none',
+    issuedAtSec: Math.floor(parts.now() / 1000),
+    used: true,
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown'
+}

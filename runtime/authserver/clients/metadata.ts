@@ -1,0 +1,124 @@
+/**
+ * Turns client metadata, registered (RFC 7591) or fetched (client-id metadata document), into a client of this server.
+ *
+ * RFC 7591 section 2 lets a server replace what it does not support: grant types, scopes and authentication methods
+ * are narrowed to what is offered, and refused only when nothing usable is left. Redirect URIs are never changed.
+ * Display texts are the client's own claims; they are shown escaped and marked as such, and nothing they point to is
+ * ever fetched.
+ * Source: RFC 7591 sections 2 and 3.2.2; draft-ietf-oauth-client-id-metadata-document-02; spec document 2.
+ */
+import type { AuthServerConfig } from '../../config/index.ts'
+import { OAuthError } from '../endpoints/oauth-error.ts'
+import type { Client } from '../storage/records.ts'
+import { redirectUriProblem } from './redirect-uri.ts'
+import { clientScopes, parseScope } from './scopes.ts'
+
+/** Members as they arrived, not yet believed. */
+export type ClientMetadata = Readonly<Record<string, unknown>>
+
+export type ClientTraits = Omit<
+  Client,
+  'id' | 'kind' | 'authMethod' | 'secretHash' | 'managementHash' | 'issuedAtSec' | 'used'
+>
+
+const grants = ['authorization_code', 'refresh_token'] as const
+const maxRedirects = 10
+
+/** Throws OAuthError invalid_client_metadata or invalid_redirect_uri. */
+export function readClientMetadata(
+  metadata: ClientMetadata,
+  config: Pick<AuthServerConfig, 'scopesSupported' | 'baselineClientScopes'>,
+  rules: { readonly privateSchemes: boolean },
+): ClientTraits {
+  const applicationType = readApplicationType(metadata)
+  const redirectUris = readRedirectUris(metadata, { applicationType, ...rules })
+  const grantTypes = narrowed(metadata, 'grant_types', grants, 'authorization_code')
+  narrowed(metadata, 'response_types', ['code'], 'code')
+  const name = shortText(metadata, 'client_name', 256)
+  const uri = shortText(metadata, 'client_uri', 2048)
+  const softwareId = shortText(metadata, 'software_id', 256)
+  const softwareVersion = shortText(metadata, 'software_version', 256)
+  return {
+    redirectUris,
+    // A client that is registered for the code grant always gets to refresh when the scope allows it.
+    grantTypes: metadata['grant_types'] === undefined ? grants : grantTypes,
+    scopes: readScopes(metadata, config),
+    applicationType,
+    ...(name === undefined ? {} : { name }),
+    ...(uri === undefined ? {} : { uri }),
+    ...(softwareId === undefined ? {} : { softwareId }),
+    ...(softwareVersion === undefined ? {} : { softwareVersion }),
+  }
+}
+
+function refuse(text: string): OAuthError {
+  return new OAuthError('invalid_client_metadata', text)
+}
+
+/** Absent means native here: MCP clients are installed programs unless they say otherwise. */
+function readApplicationType(metadata: ClientMetadata): 'native' | 'web' {
+  const value = metadata['application_type']
+  if (value === undefined || value === null || value === 'native') return 'native'
+  if (value === 'web') return 'web'
+  throw refuse('application_type must be native or web')
+}
+
+function readRedirectUris(
+  metadata: ClientMetadata,
+  rules: { applicationType: 'native' | 'web'; privateSchemes: boolean },
+): readonly string[] {
+  const fail = (text: string): OAuthError => new OAuthError('invalid_redirect_uri', text)
+  const uris = metadata['redirect_uris']
+  if (!Array.isArray(uris) || uris.length === 0)
+    throw fail('redirect_uris must be a list with at least one URI')
+  if (uris.length > maxRedirects) throw fail(`redirect_uris must have at most ${maxRedirects} entries`)
+  return uris.map((uri: unknown, index) => {
+    const problem = typeof uri === 'string' ? redirectUriProblem(uri, rules) : 'must be a string'
+    if (problem !== undefined || typeof uri !== 'string') throw fail(`redirect_uris[${index}] ${problem}`)
+    return uri
+  })
+}
+
+/** The supported ones of a list; it is fine to ask for more, but the needed one must be there. */
+function narrowed(
+  metadata: ClientMetadata,
+  member: string,
+  supported: readonly string[],
+  needed: string,
+): readonly string[] {
+  const value = metadata[member]
+  if (value === undefined || value === null) return [needed]
+  if (!Array.isArray(value) || !value.every((item): item is string => typeof item === 'string')) {
+    throw refuse(`${member} must be a list of strings`)
+  }
+  const usable = supported.filter((item) => value.includes(item))
+  if (!usable.includes(needed)) throw refuse(`${member} must contain ${needed}`)
+  return usable
+}
+
+/** A string or, as some clients send it, a list. */
+function readScopes(
+  metadata: ClientMetadata,
+  config: Pick<AuthServerConfig, 'scopesSupported' | 'baselineClientScopes'>,
+): readonly string[] {
+  const value = metadata['scope']
+  let requested: readonly string[] | undefined
+  if (typeof value === 'string') requested = parseScope(value)
+  else if (Array.isArray(value) && value.every((item): item is string => typeof item === 'string')) {
+    requested = parseScope(value.join(' '))
+  } else if (value !== undefined && value !== null) throw refuse('scope must be a string')
+  const scopes = clientScopes(requested, config)
+  if (!scopes) throw refuse('none of the scopes in scope is supported')
+  return scopes
+}
+
+function shortText(metadata: ClientMetadata, member: string, max: number): string | undefined {
+  const value = metadata[member]
+  if (value === undefined || value === null || value === '') return undefined
+  if (typeof value !== 'string' || value.length > max) {
+    throw refuse(`${member} must be a string of at most ${max} characters`)
+  }
+  // Control and direction-changing characters could make a name on the consent page say something else.
+  if (/[\p{Cc}\p{Cf}\u2028\u2029]/u.test(value)) throw refuse(`${member} must not contain control characters`)
+  return value
+}

@@ -1,0 +1,115 @@
+/**
+ * Which redirect URIs a client may register, and whether the one in a request is registered.
+ *
+ * Comparison is of whole strings. The one exception is the port of a loopback address: native apps open a random one
+ * (RFC 8252 section 7.3). Schemes that a browser executes or reads locally are refused everywhere.
+ * Source: RFC 6749 section 3.1.2, RFC 8252 sections 7 and 8.4, RFC 9700 section 4.1.
+ */
+import { unbracket } from '../../net/index.ts'
+
+const forbiddenSchemes: ReadonlySet<string> = new Set([
+  'javascript:',
+  'data:',
+  'vbscript:',
+  'file:',
+  'blob:',
+  'about:',
+  'filesystem:',
+  'view-source:',
+  'ws:',
+  'wss:',
+  'ftp:',
+])
+
+export interface RedirectRules {
+  /** `web` clients live on a server: no loopback, no private-use scheme (OpenID Connect Registration section 2). */
+  readonly applicationType: 'native' | 'web'
+  /** Metadata documents may not claim private-use schemes: nobody can own one. */
+  readonly privateSchemes: boolean
+}
+
+const maxLength = 2048
+
+/** Why the URI may not be registered, or undefined. */
+export function redirectUriProblem(uri: string, rules: RedirectRules): string | undefined {
+  if (uri.length > maxLength) return `must have at most ${maxLength} characters`
+  // What the parser would strip or fold could make two readers disagree.
+  if (!/^[\x21-\x7e]+$/.test(uri) || uri.includes('\\')) return 'must consist of visible ASCII characters'
+  if (!URL.canParse(uri)) return 'must be an absolute URI'
+  const url = new URL(uri)
+  if (uri.includes('#')) return 'must not have a fragment'
+  if (forbiddenSchemes.has(url.protocol)) return 'must not use this scheme'
+  if (url.username !== '' || url.password !== '') return 'must not carry user information'
+  if (url.protocol === 'https:') return url.hostname === '' ? 'must have a host' : undefined
+  if (url.protocol === 'http:') {
+    if (!isLoopbackName(url.hostname)) return 'must be https unless it is a loopback address'
+    return rules.applicationType === 'web'
+      ? 'must not be a loopback address for a web application'
+      : undefined
+  }
+  if (!rules.privateSchemes) return 'must be https, or http on a loopback address'
+  if (rules.applicationType === 'web') return 'must be https for a web application'
+  return privateSchemeProblem(url.protocol)
+}
+
+/**
+ * Private-use schemes should be reverse domain names (RFC 8252 section 7.1). Editors in wide use have plain ones, so
+ * those are taken too, if nothing else on a machine is known to answer to them.
+ */
+function privateSchemeProblem(protocol: string): string | undefined {
+  const scheme = protocol.slice(0, -1)
+  if (scheme.includes('.') || knownAppSchemes.has(scheme)) return undefined
+  return 'must use a scheme in reverse domain form, such as com.example.app'
+}
+
+/** Schemes without a dot that MCP clients are known to register. */
+const knownAppSchemes: ReadonlySet<string> = new Set([
+  'cursor',
+  'vscode',
+  'vscode-insiders',
+  'vscodium',
+  'windsurf',
+  'zed',
+  'claude',
+  'chatgpt',
+  'goose',
+  'raycast',
+  'warp',
+  'jetbrains',
+])
+
+/** localhost, its subdomains, and the literals of RFC 8252; other 127/8 addresses are no convention. */
+function isLoopbackName(hostname: string): boolean {
+  const host = unbracket(hostname).toLowerCase()
+  return host === 'localhost' || host.endsWith('.localhost') || host === '127.0.0.1' || host === '::1'
+}
+
+/** True when nobody in particular owns the place the URI leads to: any app on the machine may answer. */
+export function isUnownedRedirect(uri: string): boolean {
+  const url = new URL(uri)
+  return url.protocol !== 'https:'
+}
+
+/** What the person is shown: the host, or the scheme when there is no host that means anything. */
+export function redirectHost(uri: string): string {
+  const url = new URL(uri)
+  return /^https?:$/.test(url.protocol) ? url.host : url.protocol
+}
+
+/** True when the requested URI is one of the registered ones. */
+export function matchesRedirectUri(requested: string, registered: readonly string[]): boolean {
+  return registered.some((uri) => uri === requested || loopbackEqual(requested, uri))
+}
+
+const loopback = /^http:\/\/(\[::1\]|127\.0\.0\.1|localhost)(?::(\d{1,5}))?(\/[^#]*|\?[^#]*|)$/i
+
+/** Same scheme, host, path and query as written; the port may differ. Userinfo and fragments never match the form. */
+function loopbackEqual(requested: string, registered: string): boolean {
+  const a = loopback.exec(requested)
+  const b = loopback.exec(registered)
+  if (!a || !b) return false
+  const [, hostA = '', portA = '80', restA = ''] = a
+  const [, hostB = '', , restB = ''] = b
+  const validPort = Number(portA) >= 1 && Number(portA) <= 65535
+  return validPort && hostA.toLowerCase() === hostB.toLowerCase() && restA === restB
+}

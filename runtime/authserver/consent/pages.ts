@@ -1,0 +1,119 @@
+/**
+ * The pages of a login: consent, a provider that could not be connected, and errors.
+ *
+ * What a program says about itself is shown as its own claim; what this server knows (where the answer goes, who serves
+ * the description) is shown as fact, because that is what a person can judge.
+ * Source: MCP 2025-11-25 security best practices (consent page), client-id metadata documents section 6.
+ */
+import { isUnownedRedirect, redirectHost } from '../clients/redirect-uri.ts'
+import type { Context } from '../context.ts'
+import type { AuthRequest, Confirmation, Person } from '../storage/records.ts'
+import { type Html, html } from './html.ts'
+import { type Page, page } from './layout.ts'
+
+export interface FormParts {
+  readonly handle: string
+  /** The field that ties the form to this browser. */
+  readonly form: string
+  readonly action: string
+}
+
+const scopeTexts: ReadonlyMap<string, string> = new Map([
+  ['openid', 'Know which account you use'],
+  ['profile', 'See your name'],
+  ['email', 'See your e-mail address'],
+  ['offline_access', 'Stay signed in when you are away'],
+])
+
+export function consentPage(
+  request: AuthRequest,
+  context: Context,
+  parts: FormParts & { readonly person?: Person },
+): Page {
+  const name = request.clientName ?? 'A program without a name'
+  const body = html`<h1>${name} wants to act for you</h1>
+${signedInAs(parts.person)}
+<dl>
+${facts(request)}
+<div><dt>Wants access to</dt><dd><ul>${request.resources.map((one) => html`<li>${one}</li>`)}</ul></dd></div>
+<div><dt>Wants to</dt><dd><ul>${request.scopes.map((scope) => html`<li>${scopeTexts.get(scope) ?? scope}</li>`)}</ul></dd></div>
+</dl>
+${warning(request)}
+<form method="post" action="${parts.action}">
+${hidden(parts)}
+${parts.person === undefined ? providers(context) : undefined}
+<div class="buttons">
+<button class="main" name="action" value="approve">Allow and continue</button>
+<button name="action" value="deny">Cancel</button>
+</div>
+</form>`
+  return page(`Allow ${name}?`, body, targets(request, context))
+}
+
+function signedInAs(person: Person | undefined): Html | undefined {
+  if (person === undefined) return undefined
+  const who = person.email ?? person.name
+  return html`<p>You are signed in${who === undefined ? '' : ` as ${who}`}. This program has not been allowed to act for you yet.</p>`
+}
+
+function facts(request: AuthRequest): readonly Html[] {
+  return [
+    ...(request.clientKind === 'cimd'
+      ? [html`<div><dt>Described by</dt><dd>${new URL(request.clientId).host}</dd></div>`]
+      : [html`<div><dt>Name</dt><dd>chosen by the program itself, not verified</dd></div>`]),
+    html`<div><dt>Sends you back to</dt><dd>${redirectHost(request.redirectUri)}</dd></div>`,
+  ]
+}
+
+function warning(request: AuthRequest): Html | undefined {
+  if (!isUnownedRedirect(request.redirectUri)) return undefined
+  return html`<p class="warn" role="note">The answer goes to a program on this computer, and any program here can claim to be this one. Continue only if you have just started it yourself.</p>`
+}
+
+function hidden(parts: FormParts): Html {
+  return html`<input type="hidden" name="request" value="${parts.handle}"><input type="hidden" name="form" value="${parts.form}">`
+}
+
+/** Which services the person will sign in to; all but the first may be left out. */
+function providers(context: Context): Html {
+  const [first, ...others] = context.upstreams
+  if (others.length === 0) return html`<p class="soft">You will sign in at ${first?.host}.</p>`
+  return html`<fieldset><legend>You will sign in at</legend>
+<label><input type="checkbox" checked disabled> ${first?.name} (${first?.host}), says who you are</label>
+${others.map(
+  ({ name, host }) =>
+    html`<label><input type="checkbox" name="provider" value="${name}" checked> ${name} (${host})</label>`,
+)}
+</fieldset>`
+}
+
+export function providerPage(waiting: Confirmation, context: Context, parts: FormParts): Page {
+  const failed = waiting.failed ?? ''
+  const body = html`<h1>${failed} could not be connected</h1>
+<p>You are signed in, but the sign-in at ${failed} did not succeed. Tools that need it will not work until it does.</p>
+<form method="post" action="${parts.action}">
+${hidden(parts)}
+<div class="buttons">
+<button class="main" name="action" value="retry">Try again</button>
+<button name="action" value="skip">Continue without it</button>
+<button name="action" value="cancel">Cancel</button>
+</div>
+</form>`
+  return page(`${failed} could not be connected`, body, targets(waiting.request, context))
+}
+
+/** Everything a form may lead to: the providers and whatever they redirect through, this server, and the client. */
+function targets(request: AuthRequest, context: Context): readonly string[] {
+  const redirect = new URL(request.redirectUri)
+  const client = /^https?:$/.test(redirect.protocol) ? redirect.origin : redirect.protocol
+  const origins = context.upstreams
+    .map((upstream) => upstream.origin)
+    .filter((origin) => origin !== undefined)
+  return ['https:', ...origins, context.urls.pageOrigin, client]
+}
+
+/** For people: what went wrong, in one sentence, and nothing else. */
+export function errorPage(text: string): Page {
+  const sentence = `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
+  return page('Sign-in is not possible', html`<h1>Sign-in is not possible</h1><p>${sentence}</p>`)
+}

@@ -1,0 +1,38 @@
+/** What every endpoint works with; built once in server.ts. */
+import type { AuthServerConfig } from '../config/index.ts'
+import type { Exchange, Log } from '../net/index.ts'
+import type { ClientDirectory } from './clients/directory.ts'
+import type { AuthServerEvent } from './events.ts'
+import type { State } from './storage/state.ts'
+import type { Grants } from './tokens/grants.ts'
+import type { KeyRing } from './tokens/key-ring.ts'
+import type { Sessions } from './tokens/sessions.ts'
+import type { Upstream } from './upstream/upstream.ts'
+import type { Urls } from './urls.ts'
+
+export interface Context {
+  readonly config: AuthServerConfig
+  readonly urls: Urls
+  readonly state: State
+  /** The ring in use; another one after a reload. */
+  readonly keys: () => KeyRing
+  readonly clients: ClientDirectory
+  /** In the order of the configuration; the first one gives the identity. */
+  readonly upstreams: readonly Upstream[]
+  readonly grants: Grants
+  readonly sessions: Sessions
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+  readonly log: Log
+  readonly emit: (event: AuthServerEvent) => void
+  /** Network address of the client, trusted proxies considered. */
+  readonly addressOf: (exchange: Exchange) => string
+}
+
+export function nowSec(context: Pick<Context, 'now'>): number {
+  return Math.floor(context.now() / 1000)
+}
+
+export function upstreamNamed(context: Context, name: string): Upstream | undefined {
+  return context.upstreams.find((upstream) => upstream.name === name)
+}

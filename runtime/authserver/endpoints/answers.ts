@@ -1,0 +1,104 @@
+/**
+ * Everything this server sends: JSON, OAuth errors, redirects and pages, each with its fixed headers.
+ *
+ * Answers that hold or lead to credentials are never stored by anyone; pages and redirects can be neither framed nor
+ * leak their address. Redirects are 303, so that a POST body is never sent on (RFC 9700 section 4.12).
+ * Source: RFC 6749 section 5; RFC 9700 sections 4.2, 4.12, 4.16; RFC 9207.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type Exchange, sendBody } from '../../net/index.ts'
+import { OAuthError } from './oauth-error.ts'
+
+type Headers = Readonly<Record<string, string | readonly string[]>>
+
+const noStore = { 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const
+
+/** Headers of everything that a browser shows or follows. */
+export const pageHeaders = {
+  ...noStore,
+  'Referrer-Policy': 'no-referrer',
+  'X-Frame-Options': 'DENY',
+  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
+} as const
+
+function send(exchange: Exchange, status: number, type: string, body: string, headers: Headers): void {
+  const { res } = exchange
+  const single: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value === 'string') single[name] = value
+    else if (!res.headersSent) res.setHeader(name, value)
+  }
+  sendBody(res, status, type, body, single)
+}
+
+/** Metadata that anyone may read and keep for an hour. */
+export function sendDocument(exchange: Exchange, document: unknown): void {
+  send(exchange, 200, 'application/json', JSON.stringify(document), {
+    'Cache-Control': 'public, max-age=3600',
+  })
+}
+
+/** JSON that concerns one client. */
+export function sendPrivate(exchange: Exchange, status: number, body: unknown, headers: Headers = {}): void {
+  send(exchange, status, 'application/json', JSON.stringify(body), { ...noStore, ...headers })
+}
+
+export function sendEmpty(exchange: Exchange, status: number, headers: Headers = {}): void {
+  const { res } = exchange
+  if (res.headersSent) return
+  for (const [name, value] of Object.entries({ ...noStore, ...headers })) res.setHeader(name, value)
+  if (status !== 204) res.setHeader('Content-Length', 0)
+  res.writeHead(status)
+  res.end()
+}
+
+export function sendPage(exchange: Exchange, status: number, html: string, headers: Headers = {}): void {
+  send(exchange, status, 'text/html; charset=utf-8', html, { ...pageHeaders, ...headers })
+}
+
+export function sendRedirect(exchange: Exchange, location: string, headers: Headers = {}): void {
+  sendEmpty(exchange, 303, { ...pageHeaders, ...headers, Location: location })
+}
+
+/** The client's redirect URI with our parameters merged into its query, and always the issuer (RFC 9207). */
+export function clientRedirect(
+  redirectUri: string,
+  issuer: string,
+  parameters: Readonly<Record<string, string | undefined>>,
+): string {
+  const fields = new URLSearchParams()
+  for (const [name, value] of Object.entries(parameters)) if (value !== undefined) fields.set(name, value)
+  fields.set('iss', issuer)
+  // By hand: the URL parser would rewrite private-use schemes and parameters that are the client's own.
+  const joint = redirectUri.includes('?') ? (/[?&]$/.test(redirectUri) ? '' : '&') : '?'
+  return `${redirectUri}${joint}${fields.toString()}`
+}
+
+/** What any thrown fault means to an OAuth client. The cause is for the log only. */
+export function toOAuthError(fault: unknown): OAuthError {
+  if (fault instanceof OAuthError) return fault
+  if (fault instanceof GatehouseError) {
+    if (fault.code === 'REQUEST_TOO_LARGE') {
+      return new OAuthError('invalid_request', 'the request body is too large', { status: 413, cause: fault })
+    }
+    if (fault.code === 'BAD_REQUEST') {
+      return new OAuthError('invalid_request', 'the request body did not arrive completely', { cause: fault })
+    }
+    if (fault.status === 503) {
+      return new OAuthError(
+        'temporarily_unavailable',
+        'the server cannot answer right now; try again shortly',
+        {
+          headers: { 'Retry-After': fault.headers['retry-after'] ?? '5' },
+          cause: fault,
+        },
+      )
+    }
+  }
+  return new OAuthError('server_error', 'the request could not be processed', { cause: fault })
+}
+
+/** RFC 6749 section 5.2. */
+export function sendOAuthError(exchange: Exchange, fault: OAuthError): void {
+  sendPrivate(exchange, fault.status, { error: fault.error, error_description: fault.message }, fault.headers)
+}

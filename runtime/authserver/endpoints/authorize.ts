@@ -1,0 +1,242 @@
+/**
+ * The authorization endpoint: checks a request completely, then sends the browser on to consent.
+ *
+ * Until client and redirect URI are known to belong together, errors are shown here; afterwards they go to the client,
+ * with state and issuer. Nothing goes upstream for a request that could not be redeemed later: PKCE and resource are
+ * checked here, not at the token endpoint.
+ * Source: RFC 6749 section 4.1.1, OAuth 2.1 section 4.1.1, RFC 7636 section 4.4.1, RFC 8707 section 2, RFC 9207,
+ * RFC 9700 section 4.1, OpenID Connect Core section 3.1.2.1.
+ */
+import type { Exchange } from '../../net/index.ts'
+import { canonicalResource } from '../../oauth/index.ts'
+import { matchesRedirectUri } from '../clients/redirect-uri.ts'
+import { parseScope, within } from '../clients/scopes.ts'
+import type { Context } from '../context.ts'
+import { limit, loginMs } from '../limits.ts'
+import type { AuthRequest, Client } from '../storage/records.ts'
+import { randomId } from '../tokens/opaque.ts'
+import { errorRedirect } from '../upstream/legs.ts'
+import { sendRedirect, toOAuthError } from './answers.ts'
+import { formOf, type Parameters, queryOf } from './form.ts'
+import { OAuthError } from './oauth-error.ts'
+
+interface Draft {
+  readonly exchange: Exchange
+  readonly parameters: Parameters
+  client?: Client
+  redirectUri?: string
+  scopes: readonly string[]
+  resources: readonly string[]
+  prompt: readonly string[]
+  maxAgeSec: number | undefined
+}
+
+type Step = (draft: Draft, context: Context) => void | Promise<void>
+
+/** Errors are shown to the person: there is no one else who may be told. */
+const beforeRedirect: readonly Step[] = [limitRate, findClient, matchRedirect]
+/** Errors go to the client. */
+const afterRedirect: readonly Step[] = [
+  refuseRepeated,
+  refuseUnsupported,
+  checkResponseType,
+  checkPkce,
+  checkScopes,
+  checkResources,
+  checkPrompt,
+  checkMaxAge,
+]
+
+/** GET with a query, or POST with a form (OpenID Connect Core section 3.1.2.1). */
+export async function authorize(exchange: Exchange, context: Context): Promise<void> {
+  const parameters = exchange.req.method === 'POST' ? await formOf(exchange) : queryOf(exchange)
+  const draft: Draft = { exchange, parameters, scopes: [], resources: [], prompt: [], maxAgeSec: undefined }
+  for (const step of beforeRedirect) await step(draft, context)
+  const { client, redirectUri } = draft
+  if (!client || redirectUri === undefined)
+    throw new OAuthError('server_error', 'the request was not checked')
+  const state = parameters.all('state').length === 1 ? parameters.get('state') : undefined
+  try {
+    for (const step of afterRedirect) await step(draft, context)
+    const handle = await remember(draft, client, redirectUri, state, context)
+    sendRedirect(exchange, `${context.urls.consent}?request=${handle}`)
+  } catch (error) {
+    const fault = toOAuthError(error)
+    if (fault.status >= 500) context.log.error('authorization request failed', { err: fault.cause ?? fault })
+    sendRedirect(
+      exchange,
+      errorRedirect(
+        context,
+        { redirectUri, ...(state === undefined ? {} : { state }) },
+        fault.error,
+        fault.message,
+      ),
+    )
+  }
+}
+
+async function limitRate({ exchange }: Draft, context: Context): Promise<void> {
+  await limit(context.state.store, 'authorize', context.addressOf(exchange))
+}
+
+async function findClient(draft: Draft, context: Context): Promise<void> {
+  const { parameters } = draft
+  if (parameters.all('client_id').length > 1) throw new OAuthError('invalid_request', 'client_id is repeated')
+  const client = await context.clients.find(parameters.require('client_id'))
+  if (!client)
+    throw new OAuthError(
+      'invalid_client',
+      'this program is not registered here, or its description cannot be read',
+    )
+  draft.client = client
+}
+
+/** RFC 9700 section 4.1.3: exact comparison, and no redirect to anything else, ever. */
+function matchRedirect(draft: Draft): void {
+  const { parameters, client } = draft
+  const registered = client?.redirectUris ?? []
+  const [given, ...more] = parameters.all('redirect_uri')
+  if (more.length > 0) throw new OAuthError('invalid_request', 'redirect_uri is repeated')
+  if (given === undefined) {
+    const [only, ...others] = registered
+    const isOidc = parseScope(parameters.get('scope') ?? '').includes('openid')
+    if (only === undefined || others.length > 0 || isOidc) {
+      throw new OAuthError('invalid_request', 'the parameter redirect_uri is required')
+    }
+    draft.redirectUri = only
+    return
+  }
+  if (!matchesRedirectUri(given, registered)) {
+    throw new OAuthError('invalid_request', 'redirect_uri is not one that the program registered')
+  }
+  draft.redirectUri = given
+}
+
+function refuseRepeated({ parameters }: Draft): void {
+  const name = parameters.repeated()
+  if (name !== undefined) throw new OAuthError('invalid_request', 'a parameter is repeated')
+}
+
+function refuseUnsupported({ parameters }: Draft): void {
+  if (parameters.has('request'))
+    throw new OAuthError('request_not_supported', 'request objects are not supported')
+  if (parameters.has('request_uri')) {
+    throw new OAuthError('request_uri_not_supported', 'request objects are not supported')
+  }
+  if (parameters.has('registration')) {
+    throw new OAuthError('registration_not_supported', 'the registration parameter is not supported')
+  }
+  const mode = parameters.get('response_mode')
+  if (mode !== undefined && mode !== 'query') {
+    throw new OAuthError('unsupported_response_mode', 'only response_mode=query is supported')
+  }
+}
+
+function checkResponseType({ parameters }: Draft): void {
+  if (parameters.require('response_type') !== 'code') {
+    throw new OAuthError('unsupported_response_type', 'only response_type=code is supported')
+  }
+}
+
+/** Before anybody is asked anything: without S256 the code would be worth stealing. */
+function checkPkce({ parameters }: Draft): void {
+  const challenge = parameters.get('code_challenge')
+  if (challenge === undefined)
+    throw new OAuthError('invalid_request', 'PKCE is required: code_challenge is missing')
+  if (parameters.get('code_challenge_method') !== 'S256') {
+    throw new OAuthError('invalid_request', 'PKCE with code_challenge_method=S256 is required')
+  }
+  if (!/^[\w-]{43}$/.test(challenge)) {
+    throw new OAuthError('invalid_request', 'code_challenge must be 43 base64url characters')
+  }
+}
+
+function checkScopes(draft: Draft): void {
+  const registered = draft.client?.scopes ?? []
+  const requested = parseScope(draft.parameters.get('scope') ?? '')
+  if (!within(requested, registered)) {
+    throw new OAuthError('invalid_scope', 'a requested scope is not one that the client is registered for')
+  }
+  draft.scopes = requested.length > 0 ? requested : registered
+}
+
+/** RFC 8707: each must be a resource that is served here; the configured spelling is what tokens carry. */
+function checkResources(draft: Draft, context: Context): void {
+  draft.resources = resourcesOf(draft.parameters, context)
+}
+
+/** The requested resources as they are configured. Throws OAuthError invalid_target. */
+export function resourcesOf(parameters: Parameters, context: Context): readonly string[] {
+  const { allowedAudiences } = context.config
+  const found = parameters.all('resource').map((resource) => {
+    const served = isResource(resource)
+      ? allowedAudiences.find((audience) => sameResource(audience, resource))
+      : undefined
+    if (served === undefined)
+      throw new OAuthError('invalid_target', 'a requested resource is not served here')
+    return served
+  })
+  return [...new Set(found)]
+}
+
+function isResource(resource: string): boolean {
+  return URL.canParse(resource) && !resource.includes('#') && /^https?:$/.test(new URL(resource).protocol)
+}
+
+/** Upper case in scheme and host, default ports and one trailing slash make no difference (MCP authorization). */
+function sameResource(a: string, b: string): boolean {
+  const plain = (url: string): string => canonicalResource(url).replace(/\/$/, '')
+  return plain(a) === plain(b)
+}
+
+const prompts: ReadonlySet<string> = new Set(['none', 'login', 'consent', 'select_account'])
+
+function checkPrompt(draft: Draft): void {
+  const prompt = parseScope(draft.parameters.get('prompt') ?? '')
+  if (prompt.some((value) => !prompts.has(value)))
+    throw new OAuthError('invalid_request', 'prompt is not supported')
+  if (prompt.includes('none') && prompt.length > 1) {
+    throw new OAuthError('invalid_request', 'prompt=none cannot be combined')
+  }
+  draft.prompt = prompt
+}
+
+function checkMaxAge(draft: Draft): void {
+  const value = draft.parameters.get('max_age')
+  if (value === undefined) return
+  if (!/^\d{1,9}$/.test(value)) throw new OAuthError('invalid_request', 'max_age must be a number of seconds')
+  draft.maxAgeSec = Number(value)
+}
+
+/** Keeps the checked request; its handle is all that travels through the browser. */
+async function remember(
+  draft: Draft,
+  client: Client,
+  redirectUri: string,
+  state: string | undefined,
+  context: Context,
+): Promise<string> {
+  const { parameters, scopes, resources } = draft
+  const nonce = parameters.get('nonce')
+  const loginHint = parameters.get('login_hint')?.slice(0, 256)
+  const request: AuthRequest = {
+    clientId: client.id,
+    clientKind: client.kind,
+    redirectUri,
+    redirectGiven: parameters.has('redirect_uri'),
+    codeChallenge: parameters.require('code_challenge'),
+    scopes,
+    resources: resources.length > 0 ? resources : context.config.allowedAudiences,
+    resourcesChosen: resources.length > 0 || context.config.allowedAudiences.length === 1,
+    refreshable: client.grantTypes.includes('refresh_token') && scopes.includes('offline_access'),
+    prompt: draft.prompt,
+    ...(client.name === undefined ? {} : { clientName: client.name }),
+    ...(state === undefined ? {} : { state }),
+    ...(nonce === undefined ? {} : { nonce }),
+    ...(loginHint === undefined ? {} : { loginHint }),
+    ...(draft.maxAgeSec === undefined ? {} : { maxAgeSec: draft.maxAgeSec }),
+  }
+  const handle = randomId()
+  await context.state.requests.put(handle, request, loginMs)
+  return handle
+}

@@ -1,0 +1,73 @@
+/**
+ * The page in the middle of a login: another person than expected must consent, or a provider could not be connected.
+ *
+ * Only the browser that began the login gets to see or answer it. Trying a provider again keeps what the others gave;
+ * going on without it is allowed, because the first provider alone says who the person is.
+ */
+import type { Exchange } from '../../net/index.ts'
+import { makeForm, readBrowser } from '../consent/cookies.ts'
+import { consentPage, providerPage } from '../consent/pages.ts'
+import { type Context, upstreamNamed } from '../context.ts'
+import { shownClient } from '../events.ts'
+import type { Confirmation } from '../storage/records.ts'
+import { hashed } from '../tokens/opaque.ts'
+import { advance, errorRedirect, type LoginUnderWay, startLeg } from '../upstream/legs.ts'
+import { sendPage, sendRedirect } from './answers.ts'
+import { checkForm, goneError } from './consent.ts'
+import { formOf, queryOf } from './form.ts'
+
+export async function showConfirmation(exchange: Exchange, context: Context): Promise<void> {
+  const handle = queryOf(exchange).get('request') ?? ''
+  const waiting = await context.state.confirmations.get(handle)
+  if (!waiting || browserOf(exchange, waiting, context) === undefined) throw goneError()
+  const form = makeForm(exchange, handle, context.keys(), context.urls.secure)
+  const parts = { handle, form: form.field, action: context.urls.confirm }
+  const page =
+    waiting.failed === undefined
+      ? consentPage(waiting.request, context, { ...parts, person: waiting.person })
+      : providerPage(waiting, context, parts)
+  sendPage(exchange, 200, page.html, { ...page.headers, 'Set-Cookie': [form.cookie] })
+}
+
+export async function answerConfirmation(exchange: Exchange, context: Context): Promise<void> {
+  const form = await formOf(exchange)
+  const handle = form.get('request') ?? ''
+  checkForm(exchange, handle, form, context)
+  const waiting = await context.state.confirmations.take(handle)
+  const browserId = waiting && browserOf(exchange, waiting, context)
+  if (!waiting || browserId === undefined) throw goneError()
+  sendRedirect(exchange, await decide(form.get('action'), waiting, browserId, context))
+}
+
+/** The browser's id when the login belongs to it. */
+function browserOf(exchange: Exchange, waiting: Confirmation, context: Context): string | undefined {
+  const id = readBrowser(exchange, context.keys(), context.urls.secure)
+  return id !== undefined && hashed(id) === waiting.browser ? id : undefined
+}
+
+async function decide(
+  action: string | undefined,
+  waiting: Confirmation,
+  browserId: string,
+  context: Context,
+): Promise<string> {
+  const { request, chosen, browser, obtained, person, failed } = waiting
+  const login: LoginUnderWay = { request, chosen, browser, obtained, person }
+  const consent = waiting.consentOf === undefined ? {} : { consentOf: waiting.consentOf }
+  const about = { clientId: shownClient(request.clientId), userId: person.userId }
+  if (failed === undefined) {
+    if (action === 'approve') {
+      context.emit({ type: 'consent_given', outcome: 'success', ...about })
+      return advance(context, login, browserId)
+    }
+  } else {
+    const upstream = upstreamNamed(context, failed)
+    if (action === 'retry' && upstream) return startLeg(context, { ...login, ...consent }, upstream)
+    if (action === 'skip') {
+      const rest = chosen.filter((name) => name !== failed)
+      return advance(context, { ...login, ...consent, chosen: rest }, browserId)
+    }
+  }
+  context.emit({ type: 'consent_refused', outcome: 'denied', ...about })
+  return errorRedirect(context, request, 'access_denied', 'the person refused')
+}

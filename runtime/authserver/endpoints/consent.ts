@@ -1,0 +1,138 @@
+/**
+ * The consent page: asks the person before anything goes upstream, and binds the login to this browser.
+ *
+ * This server is one client to the provider, for every program that registers here. Without this page, a stranger's
+ * program could ride on a login that the person already has at the provider (confused deputy). It lives on the host of
+ * the callback, because the binding cookie must come back there.
+ * Source: MCP 2025-11-25 security best practices; RFC 9700 sections 4.7 and 4.16; design, section 4 "consent".
+ */
+import type { Exchange } from '../../net/index.ts'
+import { browserCookie, isOwnForm, makeForm, newBrowser, readBrowser } from '../consent/cookies.ts'
+import { findConsent } from '../consent/memory.ts'
+import { consentPage } from '../consent/pages.ts'
+import type { Context } from '../context.ts'
+import { shownClient } from '../events.ts'
+import type { AuthRequest } from '../storage/records.ts'
+import { hashed } from '../tokens/opaque.ts'
+import { advance, errorRedirect } from '../upstream/legs.ts'
+import { sendPage, sendRedirect } from './answers.ts'
+import { formOf, type Parameters, queryOf } from './form.ts'
+import { OAuthError } from './oauth-error.ts'
+
+/** The person is told this whenever a handle leads nowhere; whether it ever existed is nobody's business. */
+export function goneError(): OAuthError {
+  return new OAuthError(
+    'invalid_request',
+    'this login has expired or was already used. Go back to your program and start again.',
+  )
+}
+
+/** GET: the page, or straight on when there is nothing to ask. */
+export async function showConsent(exchange: Exchange, context: Context): Promise<void> {
+  const handle = queryOf(exchange).get('request') ?? ''
+  const request = await context.state.requests.get(handle)
+  if (!request) throw goneError()
+  const skip = await maySkip(exchange, request, context)
+  if (skip !== undefined) {
+    const taken = await context.state.requests.take(handle)
+    if (!taken) throw goneError()
+    if (typeof skip === 'string') sendRedirect(exchange, skip)
+    else await goOn(exchange, taken, skip.providers, skip.consentOf, context)
+    return
+  }
+  const form = makeForm(exchange, handle, context.keys(), context.urls.secure)
+  const page = consentPage(request, context, { handle, form: form.field, action: context.urls.consent })
+  sendPage(exchange, 200, page.html, { ...page.headers, 'Set-Cookie': [form.cookie] })
+}
+
+interface Skip {
+  readonly providers: readonly string[]
+  readonly consentOf: string | undefined
+}
+
+/** How to go on without asking; a string is where to send the browser instead; undefined: ask. */
+async function maySkip(
+  exchange: Exchange,
+  request: AuthRequest,
+  context: Context,
+): Promise<Skip | string | undefined> {
+  const all = context.upstreams.map((upstream) => upstream.name)
+  if (!context.config.consent) return { providers: all, consentOf: undefined }
+  const silent = request.prompt.includes('none')
+  const browser = readBrowser(exchange, context.keys(), context.urls.secure)
+  const known = browser === undefined ? undefined : await context.state.browsers.get(browser)
+  if (known === undefined) {
+    return silent ? errorRedirect(context, request, 'login_required', 'nobody is signed in') : undefined
+  }
+  const consent = await findConsent(context.state, known.userId, request)
+  if (consent === undefined) {
+    return silent
+      ? errorRedirect(context, request, 'consent_required', 'consent has not been given')
+      : undefined
+  }
+  return request.prompt.includes('consent')
+    ? undefined
+    : { providers: consent.providers, consentOf: known.userId }
+}
+
+/** POST: the person's answer. */
+export async function answerConsent(exchange: Exchange, context: Context): Promise<void> {
+  const form = await formOf(exchange)
+  const handle = form.get('request') ?? ''
+  checkForm(exchange, handle, form, context)
+  const request = await context.state.requests.take(handle)
+  if (!request) throw goneError()
+  const about = { clientId: shownClient(request.clientId), source: context.addressOf(exchange) }
+  if (form.get('action') !== 'approve') {
+    context.emit({ type: 'consent_refused', outcome: 'denied', ...about })
+    sendRedirect(exchange, errorRedirect(context, request, 'access_denied', 'the person refused'))
+    return
+  }
+  context.emit({ type: 'consent_given', outcome: 'success', ...about })
+  await goOn(exchange, request, chosenProviders(form, context), undefined, context)
+}
+
+/** A form counts only from the page that this browser was shown, sent by that page itself. */
+export function checkForm(exchange: Exchange, subject: string, form: Parameters, context: Context): void {
+  const { origin } = exchange.req.headers
+  const site = exchange.req.headers['sec-fetch-site']
+  // Pages are sent without referrer, so browsers say "null" here for our own forms too; the token decides then.
+  const foreign = origin !== undefined && origin !== 'null' && origin !== context.urls.pageOrigin
+  const own = isOwnForm(exchange, subject, form.get('form') ?? '', context.keys(), context.urls.secure)
+  if (foreign || (site !== undefined && site !== 'same-origin') || !own) {
+    throw new OAuthError(
+      'access_denied',
+      'the form did not come from the page that was shown in this browser',
+    )
+  }
+}
+
+/** The first provider, which gives the identity, and those that were ticked. */
+function chosenProviders(form: Parameters, context: Context): readonly string[] {
+  const ticked = form.all('provider')
+  return context.upstreams
+    .filter(({ name }, index) => index === 0 || ticked.includes(name))
+    .map(({ name }) => name)
+}
+
+async function goOn(
+  exchange: Exchange,
+  request: AuthRequest,
+  chosen: readonly string[],
+  consentOf: string | undefined,
+  context: Context,
+): Promise<void> {
+  const { secure } = context.urls
+  const keys = context.keys()
+  // Set only now: a cookie from before approval would bind a browser that agreed to nothing.
+  const browserId = readBrowser(exchange, keys, secure) ?? newBrowser()
+  const login = {
+    request,
+    chosen,
+    browser: hashed(browserId),
+    obtained: [],
+    ...(consentOf === undefined ? {} : { consentOf }),
+  }
+  const location = await advance(context, login, browserId)
+  sendRedirect(exchange, location, { 'Set-Cookie': [browserCookie(browserId, keys, secure)] })
+}

@@ -1,0 +1,166 @@
+/**
+ * Dynamic client registration, and its management by the client itself.
+ *
+ * Open to strangers, therefore limited per caller and in total, capped in size, and forgotten after a day without use.
+ * A client that asks for a secret is registered as a public one unless confidential clients are switched on: the answer
+ * says so, as RFC 7591 section 3.2.1 allows. Secrets and management tokens are kept as hashes only.
+ * Source: RFC 7591, RFC 7592; spec document 2 (baselineClientScopes).
+ */
+import { randomUUID, timingSafeEqual } from 'node:crypto'
+import { type Exchange, readBody } from '../../net/index.ts'
+import { isObject, type JsonObject } from '../../oauth/index.ts'
+import { type ClientTraits, readClientMetadata } from '../clients/metadata.ts'
+import type { Context } from '../context.ts'
+import { nowSec } from '../context.ts'
+import { limit, unusedClientMs, usedClientMs } from '../limits.ts'
+import type { Client } from '../storage/records.ts'
+import { hashed, randomId } from '../tokens/opaque.ts'
+import { sendEmpty, sendPrivate } from './answers.ts'
+import { bearerToken, maxBodyBytes } from './form.ts'
+import { OAuthError } from './oauth-error.ts'
+
+const maxRecord = 16_384
+
+/** POST /oauth/register. */
+export async function register(exchange: Exchange, context: Context): Promise<void> {
+  await limit(context.state.store, 'register', context.addressOf(exchange))
+  const metadata = await readMetadata(exchange)
+  const traits = readClientMetadata(metadata, context.config, { privateSchemes: true })
+  const authMethod = readAuthMethod(metadata, context)
+  const secret = authMethod === 'none' ? undefined : randomId()
+  const management = `gh_reg_${randomId()}`
+  const client: Client = {
+    ...traits,
+    id: randomUUID(),
+    kind: 'dcr',
+    authMethod,
+    managementHash: hashed(management),
+    issuedAtSec: nowSec(context),
+    used: false,
+    ...(secret === undefined ? {} : { secretHash: hashed(secret) }),
+  }
+  checkSize(client)
+  await context.state.clients.put(client.id, client, unusedClientMs)
+  emit(exchange, context, 'client_registered', client)
+  sendPrivate(exchange, 201, {
+    ...describe(client, context, management),
+    ...(secret === undefined ? {} : { client_secret: secret, client_secret_expires_at: 0 }),
+  })
+}
+
+/** GET, PUT, DELETE /oauth/register/{client_id} (RFC 7592). */
+export async function manage(exchange: Exchange, clientId: string, context: Context): Promise<void> {
+  const presented = bearerToken(exchange)
+  const seen = await context.state.clients.read(clientId)
+  // A client that does not exist and a wrong token look the same (RFC 7592 section 2.1).
+  if (!seen || presented === undefined || !fits(seen.value, presented)) {
+    throw new OAuthError('invalid_token', 'the registration access token is not valid', {
+      headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
+    })
+  }
+  const client = seen.value
+  if (exchange.req.method === 'DELETE') {
+    await context.state.clients.delete(clientId)
+    emit(exchange, context, 'client_deleted', client)
+    sendEmpty(exchange, 204)
+    return
+  }
+  if (exchange.req.method !== 'PUT') {
+    sendPrivate(exchange, 200, describe(client, context, presented))
+    return
+  }
+  const metadata = await readMetadata(exchange)
+  if (metadata['client_id'] !== clientId) {
+    throw new OAuthError('invalid_client_metadata', 'client_id must be that of the client')
+  }
+  const traits = readClientMetadata(metadata, context.config, { privateSchemes: true })
+  const next = { ...fixedMembers(client), ...traits }
+  checkSize(next)
+  const lifeMs = client.used ? usedClientMs : unusedClientMs
+  if (!(await context.state.clients.swap(clientId, seen, next, lifeMs))) {
+    throw new OAuthError('temporarily_unavailable', 'the registration was changed meanwhile; try again')
+  }
+  emit(exchange, context, 'client_updated', next)
+  sendPrivate(exchange, 200, describe(next, context, presented))
+}
+
+/** What an update does not touch; an update replaces everything else (RFC 7592 section 2.2). */
+function fixedMembers(client: Client): Omit<Client, keyof ClientTraits> {
+  const { id, kind, authMethod, secretHash, managementHash, issuedAtSec, used } = client
+  return {
+    id,
+    kind,
+    authMethod,
+    issuedAtSec,
+    used,
+    ...(secretHash === undefined ? {} : { secretHash }),
+    ...(managementHash === undefined ? {} : { managementHash }),
+  }
+}
+
+function fits(client: Client, presented: string): boolean {
+  if (client.managementHash === undefined) return false
+  return timingSafeEqual(Buffer.from(client.managementHash), Buffer.from(hashed(presented)))
+}
+
+async function readMetadata(exchange: Exchange): Promise<JsonObject> {
+  await readBody(exchange, maxBodyBytes)
+  const type = exchange.req.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase()
+  const refusal = new OAuthError(
+    'invalid_client_metadata',
+    'the body must be a JSON object (application/json)',
+  )
+  if (type !== 'application/json') throw refusal
+  try {
+    const body: unknown = JSON.parse(exchange.body.toString('utf8'))
+    if (isObject(body)) return body
+  } catch {
+    // Falls through to the one refusal.
+  }
+  throw refusal
+}
+
+function readAuthMethod(metadata: JsonObject, context: Context): Client['authMethod'] {
+  const { confidentialClients } = context.config.registration
+  const wanted = metadata['token_endpoint_auth_method']
+  if (wanted !== undefined && wanted !== null && typeof wanted !== 'string') {
+    throw new OAuthError('invalid_client_metadata', 'token_endpoint_auth_method must be a string')
+  }
+  const secret = wanted === 'client_secret_basic' || wanted === 'client_secret_post'
+  return confidentialClients && secret ? wanted : 'none'
+}
+
+function checkSize(client: Client): void {
+  if (JSON.stringify(client).length > maxRecord) {
+    throw new OAuthError('invalid_client_metadata', `the metadata is larger than ${maxRecord} characters`)
+  }
+}
+
+/** RFC 7591 section 3.2.1, RFC 7592 section 3. */
+function describe(client: Client, context: Context, management: string): Record<string, unknown> {
+  return {
+    client_id: client.id,
+    client_id_issued_at: client.issuedAtSec,
+    redirect_uris: client.redirectUris,
+    token_endpoint_auth_method: client.authMethod,
+    grant_types: client.grantTypes,
+    response_types: ['code'],
+    scope: client.scopes.join(' '),
+    application_type: client.applicationType,
+    ...(client.name === undefined ? {} : { client_name: client.name }),
+    ...(client.uri === undefined ? {} : { client_uri: client.uri }),
+    ...(client.softwareId === undefined ? {} : { software_id: client.softwareId }),
+    ...(client.softwareVersion === undefined ? {} : { software_version: client.softwareVersion }),
+    registration_client_uri: `${context.urls.register}/${client.id}`,
+    registration_access_token: management,
+  }
+}
+
+function emit(
+  exchange: Exchange,
+  context: Context,
+  type: 'client_registered' | 'client_updated' | 'client_deleted',
+  client: Client,
+): void {
+  context.emit({ type, outcome: 'success', clientId: client.id, source: context.addressOf(exchange) })
+}

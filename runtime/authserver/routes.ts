@@ -1,0 +1,153 @@
+/**
+ * Which path is answered by what, with which methods, and how errors look there.
+ *
+ * Endpoints answer below the issuer's path and, for installations whose proxy takes that path off, at the bare path.
+ * Well-known documents answer only where the issuer's identifier puts them (RFC 8414 section 3.1); everything else
+ * below /.well-known stays with the host, for instance the protected-resource document.
+ * Documents and endpoints that programs in browsers call carry CORS headers without credentials; pages and redirects
+ * never do.
+ */
+import type { Exchange, Stage } from '../net/index.ts'
+import { errorPage } from './consent/pages.ts'
+import type { Context } from './context.ts'
+import { sendEmpty, sendOAuthError, sendPage, toOAuthError } from './endpoints/answers.ts'
+import { authorize } from './endpoints/authorize.ts'
+import { callback } from './endpoints/callback.ts'
+import { answerConfirmation, showConfirmation } from './endpoints/confirm.ts'
+import { answerConsent, showConsent } from './endpoints/consent.ts'
+import { showKeys, showOpenidMetadata, showServerMetadata } from './endpoints/metadata.ts'
+import { manage, register } from './endpoints/register.ts'
+import { token } from './endpoints/token.ts'
+import { introspect, revoke, userinfo } from './endpoints/token-state.ts'
+import { paths } from './urls.ts'
+
+type Handler = (exchange: Exchange, context: Context) => Promise<void>
+
+interface Endpoint {
+  readonly methods: Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'DELETE', Handler>>>
+  /** Programs get JSON and CORS; people get pages. */
+  readonly for: 'programs' | 'people'
+}
+
+const document = (handler: Handler): Endpoint => ({ methods: { GET: handler }, for: 'programs' })
+
+const endpoints: Readonly<Record<string, Endpoint>> = {
+  [paths.authorize]: { methods: { GET: authorize, POST: authorize }, for: 'people' },
+  [paths.consent]: { methods: { GET: showConsent, POST: answerConsent }, for: 'people' },
+  [paths.confirm]: { methods: { GET: showConfirmation, POST: answerConfirmation }, for: 'people' },
+  [paths.token]: { methods: { POST: token }, for: 'programs' },
+  [paths.revoke]: { methods: { POST: revoke }, for: 'programs' },
+  [paths.introspect]: { methods: { POST: introspect }, for: 'programs' },
+  [paths.userinfo]: { methods: { GET: userinfo, POST: userinfo }, for: 'programs' },
+  [paths.jwks]: document(showKeys),
+}
+
+const registration: Endpoint = { methods: { POST: register }, for: 'programs' }
+const returning: Endpoint = { methods: { GET: callback }, for: 'people' }
+
+/** Builds the lookup: path as sent, without query, to the stage that answers it. */
+export function makeRoutes(context: Context): (path: string) => Stage<Exchange> | undefined {
+  const { config, urls } = context
+  const table = new Map<string, Stage<Exchange>>()
+  const bases = new Set([urls.base, new URL(urls.authorize).pathname.slice(0, -paths.authorize.length), ''])
+  const add = (path: string, endpoint: Endpoint): void => {
+    table.set(path, (exchange) => answer(exchange, endpoint, context))
+  }
+  for (const base of bases) {
+    for (const [path, endpoint] of Object.entries(endpoints)) add(`${base}${path}`, endpoint)
+    if (config.registration.enabled) add(`${base}${paths.register}`, registration)
+    add(`${base}${paths.callback}`, returning)
+  }
+  for (const page of [urls.consent, urls.confirm]) {
+    const { pathname } = new URL(page)
+    const endpoint = endpoints[page === urls.consent ? paths.consent : paths.confirm]
+    if (endpoint) add(pathname, endpoint)
+  }
+  for (const { redirectUri } of config.upstreams) add(new URL(redirectUri).pathname, returning)
+  add(`/.well-known/oauth-authorization-server${urls.base}`, document(showServerMetadata))
+  add(`${urls.base}/.well-known/oauth-authorization-server`, document(showServerMetadata))
+  add(`/.well-known/openid-configuration${urls.base}`, document(showOpenidMetadata))
+  add(`${urls.base}/.well-known/openid-configuration`, document(showOpenidMetadata))
+  const managed = [...bases].map((base) => `${base}${paths.register}/`)
+
+  return function route(path) {
+    const found = table.get(path)
+    if (found || !config.registration.enabled) return found
+    const prefix = managed.find((candidate) => path.startsWith(candidate))
+    const clientId = prefix === undefined ? '' : path.slice(prefix.length)
+    if (!/^[\w-]{1,64}$/.test(clientId)) return undefined
+    const handler: Handler = (exchange) => manage(exchange, clientId, context)
+    const methods = { GET: handler, PUT: handler, DELETE: handler }
+    return (exchange) => answer(exchange, { methods, for: 'programs' }, context)
+  }
+}
+
+async function answer(exchange: Exchange, endpoint: Endpoint, context: Context): Promise<void> {
+  const { req, res } = exchange
+  const allow = allowed(endpoint)
+  if (endpoint.for === 'programs') {
+    res.setHeader('Access-Control-Allow-Origin', '*')
+    res.setHeader('Access-Control-Expose-Headers', 'WWW-Authenticate, Retry-After')
+    if (req.method === 'OPTIONS') return preflight(exchange, allow)
+  }
+  const handler = handlerFor(endpoint, req.method)
+  if (!handler) return sendEmpty(exchange, 405, { Allow: allow.join(', ') })
+  try {
+    await handler(exchange, context)
+  } catch (error) {
+    refuse(exchange, endpoint, error, context)
+  }
+}
+
+function allowed(endpoint: Endpoint): readonly string[] {
+  const methods = Object.keys(endpoint.methods)
+  return [
+    ...methods,
+    ...(methods.includes('GET') && endpoint.for === 'programs' ? ['HEAD'] : []),
+    ...(endpoint.for === 'programs' ? ['OPTIONS'] : []),
+  ]
+}
+
+function handlerFor(endpoint: Endpoint, method: string | undefined): Handler | undefined {
+  switch (method) {
+    case 'GET':
+    case 'POST':
+    case 'PUT':
+    case 'DELETE':
+      return endpoint.methods[method]
+    case 'HEAD':
+      // Node sends no body for HEAD. Following a link must not consume a login, so pages have none.
+      return endpoint.for === 'programs' ? endpoint.methods.GET : undefined
+    default:
+      return undefined
+  }
+}
+
+function preflight(exchange: Exchange, allow: readonly string[]): void {
+  sendEmpty(exchange, 204, {
+    Allow: allow.join(', '),
+    'Access-Control-Allow-Methods': allow.join(', '),
+    'Access-Control-Allow-Headers': 'Authorization, Content-Type, MCP-Protocol-Version',
+    'Access-Control-Max-Age': '86400',
+  })
+}
+
+/** Browsers get a sentence, programs JSON. Causes go to the log only. */
+function refuse(exchange: Exchange, endpoint: Endpoint, error: unknown, context: Context): void {
+  const fault = toOAuthError(error)
+  if (fault.status >= 500) {
+    context.log.error('a request to the authorization server failed', {
+      path: exchange.path,
+      err: fault.cause ?? fault,
+    })
+  } else context.log.debug('a request was refused', { path: exchange.path, reason: fault.error })
+  if (endpoint.for === 'people' && prefersPage(exchange)) {
+    const page = errorPage(fault.message)
+    sendPage(exchange, fault.status, page.html, { ...page.headers, ...fault.headers })
+  } else sendOAuthError(exchange, fault)
+}
+
+/** Browsers name HTML; programs that follow links do not. */
+function prefersPage(exchange: Exchange): boolean {
+  return /\btext\/html\b/i.test(exchange.req.headers.accept ?? '')
+}

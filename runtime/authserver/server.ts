@@ -1,0 +1,264 @@
+/**
+ * Puts the authorization server together. It listens to nothing itself: the host asks `routes` for each path, ahead of
+ * its own pipeline (no bearer check, no Origin check), and uses `keys`, `isLive` and `upstreamTokens` in it.
+ *
+ * Refuses to start on any configuration fault, all of them in one error. What only time can mend (a provider or the
+ * store that does not answer) is readiness instead. Keys and secrets are read again every few seconds, so mounted files
+ * that are rotated count without a restart.
+ * Source: spec document 2, spec.embeddedAuthServer; spec document 3, spec.authServerConfig.
+ */
+import { createHash } from 'node:crypto'
+import { GatehouseError } from '../../schemas/index.ts'
+import { type AuthServerConfig, authServerFaults, type AuthServerSecrets } from '../config/index.ts'
+import {
+  type Caller,
+  type Exchange,
+  type Fetch,
+  type Log,
+  makeFetch,
+  silentLog,
+  type Stage,
+} from '../net/index.ts'
+import { fetchClientDocument, type Keys, localKeys } from '../oauth/index.ts'
+import type { Store } from '../store/index.ts'
+import { makeClientDocuments } from './clients/cimd.ts'
+import { makeClientDirectory } from './clients/directory.ts'
+import type { Context } from './context.ts'
+import type { AuthServerEvent } from './events.ts'
+import { take } from './limits.ts'
+import { makeRoutes } from './routes.ts'
+import { makeState } from './storage/state.ts'
+import { makeGrants } from './tokens/grants.ts'
+import { type KeyRing, makeKeyRing } from './tokens/key-ring.ts'
+import { Sessions } from './tokens/sessions.ts'
+import { makeOAuth2Upstream } from './upstream/oauth2.ts'
+import { makeOidcUpstream } from './upstream/oidc.ts'
+import type { Upstream } from './upstream/upstream.ts'
+import { makeVault, type UpstreamTokenSource } from './upstream/vault.ts'
+import { makeUrls } from './urls.ts'
+import { shownClient, sessionHash } from './events.ts'
+
+export interface AuthServerParts {
+  /** The server's own namespace; shared by its replicas. The host closes it. */
+  readonly store: Store
+  readonly log?: Log
+  /** Milliseconds since the epoch. Default Date.now. */
+  readonly now?: () => number
+  /** For upstream providers, whose addresses the operator wrote down. */
+  readonly fetch?: Fetch
+  /** For client metadata documents, whose addresses are strangers'; must be guarded and follow no redirects. */
+  readonly documentFetch?: Fetch
+  /** Audit sink; without it events go to the log. */
+  readonly onEvent?: (event: AuthServerEvent) => void
+  /** Address of the client, trusted proxies considered. Default: the peer of the connection. */
+  readonly addressOf?: (exchange: Exchange) => string
+  /** How often mounted keys are looked at. Default 5 s; 0 never. */
+  readonly reloadEveryMs?: number
+}
+
+export interface AuthServer {
+  readonly issuer: string
+  /** The stage that answers this path (without query), or undefined when the path is the host's own. */
+  routes(path: string): Stage<Exchange> | undefined
+  /** For runtime/incoming: verifies this server's tokens without asking anybody. */
+  readonly keys: Keys
+  readonly upstreamTokens: UpstreamTokenSource
+  /** False when the grant behind the caller's token was revoked. Throws STORE_DOWN. */
+  isLive(caller: Caller): Promise<boolean>
+  /** What keeps this server from working right now; empty when it is ready. */
+  notReady(): Promise<readonly string[]>
+  /** Reads keys and secrets again. Keeps the old ones, and throws INVALID_CONFIG, when the new ones are no good. */
+  reload(): Promise<void>
+  /** Ends a session with its tokens, upstream ones included. False when there is none. */
+  endSession(sessionId: string): Promise<boolean>
+  close(): Promise<void>
+}
+
+/** Throws INVALID_CONFIG naming every fault of configuration, keys and secrets. */
+export async function makeAuthServer(config: AuthServerConfig, parts: AuthServerParts): Promise<AuthServer> {
+  const log = parts.log ?? silentLog
+  const now = parts.now ?? Date.now
+  const ringHolder = await startRing(config)
+  warnAboutEphemeral(ringHolder.ring, config, parts.store, log)
+
+  const fetches = makeFetches(parts)
+  const state = makeState(parts.store, () => ringHolder.ring.sealSecrets, {
+    onUnreadable: (key, reason) =>
+      log.warn('a stored record cannot be read', { kind: key.split(':', 1)[0], reason }),
+  })
+  const emit = parts.onEvent ?? ((event: AuthServerEvent) => log.info('authorization server', { event }))
+  const sessions = new Sessions({ state, now })
+  const keys = (): KeyRing => ringHolder.ring
+  const upstreamParts = { fetch: fetches.upstream, now, log, state, issuer: config.issuer }
+  const upstreams: readonly Upstream[] = config.upstreams.map((upstream) =>
+    upstream.type === 'oidc'
+      ? makeOidcUpstream(upstream, upstreamParts)
+      : makeOAuth2Upstream(upstream, upstreamParts),
+  )
+  const grants = makeGrants({
+    state,
+    keys,
+    sessions,
+    now,
+    lives: config,
+    onReuse: (what, grant) =>
+      emit({
+        type: what === 'code' ? 'code_reused' : 'refresh_reused',
+        outcome: 'denied',
+        clientId: shownClient(grant.clientId),
+        userId: grant.userId,
+        sessionHash: sessionHash(grant.sessionId),
+      }),
+  })
+  const documents =
+    config.cimd &&
+    makeClientDocuments({
+      config,
+      cimd: config.cimd,
+      now,
+      log,
+      fetchDocument: (url) => fetchClientDocument(url, { fetch: fetches.document }),
+      mayFetch: async (host) => (await take(parts.store, 'document', host)) === 0,
+    })
+  const context: Context = {
+    config,
+    urls: makeUrls(config),
+    state,
+    keys,
+    clients: makeClientDirectory(state, documents, now),
+    upstreams,
+    grants,
+    sessions,
+    now,
+    log,
+    emit,
+    addressOf: parts.addressOf ?? ((exchange) => exchange.req.socket.remoteAddress ?? ''),
+  }
+  const primary = config.primaryUpstreamProvider
+  const upstreamTokens = makeVault({ upstreams, primary, state, now, log, emit })
+  for (const upstream of upstreams) upstream.start()
+  const timer = watch(ringHolder, parts.reloadEveryMs ?? 5_000, log)
+
+  return {
+    issuer: config.issuer,
+    routes: makeRoutes(context),
+    keys: localKeys(() => ringHolder.ring.jwks),
+    upstreamTokens,
+    isLive: (caller) => isLive(caller, sessions),
+    notReady: () => notReady(parts.store, upstreams),
+    reload: () => ringHolder.reload(),
+    endSession: (sessionId) => sessions.endSession(sessionId),
+    async close() {
+      clearInterval(timer)
+      for (const upstream of upstreams) upstream.close()
+      await fetches.close()
+    },
+  }
+}
+
+class RingHolder {
+  readonly #config: AuthServerConfig
+  #print: string
+  ring: KeyRing
+
+  constructor(config: AuthServerConfig, secrets: AuthServerSecrets, ring: KeyRing) {
+    this.#config = config
+    this.#print = fingerprint(secrets)
+    this.ring = ring
+  }
+
+  async reload(): Promise<void> {
+    const secrets = this.#config.secrets()
+    const print = fingerprint(secrets)
+    if (print === this.#print) return
+    this.ring = await makeKeyRing(secrets, this.ring)
+    this.#print = print
+  }
+}
+
+async function startRing(config: AuthServerConfig): Promise<RingHolder> {
+  const faults = [...authServerFaults(config)]
+  try {
+    const secrets = config.secrets()
+    const ring = await makeKeyRing(secrets)
+    if (faults.length === 0) return new RingHolder(config, secrets, ring)
+  } catch (error) {
+    if (!(error instanceof GatehouseError && error.code === 'INVALID_CONFIG')) throw error
+    faults.push(error.message)
+  }
+  throw new GatehouseError('INVALID_CONFIG', { detail: `authorization server: ${faults.join('; ')}` })
+}
+
+function fingerprint(secrets: AuthServerSecrets): string {
+  const hash = createHash('sha256')
+  for (const pem of secrets.signingKeys) hash.update(`key ${pem.length} `).update(pem)
+  for (const secret of secrets.hmacSecrets) hash.update(`hmac ${secret.length} `).update(secret)
+  return hash.digest('base64')
+}
+
+function watch(holder: RingHolder, everyMs: number, log: Log): NodeJS.Timeout | undefined {
+  if (everyMs <= 0) return undefined
+  const timer = setInterval(() => {
+    holder.reload().catch((error: unknown) => {
+      log.error('changed keys cannot be used, the old ones stay in use', { err: error })
+    })
+  }, everyMs)
+  timer.unref()
+  return timer
+}
+
+function warnAboutEphemeral(ring: KeyRing, config: AuthServerConfig, store: Store, log: Log): void {
+  if (ring.ephemeral.signing) {
+    log.warn(
+      'NO SIGNING KEY IS CONFIGURED: one was made for this process, every token dies with it. Development only.',
+    )
+  }
+  if (ring.ephemeral.hmac) {
+    log.warn(
+      'NO HMAC SECRET IS CONFIGURED: one was made for this process, codes and refresh tokens die with it. Development only.',
+    )
+  }
+  if (!config.consent)
+    log.warn('CONSENT IS SWITCHED OFF: any program can act for whoever is signed in upstream. Tests only.')
+  if (
+    store.kind === 'memory' &&
+    config.upstreams.some((upstream) => upstream.type === 'oauth2' && upstream.dcr)
+  ) {
+    log.warn(
+      'upstream client registrations are kept in memory: every restart and every replica registers anew',
+    )
+  }
+}
+
+function makeFetches(parts: AuthServerParts) {
+  const upstream = parts.fetch ? undefined : makeFetch({ timeoutMs: 30_000 })
+  const document = parts.documentFetch
+    ? undefined
+    : makeFetch({ guard: true, timeoutMs: 5_000, maxBytes: 10_240, maxRedirects: 0, keepAlive: false })
+  return {
+    // One of the two is always there.
+    upstream: parts.fetch ?? upstream ?? unreachable,
+    document: parts.documentFetch ?? document ?? unreachable,
+    close: async () => void (await Promise.all([upstream?.close(), document?.close()])),
+  }
+}
+
+const unreachable: Fetch = () => Promise.reject(new Error('no fetch'))
+
+async function isLive(caller: Caller, sessions: Sessions): Promise<boolean> {
+  const { tsid, gid, client_id } = caller.claims
+  if (typeof tsid !== 'string' || typeof gid !== 'string' || typeof client_id !== 'string') return false
+  return sessions.isLive({ tsid, gid, client_id, sub: caller.subject })
+}
+
+async function notReady(store: Store, upstreams: readonly Upstream[]): Promise<readonly string[]> {
+  const reasons: string[] = []
+  try {
+    await store.ping()
+  } catch {
+    reasons.push('the store of the authorization server does not answer')
+  }
+  const [first] = upstreams
+  if (first && !first.ready) reasons.push(`the upstream provider ${first.name} has not been discovered yet`)
+  return reasons
+}

@@ -1,0 +1,75 @@
+/**
+ * Reads stored JSON back into typed records: what does not have the record's shape is treated as absent.
+ *
+ * A record written by another version of this server must never be half understood, so there is no coercion.
+ * Does no I/O.
+ */
+
+/** Returns the value when it has the shape, else undefined. */
+export type Shape<T> = (value: unknown) => T | undefined
+
+export const text: Shape<string> = (value) => (typeof value === 'string' ? value : undefined)
+
+export const count: Shape<number> = (value) =>
+  typeof value === 'number' && Number.isFinite(value) ? value : undefined
+
+export const flag: Shape<boolean> = (value) => (typeof value === 'boolean' ? value : undefined)
+
+export function oneOf<const T extends string>(...values: readonly T[]): Shape<T> {
+  return (value) => values.find((candidate) => candidate === value)
+}
+
+export function list<T>(item: Shape<T>): Shape<readonly T[]> {
+  return (value) => {
+    if (!Array.isArray(value)) return undefined
+    const items = value.map(item)
+    return items.every((one) => one !== undefined) ? items : undefined
+  }
+}
+
+interface Optional<T> {
+  readonly optional: Shape<T>
+}
+
+/** A member that may be absent. */
+export function maybe<T>(shape: Shape<T>): Optional<T> {
+  return { optional: shape }
+}
+
+type Member = Shape<unknown> | Optional<unknown>
+type Members = Readonly<Record<string, Member>>
+type OptionalKeys<M> = { [K in keyof M]: M[K] extends Optional<unknown> ? K : never }[keyof M]
+
+/** The type that a set of members describes. */
+export type Of<M> = {
+  readonly [K in Exclude<keyof M, OptionalKeys<M>>]: M[K] extends Shape<infer T> ? T : never
+} & { readonly [K in OptionalKeys<M>]?: M[K] extends Optional<infer T> ? T : never }
+
+/** An object with these members; others are dropped. */
+export function record<const M extends Members>(members: M): Shape<Of<M>> {
+  return (value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+    const source = new Map<string, unknown>(Object.entries(value))
+    const out: Record<string, unknown> = {}
+    for (const [name, member] of Object.entries(members)) {
+      const given = source.get(name)
+      const optional = typeof member !== 'function'
+      if (optional && given === undefined) continue
+      const read = (optional ? member.optional : member)(given)
+      if (read === undefined) return undefined
+      out[name] = read
+    }
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every member was read by its own shape
+    return out as Of<M>
+  }
+}
+
+/** Parses JSON text into the shape; undefined for anything else. */
+export function decode<T>(shape: Shape<T>, json: string | undefined): T | undefined {
+  if (json === undefined) return undefined
+  try {
+    return shape(JSON.parse(json))
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,182 @@
+/**
+ * The records this server keeps, as shapes. Everything is JSON; everything is sealed at rest (runtime/store).
+ *
+ * A *request* waits for consent, a *leg* for one upstream login, a *code* for its redemption. A *session* is what one
+ * person granted to one client; its *grants* are the logins that feed it, each the root of one refresh family, and its
+ * upstream rows hold the providers' tokens. A grant that is not listed in its session is dead, whatever token says so.
+ */
+import { count, flag, list, maybe, type Of, oneOf, record, text } from './codec.ts'
+
+/** A client as it was when it was last seen valid: registered (dcr) or from its metadata document (cimd). */
+export const client = record({
+  id: text,
+  kind: oneOf('dcr', 'cimd'),
+  name: maybe(text),
+  uri: maybe(text),
+  redirectUris: list(text),
+  grantTypes: list(text),
+  scopes: list(text),
+  authMethod: oneOf('none', 'client_secret_basic', 'client_secret_post'),
+  /** SHA-256 of the secret; the secret itself is never kept. */
+  secretHash: maybe(text),
+  /** SHA-256 of the registration access token (RFC 7592). */
+  managementHash: maybe(text),
+  applicationType: oneOf('native', 'web'),
+  softwareId: maybe(text),
+  softwareVersion: maybe(text),
+  issuedAtSec: count,
+  /** Set at the first token; until then the registration ends after a day. */
+  used: flag,
+})
+export type Client = NonNullable<ReturnType<typeof client>>
+
+const requestMembers = {
+  clientId: text,
+  clientKind: oneOf('dcr', 'cimd'),
+  clientName: maybe(text),
+  redirectUri: text,
+  /** Whether the client sent redirect_uri; if so the token request must repeat it. */
+  redirectGiven: flag,
+  state: maybe(text),
+  codeChallenge: text,
+  scopes: list(text),
+  resources: list(text),
+  resourcesChosen: flag,
+  refreshable: flag,
+  nonce: maybe(text),
+  prompt: list(text),
+  loginHint: maybe(text),
+  maxAgeSec: maybe(count),
+}
+/** A validated authorization request. */
+export const request = record(requestMembers)
+export type AuthRequest = Of<typeof requestMembers>
+
+const upstreamTokenMembers = {
+  provider: text,
+  /** The person's subject at the provider. */
+  subject: text,
+  accessToken: text,
+  refreshToken: maybe(text),
+  idToken: maybe(text),
+  scope: maybe(text),
+  expiresAtMs: maybe(count),
+  obtainedAtMs: count,
+}
+const upstreamTokens = record(upstreamTokenMembers)
+export type UpstreamTokens = Of<typeof upstreamTokenMembers>
+
+const person = record({
+  userId: text,
+  name: maybe(text),
+  email: maybe(text),
+  authTimeSec: count,
+})
+export type Person = NonNullable<ReturnType<typeof person>>
+
+export const leg = record({
+  request,
+  provider: text,
+  /** Providers that the person agreed to, in order. */
+  chosen: list(text),
+  codeVerifier: text,
+  nonce: text,
+  /** Hash of the browser binding that must come back with the callback. */
+  browser: text,
+  /** Whose remembered consent let this login skip the page; undefined when the page was answered. */
+  consentOf: maybe(text),
+  person: maybe(person),
+  /** Tokens of the legs that are done; they become rows only when the code is issued. */
+  obtained: list(upstreamTokens),
+  startedAtMs: count,
+})
+export type Leg = NonNullable<ReturnType<typeof leg>>
+
+/** A login that waits for an answer of the person who turned out to be there. */
+export const confirmation = record({
+  request,
+  chosen: list(text),
+  browser: text,
+  consentOf: maybe(text),
+  person,
+  obtained: list(upstreamTokens),
+  /** The provider that could not be connected; absent: consent is asked for. */
+  failed: maybe(text),
+})
+export type Confirmation = NonNullable<ReturnType<typeof confirmation>>
+
+const grantMembers = {
+  grantId: text,
+  sessionId: text,
+  clientId: text,
+  clientKind: oneOf('dcr', 'cimd'),
+  userId: text,
+  scopes: list(text),
+  resources: list(text),
+  /** Whether the client named them; else they are all there are, and the token request must choose. */
+  resourcesChosen: flag,
+  /** Whether the client may refresh: registered for it, and offline_access granted. */
+  refreshable: flag,
+  authTimeSec: count,
+}
+export type Grant = Of<typeof grantMembers>
+
+export const code = record({
+  ...grantMembers,
+  used: flag,
+  redirectUri: text,
+  redirectGiven: flag,
+  codeChallenge: text,
+  nonce: maybe(text),
+  expiresAtMs: count,
+})
+export type Code = NonNullable<ReturnType<typeof code>>
+
+/** A refresh family: the newest generation, and when it came to be. */
+export const family = record({
+  ...grantMembers,
+  generation: count,
+  rotatedAtMs: count,
+  /** End of the newest token, and of the family whatever happens. */
+  expiresAtMs: count,
+  endsAtMs: count,
+})
+export type Family = NonNullable<ReturnType<typeof family>>
+
+export const session = record({
+  id: text,
+  userId: text,
+  clientId: text,
+  name: maybe(text),
+  email: maybe(text),
+  providers: list(text),
+  grants: list(record({ id: text, endsAtMs: count })),
+  endsAtMs: count,
+})
+export type Session = NonNullable<ReturnType<typeof session>>
+
+/** Tokens of one provider in one session, bound to person and client. */
+export const row = record({ ...upstreamTokenMembers, userId: text, clientId: text, endsAtMs: count })
+export type Row = NonNullable<ReturnType<typeof row>>
+
+export const browser = record({ userId: text })
+
+export const consent = record({
+  redirectHost: text,
+  scopes: list(text),
+  resources: list(text),
+  providers: list(text),
+})
+export type Consent = NonNullable<ReturnType<typeof consent>>
+
+/** Our own registration at an upstream. */
+export const registration = record({
+  clientId: text,
+  clientSecret: maybe(text),
+  authMethod: maybe(oneOf('none', 'client_secret_basic', 'client_secret_post')),
+  secretExpiresAtMs: maybe(count),
+  scopes: maybe(list(text)),
+  managementToken: maybe(text),
+  managementUri: maybe(text),
+})
+export type UpstreamRegistration = NonNullable<ReturnType<typeof registration>>

@@ -1,0 +1,92 @@
+/**
+ * Typed repositories over the store: one namespace per kind of record, keys hashed, values sealed.
+ *
+ * An id that reaches this file is a secret (a state, a code, a session id): only its hash is used as key, so that
+ * reading the store's keys gives nothing that could be presented anywhere.
+ */
+import { type Entry, type SealOptions, type Secrets, type Store, sealStore } from '../../store/index.ts'
+import { hashed } from '../tokens/opaque.ts'
+import { decode, type Shape, text } from './codec.ts'
+import * as records from './records.ts'
+
+export interface Seen<T> {
+  readonly value: T
+  readonly entry: Entry
+}
+
+export interface Repository<T> {
+  get(id: string): Promise<T | undefined>
+  /** With what is needed to `swap` it. */
+  read(id: string): Promise<Seen<T> | undefined>
+  put(id: string, value: T, ttlMs: number): Promise<void>
+  /** Returns false when the id is taken. */
+  add(id: string, value: T, ttlMs: number): Promise<boolean>
+  /** Of many takers exactly one gets the value. */
+  take(id: string): Promise<T | undefined>
+  /** Writes only over what was seen; `next` undefined deletes. */
+  swap(id: string, seen: Seen<T>, next: T | undefined, ttlMs?: number): Promise<boolean>
+  touch(id: string, ttlMs: number): Promise<boolean>
+  delete(id: string): Promise<boolean>
+}
+
+/** Several parts as one key, without ambiguity whatever the parts contain. */
+export function key(...parts: readonly string[]): string {
+  return parts.map((part) => `${part.length}:${part}`).join('')
+}
+
+/** Lives must be whole and positive, whatever was subtracted before. */
+function life(ttlMs: number): number {
+  return Math.max(1, Math.ceil(ttlMs))
+}
+
+function repository<T>(store: Store, shape: Shape<T>): Repository<T> {
+  return {
+    get: async (id) => decode(shape, await store.get(hashed(id))),
+    async read(id) {
+      const entry = await store.read(hashed(id))
+      const value = decode(shape, entry?.value)
+      return entry && value !== undefined ? { value, entry } : undefined
+    },
+    async put(id, value, ttlMs) {
+      await store.set(hashed(id), JSON.stringify(value), { ttlMs: life(ttlMs) })
+    },
+    add: (id, value, ttlMs) =>
+      store.set(hashed(id), JSON.stringify(value), { ttlMs: life(ttlMs), onlyIf: 'absent' }),
+    take: async (id) => decode(shape, await store.take(hashed(id))),
+    swap: (id, seen, next, ttlMs) =>
+      store.swap(
+        hashed(id),
+        seen.entry,
+        next === undefined ? undefined : JSON.stringify(next),
+        ttlMs === undefined ? undefined : life(ttlMs),
+      ),
+    touch: (id, ttlMs) => store.touch(hashed(id), life(ttlMs)),
+    delete: (id) => store.delete(hashed(id)),
+  }
+}
+
+export type State = ReturnType<typeof makeState>
+
+/** All records of one authorization server. `store` is its own namespace. */
+export function makeState(store: Store, secrets: Secrets, options: SealOptions = {}) {
+  const sealed = sealStore(store, secrets, options)
+  const of = <T>(name: string, shape: Shape<T>): Repository<T> =>
+    repository(sealed.namespace(`${name}:`), shape)
+  return {
+    /** For buckets and locks, which hold no secrets. */
+    store,
+    clients: of('client', records.client),
+    requests: of('request', records.request),
+    legs: of('leg', records.leg),
+    confirmations: of('confirm', records.confirmation),
+    codes: of('code', records.code),
+    families: of('family', records.family),
+    sessions: of('session', records.session),
+    /** Person and client to session id. */
+    links: of('link', text),
+    rows: of('upstream', records.row),
+    browsers: of('browser', records.browser),
+    consents: of('consent', records.consent),
+    registrations: of('dcr', records.registration),
+  }
+}

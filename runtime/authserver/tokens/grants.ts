@@ -1,0 +1,237 @@
+/**
+ * Authorization codes and refresh tokens: made, redeemed once, rotated, revoked on reuse.
+ *
+ * Every decision is one compare-and-set on one record, so of two simultaneous requests exactly one wins, on whatever
+ * replica. Reuse of a code or of an old refresh token ends the grant: whoever holds its tokens, one of them is a thief.
+ * A refresh token that was rotated within the last ten seconds gets the same successor again, because clients refresh
+ * in parallel and lose answers (design, section 4).
+ * Source: RFC 6749 sections 4.1.2, 4.1.3, 6, 10.5; RFC 7636 section 4.6; RFC 8707 section 2.2; RFC 9700 section 4.14.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { within } from '../clients/scopes.ts'
+import { OAuthError } from '../endpoints/oauth-error.ts'
+import type { Code, Family, Grant } from '../storage/records.ts'
+import type { Seen, State } from '../storage/state.ts'
+import type { KeyRing } from './key-ring.ts'
+import { makeCode, makeRefreshToken, readCode, readRefreshToken } from './opaque.ts'
+import type { Sessions } from './sessions.ts'
+
+/** How long a redeemed code is remembered, so that its reuse is noticed. */
+const usedCodeMs = 30 * 60_000
+/** In this time a rotated refresh token yields its successor again. */
+export const rotationGraceMs = 10_000
+/** Clocks differ: a session outlives its last access token a little. */
+const slackMs = 60_000
+const maxTries = 5
+
+export interface GrantsParts {
+  readonly state: State
+  readonly keys: () => KeyRing
+  readonly sessions: Sessions
+  readonly now: () => number
+  readonly lives: {
+    readonly accessTokenMs: number
+    readonly refreshTokenMs: number
+    readonly authCodeMs: number
+    readonly grantMs: number
+  }
+  /** Told about reuse, for audit. */
+  readonly onReuse: (what: 'code' | 'refresh', grant: Grant) => void
+}
+
+export interface CodeRequest {
+  readonly redirectUri: string
+  readonly redirectGiven: boolean
+  readonly codeChallenge: string
+  readonly nonce?: string | undefined
+}
+
+export interface Redemption {
+  readonly clientId: string
+  readonly redirectUri: string | undefined
+  readonly codeVerifier: string
+}
+
+export interface Issued {
+  readonly grant: Grant
+  readonly refreshToken: string | undefined
+  /** Of the authorization request; only with a code. */
+  readonly nonce: string | undefined
+}
+
+/** What a token request asks for within its grant. */
+export interface Narrowing {
+  readonly scopes: readonly string[] | undefined
+  readonly resources: readonly string[]
+}
+
+export interface Granted extends Issued {
+  readonly scopes: readonly string[]
+  readonly audience: readonly string[]
+}
+
+export type Grants = ReturnType<typeof makeGrants>
+
+const badCode = (): OAuthError =>
+  new OAuthError('invalid_grant', 'the authorization code is invalid, expired, used, or not for this request')
+const badRefresh = (): OAuthError =>
+  new OAuthError('invalid_grant', 'the refresh token is invalid, expired, revoked, or not for this client')
+
+export function makeGrants(parts: GrantsParts) {
+  const { state, keys, sessions, now, lives } = parts
+
+  /** Makes the code for a login that is complete. */
+  async function issueCode(grant: Grant, request: CodeRequest): Promise<string> {
+    const { code, id } = makeCode(keys())
+    const record: Code = {
+      ...grant,
+      used: false,
+      redirectUri: request.redirectUri,
+      redirectGiven: request.redirectGiven,
+      codeChallenge: request.codeChallenge,
+      expiresAtMs: now() + lives.authCodeMs,
+      ...(request.nonce === undefined ? {} : { nonce: request.nonce }),
+    }
+    await state.codes.put(id, record, lives.authCodeMs)
+    return code
+  }
+
+  /** Redeems a code. Throws OAuthError invalid_grant, invalid_target. */
+  async function redeem(code: string, by: Redemption, wanted: Narrowing): Promise<Granted> {
+    const id = readCode(keys(), code)
+    const seen = id === undefined ? undefined : await state.codes.read(id)
+    // Another client's code is left alone: nobody may burn or revoke what is not theirs.
+    if (id === undefined || !seen || seen.value.clientId !== by.clientId) throw badCode()
+    if (seen.value.used) return reusedCode(seen.value)
+    const record = seen.value
+    if (record.expiresAtMs <= now() || !redirectFits(record, by) || !verifierFits(record, by)) {
+      await state.codes.swap(id, seen, undefined)
+      await sessions.endGrant(record.sessionId, record.grantId)
+      throw badCode()
+    }
+    const narrowed = narrow(record, wanted)
+    if (!(await state.codes.swap(id, seen, { ...record, used: true }, usedCodeMs))) return reusedCode(record)
+    const refreshToken = await begin(record)
+    return { grant: record, refreshToken, nonce: record.nonce, ...narrowed }
+  }
+
+  async function reusedCode(grant: Grant): Promise<never> {
+    parts.onReuse('code', grant)
+    await sessions.endGrant(grant.sessionId, grant.grantId)
+    throw badCode()
+  }
+
+  /** Gives the grant its full life, and its first refresh token if it may have one. */
+  async function begin(grant: Grant): Promise<string | undefined> {
+    const nowMs = now()
+    const endsAtMs = nowMs + (grant.refreshable ? lives.grantMs : lives.accessTokenMs) + slackMs
+    if (grant.refreshable) {
+      const family: Family = {
+        ...grantOf(grant),
+        generation: 0,
+        rotatedAtMs: nowMs,
+        expiresAtMs: Math.min(nowMs + lives.refreshTokenMs, nowMs + lives.grantMs),
+        endsAtMs: nowMs + lives.grantMs,
+      }
+      await state.families.put(grant.grantId, family, family.expiresAtMs - nowMs)
+    }
+    if (!(await sessions.prolong(grant.sessionId, grant.grantId, endsAtMs))) {
+      await state.families.delete(grant.grantId)
+      throw badCode()
+    }
+    return grant.refreshable ? makeRefreshToken(keys(), grant.grantId, 0) : undefined
+  }
+
+  /** Rotates a refresh token. Throws OAuthError invalid_grant, invalid_scope, invalid_target. */
+  async function refresh(token: string, clientId: string, wanted: Narrowing): Promise<Granted> {
+    const read = readRefreshToken(keys(), token)
+    if (!read) throw badRefresh()
+    for (let tries = 0; tries < maxTries; tries++) {
+      const seen = await state.families.read(read.family)
+      if (!seen || seen.value.clientId !== clientId || seen.value.expiresAtMs <= now()) throw badRefresh()
+      const family = seen.value
+      const narrowed = narrow(family, wanted)
+      const generation = await nextGeneration(read, seen)
+      if (generation === undefined) continue
+      const refreshToken = makeRefreshToken(keys(), read.family, generation)
+      return { grant: grantOf(family), refreshToken, nonce: undefined, ...narrowed }
+    }
+    throw badRefresh()
+  }
+
+  /** The generation to hand out; undefined when another request changed the family meanwhile. */
+  async function nextGeneration(
+    token: { family: string; generation: number },
+    seen: Seen<Family>,
+  ): Promise<number | undefined> {
+    const family = seen.value
+    const nowMs = now()
+    const current = family.generation
+    if (token.generation === current - 1 && nowMs - family.rotatedAtMs <= rotationGraceMs) return current
+    if (token.generation !== current) {
+      parts.onReuse('refresh', family)
+      await sessions.endGrant(family.sessionId, family.grantId)
+      throw badRefresh()
+    }
+    if (!(await isListed(family))) throw badRefresh()
+    const expiresAtMs = Math.min(nowMs + lives.refreshTokenMs, family.endsAtMs)
+    const next: Family = { ...family, generation: current + 1, rotatedAtMs: nowMs, expiresAtMs }
+    const won = await state.families.swap(token.family, seen, next, expiresAtMs - nowMs)
+    return won ? current + 1 : undefined
+  }
+
+  /** A family whose session was ended is dead, even if its own record survived. */
+  async function isListed(family: Family): Promise<boolean> {
+    const session = await sessions.get(family.sessionId)
+    const listed = session?.grants.some((grant) => grant.id === family.grantId) ?? false
+    if (!listed) await state.families.delete(family.grantId)
+    return listed
+  }
+
+  /** What a refresh token stands for, whatever its generation; for revocation and introspection. */
+  async function inspectRefreshToken(
+    token: string,
+  ): Promise<{ family: Family; isCurrent: boolean } | undefined> {
+    const read = readRefreshToken(keys(), token)
+    const family = read && (await state.families.get(read.family))
+    if (!family) return undefined
+    return { family, isCurrent: read.generation === family.generation && family.expiresAtMs > now() }
+  }
+
+  return { issueCode, redeem, refresh, inspectRefreshToken }
+}
+
+/** The members of a grant alone, so that records do not drag along what is not theirs. */
+function grantOf(from: Grant): Grant {
+  const { grantId, sessionId, clientId, clientKind, userId, authTimeSec } = from
+  const { scopes, resources, resourcesChosen, refreshable } = from
+  const what = { scopes, resources, resourcesChosen, refreshable }
+  return { grantId, sessionId, clientId, clientKind, userId, authTimeSec, ...what }
+}
+
+/** The token request must repeat the redirect URI exactly as it was sent, or leave it out as it was left out. */
+function redirectFits(code: Code, by: Redemption): boolean {
+  if (by.redirectUri === undefined) return !code.redirectGiven
+  return by.redirectUri === code.redirectUri
+}
+
+function verifierFits(code: Code, by: Redemption): boolean {
+  const challenge = createHash('sha256').update(by.codeVerifier, 'ascii').digest()
+  const expected = Buffer.from(code.codeChallenge, 'base64url')
+  return expected.length === challenge.length && timingSafeEqual(challenge, expected)
+}
+
+/** A token may say less than its grant, never more (RFC 6749 section 6, RFC 8707 section 2.2). */
+function narrow(grant: Grant, wanted: Narrowing): { scopes: readonly string[]; audience: readonly string[] } {
+  if (wanted.scopes && !within(wanted.scopes, grant.scopes)) {
+    throw new OAuthError('invalid_scope', 'the requested scope exceeds what was granted')
+  }
+  if (!within(wanted.resources, grant.resources)) {
+    throw new OAuthError('invalid_target', 'the requested resource was not granted')
+  }
+  const audience = wanted.resources.length > 0 ? wanted.resources : grant.resources
+  if (wanted.resources.length === 0 && audience.length > 1 && !grant.resourcesChosen) {
+    throw new OAuthError('invalid_target', 'resource must say which server the token is for')
+  }
+  return { scopes: wanted.scopes ?? grant.scopes, audience }
+}

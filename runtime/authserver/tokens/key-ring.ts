@@ -1,0 +1,151 @@
+/**
+ * The keys of this server: JWT signing keys with their published set, and the HMAC secrets.
+ *
+ * The first key signs, all verify and all are published, so that a token outlives its key's promotion. The first HMAC
+ * secret makes codes, refresh tokens, cookies and seals; all verify. Every use has its own key by HKDF, so a value made
+ * for one can never pass for another. Without configured keys they are made here and die with the process.
+ * Rotation: add the new key second, roll out; move it first, roll out; drop the old one after one token lifetime.
+ * Source: spec document 2 (signingKeySecretRefs, hmacSecretRefs); RFC 7517, RFC 7638, RFC 5869.
+ */
+import {
+  createHmac,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto'
+import { calculateJwkThumbprint, exportJWK, type JSONWebKeySet, type JWK } from 'jose'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { AuthServerSecrets } from '../../config/index.ts'
+
+export interface SigningKey {
+  readonly kid: string
+  readonly alg: string
+  readonly privateKey: KeyObject
+  readonly publicKey: KeyObject
+}
+
+/** What a MAC is for; each has its own key. */
+export type MacPurpose = 'code' | 'refresh' | 'browser' | 'csrf' | 'registration'
+
+export interface KeyRing {
+  readonly signing: SigningKey
+  readonly all: readonly SigningKey[]
+  /** The document of jwks_uri; the same object for the life of the ring. */
+  readonly jwks: JSONWebKeySet
+  /** Raw secrets for sealing the store, current first. */
+  readonly sealSecrets: readonly Uint8Array[]
+  readonly ephemeral: { readonly signing: boolean; readonly hmac: boolean }
+  /** HMAC-SHA-256 of the text by the current secret, base64url. */
+  mac(purpose: MacPurpose, data: string): string
+  /** True when any held secret made this MAC; constant time per secret. */
+  isMac(purpose: MacPurpose, data: string, mac: string): boolean
+}
+
+/**
+ * Builds the ring. Throws INVALID_CONFIG naming every key and secret that cannot be used (by position, never by value).
+ * `previous` lends its ephemeral keys, so that a reload of unrelated files does not end every session.
+ */
+export async function makeKeyRing(secrets: AuthServerSecrets, previous?: KeyRing): Promise<KeyRing> {
+  const faults: string[] = []
+  const keys: SigningKey[] = []
+  for (const [index, pem] of secrets.signingKeys.entries()) {
+    const read = readKey(pem)
+    if (typeof read === 'string') faults.push(`signingKeySecretRefs[${index}] ${read}`)
+    else keys.push(await describe(read.privateKey, read.alg))
+  }
+  for (const [index, secret] of secrets.hmacSecrets.entries()) {
+    if (secret.length < 32) faults.push(`hmacSecretRefs[${index}] must have at least 32 bytes`)
+  }
+  if (faults.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: faults.join('; ') })
+
+  const ephemeral = { signing: keys.length === 0, hmac: secrets.hmacSecrets.length === 0 }
+  if (ephemeral.signing) keys.push(previous?.ephemeral.signing ? previous.signing : await ephemeralKey())
+  const hmac = ephemeral.hmac
+    ? [...(previous?.ephemeral.hmac ? previous.sealSecrets : [randomBytes(32)])]
+    : [...secrets.hmacSecrets]
+  return ring(keys, hmac, ephemeral)
+}
+
+async function ring(
+  keys: readonly SigningKey[],
+  secrets: readonly Uint8Array[],
+  ephemeral: KeyRing['ephemeral'],
+): Promise<KeyRing> {
+  const [signing] = keys
+  if (!signing) throw new GatehouseError('INTERNAL')
+  const unique = keys.filter((key, index) => keys.findIndex((other) => other.kid === key.kid) === index)
+  const jwks = { keys: await Promise.all(unique.map(publish)) }
+  const derived = new Map<string, Buffer>()
+
+  function keyFor(purpose: MacPurpose, index: number): Buffer {
+    const name = `${purpose} ${index}`
+    const known = derived.get(name)
+    if (known) return known
+    const key = Buffer.from(
+      hkdfSync('sha256', secrets[index] ?? '', 'gatehouse', `authserver ${purpose}`, 32),
+    )
+    derived.set(name, key)
+    return key
+  }
+  const macBy = (purpose: MacPurpose, index: number, data: string): Buffer =>
+    createHmac('sha256', keyFor(purpose, index)).update(data).digest()
+
+  return {
+    signing,
+    all: unique,
+    jwks,
+    sealSecrets: secrets,
+    ephemeral,
+    mac: (purpose, data) => macBy(purpose, 0, data).toString('base64url'),
+    isMac(purpose, data, mac) {
+      const given = Buffer.from(mac, 'base64url')
+      if (given.length !== 32 || given.toString('base64url') !== mac) return false
+      return secrets.some((_, index) => timingSafeEqual(macBy(purpose, index, data), given))
+    },
+  }
+}
+
+async function describe(privateKey: KeyObject, alg: string): Promise<SigningKey> {
+  const publicKey = createPublicKey(privateKey)
+  const kid = await calculateJwkThumbprint(await exportJWK(publicKey))
+  return { kid, alg, privateKey, publicKey }
+}
+
+async function publish(key: SigningKey): Promise<JWK> {
+  return { ...(await exportJWK(key.publicKey)), kid: key.kid, alg: key.alg, use: 'sig' }
+}
+
+async function ephemeralKey(): Promise<SigningKey> {
+  return describe(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, 'ES256')
+}
+
+const curves: ReadonlyMap<string, string> = new Map([
+  ['prime256v1', 'ES256'],
+  ['secp384r1', 'ES384'],
+  ['secp521r1', 'ES512'],
+])
+
+/** The key and its algorithm, or why it cannot be used. PKCS#1, SEC 1 and PKCS#8 PEM, not encrypted. */
+function readKey(pem: string): { privateKey: KeyObject; alg: string } | string {
+  let privateKey: KeyObject
+  try {
+    privateKey = createPrivateKey(pem)
+  } catch {
+    return 'is not an unencrypted PEM private key (PKCS#1, SEC 1 or PKCS#8)'
+  }
+  const { asymmetricKeyType: type, asymmetricKeyDetails: details } = privateKey
+  if (type === 'rsa') {
+    const bits = details?.modulusLength ?? 0
+    return bits >= 2048
+      ? { privateKey, alg: 'RS256' }
+      : `is an RSA key of ${bits} bits; at least 2048 are required`
+  }
+  if (type === 'ed25519') return { privateKey, alg: 'EdDSA' }
+  const alg = curves.get(details?.namedCurve ?? '')
+  if (type === 'ec' && alg) return { privateKey, alg }
+  return 'must be an RSA, an EC (P-256, P-384, P-521) or an Ed25519 key'
+}

@@ -1,0 +1,50 @@
+/**
+ * Random values and the two opaque token forms: authorization codes and refresh tokens.
+ *
+ * A code is `gh_ac_<random>.<mac>`, a refresh token `gh_rt_<family>.<generation>.<mac>`: the MAC lets forged ones be
+ * refused without asking the store, the fixed prefix lets secret scanners find leaked ones. The store is keyed by a
+ * hash of the random part, never by the secret itself.
+ * Because a refresh token follows from family and generation, repeating a rotation yields the same successor without
+ * keeping tokens anywhere.
+ * Source: spec document 2 (hmacSecretRefs); RFC 6749 section 10.10; RFC 9700 section 4.14.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import type { KeyRing } from './key-ring.ts'
+
+/** 256 random bits, base64url. */
+export function randomId(bytes = 32): string {
+  return randomBytes(bytes).toString('base64url')
+}
+
+/** SHA-256, base64url: the form in which secrets become store keys. */
+export function hashed(value: string): string {
+  return createHash('sha256').update(value).digest('base64url')
+}
+
+const codeForm = /^gh_ac_([\w-]{43})\.([\w-]{43})$/
+const refreshForm = /^gh_rt_([\w-]{43})\.(0|[1-9]\d{0,8})\.([\w-]{43})$/
+
+export function makeCode(keys: KeyRing): { code: string; id: string } {
+  const id = randomId()
+  return { code: `gh_ac_${id}.${keys.mac('code', id)}`, id }
+}
+
+/** The code's id; undefined when this server did not make it. */
+export function readCode(keys: KeyRing, code: string): string | undefined {
+  const [, id = '', mac = ''] = codeForm.exec(code) ?? []
+  return id !== '' && keys.isMac('code', id, mac) ? id : undefined
+}
+
+export function makeRefreshToken(keys: KeyRing, family: string, generation: number): string {
+  return `gh_rt_${family}.${generation}.${keys.mac('refresh', `${family}.${generation}`)}`
+}
+
+/** Family and generation; undefined when this server did not make the token. */
+export function readRefreshToken(
+  keys: KeyRing,
+  token: string,
+): { family: string; generation: number } | undefined {
+  const [, family = '', generation = '', mac = ''] = refreshForm.exec(token) ?? []
+  if (family === '' || !keys.isMac('refresh', `${family}.${generation}`, mac)) return undefined
+  return { family, generation: Number(generation) }
+}

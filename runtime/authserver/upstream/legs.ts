@@ -1,0 +1,259 @@
+/**
+ * The login as a whole: one upstream after the other, then the code.
+ *
+ * The first provider gives the identity and cannot be left out; the others only add tokens. Providers that the person
+ * is still connected to through this client are not asked again. Tokens travel in the (sealed) record of the leg and
+ * become rows only when the code is issued, so an abandoned login leaves nothing behind.
+ * Source: spec document 2, upstreamProviders; reference behaviour "several upstreams"; RFC 9207.
+ */
+import type { Context } from '../context.ts'
+import { clientRedirect } from '../endpoints/answers.ts'
+import { type OAuthCode, OAuthError } from '../endpoints/oauth-error.ts'
+import { sessionHash, shownClient } from '../events.ts'
+import { rememberConsent } from '../consent/memory.ts'
+import { loginMs } from '../limits.ts'
+import { isTransient, makeLoginSecrets, OAuthFault } from '../../oauth/index.ts'
+import type { AuthRequest, Grant, Leg, Person, UpstreamTokens } from '../storage/records.ts'
+import { randomId } from '../tokens/opaque.ts'
+import { rowKey } from '../tokens/sessions.ts'
+import type { Upstream } from './upstream.ts'
+
+/** A login under way; a Leg is this plus the secrets of one upstream request. */
+export type LoginUnderWay = Pick<Leg, 'request' | 'chosen' | 'browser' | 'consentOf' | 'person' | 'obtained'>
+
+/** Where the browser goes next: to an upstream, to a page of ours, or back to the client. */
+export async function advance(context: Context, login: LoginUnderWay, browserId: string): Promise<string> {
+  const next = await nextUpstream(context, login)
+  if (next) return startLeg(context, login, next)
+  const { person, request } = login
+  if (!person) return errorRedirect(context, request, 'server_error', 'no upstream provider is configured')
+  if (login.consentOf !== undefined && login.consentOf !== person.userId) {
+    // Somebody else sits at this browser than the one whose consent was remembered.
+    if (request.prompt.includes('none')) {
+      return errorRedirect(context, request, 'consent_required', 'consent has not been given')
+    }
+    return pause(context, login, person)
+  }
+  return complete(context, login, person, browserId)
+}
+
+/** The first chosen provider that this login still needs. */
+async function nextUpstream(context: Context, login: LoginUnderWay): Promise<Upstream | undefined> {
+  const { person, request } = login
+  const connected = person ? await connectedProviders(context, person, request.clientId) : new Set<string>()
+  const missing = context.upstreams.find(
+    ({ name }, index) =>
+      !login.obtained.some((tokens) => tokens.provider === name) &&
+      (index === 0 || (login.chosen.includes(name) && !connected.has(name))),
+  )
+  return missing
+}
+
+/** Providers whose tokens this person already has through this client, and that are still of use. */
+async function connectedProviders(
+  context: Context,
+  person: Person,
+  clientId: string,
+): Promise<ReadonlySet<string>> {
+  const session = await context.sessions.find(person.userId, clientId)
+  if (!session) return new Set()
+  const rows = await Promise.all(
+    session.providers.map((provider) => context.state.rows.get(rowKey(session.id, provider))),
+  )
+  const usable = rows.filter(
+    (row) =>
+      row !== undefined &&
+      row.userId === person.userId &&
+      row.clientId === clientId &&
+      (row.refreshToken !== undefined || row.expiresAtMs === undefined || row.expiresAtMs > context.now()),
+  )
+  return new Set(usable.map((row) => row?.provider ?? ''))
+}
+
+/** Sends the browser to one provider; if that cannot be done, says so to the client or to the person. */
+export async function startLeg(context: Context, login: LoginUnderWay, upstream: Upstream): Promise<string> {
+  const secrets = makeLoginSecrets()
+  const { request } = login
+  const { state, codeVerifier, codeChallenge, nonce } = secrets
+  // Only the first leg says who the person is; the others are asked for no more than silence.
+  const first = login.person === undefined
+  const prompt = request.prompt
+    .filter((value) => value === 'none' || (first && value !== 'consent'))
+    .join(' ')
+  if (request.prompt.includes('none') && upstream.type === 'oauth2') {
+    return errorRedirect(context, request, 'login_required', 'the login needs the person')
+  }
+  let location: string
+  try {
+    location = await upstream.begin({
+      state,
+      codeVerifier,
+      codeChallenge,
+      nonce,
+      ...(prompt === '' ? {} : { prompt }),
+      ...(first && request.loginHint !== undefined ? { loginHint: request.loginHint } : {}),
+      ...(first && request.maxAgeSec !== undefined ? { maxAgeSec: request.maxAgeSec } : {}),
+    })
+  } catch (error) {
+    return legFailed(context, login, upstream.name, error)
+  }
+  const leg: Leg = {
+    ...login,
+    provider: upstream.name,
+    codeVerifier,
+    nonce,
+    startedAtMs: context.now(),
+  }
+  await context.state.legs.put(state, leg, loginMs)
+  return location
+}
+
+/** A failed first leg ends the login; a later one is for the person to decide about. */
+export async function legFailed(
+  context: Context,
+  login: LoginUnderWay,
+  provider: string,
+  error: unknown,
+): Promise<string> {
+  if (!(error instanceof OAuthFault) && !isTransient(error)) throw error
+  const { request, person } = login
+  const { code, text } = meaning(error)
+  context.log.warn('a login at an upstream provider failed', { upstream: provider, err: error })
+  context.emit({
+    type: 'login_failed',
+    outcome: code === 'access_denied' ? 'denied' : 'failure',
+    clientId: shownClient(request.clientId),
+    userId: person?.userId,
+    upstream: provider,
+    reason: code,
+  })
+  if (!person) return errorRedirect(context, request, code, text)
+  if (request.prompt.includes('none')) {
+    return errorRedirect(context, request, 'interaction_required', 'the login needs the person')
+  }
+  return pause(context, login, person, provider)
+}
+
+/** What a fault of the upstream means to the client. Nothing that the upstream wrote is passed on. */
+function meaning(fault: unknown): { code: OAuthCode; text: string } {
+  const error = fault instanceof OAuthFault ? fault.error : undefined
+  switch (error) {
+    case 'access_denied':
+      return { code: 'access_denied', text: 'the login was refused' }
+    case 'login_required':
+    case 'interaction_required':
+    case 'consent_required':
+      return { code: error, text: 'the login needs the person' }
+    case 'account_selection_required':
+      return { code: 'interaction_required', text: 'the login needs the person' }
+    default:
+      return isTransient(fault) || error === 'temporarily_unavailable'
+        ? { code: 'temporarily_unavailable', text: 'the upstream provider is not available; try again later' }
+        : { code: 'server_error', text: 'the login at the upstream provider failed' }
+  }
+}
+
+/** Keeps the login until the person has answered the page at /oauth/confirm. */
+async function pause(
+  context: Context,
+  login: LoginUnderWay,
+  person: Person,
+  failed?: string,
+): Promise<string> {
+  const handle = randomId()
+  const { request, chosen, browser, obtained, consentOf } = login
+  await context.state.confirmations.put(
+    handle,
+    {
+      request,
+      chosen,
+      browser,
+      person,
+      obtained,
+      ...(failed === undefined ? {} : { failed }),
+      ...(consentOf === undefined ? {} : { consentOf }),
+    },
+    loginMs,
+  )
+  return `${context.urls.confirm}?request=${handle}`
+}
+
+/** Everything is there: session, rows, code, and back to the client. */
+async function complete(
+  context: Context,
+  login: LoginUnderWay,
+  person: Person,
+  browserId: string,
+): Promise<string> {
+  const { config, state, clients, sessions, grants, now } = context
+  const { request } = login
+  // The client may have been deleted, or may have lost scopes, while the person was away.
+  const client = await clients.find(request.clientId)
+  if (!client) throw new OAuthError('invalid_client', 'the client is no longer registered')
+  const scopes = request.scopes.filter((scope) => client.scopes.includes(scope))
+  const endsAtMs = now() + config.authCodeMs + 60_000
+  const { sessionId, grantId } = await sessions.open(person, request.clientId, login.obtained, endsAtMs)
+  const grant: Grant = {
+    grantId,
+    sessionId,
+    clientId: request.clientId,
+    clientKind: request.clientKind,
+    userId: person.userId,
+    scopes,
+    resources: request.resources,
+    resourcesChosen: request.resourcesChosen,
+    refreshable: request.refreshable && scopes.includes('offline_access'),
+    authTimeSec: person.authTimeSec,
+  }
+  const code = await grants.issueCode(grant, request)
+  await Promise.all([
+    state.browsers.put(browserId, { userId: person.userId }, browserMs),
+    config.consent ? rememberConsent(state, person.userId, request, login.chosen) : undefined,
+  ])
+  context.emit({
+    type: 'code_issued',
+    outcome: 'success',
+    clientId: shownClient(request.clientId),
+    userId: person.userId,
+    sessionHash: sessionHash(sessionId),
+  })
+  return clientRedirect(request.redirectUri, config.issuer, {
+    code,
+    state: request.state,
+    ...(scopes.length === request.scopes.length ? {} : { scope: scopes.join(' ') }),
+  })
+}
+
+const browserMs = 30 * 24 * 3_600_000
+
+/** The client's redirect URI with an error. */
+export function errorRedirect(
+  context: Context,
+  request: Pick<AuthRequest, 'redirectUri' | 'state'>,
+  error: OAuthCode,
+  description: string,
+): string {
+  return clientRedirect(request.redirectUri, context.config.issuer, {
+    error,
+    error_description: description,
+    state: request.state,
+  })
+}
+
+/** A provider's tokens and, from the first one, the person; folded into the login. */
+export function withLeg(
+  login: LoginUnderWay,
+  tokens: UpstreamTokens,
+  person: Person | undefined,
+): LoginUnderWay {
+  const { request, chosen, browser, consentOf, obtained } = login
+  const who = login.person ?? person
+  return {
+    request,
+    chosen,
+    browser,
+    obtained: [...obtained.filter((one) => one.provider !== tokens.provider), tokens],
+    ...(consentOf === undefined ? {} : { consentOf }),
+    ...(who === undefined ? {} : { person: who }),
+  }
+}

@@ -1,0 +1,248 @@
+/**
+ * A plain OAuth 2.0 provider: typed or registered credentials, and identity from wherever the provider puts it.
+ *
+ * Identity comes from the token response (`identityFromToken`), else from userinfo, else it is synthesized from the
+ * access token: an opaque subject that another login will not repeat, without name or e-mail. Non-standard answers are
+ * read through `tokenResponseMapping`. A 200 that carries an error (`error`, or `ok: false`) is a refusal.
+ * Source: spec document 2, oauth2Config; RFC 6749 sections 4.1 and 6.
+ */
+import {
+  followTokenPath,
+  identifierOf,
+  type OAuth2UpstreamConfig,
+  parseKeepingDigits,
+  parseTokenPath,
+} from '../../config/index.ts'
+import type { Fetch } from '../../net/index.ts'
+import {
+  authorizationUrl,
+  codeGrant,
+  type JsonObject,
+  type OAuthClient,
+  OAuthFault,
+  readAuthorizationCode,
+  refreshGrant,
+  type ServerMetadata,
+  typedServer,
+} from '../../oauth/index.ts'
+import { createHash } from 'node:crypto'
+import type { UpstreamRegistration, UpstreamTokens } from '../storage/records.ts'
+import {
+  discoverForRegistration,
+  forgetRegistration,
+  obtainRegistration,
+  type RegistrationParts,
+} from './registration.ts'
+import { Retried } from './retry.ts'
+import { toUpstreamTokens } from './tokens.ts'
+import type { Identity, LoginProof, Upstream } from './upstream.ts'
+import { fetchUserInfo } from './user-info.ts'
+
+/** What can be asked of the provider: its endpoints, and what its own document says. */
+interface Endpoints {
+  readonly server: ServerMetadata & { readonly authorization_endpoint: string }
+  readonly discovered: ServerMetadata | undefined
+}
+
+const freshMs = 3_600_000
+
+export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: RegistrationParts): Upstream {
+  const { now } = parts
+  const log = parts.log.child({ upstream: config.name })
+  const endpoints = new Retried<Endpoints>({
+    find: () => findEndpoints(config, parts),
+    freshMs: config.dcr?.discoveryUrl === undefined ? Number.POSITIVE_INFINITY : freshMs,
+    now,
+    log,
+    what: 'discovery of the upstream provider',
+  })
+  const mapped = config.tokenResponseMapping ? { map: mapper(config.tokenResponseMapping) } : {}
+
+  async function credentials(): Promise<{ client: OAuthClient; registration?: UpstreamRegistration }> {
+    if (config.dcr) {
+      const { discovered } = await endpoints.get()
+      const registration = await obtainRegistration(config, config.dcr, discovered, parts)
+      const { clientId, clientSecret, authMethod } = registration
+      return {
+        registration,
+        client: {
+          clientId,
+          ...(clientSecret === undefined ? {} : { clientSecret }),
+          ...(authMethod === undefined ? {} : { authMethod }),
+        },
+      }
+    }
+    const secret = config.clientSecret?.()
+    return {
+      client: { clientId: config.clientId ?? '', ...(secret === undefined ? {} : { clientSecret: secret }) },
+    }
+  }
+
+  /** Runs a token request; a registration that the provider forgot is dropped for the next try. */
+  async function withClient<T>(
+    request: (client: OAuthClient, server: ServerMetadata) => Promise<T>,
+  ): Promise<T> {
+    const { server, discovered } = await endpoints.get()
+    const { client, registration } = await credentials()
+    try {
+      return await request(client, server)
+    } catch (error) {
+      if (config.dcr && registration && error instanceof OAuthFault && error.error === 'invalid_client') {
+        await forgetRegistration(config, config.dcr, discovered, registration, parts)
+      }
+      throw error
+    }
+  }
+
+  async function finish(callback: URLSearchParams, proof: LoginProof) {
+    const { discovered } = await endpoints.get()
+    const code = readAuthorizationCode(callback, discovered ?? {})
+    if (proof.maxAgeSec !== undefined) {
+      // A plain OAuth provider says nothing about when it saw the person last.
+      throw new OAuthFault('refused', 'the age of the login cannot be told', { error: 'login_required' })
+    }
+    const { fetch, body } = keepingBody(parts.fetch)
+    const { redirectUri } = config
+    const { codeVerifier } = proof
+    const tokens = await withClient((client, server) =>
+      codeGrant({ server, client, fetch, now, code, redirectUri, codeVerifier, ...mapped }),
+    )
+    const identity = await identify(tokens.accessToken, body())
+    return { identity, tokens: toUpstreamTokens(config.name, identity.subject, tokens, now()) }
+  }
+
+  async function identify(accessToken: string, body: unknown): Promise<Identity> {
+    const { identityFromToken, userInfo } = config
+    if (identityFromToken) {
+      const at = (path: string | undefined): unknown => (path === undefined ? undefined : follow(path, body))
+      const subject = identifierOf(at(identityFromToken.subjectPath))
+      if (subject === undefined) {
+        throw new OAuthFault('protocol', 'the token response has no subject at subjectPath')
+      }
+      const name = at(identityFromToken.namePath)
+      const email = at(identityFromToken.emailPath)
+      return {
+        subject,
+        synthesized: false,
+        ...(typeof name === 'string' && name !== '' ? { name } : {}),
+        ...(typeof email === 'string' && email !== '' ? { email } : {}),
+      }
+    }
+    if (userInfo) {
+      const info = await fetchUserInfo(userInfo, accessToken, parts.fetch)
+      const { subject } = info
+      if (subject === undefined) throw new OAuthFault('protocol', 'the userinfo endpoint names no subject')
+      return { ...info, subject, synthesized: false }
+    }
+    return { subject: synthesizedSubject(accessToken), synthesized: true }
+  }
+
+  const typed = config.authorizationEndpoint
+  return {
+    name: config.name,
+    type: 'oauth2',
+    get host() {
+      const known = endpoints.current?.server.authorization_endpoint ?? typed
+      return known === undefined ? config.name : new URL(known).host
+    },
+    get origin() {
+      const known = endpoints.current?.server.authorization_endpoint ?? typed
+      return known === undefined ? undefined : new URL(known).origin
+    },
+    get ready() {
+      return endpoints.current !== undefined
+    },
+    start: () => endpoints.start(),
+    close: () => endpoints.close(),
+
+    async begin(login) {
+      const { server } = await endpoints.get()
+      const { client, registration } = await credentials()
+      return authorizationUrl({
+        endpoint: server.authorization_endpoint,
+        clientId: client.clientId,
+        redirectUri: config.redirectUri,
+        scopes: config.scopes.length > 0 ? config.scopes : registration?.scopes,
+        state: login.state,
+        codeChallenge: login.codeChallenge,
+        extra: config.additionalAuthorizationParams,
+      }).href
+    },
+
+    finish,
+
+    async refresh(tokens: UpstreamTokens) {
+      const { refreshToken } = tokens
+      if (refreshToken === undefined) {
+        throw new OAuthFault('refused', 'there is no refresh token', { error: 'invalid_grant' })
+      }
+      const { fetch } = parts
+      const fresh = await withClient((client, server) =>
+        refreshGrant({ server, client, fetch, now, refreshToken, ...mapped }),
+      )
+      return toUpstreamTokens(config.name, tokens.subject, fresh, now(), tokens)
+    },
+  } satisfies Upstream
+}
+
+/** `tk-` and half of a SHA-256: the same for this access token only (spec document 2, oauth2Config). */
+export function synthesizedSubject(accessToken: string): string {
+  return `tk-${createHash('sha256').update(accessToken).digest('hex').slice(0, 32)}`
+}
+
+async function findEndpoints(config: OAuth2UpstreamConfig, parts: RegistrationParts): Promise<Endpoints> {
+  const discovered = config.dcr ? await discoverForRegistration(config.dcr, parts) : undefined
+  const authorization = config.authorizationEndpoint ?? discovered?.authorization_endpoint
+  const token = config.tokenEndpoint ?? discovered?.token_endpoint
+  if (authorization === undefined || token === undefined) {
+    throw new OAuthFault('protocol', 'the discovery document lacks an authorization or token endpoint')
+  }
+  const server = { ...typedServer(authorization, token), ...discovered }
+  return {
+    discovered,
+    server: { ...server, authorization_endpoint: authorization, token_endpoint: token },
+  }
+}
+
+/** Remembers the last answer as it was sent, with every digit. */
+function keepingBody(fetch: Fetch): { fetch: Fetch; body: () => unknown } {
+  let last = ''
+  return {
+    async fetch(url, init) {
+      const response = await fetch(url, init)
+      last = await response.text()
+      return new Response(last, { status: response.status, headers: response.headers })
+    },
+    body() {
+      try {
+        return parseKeepingDigits(last)
+      } catch {
+        return undefined
+      }
+    },
+  }
+}
+
+function follow(path: string, body: unknown): unknown {
+  const parsed = parseTokenPath(path)
+  return typeof parsed === 'string' ? undefined : followTokenPath(parsed, body)
+}
+
+/** Copies the mapped values to their standard names; the type is bearer by definition. */
+function mapper(paths: NonNullable<OAuth2UpstreamConfig['tokenResponseMapping']>) {
+  return (body: JsonObject): JsonObject => {
+    if (body['ok'] === false) {
+      throw new OAuthFault('refused', 'the token endpoint reported an error', {
+        error: typeof body['error'] === 'string' ? body['error'] : undefined,
+      })
+    }
+    return {
+      token_type: 'Bearer',
+      access_token: follow(paths.accessTokenPath, body),
+      expires_in: follow(paths.expiresInPath, body),
+      refresh_token: follow(paths.refreshTokenPath, body),
+      scope: follow(paths.scopePath, body),
+      ...(typeof body['id_token'] === 'string' ? { id_token: body['id_token'] } : {}),
+    }
+  }
+}

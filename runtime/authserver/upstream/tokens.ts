@@ -1,0 +1,29 @@
+/** Token answers of upstream providers as the record that is kept. */
+import type { TokenSet } from '../../oauth/index.ts'
+import type { UpstreamTokens } from '../storage/records.ts'
+
+/**
+ * The record of an answer. On a refresh `old` lends what the answer left out: refresh token (RFC 6749 section 6),
+ * ID token and scope.
+ */
+export function toUpstreamTokens(
+  provider: string,
+  subject: string,
+  tokens: TokenSet,
+  nowMs: number,
+  old?: UpstreamTokens,
+): UpstreamTokens {
+  const refreshToken = tokens.refreshToken ?? old?.refreshToken
+  const idToken = tokens.idToken ?? old?.idToken
+  const scope = tokens.scope ?? old?.scope
+  return {
+    provider,
+    subject,
+    accessToken: tokens.accessToken,
+    obtainedAtMs: nowMs,
+    ...(tokens.expiresAt === undefined ? {} : { expiresAtMs: tokens.expiresAt }),
+    ...(refreshToken === undefined ? {} : { refreshToken }),
+    ...(idToken === undefined ? {} : { idToken }),
+    ...(scope === undefined ? {} : { scope }),
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * What an upstream identity provider does for this server, whatever protocol it speaks.
+ *
+ * `begin` and `finish` are one login (leg); `refresh` renews its tokens later. All reject with OAuthFault: `unreachable`
+ * means try later, anything else means that this login or these tokens are no good. Nothing here stores anything.
+ */
+import type { UpstreamTokens } from '../storage/records.ts'
+
+export interface Identity {
+  /** Stable at the provider, or `tk-…` when it was made from the access token. */
+  readonly subject: string
+  readonly name?: string
+  readonly email?: string
+  /** When the person proved to the provider who they are; absent when it does not say. */
+  readonly authTimeSec?: number
+  /** No stable identity exists: another login gives another subject. */
+  readonly synthesized: boolean
+}
+
+export interface Login {
+  readonly state: string
+  readonly nonce: string
+  readonly codeVerifier: string
+  readonly codeChallenge: string
+  /** OpenID Connect `prompt` values to pass on. */
+  readonly prompt?: string
+  readonly loginHint?: string
+  readonly maxAgeSec?: number
+}
+
+export type LoginProof = Pick<Login, 'nonce' | 'codeVerifier' | 'maxAgeSec'>
+
+export interface Upstream {
+  readonly name: string
+  readonly type: 'oidc' | 'oauth2'
+  /** Host of the provider, for people; its name until the host is known. */
+  readonly host: string
+  /** Origin of the authorization endpoint once known; for the content security policy. */
+  readonly origin: string | undefined
+  /** Endpoints and credentials are known. */
+  readonly ready: boolean
+  /** Starts to find out what is needed, in the background, with retries. */
+  start(): void
+  /** Where to send the browser. */
+  begin(login: Login): Promise<string>
+  /** Takes the callback's parameters; verifies everything the provider said. */
+  finish(
+    callback: URLSearchParams,
+    proof: LoginProof,
+  ): Promise<{ tokens: UpstreamTokens; identity: Identity }>
+  /** New tokens for old; the subject stays the same. */
+  refresh(tokens: UpstreamTokens): Promise<UpstreamTokens>
+  close(): void
+}

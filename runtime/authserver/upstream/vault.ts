@@ -1,0 +1,206 @@
+/**
+ * The upstream tokens of callers, at request time: found by the session that the caller's token names, checked to be
+ * the caller's own, refreshed ahead of expiry, one refresh at a time across replicas.
+ *
+ * One provider's failure is that provider's alone. A refused refresh (`invalid_grant`) means the person must sign in
+ * again; silence of the provider does not: a token that is still valid is used until it ends.
+ * Source: spec document 2 (upstreamInject, tokenExchange, primaryUpstreamProvider); RFC 6749 section 6; RFC 9700
+ * section 4.14 (providers revoke on double use, hence the lock).
+ */
+import { LRUCache } from 'lru-cache'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Caller, Log } from '../../net/index.ts'
+import { isTransient, OAuthFault } from '../../oauth/index.ts'
+import { withLock } from '../../store/index.ts'
+import type { AuthServerEvent } from '../events.ts'
+import type { Row, UpstreamTokens } from '../storage/records.ts'
+import type { Seen, State } from '../storage/state.ts'
+import { hashed } from '../tokens/opaque.ts'
+import { rowKey } from '../tokens/sessions.ts'
+import type { Upstream } from './upstream.ts'
+
+/** What a backend is given in the caller's name. Holds secrets: never log it. */
+export interface UpstreamToken {
+  readonly provider: string
+  readonly accessToken: string
+  readonly idToken?: string
+  readonly scope?: string
+  /** Unix milliseconds; undefined when the provider did not say. */
+  readonly expiresAtMs?: number
+}
+
+export interface UpstreamTokenSource {
+  /** Names in the order of the configuration. */
+  readonly providers: readonly string[]
+  /** The provider whose token the policy engine reads. */
+  readonly primary: string
+  /**
+   * The caller's token at a provider (default: the primary one). Throws UPSTREAM_TOKEN_MISSING when the person must
+   * sign in again, BACKEND_AUTH_UNAVAILABLE when the provider or the store does not answer, NOT_FOUND for a provider
+   * that is not configured.
+   */
+  get(caller: Caller, provider?: string): Promise<UpstreamToken>
+}
+
+export interface VaultParts {
+  readonly upstreams: readonly Upstream[]
+  readonly primary: string | undefined
+  readonly state: State
+  readonly now: () => number
+  readonly log: Log
+  readonly emit: (event: AuthServerEvent) => void
+}
+
+/** Tokens are renewed this long before they end, but never in the first half of their life. */
+const aheadMs = 60_000
+/** After a provider was silent, it is not asked again for the same row. */
+const pauseMs = 10_000
+const lock = { ttlMs: 45_000, waitMs: 40_000 }
+const saveTries = 3
+
+export function makeVault(parts: VaultParts): UpstreamTokenSource {
+  const { state, now, upstreams } = parts
+  const providers = upstreams.map((upstream) => upstream.name)
+  const primary = parts.primary ?? providers[0] ?? ''
+  const running = new Map<string, Promise<Row>>()
+  const paused = new LRUCache<string, number>({ max: 10_000 })
+
+  async function get(caller: Caller, provider = primary): Promise<UpstreamToken> {
+    const upstream = upstreams.find((candidate) => candidate.name === provider)
+    if (!upstream)
+      throw new GatehouseError('NOT_FOUND', { detail: `there is no upstream provider "${provider}"` })
+    const { tsid } = caller.claims
+    if (typeof tsid !== 'string') throw signInAgain()
+    const id = rowKey(tsid, provider)
+    const row = await state.rows.get(id)
+    if (!row || !isOwn(row, caller)) throw signInAgain()
+    return view(await fresh(id, row, upstream))
+  }
+
+  async function fresh(id: string, row: Row, upstream: Upstream): Promise<Row> {
+    if (!isDue(row, now())) return row
+    const usable = row.expiresAtMs === undefined || row.expiresAtMs > now()
+    if (row.refreshToken === undefined) {
+      if (usable) return row
+      throw signInAgain()
+    }
+    if (usable && now() < (paused.get(id) ?? 0)) return row
+    try {
+      return await flight(id, upstream)
+    } catch (error) {
+      if (usable && isPassing(error)) {
+        paused.set(id, now() + pauseMs)
+        return row
+      }
+      throw error
+    }
+  }
+
+  /** One refresh per row in this process; the lock makes it one over all replicas. */
+  function flight(id: string, upstream: Upstream): Promise<Row> {
+    const known = running.get(id)
+    if (known) return known
+    const mine = withLock(state.store, `upstream:${hashed(id)}`, lock, () => renew(id, upstream)).finally(
+      () => running.delete(id),
+    )
+    running.set(id, mine)
+    return mine
+  }
+
+  async function renew(id: string, upstream: Upstream): Promise<Row> {
+    const seen = await state.rows.read(id)
+    if (!seen) throw signInAgain()
+    // Another replica was faster.
+    if (!isDue(seen.value, now())) return seen.value
+    const about = { clientId: seen.value.clientId, userId: seen.value.userId, upstream: upstream.name }
+    let tokens: UpstreamTokens
+    try {
+      tokens = await upstream.refresh(seen.value)
+    } catch (error) {
+      parts.log.warn('an upstream token could not be refreshed', { upstream: upstream.name, err: error })
+      if (!isFinal(error)) throw unavailable(error)
+      parts.emit({ type: 'upstream_refused', outcome: 'failure', ...about })
+      await state.rows.swap(id, seen, undefined)
+      throw signInAgain(error)
+    }
+    const { userId, clientId, endsAtMs } = seen.value
+    const next: Row = { ...tokens, userId, clientId, endsAtMs }
+    await save(id, seen, next)
+    parts.emit({ type: 'upstream_refreshed', outcome: 'success', ...about })
+    return next
+  }
+
+  /**
+   * The provider has rotated: losing the new token would end the connection, so the store gets several chances. A row
+   * that changed meanwhile (a new login, or the end of the session) is left as it is.
+   */
+  async function save(id: string, seen: Seen<Row>, next: Row): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      try {
+        await state.rows.swap(id, seen, next, next.endsAtMs - now())
+        return
+      } catch (error) {
+        if (tries < saveTries) continue
+        parts.log.error('a refreshed upstream token could not be stored', {
+          upstream: next.provider,
+          err: error,
+        })
+        return
+      }
+    }
+  }
+
+  return { providers, primary, get }
+}
+
+/** Nobody gets a token that was stored for another person or for another client. */
+function isOwn(row: Row, caller: Caller): boolean {
+  return row.userId === caller.subject && row.clientId === caller.claims['client_id']
+}
+
+function isDue(row: Row, nowMs: number): boolean {
+  if (row.expiresAtMs === undefined) return false
+  const lifeMs = row.expiresAtMs - row.obtainedAtMs
+  return row.expiresAtMs - nowMs <= Math.min(aheadMs, lifeMs / 2)
+}
+
+/** Refusals that blame this server rather than the tokens: signing in again would not help. */
+const ours: ReadonlySet<string> = new Set([
+  'invalid_client',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'invalid_request',
+  'invalid_scope',
+])
+
+/** The provider says that the grant is gone, in whatever words. */
+function isFinal(error: unknown): boolean {
+  return (
+    error instanceof OAuthFault &&
+    error.kind === 'refused' &&
+    error.error !== undefined &&
+    !ours.has(error.error)
+  )
+}
+
+function isPassing(error: unknown): boolean {
+  return isTransient(error) || (error instanceof GatehouseError && error.code !== 'UPSTREAM_TOKEN_MISSING')
+}
+
+function signInAgain(cause?: unknown): GatehouseError {
+  return new GatehouseError('UPSTREAM_TOKEN_MISSING', cause === undefined ? {} : { cause })
+}
+
+function unavailable(cause: unknown): GatehouseError {
+  return new GatehouseError('BACKEND_AUTH_UNAVAILABLE', { headers: { 'retry-after': '5' }, cause })
+}
+
+function view(row: Row): UpstreamToken {
+  return {
+    provider: row.provider,
+    accessToken: row.accessToken,
+    ...(row.idToken === undefined ? {} : { idToken: row.idToken }),
+    ...(row.scope === undefined ? {} : { scope: row.scope }),
+    ...(row.expiresAtMs === undefined ? {} : { expiresAtMs: row.expiresAtMs }),
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * Every address of this server, from its issuer, the advertised base and the callbacks.
+ *
+ * Endpoints hang below the issuer. Pages that set cookies (consent) live where the callbacks are: a cookie belongs to
+ * one host, and the login must end in the browser that began it.
+ * Source: spec document 2, Endpoints; RFC 8414 section 3; OpenID Connect Discovery section 4.
+ */
+import type { AuthServerConfig } from '../config/index.ts'
+
+export interface Urls {
+  readonly issuer: string
+  /** Path of the issuer without trailing slash; '' for a bare host. */
+  readonly base: string
+  readonly authorize: string
+  readonly token: string
+  readonly register: string
+  readonly revoke: string
+  readonly introspect: string
+  readonly userinfo: string
+  readonly jwks: string
+  readonly consent: string
+  readonly confirm: string
+  /** Cookies carry the `__Host-` prefix and Secure only over https. */
+  readonly secure: boolean
+  /** Origin of the pages. */
+  readonly pageOrigin: string
+}
+
+export const paths = {
+  authorize: '/oauth/authorize',
+  token: '/oauth/token',
+  register: '/oauth/register',
+  revoke: '/oauth/revoke',
+  introspect: '/oauth/introspect',
+  userinfo: '/oauth/userinfo',
+  consent: '/oauth/consent',
+  confirm: '/oauth/confirm',
+  callback: '/oauth/callback',
+  jwks: '/.well-known/jwks.json',
+} as const
+
+export function makeUrls(config: AuthServerConfig): Urls {
+  const { issuer } = config
+  const callback = new URL(config.upstreams[0]?.redirectUri ?? issuer)
+  // {base}/oauth/callback: the pages are neighbours of the callback, behind whatever proxy forwards it.
+  const beside = callback.pathname.endsWith(paths.callback)
+    ? callback.pathname.slice(0, -paths.callback.length)
+    : pathOf(issuer)
+  const pages = `${callback.origin}${beside}`
+  return {
+    issuer,
+    base: pathOf(issuer),
+    authorize: `${config.authorizationEndpointBaseUrl ?? issuer}${paths.authorize}`,
+    token: `${issuer}${paths.token}`,
+    register: `${issuer}${paths.register}`,
+    revoke: `${issuer}${paths.revoke}`,
+    introspect: `${issuer}${paths.introspect}`,
+    userinfo: `${issuer}${paths.userinfo}`,
+    jwks: `${issuer}${paths.jwks}`,
+    consent: `${pages}${paths.consent}`,
+    confirm: `${pages}${paths.confirm}`,
+    secure: callback.protocol === 'https:',
+    pageOrigin: callback.origin,
+  }
+}
+
+export function pathOf(url: string): string {
+  return new URL(url).pathname.replace(/\/+$/, '')
+}

@@ -1,0 +1,242 @@
+/**
+ * Every rule of the authorization server's configuration that can be judged without a network.
+ *
+ * Returns faults, one sentence each, naming the field by its spec name; never a secret's value. Keys and secrets
+ * themselves are judged where they are read (authserver-secrets.ts).
+ * Source: spec document 2, spec.embeddedAuthServer, Errors and Limits; RFC 8414 section 2; RFC 8707 section 2.
+ */
+import { isLoopbackHost, restrictedForInjection } from '../net/index.ts'
+import type {
+  AuthServerConfig,
+  OAuth2UpstreamConfig,
+  OidcUpstreamConfig,
+  UpstreamConfig,
+  UserInfoConfig,
+} from './authserver.ts'
+import { parseTokenPath } from './token-path.ts'
+
+const minute = 60_000
+const hour = 60 * minute
+
+/** Accepted lifetimes: a token that never dies is a password, one that dies at once locks everybody out. */
+const lifetimes = [
+  ['tokenLifespans.accessTokenLifespan', 'accessTokenMs', minute, 24 * hour, '1m to 24h'],
+  ['tokenLifespans.refreshTokenLifespan', 'refreshTokenMs', hour, 720 * hour, '1h to 720h'],
+  ['tokenLifespans.authCodeLifespan', 'authCodeMs', 30_000, 10 * minute, '30s to 10m'],
+] as const
+
+/** Every fault of the configuration; empty when the server may start. */
+export function authServerFaults(config: AuthServerConfig): readonly string[] {
+  return [
+    ...baseUrlFaults('issuer', config.issuer, config.insecureAllowHttp),
+    ...(config.authorizationEndpointBaseUrl === undefined
+      ? []
+      : baseUrlFaults(
+          'authorizationEndpointBaseUrl',
+          config.authorizationEndpointBaseUrl,
+          config.insecureAllowHttp,
+        )),
+    ...audienceFaults(config.allowedAudiences),
+    ...scopeFaults(config),
+    ...lifetimes.flatMap(([field, key, min, max, range]) =>
+      config[key] >= min && config[key] <= max ? [] : [`${field} must be from ${range}`],
+    ),
+    ...cimdFaults(config),
+    ...upstreamFaults(config),
+  ]
+}
+
+function baseUrlFaults(field: string, value: string, allowHttp: boolean): readonly string[] {
+  const fault = (rule: string): readonly string[] => [`${field} "${shown(value)}" ${rule}`]
+  if (!URL.canParse(value)) return fault('must be an absolute URL')
+  const url = new URL(value)
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return fault('must be an https URL')
+  if (url.username !== '' || url.password !== '') return fault('must not carry user information')
+  if (value.includes('?')) return fault('must not have a query')
+  if (value.includes('#')) return fault('must not have a fragment')
+  if (value.endsWith('/')) return fault('must not end with a slash')
+  if (url.protocol === 'http:' && !allowHttp && !isLoopbackHost(url.hostname)) {
+    return fault('must be https; http is for localhost, or for trusted hosts with insecureAllowHTTP')
+  }
+  return []
+}
+
+/** A configured URL as it may be printed: user information is cut. */
+function shown(value: string): string {
+  return value.replace(/\/\/[^/@]*@/, '//…@').slice(0, 200)
+}
+
+function audienceFaults(audiences: readonly string[]): readonly string[] {
+  if (audiences.length === 0) return ['allowedAudiences must name at least one resource']
+  return audiences.flatMap((audience) => {
+    const ok =
+      URL.canParse(audience) && /^https?:$/.test(new URL(audience).protocol) && !audience.includes('#')
+    return ok
+      ? []
+      : [`allowedAudiences "${shown(audience)}" must be an absolute http(s) URL without fragment`]
+  })
+}
+
+const scopeToken = /^[\x21\x23-\x5b\x5d-\x7e]+$/
+
+function scopeFaults(config: AuthServerConfig): readonly string[] {
+  const supported = new Set(config.scopesSupported)
+  return [
+    ...(supported.size === 0 ? ['scopesSupported must not be empty'] : []),
+    ...config.scopesSupported
+      .filter((scope) => !scopeToken.test(scope))
+      .map((scope) => `scopesSupported "${scope}" is not an OAuth scope`),
+    ...config.baselineClientScopes
+      .filter((scope) => !supported.has(scope))
+      .map((scope) => `baselineClientScopes "${scope}" is not in scopesSupported`),
+  ]
+}
+
+function cimdFaults({ cimd }: AuthServerConfig): readonly string[] {
+  if (!cimd) return []
+  return [
+    ...(Number.isInteger(cimd.cacheMaxSize) && cimd.cacheMaxSize >= 1
+      ? []
+      : ['cimd.cacheMaxSize must be at least 1']),
+    ...(cimd.cacheTtlMs > 0 ? [] : ['cimd.cacheFallbackTtl must be greater than zero']),
+  ]
+}
+
+const providerName = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
+
+function upstreamFaults(config: AuthServerConfig): readonly string[] {
+  const { upstreams, primaryUpstreamProvider } = config
+  if (upstreams.length === 0) return ['upstreamProviders must name at least one provider']
+  const names = upstreams.map((upstream) => upstream.name)
+  const origins = new Set(upstreams.map(({ redirectUri }) => originOf(redirectUri)))
+  return [
+    ...names.flatMap((name, index) =>
+      names.indexOf(name) === index ? [] : [`upstreamProviders name "${name}" is used twice`],
+    ),
+    ...(names.length > 1 && names.includes('default')
+      ? ['upstreamProviders name "default" is reserved when there are several']
+      : []),
+    ...upstreams.flatMap((upstream) => oneUpstreamFaults(upstream, config.insecureAllowHttp)),
+    // The login is bound to the browser by a cookie, and a cookie belongs to one host.
+    ...(origins.size > 1 ? ['upstreamProviders: every redirectUri must be on the same host'] : []),
+    ...(primaryUpstreamProvider === undefined || names.includes(primaryUpstreamProvider)
+      ? []
+      : [`primaryUpstreamProvider "${primaryUpstreamProvider}" is not the name of an upstream provider`]),
+  ]
+}
+
+function originOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).origin : url
+}
+
+/** Parameters that the server sets itself, and those that would change how the answer comes back. */
+const reservedParameters: ReadonlySet<string> = new Set([
+  'response_type',
+  'client_id',
+  'redirect_uri',
+  'scope',
+  'state',
+  'code_challenge',
+  'code_challenge_method',
+  'nonce',
+  'response_mode',
+  'request',
+  'request_uri',
+  'client_secret',
+])
+
+function oneUpstreamFaults(upstream: UpstreamConfig, allowHttp: boolean): readonly string[] {
+  const at = `upstreamProviders[${upstream.name}]`
+  return [
+    ...(providerName.test(upstream.name)
+      ? []
+      : [`upstreamProviders name "${upstream.name}" must be 1 to 63 lowercase letters, digits and hyphens`]),
+    ...urlFaults(`${at}.redirectUri`, upstream.redirectUri, allowHttp),
+    ...Object.keys(upstream.additionalAuthorizationParams)
+      .filter((name) => reservedParameters.has(name))
+      .map((name) => `${at}.additionalAuthorizationParams must not set ${name}`),
+    ...(upstream.type === 'oidc' ? oidcFaults(at, upstream) : oauth2Faults(at, upstream)),
+  ]
+}
+
+/** https, or http on a loopback host; anything http when allowed. */
+function urlFaults(field: string, value: string, allowHttp: boolean): readonly string[] {
+  if (!URL.canParse(value)) return [`${field} must be an absolute URL`]
+  const url = new URL(value)
+  if (url.username !== '' || url.password !== '') return [`${field} must not carry user information`]
+  if (url.hash !== '' || value.includes('#')) return [`${field} must not have a fragment`]
+  if (url.protocol === 'https:') return []
+  if (url.protocol === 'http:' && (allowHttp || isLoopbackHost(url.hostname))) return []
+  return [`${field} must be https; http is for localhost`]
+}
+
+function oidcFaults(at: string, upstream: OidcUpstreamConfig): readonly string[] {
+  const okClaim = upstream.subjectClaim === '' || /^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(upstream.subjectClaim)
+  return [
+    ...urlFaults(`${at}.oidcConfig.issuerUrl`, upstream.issuerUrl, false),
+    ...(upstream.clientId === '' ? [`${at}.oidcConfig.clientId is required`] : []),
+    ...(upstream.scopes.includes('openid') ? [] : [`${at}.oidcConfig.scopes must contain openid`]),
+    ...(okClaim ? [] : [`${at}.oidcConfig.subjectClaim must be a claim name of at most 128 characters`]),
+    ...userInfoFaults(`${at}.oidcConfig.userInfoOverride`, upstream.userInfoOverride),
+  ]
+}
+
+function oauth2Faults(at: string, upstream: OAuth2UpstreamConfig): readonly string[] {
+  const field = `${at}.oauth2Config`
+  const { dcr } = upstream
+  const bothOrNone = (upstream.clientId === undefined) === (dcr === undefined)
+  return [
+    ...endpointFaults(`${field}.authorizationEndpoint`, upstream.authorizationEndpoint, dcr?.discoveryUrl),
+    ...endpointFaults(`${field}.tokenEndpoint`, upstream.tokenEndpoint, dcr?.discoveryUrl),
+    ...(bothOrNone ? [`${field}: exactly one of clientId and dcrConfig is required`] : []),
+    ...(dcr && upstream.clientSecret
+      ? [`${field}: clientSecretRef and dcrConfig are mutually exclusive`]
+      : []),
+    ...(dcr && (dcr.discoveryUrl === undefined) === (dcr.registrationEndpoint === undefined)
+      ? [`${field}.dcrConfig: exactly one of discoveryUrl and registrationEndpoint is required`]
+      : []),
+    ...(dcr?.registrationEndpoint !== undefined && upstream.scopes.length === 0
+      ? [`${field}.scopes must be set when dcrConfig.registrationEndpoint is set`]
+      : []),
+    ...[dcr?.discoveryUrl, dcr?.registrationEndpoint]
+      .filter((url) => url !== undefined)
+      .flatMap((url) => urlFaults(`${field}.dcrConfig URL`, url, false)),
+    ...userInfoFaults(`${field}.userInfo`, upstream.userInfo),
+    ...pathFaults(`${field}.identityFromToken`, upstream.identityFromToken),
+    ...pathFaults(`${field}.tokenResponseMapping`, upstream.tokenResponseMapping),
+  ]
+}
+
+function pathFaults(field: string, paths: object | undefined): readonly string[] {
+  return Object.entries(paths ?? {}).flatMap(([name, path]: [string, unknown]) => {
+    if (typeof path !== 'string' || path.length < 1 || path.length > 256) {
+      return [`${field}.${name} must have 1 to 256 characters`]
+    }
+    const parsed = parseTokenPath(path)
+    return typeof parsed === 'string' ? [`${field}.${name} ${parsed}`] : []
+  })
+}
+
+function endpointFaults(
+  field: string,
+  value: string | undefined,
+  discoveryUrl: string | undefined,
+): readonly string[] {
+  if (value === undefined) return discoveryUrl === undefined ? [`${field} is required`] : []
+  const ok = URL.canParse(value) && /^https?:$/.test(new URL(value).protocol) && !value.includes('#')
+  return ok ? [] : [`${field} must be an absolute http(s) URL without fragment`]
+}
+
+function userInfoFaults(field: string, userInfo: UserInfoConfig | undefined): readonly string[] {
+  if (!userInfo) return []
+  const ok = URL.canParse(userInfo.endpointUrl) && /^https?:$/.test(new URL(userInfo.endpointUrl).protocol)
+  return [
+    ...(ok ? [] : [`${field}.endpointUrl must be an absolute http(s) URL`]),
+    ...Object.keys(userInfo.additionalHeaders)
+      .filter((name) => {
+        const lower = name.toLowerCase()
+        return lower === 'authorization' || (restrictedForInjection.has(lower) && lower !== 'accept')
+      })
+      .map((name) => `${field}.additionalHeaders must not set ${name}`),
+  ]
+}

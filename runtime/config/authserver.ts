@@ -1,0 +1,143 @@
+/**
+ * The configuration of the embedded authorization server after reading: typed, defaulted, secrets behind functions.
+ *
+ * `authServerFaults` is every rule that needs no network, all faults at once; the server refuses to start on any.
+ * Faults of the network (an upstream or the store that does not answer) are readiness, not start-up failures.
+ * Source: spec document 2, spec.embeddedAuthServer and Limits; RFC 8414 section 2 (issuer).
+ */
+import type { RedisStoreConfig } from '../store/index.ts'
+
+/** Reads a secret at the moment of use, so that a rotated file counts at once. Throws INVALID_CONFIG without a value. */
+export type SecretSource = () => string
+
+export interface AuthServerSecrets {
+  /** PEM private keys, the signing one first. Empty: one ephemeral key. */
+  readonly signingKeys: readonly string[]
+  /** The current one first. Empty: one ephemeral secret. */
+  readonly hmacSecrets: readonly Uint8Array[]
+}
+
+export interface AuthServerConfig {
+  readonly issuer: string
+  /** Moves only the advertised authorization endpoint. */
+  readonly authorizationEndpointBaseUrl?: string
+  readonly insecureAllowHttp: boolean
+  /** Resources that tokens may be issued for. */
+  readonly allowedAudiences: readonly string[]
+  readonly scopesSupported: readonly string[]
+  readonly baselineClientScopes: readonly string[]
+  readonly registration: ClientRegistrationConfig
+  /** Absent: only registered clients are accepted. */
+  readonly cimd?: CimdConfig
+  /** False for headless tests only: nobody is asked before a login goes upstream. */
+  readonly consent: boolean
+  readonly accessTokenMs: number
+  readonly refreshTokenMs: number
+  readonly authCodeMs: number
+  /** After this a grant ends however often it was refreshed. */
+  readonly grantMs: number
+  readonly upstreams: readonly UpstreamConfig[]
+  readonly primaryUpstreamProvider?: string
+  /** For the host: requests to the backend carry neither the client's nor an upstream credential. */
+  readonly disableUpstreamTokenInjection: boolean
+  readonly storage: AuthServerStorage
+  /** Called at start and at every reload. Throws INVALID_CONFIG naming each unreadable file. */
+  readonly secrets: () => AuthServerSecrets
+}
+
+export interface ClientRegistrationConfig {
+  /** False: no /oauth/register, and none advertised. */
+  readonly enabled: boolean
+  /** Clients that ask for a secret get one; otherwise they are registered as public clients. */
+  readonly confidentialClients: boolean
+}
+
+export interface CimdConfig {
+  readonly cacheMaxSize: number
+  readonly cacheTtlMs: number
+  /** When set, only documents from these hosts are accepted. */
+  readonly allowedHosts?: readonly string[]
+  /** Development: http documents on loopback addresses are accepted. */
+  readonly allowLoopback: boolean
+}
+
+export type AuthServerStorage =
+  | { readonly type: 'memory' }
+  | { readonly type: 'redis'; readonly redis: RedisStoreConfig }
+
+interface UpstreamBase {
+  readonly name: string
+  readonly redirectUri: string
+  readonly scopes: readonly string[]
+  readonly additionalAuthorizationParams: Readonly<Record<string, string>>
+}
+
+export interface OidcUpstreamConfig extends UpstreamBase {
+  readonly type: 'oidc'
+  readonly issuerUrl: string
+  readonly clientId: string
+  readonly clientSecret?: SecretSource
+  readonly subjectClaim: string
+  readonly userInfoOverride?: UserInfoConfig
+}
+
+export interface OAuth2UpstreamConfig extends UpstreamBase {
+  readonly type: 'oauth2'
+  /** Wins over what dcr.discoveryUrl says. */
+  readonly authorizationEndpoint?: string
+  readonly tokenEndpoint?: string
+  readonly clientId?: string
+  readonly clientSecret?: SecretSource
+  readonly dcr?: UpstreamRegistrationConfig
+  readonly tokenResponseMapping?: TokenResponseMapping
+  readonly identityFromToken?: IdentityFromToken
+  readonly userInfo?: UserInfoConfig
+}
+
+export type UpstreamConfig = OidcUpstreamConfig | OAuth2UpstreamConfig
+
+export interface UpstreamRegistrationConfig {
+  readonly discoveryUrl?: string
+  readonly registrationEndpoint?: string
+  readonly initialAccessToken?: SecretSource
+  readonly softwareId?: string
+  readonly softwareStatement?: string
+}
+
+export interface TokenResponseMapping {
+  readonly accessTokenPath: string
+  readonly expiresInPath: string
+  readonly refreshTokenPath: string
+  readonly scopePath: string
+}
+
+export interface IdentityFromToken {
+  readonly subjectPath: string
+  readonly namePath?: string
+  readonly emailPath?: string
+}
+
+export interface UserInfoConfig {
+  readonly endpointUrl: string
+  readonly httpMethod: 'GET' | 'POST'
+  readonly additionalHeaders: Readonly<Record<string, string>>
+  readonly subjectFields: readonly string[]
+  readonly nameFields: readonly string[]
+  readonly emailFields: readonly string[]
+}
+
+export const defaultScopesSupported: readonly string[] = ['openid', 'profile', 'email', 'offline_access']
+
+const minute = 60_000
+const hour = 60 * minute
+
+/** Values of absent fields, by the names of spec document 2. */
+export const authServerDefaults = {
+  accessTokenMs: hour,
+  refreshTokenMs: 168 * hour,
+  authCodeMs: 10 * minute,
+  grantMs: 720 * hour,
+  cimdCacheTtlMs: 5 * minute,
+  cimdCacheMaxSize: 256,
+  oidcScopes: ['openid', 'offline_access'],
+} as const

@@ -1,0 +1,88 @@
+/**
+ * The closed path language of identityFromToken and tokenResponseMapping: where in a token response a value is.
+ *
+ *     path  := step { ("." | "|") step }
+ *     step  := key | index | "@upstreamjwt"
+ *
+ * A key is taken literally; `\.`, `\|`, `\@` and `\\` stand for the characters themselves. An index counts into a
+ * list. `@upstreamjwt` reads the claims of a compact JWT, whose signature is *not* checked: the response came from the
+ * provider over TLS, and that is all the trust there is (spec document 2). Wildcards, queries and other modifiers do
+ * not exist. No I/O.
+ */
+
+export type TokenPath = readonly Step[]
+type Step = { readonly key: string } | { readonly jwt: true }
+
+/** Parses a path; a string is the reason why it is none. */
+export function parseTokenPath(path: string): TokenPath | string {
+  const parts = split(path)
+  if (parts.some((part) => part === '')) return 'must not have an empty step'
+  const steps: Step[] = []
+  for (const part of parts) {
+    if (part === '@upstreamjwt') steps.push({ jwt: true })
+    else if (/^[@#*?[\]{}]|^\.\./.test(part)) return `must not use "${part.slice(0, 20)}"`
+    else steps.push({ key: part.replace(/\\(.)/g, '$1') })
+  }
+  return 'jwt' in (steps[0] ?? { key: '' }) ? 'must name a value before @upstreamjwt' : steps
+}
+
+/** Splits at unescaped dots and pipes; escapes are kept for the caller. */
+function split(path: string): readonly string[] {
+  const parts = ['']
+  for (let at = 0; at < path.length; at++) {
+    const char = path[at] ?? ''
+    if (char === '\\') {
+      parts[parts.length - 1] += char + (path[at + 1] ?? '\\')
+      at += 1
+    } else if (char === '.' || char === '|') parts.push('')
+    else parts[parts.length - 1] += char
+  }
+  return parts
+}
+
+/** The value at the path; undefined when any step finds nothing. */
+export function followTokenPath(path: TokenPath, from: unknown): unknown {
+  let value = from
+  for (const step of path) {
+    value = 'jwt' in step ? claimsOf(value) : member(value, step.key)
+    if (value === undefined) return undefined
+  }
+  return value
+}
+
+function member(value: unknown, key: string): unknown {
+  if (Array.isArray(value)) return /^(0|[1-9]\d{0,5})$/.test(key) ? value[Number(key)] : undefined
+  if (typeof value !== 'object' || value === null) return undefined
+  const own = Object.getOwnPropertyDescriptor(value, key)
+  return own?.value
+}
+
+function claimsOf(token: unknown): unknown {
+  if (typeof token !== 'string') return undefined
+  const parts = token.split('.')
+  const [, payload = ''] = parts
+  if (parts.length !== 3 || !/^[\w-]+$/.test(payload)) return undefined
+  try {
+    return parseKeepingDigits(Buffer.from(payload, 'base64url').toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * JSON.parse, but whole numbers too large for a double arrive as their digits: user ids must not be rounded into one
+ * another. Throws SyntaxError.
+ */
+export function parseKeepingDigits(json: string): unknown {
+  return JSON.parse(json, (_key, value: unknown, context?: { source?: string }) => {
+    if (typeof value !== 'number' || Number.isSafeInteger(value)) return value
+    const source = context?.source ?? ''
+    return /^-?\d+$/.test(source) ? source : value
+  })
+}
+
+/** A user id as text: a non-empty string, or a number without loss. Undefined for anything else. */
+export function identifierOf(value: unknown): string | undefined {
+  if (typeof value === 'string') return value === '' ? undefined : value
+  return typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : undefined
+}
