@@ -2,6 +2,7 @@
  * How the proxy words its own refusals: JSON-RPC towards an MCP client, problem details for everything else.
  */
 
+import type { Authenticator } from '../incoming/index.ts'
 import { errorMessage, MessageError } from '../mcp/index.ts'
 import { type Log, sendBody, sendProblem, toGatehouseError } from '../net/index.ts'
 import type { ProxyExchange } from './exchange.ts'
@@ -18,8 +19,13 @@ const always: ReadonlySet<string> = new Set([
 ])
 
 /** Makes the pipeline's last resort. It never shows a cause; what is not a GatehouseError is logged and becomes 500. */
-export function makeRecover(log: Log): (exchange: ProxyExchange, error: unknown) => void {
+export function makeRecover(
+  log: Log,
+  incoming: Pick<Authenticator, 'answer'> | undefined,
+): (exchange: ProxyExchange, error: unknown) => void {
   return function recover(exchange, error) {
+    // A refused caller gets the challenge that tells where to sign in.
+    if (incoming?.answer(exchange, error) === true) return
     const fault = toGatehouseError(error)
     if (fault.code === 'INTERNAL') log.error('a request failed', { err: fault.cause, path: exchange.path })
     else if (fault.status >= 500)

@@ -8,27 +8,25 @@ import { GatehouseError } from '../../schemas/index.ts'
 import { sendJson, sendText } from '../net/index.ts'
 import type { ProxyExchange } from './exchange.ts'
 
-export interface RouteOptions {
-  /** Serves this proxy's RFC 9728 document when the path is one of its forms; false when it is not. */
-  readonly protectedResource: ((exchange: ProxyExchange) => boolean) | undefined
-}
+type Route = (exchange: ProxyExchange) => ((x: ProxyExchange) => void | Promise<void>) | undefined
 
-export function makeRoutes(
-  options: RouteOptions,
-): (exchange: ProxyExchange) => ((x: ProxyExchange) => void) | undefined {
-  function wellKnown(exchange: ProxyExchange): void {
-    if (options.protectedResource?.(exchange) === true) return
-    sendJson(exchange.res, 404, { error: 'not_found' })
-  }
-
-  return function route({ path }) {
+/** `protectedResource` serves this proxy's RFC 9728 document; undefined when the endpoint is not protected. */
+export function makeRoutes(protectedResource: Route | undefined): Route {
+  return function route(exchange) {
+    const { path } = exchange
     // Most requests are decided by one character.
     const second = path.charCodeAt(1)
     if (second === 0x68 && path === '/health') return health
     if (second === 0x6d && path === '/metrics') return metrics
-    if (second === 0x2e && (path.startsWith('/.well-known/') || path === '/.well-known')) return wellKnown
+    if (second === 0x2e && (path.startsWith('/.well-known/') || path === '/.well-known')) {
+      return protectedResource?.(exchange) ?? nothingKnown
+    }
     return undefined
   }
+}
+
+function nothingKnown({ res }: ProxyExchange): void {
+  sendJson(res, 404, { error: 'not_found' })
 }
 
 function health({ req, res }: ProxyExchange): void {

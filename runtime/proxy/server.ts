@@ -6,9 +6,9 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatehouseError } from '../../schemas/index.ts'
+import type { Authenticator } from '../incoming/index.ts'
 import {
   type Dispatcher,
-  type Exchange,
   isLoopbackHost,
   listen,
   type ListenerLimits,
@@ -31,12 +31,10 @@ import { makeRoutes } from './routes.ts'
 import { makeSessionTable, type SessionTableOptions } from './sessions.ts'
 import type { Target } from './target.ts'
 
-/** Protects the proxy's own endpoint; made by runtime/incoming. */
-export interface IncomingAuth {
-  /** Sets `exchange.caller`, or throws, or answers 401 itself. */
-  authenticate(exchange: Exchange): void | Promise<void>
-  /** Serves the RFC 9728 document when the path is one of its forms; false when it is not. */
-  protectedResource(exchange: Exchange): boolean
+export interface ProxyAddress {
+  readonly port: number
+  /** `http://host:port`. */
+  readonly url: string
 }
 
 export interface ProxyOptions {
@@ -49,8 +47,8 @@ export interface ProxyOptions {
   readonly allowedOrigins?: readonly string[]
   /** Host names beside loopback under which a loopback bind is reached. */
   readonly allowedHosts?: readonly string[]
-  /** Absent: everybody who reaches the port may use the proxy. Made once the port is known. */
-  readonly incoming?: (address: { port: number; url: string }) => IncomingAuth | Promise<IncomingAuth>
+  /** Protects this proxy's endpoint; made once the port is known. Absent: everybody who reaches it may use it. */
+  readonly incoming?: ((address: ProxyAddress) => Authenticator) | undefined
   readonly credential?: Credential | undefined
   readonly inject?: readonly { readonly name: string; readonly value: string }[]
   /** Forward the client's `Authorization` although this proxy has validated it. */
@@ -82,14 +80,22 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     log,
     ...(options.limits ? { limits: options.limits } : {}),
   })
+  let incoming: Authenticator | undefined
   try {
-    const incoming = await options.incoming?.({ port: listener.port, url: listener.url })
+    incoming = options.incoming?.({ port: listener.port, url: listener.url })
     handle = makeHandler(options, listener.port, incoming)
   } catch (error) {
     await listener.close({ graceMs: 0 })
     throw error
   }
-  return { url: listener.url, port: listener.port, close: (end) => listener.close(end) }
+  return {
+    url: listener.url,
+    port: listener.port,
+    async close(end) {
+      await listener.close(end)
+      await incoming?.close()
+    },
+  }
 }
 
 function notReady(_req: IncomingMessage, res: ServerResponse): void {
@@ -100,7 +106,7 @@ function notReady(_req: IncomingMessage, res: ServerResponse): void {
 function makeHandler(
   options: ProxyOptions,
   port: number,
-  incoming: IncomingAuth | undefined,
+  incoming: Authenticator | undefined,
 ): (req: IncomingMessage, res: ServerResponse, upgrade?: Upgrade) => void {
   const { target, log, credential } = options
   const allowedOrigins = options.allowedOrigins ?? []
@@ -128,16 +134,14 @@ function makeHandler(
 
   return pipeline<ProxyExchange, [Upgrade?]>(
     {
-      route: makeRoutes({
-        protectedResource: incoming && ((exchange) => incoming.protectedResource(exchange)),
-      }),
+      route: makeRoutes(incoming?.route),
       limits(exchange) {
         refuseOddRequests(exchange)
         refuseStatelessMethod(exchange)
         refuseDeclaredSize(exchange, maxBytes)
       },
       guard: guard.check,
-      ...(incoming ? { authenticate: (exchange) => incoming.authenticate(exchange) } : {}),
+      ...(incoming ? { authenticate: incoming.stage } : {}),
       parse(exchange) {
         const pending = readBody(exchange, maxBytes)
         return pending ? pending.then(() => checkBody(exchange)) : undefined
@@ -153,7 +157,7 @@ function makeHandler(
         log,
       }),
       audit: makeRequestLog(log, options.observe),
-      recover: makeRecover(log),
+      recover: makeRecover(log, incoming),
     },
     (req, res, upgrade) => new ProxyExchange(req, res, upgrade),
   )

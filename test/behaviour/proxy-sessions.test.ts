@@ -1,8 +1,7 @@
 /** Sessions through the proxy: who may use them, and what happens when the target forgets one. */
 import t from 'tap'
 import { makeCaller } from '../../runtime/net/index.ts'
-import type { IncomingAuth } from '../../runtime/proxy/index.ts'
-import { json, rpc, startRig, startUpstream, type Upstream } from '../helpers/proxy-rig.ts'
+import { fakeAuthenticator, json, rpc, startRig, startUpstream, type Upstream } from '../helpers/proxy-rig.ts'
 
 /** A server of the session era that can be told to forget. */
 async function startSessionServer(): Promise<Upstream & { forget(): void; readonly opened: () => number }> {
@@ -41,13 +40,10 @@ async function startSessionServer(): Promise<Upstream & { forget(): void; readon
 }
 
 /** Takes the bearer token as the caller's name. */
-const byToken: IncomingAuth = {
-  authenticate(exchange) {
-    const subject = exchange.req.headers.authorization?.slice(7) ?? ''
-    exchange.caller = makeCaller({ issuer: 'https://issuer.example', subject, claims: {} })
-  },
-  protectedResource: () => false,
-}
+const byToken = fakeAuthenticator((exchange) => {
+  const subject = exchange.req.headers.authorization?.slice(7) ?? ''
+  exchange.caller = makeCaller({ issuer: 'https://issuer.example', subject, claims: {} })
+})
 
 const initialize = rpc(0, 'initialize', {
   protocolVersion: '2025-11-25',

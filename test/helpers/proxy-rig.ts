@@ -8,6 +8,7 @@ import {
   type ServerResponse,
 } from 'node:http'
 import { connect } from 'node:net'
+import { anonymousCaller, type Authenticator } from '../../runtime/incoming/index.ts'
 import { makeDispatcher, silentLog } from '../../runtime/net/index.ts'
 import { type ProxyOptions, parseTarget, type RunningProxy, startProxy } from '../../runtime/proxy/index.ts'
 
@@ -126,3 +127,15 @@ export function rpc(id: unknown, method = 'tools/call', params: unknown = { name
 }
 
 export const json = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+
+/** An authenticator whose stage is given; it knows no document and no challenge. */
+export function fakeAuthenticator(stage: Authenticator['stage']): Authenticator {
+  return {
+    stage,
+    route: () => undefined,
+    authenticate: () => anonymousCaller(),
+    challenge: () => undefined,
+    answer: () => false,
+    close: async () => {},
+  }
+}

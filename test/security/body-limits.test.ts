@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
-import { raw, startRig, startUpstream } from '../helpers/proxy-rig.ts'
+import { fakeAuthenticator, raw, startRig, startUpstream } from '../helpers/proxy-rig.ts'
 
 const upstream = await startUpstream((seen, res) => res.end(String(seen.body.length)))
 const rig = await startRig(upstream.url)
@@ -62,12 +62,10 @@ await t.test('body limit: a client that asks first is told before it sends', asy
 await t.test('body limit: it holds before authentication', async (t) => {
   let asked = 0
   const guarded = await startRig(upstream.url, {
-    incoming: () => ({
-      authenticate() {
+    incoming: () =>
+      fakeAuthenticator(() => {
         asked++
-      },
-      protectedResource: () => false,
-    }),
+      }),
   })
   t.teardown(() => guarded.close())
   const answer = await fetch(`${guarded.url}/mcp`, { method: 'POST', body: Buffer.alloc(limit + 1) })

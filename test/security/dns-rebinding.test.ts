@@ -2,7 +2,7 @@
 import t from 'tap'
 import type { LogFields } from '../../runtime/net/index.ts'
 import { silentLog } from '../../runtime/net/index.ts'
-import { json, rawRequest, rpc, startRig, startUpstream } from '../helpers/proxy-rig.ts'
+import { fakeAuthenticator, json, rawRequest, rpc, startRig, startUpstream } from '../helpers/proxy-rig.ts'
 import { proves } from '../helpers/proves.ts'
 
 proves(
@@ -90,12 +90,10 @@ await t.test('origin: malformed entries are refused at start, all of them named'
 await t.test('origin: preflights of allowed origins are answered before authentication', async (t) => {
   let asked = 0
   const rig = await startRig(upstream.url, {
-    incoming: () => ({
-      authenticate() {
+    incoming: () =>
+      fakeAuthenticator(() => {
         asked++
-      },
-      protectedResource: () => false,
-    }),
+      }),
   })
   t.teardown(() => rig.close())
   const origin = `http://localhost:${rig.port}`
