@@ -5,7 +5,7 @@
  * cert-manager: it injects its authority into the webhook configuration by itself; the CompositeControllers get theirs
  * from the same job, in its `publish` form.
  */
-import type { KindEntry } from './kinds.ts'
+import type { HookedKind } from './kinds.ts'
 import {
   containerSecurity,
   controllerName,
@@ -20,7 +20,7 @@ import type { Values } from './values.ts'
 
 const rbac = 'rbac.authorization.k8s.io/v1'
 
-export function selfSigned(kinds: readonly KindEntry[], values: Values): readonly Manifest[] {
+export function selfSigned(kinds: readonly HookedKind[], values: Values): readonly Manifest[] {
   const args = [
     'certificates',
     'issue',
@@ -46,7 +46,7 @@ export function selfSigned(kinds: readonly KindEntry[], values: Values): readonl
 }
 
 /** Everything of the cert-manager variant but the annotation, which `certManagerAnnotation` gives. */
-export function certManager(kinds: readonly KindEntry[], values: Values): readonly Manifest[] {
+export function certManager(kinds: readonly HookedKind[], values: Values): readonly Manifest[] {
   const object = (kind: string, name: string, spec: object): Manifest => ({
     apiVersion: 'cert-manager.io/v1',
     kind,
@@ -90,13 +90,13 @@ function common(values: Values): readonly string[] {
   return [`--namespace=${values.namespace}`, `--secret=${names.tls}`]
 }
 
-function controllerArgs(kinds: readonly KindEntry[]): readonly string[] {
+function controllerArgs(kinds: readonly HookedKind[]): readonly string[] {
   return ['--composite-controller', ...kinds.map((kind) => controllerName(kind.plural))]
 }
 
 /** Named objects only: the Secret, the webhook configuration, the CompositeControllers. */
 function rights(
-  kinds: readonly KindEntry[],
+  kinds: readonly HookedKind[],
   values: Values,
   secretVerbs: readonly string[],
   webhooks: readonly string[],

@@ -5,14 +5,14 @@
  * `caBundle` is left out on purpose: the certificate job fills it in, and applying the manifests again keeps it.
  * Source: Metacontroller CompositeController API; design section 4 "Metacontroller".
  */
-import { apiVersion, type Child, distinct, type KindEntry } from './kinds.ts'
+import { apiVersion, type Child, distinct, type HookedKind } from './kinds.ts'
 import { controllerName, instanceLabel, labels, type Manifest, names } from './objects.ts'
 import type { Values } from './values.ts'
 
 /** Hooks answer in milliseconds; ten seconds bound a pod that hangs. */
 const timeout = '10s'
 
-export function controllers(kinds: readonly KindEntry[], values: Values): readonly Manifest[] {
+export function controllers(kinds: readonly HookedKind[], values: Values): readonly Manifest[] {
   return kinds.map((kind) => ({
     apiVersion: 'metacontroller.k8s.io/v1alpha1',
     kind: 'CompositeController',

@@ -12,17 +12,18 @@
 import { admission } from './admission.ts'
 import { certManager, certManagerAnnotation, selfSigned } from './certificates.ts'
 import { controllers } from './controllers.ts'
-import type { KindEntry } from './kinds.ts'
+import type { HookedKind, Kind } from './kinds.ts'
 import { type Manifest, names } from './objects.ts'
 import { metacontroller, monitoring } from './options.ts'
 import { userRoles } from './rbac.ts'
 import { hooksServer, namespace } from './server.ts'
 import { chartValues, plainValues, valuesFile, valuesSchema } from './values.ts'
-import { templateFile, yamlFile, yamlValue } from './yaml.ts'
+import { jsonFile, templateFile, yamlFile, yamlValue } from './yaml.ts'
 
 export interface FilesInput {
   readonly version: string
-  readonly kinds: readonly KindEntry[]
+  readonly kinds: readonly Kind[]
+  readonly hooked: readonly HookedKind[]
   /** File names in manifests/crds, which another generator writes. */
   readonly crds: readonly string[]
 }
@@ -32,13 +33,13 @@ export function files(input: FilesInput): Map<string, string> {
   return new Map([...plainFiles(input), ...chartFiles(input)])
 }
 
-function plainFiles({ version, kinds, crds }: FilesInput): [string, string][] {
+function plainFiles({ version, kinds, hooked, crds }: FilesInput): [string, string][] {
   const values = plainValues(version)
   const base = {
     'namespace.yaml': namespace(values),
     'hooks.yaml': hooksServer(values),
     'roles.yaml': userRoles(kinds, values),
-    'controllers.yaml': controllers(kinds, values),
+    'controllers.yaml': controllers(hooked, values),
     'admission.yaml': admission(kinds, values),
   }
   const component = (folder: string, objects: readonly Manifest[], more: object = {}): [string, string][] => [
@@ -62,8 +63,8 @@ function plainFiles({ version, kinds, crds }: FilesInput): [string, string][] {
     ],
     ...Object.entries(base).map(([name, objects]): [string, string] => [`base/${name}`, yamlFile(objects)]),
     ['base/kustomization.yaml', kustomization('Kustomization', { resources: Object.keys(base) })],
-    ...component('certificates/self-signed', selfSigned(kinds, values)),
-    ...component('certificates/cert-manager', certManager(kinds, values), {
+    ...component('certificates/self-signed', selfSigned(hooked, values)),
+    ...component('certificates/cert-manager', certManager(hooked, values), {
       patches: [
         {
           target: { kind: 'ValidatingWebhookConfiguration', name: names.hooks },
@@ -73,7 +74,7 @@ function plainFiles({ version, kinds, crds }: FilesInput): [string, string][] {
         },
       ],
     }),
-    ...component('metacontroller', metacontroller(kinds, values)),
+    ...component('metacontroller', metacontroller(hooked, values)),
     ...component('monitoring', monitoring(values)),
     overlay('cert-manager', 'certificates/cert-manager'),
     overlay('private-metacontroller', 'certificates/self-signed', 'metacontroller'),
@@ -85,7 +86,7 @@ function kustomization(kind: 'Kustomization' | 'Component', body: object): strin
   return yamlFile([{ apiVersion: `kustomize.config.k8s.io/${version}`, kind, ...body }])
 }
 
-function chartFiles({ version, kinds }: FilesInput): [string, string][] {
+function chartFiles({ version, kinds, hooked }: FilesInput): [string, string][] {
   const values = chartValues(version)
   const managed = '.Values.certificates.mode "cert-manager"'
   const webhooks = admission(kinds, values)
@@ -96,18 +97,18 @@ function chartFiles({ version, kinds }: FilesInput): [string, string][] {
   const templates: readonly [string, string][] = [
     ['hooks.yaml', templateFile(hooksServer(values))],
     ['roles.yaml', templateFile(userRoles(kinds, values))],
-    ['controllers.yaml', templateFile(controllers(kinds, values))],
+    ['controllers.yaml', templateFile(controllers(hooked, values))],
     ['admission.yaml', templateFile(webhooks, `ne ${managed}`)],
     ['admission-cert-manager.yaml', templateFile(annotated, `eq ${managed}`)],
-    ['certificates-self-signed.yaml', templateFile(selfSigned(kinds, values), `ne ${managed}`)],
-    ['certificates-cert-manager.yaml', templateFile(certManager(kinds, values), `eq ${managed}`)],
-    ['metacontroller.yaml', templateFile(metacontroller(kinds, values), '.Values.metacontroller.enabled')],
+    ['certificates-self-signed.yaml', templateFile(selfSigned(hooked, values), `ne ${managed}`)],
+    ['certificates-cert-manager.yaml', templateFile(certManager(hooked, values), `eq ${managed}`)],
+    ['metacontroller.yaml', templateFile(metacontroller(hooked, values), '.Values.metacontroller.enabled')],
     ['service-monitor.yaml', templateFile(monitoring(values), '.Values.serviceMonitor.enabled')],
   ]
   return [
     ...templates.map(([name, content]): [string, string] => [`chart/templates/${name}`, content]),
     ['chart/values.yaml', valuesFile(version, yamlValue)],
-    ['chart/values.schema.json', `${JSON.stringify(valuesSchema(version), null, 2)}\n`],
+    ['chart/values.schema.json', jsonFile(valuesSchema(version))],
     ['chart/Chart.yaml', chartFile(version)],
   ]
 }

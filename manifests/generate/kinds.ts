@@ -1,7 +1,7 @@
 /**
  * What the manifests need to know of each kind: its plural, and which other objects its hooks create or read.
  *
- * Built from the hooks' registry, so that a controller, an admission rule or a right is never forgotten when a kind is
+ * Filled from the schemas and the hooks' registry, so that a controller, an admission rule or a right is never forgotten when a kind is
  * added. The API server and Metacontroller speak of resources (plurals), hooks of kinds: this is where one becomes the
  * other.
  */
@@ -18,13 +18,20 @@ export interface Child extends Resource {
   readonly updateStrategy: 'InPlace' | 'OnDelete'
 }
 
-export interface KindEntry {
+/** A kind of the API, whether hooks reconcile it or not. */
+export interface Kind {
+  readonly kind: string
+  readonly plural: string
+  /** Its status counts references: deleting an object in use is refused, so admission is asked. */
+  readonly deleteGuarded: boolean
+}
+
+/** A kind that hooks reconcile. */
+export interface HookedKind {
   readonly kind: string
   readonly plural: string
   readonly children: readonly Child[]
   readonly related: readonly Resource[]
-  /** Deleting an object in use is refused, so admission is asked. */
-  readonly deleteGuarded: boolean
 }
 
 export const group = 'gatehouse.dev'

@@ -17,7 +17,7 @@ import {
 import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { files } from './files.ts'
-import { registeredKinds } from './registry.ts'
+import { allKinds, hookedKinds } from './registry.ts'
 
 const root = resolve(import.meta.dirname, '..')
 /** Folders that hold nothing but generated files. */
@@ -40,7 +40,7 @@ function wanted(): Map<string, Entry> {
   const crds = list('crds').filter((name) => name.endsWith('.yaml'))
   const { version } = JSON.parse(readFileSync(join(root, '../package.json'), 'utf8')) as { version: string }
   const entries = new Map<string, Entry>()
-  for (const [path, content] of files({ version, kinds: registeredKinds(version), crds })) {
+  for (const [path, content] of files({ version, kinds: allKinds(), hooked: hookedKinds(), crds })) {
     entries.set(path, { content })
   }
   // Helm wants the CRDs inside the chart; links keep them in one place, and packaging follows them.

@@ -1,7 +1,7 @@
 /**
  * What an installation may add: a ServiceMonitor, and a Metacontroller of its own with the least rights.
  */
-import type { KindEntry } from './kinds.ts'
+import type { HookedKind } from './kinds.ts'
 import {
   containerSecurity,
   instanceLabel,
@@ -45,7 +45,7 @@ export function monitoring(values: Values): readonly Manifest[] {
  * A private Metacontroller that runs our CompositeControllers only. Its definitions (CRDs) are Metacontroller's own and
  * are installed from its release. One pod: two would work against each other without leader election.
  */
-export function metacontroller(kinds: readonly KindEntry[], values: Values): readonly Manifest[] {
+export function metacontroller(kinds: readonly HookedKind[], values: Values): readonly Manifest[] {
   const metadata = {
     name: names.metacontroller,
     namespace: values.namespace,

@@ -5,7 +5,7 @@
  * whatever a generated Role grants must be among these rules already.
  * Source: Metacontroller's needs per parent, child and related kind; Kubernetes RBAC.
  */
-import { apiVersion, distinct, group, type KindEntry } from './kinds.ts'
+import { apiVersion, distinct, group, type HookedKind, type Kind } from './kinds.ts'
 import { labels, type Manifest, names, rules } from './objects.ts'
 import type { Values } from './values.ts'
 
@@ -19,7 +19,7 @@ export function hooksRbac(values: Values): readonly Manifest[] {
   return clusterRole('hooks', names.hooks, role, values)
 }
 
-export function metacontrollerRbac(kinds: readonly KindEntry[], values: Values): readonly Manifest[] {
+export function metacontrollerRbac(kinds: readonly HookedKind[], values: Values): readonly Manifest[] {
   const parents = kinds.map((kind) => ({ apiVersion, resource: kind.plural }))
   const children = distinct(kinds.flatMap((kind) => kind.children))
   const childKeys = new Set(children.map((one) => `${one.apiVersion} ${one.resource}`))
@@ -50,7 +50,7 @@ export function metacontrollerRbac(kinds: readonly KindEntry[], values: Values):
 }
 
 /** Roles for people: added to the built-in view, edit and admin roles. */
-export function userRoles(kinds: readonly KindEntry[], values: Values): readonly Manifest[] {
+export function userRoles(kinds: readonly Kind[], values: Values): readonly Manifest[] {
   const resources = kinds.map((kind) => kind.plural)
   const aggregate = (to: readonly string[]) =>
     Object.fromEntries(to.map((role) => [`rbac.authorization.k8s.io/aggregate-to-${role}`, 'true']))

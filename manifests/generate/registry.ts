@@ -1,17 +1,25 @@
 /**
- * Reads the hooks' registry: the one place where the manifests learn which kinds there are.
+ * Reads what the other rooms publish: the kinds of the API, and the hooks' registry.
  */
-import { hookSettings, makeHooks } from '../../hooks/index.ts'
-import type { KindEntry } from './kinds.ts'
+import { defaultSettings, makeHooks } from '../../hooks/index.ts'
+import { kinds } from '../../schemas/index.ts'
+import type { HookedKind, Kind } from './kinds.ts'
 
-/** Every registered kind, in the registry's order. The settings of an installation do not change what is listed. */
-export function registeredKinds(version: string): readonly KindEntry[] {
-  const registry = makeHooks(hookSettings({ runtimeImage: 'unused', version }))
-  return [...registry].map((entry) => ({
-    kind: entry.kind,
-    plural: entry.plural,
-    children: entry.childKinds,
-    related: entry.relatedKinds,
-    deleteGuarded: true,
+/** Every kind of the API, sorted by name. */
+export function allKinds(): readonly Kind[] {
+  return kinds.map(({ kind, plural, columns }) => ({
+    kind,
+    plural,
+    deleteGuarded: columns.some(({ jsonPath }) => jsonPath === '.status.referenceCount'),
+  }))
+}
+
+/** Every kind with hooks, in the registry's order. The settings of an installation do not change what is listed. */
+export function hookedKinds(): readonly HookedKind[] {
+  return [...makeHooks(defaultSettings)].map(({ kind, plural, childKinds, relatedKinds }) => ({
+    kind,
+    plural,
+    children: childKinds,
+    related: relatedKinds,
   }))
 }

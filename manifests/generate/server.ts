@@ -113,6 +113,7 @@ function pod(values: Values): object {
           `--tls-key-file=${tlsFolder}/tls.key`,
         ],
         env: [
+          { name: 'GATEHOUSE_VERSION', value: values.version },
           { name: 'GATEHOUSE_RUNTIME_IMAGE', value: values.text('images.runtime') },
           ...values.items('hooks.extraEnv'),
         ],

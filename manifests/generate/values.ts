@@ -136,27 +136,25 @@ export function plainValues(version: string): Values {
 }
 
 /** Marks of template expressions, turned into template text after the YAML is written. */
-export const inlineMark = (expression: string): string => `\uE000${expression}\uE001`
-export const blockMark = (path: string): string => `\uE002${path}\uE003`
-export const itemsMark = (path: string): string => `\uE004${path}\uE005`
+const inlineMark = (expression: string): string => `\uE000${expression}\uE001`
+const blockMark = (path: string): string => `\uE002${path}\uE003`
+const itemsMark = (path: string): string => `\uE004${path}\uE005`
 
 /** Template expressions in place of the defaults. */
 export function chartValues(version: string): Values {
   const table = new Map(settings(version).map((one) => [one.path, one.default]))
-  const text = (path: string): string => {
+  const known = (path: string): string => {
     if (!table.has(path)) throw new Error(`no setting ${path}`)
-    return inlineMark(`.Values.${path}`)
+    return path
   }
+  const text = (path: string): string => inlineMark(`.Values.${known(path)}`)
   return {
     namespace: inlineMark('.Release.Namespace'),
     version: inlineMark('.Chart.AppVersion'),
     revision: inlineMark('list .Chart.AppVersion .Values | toJson | sha256sum | trunc 10'),
     text,
-    items: (path) => (table.has(path) ? [itemsMark(path)] : [text(path)]),
-    value(path) {
-      const known = table.get(path)
-      return typeof known === 'object' && known !== null ? blockMark(path) : text(path)
-    },
+    value: (path) => (typeof table.get(path) === 'string' ? text(path) : blockMark(known(path))),
+    items: (path) => [itemsMark(known(path))],
   }
 }
 

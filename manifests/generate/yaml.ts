@@ -1,9 +1,10 @@
 /**
  * Writes objects as YAML, and marked values as Helm template expressions.
  *
- * A string with an expression in it is single-quoted, so that whatever the template renders stays a string.
+ * A template is valid YAML before it is rendered too, so that editors, formatters and tests can read it: an expression
+ * in a string is quoted, and every other one stands behind a `#`, from which what it renders escapes by a new line.
  */
-import { Document, type Scalar, stringify, visit } from 'yaml'
+import { Document, stringify, visit } from 'yaml'
 import type { Json } from './values.ts'
 
 const header = '# Written by manifests/generate; change the generator, not this file.\n'
@@ -16,7 +17,13 @@ export function yamlFile(objects: readonly object[]): string {
 /** The same for a chart: marks become expressions; the whole file is guarded by `condition` when one is given. */
 export function templateFile(objects: readonly object[], condition?: string): string {
   const body = objects.map((object) => expressions(yamlObject(object))).join('---\n')
-  return header + (condition ? `{{- if ${condition} }}\n${body}{{- end }}\n` : body)
+  return header + (condition ? `# {{- if ${condition} }}\n${body}# {{- end }}\n` : body)
+}
+
+/** JSON with lists of plain values on one line, as the formatter of this project writes it. */
+export function jsonFile(value: object): string {
+  const text = JSON.stringify(value, null, 2)
+  return `${text.replaceAll(/\[\s+([^[\]{}]*?)\s+\]/g, (_list, items: string) => `[${items.replaceAll(/\s*\n\s*/g, ' ')}]`)}\n`
 }
 
 export function yamlValue(value: Json): string {
@@ -24,23 +31,14 @@ export function yamlValue(value: Json): string {
 }
 
 function yamlObject(object: object): string {
-  // Marks are looked for in the finished tree; repeated objects are written out, not aliased.
+  // Repeated objects are written out, not aliased.
   const document = new Document(object, { aliasDuplicateObjects: false })
   visit(document, {
     Scalar(_key, node) {
-      if (isMarked(node)) node.type = isWhole(node) ? 'PLAIN' : 'QUOTE_SINGLE'
+      if (typeof node.value === 'string' && node.value.includes('\uE000')) node.type = 'QUOTE_DOUBLE'
     },
   })
   return document.toString({ lineWidth: 0 })
-}
-
-function isMarked(node: Scalar): boolean {
-  return typeof node.value === 'string' && node.value.includes('\uE000')
-}
-
-/** True for an expression that gives a number or a boolean by itself. */
-function isWhole(node: Scalar): boolean {
-  return /^\uE000\.Values\.[\w.]*(replicas|Seconds|enabled)\uE001$/.test(String(node.value))
 }
 
 function expressions(text: string): string {
@@ -52,7 +50,7 @@ function expressions(text: string): string {
         .replace(/^( *)- \uE004([\w.]+)\uE005$/, (_line, before: string, path: string) =>
           listItems(before, path),
         )
-        .replaceAll(/\uE002([\w.]+)\uE003/g, `{{- toYaml .Values.$1 | nindent ${indent} }}`)
+        .replace(/\uE002([\w.]+)\uE003$/, `# {{- toYaml .Values.$1 | nindent ${indent} }}`)
         .replaceAll(/\uE000([^\uE001]*)\uE001/g, '{{ $1 }}')
     })
     .join('\n')
@@ -60,5 +58,5 @@ function expressions(text: string): string {
 
 /** Further items at the end of a list; nothing at all when there are none. */
 function listItems(before: string, path: string): string {
-  return `${before}{{- with .Values.${path} }}{{- toYaml . | nindent ${before.length} }}{{- end }}`
+  return `${before}# {{- with .Values.${path} }}{{- toYaml . | nindent ${before.length} }}{{- end }}`
 }
