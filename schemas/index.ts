@@ -7,12 +7,11 @@ export { type ErrorCode, GatehouseError, type ErrorOptions, errors } from './err
 export type * as input from './generated/input.ts'
 /** Documents as a reader gets them: defaults are filled in. */
 export type * from './generated/types.ts'
-export { kindOf, kinds } from './kinds.ts'
+export { isKindName, type Kind, type KindName, kindOf, kinds } from './kinds.ts'
 export { envName, isDnsLabel, isDnsSubdomain, shortName } from './names.ts'
 export { formatProblems, nearest, type Problem, shapeOf } from './problems.ts'
 export { apiGroup, apiVersion, category, type KindInfo, type PrinterColumn } from './schema.ts'
 export {
-  type KindName,
   type RuntimeName,
   type RuntimeResult,
   validateManifest,

@@ -1,15 +1,32 @@
 /** What the kinds are called. */
 import { bundle } from './bundle.ts'
+import type { Kinds } from './generated/types.ts'
 import type { KindInfo } from './schema.ts'
 
+export type KindName = keyof Kinds
+
+export interface Kind extends KindInfo {
+  readonly kind: KindName
+}
+
 /** All kinds of gatehouse.dev/v1beta1, sorted by name. */
-export const kinds: readonly KindInfo[] = bundle.kinds
+export const kinds: readonly Kind[] = bundle.kinds.filter(isKind)
+
+/** The types are generated from the same list. */
+function isKind(_info: KindInfo): _info is Kind {
+  return true
+}
 
 /** Finds a kind by its name, plural, singular or a short name, in any case; undefined when there is none. */
-export function kindOf(name: string): KindInfo | undefined {
+export function kindOf(name: string): Kind | undefined {
   const lower = name.toLowerCase()
   return kinds.find(
     ({ singular, plural, shortNames }) =>
       singular === lower || plural === lower || shortNames.includes(lower),
   )
+}
+
+/** The kind of exactly that name. */
+export function isKindName(name: unknown): name is KindName {
+  return kinds.some(({ kind }) => kind === name)
 }

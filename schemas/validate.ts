@@ -8,6 +8,7 @@ import { bundle, definition, isObject } from './bundle.ts'
 import { filled } from './defaults.ts'
 import type { Kinds, RuntimeFiles } from './generated/types.ts'
 import * as compiled from './generated/validators.js'
+import { isKindName, type KindName, kinds } from './kinds.ts'
 import { problemsOf } from './messages.ts'
 import { nearest, oneOf, type Problem, shapeOf } from './problems.ts'
 import { checkRules } from './rules.ts'
@@ -15,7 +16,6 @@ import { apiVersion } from './schema.ts'
 
 type Validator = (typeof compiled)[keyof typeof compiled]
 
-export type KindName = keyof Kinds
 export type RuntimeName = keyof RuntimeFiles
 
 const validators: Readonly<Record<string, Validator>> = compiled
@@ -75,11 +75,7 @@ function isWithout<N extends RuntimeName>(
 
 /** As far as types go: an invalid document may still miss what its type promises. */
 function isOfKind(document: unknown): document is Kinds[KindName] {
-  return isObject(document) && typeof document.kind === 'string' && isKindName(document.kind)
-}
-
-function isKindName(kind: string): kind is KindName {
-  return bundle.kinds.some((info) => info.kind === kind)
+  return isObject(document) && isKindName(document.kind)
 }
 
 function judge(name: string, document: unknown): Problem[] {
@@ -100,9 +96,9 @@ function withoutStatus(doc: unknown): unknown {
 /** The kind that a document says it is, or why it cannot be judged. */
 function kindIn(doc: unknown): KindName | readonly Problem[] {
   if (!isObject(doc)) return [{ path: '', message: `expected an object, found ${shapeOf(doc)}` }]
-  const names = bundle.kinds.map(({ kind }) => kind)
+  const names = kinds.map(({ kind }) => kind)
   const { kind } = doc
-  if (typeof kind === 'string' && isKindName(kind)) return kind
+  if (isKindName(kind)) return kind
   const known = `one of ${oneOf(names)}`
   if (kind === undefined) return [{ path: 'kind', message: `is required: expected ${known}` }]
   const guess = typeof kind === 'string' ? nearest(kind, names) : undefined

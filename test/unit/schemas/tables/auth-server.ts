@@ -1,0 +1,522 @@
+/** Spec document 2: the embedded authorization server. */
+import { externalAuth } from './external-auth.ts'
+import {
+  absent,
+  booleanRow,
+  type Doc,
+  document,
+  durationRow,
+  type Json,
+  notProvider,
+  notString,
+  secretRef,
+  secretRows,
+  type Table,
+} from './table.ts'
+
+const at = 'spec.embeddedAuthServer'
+const oidc = { issuerUrl: 'https://idp.example.com', clientId: 'gatehouse' }
+const oauth2 = {
+  authorizationEndpoint: 'https://idp.example.com/authorize',
+  tokenEndpoint: 'https://idp.example.com/token',
+  clientId: 'gatehouse',
+}
+
+function server(extra: Doc): Doc {
+  return document('MCPExternalAuthConfig', {
+    type: 'embeddedAuthServer',
+    embeddedAuthServer: {
+      issuer: 'https://auth.example.com',
+      upstreamProviders: [{ name: 'corp', type: 'oidc', oidcConfig: oidc }],
+      ...extra,
+    },
+  })
+}
+
+const urls: readonly Json[] = [
+  'https://auth.example.com',
+  'https://a.example.com/path',
+  'http://localhost:8080',
+  'http://auth.ns.svc',
+]
+const notIssuer: readonly Json[] = [
+  '',
+  'auth.example.com',
+  'https://a.example.com/',
+  'https://a.example.com?x',
+  'https://a.example.com#x',
+  'ftp://a.example.com',
+  1,
+]
+
+const top: Table = {
+  name: 'embeddedAuthServer',
+  base: externalAuth('embeddedAuthServer'),
+  rows: [
+    {
+      id: '2.embeddedAuthServer.issuer.form',
+      at: `${at}.issuer`,
+      required: true,
+      good: urls,
+      bad: notIssuer,
+    },
+    {
+      id: '2.embeddedAuthServer.upstreamProviders',
+      at: `${at}.upstreamProviders`,
+      required: true,
+      bad: [[], {}],
+    },
+    { id: '', at: `${at}.authorizationEndpointBaseUrl`, good: [absent, ...urls], bad: notIssuer },
+    {
+      id: '',
+      at: `${at}.baselineClientScopes`,
+      good: [absent, [], ['openid', 'offline_access']],
+      bad: [[''], ['a b'], ['a"b'], ['a\\b'], Array.from({ length: 11 }, (_, i) => `s${i}`)],
+      fault: '*',
+    },
+    booleanRow('', `${at}.disableUpstreamTokenInjection`, false),
+    booleanRow('', `${at}.insecureAllowHTTP`, false),
+    { id: '', at: `${at}.hmacSecretRefs`, good: [absent, [], [secretRef, secretRef]], bad: [secretRef] },
+    {
+      id: '2.version.rotation',
+      at: `${at}.signingKeySecretRefs`,
+      good: [absent, [secretRef, { name: 'old', key: 'k' }]],
+      bad: [Array.from({ length: 6 }, () => secretRef)],
+    },
+    { id: '', at: `${at}.primaryUpstreamProvider`, good: [absent, 'corp'], bad: [...notProvider, 'other'] },
+    { id: '2.limit.provider-name', at: `${at}.primaryUpstreamProvider`, bad: ['', 'x'.repeat(64)] },
+    { id: '', at: `${at}.delegateClients`, bad: [[]] },
+  ],
+}
+
+const several: Table = {
+  name: 'embeddedAuthServer with several upstreams',
+  base: server({
+    upstreamProviders: [
+      { name: 'corp', type: 'oidc', oidcConfig: oidc },
+      { name: 'partner', type: 'oauth2', oauth2Config: oauth2 },
+    ],
+  }),
+  rows: [
+    {
+      id: '2.embeddedAuthServer.primaryUpstreamProvider.match',
+      at: `${at}.primaryUpstreamProvider`,
+      good: ['corp', 'partner'],
+      bad: ['elsewhere'],
+    },
+    { id: '', at: `${at}.upstreamProviders[1].name`, bad: ['corp'], fault: `${at}.upstreamProviders[1]` },
+  ],
+}
+
+const cimd: Table = {
+  name: 'cimd',
+  base: server({ cimd: { enabled: true } }),
+  rows: [
+    booleanRow('', `${at}.cimd.enabled`, false),
+    durationRow('2.limit.cimd.cacheFallbackTtl', `${at}.cimd.cacheFallbackTtl`, '5m'),
+    {
+      id: '2.limit.cimd.cacheMaxSize',
+      at: `${at}.cimd.cacheMaxSize`,
+      default: 256,
+      good: [1, 10_000],
+      bad: [0, -1, '1'],
+    },
+  ],
+}
+
+const lifespans: Table = {
+  name: 'tokenLifespans',
+  base: server({ tokenLifespans: {} }),
+  rows: [
+    durationRow('2.limit.tokenLifespans', `${at}.tokenLifespans.accessTokenLifespan`, '1h'),
+    durationRow('2.limit.tokenLifespans', `${at}.tokenLifespans.refreshTokenLifespan`, '168h'),
+    durationRow('2.limit.tokenLifespans', `${at}.tokenLifespans.authCodeLifespan`, '10m'),
+    { id: '', at: `${at}.tokenLifespans.accessTokenLifespan`, bad: ['0s'], fault: `${at}.tokenLifespans` },
+  ],
+}
+
+const redis = { aclUserConfig: { passwordSecretRef: secretRef }, addr: 'redis:6379' }
+const storage: Table = {
+  name: 'storage',
+  base: server({ storage: { type: 'redis', redis } }),
+  rows: [
+    { id: '2.storage.type', at: `${at}.storage.type`, default: 'memory', bad: ['etcd', 'Redis', ''] },
+    { id: '2.storage.type', at: `${at}.storage`, good: [absent, {}, { type: 'memory' }] },
+    { id: '2.storage.redis', at: `${at}.storage.redis`, required: true },
+    { id: '', at: `${at}.storage`, bad: [{ type: 'memory', redis }], fault: `${at}.storage.redis` },
+    { id: '2.storage.redis.aclUserConfig', at: `${at}.storage.redis.aclUserConfig`, required: true },
+    {
+      id: '2.storage.redis.aclUserConfig.passwordSecretRef',
+      at: `${at}.storage.redis.aclUserConfig.passwordSecretRef`,
+      required: true,
+    },
+    ...secretRows(`${at}.storage.redis.aclUserConfig.passwordSecretRef`),
+    { id: '', at: `${at}.storage.redis.aclUserConfig.usernameSecretRef`, good: [absent, secretRef] },
+    {
+      id: '',
+      at: `${at}.storage.redis.addr`,
+      good: ['h:1', '[::1]:6379'],
+      bad: ['', 'redis', 'redis:', 'redis://h:1'],
+    },
+    {
+      id: '2.error.exclusive.addr-sentinelConfig',
+      at: `${at}.storage.redis.sentinelConfig`,
+      bad: [{ masterName: 'm', sentinelAddrs: ['s:26379'] }],
+      fault: `${at}.storage.redis`,
+    },
+    { id: '', at: `${at}.storage.redis.addr`, bad: [absent], fault: `${at}.storage.redis` },
+    { id: '', at: `${at}.storage.redis.clusterMode`, good: [absent, true, false] },
+    {
+      id: '',
+      at: `${at}.storage.redis.tls`,
+      good: [absent, {}, { caCertSecretRef: secretRef, insecureSkipVerify: true }],
+    },
+    { id: '', at: `${at}.storage.redis.sentinelTls`, bad: [{}] },
+    durationRow('2.limit.store-timeouts', `${at}.storage.redis.dialTimeout`, '5s'),
+    durationRow('2.limit.store-timeouts', `${at}.storage.redis.readTimeout`, '3s'),
+    durationRow('2.limit.store-timeouts', `${at}.storage.redis.writeTimeout`, '3s'),
+  ],
+}
+
+const sentinel: Table = {
+  name: 'storage.redis.sentinelConfig',
+  base: server({
+    storage: {
+      type: 'redis',
+      redis: {
+        aclUserConfig: { passwordSecretRef: secretRef },
+        sentinelConfig: { masterName: 'main', sentinelService: { name: 'sentinel' } },
+      },
+    },
+  }),
+  rows: [
+    {
+      id: '2.storage.redis.sentinelConfig.masterName',
+      at: `${at}.storage.redis.sentinelConfig.masterName`,
+      required: true,
+      bad: ['', 1],
+    },
+    {
+      id: '2.storage.redis.sentinelConfig.db',
+      at: `${at}.storage.redis.sentinelConfig.db`,
+      default: 0,
+      good: [3],
+      bad: [-1, '0'],
+    },
+    {
+      id: '2.error.exclusive.sentinelAddrs-sentinelService',
+      at: `${at}.storage.redis.sentinelConfig.sentinelAddrs`,
+      bad: [['a:26379']],
+      fault: `${at}.storage.redis.sentinelConfig`,
+    },
+    {
+      id: '2.storage.redis.sentinelConfig.sentinelService',
+      at: `${at}.storage.redis.sentinelConfig.sentinelService.name`,
+      required: true,
+      bad: [''],
+    },
+    {
+      id: '',
+      at: `${at}.storage.redis.sentinelConfig.sentinelService.namespace`,
+      good: [absent, 'db'],
+      bad: ['a.b', ''],
+    },
+    {
+      id: '2.limit.sentinelService.port',
+      at: `${at}.storage.redis.sentinelConfig.sentinelService.port`,
+      default: 26379,
+      good: [1, 65535],
+      bad: [0, 65536, '26379'],
+    },
+    {
+      id: '',
+      at: `${at}.storage.redis.clusterMode`,
+      good: [false],
+      bad: [true],
+      fault: `${at}.storage.redis.addr`,
+    },
+    { id: '', at: `${at}.storage.redis.sentinelTls`, good: [absent, {}] },
+  ],
+}
+
+const first = `${at}.upstreamProviders[0]`
+const provider: Table = {
+  name: 'upstreamProviders item',
+  base: externalAuth('embeddedAuthServer'),
+  rows: [
+    {
+      id: '2.upstreamProviders.name',
+      at: `${first}.name`,
+      required: true,
+      good: ['a', 'a-1', 'x'.repeat(63)],
+      bad: notProvider,
+    },
+    { id: '2.upstreamProviders.type', at: `${first}.type`, required: true, bad: ['saml', ''] },
+    { id: '2.upstreamProviders.oidcConfig', at: `${first}.oidcConfig`, required: true },
+    { id: '2.error.upstream.config-mismatch', at: `${first}.oauth2Config`, bad: [oauth2] },
+    {
+      id: '2.upstreamProviders.oidcConfig',
+      at: `${first}.type`,
+      bad: ['oauth2'],
+      fault: `${first}.oidcConfig`,
+    },
+    {
+      id: '2.upstreamProviders.oauth2Config',
+      at: `${first}.type`,
+      bad: ['oauth2'],
+      fault: `${first}.oauth2Config`,
+    },
+    { id: '', at: `${first}.oidcConfig.issuerUrl`, required: true, bad: ['http://idp.example.com', ''] },
+    { id: '2.oidcConfig.clientId', at: `${first}.oidcConfig.clientId`, required: true, bad: ['', 1] },
+    {
+      id: '',
+      at: `${first}.oidcConfig.clientSecretRef`,
+      good: [absent, secretRef],
+      bad: [{ name: 'x' }],
+      fault: '*',
+    },
+    {
+      id: '',
+      at: `${first}.oidcConfig.redirectUri`,
+      good: [absent, 'https://x.example.com/oauth/callback'],
+      bad: ['/oauth/callback'],
+    },
+    {
+      id: '',
+      at: `${first}.oidcConfig.scopes`,
+      default: ['openid', 'offline_access'],
+      good: [['openid']],
+      bad: ['openid', [], ['profile']],
+    },
+    {
+      id: '2.oidcConfig.additionalAuthorizationParams.managed',
+      at: `${first}.oidcConfig.additionalAuthorizationParams`,
+      good: [absent, {}, { prompt: 'consent', access_type: 'offline' }],
+      bad: [
+        'response_type client_id redirect_uri scope state code_challenge code_challenge_method nonce',
+        'response_mode request request_uri client_secret',
+      ].flatMap((names) => names.split(' ').map((name) => ({ [name]: 'x' }))),
+    },
+    {
+      id: '',
+      at: `${first}.oidcConfig.additionalAuthorizationParams`,
+      bad: [Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`p${i}`, 'x'])), { p: 1 }],
+      fault: '*',
+    },
+    {
+      id: '2.limit.subjectClaim',
+      at: `${first}.oidcConfig.subjectClaim`,
+      good: [absent, '', 'oid', '_a1', 'x'.repeat(128)],
+      bad: ['1a', 'a-b', 'a.b', 'x'.repeat(129)],
+    },
+    {
+      id: '',
+      at: `${first}.oidcConfig.userInfoOverride`,
+      good: [absent, { endpointUrl: 'https://idp.example.com/me' }],
+      bad: [{}],
+      fault: '*',
+    },
+  ],
+}
+
+const oauth: Table = {
+  name: 'oauth2Config',
+  base: server({ upstreamProviders: [{ name: 'corp', type: 'oauth2', oauth2Config: oauth2 }] }),
+  rows: [
+    {
+      id: '2.oauth2Config.authorizationEndpoint',
+      at: `${first}.oauth2Config.authorizationEndpoint`,
+      required: true,
+      good: ['http://idp/a'],
+      bad: ['', 'idp/a'],
+    },
+    {
+      id: '2.oauth2Config.tokenEndpoint',
+      at: `${first}.oauth2Config.tokenEndpoint`,
+      required: true,
+      good: ['http://idp/t'],
+      bad: ['', 'idp/t'],
+    },
+    { id: '', at: `${first}.oauth2Config.clientId`, bad: [absent], fault: `${first}.oauth2Config` },
+    {
+      id: '2.error.exclusive.clientId-dcrConfig',
+      at: `${first}.oauth2Config.dcrConfig`,
+      bad: [{ discoveryUrl: 'https://idp.example.com/.well-known/openid-configuration' }],
+      fault: `${first}.oauth2Config`,
+    },
+    { id: '', at: `${first}.oauth2Config.scopes`, good: [absent, [], ['read']], bad: ['read'] },
+    {
+      id: '',
+      at: `${first}.oauth2Config.additionalAuthorizationParams`,
+      good: [{ a: 'b' }],
+      bad: [{ state: 'x' }],
+    },
+    {
+      id: '',
+      at: `${first}.oauth2Config.tokenResponseMapping`,
+      good: [absent, { accessTokenPath: 'a.b' }],
+      bad: [{}],
+      fault: '*',
+    },
+    {
+      id: '2.limit.identity-paths',
+      at: `${first}.oauth2Config.identityFromToken`,
+      good: [
+        absent,
+        { subjectPath: 'access_token|@upstreamjwt|sub', namePath: 'n', emailPath: 'x'.repeat(256) },
+      ],
+      bad: [
+        {},
+        { subjectPath: '' },
+        { subjectPath: 'x'.repeat(257) },
+        { subjectPath: 'a', namePath: '' },
+        { subjectPath: 'a', emailPath: '' },
+      ],
+      fault: '*',
+    },
+    {
+      id: '',
+      at: `${first}.oauth2Config.userInfo`,
+      good: [absent, { endpointUrl: 'http://idp/me' }],
+      bad: [{}, { endpointUrl: 'me' }],
+      fault: '*',
+    },
+  ],
+}
+
+const dcr: Table = {
+  name: 'dcrConfig',
+  base: server({
+    upstreamProviders: [
+      {
+        name: 'corp',
+        type: 'oauth2',
+        oauth2Config: {
+          authorizationEndpoint: 'https://idp.example.com/authorize',
+          tokenEndpoint: 'https://idp.example.com/token',
+          dcrConfig: { discoveryUrl: 'https://idp.example.com/.well-known/oauth-authorization-server' },
+        },
+      },
+    ],
+  }),
+  rows: [
+    {
+      id: '2.limit.dcr-urls',
+      at: `${first}.oauth2Config.dcrConfig.discoveryUrl`,
+      good: [`https://idp.example.com/${'x'.repeat(2024)}`],
+      bad: [
+        'http://idp.example.com/x',
+        'https://idp.example.com/x?y',
+        `https://idp.example.com/${'x'.repeat(2025)}`,
+      ],
+    },
+    {
+      id: '2.error.exclusive.discoveryUrl-registrationEndpoint',
+      at: `${first}.oauth2Config.dcrConfig.registrationEndpoint`,
+      bad: ['https://idp.example.com/register'],
+      fault: `${first}.oauth2Config.dcrConfig`,
+    },
+    {
+      id: '',
+      at: `${first}.oauth2Config.dcrConfig.discoveryUrl`,
+      bad: [absent],
+      fault: `${first}.oauth2Config.dcrConfig`,
+    },
+    {
+      id: '',
+      at: `${first}.oauth2Config.dcrConfig`,
+      bad: [{ registrationEndpoint: 'https://idp.example.com/register' }],
+      fault: `${first}.oauth2Config.scopes`,
+    },
+    { id: '', at: `${first}.oauth2Config.clientSecretRef`, bad: [secretRef] },
+    { id: '', at: `${first}.oauth2Config.dcrConfig.initialAccessTokenRef`, good: [absent, secretRef] },
+    {
+      id: '2.limit.softwareId',
+      at: `${first}.oauth2Config.dcrConfig.softwareId`,
+      good: ['x'.repeat(255)],
+      bad: ['x'.repeat(256)],
+    },
+    {
+      id: '2.limit.softwareStatement',
+      at: `${first}.oauth2Config.dcrConfig.softwareStatement`,
+      good: ['x'.repeat(16384)],
+      bad: ['x'.repeat(16385)],
+    },
+  ],
+}
+
+const mapping: Table = {
+  name: 'tokenResponseMapping and userInfo',
+  base: server({
+    upstreamProviders: [
+      {
+        name: 'corp',
+        type: 'oauth2',
+        oauth2Config: {
+          ...oauth2,
+          tokenResponseMapping: { accessTokenPath: 'authed_user.access_token' },
+          userInfo: { endpointUrl: 'https://idp.example.com/me', fieldMapping: {} },
+        },
+      },
+    ],
+  }),
+  rows: [
+    {
+      id: '',
+      at: `${first}.oauth2Config.tokenResponseMapping.accessTokenPath`,
+      required: true,
+      bad: ['', 1],
+    },
+    {
+      id: '',
+      at: `${first}.oauth2Config.tokenResponseMapping.expiresInPath`,
+      default: 'expires_in',
+      bad: notString,
+    },
+    {
+      id: '',
+      at: `${first}.oauth2Config.tokenResponseMapping.refreshTokenPath`,
+      default: 'refresh_token',
+      bad: notString,
+    },
+    { id: '', at: `${first}.oauth2Config.tokenResponseMapping.scopePath`, default: 'scope', bad: notString },
+    { id: '', at: `${first}.oauth2Config.userInfo.endpointUrl`, required: true, bad: ['', 'me'] },
+    {
+      id: '',
+      at: `${first}.oauth2Config.userInfo.httpMethod`,
+      default: 'GET',
+      good: ['POST'],
+      bad: ['PUT', 'get'],
+    },
+    {
+      id: '',
+      at: `${first}.oauth2Config.userInfo.additionalHeaders`,
+      good: [absent, { Accept: 'application/json' }],
+      bad: [{ authorization: 'x' }, { A: 'a\nb' }],
+      fault: '*',
+    },
+    {
+      id: '',
+      at: `${first}.oauth2Config.userInfo.fieldMapping.subjectFields`,
+      default: ['sub'],
+      good: [['id', 'sub']],
+      bad: ['sub', ['']],
+      fault: '*',
+    },
+    { id: '', at: `${first}.oauth2Config.userInfo.fieldMapping.nameFields`, default: ['name'] },
+    { id: '', at: `${first}.oauth2Config.userInfo.fieldMapping.emailFields`, default: ['email'] },
+  ],
+}
+
+export const authServerTables: readonly Table[] = [
+  top,
+  several,
+  cimd,
+  lifespans,
+  storage,
+  sentinel,
+  provider,
+  oauth,
+  dcr,
+  mapping,
+]

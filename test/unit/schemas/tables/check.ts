@@ -1,0 +1,66 @@
+/** Puts every row of a table to the validators. */
+import type { Test } from 'tap'
+import {
+  isKindName,
+  type Problem,
+  validateManifest,
+  validateStatus,
+  withDefaults,
+} from '../../../../schemas/index.ts'
+import { absent, type Doc, type Json, type Row, type Table, valueAt, withValue } from './table.ts'
+
+export async function checkTables(t: Test, tables: readonly Table[]): Promise<void> {
+  for (const table of tables) {
+    await t.test(`${table.name}: every row holds`, async (t) => {
+      t.same(problemsOf(table.base), [], 'the document of the table is valid')
+      for (const row of table.rows) checkRow(t, table, row)
+    })
+  }
+}
+
+/** Problems of a document; where it has a status, that is judged too, as hooks do. */
+export function problemsOf(doc: Doc): readonly Problem[] {
+  const { kind, status } = doc
+  const ofStatus = 'status' in doc && isKindName(kind) ? validateStatus(kind, status) : []
+  return [...validateManifest(doc), ...ofStatus]
+}
+
+function checkRow(t: Test, table: Table, row: Row): void {
+  const problems = (value: Json | typeof absent) => problemsOf(withValue(table.base, row.at, value))
+  const without = withValue(table.base, row.at, absentUnlessItem(row))
+  if (row.required) t.ok(isAbout(problemsOf(without), row), `${row.at}: is required`)
+  if (row.default !== undefined) {
+    const filled = valueAt(withDefaults(without), row.at)
+    t.same(filled, row.default, `${row.at}: default ${JSON.stringify(row.default)}`)
+  }
+  for (const value of row.good ?? []) {
+    t.same(problems(value), [], `${row.at}: accepts ${text(value)}`)
+  }
+  for (const value of row.bad ?? []) {
+    const found = problems(value)
+    if (!isAbout(found, row))
+      t.fail(`${row.at}: must refuse ${text(value)}`, { found, fault: row.fault ?? row.at })
+    else t.pass(`${row.at}: refuses ${text(value)}`)
+  }
+}
+
+/** An item of a list cannot be absent; the row then never asks for it. */
+function absentUnlessItem(row: Row): typeof absent | null {
+  return row.at.endsWith(']') && !row.at.endsWith('"]') ? null : absent
+}
+
+function isAbout(problems: readonly Problem[], row: Row): boolean {
+  if (row.fault === '*') return problems.length > 0
+  const path = row.fault ?? row.at
+  return problems.some((problem) => problem.path === path)
+}
+
+function text(value: Json | typeof absent): string {
+  const json = value === absent ? 'its absence' : JSON.stringify(value)
+  return json.length > 60 ? `${json.slice(0, 57)}...` : json
+}
+
+/** Ids of the requirements that the tables name. */
+export function idsOf(tables: readonly Table[]): ReadonlySet<string> {
+  return new Set(tables.flatMap(({ rows }) => rows.map(({ id }) => id)).filter((id) => id !== ''))
+}

@@ -1,0 +1,505 @@
+/** Kinds that the spec documents name and do not define. */
+import {
+  absent,
+  booleanRow,
+  document,
+  durations,
+  notInteger,
+  notName,
+  notString,
+  secretRef,
+  secretRows,
+  type Table,
+} from './table.ts'
+
+const ref = { name: 'x' }
+const refs = (fields: string): Table['rows'] =>
+  fields.split(' ').map((field) => ({
+    id: '',
+    at: `spec.${field}`,
+    good: [absent, ref],
+    bad: [{}, { name: '' }, 'x', { name: 'A' }, { ...ref, namespace: 'y' }],
+    fault: '*',
+  }))
+
+const ports = (at: string, value?: number): Table['rows'][number] => ({
+  id: '',
+  at,
+  ...(value === undefined ? {} : { default: value }),
+  good: [1, 65535],
+  bad: [0, 65536, '8080'],
+})
+
+const group: Table = {
+  name: 'MCPGroup',
+  base: document('MCPGroup', {}),
+  rows: [
+    { id: '', at: 'spec', default: {} },
+    { id: '', at: 'spec.description', good: [absent, '', 'x'], bad: notString },
+  ],
+}
+
+const headers = (at: string): Table['rows'] => [
+  {
+    id: '',
+    at: `${at}.addPlaintextHeaders`,
+    good: [absent, { 'X-Tenant': 'a' }, { a: '' }],
+    bad: [
+      { 'a b': 'x' },
+      { a: 'x\ny' },
+      { Host: 'x' },
+      { 'x-forwarded-for': 'x' },
+      { 'Mcp-Session-Id': 'x' },
+      { a: 1 },
+    ],
+    fault: '*',
+  },
+  {
+    id: '',
+    at: `${at}.addHeadersFromSecret`,
+    good: [absent, [{ headerName: 'A', valueSecretRef: secretRef }]],
+    bad: [
+      [{ headerName: 'A' }],
+      [{ headerName: '', valueSecretRef: secretRef }],
+      [{ headerName: 'Connection', valueSecretRef: secretRef }],
+      [{ headerName: 'x'.repeat(256), valueSecretRef: secretRef }],
+      [
+        { headerName: 'A', valueSecretRef: secretRef },
+        { headerName: 'A', valueSecretRef: secretRef },
+      ],
+    ],
+    fault: '*',
+  },
+]
+
+const bundle: Table['rows'] = [
+  {
+    id: '',
+    at: 'spec.caBundleRef',
+    good: [absent, { configMapRef: { name: 'ca' } }],
+    bad: [
+      {},
+      { configMapRef: {} },
+      { configMapRef: { name: '' } },
+      { configMapRef: { name: 'ca', key: '' } },
+    ],
+    fault: '*',
+  },
+]
+
+const entry: Table = {
+  name: 'MCPServerEntry',
+  base: document('MCPServerEntry', {
+    remoteUrl: 'https://x.example.com/mcp',
+    transport: 'streamable-http',
+    groupRef: ref,
+  }),
+  rows: [
+    { id: '', at: 'spec.remoteUrl', required: true, good: ['http://x'], bad: ['x', 'ftp://x', ''] },
+    { id: '', at: 'spec.transport', required: true, good: ['sse'], bad: ['stdio', ''] },
+    { id: '', at: 'spec.groupRef', required: true },
+    booleanRow('', 'spec.allowPrivateEndpoint', false),
+    ...refs('externalAuthConfigRef'),
+    ...headers('spec.headerForward'),
+    ...bundle,
+  ],
+}
+const entryBundle: Table = {
+  name: 'caBundleRef',
+  base: document('MCPServerEntry', {
+    remoteUrl: 'https://x.example.com/mcp',
+    transport: 'sse',
+    groupRef: ref,
+    caBundleRef: { configMapRef: { name: 'ca' } },
+  }),
+  rows: [
+    { id: '', at: 'spec.caBundleRef.configMapRef.key', default: 'ca.crt', good: ['root.pem'], bad: ['a/b'] },
+  ],
+}
+
+const oidcRef = { name: 'corp', audience: 'a' }
+const bucket = { maxTokens: 1, refillPeriod: '1s' }
+const redis = { provider: 'redis', address: 'r:6379' }
+const policies = { type: 'inline', inline: { policies: ['permit(principal, action, resource);'] } }
+
+const proxyRows: Table['rows'] = [
+  ports('spec.proxyPort', 8080),
+  { id: '', at: 'spec.oidcConfigRef', good: [absent, oidcRef], bad: [ref, { audience: 'a' }], fault: '*' },
+  {
+    id: '',
+    at: 'spec.authzConfig',
+    good: [absent, policies],
+    bad: [{}, { ...policies, type: 'configMap' }],
+    fault: '*',
+  },
+  { id: '', at: 'spec.authzConfigRef', good: [absent, ref], bad: [{}], fault: '*' },
+  { id: '', at: 'spec.audit', good: [absent, {}, { enabled: true }], bad: [{ enable: true }], fault: '*' },
+  ...refs('toolConfigRef externalAuthConfigRef groupRef'),
+  {
+    id: '',
+    at: 'spec.telemetryConfigRef',
+    good: [absent, ref, { ...ref, serviceName: 's' }],
+    bad: [{}],
+    fault: '*',
+  },
+  {
+    id: '2.shape.SecretRef',
+    at: 'spec.sessionStorage',
+    good: [{ ...redis, passwordRef: secretRef }, { provider: 'memory' }],
+    bad: [{ provider: 'redis' }, { ...redis, passwordRef: { name: 'x' } }],
+    fault: '*',
+  },
+  booleanRow('', 'spec.trustProxyHeaders', false),
+  { id: '', at: 'spec.sessionAffinity', default: 'ClientIP', good: ['None'], bad: [''] },
+  { id: '', at: 'spec.replicas', good: [absent, 0], bad: [-1, ...notInteger] },
+  { id: '', at: 'spec.serviceAccount', good: [absent, 'sa'], bad: notName },
+  {
+    id: '',
+    at: 'spec.resources',
+    good: [absent, { limits: { cpu: '500m', memory: '1.5Gi' }, requests: { cpu: '2', memory: '1e9' } }],
+    bad: [{ limits: { cpu: '500 m' } }, { limits: { memory: '1gb' } }, { limits: { cpu: 1 } }, { limit: {} }],
+    fault: '*',
+  },
+  {
+    id: '',
+    at: 'spec.resourceOverrides',
+    good: [
+      {
+        proxyDeployment: {
+          annotations: { a: 'b' },
+          labels: { a: 'b' },
+          podTemplateMetadataOverrides: { annotations: {}, labels: {} },
+          env: [{ name: 'A', value: '' }],
+          imagePullSecrets: [{ name: 'x' }],
+        },
+        proxyService: { annotations: {}, labels: {} },
+      },
+    ],
+    bad: [
+      { service: {} },
+      { proxyDeployment: { env: [{ name: 'A' }] } },
+      { proxyService: { annotations: { a: 1 } } },
+    ],
+    fault: '*',
+  },
+]
+
+const server: Table = {
+  name: 'MCPServer',
+  base: document('MCPServer', { image: 'ghcr.io/example/server:1' }),
+  rows: [
+    { id: '', at: 'spec.image', required: true, bad: ['', 1] },
+    { id: '', at: 'spec.transport', default: 'stdio', good: ['streamable-http', 'sse'], bad: ['http', ''] },
+    { id: '', at: 'spec.proxyMode', default: 'streamable-http', good: ['sse'], bad: ['stdio'] },
+    ports('spec.mcpPort'),
+    { id: '', at: 'spec.args', good: [absent, [], ['--x']], bad: ['--x', [1]], fault: '*' },
+    {
+      id: '',
+      at: 'spec.env',
+      good: [absent, [{ name: 'A', value: 'b' }]],
+      bad: [
+        [{ name: 'A' }],
+        [{ name: 'A', value: 1 }],
+        [{ name: 'A', valueFrom: {} }],
+        Array.from({ length: 2 }, () => ({ name: 'A', value: 'b' })),
+      ],
+      fault: '*',
+    },
+    {
+      id: '',
+      at: 'spec.volumes',
+      good: [absent, [{ name: 'v', hostPath: '/a', mountPath: '/b', readOnly: true }]],
+      bad: [[{ name: 'v', hostPath: '/a' }], [{ name: 'V', hostPath: '/a', mountPath: '/b' }]],
+      fault: '*',
+    },
+    {
+      // Keyed by name and key: two keys of one Secret are two entries.
+      id: '',
+      at: 'spec.secrets',
+      good: [
+        absent,
+        [
+          { name: 's', key: 'a' },
+          { name: 's', key: 'b', targetEnvName: 'B' },
+        ],
+      ],
+      bad: [
+        [{ name: 's' }],
+        Array.from({ length: 2 }, () => ({ name: 's', key: 'a' })),
+        [{ name: 's', key: 'a', targetEnvName: '1 2' }],
+      ],
+      fault: '*',
+    },
+    {
+      id: '',
+      at: 'spec.permissionProfile',
+      good: [
+        absent,
+        { name: 'none' },
+        { type: 'builtin', name: 'network' },
+        { type: 'configmap', name: 'p', key: 'k' },
+      ],
+      bad: [
+        {},
+        { type: 'builtin', name: 'root' },
+        { type: 'configmap', name: 'p' },
+        { type: 'file', name: 'x' },
+      ],
+      fault: '*',
+    },
+    { id: '', at: 'spec.podTemplateSpec', good: [absent, { spec: { x: 1 } }], bad: ['x'] },
+    {
+      id: '',
+      at: 'spec.authServerRef',
+      good: [absent, ref, { ...ref, kind: 'MCPExternalAuthConfig' }],
+      bad: [{}, { ...ref, kind: 'MCPOIDCConfig' }],
+      fault: '*',
+    },
+    { id: '', at: 'spec.endpointPrefix', good: [absent, '/x'], bad: notString },
+    { id: '', at: 'spec.backendReplicas', good: [absent, 0], bad: [-1] },
+    { id: '', at: 'spec.webhookConfigRef', bad: [ref] },
+    ...proxyRows,
+  ],
+}
+
+const authServerRef: Table = {
+  name: 'authServerRef',
+  base: document('MCPServer', { image: 'x', authServerRef: { name: 'x' } }),
+  rows: [{ id: '', at: 'spec.authServerRef.kind', default: 'MCPExternalAuthConfig', bad: ['X'] }],
+}
+
+const exclusive: readonly Table[] = [{ image: 'x' }, { remoteUrl: 'https://x.example.com' }].map((spec) => {
+  const kind = 'image' in spec ? 'MCPServer' : 'MCPRemoteProxy'
+  return {
+    name: `${kind} authzConfig`,
+    base: document(kind, { ...spec, authzConfig: policies }),
+    rows: [{ id: '', at: 'spec.authzConfigRef', bad: [ref] }],
+  }
+})
+
+const limits: Table = {
+  name: 'MCPServer rateLimiting',
+  base: document('MCPServer', { image: 'x', sessionStorage: redis, rateLimiting: { shared: bucket } }),
+  rows: [
+    { id: '', at: 'spec.sessionStorage', bad: [absent, { provider: 'memory' }] },
+    { id: '', at: 'spec.rateLimiting', bad: [{}, { tools: [] }] },
+    { id: '', at: 'spec.rateLimiting.perUser', bad: [bucket] },
+    {
+      id: '',
+      at: 'spec.rateLimiting.tools',
+      good: [[{ name: 'a', shared: bucket }]],
+      bad: [[{ name: 'a', perUser: bucket }], [{ name: 'a' }]],
+      fault: '*',
+    },
+  ],
+}
+const perUser: readonly Table[] = [{ oidcConfigRef: oidcRef }, { authServerRef: { name: 'x' } }].map(
+  (auth) => ({
+    name: 'MCPServer rateLimiting per user',
+    base: document('MCPServer', {
+      image: 'x',
+      sessionStorage: redis,
+      rateLimiting: { perUser: bucket },
+      ...auth,
+    }),
+    rows: [
+      {
+        id: '',
+        at: 'spec.rateLimiting.perUser.refillPeriod',
+        required: true,
+        good: durations,
+        bad: ['0s', ''],
+      },
+    ],
+  }),
+)
+
+const remote: Table = {
+  name: 'MCPRemoteProxy',
+  base: document('MCPRemoteProxy', { remoteUrl: 'https://x.example.com/mcp' }),
+  rows: [
+    { id: '', at: 'spec.remoteUrl', required: true, bad: ['x', ''] },
+    booleanRow('', 'spec.allowPrivateEndpoint', false),
+    { id: '', at: 'spec.transport', default: 'streamable-http', good: ['sse'], bad: ['stdio'] },
+    { id: '', at: 'spec.rateLimiting', bad: [{ shared: bucket }] },
+    { id: '', at: 'spec.env', bad: [[]] },
+    ...headers('spec.headerForward'),
+    ...proxyRows,
+  ],
+}
+
+const oidc: readonly Table[] = [
+  {
+    name: 'MCPOIDCConfig inline',
+    base: document('MCPOIDCConfig', { type: 'inline', inline: { issuer: 'https://idp.example.com' } }),
+    rows: [
+      { id: '', at: 'spec.type', required: true, bad: ['', 'x'] },
+      { id: '', at: 'spec.inline', required: true },
+      { id: '', at: 'spec.kubernetesServiceAccount', bad: [{}] },
+      { id: '', at: 'spec.inline.issuer', required: true, bad: ['http://idp.example.com', 'x'] },
+      { id: '', at: 'spec.inline.jwksUrl', good: [absent, 'https://x/keys'], bad: ['http://x/keys'] },
+      { id: '', at: 'spec.inline.clientSecretRef', bad: [secretRef], fault: 'spec.inline.clientId' },
+      booleanRow('', 'spec.inline.jwksAllowPrivateIP', false),
+      booleanRow('', 'spec.inline.protectedResourceAllowPrivateIP', false),
+      booleanRow('', 'spec.inline.insecureAllowHTTP', false),
+      {
+        id: '',
+        at: 'spec.inline',
+        good: [{ issuer: 'http://idp:8080', insecureAllowHTTP: true, jwksUrl: 'http://idp:8080/keys' }],
+      },
+      {
+        id: '',
+        at: 'spec.inline.caBundleRef',
+        good: [absent, { configMapRef: { name: 'ca' } }],
+        bad: [{}],
+        fault: '*',
+      },
+      { id: '', at: 'spec.inline.jwksAuthTokenPath', good: [absent, '/var/token'], bad: ['token'] },
+      { id: '', at: 'spec.inline.audience', bad: ['x'] },
+    ],
+  },
+  {
+    name: 'MCPOIDCConfig kubernetesServiceAccount',
+    base: document('MCPOIDCConfig', { type: 'kubernetesServiceAccount', kubernetesServiceAccount: {} }),
+    rows: [
+      { id: '', at: 'spec.kubernetesServiceAccount', required: true },
+      {
+        id: '',
+        at: 'spec.kubernetesServiceAccount.issuer',
+        default: 'https://kubernetes.default.svc',
+        bad: ['x'],
+      },
+      booleanRow('', 'spec.kubernetesServiceAccount.useClusterAuth', true),
+      {
+        id: '',
+        at: 'spec.kubernetesServiceAccount.namespace',
+        bad: ['apps'],
+        fault: 'spec.kubernetesServiceAccount.serviceAccount',
+      },
+      { id: '', at: 'spec.kubernetesServiceAccount', good: [{ serviceAccount: 'agent', namespace: 'apps' }] },
+    ],
+  },
+]
+
+const telemetry: Table = {
+  name: 'MCPTelemetryConfig',
+  base: document('MCPTelemetryConfig', { openTelemetry: { tracing: {} }, prometheus: {} }),
+  rows: [
+    { id: '', at: 'spec', default: {} },
+    booleanRow('', 'spec.openTelemetry.enabled', false),
+    { id: '', at: 'spec.openTelemetry.endpoint', good: [absent, ''], bad: ['collector:4318'] },
+    {
+      id: '',
+      at: 'spec.openTelemetry',
+      good: [
+        { endpoint: 'c:4318', tracing: { enabled: true } },
+        { endpoint: 'c:4318', metrics: { enabled: true } },
+      ],
+    },
+    {
+      id: '',
+      at: 'spec.openTelemetry',
+      bad: [{ insecure: true, caBundleRef: { configMapRef: { name: 'ca' } } }],
+      fault: 'spec.openTelemetry.caBundleRef',
+    },
+    {
+      id: '',
+      at: 'spec.openTelemetry',
+      bad: [{ headers: { a: 'b' }, sensitiveHeaders: [{ name: 'a', secretKeyRef: secretRef }] }],
+      fault: 'spec.openTelemetry.sensitiveHeaders',
+    },
+    booleanRow('', 'spec.openTelemetry.insecure', false),
+    booleanRow('', 'spec.openTelemetry.useLegacyAttributes', true),
+    booleanRow('', 'spec.openTelemetry.tracing.enabled', false),
+    {
+      id: '',
+      at: 'spec.openTelemetry.tracing.samplingRate',
+      default: '0.05',
+      good: ['0', '1.0', '0.25'],
+      bad: ['1.5', '.5', 0.5],
+    },
+    booleanRow('', 'spec.prometheus.enabled', false),
+  ],
+}
+
+const tools: Table = {
+  name: 'MCPToolConfig',
+  base: document('MCPToolConfig', {}),
+  rows: [
+    { id: '', at: 'spec.toolsFilter', good: [absent, [], ['a']], bad: ['a', ['a', 'a'], ['']], fault: '*' },
+    {
+      id: '',
+      at: 'spec.toolsOverride',
+      good: [absent, { a: { name: 'b' } }],
+      bad: [{ a: {} }, { a: { title: 'x' } }],
+      fault: '*',
+    },
+  ],
+}
+
+const authzConfig: Table = {
+  name: 'MCPAuthzConfig',
+  base: document('MCPAuthzConfig', {
+    type: 'cedarv1',
+    config: { policies: ['permit(principal, action, resource);'] },
+  }),
+  rows: [
+    { id: '', at: 'spec.type', required: true, good: ['anything'], bad: [''] },
+    { id: '', at: 'spec.config', required: true, good: [{}, { a: { b: [1] } }], bad: ['x', []] },
+  ],
+}
+
+const embedding: Table = {
+  name: 'EmbeddingServer',
+  base: document('EmbeddingServer', { modelCache: {} }),
+  rows: [
+    { id: '', at: 'spec.model', default: 'BAAI/bge-small-en-v1.5', bad: [''] },
+    { id: '', at: 'spec.image', default: 'ghcr.io/huggingface/text-embeddings-inference:cpu-1.8', bad: [''] },
+    { id: '', at: 'spec.imagePullPolicy', default: 'IfNotPresent', good: ['Always', 'Never'], bad: ['x'] },
+    ports('spec.port', 8080),
+    { id: '', at: 'spec.replicas', default: 1, good: [3], bad: [0, '1'] },
+    { id: '', at: 'spec.hfTokenSecretRef', good: [absent, secretRef] },
+    booleanRow('', 'spec.modelCache.enabled', true),
+    { id: '', at: 'spec.modelCache.size', default: '10Gi', good: ['1Ti'], bad: ['10GB', ''] },
+    {
+      id: '',
+      at: 'spec.modelCache.accessMode',
+      default: 'ReadWriteOnce',
+      good: ['ReadWriteMany'],
+      bad: ['ReadOnlyMany'],
+    },
+    {
+      id: '',
+      at: 'spec.resourceOverrides',
+      good: [
+        { statefulSet: { labels: { a: 'b' } }, service: {}, persistentVolumeClaim: { annotations: {} } },
+      ],
+      bad: [{ deployment: {} }],
+      fault: '*',
+    },
+  ],
+}
+
+const embeddingSecret: Table = {
+  name: 'EmbeddingServer hfTokenSecretRef',
+  base: document('EmbeddingServer', { hfTokenSecretRef: secretRef }),
+  rows: secretRows('spec.hfTokenSecretRef'),
+}
+
+export const otherKindTables: readonly Table[] = [
+  group,
+  entry,
+  entryBundle,
+  server,
+  authServerRef,
+  ...exclusive,
+  limits,
+  ...perUser,
+  remote,
+  ...oidc,
+  telemetry,
+  tools,
+  authzConfig,
+  embedding,
+  embeddingSecret,
+]

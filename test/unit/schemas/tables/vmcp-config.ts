@@ -1,0 +1,593 @@
+/** Spec document 3: spec.config. */
+import {
+  absent,
+  booleanRow,
+  type Doc,
+  durationRow,
+  durations,
+  type Json,
+  notDuration,
+  notInteger,
+  notString,
+  type Table,
+} from './table.ts'
+import { virtualServer } from './virtual-server.ts'
+
+const at = 'spec.config'
+const config = (extra: Doc): Doc => virtualServer({ config: extra })
+
+const top: Table = {
+  name: 'config',
+  base: config({}),
+  rows: [
+    { id: '', at: `${at}.name`, good: [absent, 'x'], bad: notString },
+    { id: '', at: `${at}.groupRef`, good: [absent, 'x'], bad: notString },
+    { id: '', at: `${at}.metadata`, good: [absent, { a: 'b' }], bad: [{ a: 1 }, []], fault: '*' },
+    {
+      id: '',
+      at: `${at}.compositeToolRefs`,
+      good: [absent, [{ name: 'a' }]],
+      bad: [[{}], ['a'], [{ name: 'a' }, { name: 'a' }]],
+      fault: '*',
+    },
+    {
+      id: '3.config.passthroughHeaders.restricted',
+      at: `${at}.passthroughHeaders`,
+      good: [['X-A']],
+      bad: [['Host'], ['x-forwarded-for'], ['cookie']],
+    },
+    { id: '', at: `${at}.agregation`, bad: [{}] },
+    {
+      id: '',
+      at: `${at}.sessionStorage`,
+      good: [{ provider: 'memory' }],
+      bad: [{}, { provider: 'redis' }, { provider: 'x' }, { provider: 'memory', passwordRef: {} }],
+      fault: '*',
+    },
+    {
+      id: '',
+      at: `${at}.sessionStorage`,
+      good: [{ provider: 'redis', address: 'r:1', db: 1, keyPrefix: 'p' }],
+    },
+  ],
+}
+
+const aggregation: Table = {
+  name: 'config.aggregation',
+  base: config({ aggregation: { conflictResolutionConfig: {}, tools: [{ workload: 'github' }] } }),
+  rows: [
+    {
+      id: '3.config.aggregation.conflictResolution',
+      at: `${at}.aggregation.conflictResolution`,
+      default: 'prefix',
+      good: ['manual'],
+      bad: ['', 'suffix'],
+    },
+    {
+      id: '',
+      at: `${at}.aggregation.conflictResolution`,
+      bad: ['priority'],
+      fault: `${at}.aggregation.conflictResolutionConfig`,
+    },
+    {
+      id: '',
+      at: `${at}.aggregation`,
+      bad: [{ conflictResolution: 'manual' }],
+      fault: `${at}.aggregation.tools`,
+    },
+    {
+      id: '',
+      at: `${at}.aggregation`,
+      good: [{ conflictResolution: 'priority', conflictResolutionConfig: { priorityOrder: ['a'] } }],
+    },
+    {
+      id: '3.config.aggregation.conflictResolutionConfig.prefixFormat',
+      at: `${at}.aggregation.conflictResolutionConfig.prefixFormat`,
+      default: '{workload}_',
+      good: ['{workload}', '{workload}.', 'x-{workload}/'],
+      bad: ['', 'x_', '{name}_', '{workload} '],
+    },
+    {
+      id: '',
+      at: `${at}.aggregation.conflictResolutionConfig.priorityOrder`,
+      good: [absent, ['a', 'b']],
+      bad: ['a', [1], ['']],
+      fault: '*',
+    },
+    booleanRow('', `${at}.aggregation.excludeAllTools`, false),
+    {
+      id: '',
+      at: `${at}.aggregation.defaultToolVisibility`,
+      default: 'allow',
+      good: ['deny'],
+      bad: ['hide'],
+    },
+    {
+      id: '3.config.aggregation.tools.workload',
+      at: `${at}.aggregation.tools[0].workload`,
+      required: true,
+      bad: ['', 1],
+    },
+    {
+      id: '',
+      at: `${at}.aggregation.tools[1]`,
+      good: [{ workload: 'other' }],
+      bad: [{ workload: 'github' }],
+    },
+    booleanRow('', `${at}.aggregation.tools[0].excludeAll`, false),
+    {
+      id: '',
+      at: `${at}.aggregation.tools[0].filter`,
+      good: [absent, [], ['a']],
+      bad: ['a', ['']],
+      fault: '*',
+    },
+    {
+      id: '',
+      at: `${at}.aggregation.tools[0].overrides`,
+      good: [
+        absent,
+        { create: { name: 'make' } },
+        { create: { description: 'd' } },
+        { create: { annotations: { readOnlyHint: true, title: null } } },
+      ],
+      bad: [
+        { create: {} },
+        { create: { name: '' } },
+        { create: { annotations: { readonly: true } } },
+        { create: 'make' },
+      ],
+      fault: '*',
+    },
+    {
+      id: '',
+      at: `${at}.aggregation.tools[0].toolConfigRef`,
+      good: [absent, { name: 'x' }],
+      bad: [{}, { name: '' }],
+      fault: '*',
+    },
+  ],
+}
+
+const audit: Table = {
+  name: 'config.audit',
+  base: config({ audit: {} }),
+  rows: [
+    booleanRow('', `${at}.audit.enabled`, false),
+    { id: '', at: `${at}.audit.component`, good: [absent, 'x'], bad: notString },
+    booleanRow('', `${at}.audit.detectApplicationErrors`, true),
+    {
+      id: '',
+      at: `${at}.audit.eventTypes`,
+      good: [absent, [], ['mcp_tool_call']],
+      bad: [['tool_call'], 'mcp_tool_call', ['mcp_ping', 'mcp_ping']],
+      fault: '*',
+    },
+    {
+      id: '',
+      at: `${at}.audit.excludeEventTypes`,
+      good: [absent, ['sse_connection']],
+      bad: [['x']],
+      fault: '*',
+    },
+    booleanRow('', `${at}.audit.includeRequestData`, false),
+    booleanRow('', `${at}.audit.includeResponseData`, false),
+    { id: '', at: `${at}.audit.logFile`, good: [absent, '', '/tmp/a'], bad: notString },
+    {
+      id: '3.limit.audit.maxDataSize',
+      at: `${at}.audit.maxDataSize`,
+      default: 1024,
+      good: [0],
+      bad: [-1, ...notInteger],
+    },
+    { id: '', at: `${at}.audit.maxDelegationDepth`, default: 10, good: [0], bad: [-1] },
+  ],
+}
+
+const backend = { name: 'a', url: 'https://a.example.com/mcp', transport: 'streamable-http' }
+const backends: Table = {
+  name: 'config.backends',
+  base: config({ backends: [backend] }),
+  rows: [
+    { id: '', at: `${at}.backends[0].name`, required: true, bad: ['', 1] },
+    {
+      id: '3.config.backends.url',
+      at: `${at}.backends[0].url`,
+      required: true,
+      good: ['http://x'],
+      bad: ['ftp://x', 'x', ''],
+    },
+    { id: '', at: `${at}.backends[0].transport`, required: true, good: ['sse'], bad: ['stdio', ''] },
+    {
+      id: '3.config.backends.type',
+      at: `${at}.backends[0].type`,
+      good: [absent, 'entry', ''],
+      bad: ['server'],
+    },
+    { id: '3.config.backends.caBundlePath', at: `${at}.backends[0].caBundlePath`, bad: ['/etc/ca.crt'] },
+    {
+      id: '',
+      at: `${at}.backends[0]`,
+      good: [{ ...backend, type: 'entry', caBundlePath: '/etc/ca.crt', metadata: { a: 'b' } }],
+    },
+    {
+      id: '',
+      at: `${at}.backends[0]`,
+      bad: ['etc/ca.crt', '/etc/../ca.crt', '/etc/..'].map((caBundlePath) => ({
+        ...backend,
+        type: 'entry',
+        caBundlePath,
+      })),
+      fault: `${at}.backends[0].caBundlePath`,
+    },
+    { id: '', at: `${at}.backends[1]`, bad: [backend] },
+  ],
+}
+
+const codeMode: Table = {
+  name: 'config.codeMode',
+  base: config({ codeMode: {} }),
+  rows: [
+    booleanRow('', `${at}.codeMode.enabled`, false),
+    { id: '', at: `${at}.codeMode.parallelMaxConcurrency`, default: 10, good: [1], bad: [0, ...notInteger] },
+    {
+      id: '',
+      at: `${at}.codeMode.stepLimit`,
+      default: 100_000,
+      good: [1, 5_000_000_000],
+      bad: [0, ...notInteger],
+    },
+    durationRow('', `${at}.codeMode.toolCallTimeout`, '30s'),
+  ],
+}
+
+const authentication: Table = {
+  name: 'config.incomingAuth',
+  base: config({
+    incomingAuth: {
+      type: 'oidc',
+      oidc: { issuer: 'https://idp.example.com', audience: 'a' },
+      authz: { type: 'none' },
+    },
+  }),
+  rows: [
+    {
+      id: '',
+      at: `${at}.incomingAuth.type`,
+      required: true,
+      good: ['local', 'anonymous'],
+      bad: ['', 'none'],
+    },
+    { id: '', at: `${at}.incomingAuth.oidc`, required: true },
+    { id: '', at: `${at}.incomingAuth.oidc.issuer`, required: true, good: ['http://x'], bad: ['x', ''] },
+    { id: '', at: `${at}.incomingAuth.oidc.audience`, required: true, bad: [''] },
+    {
+      id: '',
+      at: `${at}.incomingAuth.oidc.clientSecretEnv`,
+      bad: ['S'],
+      fault: `${at}.incomingAuth.oidc.clientId`,
+    },
+    booleanRow('', `${at}.incomingAuth.oidc.insecureAllowHttp`, false),
+    booleanRow('', `${at}.incomingAuth.oidc.jwksAllowPrivateIp`, false),
+    booleanRow('', `${at}.incomingAuth.oidc.protectedResourceAllowPrivateIp`, false),
+    {
+      id: '',
+      at: `${at}.incomingAuth.oidc.caBundlePath`,
+      good: [absent, '/etc/ca.crt'],
+      bad: ['ca.crt', '/a/../b'],
+    },
+    {
+      id: '3.config.incomingAuth.authz.type',
+      at: `${at}.incomingAuth.authz.type`,
+      required: true,
+      bad: ['', 'opa'],
+    },
+    {
+      id: '',
+      at: `${at}.incomingAuth.authz`,
+      bad: [{ type: 'cedar' }, { type: 'cedar', policies: [] }],
+      fault: `${at}.incomingAuth.authz.policies`,
+    },
+    {
+      id: '',
+      at: `${at}.incomingAuth.authz`,
+      good: [{ type: 'cedar', policies: ['permit(principal, action, resource);'] }],
+    },
+    { id: '', at: `${at}.incomingAuth.authz.entitiesJson`, default: '[]' },
+    {
+      id: '3.config.incomingAuth.authz.groupEntityType',
+      at: `${at}.incomingAuth.authz.groupEntityType`,
+      default: 'ServiceGroup',
+      bad: ['A::B'],
+    },
+  ],
+}
+
+/** Strategy type -> the field of its settings and valid settings. */
+export const strategies: { readonly [type: string]: readonly [string, Doc] } = {
+  header_injection: ['headerInjection', { headerName: 'X-Key', headerValueEnv: 'KEY' }],
+  token_exchange: ['tokenExchange', { tokenUrl: 'https://idp.example.com/token' }],
+  upstream_inject: ['upstreamInject', { providerName: 'corp' }],
+  cloud_sts: ['cloudSts', { region: 'eu-west-1', fallbackRoleArn: 'arn:aws:iam::123456789012:role/x' }],
+  obo: ['obo', { tokenUrl: 'https://login.example.com/t/oauth2/v2.0/token' }],
+  xaa: [
+    'xaa',
+    {
+      idpTokenUrl: 'https://idp.example.com/token',
+      targetTokenUrl: 'https://target.example.com/token',
+      targetAudience: 'https://target.example.com',
+    },
+  ],
+}
+
+const strategyAt = `${at}.outgoingAuth.default`
+const allStrategies: Json[] = Object.entries(strategies).map(([type, [field, value]]) => ({
+  type,
+  [field]: value,
+}))
+const outgoing: Table = {
+  name: 'config.outgoingAuth',
+  base: config({ outgoingAuth: { source: 'inline', default: { type: 'unauthenticated' }, backends: {} } }),
+  rows: [
+    {
+      id: '3.config.outgoingAuth.source',
+      at: `${at}.outgoingAuth.source`,
+      required: true,
+      good: ['discovered'],
+      bad: ['', 'x'],
+    },
+    {
+      id: '3.config.outgoingAuth.strategy.type',
+      at: strategyAt,
+      good: [...allStrategies, { type: 'unauthenticated' }, absent],
+      bad: [
+        {},
+        { type: '' },
+        { type: 'tokenExchange' },
+        ...Object.keys(strategies).map((type) => ({ type })),
+      ],
+      fault: '*',
+    },
+    {
+      id: '',
+      at: strategyAt,
+      bad: Object.values(strategies).map(([field, value]) => ({ type: 'unauthenticated', [field]: value })),
+    },
+    { id: '', at: `${at}.outgoingAuth.backends["a.b"]`, good: allStrategies, bad: ['x', {}], fault: '*' },
+  ],
+}
+
+const strategyTables: readonly Table[] = Object.entries(strategies).map(([type, [field, value]]) => ({
+  name: `config.outgoingAuth strategy ${type}`,
+  base: config({ outgoingAuth: { source: 'inline', default: { type, [field]: value } } }),
+  rows: strategyRows(type, `${strategyAt}.${field}`),
+}))
+
+function strategyRows(type: string, field: string): Table['rows'] {
+  switch (type) {
+    case 'header_injection':
+      return [
+        { id: '', at: `${field}.headerName`, required: true, bad: ['', 'a b'] },
+        {
+          id: '3.config.outgoingAuth.headerInjection.headerValue',
+          at: `${field}.headerValue`,
+          bad: ['v'],
+          fault: field,
+        },
+        {
+          id: '3.config.outgoingAuth.headerInjection.headerValueEnv',
+          at: `${field}.headerValueEnv`,
+          bad: [absent],
+          fault: field,
+        },
+        { id: '', at: `${field}.headerValueEnv`, bad: ['1A', 'A B'] },
+      ]
+    case 'token_exchange':
+      return [
+        { id: '', at: `${field}.tokenUrl`, required: true, bad: ['x'] },
+        { id: '', at: `${field}.clientSecret`, good: [absent, 's'] },
+        {
+          id: '',
+          at: field,
+          bad: [{ tokenUrl: 'https://x', clientSecret: 's', clientSecretEnv: 'S' }],
+          fault: `${field}.clientSecretEnv`,
+        },
+        {
+          id: '',
+          at: `${field}.subjectTokenType`,
+          default: 'urn:ietf:params:oauth:token-type:access_token',
+          good: ['id_token'],
+          bad: ['x'],
+        },
+      ]
+    case 'upstream_inject':
+      return [{ id: '', at: `${field}.providerName`, required: true, bad: [''] }]
+    case 'cloud_sts':
+      return [
+        { id: '', at: `${field}.region`, required: true, bad: ['x'] },
+        { id: '', at: `${field}.sessionDuration`, default: 3600, bad: [1] },
+        { id: '', at: `${field}.fallbackRoleArn`, bad: [absent], fault: field },
+      ]
+    case 'obo':
+      return [
+        { id: '', at: `${field}.tokenUrl`, required: true, bad: ['http://x'] },
+        { id: '', at: `${field}.cacheSkewSeconds`, good: [absent, 0], bad: [-1, '1'] },
+      ]
+    default:
+      return [
+        { id: '', at: `${field}.targetAudience`, required: true, bad: [''] },
+        {
+          id: '',
+          at: `${field}.targetTokenUrl`,
+          required: true,
+          good: ['http://localhost:8080/t'],
+          bad: ['http://x/t'],
+        },
+        {
+          id: '',
+          at: `${field}.idpTokenUrl`,
+          required: true,
+          good: ['http://127.0.0.1/t'],
+          bad: ['http://x/t'],
+        },
+        { id: '', at: `${field}.idpClientSecretEnv`, bad: ['S'], fault: field },
+        { id: '', at: `${field}.targetClientSecretEnv`, bad: ['S'], fault: field },
+      ]
+  }
+}
+
+const failure = `${at}.operational.failureHandling`
+const operational: Table = {
+  name: 'config.operational',
+  base: config({ operational: {} }),
+  rows: [
+    { id: '', at: `${at}.operational.logLevel`, good: [absent, 'debug'], bad: ['info', ''] },
+    durationRow('3.limit.timeouts.default', `${at}.operational.timeouts.default`, '30s'),
+    {
+      id: '3.config.operational.timeouts.perWorkload',
+      at: `${at}.operational.timeouts.perWorkload`,
+      good: [absent, { a: '5s' }],
+      bad: [{ a: '5' }, { a: 5 }],
+      fault: '*',
+    },
+    { ...durationRow('3.limit.health', `${failure}.healthCheckInterval`, '30s'), good: durations },
+    { id: '', at: `${failure}.healthCheckInterval`, bad: ['0s'] },
+    { ...durationRow('3.limit.health', `${failure}.healthCheckTimeout`, '10s'), good: ['0s', '29s'] },
+    { id: '', at: `${failure}.healthCheckTimeout`, bad: ['30s', '1m'] },
+    {
+      id: '3.limit.health',
+      at: `${failure}.unhealthyThreshold`,
+      default: 3,
+      good: [1],
+      bad: [0, ...notInteger],
+    },
+    {
+      id: '',
+      at: `${failure}.partialFailureMode`,
+      default: 'fail',
+      good: ['best_effort'],
+      bad: ['', 'bestEffort'],
+    },
+    durationRow('3.limit.health', `${failure}.statusReportingInterval`, '30s'),
+    booleanRow('', `${failure}.circuitBreaker.enabled`, false),
+    {
+      id: '3.limit.circuitBreaker',
+      at: `${failure}.circuitBreaker.failureThreshold`,
+      default: 5,
+      good: [1],
+      bad: [0, ...notInteger],
+    },
+    {
+      id: '3.limit.circuitBreaker',
+      at: `${failure}.circuitBreaker.timeout`,
+      default: '60s',
+      good: ['1s', '1m'],
+      bad: [...notDuration, '999ms', '0s'],
+    },
+  ],
+}
+
+const optimizer: Table = {
+  name: 'config.optimizer',
+  base: config({ optimizer: {} }),
+  rows: [
+    { id: '', at: `${at}.optimizer.embeddingProvider`, default: 'tei', bad: ['openai', ''] },
+    { id: '', at: `${at}.optimizer.embeddingService`, good: [absent, 'http://e:8080'], bad: ['e:8080'] },
+    durationRow(
+      '3.limit.optimizer.embeddingServiceTimeout',
+      `${at}.optimizer.embeddingServiceTimeout`,
+      '30s',
+    ),
+    {
+      id: '3.limit.optimizer.hybridSearchSemanticRatio',
+      at: `${at}.optimizer.hybridSearchSemanticRatio`,
+      default: '0.5',
+      good: ['0.0', '1.0', '1', '.5'],
+      bad: ['1.1', '2', '-0.1', 'half', '', 0.5],
+    },
+    {
+      id: '3.limit.optimizer.semanticDistanceThreshold',
+      at: `${at}.optimizer.semanticDistanceThreshold`,
+      default: '1.0',
+      good: ['0', '2', '2.0'],
+      bad: ['2.1', '-1', '', 1],
+    },
+    {
+      id: '3.limit.optimizer.maxToolsToReturn',
+      at: `${at}.optimizer.maxToolsToReturn`,
+      default: 8,
+      good: [1, 50],
+      bad: [0, 51, '8'],
+    },
+    { id: '', at: `${at}.optimizer.embeddingHeaders`, bad: [{ 'X-A': 'b' }] },
+    {
+      id: '',
+      at: `${at}.optimizer`,
+      good: [
+        {
+          embeddingProvider: 'compat',
+          embeddingModel: 'm',
+          embeddingService: 'https://e/v1',
+          embeddingHeaders: { 'X-A': 'b' },
+        },
+      ],
+      bad: [
+        { embeddingProvider: 'compat', embeddingService: 'https://e/v1' },
+        { embeddingProvider: 'compat', embeddingModel: 'm' },
+        ...[{ authorization: 'b' }, { 'Content-Type': 'b' }, { 'a b': 'b' }, { a: '' }, { a: 'x\ny' }].map(
+          (embeddingHeaders) => ({
+            embeddingProvider: 'compat',
+            embeddingModel: 'm',
+            embeddingService: 'https://e/v1',
+            embeddingHeaders,
+          }),
+        ),
+      ],
+      fault: '*',
+    },
+  ],
+}
+
+const telemetry: Table = {
+  name: 'config.telemetry',
+  base: config({ telemetry: {} }),
+  rows: [
+    { id: '', at: `${at}.telemetry.caCertPath`, good: [absent, '/ca.crt'], bad: ['ca.crt'] },
+    {
+      id: '',
+      at: `${at}.telemetry.customAttributes`,
+      good: [absent, { a: 'b' }],
+      bad: [{ a: 1 }],
+      fault: '*',
+    },
+    booleanRow('', `${at}.telemetry.enablePrometheusMetricsPath`, false),
+    { id: '', at: `${at}.telemetry.endpoint`, good: [absent, 'collector:4318'], bad: notString },
+    { id: '', at: `${at}.telemetry.environmentVariables`, good: [absent, ['A']], bad: ['A'] },
+    { id: '', at: `${at}.telemetry.headers`, good: [absent, { a: 'b' }], bad: [{ a: 'x\ry' }], fault: '*' },
+    booleanRow('', `${at}.telemetry.insecure`, false),
+    booleanRow('', `${at}.telemetry.metricsEnabled`, false),
+    {
+      id: '3.limit.telemetry.samplingRate',
+      at: `${at}.telemetry.samplingRate`,
+      default: '0.05',
+      good: ['0', '0.0', '1', '1.0', '0.5'],
+      bad: ['1.1', '.5', '', 0.05, '2'],
+    },
+    booleanRow('', `${at}.telemetry.tracingEnabled`, false),
+    booleanRow('3.version.useLegacyAttributes', `${at}.telemetry.useLegacyAttributes`, true),
+  ],
+}
+
+export const vmcpConfigTables: readonly Table[] = [
+  top,
+  aggregation,
+  audit,
+  backends,
+  codeMode,
+  authentication,
+  outgoing,
+  ...strategyTables,
+  operational,
+  optimizer,
+  telemetry,
+]
