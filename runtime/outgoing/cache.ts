@@ -11,6 +11,12 @@ import { LRUCache } from 'lru-cache'
 /** Members of a credential, for instance `accessToken`. */
 export type Credential = Readonly<Record<string, string>>
 
+/** Which credential a request carries. */
+export interface Used {
+  readonly key: string
+  readonly credential: Credential
+}
+
 export interface Obtained {
   readonly credential: Credential
   /** Unix milliseconds; undefined when the issuer did not say. */
@@ -21,8 +27,12 @@ const maxEntries = 10_000
 /** How long a credential of unknown lifetime is used. */
 const unknownLifetimeMs = 60_000
 
+/** A credential younger than this was not refused for its age: another one would be refused as well. */
+const minAgeMs = 5_000
+
 interface Entry {
   readonly credential: Credential
+  readonly obtainedAt: number
   readonly until: number
 }
 
@@ -58,8 +68,14 @@ export class CredentialCache {
     return abortable(flight, signal)
   }
 
-  /** True when there was something to forget. */
-  forget(key: string): boolean {
+  /**
+   * The credential was refused. Forgets it, unless a newer one has taken its place. True when the next `get` gives
+   * another one; false when this one was obtained only just now, which then stays.
+   */
+  refused(key: string, credential: Credential): boolean {
+    const entry = this.#entries.get(key)
+    if (entry?.credential !== credential) return true
+    if (this.#now() - entry.obtainedAt < minAgeMs) return false
     return this.#entries.delete(key)
   }
 
@@ -73,7 +89,9 @@ export class CredentialCache {
     const lifetime = expiresAt === undefined ? unknownLifetimeMs : expiresAt - now
     // A short-lived credential is still worth half its life.
     const margin = Math.min(marginMs, lifetime / 2)
-    if (lifetime > 0) this.#entries.set(key, { credential, until: now + lifetime - margin })
+    if (lifetime > 0) {
+      this.#entries.set(key, { credential, obtainedAt: now, until: now + lifetime - margin })
+    }
     return credential
   }
 }

@@ -7,7 +7,7 @@
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../schemas/index.ts'
 import type { Caller } from '../net/index.ts'
-import { CredentialCache } from './cache.ts'
+import { CredentialCache, type Used } from './cache.ts'
 import { type CloudStsBlock, providerProblems, type StrategyModule, type StrategyParts } from './config.ts'
 import { type RoleChooser, roleChooser } from './role-mapping.ts'
 import { signRequest } from './sigv4.ts'
@@ -69,7 +69,7 @@ class CloudSts implements OutgoingStrategy {
   readonly #parts: StrategyParts
   readonly #roleFor: RoleChooser
   readonly #fingerprint: string
-  readonly #used = new WeakMap<OutgoingRequest, string>()
+  readonly #used = new WeakMap<OutgoingRequest, Used>()
 
   constructor(block: CloudStsBlock, parts: StrategyParts) {
     this.#block = block
@@ -83,40 +83,12 @@ class CloudSts implements OutgoingStrategy {
     if ((request.body?.length ?? 0) > maxPayloadBytes) {
       throw new GatehouseError('REQUEST_TOO_LARGE', { detail: 'the request is too large to be signed' })
     }
-    const { region = '', service, subjectProviderName } = this.#block
     const roleArn = this.#roleFor(caller.claims)
     if (roleArn === undefined) throw new GatehouseError('BACKEND_ROLE_DENIED')
-    const subject = { provider: subjectProviderName, tokenType: tokenTypes.access_token }
-    const token = await subjectToken(caller, subject, this.#parts.upstream, signal)
-    const sessionName = this.#sessionName(caller)
-    const key = CredentialCache.key(
-      this.#fingerprint,
-      caller.key,
-      roleArn,
-      sessionName,
-      hash('sha256', token, 'base64url'),
-    )
-    const {
-      accessKeyId = '',
-      secretAccessKey = '',
-      sessionToken = '',
-    } = await this.#parts.cache.get(
-      key,
-      marginMs,
-      () =>
-        assumeRole(
-          {
-            endpoint: this.#parts.stsEndpoint(region),
-            roleArn,
-            sessionName,
-            webIdentityToken: token,
-            durationSeconds: this.#block.sessionDuration ?? 3600,
-          },
-          this.#parts.fetch,
-        ),
-      signal,
-    )
-    this.#used.set(request, key)
+    const used = await this.#assume(roleArn, caller, signal)
+    this.#used.set(request, used)
+    const { accessKeyId = '', secretAccessKey = '', sessionToken = '' } = used.credential
+    const { region = '', service } = this.#block
     const date = new Date(this.#parts.now())
     await signRequest(request, {
       region,
@@ -129,8 +101,27 @@ class CloudSts implements OutgoingStrategy {
   }
 
   refused(request: OutgoingRequest): boolean {
-    const key = this.#used.get(request)
-    return key !== undefined && this.#parts.cache.forget(key)
+    const used = this.#used.get(request)
+    return used !== undefined && this.#parts.cache.refused(used.key, used.credential)
+  }
+
+  /** The role's credentials for this caller, from the cache or the token service. */
+  async #assume(roleArn: string, caller: Caller, signal: AbortSignal | undefined): Promise<Used> {
+    const { region = '', subjectProviderName, sessionDuration = 3600 } = this.#block
+    const { cache, fetch, stsEndpoint, upstream } = this.#parts
+    const subject = { provider: subjectProviderName, tokenType: tokenTypes.access_token }
+    const token = await subjectToken(caller, subject, upstream, signal)
+    const name = this.#sessionName(caller)
+    const digest = hash('sha256', token, 'base64url')
+    const key = CredentialCache.key(this.#fingerprint, caller.key, roleArn, name, digest)
+    const role = {
+      endpoint: stsEndpoint(region),
+      roleArn,
+      sessionName: name,
+      webIdentityToken: token,
+      durationSeconds: sessionDuration,
+    }
+    return { key, credential: await cache.get(key, marginMs, () => assumeRole(role, fetch), signal) }
   }
 
   #sessionName(caller: Caller): string {

@@ -4,7 +4,7 @@
 import { hash } from 'node:crypto'
 import type { Caller } from '../net/index.ts'
 import type { OAuthClient, TokenSet } from '../oauth/index.ts'
-import { CredentialCache, type Obtained } from './cache.ts'
+import { CredentialCache, type Obtained, type Used } from './cache.ts'
 import type { StrategyParts } from './config.ts'
 import { credentialFailure } from './failure.ts'
 import { dropCallerToken, type OutgoingRequest, type OutgoingStrategy, setBearer } from './strategy.ts'
@@ -33,7 +33,7 @@ export class TokenStrategy implements OutgoingStrategy {
   readonly headerNames: readonly string[]
   readonly #rules: TokenStrategyRules
   readonly #parts: StrategyParts
-  readonly #used = new WeakMap<OutgoingRequest, string>()
+  readonly #used = new WeakMap<OutgoingRequest, Used>()
 
   constructor(rules: TokenStrategyRules, parts: StrategyParts) {
     this.type = rules.type
@@ -52,8 +52,8 @@ export class TokenStrategy implements OutgoingStrategy {
   }
 
   refused(request: OutgoingRequest): boolean {
-    const key = this.#used.get(request)
-    return key !== undefined && this.#parts.cache.forget(key)
+    const used = this.#used.get(request)
+    return used !== undefined && this.#parts.cache.refused(used.key, used.credential)
   }
 
   async #applyOwn(request: OutgoingRequest, signal?: AbortSignal): Promise<void> {
@@ -73,9 +73,9 @@ export class TokenStrategy implements OutgoingStrategy {
     signal: AbortSignal | undefined,
   ): Promise<void> {
     const { headerName, marginMs = defaultMarginMs } = this.#rules
-    const { accessToken = '' } = await this.#parts.cache.get(key, marginMs, obtain, signal)
-    setBearer(request.headers, accessToken, headerName)
-    this.#used.set(request, key)
+    const credential = await this.#parts.cache.get(key, marginMs, obtain, signal)
+    setBearer(request.headers, credential['accessToken'] ?? '', headerName)
+    this.#used.set(request, { key, credential })
   }
 }
 

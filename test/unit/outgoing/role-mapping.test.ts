@@ -1,0 +1,71 @@
+/** Role selection: order, claims, expressions, fallback; and names of role sessions. */
+import t from 'tap'
+import { sessionName } from '../../../runtime/outgoing/cloud-sts.ts'
+import { roleChooser } from '../../../runtime/outgoing/role-mapping.ts'
+import { proves } from '../../helpers/proves.ts'
+
+const claims = { sub: 'u', groups: ['dev', 'ops'], roles: ['x'], email: 'u@corp.example', level: 3 }
+
+await t.test('roleChooser: lowest priority first, none last, ties in configuration order', async (t) => {
+  proves('2.cloudSts.roleMappings', '2.cloudSts.roleMappings.priority')
+  const choose = roleChooser({
+    roleMappings: [
+      { roleArn: 'unset-1', claim: 'dev' },
+      { roleArn: 'unset-2', claim: 'dev' },
+      { roleArn: 'five-a', claim: 'ops', priority: 5 },
+      { roleArn: 'five-b', claim: 'ops', priority: 5 },
+      { roleArn: 'zero', claim: 'nobody', priority: 0 },
+    ],
+  })
+  t.equal(choose(claims), 'five-a')
+  t.equal(choose({ groups: ['dev'] }), 'unset-1')
+  t.equal(choose({ groups: ['nobody', 'dev'] }), 'zero')
+})
+
+await t.test('roleChooser: roleClaim, by default groups; the value is data, not an expression', async (t) => {
+  proves('2.cloudSts.roleClaim', '2.cloudSts.roleMappings.claim')
+  t.equal(roleChooser({ roleClaim: 'roles', roleMappings: [{ roleArn: 'r', claim: 'x' }] })(claims), 'r')
+  const tricky = '"] || true || ["'
+  const choose = roleChooser({ roleMappings: [{ roleArn: 'r', claim: tricky }] })
+  t.equal(choose(claims), undefined)
+  t.equal(choose({ groups: [tricky] }), 'r')
+  for (const groups of [undefined, 'dev', null, { x: 1 }, 7])
+    t.equal(roleChooser({ roleMappings: [{ roleArn: 'r', claim: 'dev' }] })({ groups }), undefined)
+})
+
+await t.test(
+  'roleChooser: a matcher sees all claims; one that fails or is no boolean is skipped',
+  async (t) => {
+    proves('2.cloudSts.roleMappings.matcher')
+    const choose = (matcher: string) =>
+      roleChooser({ fallbackRoleArn: 'f', roleMappings: [{ roleArn: 'r', matcher }] })(claims)
+    t.equal(choose('claims.email.endsWith("@corp.example") && claims.level >= 3'), 'r')
+    t.equal(choose('claims.missing == "x"'), 'f')
+    t.equal(choose('"dev"'), 'f')
+    t.equal(choose('unknown(claims)'), 'f')
+    t.throws(() => choose('1 +'), { code: 'INVALID_CONFIG' })
+  },
+)
+
+await t.test('roleChooser: the fallback when nothing matches or nothing is mapped', async (t) => {
+  proves('2.cloudSts.fallbackRoleArn')
+  t.equal(roleChooser({ fallbackRoleArn: 'f' })(claims), 'f')
+  t.equal(roleChooser({ fallbackRoleArn: 'f', roleMappings: [{ roleArn: 'r', claim: 'no' }] })(claims), 'f')
+  t.equal(roleChooser({ roleMappings: [{ roleArn: 'r', claim: 'no' }] })(claims), undefined)
+})
+
+await t.test('sessionName: legal values stay, others become legal and stay apart', async (t) => {
+  t.equal(sessionName('alice@corp.example'), 'alice@corp.example')
+  const odd = [
+    'a',
+    'a b',
+    'a|b',
+    'auth0|1',
+    'ü',
+    'x'.repeat(65),
+    `${'x'.repeat(64)}y`,
+    `${'x'.repeat(64)}z`,
+  ].map(sessionName)
+  for (const name of odd) t.match(name, /^[\w+=,.@-]{2,64}$/)
+  t.equal(new Set(odd).size, odd.length)
+})
