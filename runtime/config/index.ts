@@ -18,6 +18,12 @@ export {
 } from './authserver.ts'
 export { authServerFaults } from './authserver-faults.ts'
 export {
+  authServerEnvironment,
+  type Environment,
+  loadAuthServerConfig,
+  parseAuthServerConfig,
+} from './authserver-file.ts'
+export {
   followTokenPath,
   identifierOf,
   parseKeepingDigits,

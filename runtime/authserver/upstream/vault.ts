@@ -11,6 +11,7 @@ import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
 import { isTransient, OAuthFault } from '../../oauth/index.ts'
+import type { UpstreamToken, UpstreamTokens as UpstreamTokensOfCallers } from '../../outgoing/index.ts'
 import { withLock } from '../../store/index.ts'
 import type { AuthServerEvent } from '../events.ts'
 import type { Row, UpstreamTokens } from '../storage/records.ts'
@@ -19,27 +20,17 @@ import { hashed } from '../tokens/opaque.ts'
 import { rowKey } from '../tokens/sessions.ts'
 import type { Upstream } from './upstream.ts'
 
-/** What a backend is given in the caller's name. Holds secrets: never log it. */
-export interface UpstreamToken {
-  readonly provider: string
-  readonly accessToken: string
-  readonly idToken?: string
-  readonly scope?: string
-  /** Unix milliseconds; undefined when the provider did not say. */
-  readonly expiresAtMs?: number
-}
-
-export interface UpstreamTokenSource {
+export interface UpstreamTokenSource extends UpstreamTokensOfCallers {
   /** Names in the order of the configuration. */
   readonly providers: readonly string[]
   /** The provider whose token the policy engine reads. */
   readonly primary: string
   /**
-   * The caller's token at a provider (default: the primary one). Throws UPSTREAM_TOKEN_MISSING when the person must
-   * sign in again, BACKEND_AUTH_UNAVAILABLE when the provider or the store does not answer, NOT_FOUND for a provider
-   * that is not configured.
+   * The caller's token at a provider (default: the primary one), renewed if need be; undefined when the caller has
+   * none there. Rejects with UPSTREAM_TOKEN_MISSING when the person must sign in again, AUTH_UNAVAILABLE or
+   * STORE_DOWN when provider or store do not answer, NOT_FOUND for a provider that is not configured.
    */
-  get(caller: Caller, provider?: string): Promise<UpstreamToken>
+  get(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
 }
 
 export interface VaultParts {
@@ -65,16 +56,21 @@ export function makeVault(parts: VaultParts): UpstreamTokenSource {
   const running = new Map<string, Promise<Row>>()
   const paused = new LRUCache<string, number>({ max: 10_000 })
 
-  async function get(caller: Caller, provider = primary): Promise<UpstreamToken> {
+  async function get(
+    caller: Caller,
+    provider = primary,
+    signal?: AbortSignal,
+  ): Promise<UpstreamToken | undefined> {
+    signal?.throwIfAborted()
     const upstream = upstreams.find((candidate) => candidate.name === provider)
     if (!upstream)
       throw new GatehouseError('NOT_FOUND', { detail: `there is no upstream provider "${provider}"` })
     const { tsid } = caller.claims
-    if (typeof tsid !== 'string') throw signInAgain()
+    if (typeof tsid !== 'string') return undefined
     const id = rowKey(tsid, provider)
     const row = await state.rows.get(id)
-    if (!row || !isOwn(row, caller)) throw signInAgain()
-    return view(await fresh(id, row, upstream))
+    if (!row || !isOwn(row, caller)) return undefined
+    return view(await abortable(fresh(id, row, upstream), signal))
   }
 
   async function fresh(id: string, row: Row, upstream: Upstream): Promise<Row> {
@@ -192,15 +188,28 @@ function signInAgain(cause?: unknown): GatehouseError {
 }
 
 function unavailable(cause: unknown): GatehouseError {
-  return new GatehouseError('BACKEND_AUTH_UNAVAILABLE', { headers: { 'retry-after': '5' }, cause })
+  return new GatehouseError('AUTH_UNAVAILABLE', { headers: { 'retry-after': '5' }, cause })
 }
 
 function view(row: Row): UpstreamToken {
   return {
-    provider: row.provider,
     accessToken: row.accessToken,
     ...(row.idToken === undefined ? {} : { idToken: row.idToken }),
-    ...(row.scope === undefined ? {} : { scope: row.scope }),
-    ...(row.expiresAtMs === undefined ? {} : { expiresAtMs: row.expiresAtMs }),
+    ...(row.expiresAtMs === undefined ? {} : { expiresAt: row.expiresAtMs }),
+  }
+}
+
+/** One asker may give up; the refresh goes on for the others, and because the provider has rotated already. */
+async function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return work
+  let stop: (() => void) | undefined
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason instanceof Error ? signal.reason : new Error('aborted'))
+    signal.addEventListener('abort', stop, { once: true })
+  })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    if (stop) signal.removeEventListener('abort', stop)
   }
 }

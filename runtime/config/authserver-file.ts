@@ -1,0 +1,341 @@
+/**
+ * Reads the configuration file of an embedded authorization server: strict YAML or JSON, schema, defaults, secrets
+ * behind functions, every fault at once.
+ *
+ * Secrets are never in the file: it names mounted files and environment variables. Mounted files are read at the moment
+ * of use, so that rotation needs no restart; a variable lives as long as the process. A named variable or file that is
+ * missing is a start-up failure. Switches that the resource does not have are variables of this process.
+ * Source: spec document 2, spec.embeddedAuthServer; `schemas/runtime/authserver.json`.
+ */
+import { readFileSync } from 'node:fs'
+import { parseDocument } from 'yaml'
+import {
+  type AuthServerFile,
+  type AuthServerRedisFile,
+  formatProblems,
+  GatehouseError,
+  type OAuth2UpstreamFile,
+  type OIDCUpstreamFile,
+  parseDuration,
+  type RedisTlsFile,
+  type UpstreamProviderFile,
+  type UserInfoConfig as UserInfoFile,
+  validateRuntime,
+} from '../../schemas/index.ts'
+import type { RedisStoreConfig, RedisTls } from '../store/index.ts'
+import {
+  type AuthServerConfig,
+  authServerDefaults,
+  type AuthServerSecrets,
+  type SecretSource,
+  type UpstreamConfig,
+  type UserInfoConfig,
+} from './authserver.ts'
+import { authServerFaults } from './authserver-faults.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** Variables that an authorization server reads beside those that its file names. */
+export const authServerEnvironment = {
+  /** `off`: nobody is asked before a login goes upstream. For headless tests only. */
+  consent: 'GATEHOUSE_AUTH_SERVER_CONSENT',
+  /** `off`: no dynamic client registration. */
+  registration: 'GATEHOUSE_AUTH_SERVER_REGISTRATION',
+  /** `true`: clients that ask for a secret are registered with one. */
+  confidentialClients: 'GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS',
+  /** Comma-separated host names; only metadata documents from these are accepted. */
+  cimdHosts: 'GATEHOUSE_AUTH_SERVER_CIMD_HOSTS',
+  /** `true`: http metadata documents on loopback addresses are accepted. For development. */
+  cimdLoopback: 'GATEHOUSE_AUTH_SERVER_CIMD_LOOPBACK',
+} as const
+
+/** Reads and checks a file. Throws INVALID_CONFIG naming every fault. */
+export function loadAuthServerConfig(path: string, env: Environment): AuthServerConfig {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (cause) {
+    const detail = `the authorization server's file ${path} cannot be read`
+    throw new GatehouseError('INVALID_CONFIG', { detail, cause })
+  }
+  return parseAuthServerConfig(text, env)
+}
+
+/** Checks a text. Throws INVALID_CONFIG naming every fault. */
+export function parseAuthServerConfig(text: string, env: Environment): AuthServerConfig {
+  const document = parseDocument(text, { uniqueKeys: true, prettyErrors: true, strict: true })
+  if (document.errors.length > 0) {
+    throw invalid(document.errors.map(({ message }) => message.split('\n')[0] ?? message))
+  }
+  const { config: file, problems } = validateRuntime('authserver', document.toJS({ maxAliasCount: 100 }))
+  if (!file) throw invalid([formatProblems(problems)])
+  const reader = new Reader(env)
+  const config = convert(file, reader)
+  const faults = [...reader.faults, ...authServerFaults(config)]
+  if (faults.length > 0) throw invalid(faults)
+  return config
+}
+
+function invalid(faults: readonly string[]): GatehouseError {
+  const lines = faults.flatMap((fault) => fault.split('\n')).map((line) => `  - ${line}`)
+  return new GatehouseError('INVALID_CONFIG', {
+    detail: `invalid configuration of the authorization server:\n${lines.join('\n')}`,
+  })
+}
+
+/** Looks at files and variables once, to find what is missing; hands out sources for later. */
+class Reader {
+  readonly env: Environment
+  readonly faults: string[] = []
+
+  constructor(env: Environment) {
+    this.env = env
+  }
+
+  /** A file wins over a variable. Files are trimmed: editors and kubectl add newlines. */
+  secret(field: string, file: string | undefined, variable: string | undefined): SecretSource | undefined {
+    if (file !== undefined) {
+      const source = (): string => readText(`${field}File`, file).trim()
+      this.#probe(() => {
+        if (source() === '') throw emptyFault(`${field}File ${file}`)
+      })
+      return source
+    }
+    if (variable === undefined) return undefined
+    const value = this.env[variable]
+    if (value === undefined || value === '')
+      this.faults.push(`${field}Env names ${variable}, which is not set`)
+    return () => value ?? ''
+  }
+
+  /** A variable that must exist but may be empty. */
+  variable(field: string, name: string): string {
+    const value = this.env[name]
+    if (value === undefined) this.faults.push(`${field} names ${name}, which is not set`)
+    return value ?? ''
+  }
+
+  file(field: string, path: string): string {
+    let text = ''
+    this.#probe(() => {
+      text = readText(field, path)
+    })
+    return text
+  }
+
+  #probe(read: () => void): void {
+    try {
+      read()
+    } catch (error) {
+      if (!(error instanceof GatehouseError)) throw error
+      this.faults.push(error.message)
+    }
+  }
+}
+
+function emptyFault(what: string): GatehouseError {
+  return new GatehouseError('INVALID_CONFIG', { detail: `${what} is empty` })
+}
+
+function readText(field: string, path: string): string {
+  return readBytes(field, path).toString('utf8')
+}
+
+function readBytes(field: string, path: string): Buffer {
+  try {
+    return readFileSync(path)
+  } catch (cause) {
+    throw new GatehouseError('INVALID_CONFIG', { detail: `${field} ${path} cannot be read`, cause })
+  }
+}
+
+function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
+  const { cimd, tokenLifespans } = file
+  const { env } = reader
+  const hosts = env[authServerEnvironment.cimdHosts]?.split(',').map((host) => host.trim().toLowerCase())
+  return {
+    issuer: file.issuer,
+    insecureAllowHttp: file.insecureAllowHTTP,
+    allowedAudiences: file.allowedAudiences,
+    scopesSupported: file.scopesSupported,
+    baselineClientScopes: file.baselineClientScopes ?? [],
+    registration: {
+      enabled: env[authServerEnvironment.registration] !== 'off',
+      confidentialClients: env[authServerEnvironment.confidentialClients] === 'true',
+    },
+    consent: env[authServerEnvironment.consent] !== 'off',
+    accessTokenMs: parseDuration(tokenLifespans.accessTokenLifespan),
+    refreshTokenMs: parseDuration(tokenLifespans.refreshTokenLifespan),
+    authCodeMs: parseDuration(tokenLifespans.authCodeLifespan),
+    grantMs: authServerDefaults.grantMs,
+    upstreams: file.upstreamProviders.map((upstream, index) => upstreamOf(upstream, index, file, reader)),
+    disableUpstreamTokenInjection: file.disableUpstreamTokenInjection,
+    storage:
+      file.storage.redis === undefined
+        ? { type: 'memory' }
+        : { type: 'redis', redis: redisOf(file.storage.redis, file.issuer, reader) },
+    secrets: () => readSecrets(file),
+    ...(file.authorizationEndpointBaseUrl === undefined
+      ? {}
+      : { authorizationEndpointBaseUrl: file.authorizationEndpointBaseUrl }),
+    ...(file.primaryUpstreamProvider === undefined
+      ? {}
+      : { primaryUpstreamProvider: file.primaryUpstreamProvider }),
+    ...(cimd?.enabled
+      ? {
+          cimd: {
+            cacheMaxSize: cimd.cacheMaxSize,
+            cacheTtlMs: parseDuration(cimd.cacheFallbackTtl),
+            allowLoopback: env[authServerEnvironment.cimdLoopback] === 'true',
+            ...(hosts === undefined ? {} : { allowedHosts: hosts }),
+          },
+        }
+      : {}),
+  }
+}
+
+/** Keys as they are right now; HMAC secrets byte for byte. Throws INVALID_CONFIG naming every unreadable file. */
+function readSecrets(file: AuthServerFile): AuthServerSecrets {
+  const faults: string[] = []
+  const read = (field: string, path: string): Buffer => {
+    try {
+      return readBytes(field, path)
+    } catch (error) {
+      if (!(error instanceof GatehouseError)) throw error
+      faults.push(error.message)
+      return Buffer.alloc(0)
+    }
+  }
+  const signingKeys = (file.signingKeyFiles ?? []).map((path, index) =>
+    read(`signingKeyFiles[${index}]`, path).toString('utf8'),
+  )
+  const hmacSecrets = (file.hmacSecretFiles ?? []).map((path, index) =>
+    read(`hmacSecretFiles[${index}]`, path),
+  )
+  if (faults.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: faults.join('; ') })
+  return { signingKeys, hmacSecrets }
+}
+
+function upstreamOf(
+  upstream: UpstreamProviderFile,
+  index: number,
+  file: AuthServerFile,
+  reader: Reader,
+): UpstreamConfig {
+  const at = `upstreamProviders[${index}]`
+  const { name, oidcConfig, oauth2Config } = upstream
+  // {resourceUrl}/oauth/callback, as spec document 2 has it; hooks write it out.
+  const fallback = `${(file.allowedAudiences[0] ?? '').replace(/\/+$/, '')}/oauth/callback`
+  if (oidcConfig) return oidcOf(name, oidcConfig, `${at}.oidcConfig`, fallback, reader)
+  if (oauth2Config) return oauth2Of(name, oauth2Config, `${at}.oauth2Config`, fallback, reader)
+  throw new GatehouseError('INVALID_CONFIG', { detail: `${at} has neither oidcConfig nor oauth2Config` })
+}
+
+function oidcOf(
+  name: string,
+  from: OIDCUpstreamFile,
+  at: string,
+  fallback: string,
+  reader: Reader,
+): UpstreamConfig {
+  const clientSecret = reader.secret(`${at}.clientSecret`, from.clientSecretFile, from.clientSecretEnv)
+  return {
+    name,
+    type: 'oidc',
+    redirectUri: from.redirectUri ?? fallback,
+    scopes: from.scopes,
+    additionalAuthorizationParams: from.additionalAuthorizationParams ?? {},
+    issuerUrl: from.issuerUrl,
+    clientId: from.clientId,
+    subjectClaim: from.subjectClaim ?? 'sub',
+    ...(clientSecret === undefined ? {} : { clientSecret }),
+    ...(from.userInfoOverride === undefined ? {} : { userInfoOverride: userInfoOf(from.userInfoOverride) }),
+  }
+}
+
+function oauth2Of(
+  name: string,
+  from: OAuth2UpstreamFile,
+  at: string,
+  fallback: string,
+  reader: Reader,
+): UpstreamConfig {
+  const { dcrConfig, clientId, tokenResponseMapping, identityFromToken, userInfo } = from
+  const clientSecret = reader.secret(`${at}.clientSecret`, from.clientSecretFile, from.clientSecretEnv)
+  const initialAccessToken =
+    dcrConfig &&
+    reader.secret(
+      `${at}.dcrConfig.initialAccessToken`,
+      dcrConfig.initialAccessTokenFile,
+      dcrConfig.initialAccessTokenEnv,
+    )
+  const { discoveryUrl, registrationEndpoint, softwareId, softwareStatement } = dcrConfig ?? {}
+  return {
+    name,
+    type: 'oauth2',
+    redirectUri: from.redirectUri ?? fallback,
+    scopes: from.scopes ?? [],
+    additionalAuthorizationParams: from.additionalAuthorizationParams ?? {},
+    authorizationEndpoint: from.authorizationEndpoint,
+    tokenEndpoint: from.tokenEndpoint,
+    ...(clientId === undefined ? {} : { clientId }),
+    ...(clientSecret === undefined ? {} : { clientSecret }),
+    ...(dcrConfig === undefined
+      ? {}
+      : {
+          dcr: {
+            ...(discoveryUrl === undefined ? {} : { discoveryUrl }),
+            ...(registrationEndpoint === undefined ? {} : { registrationEndpoint }),
+            ...(initialAccessToken === undefined ? {} : { initialAccessToken }),
+            ...(softwareId === undefined ? {} : { softwareId }),
+            ...(softwareStatement === undefined ? {} : { softwareStatement }),
+          },
+        }),
+    ...(tokenResponseMapping === undefined ? {} : { tokenResponseMapping }),
+    ...(identityFromToken === undefined ? {} : { identityFromToken }),
+    ...(userInfo === undefined ? {} : { userInfo: userInfoOf(userInfo) }),
+  }
+}
+
+function userInfoOf(from: UserInfoFile): UserInfoConfig {
+  const { fieldMapping } = from
+  const orDefault = (fields: readonly string[] | undefined, name: string): readonly string[] =>
+    fields === undefined || fields.length === 0 ? [name] : fields
+  return {
+    endpointUrl: from.endpointUrl,
+    httpMethod: from.httpMethod,
+    additionalHeaders: from.additionalHeaders ?? {},
+    subjectFields: orDefault(fieldMapping?.subjectFields, 'sub'),
+    nameFields: orDefault(fieldMapping?.nameFields, 'name'),
+    emailFields: orDefault(fieldMapping?.emailFields, 'email'),
+  }
+}
+
+function redisOf(from: AuthServerRedisFile, issuer: string, reader: Reader): RedisStoreConfig {
+  const at = 'storage.redis'
+  const { addr, sentinelConfig, tls, sentinelTls } = from
+  const tlsOf = (field: string, part: RedisTlsFile): RedisTls => ({
+    insecureSkipVerify: part.insecureSkipVerify,
+    ...(part.caCertFile === undefined ? {} : { ca: reader.file(`${field}.caCertFile`, part.caCertFile) }),
+  })
+  return {
+    keyPrefix: from.keyPrefix ?? `gatehouse:authserver:{${issuer}}:`,
+    clusterMode: from.clusterMode,
+    password: reader.variable(`${at}.passwordEnv`, from.passwordEnv),
+    dialTimeoutMs: parseDuration(from.dialTimeout),
+    readTimeoutMs: parseDuration(from.readTimeout),
+    writeTimeoutMs: parseDuration(from.writeTimeout),
+    ...(from.usernameEnv === undefined
+      ? {}
+      : { username: reader.variable(`${at}.usernameEnv`, from.usernameEnv) }),
+    ...(addr === undefined ? {} : { addr }),
+    ...(sentinelConfig === undefined
+      ? {}
+      : {
+          sentinel: { masterName: sentinelConfig.masterName, addrs: sentinelConfig.sentinelAddrs },
+          db: sentinelConfig.db,
+        }),
+    ...(tls === undefined ? {} : { tls: tlsOf(`${at}.tls`, tls) }),
+    ...(sentinelTls === undefined ? {} : { sentinelTls: tlsOf(`${at}.sentinelTls`, sentinelTls) }),
+  }
+}

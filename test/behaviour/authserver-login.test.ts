@@ -1,0 +1,48 @@
+/** The whole way: registration, consent, a real provider, code, tokens, refresh. */
+import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
+import t from 'tap'
+import {
+  login,
+  redeem,
+  refresh,
+  redirectUri,
+  startAuthServer,
+  tokensOf,
+  textOf,
+} from '../helpers/authserver.ts'
+
+t.test('login: a client that registers gets tokens for a person the provider knows', async (t) => {
+  const rig = await startAuthServer(t)
+  const done = await login(rig)
+  t.equal(done.answer.searchParams.get('state'), 'client-state')
+  t.equal(done.answer.searchParams.get('iss'), rig.issuer)
+  t.ok(done.answer.href.startsWith(redirectUri))
+  t.match(done.code, /^gh_ac_/)
+
+  const response = await redeem(rig, done)
+  t.equal(response.headers.get('cache-control'), 'no-store')
+  t.equal(response.headers.get('pragma'), 'no-cache')
+  const tokens = await tokensOf(response)
+  t.match(tokens.refresh_token, /^gh_rt_/)
+
+  const keys = createRemoteJWKSet(new URL(`${rig.issuer}/.well-known/jwks.json`))
+  const access = await jwtVerify(tokens.access_token, keys, {
+    issuer: rig.issuer,
+    audience: rig.resource,
+    typ: 'at+jwt',
+  })
+  t.match(access.payload, { client_id: done.clientId, scope: 'openid profile email offline_access' })
+  t.same(access.payload['scp'], ['openid', 'profile', 'email', 'offline_access'])
+  t.equal(decodeProtectedHeader(tokens.access_token).alg, 'ES256')
+  t.notOk('email' in access.payload, 'personal data stays out of access tokens')
+
+  const id = await jwtVerify(tokens.id_token, keys, { issuer: rig.issuer, audience: done.clientId })
+  t.match(id.payload, { sub: access.payload.sub, name: 'Alice Example', email: 'alice@example.test' })
+
+  const again = await tokensOf(await refresh(rig, done.clientId, tokens.refresh_token))
+  t.not(again.refresh_token, tokens.refresh_token)
+  const second = await jwtVerify(again.access_token, keys, { issuer: rig.issuer, audience: rig.resource })
+  t.equal(second.payload.sub, access.payload.sub)
+  t.not(second.payload.jti, access.payload.jti)
+  t.ok(textOf(second.payload['tsid']).length > 20)
+})

@@ -1,0 +1,423 @@
+/**
+ * An embedded authorization server on a loopback port, with a real OpenID provider above it and a browser to drive it.
+ *
+ * The clock runs with the machine's and can be moved ahead. `Browser` is a person without a screen: it keeps cookies
+ * per host, follows redirects and fills in forms; the real one is in the tests that take screenshots.
+ */
+import { createServer } from 'node:http'
+import { createHash, randomBytes } from 'node:crypto'
+import type { Test } from 'tap'
+import { type AuthServer, type AuthServerEvent, makeAuthServer } from '../../runtime/authserver/index.ts'
+import {
+  type AuthServerConfig,
+  authServerDefaults,
+  defaultScopesSupported,
+} from '../../runtime/config/index.ts'
+import { Exchange, type Fetch, type Log, sendText } from '../../runtime/net/index.ts'
+import { makeMemoryStore, type Store } from '../../runtime/store/index.ts'
+import { startOidcProvider, type TestProvider, type TestProviderOptions } from './oidc-provider.ts'
+
+export interface RigOptions {
+  readonly config?: Partial<AuthServerConfig>
+  readonly provider?: TestProviderOptions
+  /** Builds the upstreams; default: the real provider as `corp`. */
+  readonly upstreams?: (rig: { issuer: string; provider: TestProvider }) => AuthServerConfig['upstreams']
+  readonly store?: Store
+  readonly documentFetch?: Fetch
+  /** Path of the issuer, for instance `/tenant`. */
+  readonly issuerPath?: string
+}
+
+export interface Rig {
+  readonly issuer: string
+  readonly resource: string
+  readonly server: AuthServer
+  readonly config: AuthServerConfig
+  readonly provider: TestProvider
+  readonly store: Store
+  readonly events: readonly AuthServerEvent[]
+  /** Everything that was logged, as text. */
+  readonly logged: () => string
+  /** Moves the server's clock ahead. */
+  pass(ms: number): void
+  now(): number
+  /** Another replica: same configuration and store, own process state. */
+  replica(): Promise<Rig>
+}
+
+/** A log that keeps its lines. */
+export function keepingLog(): { log: Log; text: () => string } {
+  const lines: string[] = []
+  const write =
+    (level: string, more: object) =>
+    (message: string, fields?: object): void =>
+      void lines.push(JSON.stringify({ level, message, ...more, ...fields }, plain))
+  const make = (more: object): Log => ({
+    debug: write('debug', more),
+    info: write('info', more),
+    warn: write('warn', more),
+    error: write('error', more),
+    child: (fields) => make({ ...more, ...fields }),
+    debugEnabled: true,
+    infoEnabled: true,
+  })
+  return { log: make({}), text: () => lines.join('\n') }
+}
+
+function plain(_key: string, value: unknown): unknown {
+  if (!(value instanceof Error)) return value
+  return { ...value, name: value.name, message: value.message, cause: value.cause, stack: value.stack }
+}
+
+export async function startAuthServer(t: Test, options: RigOptions = {}): Promise<Rig> {
+  let live: AuthServer | undefined
+  const host = createServer((req, res) => {
+    const exchange = new Exchange(req, res)
+    const stage = live?.routes(exchange.path)
+    if (!stage) return sendText(res, 404, 'the host itself answers here')
+    void stage(exchange)
+  })
+  await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve))
+  const address = host.address()
+  const origin = `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`
+  const issuer = `${origin}${options.issuerPath ?? ''}`
+  const provider = await startOidcProvider(providerOptions(issuer, options))
+  const config = rigConfig(issuer, provider, options)
+  const store = options.store ?? makeMemoryStore()
+  const rig = await makeRig(t, { issuer, provider, config, store, options })
+  live = rig.server
+  t.teardown(async () => {
+    host.close()
+    host.closeAllConnections()
+    await provider.close()
+  })
+  return rig
+}
+
+interface RigParts {
+  readonly issuer: string
+  readonly provider: TestProvider
+  readonly config: AuthServerConfig
+  readonly store: Store
+  readonly options: RigOptions
+}
+
+async function makeRig(t: Test, parts: RigParts): Promise<Rig> {
+  const { issuer, provider, config, store, options } = parts
+  let aheadMs = 0
+  const events: AuthServerEvent[] = []
+  const kept = keepingLog()
+  const now = (): number => Date.now() + aheadMs
+  const server = await makeAuthServer(config, {
+    store,
+    log: kept.log,
+    now,
+    onEvent: (event) => events.push(event),
+    reloadEveryMs: 0,
+    ...(options.documentFetch === undefined ? {} : { documentFetch: options.documentFetch }),
+  })
+  t.teardown(() => server.close())
+  return {
+    issuer,
+    resource: config.allowedAudiences[0] ?? '',
+    server,
+    config,
+    provider,
+    store,
+    events,
+    logged: kept.text,
+    pass: (ms) => void (aheadMs += ms),
+    now,
+    replica: () => makeRig(t, parts),
+  }
+}
+
+function providerOptions(issuer: string, options: RigOptions): TestProviderOptions {
+  return {
+    claims: { name: 'Alice Example', email: 'alice@example.test' },
+    ...options.provider,
+    configuration: { conformIdTokenClaims: false, ...options.provider?.configuration },
+    clients: options.provider?.clients ?? [
+      {
+        client_id: 'gatehouse',
+        client_secret: 'upstream-secret',
+        redirect_uris: [`${issuer}/oauth/callback`],
+        grant_types: ['authorization_code', 'refresh_token'],
+      },
+    ],
+  }
+}
+
+export const upstreamSecret = 'upstream-secret'
+
+/** The upstream that most tests use. */
+export function corp(issuer: string, provider: TestProvider): AuthServerConfig['upstreams'][number] {
+  return {
+    name: 'corp',
+    type: 'oidc',
+    issuerUrl: provider.issuer,
+    clientId: 'gatehouse',
+    clientSecret: () => upstreamSecret,
+    redirectUri: `${issuer}/oauth/callback`,
+    scopes: ['openid', 'offline_access', 'profile', 'email'],
+    additionalAuthorizationParams: {},
+    subjectClaim: 'sub',
+  }
+}
+
+const signingKeys: readonly string[] = []
+const hmacSecrets = [randomBytes(48)]
+
+function rigConfig(issuer: string, provider: TestProvider, options: RigOptions): AuthServerConfig {
+  return {
+    issuer,
+    insecureAllowHttp: false,
+    allowedAudiences: [`${new URL(issuer).origin}/mcp`],
+    scopesSupported: defaultScopesSupported,
+    baselineClientScopes: [],
+    registration: { enabled: true, confidentialClients: false },
+    consent: true,
+    accessTokenMs: authServerDefaults.accessTokenMs,
+    refreshTokenMs: authServerDefaults.refreshTokenMs,
+    authCodeMs: authServerDefaults.authCodeMs,
+    grantMs: authServerDefaults.grantMs,
+    upstreams: options.upstreams?.({ issuer, provider }) ?? [corp(issuer, provider)],
+    disableUpstreamTokenInjection: false,
+    storage: { type: 'memory' },
+    secrets: () => ({ signingKeys, hmacSecrets }),
+    ...options.config,
+  }
+}
+
+/** PKCE values of one login. */
+export function pkce(): { verifier: string; challenge: string } {
+  const verifier = randomBytes(32).toString('base64url')
+  return { verifier, challenge: createHash('sha256').update(verifier).digest('base64url') }
+}
+
+export interface Shown {
+  readonly url: URL
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+/** A person's browser: cookies per origin, redirects, forms. Nothing is followed to where `stopAt` begins. */
+export class Browser {
+  readonly #jars = new Map<string, Map<string, string>>()
+  /** Every URL that was visited, in order. */
+  readonly visited: string[] = []
+
+  cookies(url: string | URL): ReadonlyMap<string, string> {
+    return this.#jar(new URL(url))
+  }
+
+  setCookie(url: string | URL, name: string, value: string): void {
+    this.#jar(new URL(url)).set(name, value)
+  }
+
+  /** One request, no redirects followed. */
+  async request(url: string | URL, init: RequestInit = {}): Promise<Response> {
+    const target = new URL(url)
+    const jar = this.#jar(target)
+    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join('; ')
+    const headers = new Headers(init.headers)
+    if (cookie !== '') headers.set('cookie', cookie)
+    if (!headers.has('accept')) headers.set('accept', 'text/html,*/*')
+    this.visited.push(target.href)
+    const response = await fetch(target, { ...init, headers, redirect: 'manual' })
+    for (const line of response.headers.getSetCookie()) {
+      const [pair = ''] = line.split(';', 1)
+      const name = pair.slice(0, pair.indexOf('='))
+      if (/max-age=0|expires=Thu, 01 Jan 1970/i.test(line)) jar.delete(name)
+      else jar.set(name, pair.slice(pair.indexOf('=') + 1))
+    }
+    return response
+  }
+
+  /** Follows redirects until a page is shown, or a URL that begins with `stopAt` is reached (which is not called). */
+  async open(url: string | URL, stopAt?: string, init: RequestInit = {}): Promise<Shown> {
+    let target = new URL(url)
+    let request = init
+    for (let hop = 0; hop < 30; hop++) {
+      if (stopAt !== undefined && target.href.startsWith(stopAt)) {
+        return { url: target, status: 0, headers: new Headers(), text: '' }
+      }
+      const response = await this.request(target, request)
+      const text = await response.text()
+      const location = response.headers.get('location')
+      if (location === null || response.status < 300 || response.status > 399) {
+        return { url: target, status: response.status, headers: response.headers, text }
+      }
+      target = new URL(location, target)
+      request = {}
+    }
+    throw new Error('too many redirects')
+  }
+
+  /** Presses a button of the form on a page. Ticked boxes that are not in `untick` are sent. */
+  async press(page: Shown, action: string, stopAt?: string, untick: readonly string[] = []): Promise<Shown> {
+    const fields = new URLSearchParams()
+    for (const [tag] of page.text.matchAll(/<input[^>]*>/g)) {
+      const of = (name: string): string | undefined => new RegExp(` ${name}="([^"]*)"`).exec(tag)?.[1]
+      const box = of('type') === 'checkbox'
+      const name = of('name')
+      const value = unescapeHtml(of('value') ?? '')
+      if (name !== undefined && (!box || (/ checked/.test(tag) && !untick.includes(value))))
+        fields.append(name, value)
+    }
+    fields.append('action', action)
+    const target = unescapeHtml(/<form[^>]* action="([^"]*)"/.exec(page.text)?.[1] ?? page.url.href)
+    return this.open(new URL(target, page.url), stopAt, {
+      method: 'POST',
+      body: fields,
+      headers: { origin: page.url.origin, 'sec-fetch-site': 'same-origin' },
+    })
+  }
+
+  #jar(url: URL): Map<string, string> {
+    const known = this.#jars.get(url.origin)
+    if (known) return known
+    const jar = new Map<string, string>()
+    this.#jars.set(url.origin, jar)
+    return jar
+  }
+}
+
+function unescapeHtml(text: string): string {
+  return text.replace(/&(amp|lt|gt|quot|#39);/g, (_all, name: string) => {
+    const chars: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
+    return chars[name] ?? ''
+  })
+}
+
+export const redirectUri = 'http://127.0.0.1:33418/callback'
+
+/** JSON of an answer as a plain object. */
+export async function jsonOf(response: Response): Promise<Record<string, unknown>> {
+  const body: unknown = await response.json()
+  return typeof body === 'object' && body !== null ? Object.fromEntries(Object.entries(body)) : {}
+}
+
+export function textOf(value: unknown): string {
+  if (typeof value !== 'string') throw new Error(`expected text, got ${typeof value}`)
+  return value
+}
+
+/** Registers a client and returns its id. */
+export async function registerClient(rig: Rig, metadata: object = {}): Promise<string> {
+  const response = await fetch(`${rig.issuer}/oauth/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ client_name: 'Test Client', redirect_uris: [redirectUri], ...metadata }),
+  })
+  return textOf((await jsonOf(response))['client_id'])
+}
+
+export function authorizeUrl(rig: Rig, parameters: Readonly<Record<string, string | undefined>>): URL {
+  const url = new URL(`${rig.issuer}/oauth/authorize`)
+  const all = {
+    response_type: 'code',
+    redirect_uri: redirectUri,
+    code_challenge_method: 'S256',
+    ...parameters,
+  }
+  for (const [name, value] of Object.entries(all)) if (value !== undefined) url.searchParams.set(name, value)
+  return url
+}
+
+export interface LoggedIn {
+  readonly clientId: string
+  readonly code: string
+  readonly verifier: string
+  readonly browser: Browser
+  readonly answer: URL
+}
+
+/** A whole login up to the code: consent page, provider, back to the client. */
+export async function login(
+  rig: Rig,
+  parameters: Readonly<Record<string, string | undefined>> = {},
+  browser = new Browser(),
+): Promise<LoggedIn> {
+  const { verifier, challenge } = pkce()
+  const clientId = parameters['client_id'] ?? (await registerClient(rig))
+  const target = parameters['redirect_uri'] ?? redirectUri
+  const start = authorizeUrl(rig, {
+    client_id: clientId,
+    code_challenge: challenge,
+    state: 'client-state',
+    ...parameters,
+  })
+  let shown = await browser.open(start, target)
+  if (shown.status === 200) shown = await browser.press(shown, 'approve', target)
+  if (shown.status !== 0)
+    throw new Error(`the login ended at ${shown.url.pathname}: ${shown.status} ${shown.text}`)
+  return { clientId, verifier, browser, answer: shown.url, code: shown.url.searchParams.get('code') ?? '' }
+}
+
+/** A token request; undefined members are left out. */
+export function tokenRequest(
+  rig: Rig,
+  parameters: Readonly<Record<string, string | undefined>>,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> {
+  const form = new URLSearchParams()
+  for (const [name, value] of Object.entries(parameters)) if (value !== undefined) form.set(name, value)
+  return fetch(`${rig.issuer}/oauth/token`, { method: 'POST', body: form, headers })
+}
+
+export interface Tokens {
+  readonly access_token: string
+  readonly refresh_token: string
+  readonly scope: string
+  readonly id_token: string
+}
+
+/** Redeems the code of a login. */
+export async function redeem(
+  rig: Rig,
+  from: LoggedIn,
+  parameters: Readonly<Record<string, string | undefined>> = {},
+): Promise<Response> {
+  return tokenRequest(rig, {
+    grant_type: 'authorization_code',
+    code: from.code,
+    code_verifier: from.verifier,
+    client_id: from.clientId,
+    redirect_uri: redirectUri,
+    ...parameters,
+  })
+}
+
+export async function tokensOf(response: Response): Promise<Tokens> {
+  const body = await jsonOf(response)
+  if (response.status !== 200) throw new Error(`${response.status} ${JSON.stringify(body)}`)
+  const member = (name: string): string => (typeof body[name] === 'string' ? body[name] : '')
+  return {
+    access_token: member('access_token'),
+    refresh_token: member('refresh_token'),
+    scope: member('scope'),
+    id_token: member('id_token'),
+  }
+}
+
+export function refresh(
+  rig: Rig,
+  clientId: string,
+  token: string,
+  parameters: Readonly<Record<string, string | undefined>> = {},
+): Promise<Response> {
+  return tokenRequest(rig, {
+    grant_type: 'refresh_token',
+    refresh_token: token,
+    client_id: clientId,
+    ...parameters,
+  })
+}
+
+/** Status and OAuth error code of an answer. */
+export async function refusal(response: Response): Promise<string> {
+  const body = await jsonOf(response)
+  return `${response.status} ${String(body['error'])}`
+}
