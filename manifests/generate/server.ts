@@ -159,7 +159,8 @@ export function networkPolicy(
     spec: {
       podSelector: { matchLabels: selector(component) },
       policyTypes: ['Ingress', 'Egress'],
-      ingress,
+      // Left out when empty, as the API server does: with the policy type it means that nothing may come in.
+      ...(ingress.length > 0 && { ingress }),
       egress: [{ ports: dns }, { ports: api }],
     },
   }

@@ -125,7 +125,7 @@ export function withoutEmpty(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutEmpty)
   if (typeof value !== 'object' || value === null) return value
   const members = Object.entries(value).map(([key, member]) => [key, withoutEmpty(member)] as const)
-  return Object.fromEntries(members.filter(([key, member]) => !isEmpty(member) || key === 'ingress'))
+  return Object.fromEntries(members.filter(([, member]) => !isEmpty(member)))
 }
 
 function isEmpty(value: unknown): boolean {
