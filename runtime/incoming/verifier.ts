@@ -33,6 +33,8 @@ export interface VerifierParts {
 }
 
 const maxTokenLength = 16_384
+/** Tokens being checked at once; beyond, a slow issuer would let strangers fill the memory. */
+const maxInFlight = 1_000
 
 export class TokenVerifier {
   readonly #config: OidcConfig
@@ -56,6 +58,9 @@ export class TokenVerifier {
     if (known) return known
     const flight = this.#flights.get(key)
     if (flight) return flight
+    if (this.#flights.size >= maxInFlight) {
+      throw new OAuthFault('unreachable', 'too many access tokens are being checked', { retryAfterSec: 1 })
+    }
     const fresh = this.#check(token, key).finally(() => this.#flights.delete(key))
     this.#flights.set(key, fresh)
     return fresh

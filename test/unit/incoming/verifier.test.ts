@@ -126,6 +126,32 @@ await t.test('tokens: overlong ones are refused unseen', async (t) => {
   t.equal(server.seen.length, 0)
 })
 
+await t.test('tokens: while the issuer is slow, only so many wait', async (t) => {
+  let release = () => {}
+  const hold = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const server = await startLoopback(async () => {
+    await hold
+    return { body: { keys: [] } }
+  })
+  t.teardown(() => server.close())
+  const authenticator = makeAuthenticator({ type: 'oidc', oidc: { jwksUrl: server.url, audience: 'me' } })
+  t.teardown(() => authenticator.close())
+  const head = Buffer.from('{"alg":"RS256"}').toString('base64url')
+  const check = async (index: number) => authenticator.authenticate(`Bearer ${head}.e30.${index}`)
+  const outcomes = Array.from({ length: 1_001 }, (_, index) =>
+    check(index).then(
+      () => 'accepted',
+      (error: unknown) => (error instanceof Error && 'code' in error ? error.code : error),
+    ),
+  )
+  t.equal(await outcomes[1_000], 'AUTH_UNAVAILABLE', 'the one too many is told to come back')
+  release()
+  t.same(new Set(await Promise.all(outcomes.slice(0, 1_000))), new Set(['INVALID_TOKEN']))
+  t.equal(server.seen.length, 1)
+})
+
 await t.test('discovered key set: another scheme or a plain http host is refused', async (t) => {
   for (const jwks of ['file:///etc/passwd', 'http://keys.example/k']) {
     const server = await startLoopback(() => ({ body: { issuer: server.url, jwks_uri: jwks } }))

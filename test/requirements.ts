@@ -1,0 +1,2 @@
+/** The requirements manifest, by its short name. */
+export * from './requirements/index.ts'
