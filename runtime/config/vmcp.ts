@@ -8,7 +8,13 @@
 import { readFileSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { parseDocument } from 'yaml'
-import { GatehouseError, parseDuration, type Problem, validateRuntime, type VmcpFile } from '../../schemas/index.ts'
+import {
+  GatehouseError,
+  parseDuration,
+  type Problem,
+  validateRuntime,
+  type VmcpFile,
+} from '../../schemas/index.ts'
 
 /** The file with all defaults filled in; deeply frozen. */
 export type VmcpConfig = VmcpFile
@@ -19,7 +25,10 @@ export function loadVmcpConfig(path: string): VmcpConfig {
   try {
     text = readFileSync(path, 'utf8')
   } catch (cause) {
-    throw new GatehouseError('INVALID_CONFIG', { detail: `the configuration file ${path} cannot be read`, cause })
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `the configuration file ${path} cannot be read`,
+      cause,
+    })
   }
   return parseVmcpConfig(text)
 }
@@ -28,7 +37,9 @@ export function loadVmcpConfig(path: string): VmcpConfig {
 export function parseVmcpConfig(text: string): VmcpConfig {
   const document = parseDocument(text, { uniqueKeys: true, prettyErrors: true, strict: true })
   if (document.errors.length > 0) {
-    throw invalid(document.errors.map(({ message }) => ({ path: '', message: message.split('\n')[0] ?? message })))
+    throw invalid(
+      document.errors.map(({ message }) => ({ path: '', message: message.split('\n')[0] ?? message })),
+    )
   }
   const { config, problems } = validateRuntime('vmcp', document.toJS({ maxAliasCount: 100 }))
   const faults = config ? crossChecks(config) : problems
@@ -55,7 +66,8 @@ function crossChecks(config: VmcpConfig): Problem[] {
   }
   const names = (config.backends ?? []).map(({ name }) => name)
   for (const [i, name] of names.entries()) {
-    if (names.indexOf(name) < i) problems.push({ path: `backends[${i}].name`, message: 'the name occurs twice' })
+    if (names.indexOf(name) < i)
+      problems.push({ path: `backends[${i}].name`, message: 'the name occurs twice' })
   }
   return problems
 }

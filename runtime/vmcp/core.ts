@@ -4,8 +4,9 @@
  * Knows no protocol revision and no HTTP. What stands between it and the edges is in pipeline.ts.
  * Source: spec document 3 (what the service does, operational.failureHandling).
  */
+import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../schemas/index.ts'
-import { argumentHeaders, type Changes, JsonObject } from '../mcp/index.ts'
+import { argumentHeaders, type Changes, disagreeingArgument, type JsonObject } from '../mcp/index.ts'
 import type { Backend } from './backends/backend.ts'
 import type { Sender } from './backends/channel.ts'
 import type { Relay } from './backends/connection.ts'
@@ -13,7 +14,14 @@ import type { Catalog } from './catalog/catalog.ts'
 import { renderPage } from './catalog/pages.ts'
 import type { Entry, Kind, ToolEntry } from './catalog/types.ts'
 import type { Member, View, Views } from './catalog/views.ts'
-import { type Client, type ClientSession, type Operation, type Outcome, resultOutcome } from './operation.ts'
+import {
+  type Client,
+  type ClientSession,
+  type Operation,
+  type Outcome,
+  ownOperation,
+  resultOutcome,
+} from './operation.ts'
 
 /** Everything that a changed configuration replaces as a whole. */
 export interface CoreParts {
@@ -89,16 +97,23 @@ export class Core {
     return this.peek(client).findResource(uri)?.backend
   }
 
+  /** Subscribes a client to a resource. */
+  subscribe(client: Client, uri: string, signal: AbortSignal): Promise<Outcome> {
+    return this.perform(ownOperation(client, 'resources/subscribe', { uri }, signal))
+  }
+
   /** Sends a notification to every backend that has a connection for the session. */
   notifyBackends(session: ClientSession, method: string, sender: Sender): void {
-    for (const { backend } of this.#parts.members.values()) backend.connectionOf(session)?.notify(method, undefined, sender)
+    for (const { backend } of this.#parts.members.values())
+      backend.connectionOf(session)?.notify(method, undefined, sender)
   }
 
   /** Tells the backends of a session which log level its client wants. */
   setLogLevel(session: ClientSession & { readonly logLevel: string | undefined }, sender: Sender): void {
     const { logLevel } = session
     if (logLevel === undefined) return
-    for (const { backend } of this.#parts.members.values()) backend.connectionOf(session)?.setLogLevel(logLevel, sender)
+    for (const { backend } of this.#parts.members.values())
+      backend.connectionOf(session)?.setLogLevel(logLevel, sender)
   }
 
   async #list(operation: Operation, kind: Kind): Promise<Outcome> {
@@ -119,18 +134,29 @@ export class Core {
       throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: arguments must be an object' })
     }
     const entry = await this.#find(operation.client, (catalog) => visible(catalog.tools.get(name)))
-    if (!entry) throw new GatehouseError('INVALID_PARAMS', { detail: `tool ${JSON.stringify(name)} not found` })
+    if (!entry)
+      throw new GatehouseError('INVALID_PARAMS', { detail: `tool ${JSON.stringify(name)} not found` })
     try {
       return await this.callEntry(operation, entry, { name: JSON.stringify(entry.original) })
     } catch (error) {
       // A tool that could not be run is a result that a model can read, not a fault of the protocol.
-      if (!(error instanceof GatehouseError) || !error.code.startsWith('BACKEND_') || operation.signal.aborted) throw error
+      if (
+        !(error instanceof GatehouseError) ||
+        !error.code.startsWith('BACKEND_') ||
+        operation.signal.aborted
+      )
+        throw error
       return resultOutcome({ content: [{ type: 'text', text: error.message }], isError: true })
     }
   }
 
   /** Calls what an entry leads to; also for tools that clients do not see. */
-  async callEntry(operation: Operation, entry: Entry, changes: Changes, method = operation.method): Promise<Outcome> {
+  async callEntry(
+    operation: Operation,
+    entry: Entry,
+    changes: Changes,
+    method = operation.method,
+  ): Promise<Outcome> {
     const { client, params, signal } = operation
     const backend = this.#backend(entry.backend)
     const mirrored = 'mirrored' in entry ? (entry as ToolEntry).mirrored : []
@@ -149,14 +175,32 @@ export class Core {
 
   #backend(name: string): Backend {
     const member = this.#parts.members.get(name)
-    if (!member || !member.available()) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: `backend ${name} is unavailable` })
+    if (!member || !member.available())
+      throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: `backend ${name} is unavailable` })
     return member.backend
+  }
+
+  /**
+   * Checks the headers that mirror arguments of a tool call. Rejects with HEADER_MISMATCH. A tool that is not known is
+   * not judged here.
+   */
+  async checkMirrored(client: Client, params: JsonObject, headers: IncomingHttpHeaders): Promise<void> {
+    const name = params.text('name') ?? ''
+    const entry = this.peek(client).tools.get(name) ?? (await this.view(client, false)).tools.get(name)
+    if (!entry || entry.mirrored.length === 0) return
+    const header = disagreeingArgument(entry.mirrored, params.value('arguments') ?? {}, headers)
+    if (header === undefined) return
+    throw new GatehouseError('HEADER_MISMATCH', {
+      detail: `Header mismatch: Mcp-Param-${header} does not match the request`,
+      data: { header: `Mcp-Param-${header}` },
+    })
   }
 
   async #getPrompt(operation: Operation): Promise<Outcome> {
     const name = requireText(operation, 'name')
     const entry = await this.#find(operation.client, (catalog) => catalog.prompts.get(name))
-    if (!entry) throw new GatehouseError('INVALID_PARAMS', { detail: `prompt ${JSON.stringify(name)} not found` })
+    if (!entry)
+      throw new GatehouseError('INVALID_PARAMS', { detail: `prompt ${JSON.stringify(name)} not found` })
     return this.callEntry(operation, entry, { name: JSON.stringify(entry.original) })
   }
 
@@ -177,12 +221,17 @@ export class Core {
     const type = ref?.text('type')
     const name = ref?.text(type === 'ref/prompt' ? 'name' : 'uri')
     if (!ref || name === undefined || (type !== 'ref/prompt' && type !== 'ref/resource')) {
-      throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: ref must name a prompt or a resource' })
+      throw new GatehouseError('INVALID_PARAMS', {
+        detail: 'Invalid params: ref must name a prompt or a resource',
+      })
     }
     const catalog = await this.view(operation.client, false)
     const entry =
-      type === 'ref/prompt' ? catalog.prompts.get(name) : (catalog.templates.get(name) ?? catalog.findResource(name))
-    const offered = catalog.listings.find(({ backend }) => backend === entry?.backend)?.server.capabilities.completions
+      type === 'ref/prompt'
+        ? catalog.prompts.get(name)
+        : (catalog.templates.get(name) ?? catalog.findResource(name))
+    const offered = catalog.listings.find(({ backend }) => backend === entry?.backend)?.server.capabilities
+      .completions
     if (!entry || !offered) return resultOutcome({ completion: { values: [], total: 0, hasMore: false } })
     const changes = type === 'ref/prompt' ? { ref: ref.with({ name: JSON.stringify(entry.original) }) } : {}
     return this.callEntry(operation, entry, changes)
@@ -220,13 +269,16 @@ function unavailable({ down }: View): GatehouseError {
 
 function requireText(operation: Operation, member: string): string {
   const value = operation.params.text(member)
-  if (value === undefined) throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${member} must be a string` })
+  if (value === undefined)
+    throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${member} must be a string` })
   return value
 }
 
 /** True when the changes would not change anything: then the params travel as they came. */
 function sameAs(params: JsonObject, changes: Changes): boolean {
-  return Object.entries(changes).every(([name, value]) => value !== undefined && params.raw(name)?.toString() === value.toString())
+  return Object.entries(changes).every(
+    ([name, value]) => value !== undefined && params.raw(name)?.toString() === value.toString(),
+  )
 }
 
 /** The client's side of an operation, as a backend connection uses it. */

@@ -56,7 +56,9 @@ export class Fleet {
 
   /** Makes the fleet what the configuration says. Throws INVALID_CONFIG and changes nothing when it cannot. */
   apply(config: VmcpConfig): FleetChange {
-    const wanted = new Map((config.backends ?? []).map((backend) => [backend.name, this.#settings(backend, config)]))
+    const wanted = new Map(
+      (config.backends ?? []).map((backend) => [backend.name, this.#settings(backend, config)]),
+    )
     const added: string[] = []
     const removed: string[] = []
     for (const [name, member] of this.#members) {
@@ -96,7 +98,12 @@ export class Fleet {
     return {
       name: backend.name,
       transport: backend.transport,
-      target: { url: new URL(backend.url), dispatcher: this.#dispatcher(ca), authorize: auth.authorize, headers },
+      target: {
+        url: new URL(backend.url),
+        dispatcher: this.#dispatcher(ca),
+        authorize: auth.authorize,
+        headers,
+      },
       timeoutMs,
       perCaller: auth.perCaller || passthrough.length > 0,
       fingerprint: hash('sha256', fingerprint, 'base64url'),
@@ -129,6 +136,9 @@ function readBundle(name: string, path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (cause) {
-    throw new GatehouseError('INVALID_CONFIG', { detail: `backends[${name}].caBundlePath: the file cannot be read`, cause })
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `backends[${name}].caBundlePath: the file cannot be read`,
+      cause,
+    })
   }
 }

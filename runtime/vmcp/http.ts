@@ -22,6 +22,7 @@ import {
 import { VmcpExchange } from './edge/exchange.ts'
 import { answerError } from './edge/http-answers.ts'
 import type { SessionEdge } from './edge/session-edge.ts'
+import type { StatelessEdge } from './edge/stateless-edge.ts'
 
 export const MCP_PATH = '/mcp'
 
@@ -29,6 +30,7 @@ export interface HttpParts {
   readonly authenticator: () => Authenticator
   readonly guard: () => OriginGuard
   readonly sessionEdge: SessionEdge
+  readonly statelessEdge: StatelessEdge
   readonly routes: (exchange: VmcpExchange) => Stage<VmcpExchange> | undefined
   readonly stopping: () => boolean
   readonly log: Log
@@ -63,13 +65,17 @@ function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> 
 function checkHead(exchange: VmcpExchange): void {
   const { method, rawHeaders, headers } = exchange.req
   if (method === 'OPTIONS') return
-  if (method !== 'POST' && method !== 'GET' && method !== 'DELETE') throw notAllowed('GET, POST, DELETE, OPTIONS')
-  if (method !== 'POST' && exchange.header('protocolVersion') === STATELESS_VERSION) throw notAllowed('POST, OPTIONS')
+  if (method !== 'POST' && method !== 'GET' && method !== 'DELETE')
+    throw notAllowed('GET, POST, DELETE, OPTIONS')
+  if (method !== 'POST' && exchange.header('protocolVersion') === STATELESS_VERSION)
+    throw notAllowed('POST, OPTIONS')
   const repeated = repeatedSingleton(rawHeaders)
-  if (repeated !== undefined) throw new GatehouseError('BAD_REQUEST', { detail: `the header ${repeated} occurs twice` })
+  if (repeated !== undefined)
+    throw new GatehouseError('BAD_REQUEST', { detail: `the header ${repeated} occurs twice` })
   if (method !== 'POST') return
   const type = headers['content-type']
-  if (type === undefined || !/^\s*application\/json\s*(?:;|$)/i.test(type)) throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE')
+  if (type === undefined || !/^\s*application\/json\s*(?:;|$)/i.test(type))
+    throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE')
   refuseDeclaredSize(exchange)
 }
 
@@ -85,7 +91,10 @@ async function parse(exchange: VmcpExchange): Promise<void> {
   const message = scanMessage(exchange.body)
   exchange.message = message
   exchange.params = paramsOf(message)
-  exchange.era = message.method === '' ? 'session' : eraOf(message.method, metaOf(message, exchange.params), exchange.header('protocolVersion'))
+  exchange.era =
+    message.method === ''
+      ? 'session'
+      : eraOf(message.method, metaOf(message, exchange.params), exchange.header('protocolVersion'))
 }
 
 function dispatch(parts: HttpParts, exchange: VmcpExchange): Promise<void> {
@@ -93,13 +102,15 @@ function dispatch(parts: HttpParts, exchange: VmcpExchange): Promise<void> {
   if (!caller) throw new GatehouseError('UNAUTHENTICATED')
   if (parts.stopping()) throw new MessageError('SHUTTING_DOWN', message?.id)
   if (message && params) return post(parts, exchange, caller)
-  return exchange.req.method === 'GET' ? parts.sessionEdge.get(exchange, caller) : parts.sessionEdge.delete(exchange, caller)
+  return exchange.req.method === 'GET'
+    ? parts.sessionEdge.get(exchange, caller)
+    : parts.sessionEdge.delete(exchange, caller)
 }
 
 function post(parts: HttpParts, exchange: VmcpExchange, caller: Caller): Promise<void> {
   const { message, params, era } = exchange
   if (!message || !params) throw new GatehouseError('INTERNAL')
-  if (era === 'stateless') throw new MessageError('METHOD_NOT_FOUND', message.id)
+  if (era === 'stateless') return parts.statelessEdge.post(exchange, message, params, caller)
   return parts.sessionEdge.post(exchange, message, params, caller)
 }
 

@@ -13,7 +13,8 @@ export function incomingConfig(
   const { type, oidc } = config.incomingAuth
   if (type === 'anonymous') return { type }
   if (type === 'local') return { type, username: userInfo().username }
-  if (!oidc) throw new GatehouseError('INVALID_CONFIG', { detail: 'incomingAuth.oidc: is required when type is oidc' })
+  if (!oidc)
+    throw new GatehouseError('INVALID_CONFIG', { detail: 'incomingAuth.oidc: is required when type is oidc' })
   const { clientSecretEnv, caBundlePath, ...rest } = oidc
   return {
     type,
@@ -28,7 +29,9 @@ export function incomingConfig(
 function secretFrom(env: Readonly<Record<string, string | undefined>>, name: string): string {
   const value = env[name]
   if (value === undefined || value === '') {
-    throw new GatehouseError('INVALID_CONFIG', { detail: `incomingAuth.oidc.clientSecretEnv: the variable ${name} is not set` })
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `incomingAuth.oidc.clientSecretEnv: the variable ${name} is not set`,
+    })
   }
   return value
 }
@@ -37,6 +40,9 @@ function readCa(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (cause) {
-    throw new GatehouseError('INVALID_CONFIG', { detail: 'incomingAuth.oidc.caBundlePath: the file cannot be read', cause })
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: 'incomingAuth.oidc.caBundlePath: the file cannot be read',
+      cause,
+    })
   }
 }

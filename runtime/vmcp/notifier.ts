@@ -74,7 +74,8 @@ export class Notifier {
       const changed = KINDS.filter((kind) => seen[kind] !== undefined && seen[kind] !== digests[kind])
       if (changed.length === 0) return
       watcher.seen = { ...seen, ...Object.fromEntries(changed.map((kind) => [kind, digests[kind]])) }
-      for (const kind of changed) watcher.notify(notificationMessage(`notifications/${kind}/list_changed`), kind)
+      for (const kind of changed)
+        watcher.notify(notificationMessage(`notifications/${kind}/list_changed`), kind)
     } catch (error) {
       this.#options.onError(error)
     }

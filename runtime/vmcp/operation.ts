@@ -5,7 +5,7 @@
  * Params and results stay JSON bytes. Times are milliseconds.
  * Source: design, section 3 "Eras"; spec document 3.
  */
-import type { Era, JsonObject } from '../mcp/index.ts'
+import { type Era, JsonObject } from '../mcp/index.ts'
 import type { Caller } from '../net/index.ts'
 
 /** What the client declared that it can do, reduced to what decides whether a backend may ask it. */
@@ -86,4 +86,24 @@ export type Middleware = (operation: Operation, next: () => Promise<Outcome>) =>
 
 export function resultOutcome(value: unknown): Outcome {
   return { kind: 'result', result: Buffer.from(JSON.stringify(value)) }
+}
+
+/** An operation of the gateway itself on behalf of a client. */
+export function ownOperation(
+  client: Client,
+  method: string,
+  params: unknown,
+  signal: AbortSignal,
+): Operation {
+  return {
+    method,
+    params: new JsonObject(Buffer.from(JSON.stringify(params))),
+    client,
+    signal,
+    progressToken: undefined,
+    logLevel: undefined,
+    progress: () => {},
+    log: () => {},
+    ask: () => Promise.reject(new Error('nobody can be asked now')),
+  }
 }

@@ -52,7 +52,8 @@ function readOnly(stage: (exchange: Exchange) => void): Stage<Exchange> {
 
 function healthReport(parts: RouteParts): unknown {
   const all = [...parts.health()].sort(([a], [b]) => (a < b ? -1 : 1))
-  const count = (status: BackendHealth['status']): number => all.filter(([, health]) => health.status === status).length
+  const count = (status: BackendHealth['status']): number =>
+    all.filter(([, health]) => health.status === status).length
   return {
     monitoring_enabled: parts.monitoring(),
     summary: {
@@ -75,7 +76,8 @@ function describe(health: BackendHealth): Record<string, unknown> {
     last_error_category: health.lastErrorCategory,
     last_transition_time: time(health.lastTransitionAt),
     circuit_state: health.circuit?.state,
-    circuit_last_changed: health.circuit && health.circuit.changedAt > 0 ? time(health.circuit.changedAt) : undefined,
+    circuit_last_changed:
+      health.circuit && health.circuit.changedAt > 0 ? time(health.circuit.changedAt) : undefined,
   }
 }
 

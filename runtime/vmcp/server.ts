@@ -6,21 +6,21 @@
  * Source: spec document 3; design, section 3.
  */
 import { GatehouseError, parseDuration } from '../../schemas/index.ts'
-import type { VmcpConfig } from '../config/index.ts'
+import { type VmcpConfig, vmcpEnvironment } from '../config/index.ts'
 import { type Authenticator, makeAuthenticator } from '../incoming/index.ts'
 import { listen, type Log, makeOriginGuard, type OriginGuard, silentLog } from '../net/index.ts'
 import type { Backend } from './backends/backend.ts'
 import { Views } from './catalog/views.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { Core, type CoreParts } from './core.ts'
-import { SessionEdge } from './edge/session-edge.ts'
-import type { Reply } from './edge/reply.ts'
+import { type Edges, makeEdges } from './edges.ts'
 import { type BackendAuth, Fleet } from './fleet.ts'
 import { type HealthSettings, HealthMonitor, UNKNOWN_HEALTH } from './health/monitor.ts'
 import { makeHandler, MCP_PATH } from './http.ts'
 import { Notifier } from './notifier.ts'
+import type { ClientSession, Middleware } from './operation.ts'
 import { builtInRoute } from './routes.ts'
-import { makeSessionLife, watcherOf } from './session-life.ts'
+import { watcherOf } from './session-life.ts'
 import { SessionTable } from './sessions/table.ts'
 import { statusReport } from './status.ts'
 import { incomingConfig } from './incoming-config.ts'
@@ -37,6 +37,8 @@ export interface StartOptions {
   readonly maxSessions?: number | undefined
   readonly allowedOrigins?: readonly string[] | undefined
   readonly clock?: Clock | undefined
+  /** Stand between the edges and the core, outermost first. */
+  readonly middlewares?: readonly Middleware[] | undefined
   readonly env?: Readonly<Record<string, string | undefined>> | undefined
   /** Time for requests in flight when closing. Default 10 s. */
   readonly graceMs?: number | undefined
@@ -79,7 +81,7 @@ class Vmcp implements VmcpServer {
   readonly #core: Core
   readonly #sessions: SessionTable
   readonly #notifier: Notifier
-  readonly #replies = new Set<Reply>()
+  readonly #edges: Edges
   #config: VmcpConfig
   #monitor: HealthMonitor
   #authenticator: Authenticator
@@ -110,11 +112,23 @@ class Vmcp implements VmcpServer {
       records: undefined,
       onEnd: (session) => this.#endSession(session),
     })
+    this.#edges = makeEdges({
+      core: this.#core,
+      sessions: this.#sessions,
+      middlewares: options.middlewares ?? [],
+      serverInfo: this.#identity(config.name),
+      passthroughHeaders: () => (this.#config.passthroughHeaders ?? []).map((name) => name.toLowerCase()),
+      stateSecret: options.env?.[vmcpEnvironment.stateKey],
+      clock: this.#clock,
+      log: this.#log,
+      endSession: (session) => this.#endSession(session),
+    })
     this.#applyFleet(config)
   }
 
   *#watchers() {
     for (const session of this.#sessions.all()) yield watcherOf(session, this.#core)
+    yield* this.#edges.listeners.watchers()
   }
 
   #makeFleet(): Fleet {
@@ -124,12 +138,15 @@ class Vmcp implements VmcpServer {
       now: this.#clock.now,
       events: {
         listChanged: (backend, _kind, scope) => {
-          this.#fleet.members.get(backend.name)?.listings.expire(scope.kind === 'listing' && scope.key !== 'health' ? scope.key : undefined)
+          this.#fleet.members
+            .get(backend.name)
+            ?.listings.expire(scope.kind === 'listing' && scope.key !== 'health' ? scope.key : undefined)
           this.#notifier.poke()
         },
         resourceUpdated: (_backend, scope, params) => {
           if (scope.kind === 'session') scope.session.deliver('', 'notifications/resources/updated', params)
         },
+        admit: (backend) => this.#monitor.admit(backend.name),
         outcome: (backend, error) => this.#monitor.report(backend.name, error),
       },
       onListing: (_backend, listing, before) => {
@@ -189,7 +206,9 @@ class Vmcp implements VmcpServer {
       ? makeAuthenticator(incomingConfig(config, this.#options.env ?? {}), { log: this.#log })
       : undefined
     const monitor =
-      JSON.stringify(healthSettings(config)) === JSON.stringify(healthSettings(this.#config)) ? undefined : this.#makeMonitor(config)
+      JSON.stringify(healthSettings(config)) === JSON.stringify(healthSettings(this.#config))
+        ? undefined
+        : this.#makeMonitor(config)
     this.#applyFleet(config)
     if (monitor) {
       this.#monitor.close()
@@ -208,22 +227,14 @@ class Vmcp implements VmcpServer {
 
   async listen(): Promise<void> {
     const { host = '127.0.0.1', port = DEFAULT_PORT, allowedOrigins = [] } = this.#options
-    const edge = new SessionEdge({
-      sessions: this.#sessions,
-      perform: (operation) => this.#core.perform(operation),
-      life: makeSessionLife(this.#core, (session) => void this.#sessions.save(session).catch(() => {})),
-      serverInfo: this.#identity(this.#config.name),
-      passthroughHeaders: () => (this.#config.passthroughHeaders ?? []).map((name) => name.toLowerCase()),
-      replies: this.#replies,
-      log: this.#log,
-    })
     const handler = makeHandler({
       authenticator: () => this.#authenticator,
       guard: () => {
         if (!this.#guard) throw new GatehouseError('SHUTTING_DOWN')
         return this.#guard
       },
-      sessionEdge: edge,
+      sessionEdge: this.#edges.sessionEdge,
+      statelessEdge: this.#edges.statelessEdge,
       routes: ({ path }) => builtInRoute(this.#routeParts(), path),
       stopping: () => this.#stopping,
       log: this.#log,
@@ -253,7 +264,9 @@ class Vmcp implements VmcpServer {
           catalogs: this.#core.parts.views.catalogs(),
         }),
       health: () =>
-        new Map([...this.#fleet.members.keys()].map((name) => [name, this.#monitor.health(name) ?? UNKNOWN_HEALTH])),
+        new Map(
+          [...this.#fleet.members.keys()].map((name) => [name, this.#monitor.health(name) ?? UNKNOWN_HEALTH]),
+        ),
       monitoring: () => healthSettings(this.#config).intervalMs > 0,
     }
   }
@@ -263,15 +276,14 @@ class Vmcp implements VmcpServer {
     this.#fleet.sweep(IDLE_MS)
     if (++this.#sweeps % KEEP_ALIVE_SWEEPS !== 0) return
     for (const session of this.#sessions.all()) session.keepAlive()
-    for (const reply of this.#replies) {
-      // A long call on a silent connection: make it a stream, so that nothing on the way takes it for dead.
-      if (reply.streaming || reply.stream()) reply.keepAlive()
-    }
+    this.#edges.keepAlive()
   }
 
-  #endSession(session: Parameters<Backend['endSession']>[0]): void {
+  #endSession(session: ClientSession): void {
     for (const { backend } of this.#fleet.members.values()) {
-      backend.endSession(session).catch((error: unknown) => this.#log.debug('a backend session was not ended', { err: error }))
+      backend
+        .endSession(session)
+        .catch((error: unknown) => this.#log.debug('a backend session was not ended', { err: error }))
     }
   }
 
@@ -281,6 +293,7 @@ class Vmcp implements VmcpServer {
     clearInterval(this.#timer)
     this.#notifier.close()
     this.#monitor.close()
+    this.#edges.close()
     await this.#closeListener?.()
     this.#sessions.close()
     await this.#fleet.close()
@@ -297,7 +310,10 @@ function healthSettings(config: VmcpConfig): HealthSettings {
     timeoutMs: parseDuration(failureHandling.healthCheckTimeout),
     unhealthyThreshold: failureHandling.unhealthyThreshold,
     breaker: circuitBreaker.enabled
-      ? { failureThreshold: circuitBreaker.failureThreshold, timeoutMs: parseDuration(circuitBreaker.timeout) }
+      ? {
+          failureThreshold: circuitBreaker.failureThreshold,
+          timeoutMs: parseDuration(circuitBreaker.timeout),
+        }
       : undefined,
   }
 }
@@ -306,7 +322,9 @@ function authFor(name: string, config: VmcpConfig): BackendAuth {
   const strategy = config.outgoingAuth.backends?.[name] ?? config.outgoingAuth.default
   const type = strategy?.type ?? 'unauthenticated'
   if (type !== 'unauthenticated') {
-    throw new GatehouseError('INVALID_CONFIG', { detail: `outgoingAuth: the strategy ${type} is not available` })
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `outgoingAuth: the strategy ${type} is not available`,
+    })
   }
   return { type, authorize: () => {}, perCaller: false, fingerprint: JSON.stringify(strategy ?? null) }
 }

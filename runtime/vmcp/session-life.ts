@@ -36,7 +36,10 @@ export function makeSessionLife(core: Core, save: (session: Session) => void): S
       core.setLogLevel(session, { caller: session.caller, headers: session.headers })
     },
     rootsChanged(session) {
-      core.notifyBackends(session, 'notifications/roots/list_changed', { caller: session.caller, headers: session.headers })
+      core.notifyBackends(session, 'notifications/roots/list_changed', {
+        caller: session.caller,
+        headers: session.headers,
+      })
     },
     listed(session, method) {
       const kind = KIND_OF[method]

@@ -44,7 +44,9 @@ export function statusReport(options: {
       ...(era === 'unknown' ? {} : { mcp_revision: era === 'stateless' ? '2026-07-28' : '2025-11-25' }),
     }
   })
-  const problems = new Set([...options.catalogs].flatMap((catalog) => catalog.problems.map(({ message }) => message)))
+  const problems = new Set(
+    [...options.catalogs].flatMap((catalog) => catalog.problems.map(({ message }) => message)),
+  )
   return {
     name: options.name,
     group_ref: options.group,

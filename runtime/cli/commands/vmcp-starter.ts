@@ -10,7 +10,10 @@ import { isLoopbackHost } from '../../net/index.ts'
 
 /** Throws INVALID_CONFIG when a backend is not `name=URL`. */
 export function starterFile(group: string, backends: readonly string[]): string {
-  const text = stringify(document(`${group}-vmcp`, group, backends), { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN' })
+  const text = stringify(document(`${group}-vmcp`, group, backends), {
+    defaultStringType: 'QUOTE_DOUBLE',
+    defaultKeyType: 'PLAIN',
+  })
   parseVmcpConfig(text)
   return text
 }
@@ -23,11 +26,17 @@ export function writeStarter(path: string, text: string): void {
 }
 
 /** Throws INVALID_CONFIG when there is no group, or when the address is not of this machine. */
-export function quickConfig(group: string | undefined, backends: readonly string[], host: string): VmcpConfig {
-  if (group === undefined) throw new GatehouseError('INVALID_CONFIG', { detail: 'either --config or --group must be specified' })
+export function quickConfig(
+  group: string | undefined,
+  backends: readonly string[],
+  host: string,
+): VmcpConfig {
+  if (group === undefined)
+    throw new GatehouseError('INVALID_CONFIG', { detail: 'either --config or --group must be specified' })
   if (!isLoopbackHost(host)) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: '--host: without a configuration file there is no authentication, so only a loopback address is allowed',
+      detail:
+        '--host: without a configuration file there is no authentication, so only a loopback address is allowed',
     })
   }
   return parseVmcpConfig(stringify(document(group, group, backends)))
@@ -47,7 +56,9 @@ function document(name: string, group: string, backends: readonly string[]): unk
 function readBackend(text: string): { name: string; url: string; transport: string } {
   const [, name, url] = /^([^=]+)=(.+)$/.exec(text) ?? []
   if (name === undefined || url === undefined || !URL.canParse(url)) {
-    throw new GatehouseError('INVALID_CONFIG', { detail: '--backend: must be name=URL, as in files=http://127.0.0.1:8001/mcp' })
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: '--backend: must be name=URL, as in files=http://127.0.0.1:8001/mcp',
+    })
   }
   return { name, url, transport: new URL(url).pathname.endsWith('/sse') ? 'sse' : 'streamable-http' }
 }

@@ -7,7 +7,13 @@
  */
 import type { Command } from 'commander'
 import { parseDuration } from '../../../schemas/index.ts'
-import { environment, loadVmcpConfig, type VmcpConfig, vmcpEnvironment, watchFile } from '../../config/index.ts'
+import {
+  environment,
+  loadVmcpConfig,
+  type VmcpConfig,
+  vmcpEnvironment,
+  watchFile,
+} from '../../config/index.ts'
 import { makeLog } from '../../observe/index.ts'
 import { startVmcp } from '../../vmcp/index.ts'
 import { exitCode, print } from '../output.ts'
@@ -29,7 +35,10 @@ interface ServeOptions {
 const BACKEND_HELP = 'a backend as name=URL, repeatable; a path that ends in /sse means the old SSE transport'
 
 export function addVmcpCommand(program: Command): void {
-  const vmcp = program.command('vmcp').summary('many MCP servers behind one address').description('Runs and prepares virtual MCP servers.')
+  const vmcp = program
+    .command('vmcp')
+    .summary('many MCP servers behind one address')
+    .description('Runs and prepares virtual MCP servers.')
   addServe(vmcp)
   vmcp
     .command('validate')
@@ -77,7 +86,9 @@ function addServe(vmcp: Command): void {
 
 function readConfig(options: ServeOptions): VmcpConfig {
   const config =
-    options.config === undefined ? quickConfig(options.group, options.backend, options.host) : loadVmcpConfig(options.config)
+    options.config === undefined
+      ? quickConfig(options.group, options.backend, options.host)
+      : loadVmcpConfig(options.config)
   return options.enableAudit && !config.audit ? withAudit(config) : config
 }
 

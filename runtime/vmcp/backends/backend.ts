@@ -15,7 +15,7 @@ import type { Connection, ConnectionEvents, ListKind, Request, ServerInfo } from
 import { type Verdict, probeEra } from './probe.ts'
 import { SessionConnection } from './session-connection.ts'
 import { SseChannel } from './sse-channel.ts'
-import { StatelessConnection } from './stateless-connection.ts'
+import { StatelessSide } from './stateless-side.ts'
 import { StreamableChannel } from './streamable-channel.ts'
 
 export interface BackendSettings {
@@ -36,6 +36,8 @@ export interface BackendEvents {
   /** The list behind a listing connection, or of one session, has changed. */
   listChanged(backend: Backend, kind: ListKind, scope: ConnectionScope): void
   resourceUpdated(backend: Backend, scope: ConnectionScope, params: Buffer): void
+  /** Asked before every request of a client; throws BACKEND_UNAVAILABLE while requests are kept away. */
+  admit(backend: Backend): void
   /** How a request went; undefined for success. */
   outcome(backend: Backend, error: Error | undefined): void
 }
@@ -73,7 +75,7 @@ export class Backend {
   #pooled = 0
   #verdict: Verdict = 'unknown'
   #probing: Promise<Verdict> | undefined
-  #stateless: StatelessConnection | undefined
+  #stateless: StatelessSide | undefined
   #closed = false
 
   constructor(settings: BackendSettings, options: BackendOptions) {
@@ -103,30 +105,43 @@ export class Backend {
   /** Carries out a client's operation. Rejects with BACKEND_* errors that name the backend. */
   async call(client: Client, request: Request): Promise<Outcome> {
     return this.#observed(async () => {
-      if ((await this.#era(request.sender, request.signal)) === 'stateless') return this.#statelessConnection().request(request)
-      if (client.session) return this.#forSession(client.session, client, request.sender).connection.request(request)
+      if ((await this.#era(request.sender, request.signal)) === 'stateless')
+        return this.#callStateless(client, request)
+      if (client.session)
+        return this.#forSession(client.session, client, request.sender).connection.request(request)
       return this.#pooledRequest(client, request)
     })
   }
 
   /** The connection over which lists are read for one kind of client. Throws nothing; opening may reject. */
-  async listing(key: string, capabilities: Buffer, sender: Sender, signal: AbortSignal): Promise<{ connection: Connection; server: ServerInfo }> {
+  async listing(
+    key: string,
+    capabilities: Buffer,
+    sender: Sender,
+    signal: AbortSignal,
+  ): Promise<{ connection: Connection; server: ServerInfo }> {
     return this.#observed(async () => {
-      const era = await this.#era(sender, signal)
-      const connection =
-        era === 'stateless'
-          ? this.#statelessConnection()
-          : this.#hold(`listing ${key}`, { kind: 'listing', key }, capabilities, sender).connection
+      if ((await this.#era(sender, signal)) === 'stateless') {
+        const side = this.#statelessSide()
+        side.connection.refresh()
+        const server = await side.connection.open(sender, signal)
+        side.watchLists(key, server, capabilities, sender, (kind) =>
+          this.#options.events.listChanged(this, kind, { kind: 'listing', key }),
+        )
+        return { connection: side.connection, server }
+      }
+      const { connection } = this.#hold(`listing ${key}`, { kind: 'listing', key }, capabilities, sender)
       return { connection, server: await connection.open(sender, signal) }
     })
   }
 
   /** The live connection of a session, if there is one. */
   connectionOf(session: ClientSession): Connection | undefined {
-    return this.#stateless ?? this.#held.get(`session ${session.id}`)?.connection
+    return this.#stateless?.connection ?? this.#held.get(`session ${session.id}`)?.connection
   }
 
   async #observed<T>(work: () => Promise<T>): Promise<T> {
+    this.#options.events.admit(this)
     try {
       const result = await work()
       this.#options.events.outcome(this, undefined)
@@ -139,7 +154,8 @@ export class Backend {
   }
 
   #named(error: unknown): Error {
-    if (!(error instanceof GatehouseError)) return error instanceof Error ? error : new Error('backend request failed')
+    if (!(error instanceof GatehouseError))
+      return error instanceof Error ? error : new Error('backend request failed')
     if (!error.code.startsWith('BACKEND_')) return error
     return new GatehouseError(error.code, {
       detail: `backend ${this.name}: ${error.message}`,
@@ -148,13 +164,25 @@ export class Backend {
     })
   }
 
-  #statelessConnection(): StatelessConnection {
-    this.#stateless ??= new StatelessConnection({
-      target: this.settings.target,
-      info: this.#options.info,
-      openTimeoutMs: this.settings.timeoutMs,
-    })
+  #statelessSide(): StatelessSide {
+    const { target, timeoutMs } = this.settings
+    this.#stateless ??= new StatelessSide({ target, info: this.#options.info, openTimeoutMs: timeoutMs })
     return this.#stateless
+  }
+
+  #callStateless(client: Client, request: Request): Promise<Outcome> {
+    const side = this.#statelessSide()
+    const { session } = client
+    const { method } = request
+    if (session === undefined || (method !== 'resources/subscribe' && method !== 'resources/unsubscribe')) {
+      return side.connection.request(request)
+    }
+    const { events } = this.#options
+    const scope: ConnectionScope = { kind: 'session', session }
+    return side.subscription(session, request, {
+      listChanged: (kind) => events.listChanged(this, kind, scope),
+      resourceUpdated: (params) => events.resourceUpdated(this, scope, params),
+    })
   }
 
   #forSession(session: ClientSession, client: Client, sender: Sender): Held {
@@ -168,7 +196,8 @@ export class Backend {
       known.sender = sender
       return known
     }
-    if (this.#held.size >= MAX_PER_BACKEND) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many sessions' })
+    if (this.#held.size >= MAX_PER_BACKEND)
+      throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many sessions' })
     const held = this.#connect(scope, capabilities, sender)
     this.#held.set(key, held)
     return held
@@ -205,7 +234,12 @@ export class Backend {
     const { abilities, caller } = client
     const key = `${this.settings.perCaller ? caller.key : ''} ${abilities.signature}`
     if (!abilities.elicitation && !abilities.sampling && !abilities.roots) {
-      return this.#hold(`pool ${key}`, { kind: 'pool', key }, abilities.raw, request.sender).connection.request(request)
+      return this.#hold(
+        `pool ${key}`,
+        { kind: 'pool', key },
+        abilities.raw,
+        request.sender,
+      ).connection.request(request)
     }
     const held = this.#take(key, client, request.sender)
     try {
@@ -218,7 +252,8 @@ export class Backend {
   #take(key: string, client: Client, sender: Sender): Held {
     const idle = this.#idle.get(key)?.pop()
     if (idle) return idle
-    if (this.#pooled >= MAX_POOLED) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many calls at a time' })
+    if (this.#pooled >= MAX_POOLED)
+      throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many calls at a time' })
     this.#pooled++
     return this.#connect({ kind: 'pool', key }, client.abilities.raw, sender)
   }
@@ -235,6 +270,7 @@ export class Backend {
     const key = `session ${session.id}`
     const held = this.#held.get(key)
     this.#held.delete(key)
+    this.#stateless?.endSession(session)
     await held?.connection.close(held.sender)
   }
 
@@ -260,6 +296,7 @@ export class Backend {
 
   async close(): Promise<void> {
     this.#closed = true
+    this.#stateless?.close()
     const all = [...this.#held.values(), ...[...this.#idle.values()].flat()]
     this.#held.clear()
     this.#idle.clear()
@@ -268,14 +305,22 @@ export class Backend {
 
   /** Checks that the backend answers. Rejects with BACKEND_* errors. */
   async check(signal: AbortSignal): Promise<void> {
-    const { connection } = await this.listing('health', Buffer.from('{}'), NOBODY, signal)
-    if (connection instanceof StatelessConnection) {
+    if ((await this.#era(NOBODY, signal)) === 'stateless') {
+      const { connection } = this.#statelessSide()
       connection.refresh()
       await connection.open(NOBODY, signal)
       return
     }
+    const { connection } = this.#hold('health', { kind: 'pool', key: 'health' }, EMPTY.bytes, NOBODY)
     const { timeoutMs } = this.settings
-    await connection.request({ method: 'ping', params: EMPTY, sender: NOBODY, capabilities: EMPTY.bytes, signal, timeoutMs })
+    await connection.request({
+      method: 'ping',
+      params: EMPTY,
+      sender: NOBODY,
+      capabilities: EMPTY.bytes,
+      signal,
+      timeoutMs,
+    })
   }
 }
 
@@ -288,6 +333,11 @@ function askScope(scope: ConnectionScope, ask: Ask, signal: AbortSignal): Promis
 /** True for faults that say something about the backend's health, not about the client or one request. */
 export function isBackendFault(error: Error): boolean {
   if (!(error instanceof GatehouseError)) return false
-  return error.code === 'BACKEND_UNREACHABLE' || error.code === 'BACKEND_TIMEOUT' || error.code === 'BACKEND_PROTOCOL' ||
-    error.code === 'BACKEND_UNAVAILABLE' || error.code === 'BACKEND_AUTH_FAILED'
+  return (
+    error.code === 'BACKEND_UNREACHABLE' ||
+    error.code === 'BACKEND_TIMEOUT' ||
+    error.code === 'BACKEND_PROTOCOL' ||
+    error.code === 'BACKEND_UNAVAILABLE' ||
+    error.code === 'BACKEND_AUTH_FAILED'
+  )
 }

@@ -10,7 +10,12 @@ import type { Caller, Dispatcher } from '../../net/index.ts'
 
 /** Adds credentials to the headers of one request to the backend. Rejects with BACKEND_AUTH_FAILED. */
 export type Authorize = (
-  request: { readonly method: string; readonly url: URL; readonly headers: Record<string, string>; readonly body: Buffer | undefined },
+  request: {
+    readonly method: string
+    readonly url: URL
+    readonly headers: Record<string, string>
+    readonly body: Buffer | undefined
+  },
   caller: Caller | undefined,
   signal: AbortSignal,
 ) => void | Promise<void>

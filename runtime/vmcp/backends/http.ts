@@ -46,13 +46,17 @@ export interface BackendAnswer {
  * Sends and waits for the end of the answer. Rejects with BACKEND_UNREACHABLE (nothing was answered; `cause` tells
  * why), BACKEND_PROTOCOL (too large, bad redirect, cut short) or the signal's reason.
  */
-export async function exchangeWithBackend(dispatcher: Dispatcher, request: BackendRequest): Promise<BackendAnswer> {
+export async function exchangeWithBackend(
+  dispatcher: Dispatcher,
+  request: BackendRequest,
+): Promise<BackendAnswer> {
   let url = request.url
   for (let hops = 0; ; hops++) {
     const answer = await once(dispatcher, request, url)
     const next = redirectTarget(answer, url)
     if (next === undefined) return answer
-    if (hops === MAX_REDIRECTS) throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('too many redirects') })
+    if (hops === MAX_REDIRECTS)
+      throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('too many redirects') })
     url = next
   }
 }
@@ -60,7 +64,7 @@ export async function exchangeWithBackend(dispatcher: Dispatcher, request: Backe
 function redirectTarget({ status, headers }: BackendAnswer, from: URL): URL | undefined {
   if (status !== 301 && status !== 302 && status !== 307 && status !== 308) return undefined
   const location = headers.location
-  if (typeof location !== "string" || !URL.canParse(location, from.href)) return undefined
+  if (typeof location !== 'string' || !URL.canParse(location, from.href)) return undefined
   const to = new URL(location, from)
   return to.origin === from.origin ? to : undefined
 }
@@ -109,7 +113,11 @@ class AnswerHandler implements DispatchHandler {
   #size = 0
   #done = false
 
-  constructor(request: BackendRequest, resolve: (answer: BackendAnswer) => void, reject: (error: Error) => void) {
+  constructor(
+    request: BackendRequest,
+    resolve: (answer: BackendAnswer) => void,
+    reject: (error: Error) => void,
+  ) {
     this.#request = request
     this.#resolve = resolve
     this.#reject = reject
@@ -159,7 +167,9 @@ class AnswerHandler implements DispatchHandler {
     }
     this.#size += chunk.length
     if (this.#size > MAX_ANSWER_BYTES) {
-      this.fail(new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the answer is larger than allowed') }))
+      this.fail(
+        new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the answer is larger than allowed') }),
+      )
       return
     }
     this.#chunks.push(chunk)

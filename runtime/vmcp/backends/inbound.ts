@@ -5,13 +5,7 @@
  * belong to the newest request in flight, if there is one, otherwise to the connection's owner.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import {
-  errorMessage,
-  JsonObject,
-  type Message,
-  rawErrorMessage,
-  resultMessage,
-} from '../../mcp/index.ts'
+import { errorMessage, JsonObject, type Message, rawErrorMessage, resultMessage } from '../../mcp/index.ts'
 import type { AskReply, Outcome } from '../operation.ts'
 import type { ConnectionEvents, ListKind, Relay } from './connection.ts'
 import type { Deadline } from './deadline.ts'
@@ -91,7 +85,9 @@ export class Inbound {
       return
     }
     if (this.#questions.size >= MAX_QUESTIONS) {
-      this.#reply(errorMessage(id, new GatehouseError('RATE_LIMITED', { detail: 'too many questions at a time' })))
+      this.#reply(
+        errorMessage(id, new GatehouseError('RATE_LIMITED', { detail: 'too many questions at a time' })),
+      )
       return
     }
     void this.#ask(id, message, on ?? this.#newest())
@@ -147,5 +143,7 @@ export class Inbound {
 }
 
 function replyMessage(id: string, reply: AskReply): Buffer {
-  return reply.result ? resultMessage(id, reply.result) : rawErrorMessage(id, reply.error ?? '{"code":-32603,"message":"Internal error"}')
+  return reply.result
+    ? resultMessage(id, reply.result)
+    : rawErrorMessage(id, reply.error ?? '{"code":-32603,"message":"Internal error"}')
 }

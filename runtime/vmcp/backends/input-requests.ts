@@ -33,7 +33,9 @@ async function answer(raw: Buffer, relay: Relay): Promise<Buffer> {
   if (!ASKS.has(method)) throw protocol('an unknown question')
   const reply = await relay.ask({ method, params: question.raw('params') })
   if (!reply.result) {
-    throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the client did not answer a question of the backend' })
+    throw new GatehouseError('BACKEND_UNAVAILABLE', {
+      detail: 'the client did not answer a question of the backend',
+    })
   }
   return reply.result
 }

@@ -8,7 +8,12 @@ import type { Request } from './connection.ts'
 const EMPTY: JsonObject = new JsonObject(Buffer.from('{}'))
 
 /** Metadata by which a stateless client describes itself to us. */
-const CLIENT_META: readonly string[] = [META.protocolVersion, META.clientInfo, META.clientCapabilities, META.logLevel]
+const CLIENT_META: readonly string[] = [
+  META.protocolVersion,
+  META.clientInfo,
+  META.clientCapabilities,
+  META.logLevel,
+]
 /** Answers of a stateless client; a session-era backend gets them as responses instead. */
 const RETRY_MEMBERS: readonly string[] = ['inputResponses', 'requestState']
 
@@ -25,13 +30,18 @@ export function sessionParams(request: Request, token: string): Buffer {
     for (const key of CLIENT_META) {
       if (meta.raw(key)) metaChanges[key] = undefined
     }
-    if (meta.raw('progressToken')) metaChanges['progressToken'] = relay?.progressToken === undefined ? undefined : token
+    if (meta.raw('progressToken'))
+      metaChanges['progressToken'] = relay?.progressToken === undefined ? undefined : token
     apply(changes, meta, metaChanges)
   }
   return Object.keys(changes).length === 0 ? params.bytes : params.with(changes)
 }
 
-function apply(changes: Record<string, Buffer | string | undefined>, meta: JsonObject, metaChanges: Changes): void {
+function apply(
+  changes: Record<string, Buffer | string | undefined>,
+  meta: JsonObject,
+  metaChanges: Changes,
+): void {
   if (Object.keys(metaChanges).length === 0) return
   const left = meta.names().some((name) => !(name in metaChanges) || metaChanges[name] !== undefined)
   changes['_meta'] = left ? meta.with(metaChanges) : undefined
@@ -54,6 +64,7 @@ export function statelessParams(request: Request, identity: StatelessIdentity, t
     [META.clientCapabilities]: identity.capabilities,
     [META.logLevel]: relay?.logLevel === undefined ? undefined : JSON.stringify(relay.logLevel),
   }
-  if (meta.raw('progressToken')) metaChanges['progressToken'] = relay?.progressToken === undefined ? undefined : token
+  if (meta.raw('progressToken'))
+    metaChanges['progressToken'] = relay?.progressToken === undefined ? undefined : token
   return params.with({ ...request.changes, _meta: meta.with(metaChanges) })
 }

@@ -5,7 +5,15 @@
  * that say nothing about the protocol (credentials, overload, time-outs) leave the question open.
  * Source: MCP 2026-07-28, versioning and streamable HTTP, "Backward Compatibility".
  */
-import { HEADER, JsonObject, META, requestMessage, RPC, scanMessage, STATELESS_VERSION } from '../../mcp/index.ts'
+import {
+  HEADER,
+  JsonObject,
+  META,
+  requestMessage,
+  RPC,
+  scanMessage,
+  STATELESS_VERSION,
+} from '../../mcp/index.ts'
 import type { ChannelTarget, Sender } from './channel.ts'
 import { type BackendAnswer, exchangeWithBackend } from './http.ts'
 
@@ -14,7 +22,12 @@ export type Verdict = 'session' | 'stateless' | 'unknown'
 const INCONCLUSIVE: ReadonlySet<number> = new Set([401, 403, 407, 408, 425, 429])
 
 /** Rejects with BACKEND_UNREACHABLE or the signal's reason when there was no answer at all. */
-export async function probeEra(target: ChannelTarget, info: string, sender: Sender, signal: AbortSignal): Promise<Verdict> {
+export async function probeEra(
+  target: ChannelTarget,
+  info: string,
+  sender: Sender,
+  signal: AbortSignal,
+): Promise<Verdict> {
   const params = `{"_meta":{"${META.protocolVersion}":"${STATELESS_VERSION}","${META.clientInfo}":${info},"${META.clientCapabilities}":{}}}`
   const body = requestMessage('"probe"', 'server/discover', params)
   const headers: Record<string, string> = {

@@ -88,7 +88,9 @@ export class SessionConnection implements Connection {
 
   async #openNow(sender: Sender): Promise<Open> {
     let channel: Channel | undefined
-    const inbound = new Inbound(this.#options.events, (message) => this.#sendQuietly(channel, message, sender))
+    const inbound = new Inbound(this.#options.events, (message) =>
+      this.#sendQuietly(channel, message, sender),
+    )
     channel = this.#options.makeChannel({
       onMessage: (message) => inbound.handle(message, undefined),
       onLost: (error) => {
@@ -112,17 +114,31 @@ export class SessionConnection implements Connection {
     }
   }
 
-  async #initialize(channel: Channel, inbound: Inbound, sender: Sender, deadline: Deadline): Promise<ServerInfo> {
+  async #initialize(
+    channel: Channel,
+    inbound: Inbound,
+    sender: Sender,
+    deadline: Deadline,
+  ): Promise<ServerInfo> {
     const { capabilities, info } = this.#options
     const params = `{"protocolVersion":"${LATEST_SESSION_VERSION}","capabilities":${capabilities.toString()},"clientInfo":${info}}`
     const id = String(this.#nextId++)
-    const outcome = await this.#roundTrip(channel, inbound, id, requestMessage(id, 'initialize', params), sender, deadline)
+    const outcome = await this.#roundTrip(
+      channel,
+      inbound,
+      id,
+      requestMessage(id, 'initialize', params),
+      sender,
+      deadline,
+    )
     if (outcome.kind !== 'result') {
       throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('initialize was refused') })
     }
     const server = readServerInfo(outcome.result)
     if (!SESSION_VERSIONS.includes(server.protocolVersion)) {
-      throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the backend speaks no revision known here') })
+      throw new GatehouseError('BACKEND_PROTOCOL', {
+        cause: new Error('the backend speaks no revision known here'),
+      })
     }
     return server
   }
@@ -135,7 +151,8 @@ export class SessionConnection implements Connection {
         const open = this.#open ?? (await this.#ensureOpen(request.sender, deadline.signal))
         try {
           const level = request.relay?.logLevel
-          if (level !== undefined && level !== this.#level) await this.#applyLevel(open, level, request.sender, deadline)
+          if (level !== undefined && level !== this.#level)
+            await this.#applyLevel(open, level, request.sender, deadline)
           return await this.#carryOut(open, request, deadline)
         } catch (error) {
           if (!(error instanceof SessionLost) || attempt > 0) throw error
@@ -170,7 +187,11 @@ export class SessionConnection implements Connection {
     } catch (error) {
       if (deadline.signal.aborted) {
         const params = JSON.stringify({ requestId: Number(id), reason: 'cancelled' })
-        this.#sendQuietly(open.channel, notificationMessage('notifications/cancelled', params), request.sender)
+        this.#sendQuietly(
+          open.channel,
+          notificationMessage('notifications/cancelled', params),
+          request.sender,
+        )
       }
       throw error
     }
@@ -247,7 +268,12 @@ export class SessionConnection implements Connection {
     sender: Sender,
     signal: AbortSignal,
   ): Promise<void> {
-    await channel.send(notificationMessage(method, params), { sender, signal, requestId: undefined, onMessage: () => {} })
+    await channel.send(notificationMessage(method, params), {
+      sender,
+      signal,
+      requestId: undefined,
+      onMessage: () => {},
+    })
   }
 
   async close(sender: Sender): Promise<void> {

@@ -32,7 +32,11 @@ export class SseChannel implements Channel {
     this.#endpoint ??= this.#connect(options.sender)
     const url = await this.#endpoint
     const headers = this.#headers(options.sender, { 'content-type': 'application/json' })
-    await this.#target.authorize({ method: 'POST', url, headers, body: message }, options.sender.caller, options.signal)
+    await this.#target.authorize(
+      { method: 'POST', url, headers, body: message },
+      options.sender.caller,
+      options.signal,
+    )
     const answer = await exchangeWithBackend(this.#target.dispatcher, {
       method: 'POST',
       url,
@@ -70,7 +74,8 @@ export class SseChannel implements Channel {
       signal,
       onEvent: (event) => this.#onEvent(event, onEndpoint),
     })
-    if (!answer.stream) throw faultOf(answer) ?? new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('no event stream') })
+    if (!answer.stream)
+      throw faultOf(answer) ?? new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('no event stream') })
   }
 
   #onEvent(event: EventSourceMessage, onEndpoint: (url: URL) => void): void {
@@ -78,7 +83,9 @@ export class SseChannel implements Channel {
       const { url } = this.#target
       const endpoint = URL.canParse(event.data, url.href) ? new URL(event.data, url) : undefined
       if (endpoint?.origin !== url.origin) {
-        throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the endpoint is not on the origin of the backend') })
+        throw new GatehouseError('BACKEND_PROTOCOL', {
+          cause: new Error('the endpoint is not on the origin of the backend'),
+        })
       }
       onEndpoint(endpoint)
     } else if ((event.event === undefined || event.event === 'message') && event.data !== '') {

@@ -62,7 +62,8 @@ export class StatelessConnection implements Connection {
       signal,
       timeoutMs: this.#options.openTimeoutMs,
     })
-    if (outcome.kind !== 'result') throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('no discovery') })
+    if (outcome.kind !== 'result')
+      throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('no discovery') })
     this.#server = readServerInfo(outcome.result, STATELESS_VERSION)
     return this.#server
   }
@@ -98,7 +99,11 @@ export class StatelessConnection implements Connection {
     const params = statelessParams(request, { info, capabilities: request.capabilities }, id)
     const body = requestMessage(id, request.method, params)
     const headers = this.#headers(request)
-    await target.authorize({ method: 'POST', url: target.url, headers, body }, request.sender.caller, deadline.signal)
+    await target.authorize(
+      { method: 'POST', url: target.url, headers, body },
+      request.sender.caller,
+      deadline.signal,
+    )
     let outcome: Outcome | undefined
     const answer = await exchangeWithBackend(target.dispatcher, {
       method: 'POST',
@@ -131,7 +136,8 @@ export class StatelessConnection implements Connection {
     const member = NAMED_METHODS[request.method]
     if (member !== undefined) {
       const changed = request.changes?.[member]
-      const name: unknown = changed === undefined ? request.params.value(member) : JSON.parse(changed.toString())
+      const name: unknown =
+        changed === undefined ? request.params.value(member) : JSON.parse(changed.toString())
       if (typeof name === 'string') headers[HEADER.name] = writeHeaderValue(name)
     }
     return headers
@@ -173,12 +179,14 @@ function answerOf(answer: BackendAnswer | undefined, id: string): Outcome {
     throw faultOf(answer) ?? new GatehouseError('BACKEND_PROTOCOL', { cause })
   }
   const outcome = outcomeOf(message, id)
-  if (!outcome) throw faultOf(answer) ?? new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('no answer') })
+  if (!outcome)
+    throw faultOf(answer) ?? new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('no answer') })
   return outcome
 }
 
 function outcomeOf(message: Message, id: string): Outcome | undefined {
-  if (message.error && (message.id === id || message.id === undefined)) return { kind: 'error', error: message.error }
+  if (message.error && (message.id === id || message.id === undefined))
+    return { kind: 'error', error: message.error }
   if (!message.result || message.id !== id) return undefined
   const input = new JsonObject(message.result).text('resultType') === 'input_required'
   return { kind: input ? 'input' : 'result', result: message.result }

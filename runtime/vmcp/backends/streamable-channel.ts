@@ -8,7 +8,14 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type EventSourceMessage, HEADER, type Message, scanMessage } from '../../mcp/index.ts'
-import { type Channel, type ChannelEvents, type ChannelTarget, type Sender, type SendOptions, SessionLost } from './channel.ts'
+import {
+  type Channel,
+  type ChannelEvents,
+  type ChannelTarget,
+  type Sender,
+  type SendOptions,
+  SessionLost,
+} from './channel.ts'
 import { type BackendAnswer, type ExchangeControl, exchangeWithBackend } from './http.ts'
 import { pause } from './pause.ts'
 import { faultOf } from './status-fault.ts'
@@ -56,10 +63,14 @@ export class StreamableChannel implements Channel {
     let answered = false
     let timer: NodeJS.Timeout | undefined
     const onMessage = (received: Message): void => {
-      const isAnswer = options.requestId !== undefined && received.method === '' && received.id === options.requestId
+      const isAnswer =
+        options.requestId !== undefined && received.method === '' && received.id === options.requestId
       if (isAnswer && !answered) {
         answered = true
-        timer = setTimeout(() => control.cancel?.(new Error('the stream stayed open after the answer')), LINGER_MS)
+        timer = setTimeout(
+          () => control.cancel?.(new Error('the stream stayed open after the answer')),
+          LINGER_MS,
+        )
       }
       options.onMessage(received)
     }
@@ -67,7 +78,8 @@ export class StreamableChannel implements Channel {
     try {
       const answer = await this.#post(message, options, position, onMessage, control)
       if (answer.stream) {
-        if (!answered && options.requestId !== undefined) await this.#resume(options, position, () => answered, onMessage)
+        if (!answered && options.requestId !== undefined)
+          await this.#resume(options, position, () => answered, onMessage)
         return
       }
       this.#readAnswer(answer, options, onMessage)
@@ -87,7 +99,11 @@ export class StreamableChannel implements Channel {
     control: ExchangeControl,
   ): Promise<BackendAnswer> {
     const headers = this.#headers(options.sender, { 'content-type': 'application/json', accept: ACCEPT })
-    await this.#target.authorize({ method: 'POST', url: this.#url, headers, body: message }, options.sender.caller, options.signal)
+    await this.#target.authorize(
+      { method: 'POST', url: this.#url, headers, body: message },
+      options.sender.caller,
+      options.signal,
+    )
     const sentSession = this.#sessionId
     const answer = await exchangeWithBackend(this.#target.dispatcher, {
       method: 'POST',
@@ -114,7 +130,11 @@ export class StreamableChannel implements Channel {
     const message = readMessage(answer)
     if (message !== undefined && options.requestId !== undefined) {
       // Some backends leave the id out of errors about requests they could not read.
-      onMessage(message.kind === 'error' && message.id === undefined ? { ...message, id: options.requestId } : message)
+      onMessage(
+        message.kind === 'error' && message.id === undefined
+          ? { ...message, id: options.requestId }
+          : message,
+      )
       return
     }
     const fault = faultOf(answer)
@@ -139,7 +159,9 @@ export class StreamableChannel implements Channel {
   ): Promise<void> {
     while (!answered()) {
       if (position.lastEventId === undefined) {
-        throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the stream ended before the answer') })
+        throw new GatehouseError('BACKEND_PROTOCOL', {
+          cause: new Error('the stream ended before the answer'),
+        })
       }
       await pause(position.retryMs, options.signal)
       const answer = await this.#get(options.sender, options.signal, position, onMessage)
@@ -156,7 +178,11 @@ export class StreamableChannel implements Channel {
   ): Promise<BackendAnswer> {
     const headers = this.#headers(sender, { accept: 'text/event-stream' })
     if (position.lastEventId !== undefined) headers[HEADER.lastEventId] = position.lastEventId
-    await this.#target.authorize({ method: 'GET', url: this.#url, headers, body: undefined }, sender.caller, signal)
+    await this.#target.authorize(
+      { method: 'GET', url: this.#url, headers, body: undefined },
+      sender.caller,
+      signal,
+    )
     return exchangeWithBackend(this.#target.dispatcher, {
       method: 'GET',
       url: this.#url,
@@ -194,7 +220,10 @@ export class StreamableChannel implements Channel {
       }
       settled()
       failures++
-      await pause(Math.min(position.retryMs * 2 ** Math.min(failures - 1, 5), MAX_RETRY_MS), this.#closed.signal).catch(() => {})
+      await pause(
+        Math.min(position.retryMs * 2 ** Math.min(failures - 1, 5), MAX_RETRY_MS),
+        this.#closed.signal,
+      ).catch(() => {})
     }
   }
 
@@ -214,8 +243,17 @@ export class StreamableChannel implements Channel {
     const signal = AbortSignal.timeout(2_000)
     const headers = this.#headers(sender, {})
     try {
-      await this.#target.authorize({ method: 'DELETE', url: this.#url, headers, body: undefined }, sender.caller, signal)
-      await exchangeWithBackend(this.#target.dispatcher, { method: 'DELETE', url: this.#url, headers, signal })
+      await this.#target.authorize(
+        { method: 'DELETE', url: this.#url, headers, body: undefined },
+        sender.caller,
+        signal,
+      )
+      await exchangeWithBackend(this.#target.dispatcher, {
+        method: 'DELETE',
+        url: this.#url,
+        headers,
+        signal,
+      })
     } catch {
       // The backend forgets the session by itself in time.
     }

@@ -37,7 +37,9 @@ export class Catalog {
     this.tools = resolveTools(sorted, aggregation, problems)
     this.prompts = resolvePrompts(sorted, aggregation, problems)
     this.resources = firstWins(sorted, ({ resources }) => resources, 'resource', problems)
-    this.templates = withMatchers(firstWins(sorted, ({ templates }) => templates, 'resource template', problems))
+    this.templates = withMatchers(
+      firstWins(sorted, ({ templates }) => templates, 'resource template', problems),
+    )
     this.toolList = sortedByKey([...this.tools.values()].filter(({ advertised }) => advertised))
     this.promptList = sortedByKey([...this.prompts.values()])
     this.resourceList = sortedByKey([...this.resources.values()])
@@ -89,7 +91,11 @@ function firstWins(
       const known = entries.get(key)
       if (!known) entries.set(key, { key, backend: listing.backend, original: key, json })
       else {
-        problems.push({ kind: 'collision', subject: key, message: `${what} ${key} of ${listing.backend} is left out: ${known.backend} offers it` })
+        problems.push({
+          kind: 'collision',
+          subject: key,
+          message: `${what} ${key} of ${listing.backend} is left out: ${known.backend} offers it`,
+        })
       }
     }
   }
@@ -100,7 +106,11 @@ function firstWins(
  * Prompts: with priority, listed backends keep their names and the first wins; everybody else gets the prefix. Two that
  * end up with one name are both left out.
  */
-function resolvePrompts(listings: readonly Listing[], aggregation: Aggregation, problems: Problem[]): Map<string, Entry> {
+function resolvePrompts(
+  listings: readonly Listing[],
+  aggregation: Aggregation,
+  problems: Problem[],
+): Map<string, Entry> {
   const priority = aggregation.conflictResolution === 'priority'
   const order = priority ? (aggregation.conflictResolutionConfig.priorityOrder ?? []) : []
   const format = priority ? '{workload}_' : prefixFormat(aggregation)
@@ -112,7 +122,12 @@ function resolvePrompts(listings: readonly Listing[], aggregation: Aggregation, 
       if (order.includes(backend)) {
         const known = bare.get(key)
         if (!known) bare.set(key, { key, backend, original: key, json })
-        else problems.push({ kind: 'shadowed', subject: key, message: `prompt ${key} of ${backend} is left out: ${known.backend} has priority` })
+        else
+          problems.push({
+            kind: 'shadowed',
+            subject: key,
+            message: `prompt ${key} of ${backend} is left out: ${known.backend} has priority`,
+          })
         continue
       }
       const name = format.replaceAll('{workload}', backend) + key
@@ -126,8 +141,14 @@ function resolvePrompts(listings: readonly Listing[], aggregation: Aggregation, 
     if (claimants.length === 1 && only && !bare.has(name)) entries.set(name, only)
     else {
       entries.delete(name)
-      const backends = [...claimants, ...(bare.has(name) ? [bare.get(name)] : [])].map((entry) => entry?.backend).join(', ')
-      problems.push({ kind: 'conflict', subject: name, message: `prompt ${name} is offered by none of ${backends}: the names are equal` })
+      const backends = [...claimants, ...(bare.has(name) ? [bare.get(name)] : [])]
+        .map((entry) => entry?.backend)
+        .join(', ')
+      problems.push({
+        kind: 'conflict',
+        subject: name,
+        message: `prompt ${name} is offered by none of ${backends}: the names are equal`,
+      })
     }
   }
   return entries

@@ -55,7 +55,9 @@ export async function readListing(options: ListOptions): Promise<Listing> {
   const [tools, resources, templates, prompts] = await Promise.all([
     capabilities.tools ? readAll(options, 'tools/list', 'tools', 'name') : [],
     capabilities.resources ? readAll(options, 'resources/list', 'resources', 'uri') : [],
-    capabilities.resources ? readAll(options, 'resources/templates/list', 'resourceTemplates', 'uriTemplate') : [],
+    capabilities.resources
+      ? readAll(options, 'resources/templates/list', 'resourceTemplates', 'uriTemplate')
+      : [],
     capabilities.prompts ? readAll(options, 'prompts/list', 'prompts', 'name') : [],
   ])
   return {
@@ -97,7 +99,11 @@ async function readAll(options: ListOptions, method: string, member: string, key
 }
 
 /** One page; undefined when the backend does not know the method after all. */
-async function readPage(options: ListOptions, method: string, cursor: string | undefined): Promise<JsonObject | undefined> {
+async function readPage(
+  options: ListOptions,
+  method: string,
+  cursor: string | undefined,
+): Promise<JsonObject | undefined> {
   const { connection, sender, signal, timeoutMs, capabilities } = options
   const outcome = await connection.request({
     method,
@@ -109,17 +115,28 @@ async function readPage(options: ListOptions, method: string, cursor: string | u
     timeoutMs,
   })
   if (outcome.kind === 'result') return new JsonObject(outcome.result)
-  if (outcome.kind === 'error' && new JsonObject(outcome.error).value('code') === RPC.methodNotFound) return undefined
+  if (outcome.kind === 'error' && new JsonObject(outcome.error).value('code') === RPC.methodNotFound)
+    return undefined
   throw protocol(`${method} was refused`)
 }
 
-function collect(result: JsonObject, member: string, key: string, items: Map<string, Item>, options: ListOptions): void {
+function collect(
+  result: JsonObject,
+  member: string,
+  key: string,
+  items: Map<string, Item>,
+  options: ListOptions,
+): void {
   const list = result.raw(member)
   if (list?.[0] !== 0x5b) throw protocol(`${member} is no list`)
   for (const json of scanElements(list)) {
     const name = json[0] === 0x7b ? readKey(json, key) : undefined
     if (name === undefined || items.has(name)) {
-      options.log.warn('an item is left out', { backend: options.backend, member, reason: name === undefined ? 'it has no name' : 'its name occurs twice' })
+      options.log.warn('an item is left out', {
+        backend: options.backend,
+        member,
+        reason: name === undefined ? 'it has no name' : 'its name occurs twice',
+      })
     } else {
       // A copy, so that one small item does not keep a large answer in memory.
       items.set(name, { key: name, json: Buffer.from(json) })

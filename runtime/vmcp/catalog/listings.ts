@@ -126,7 +126,16 @@ export class Listings {
     const sender = { caller: client.caller, headers: client.headers }
     const capabilities = client.abilities.raw
     const { connection, server } = await backend.listing(key, capabilities, sender, signal)
-    return readListing({ backend: name, connection, server, capabilities, sender, signal, timeoutMs, log: this.#options.log })
+    return readListing({
+      backend: name,
+      connection,
+      server,
+      capabilities,
+      sender,
+      signal,
+      timeoutMs,
+      log: this.#options.log,
+    })
   }
 
   /** Marks listings as out of date: one key, or all. */

@@ -26,7 +26,8 @@ const firstPages = new WeakMap<readonly Entry[], Buffer>()
 
 /** The raw result object of a list request. Throws INVALID_PARAMS for a cursor that is none of ours. */
 export function renderPage(kind: Kind, entries: readonly Entry[], cursor: string | undefined): Buffer {
-  if (cursor !== undefined && cursor !== '') return render(kind, entries, positionAfter(kind, entries, cursor))
+  if (cursor !== undefined && cursor !== '')
+    return render(kind, entries, positionAfter(kind, entries, cursor))
   const known = firstPages.get(entries)
   if (known) return known
   const page = render(kind, entries, 0)
@@ -75,7 +76,8 @@ function readCursor(kind: Kind, cursor: string): string {
   } catch {
     throw invalidCursor()
   }
-  if (!Array.isArray(read) || read.length !== 2 || read[0] !== kind || typeof read[1] !== 'string') throw invalidCursor()
+  if (!Array.isArray(read) || read.length !== 2 || read[0] !== kind || typeof read[1] !== 'string')
+    throw invalidCursor()
   return read[1]
 }
 

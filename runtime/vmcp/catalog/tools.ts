@@ -42,7 +42,11 @@ export function resolveTools(
       continue
     }
     if (name.length > LONG_NAME) {
-      problems.push({ kind: 'long_name', subject: name, message: `tool ${name} has a name of ${name.length} characters; some clients take no more than ${LONG_NAME}` })
+      problems.push({
+        kind: 'long_name',
+        subject: name,
+        message: `tool ${name} has a name of ${name.length} characters; some clients take no more than ${LONG_NAME}`,
+      })
     }
     entries.set(name, entryOf(candidate, name, aggregation))
   }
@@ -58,7 +62,11 @@ function candidatesOf(listing: Listing, aggregation: Aggregation, problems: Prob
   const offered = new Set(listing.tools.map(({ key }) => key))
   for (const name of Object.keys(overrides)) {
     if (offered.has(name)) continue
-    problems.push({ kind: 'unused_override', subject: name, message: `the override of ${name} matches no tool of ${listing.backend}` })
+    problems.push({
+      kind: 'unused_override',
+      subject: name,
+      message: `the override of ${name} matches no tool of ${listing.backend}`,
+    })
   }
   return listing.tools.map((item) => {
     const override = Object.hasOwn(overrides, item.key) ? overrides[item.key] : undefined
@@ -78,7 +86,10 @@ function resolveNames(
       return byHand(candidates, problems)
     default: {
       const format = prefixFormat(aggregation)
-      return candidates.map((candidate) => [candidate, format.replaceAll('{workload}', candidate.backend) + candidate.base])
+      return candidates.map((candidate) => [
+        candidate,
+        format.replaceAll('{workload}', candidate.backend) + candidate.base,
+      ])
     }
   }
 }
@@ -92,7 +103,11 @@ function groupByBase(candidates: readonly Candidate[]): Map<string, Candidate[]>
 }
 
 /** Of the backends that claim one name the first in the order wins; when none is listed, all get a prefix. */
-function byPriority(candidates: readonly Candidate[], aggregation: Aggregation, problems: Problem[]): [Candidate, string][] {
+function byPriority(
+  candidates: readonly Candidate[],
+  aggregation: Aggregation,
+  problems: Problem[],
+): [Candidate, string][] {
   const order = aggregation.conflictResolutionConfig.priorityOrder ?? []
   const resolved: [Candidate, string][] = []
   for (const [base, claimants] of groupByBase(candidates)) {
@@ -101,11 +116,17 @@ function byPriority(candidates: readonly Candidate[], aggregation: Aggregation, 
       resolved.push([only, base])
       continue
     }
-    const winner = order.map((name) => claimants.find(({ backend }) => backend === name)).find((found) => found !== undefined)
+    const winner = order
+      .map((name) => claimants.find(({ backend }) => backend === name))
+      .find((found) => found !== undefined)
     if (winner) {
       resolved.push([winner, base])
       const losers = claimants.filter((claimant) => claimant !== winner).map(({ backend }) => backend)
-      problems.push({ kind: 'shadowed', subject: base, message: `tool ${base} of ${losers.join(', ')} is left out: ${winner.backend} has priority` })
+      problems.push({
+        kind: 'shadowed',
+        subject: base,
+        message: `tool ${base} of ${losers.join(', ')} is left out: ${winner.backend} has priority`,
+      })
     } else {
       for (const claimant of claimants) resolved.push([claimant, `${claimant.backend}_${base}`])
     }
@@ -121,7 +142,11 @@ function byHand(candidates: readonly Candidate[], problems: Problem[]): [Candida
     if (claimants.length === 1 && only) resolved.push([only, base])
     else {
       const names = claimants.map(({ backend }) => backend).join(', ')
-      problems.push({ kind: 'conflict', subject: base, message: `tool ${base} is offered by none of ${names}: they share the name, and an override must tell them apart` })
+      problems.push({
+        kind: 'conflict',
+        subject: base,
+        message: `tool ${base} is offered by none of ${names}: they share the name, and an override must tell them apart`,
+      })
     }
   }
   return resolved
@@ -132,7 +157,9 @@ function isAdvertised(candidate: Candidate, aggregation: Aggregation): boolean {
   const settings = workloadTools(aggregation, candidate.backend)
   if (!settings) return aggregation.defaultToolVisibility !== 'deny'
   if (settings.excludeAll) return false
-  return settings.filter === undefined || settings.filter.length === 0 || settings.filter.includes(candidate.base)
+  return (
+    settings.filter === undefined || settings.filter.length === 0 || settings.filter.includes(candidate.base)
+  )
 }
 
 function entryOf(candidate: Candidate, name: string, aggregation: Aggregation): ToolEntry {
@@ -162,10 +189,15 @@ function entryOf(candidate: Candidate, name: string, aggregation: Aggregation): 
 }
 
 /** The tool's annotations with those of the override in place of its own. */
-function annotationsOf(tool: JsonObject, override: ToolAnnotations | undefined): Readonly<Record<string, unknown>> | undefined {
+function annotationsOf(
+  tool: JsonObject,
+  override: ToolAnnotations | undefined,
+): Readonly<Record<string, unknown>> | undefined {
   const own: unknown = tool.value('annotations')
   const base = typeof own === 'object' && own !== null && !Array.isArray(own) ? { ...own } : undefined
   if (!override) return base
-  const set = HINTS.flatMap((hint) => ((override[hint] ?? undefined) === undefined ? [] : [[hint, override[hint]] as const]))
+  const set = HINTS.flatMap((hint) =>
+    (override[hint] ?? undefined) === undefined ? [] : [[hint, override[hint]] as const],
+  )
   return { ...base, ...Object.fromEntries(set) }
 }

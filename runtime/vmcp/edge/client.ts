@@ -30,8 +30,8 @@ export function readAbilities(raw: Buffer): ClientAbilities {
   return abilities
 }
 
-/** JSON with sorted members, so that equal capabilities have one signature. */
-function canonical(value: unknown): string {
+/** JSON with sorted members: equal values have one text. */
+export function canonical(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
@@ -39,7 +39,10 @@ function canonical(value: unknown): string {
 }
 
 /** The headers of a request that the allowlist lets through; the first value of a repeated one. */
-export function passedHeaders(headers: IncomingHttpHeaders, allowed: readonly string[]): Readonly<Record<string, string>> {
+export function passedHeaders(
+  headers: IncomingHttpHeaders,
+  allowed: readonly string[],
+): Readonly<Record<string, string>> {
   if (allowed.length === 0) return NO_HEADERS
   const passed: Record<string, string> = {}
   for (const name of allowed) {

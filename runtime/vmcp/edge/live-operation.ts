@@ -54,7 +54,8 @@ export class LiveOperation implements Operation {
   }
 
   log(params: Buffer): void {
-    if (this.#logs && passesLevel(params, this.logLevel)) this.sink.send(notificationMessage('notifications/message', params))
+    if (this.#logs && passesLevel(params, this.logLevel))
+      this.sink.send(notificationMessage('notifications/message', params))
   }
 
   ask(request: Ask): Promise<AskReply> {
@@ -64,5 +65,7 @@ export class LiveOperation implements Operation {
 
 function progressTokenOf(params: JsonObject): string | undefined {
   const raw = params.object('_meta')?.raw('progressToken')
-  return raw !== undefined && (raw[0] === 0x22 || raw[0] === 0x2d || (raw[0] ?? 0) <= 0x39) ? raw.toString() : undefined
+  return raw !== undefined && (raw[0] === 0x22 || raw[0] === 0x2d || (raw[0] ?? 0) <= 0x39)
+    ? raw.toString()
+    : undefined
 }

@@ -77,11 +77,15 @@ export class SessionEdge {
   async #sessionOf(exchange: VmcpExchange, caller: Caller, id: string | undefined): Promise<Session> {
     const sessionId = exchange.header('sessionId')
     if (sessionId === undefined) {
-      throw new MessageError('INVALID_REQUEST', id, { detail: 'Invalid Request: the Mcp-Session-Id header is required' })
+      throw new MessageError('INVALID_REQUEST', id, {
+        detail: 'Invalid Request: the Mcp-Session-Id header is required',
+      })
     }
     const version = exchange.header('protocolVersion')
     if (version !== undefined && !SESSION_VERSIONS.includes(version)) {
-      throw new MessageError('INVALID_REQUEST', id, { detail: 'Invalid Request: unsupported MCP-Protocol-Version' })
+      throw new MessageError('INVALID_REQUEST', id, {
+        detail: 'Invalid Request: unsupported MCP-Protocol-Version',
+      })
     }
     try {
       return await this.#options.sessions.find(sessionId, caller)
@@ -90,14 +94,23 @@ export class SessionEdge {
     }
   }
 
-  async #initialize(exchange: VmcpExchange, message: Message, params: JsonObject, caller: Caller): Promise<void> {
+  async #initialize(
+    exchange: VmcpExchange,
+    message: Message,
+    params: JsonObject,
+    caller: Caller,
+  ): Promise<void> {
     if (message.kind !== 'request' || message.id === undefined) {
-      throw new MessageError('INVALID_REQUEST', message.id, { detail: 'Invalid Request: initialize needs an id' })
+      throw new MessageError('INVALID_REQUEST', message.id, {
+        detail: 'Invalid Request: initialize needs an id',
+      })
     }
     const asked = params.text('protocolVersion')
     const capabilities = params.raw('capabilities')
     if (asked === undefined || (capabilities !== undefined && capabilities[0] !== 0x7b)) {
-      throw new MessageError('INVALID_PARAMS', message.id, { detail: 'Invalid params: protocolVersion and capabilities are required' })
+      throw new MessageError('INVALID_PARAMS', message.id, {
+        detail: 'Invalid params: protocolVersion and capabilities are required',
+      })
     }
     const protocolVersion = SESSION_VERSIONS.includes(asked) ? asked : LATEST_SESSION_VERSION
     const info = params.raw('clientInfo')
@@ -121,7 +134,12 @@ export class SessionEdge {
     this.#options.life.used(session)
   }
 
-  async #request(exchange: VmcpExchange, session: Session, message: Message, params: JsonObject): Promise<void> {
+  async #request(
+    exchange: VmcpExchange,
+    session: Session,
+    message: Message,
+    params: JsonObject,
+  ): Promise<void> {
     const id = message.id ?? ''
     const reply = new Reply(exchange.req, exchange.res)
     try {
@@ -143,7 +161,9 @@ export class SessionEdge {
     if (message.method !== 'logging/setLevel') return undefined
     const level = params.text('level')
     if (level === undefined || !LOG_LEVELS.includes(level)) {
-      throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: level must be one of ${LOG_LEVELS.join(', ')}` })
+      throw new GatehouseError('INVALID_PARAMS', {
+        detail: `Invalid params: level must be one of ${LOG_LEVELS.join(', ')}`,
+      })
     }
     session.logLevel = level
     await this.#options.sessions.save(session)
@@ -154,7 +174,9 @@ export class SessionEdge {
   async #operate(session: Session, message: Message, params: JsonObject, reply: Reply): Promise<void> {
     const id = message.id ?? ''
     if (session.inFlight.has(id) || session.inFlight.size >= MAX_IN_FLIGHT) {
-      const detail = session.inFlight.has(id) ? 'Invalid Request: the id is in use' : 'Invalid Request: too many requests at a time'
+      const detail = session.inFlight.has(id)
+        ? 'Invalid Request: the id is in use'
+        : 'Invalid Request: too many requests at a time'
       reply.end(errorMessage(id, new GatehouseError('INVALID_REQUEST', { detail })))
       return
     }
@@ -166,7 +188,8 @@ export class SessionEdge {
       logs: true,
       sink: {
         send: (bytes) => reply.send(bytes) || pushed(session, bytes),
-        ask: (request) => session.askBy((bytes) => reply.send(bytes) || pushed(session, bytes), request, operation.signal),
+        ask: (request) =>
+          session.askBy((bytes) => reply.send(bytes) || pushed(session, bytes), request, operation.signal),
       },
     })
     let cancelled = false
@@ -219,7 +242,9 @@ export class SessionEdge {
   /** GET: the stream on which the server speaks unasked. */
   async get(exchange: VmcpExchange, caller: Caller): Promise<void> {
     if (!acceptsEventStream(exchange.req)) {
-      throw new GatehouseError('NOT_ACCEPTABLE', { detail: 'Not Acceptable: the client must accept text/event-stream' })
+      throw new GatehouseError('NOT_ACCEPTABLE', {
+        detail: 'Not Acceptable: the client must accept text/event-stream',
+      })
     }
     const session = await this.#sessionOf(exchange, caller, undefined)
     session.headers = passedHeaders(exchange.req.headers, this.#options.passthroughHeaders())

@@ -55,7 +55,8 @@ export class Breaker {
     this.#trial = false
     this.#failures++
     if (this.#state === 'half-open') this.#become('open')
-    else if (this.#state === 'closed' && this.#failures >= this.#options.failureThreshold) this.#become('open')
+    else if (this.#state === 'closed' && this.#failures >= this.#options.failureThreshold)
+      this.#become('open')
   }
 
   #become(state: CircuitState): void {

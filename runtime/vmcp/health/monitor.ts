@@ -50,6 +50,8 @@ export interface MonitorOptions {
 
 /** A check that takes longer says that the backend is degraded. */
 const SLOW_MS = 5_000
+/** Wait after the first failed check of a backend that never answered; doubles up to the interval. */
+const FIRST_RETRY_MS = 500
 
 interface Watch {
   readonly subject: Subject
@@ -60,6 +62,8 @@ interface Watch {
   lastErrorCategory: string | undefined
   lastTransitionAt: number | undefined
   wasAvailable: boolean
+  hasAnswered: boolean
+  checks: number
   cancel: (() => void) | undefined
   stopped: boolean
 }
@@ -93,6 +97,8 @@ export class HealthMonitor {
       lastErrorCategory: undefined,
       lastTransitionAt: undefined,
       wasAvailable: true,
+      hasAnswered: false,
+      checks: 0,
       cancel: undefined,
       stopped: false,
     }
@@ -131,12 +137,21 @@ export class HealthMonitor {
     return watch === undefined || isAvailable(watch)
   }
 
+  /** Claims the right to send a request. Throws BACKEND_UNAVAILABLE while the circuit is open. */
+  admit(name: string): void {
+    const breaker = this.#watches.get(name)?.breaker
+    if (!breaker) return
+    if (!breaker.allows())
+      throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: `backend ${name} is unavailable` })
+    breaker.start()
+  }
+
   /** How a client's request went; undefined for success. */
   report(name: string, error: Error | undefined): void {
     const watch = this.#watches.get(name)
     if (!watch?.breaker) return
-    if (!error) watch.breaker.success()
-    else if (countsAgainst(error)) watch.breaker.failure()
+    if (error && countsAgainst(error)) watch.breaker.failure()
+    else watch.breaker.success()
     this.#settle(watch)
   }
 
@@ -148,7 +163,7 @@ export class HealthMonitor {
       await this.check(watch.subject.name)
     }
     if (watch.stopped) return
-    watch.cancel = clock.after(settings.intervalMs, () => void this.#loop(watch))
+    watch.cancel = clock.after(untilNextCheck(watch, settings.intervalMs), () => void this.#loop(watch))
   }
 
   /** Runs one check now. Never rejects. */
@@ -170,6 +185,7 @@ export class HealthMonitor {
     } finally {
       cancel?.()
       watch.lastCheckAt = clock.now()
+      watch.checks++
       if (!watch.stopped) this.#settle(watch)
     }
   }
@@ -190,8 +206,13 @@ export class HealthMonitor {
     watch.failures++
     watch.lastErrorCategory = categoryOf(error)
     if (!refused) watch.breaker?.failure()
-    if (watch.failures >= this.#options.settings.unhealthyThreshold) this.#become(watch, refused ? 'unauthenticated' : 'unhealthy')
-    this.#options.log.debug('a health check failed', { backend: watch.subject.name, failures: watch.failures, err: error })
+    if (watch.failures >= this.#options.settings.unhealthyThreshold)
+      this.#become(watch, refused ? 'unauthenticated' : 'unhealthy')
+    this.#options.log.debug('a health check failed', {
+      backend: watch.subject.name,
+      failures: watch.failures,
+      err: error,
+    })
   }
 
   #become(watch: Watch, status: HealthStatus): void {
@@ -200,26 +221,43 @@ export class HealthMonitor {
     watch.status = status
     watch.lastTransitionAt = this.#options.clock.now()
     const level = status === 'healthy' ? 'info' : 'warn'
-    this.#options.log[level]('the health of a backend changed', { backend: watch.subject.name, before, after: status })
+    this.#options.log[level]('the health of a backend changed', {
+      backend: watch.subject.name,
+      before,
+      after: status,
+    })
   }
 
   #settle(watch: Watch): void {
     const available = isAvailable(watch)
-    if (available === watch.wasAvailable) return
+    // Its first answer after failures: what it offers was missing from every list until now.
+    const firstAnswer = available && !watch.hasAnswered && watch.status !== 'unknown'
+    const cameLate = firstAnswer && watch.checks > 1
+    watch.hasAnswered ||= firstAnswer
+    if (available === watch.wasAvailable && !cameLate) return
     watch.wasAvailable = available
     this.#options.onChange(watch.subject.name)
   }
 }
 
+/** A backend that never answered yet is probably starting: it is asked again soon, then less and less often. */
+function untilNextCheck({ status, failures }: Watch, intervalMs: number): number {
+  return status === 'unknown'
+    ? Math.min(intervalMs, FIRST_RETRY_MS * 2 ** Math.max(0, failures - 1))
+    : intervalMs
+}
+
 function isAvailable({ status, breaker }: Watch): boolean {
-  return status !== 'unhealthy' && status !== 'unauthenticated' && breaker?.state !== 'open' && breaker?.allows() !== false
+  return status !== 'unhealthy' && status !== 'unauthenticated' && breaker?.allows() !== false
 }
 
 /** Faults that any request would meet; what one caller's credentials or request caused is not the backend's fault. */
 function countsAgainst(error: Error): boolean {
   return (
     error instanceof GatehouseError &&
-    (error.code === 'BACKEND_UNREACHABLE' || error.code === 'BACKEND_TIMEOUT' || error.code === 'BACKEND_UNAVAILABLE')
+    (error.code === 'BACKEND_UNREACHABLE' ||
+      error.code === 'BACKEND_TIMEOUT' ||
+      error.code === 'BACKEND_UNAVAILABLE')
   )
 }
 

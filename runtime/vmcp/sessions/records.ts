@@ -71,7 +71,8 @@ function parse(id: string, value: string): SessionRecord | undefined {
     if (typeof read !== 'object' || read === null) return undefined
     const record: Record<string, unknown> = { ...read }
     const { owner, protocolVersion, capabilities, info, logLevel, subscriptions } = record
-    if (typeof owner !== 'string' || typeof protocolVersion !== 'string' || typeof capabilities !== 'string') return undefined
+    if (typeof owner !== 'string' || typeof protocolVersion !== 'string' || typeof capabilities !== 'string')
+      return undefined
     return {
       facts: {
         id,

@@ -7,7 +7,16 @@
  */
 import type { ServerResponse } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { encodeEvent, JsonObject, KEEP_ALIVE, LOG_LEVELS, type Message, notificationMessage, requestMessage } from '../../mcp/index.ts'
+import {
+  encodeEvent,
+  JsonObject,
+  KEEP_ALIVE,
+  LOG_LEVELS,
+  META,
+  type Message,
+  notificationMessage,
+  requestMessage,
+} from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 import { writeBounded } from '../edge/reply.ts'
 import type { Ask, AskReply, ClientAbilities, ClientSession } from '../operation.ts'
@@ -108,16 +117,31 @@ export class Session implements ClientSession {
     if (method === 'notifications/message') {
       if (params && passesLevel(params, this.logLevel)) this.push(notificationMessage(method, params))
     } else if (method === 'notifications/resources/updated') {
-      const uri = params ? new JsonObject(params).text('uri') : undefined
-      if (uri !== undefined && this.subscriptions.has(uri)) this.push(notificationMessage(method, params))
+      if (params) this.#updated(new JsonObject(params))
     } else if (method === 'notifications/elicitation/complete') this.push(notificationMessage(method, params))
   }
 
+  #updated(params: JsonObject): void {
+    if (!this.subscriptions.has(params.text('uri') ?? '')) return
+    // A stateless backend's subscription id is between it and us.
+    const foreign = params.object('_meta')?.raw(META.subscriptionId) !== undefined
+    this.push(
+      notificationMessage(
+        'notifications/resources/updated',
+        foreign ? params.with({ _meta: undefined }) : params.bytes,
+      ),
+    )
+  }
+
   ask(request: Ask, signal: AbortSignal): Promise<AskReply> {
-    return this.askBy((message) => {
-      this.push(message)
-      return true
-    }, request, signal)
+    return this.askBy(
+      (message) => {
+        this.push(message)
+        return true
+      },
+      request,
+      signal,
+    )
   }
 
   /** Sends a question with `send` and waits for the POST that answers it. */
@@ -128,7 +152,10 @@ export class Session implements ClientSession {
     }
     const id = String(this.#nextQuestion++)
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => fail(new GatehouseError('BACKEND_TIMEOUT', { detail: 'the client did not answer in time' })), ASK_TIMEOUT_MS)
+      const timer = setTimeout(
+        () => fail(new GatehouseError('BACKEND_TIMEOUT', { detail: 'the client did not answer in time' })),
+        ASK_TIMEOUT_MS,
+      )
       timer.unref()
       const settle = (): void => {
         clearTimeout(timer)
@@ -140,7 +167,12 @@ export class Session implements ClientSession {
         reject(error)
       }
       const onAbort = (): void => {
-        send(notificationMessage('notifications/cancelled', `{"requestId":${id},"reason":"the question was withdrawn"}`))
+        send(
+          notificationMessage(
+            'notifications/cancelled',
+            `{"requestId":${id},"reason":"the question was withdrawn"}`,
+          ),
+        )
         fail(new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the question was withdrawn' }))
       }
       this.#questions.set(id, {
@@ -152,7 +184,11 @@ export class Session implements ClientSession {
       })
       signal.addEventListener('abort', onAbort, { once: true })
       if (!send(requestMessage(id, request.method, request.params))) {
-        fail(new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the client cannot be asked: it accepts no event stream' }))
+        fail(
+          new GatehouseError('BACKEND_UNAVAILABLE', {
+            detail: 'the client cannot be asked: it accepts no event stream',
+          }),
+        )
       }
     })
   }
@@ -176,7 +212,8 @@ export class Session implements ClientSession {
 
 /** Throws CAPABILITY_REQUIRED when the client did not declare that it can be asked this. */
 export function requireAbility(abilities: ClientAbilities, { method }: Ask): void {
-  const name = method === 'roots/list' ? 'roots' : method === 'sampling/createMessage' ? 'sampling' : 'elicitation'
+  const name =
+    method === 'roots/list' ? 'roots' : method === 'sampling/createMessage' ? 'sampling' : 'elicitation'
   if (abilities[name]) return
   throw new GatehouseError('CAPABILITY_REQUIRED', {
     detail: `the client has not declared the capability ${name}`,

@@ -52,7 +52,9 @@ export class SessionTable {
 
   /** The session, if it exists and belongs to the caller. Rejects with SESSION_NOT_FOUND or SESSION_STORE_DOWN. */
   async find(id: string, caller: Caller): Promise<Session> {
-    const session = this.#options.records ? await this.#findShared(id, caller, this.#options.records) : this.#findLive(id)
+    const session = this.#options.records
+      ? await this.#findShared(id, caller, this.#options.records)
+      : this.#findLive(id)
     if (!session || session.facts.owner !== caller.key) throw new GatehouseError('SESSION_NOT_FOUND')
     session.caller = caller
     session.usedAt = this.#options.now()

@@ -1,0 +1,85 @@
+/**
+ * The state that a stateless client carries between the rounds of one request, sealed so that it can neither be read
+ * nor changed, nor used by another caller, for another request, or after its time.
+ *
+ * AES-256-GCM. Replicas that share key material accept each other's state.
+ * Source: MCP 2026-07-28, patterns/mrtr, "Server Requirements".
+ */
+import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto'
+
+export interface StateContent {
+  /** `pass`: a backend's own state. `parked`: a call of this process that waits for answers. */
+  readonly kind: 'pass' | 'parked'
+  /** The backend's state, or the id of the parked call. */
+  readonly value: string
+}
+
+/** What the state is bound to. */
+export interface StateBinding {
+  /** `Caller.key` */
+  readonly caller: string
+  /** Says which request it is: method, subject and arguments. */
+  readonly request: string
+}
+
+export interface StateSealer {
+  seal(content: StateContent, binding: StateBinding): string
+  /** Undefined for whatever was not sealed here for this binding, and for what has expired. */
+  open(state: string, binding: StateBinding): StateContent | undefined
+}
+
+const VERSION = 1
+const IV_BYTES = 12
+const TAG_BYTES = 16
+const MAX_STATE = 256 * 1024
+
+/** `secret` is key material shared by replicas; without it the key is this process's own. */
+export function makeStateSealer(options: {
+  secret?: string | undefined
+  ttlMs: number
+  now: () => number
+}): StateSealer {
+  const material = options.secret === undefined ? randomBytes(32) : Buffer.from(options.secret)
+  const key = Buffer.from(hkdfSync('sha256', material, '', 'gatehouse vmcp request state', 32))
+
+  function aad({ caller, request }: StateBinding): Buffer {
+    return Buffer.from(hash('sha256', JSON.stringify([VERSION, caller, request]), 'hex'))
+  }
+  return {
+    seal({ kind, value }, binding) {
+      const iv = randomBytes(IV_BYTES)
+      const cipher = createCipheriv('aes-256-gcm', key, iv)
+      cipher.setAAD(aad(binding))
+      const text = JSON.stringify([options.now() + options.ttlMs, kind, value])
+      const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+      return Buffer.concat([Buffer.of(VERSION), iv, cipher.getAuthTag(), sealed]).toString('base64url')
+    },
+    open(state, binding) {
+      const bytes = state.length > MAX_STATE ? undefined : Buffer.from(state, 'base64url')
+      if (!bytes || bytes.length < 1 + IV_BYTES + TAG_BYTES || bytes[0] !== VERSION) return undefined
+      // One state has one spelling: base64 leaves room for bits that nobody checks.
+      if (bytes.toString('base64url') !== state) return undefined
+      try {
+        const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(1, 1 + IV_BYTES), {
+          authTagLength: TAG_BYTES,
+        })
+        decipher.setAAD(aad(binding))
+        decipher.setAuthTag(bytes.subarray(1 + IV_BYTES, 1 + IV_BYTES + TAG_BYTES))
+        const text = Buffer.concat([
+          decipher.update(bytes.subarray(1 + IV_BYTES + TAG_BYTES)),
+          decipher.final(),
+        ])
+        return contentOf(JSON.parse(text.toString()), options.now())
+      } catch {
+        return undefined
+      }
+    },
+  }
+}
+
+function contentOf(read: unknown, now: number): StateContent | undefined {
+  if (!Array.isArray(read)) return undefined
+  const [expiresAt, kind, value]: readonly unknown[] = read
+  if (typeof expiresAt !== 'number' || expiresAt <= now || typeof value !== 'string') return undefined
+  return kind === 'pass' || kind === 'parked' ? { kind, value } : undefined
+}

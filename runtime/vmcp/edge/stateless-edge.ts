@@ -1,0 +1,274 @@
+/**
+ * Stateless codec towards clients: every POST says all there is to know about its sender, and nothing is remembered
+ * between two of them but calls that wait for answers.
+ * Source: MCP 2026-07-28, basic, streamable HTTP, patterns.
+ */
+import { hash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { GatehouseError } from '../../../schemas/index.ts'
+import {
+  checkStateless,
+  errorObject,
+  JsonObject,
+  LOG_LEVELS,
+  type Message,
+  MessageError,
+  rawErrorMessage,
+  resultMessage,
+  type StatelessMeta,
+  SUPPORTED_VERSIONS,
+} from '../../mcp/index.ts'
+import type { Caller } from '../../net/index.ts'
+import type { Client, Operation, Outcome } from '../operation.ts'
+import { requireAbility } from '../sessions/session.ts'
+import { canonical, passedHeaders, readAbilities } from './client.ts'
+import type { VmcpExchange } from './exchange.ts'
+import { LiveOperation } from './live-operation.ts'
+import type { Listeners } from './listeners.ts'
+import { Reply } from './reply.ts'
+import type { StateBinding, StateSealer } from './sealed-state.ts'
+import { type ParkedCalls, StatelessCall } from './stateless-call.ts'
+import { completeResult, inputRequired, statusOf } from './stateless-results.ts'
+
+export interface StatelessEdgeOptions {
+  readonly perform: (operation: Operation) => Promise<Outcome>
+  /** Checks the mirrored argument headers of a call, once the tool is known. Throws HEADER_MISMATCH. */
+  readonly checkHeaders: (client: Client, params: JsonObject, headers: IncomingHttpHeaders) => Promise<void>
+  readonly serverInfo: string
+  readonly passthroughHeaders: () => readonly string[]
+  readonly replies: Set<Reply>
+  readonly sealer: StateSealer
+  readonly parked: ParkedCalls
+  readonly listeners: Listeners
+}
+
+const NO_STORE = { 'cache-control': 'private, no-store' }
+const CAPABILITIES =
+  '{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"logging":{},"completions":{}}'
+const METHODS: ReadonlySet<string> = new Set([
+  'tools/list',
+  'tools/call',
+  'resources/list',
+  'resources/templates/list',
+  'resources/read',
+  'prompts/list',
+  'prompts/get',
+  'completion/complete',
+])
+/** Methods that may be answered with questions. */
+const ASKING: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
+
+export class StatelessEdge {
+  readonly #options: StatelessEdgeOptions
+
+  constructor(options: StatelessEdgeOptions) {
+    this.#options = options
+  }
+
+  async post(exchange: VmcpExchange, message: Message, params: JsonObject, caller: Caller): Promise<void> {
+    if (message.kind === 'notification') {
+      exchange.res.writeHead(202).end()
+      return
+    }
+    if (message.kind !== 'request' || message.id === undefined) {
+      throw new MessageError('INVALID_REQUEST', message.id, {
+        detail: 'Invalid Request: a request or notification is expected',
+      })
+    }
+    const meta = checkStateless(message, params, exchange.req.headers, SUPPORTED_VERSIONS)
+    if (meta.logLevel !== undefined && !LOG_LEVELS.includes(meta.logLevel)) {
+      throw new MessageError('INVALID_PARAMS', message.id, { detail: 'Invalid params: unknown log level' })
+    }
+    const client = this.#client(exchange, meta, caller)
+    if (message.method === 'subscriptions/listen') {
+      await this.#options.listeners.open(exchange, message.id, params, client)
+      return
+    }
+    const reply = new Reply(exchange.req, exchange.res, NO_STORE)
+    if (message.method === 'server/discover') {
+      this.#finish(reply, message.id, message.method, { kind: 'result', result: this.#discover() })
+    } else if (METHODS.has(message.method))
+      await this.#operate(exchange, message, message.id, params, client, meta, reply)
+    else throw new MessageError('METHOD_NOT_FOUND', message.id)
+  }
+
+  #client(exchange: VmcpExchange, meta: StatelessMeta, caller: Caller): Client {
+    return {
+      era: 'stateless',
+      protocolVersion: meta.protocolVersion,
+      caller,
+      abilities: readAbilities(meta.clientCapabilities),
+      info: meta.clientInfo,
+      headers: passedHeaders(exchange.req.headers, this.#options.passthroughHeaders()),
+      session: undefined,
+    }
+  }
+
+  #discover(): Buffer {
+    return Buffer.from(
+      `{"supportedVersions":${JSON.stringify(SUPPORTED_VERSIONS)},"capabilities":${CAPABILITIES}}`,
+    )
+  }
+
+  async #operate(
+    exchange: VmcpExchange,
+    message: Message,
+    id: string,
+    params: JsonObject,
+    client: Client,
+    meta: StatelessMeta,
+    reply: Reply,
+  ): Promise<void> {
+    const { replies } = this.#options
+    replies.add(reply)
+    try {
+      if (message.method === 'tools/call')
+        await this.#options.checkHeaders(client, params, exchange.req.headers)
+      const binding = new RequestBinding(client.caller.key, message.method, params)
+      const call = this.#callOf(message, params, client, meta, binding)
+      await this.#follow(call, id, message.method, reply, binding)
+    } catch (error) {
+      this.#fail(reply, id, error)
+    } finally {
+      replies.delete(reply)
+    }
+  }
+
+  /** A new call, or the parked one that the client's state leads to, with the client's answers handed over. */
+  #callOf(
+    message: Message,
+    params: JsonObject,
+    client: Client,
+    meta: StatelessMeta,
+    binding: StateBinding,
+  ): StatelessCall {
+    const state = params.text('requestState')
+    if (state === undefined) return this.#start(message, params, client, meta)
+    const content = this.#options.sealer.open(state, binding)
+    if (!content)
+      throw new GatehouseError('INVALID_PARAMS', {
+        detail: 'Invalid params: requestState is not valid for this request',
+      })
+    if (content.kind === 'pass') {
+      const own = new JsonObject(params.with({ requestState: JSON.stringify(content.value) }))
+      return this.#start(message, own, client, meta)
+    }
+    const call = this.#options.parked.take(content.value, binding.caller)
+    if (!call) {
+      throw new GatehouseError('INVALID_PARAMS', {
+        detail: 'Invalid params: the request is not waiting for answers any more; start it again',
+      })
+    }
+    call.answer(params.object('inputResponses'))
+    return call
+  }
+
+  #start(message: Message, params: JsonObject, client: Client, meta: StatelessMeta): StatelessCall {
+    return new StatelessCall(
+      client.caller.key,
+      (ask) =>
+        new LiveOperation({
+          message,
+          params,
+          client,
+          logLevel: meta.logLevel,
+          logs: meta.logLevel !== undefined,
+          sink: { send: () => false, ask },
+        }),
+      this.#options.perform,
+    )
+  }
+
+  /** Lets a call run until it ends or asks, on behalf of one HTTP request. */
+  async #follow(
+    call: StatelessCall,
+    id: string,
+    method: string,
+    reply: Reply,
+    binding: StateBinding,
+  ): Promise<void> {
+    const { operation } = call
+    const { ask } = operation.sink
+    operation.sink = { send: (bytes) => reply.send(bytes), ask }
+    const onClose = (): void => call.cancel(new Error('the client went away'))
+    reply.res.once('close', onClose)
+    try {
+      const step = await call.step()
+      if (step.kind === 'ask') {
+        operation.sink = { send: () => false, ask }
+        reply.res.off('close', onClose)
+        this.#options.parked.park(call)
+        const state = this.#options.sealer.seal({ kind: 'parked', value: call.id }, binding)
+        reply.end(resultMessage(id, inputRequired(step.requests, state, this.#options.serverInfo)))
+      } else if (step.outcome.kind === 'input')
+        this.#finishInput(reply, id, method, step.outcome.result, call, binding)
+      else this.#finish(reply, id, method, step.outcome)
+    } finally {
+      reply.res.off('close', onClose)
+    }
+  }
+
+  /** Passes on the questions of a stateless backend; its state is sealed on the way. */
+  #finishInput(
+    reply: Reply,
+    id: string,
+    method: string,
+    result: Buffer,
+    call: StatelessCall,
+    binding: StateBinding,
+  ): void {
+    if (!ASKING.has(method)) throw new GatehouseError('BACKEND_PROTOCOL')
+    const required = new JsonObject(result)
+    const requests = required.object('inputRequests')
+    for (const [, raw] of requests?.entries() ?? []) {
+      const asked = raw[0] === 0x7b ? new JsonObject(raw).text('method') : undefined
+      if (asked === undefined) throw new GatehouseError('BACKEND_PROTOCOL')
+      requireAbility(call.operation.client.abilities, { method: asked, params: undefined })
+    }
+    const state = required.text('requestState')
+    if (!requests && state === undefined) throw new GatehouseError('BACKEND_PROTOCOL')
+    const sealed =
+      state === undefined ? undefined : this.#options.sealer.seal({ kind: 'pass', value: state }, binding)
+    reply.end(resultMessage(id, inputRequired(requests?.bytes, sealed, this.#options.serverInfo)))
+  }
+
+  #finish(reply: Reply, id: string, method: string, outcome: Outcome): void {
+    if (outcome.kind === 'error')
+      reply.end(rawErrorMessage(id, outcome.error), statusOf(new JsonObject(outcome.error).value('code')))
+    else reply.end(resultMessage(id, completeResult(method, outcome.result, this.#options.serverInfo)))
+  }
+
+  #fail(reply: Reply, id: string, error: unknown): void {
+    const object = errorObject(error)
+    reply.end(rawErrorMessage(id, JSON.stringify(object)), statusOf(object.code))
+  }
+}
+
+/** Computed only when state is sealed or opened: most requests carry none. */
+class RequestBinding implements StateBinding {
+  readonly caller: string
+  readonly #method: string
+  readonly #params: JsonObject
+  #request: string | undefined
+
+  constructor(caller: string, method: string, params: JsonObject) {
+    this.caller = caller
+    this.#method = method
+    this.#params = params
+  }
+
+  /** What makes two requests the same: method, subject, arguments. */
+  get request(): string {
+    const params = this.#params
+    this.#request ??= hash(
+      'sha256',
+      canonical([
+        this.#method,
+        params.text('name') ?? params.text('uri') ?? null,
+        params.value('arguments') ?? null,
+      ]),
+      'base64url',
+    )
+    return this.#request
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * What stateless results carry beside their content: their type, who answers, and how long they may be kept.
+ *
+ * Everything is marked private: what one caller may see is nobody else's business, whatever a backend says.
+ * Source: MCP 2026-07-28, basic ("Per-response protocol fields"), server/utilities/caching.
+ */
+import { JsonObject, META } from '../../mcp/index.ts'
+
+const CACHEABLE: ReadonlySet<string> = new Set([
+  'server/discover',
+  'tools/list',
+  'prompts/list',
+  'resources/list',
+  'resources/templates/list',
+  'resources/read',
+])
+
+/** Lists are watched and renewed here; a client that keeps them would miss what it may see no more. */
+const OWN_TTL_MS = 0
+
+/** A complete result in stateless dress. `serverInfo` is raw JSON. */
+export function completeResult(method: string, result: Buffer, serverInfo: string): Buffer {
+  const object = new JsonObject(result)
+  const meta = object.object('_meta')
+  const changes: Record<string, Buffer | string> = {
+    resultType: '"complete"',
+    _meta: meta ? meta.with({ [META.serverInfo]: serverInfo }) : `{"${META.serverInfo}":${serverInfo}}`,
+  }
+  if (CACHEABLE.has(method)) {
+    const ttl = object.raw('ttlMs')?.toString() ?? ''
+    changes['ttlMs'] = /^\d{1,15}$/.test(ttl) ? ttl : String(OWN_TTL_MS)
+    changes['cacheScope'] = '"private"'
+  }
+  return object.with(changes)
+}
+
+/** An interim result: what is asked, and the state to bring back. */
+export function inputRequired(
+  requests: Buffer | undefined,
+  state: string | undefined,
+  serverInfo: string,
+): Buffer {
+  const members = [
+    '"resultType":"input_required"',
+    ...(requests ? [`"inputRequests":${requests.toString()}`] : []),
+    ...(state === undefined ? [] : [`"requestState":${JSON.stringify(state)}`]),
+    `"_meta":{"${META.serverInfo}":${serverInfo}}`,
+  ]
+  return Buffer.from(`{${members.join(',')}}`)
+}
+
+/** HTTP status for a JSON-RPC error of an operation. */
+export function statusOf(code: unknown): number {
+  if (code === -32601) return 404
+  if (code === -32602 || code === -32020 || code === -32021 || code === -32022) return 400
+  return code === 403 ? 403 : 200
+}

@@ -1,0 +1,106 @@
+/** Puts the client edges together: both codecs over one core, with what they share. */
+import type { Log } from '../net/index.ts'
+import type { Clock } from './clock.ts'
+import type { Core } from './core.ts'
+import { Listeners } from './edge/listeners.ts'
+import type { Reply } from './edge/reply.ts'
+import { makeStateSealer } from './edge/sealed-state.ts'
+import { SessionEdge } from './edge/session-edge.ts'
+import { ParkedCalls } from './edge/stateless-call.ts'
+import { StatelessEdge } from './edge/stateless-edge.ts'
+import type { ClientSession, Middleware, Operation, Outcome } from './operation.ts'
+import { makeSessionLife } from './session-life.ts'
+import { ASK_TIMEOUT_MS } from './sessions/session.ts'
+import type { SessionTable } from './sessions/table.ts'
+
+export interface EdgesOptions {
+  readonly core: Core
+  readonly sessions: SessionTable
+  readonly middlewares: readonly Middleware[]
+  readonly serverInfo: string
+  readonly passthroughHeaders: () => readonly string[]
+  /** Key material shared by replicas; undefined: state is good on this one only. */
+  readonly stateSecret: string | undefined
+  readonly clock: Clock
+  readonly log: Log
+  readonly endSession: (session: ClientSession) => void
+}
+
+export interface Edges {
+  readonly sessionEdge: SessionEdge
+  readonly statelessEdge: StatelessEdge
+  readonly listeners: Listeners
+  /** Writes to every stream that has been silent, so that nothing on the way takes it for dead. */
+  keepAlive(): void
+  /** Ends subscriptions and parked calls. */
+  close(): void
+}
+
+const MAX_PARKED = 1_000
+const MAX_PARKED_PER_CALLER = 100
+
+export function makeEdges(options: EdgesOptions): Edges {
+  const { core, sessions, serverInfo, passthroughHeaders, clock, log } = options
+  const replies = new Set<Reply>()
+  const perform = compose(options.middlewares, (operation) => core.perform(operation))
+  const parked = new ParkedCalls({
+    max: MAX_PARKED,
+    maxPerCaller: MAX_PARKED_PER_CALLER,
+    ttlMs: ASK_TIMEOUT_MS,
+    clock,
+  })
+  const listeners = new Listeners({
+    serverInfo,
+    present: (client) => core.present(client),
+    subscribe: async (client, uri, signal) => {
+      const outcome = await core.subscribe(client, uri, signal)
+      if (outcome.kind !== 'result') throw new Error('the backend refused the subscription')
+    },
+    end: options.endSession,
+  })
+  return {
+    listeners,
+    sessionEdge: new SessionEdge({
+      sessions,
+      perform,
+      life: makeSessionLife(core, (session) => {
+        sessions.save(session).catch((error: unknown) => log.warn('a session was not saved', { err: error }))
+      }),
+      serverInfo,
+      passthroughHeaders,
+      replies,
+      log,
+    }),
+    statelessEdge: new StatelessEdge({
+      perform,
+      checkHeaders: (client, params, headers) => core.checkMirrored(client, params, headers),
+      serverInfo,
+      passthroughHeaders,
+      replies,
+      sealer: makeStateSealer({ secret: options.stateSecret, ttlMs: ASK_TIMEOUT_MS, now: clock.now }),
+      parked,
+      listeners,
+    }),
+    keepAlive() {
+      listeners.keepAlive()
+      for (const reply of replies) {
+        if (reply.streaming || reply.stream()) reply.keepAlive()
+      }
+    },
+    close() {
+      parked.close(new Error('the server is shutting down'))
+      listeners.close()
+    },
+  }
+}
+
+/** The middlewares around the core, outermost first. */
+function compose(
+  middlewares: readonly Middleware[],
+  core: (operation: Operation) => Promise<Outcome>,
+): (operation: Operation) => Promise<Outcome> {
+  return middlewares.reduceRight<(operation: Operation) => Promise<Outcome>>(
+    (next, middleware) => (operation) => middleware(operation, () => next(operation)),
+    core,
+  )
+}
