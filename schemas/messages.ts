@@ -40,7 +40,7 @@ function placeOf(root: Schema, document: unknown, pointer: string): Place {
   let schema = resolved(root)
   let value = document
   for (const token of pointer.split('/').slice(1)) {
-    const name = decodeURIComponent(token).replaceAll('~1', '/').replaceAll('~0', '~')
+    const name = token.replaceAll('~1', '/').replaceAll('~0', '~')
     const key = Array.isArray(value) ? Number(name) : name
     path = below(path, key)
     schema = resolved(childSchema(schema, key) ?? {})
@@ -70,11 +70,7 @@ function say(error: ErrorObject, place: Place): Problem {
     case 'maximum':
       return { path, message: `expected ${expected(schema)}, found ${String(value)}` }
     case 'minItems':
-    case 'minProperties':
-      return {
-        path,
-        message: `needs at least ${count(Number(params.limit), 'entry').replace('entrys', 'entries')}`,
-      }
+      return { path, message: `needs at least ${count(Number(params['limit']), 'item')}` }
     default:
       return { path, message: wrongText(error.keyword, place, Number(params.limit)) }
   }
@@ -152,7 +148,7 @@ export function expected(schema: Schema): string {
     case 'array':
       return 'a list'
     case 'object':
-      return 'an object'
+      return schema.required?.length ? `an object with ${schema.required.join(', ')}` : 'an object'
     case 'string':
       return schema.format === 'date-time' ? 'an RFC 3339 date and time' : 'a string'
     default:

@@ -1,0 +1,51 @@
+/** Durations: reading undoes writing, and reading never does anything but read or refuse. */
+import * as fc from 'fast-check'
+import t from 'tap'
+import { formatDuration, GatehouseError, parseDuration } from '../../schemas/index.ts'
+
+const form = /^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$/
+
+await t.test('durations: what formatDuration writes, parseDuration reads back', async (t) => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 9_000_000_000_000 }), (milliseconds) => {
+      const text = formatDuration(milliseconds)
+      return form.test(text) && text.length <= 64 && parseDuration(text) === milliseconds
+    }),
+  )
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 1_000_000_000 }), (nanoseconds) => {
+      const milliseconds = nanoseconds / 1e6
+      return Math.abs(parseDuration(formatDuration(milliseconds)) - milliseconds) < 1e-9
+    }),
+  )
+  t.pass()
+})
+
+await t.test('durations: parseDuration accepts exactly the form of the schema', async (t) => {
+  const unit = fc.constantFrom('ns', 'us', 'µs', 'ms', 's', 'm', 'h', 'd', '')
+  const amount = fc.oneof(fc.nat(9999).map(String), fc.constantFrom('1.5', '.5', '5.', '-1', '1e2', ''))
+  const like = fc
+    .array(
+      fc.tuple(amount, unit).map(([a, u]) => a + u),
+      { maxLength: 5 },
+    )
+    .map((parts) => parts.join(''))
+  fc.assert(
+    fc.property(fc.oneof(like, fc.string()), (text) => {
+      try {
+        const milliseconds = parseDuration(text)
+        return form.test(text) && milliseconds >= 0 && Number.isFinite(milliseconds)
+      } catch (error) {
+        return error instanceof GatehouseError && !form.test(text)
+      }
+    }),
+    { numRuns: 2000 },
+  )
+  t.pass()
+})
+
+await t.test('durations: putting two together adds them', async (t) => {
+  const ms = fc.integer({ min: 0, max: 1_000_000_000 })
+  fc.assert(fc.property(ms, ms, (a, b) => parseDuration(formatDuration(a) + formatDuration(b)) === a + b))
+  t.pass()
+})

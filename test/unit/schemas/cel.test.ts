@@ -1,0 +1,50 @@
+/** The wrapper around the CEL library: values in and out, and faults as errors of this product. */
+import t from 'tap'
+import { compileCel } from '../../../schemas/index.ts'
+
+await t.test('compileCel: evaluates on plain values', async (t) => {
+  const claims = { sub: 'alice', groups: ['admins', 'dev'], nested: { level: 3 }, verified: true, none: null }
+  const cases: readonly (readonly [string, unknown])[] = [
+    ["'admins' in claims.groups", true],
+    ["claims.sub.startsWith('al')", true],
+    ["claims.sub.matches('^a.*e$')", true],
+    ['has(claims.email)', false],
+    ['claims.nested.level > 2', true],
+    ["claims.groups.exists(g, g == 'dev') && claims.verified", true],
+    ["claims.sub + '!'", 'alice!'],
+    ['size(claims.groups)', 2n],
+    ['claims.groups.map(g, size(g))', [6n, 3n]],
+    ["{'a': claims.sub}", new Map([['a', 'alice']])],
+    ['claims.none == null', true],
+    ["duration('90s') > duration('1m')", true],
+  ]
+  for (const [text, value] of cases) t.same(compileCel(text)({ claims }), value, text)
+})
+
+await t.test('compileCel: a number is a double, a bigint an int', async (t) => {
+  t.equal(compileCel('n / 2.0')({ n: 3 }), 1.5)
+  t.equal(compileCel('n / 2')({ n: 3n }), 1n)
+})
+
+await t.test('compileCel: what does not parse is refused with its position', async (t) => {
+  for (const text of ['claims.groups[', '', '1 +', 'a b', "'open"]) {
+    t.throws(() => compileCel(text), { code: 'INVALID_CONFIG', message: /^not a CEL expression: / }, text)
+  }
+})
+
+await t.test('compileCel: an evaluation that fails throws, it is not false', async (t) => {
+  t.throws(() => compileCel('claims.email')({ claims: {} }), {
+    code: 'INVALID_CONFIG',
+    message: /^CEL evaluation failed: /,
+  })
+  t.throws(() => compileCel('unknown == 1')({}), { code: 'INVALID_CONFIG' })
+  t.throws(() => compileCel('1 / 0')({}), { code: 'INVALID_CONFIG' })
+  t.throws(() => compileCel('x')({ x: () => 1 }), {
+    code: 'INVALID_CONFIG',
+    message: 'CEL cannot take a function',
+  })
+})
+
+await t.test('compileCel: a hostile regular expression takes linear time', async (t) => {
+  t.equal(compileCel("s.matches('^(a+)+$')")({ s: `${'a'.repeat(5000)}b` }), false)
+})

@@ -1,0 +1,131 @@
+/** The generator: what is checked in is current, and sources that would mislead are refused. */
+import { spawnSync } from 'node:child_process'
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { loadBundle } from '../../../schemas/generate/load.ts'
+
+const root = join(import.meta.dirname, '../../..')
+
+await t.test('generate --check: everything generated is current', async (t) => {
+  const { status, stderr } = spawnSync(process.execPath, ['schemas/generate/main.ts', '--check'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  t.equal(status, 0, stderr)
+})
+
+await t.test(
+  'generate --check: names a stale file and a file that nothing generates, and exits with 1',
+  async (t) => {
+    const folder = copyOf(t)
+    writeFileSync(join(folder, 'schemas/generated/types.ts'), 'export {}\n')
+    writeFileSync(join(folder, 'manifests/crds/leftover.yaml'), 'x: 1\n')
+    const run = () =>
+      spawnSync(process.execPath, ['schemas/generate/main.ts', '--check'], { cwd: folder, encoding: 'utf8' })
+    const { status, stderr } = run()
+    t.equal(status, 1)
+    t.match(stderr, /^stale: schemas\/generated\/types\.ts$/m)
+    t.match(stderr, /^not generated: manifests\/crds\/leftover\.yaml$/m)
+    t.notMatch(stderr, /mcpgroups/)
+    const write = spawnSync(process.execPath, ['schemas/generate/main.ts'], { cwd: folder, encoding: 'utf8' })
+    t.equal(write.status, 0, write.stderr)
+    t.equal(run().status, 0, 'writing makes it current')
+  },
+)
+
+/** What the generator needs, in a folder of its own; packages are found through a link. */
+function copyOf(t: Test): string {
+  const folder = t.testdir({
+    docs: {},
+    manifests: {},
+    node_modules: t.fixture('symlink', join(root, 'node_modules')),
+  })
+  for (const path of ['schemas', 'manifests/crds', 'docs/kinds', 'package.json']) {
+    cpSync(join(root, path), join(folder, path), { recursive: true })
+  }
+  return folder
+}
+
+function sources(t: Test, defs: Record<string, unknown>): string {
+  const file = JSON.stringify({ title: 'x', $defs: defs })
+  return t.testdir({ kinds: { 'a.json': file }, runtime: {} })
+}
+
+await t.test('sources: an object that does not say what else it takes is refused', async (t) => {
+  const folder = sources(t, {
+    A: {
+      type: 'object',
+      properties: { b: { type: 'object', properties: { c: { type: 'string' } } } },
+      additionalProperties: false,
+    },
+  })
+  t.throws(() => loadBundle(folder), { message: /A\.b: an object must say "additionalProperties": false/ })
+})
+
+await t.test('sources: a reference into nothing is refused', async (t) => {
+  t.throws(() => loadBundle(sources(t, { A: { $ref: 'other.json#/$defs/Nothing' } })), {
+    message: /nothing is called/,
+  })
+})
+
+await t.test('sources: one name cannot mean two things', async (t) => {
+  const folder = t.testdir({
+    kinds: {
+      'a.json': JSON.stringify({ $defs: { A: { type: 'string' } } }),
+      'b.json': JSON.stringify({ $defs: { A: { type: 'integer' } } }),
+    },
+    runtime: {},
+  })
+  t.throws(() => loadBundle(folder), { message: /A exists twice/ })
+})
+
+await t.test('sources: a reference beside other keywords extends what it names', async (t) => {
+  const folder = t.testdir({
+    kinds: {
+      'a.json': JSON.stringify({
+        $defs: {
+          Base: {
+            type: 'object',
+            additionalProperties: false,
+            required: ['a'],
+            properties: { a: { type: 'string' }, b: { type: 'string' } },
+          },
+        },
+      }),
+    },
+    runtime: {
+      'f.json': JSON.stringify({
+        title: 'F',
+        'x-runtime': 'f',
+        $defs: {
+          F: {
+            $ref: '../kinds/a.json#/$defs/Base',
+            required: ['b'],
+            properties: { b: { default: 'x' }, c: { type: 'integer' } },
+          },
+        },
+      }),
+    },
+  })
+  const { defs, runtime } = loadBundle(folder)
+  t.same(runtime, { f: 'F' })
+  t.same(defs['F'], {
+    type: 'object',
+    additionalProperties: false,
+    required: ['a', 'b'],
+    properties: { a: { type: 'string' }, b: { type: 'string', default: 'x' }, c: { type: 'integer' } },
+  })
+  t.notOk(defs['Base'], 'what is only extended drops out')
+})
+
+await t.test('documentation: each kind has a page that names every field of its spec', async (t) => {
+  const bundle = loadBundle(join(root, 'schemas'))
+  for (const { kind, singular } of bundle.kinds) {
+    const page = readFileSync(join(root, 'docs/kinds', `${singular}.md`), 'utf8')
+    for (const field of Object.keys(bundle.defs[`${kind}Spec`]?.properties ?? {})) {
+      if (!page.includes(`\n| ${field} |`)) t.fail(`${singular}.md does not name ${field}`)
+    }
+    t.match(page, `# ${kind}`)
+  }
+})
