@@ -1,5 +1,6 @@
 /**
- * Writes TypeScript interfaces from the bundle.
+ * Writes TypeScript types from the bundle. Aliases rather than interfaces, so that a document can be handed to code that
+ * takes a record of JSON values.
  *
  * `filled`: a field with a default is always there (what a reader gets after defaulting). `input`: it may be left out
  * (what a writer may give).
@@ -37,7 +38,7 @@ function isInterface(schema: Schema): boolean {
 function declaration(name: string, schema: Schema, bundle: Bundle, mode: Mode): string {
   const comment = doc(schema.description, '')
   if (schema.$ref !== undefined) return `${comment}export type ${name} = ${refName(schema.$ref)}`
-  return `${comment}export interface ${name} ${body(schema, bundle, mode, '')}`
+  return `${comment}export type ${name} = ${body(schema, bundle, mode, '')}`
 }
 
 function body(schema: Schema, bundle: Bundle, mode: Mode, indent: string): string {

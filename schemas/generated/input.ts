@@ -2,7 +2,7 @@
 /* eslint-disable */
 
 /** How the tools of the backends are put together. */
-export interface Aggregation {
+export type Aggregation = {
   /** prefix: names get the workload identifier; priority: the first workload in priorityOrder wins; manual: every conflict needs an override. */
   readonly conflictResolution?: "prefix" | "priority" | "manual"
   /** Settings of the strategy. */
@@ -16,7 +16,7 @@ export interface Aggregation {
 }
 
 /** Audit log. */
-export interface Audit {
+export type Audit = {
   /** Turns audit logging on. */
   readonly enabled?: boolean
   /** Component name in each event. */
@@ -40,13 +40,13 @@ export interface Audit {
 }
 
 /** Audit logging. */
-export interface AuditSwitch {
+export type AuditSwitch = {
   /** Turns audit logging on. */
   readonly enabled?: boolean
 }
 
 /** Configuration file of an embedded authorization server. */
-export interface AuthServerFile {
+export type AuthServerFile = {
   /** Issuer identifier, placed in the iss claim. */
   readonly issuer: string
   /** When set, the authorization endpoint is announced below this URL instead of below the issuer. */
@@ -78,7 +78,7 @@ export interface AuthServerFile {
 }
 
 /** Redis settings. */
-export interface AuthServerRedis {
+export type AuthServerRedis = {
   /** Credentials of the Redis user. */
   readonly aclUserConfig: RedisAclUserConfig
   /** host:port of a standalone server or of a cluster node; excludes sentinelConfig. */
@@ -100,7 +100,7 @@ export interface AuthServerRedis {
 }
 
 /** Redis settings. */
-export interface AuthServerRedisFile {
+export type AuthServerRedisFile = {
   /** host:port of a standalone server or of a cluster node. */
   readonly addr?: string
   /** Speaks the cluster protocol. */
@@ -126,7 +126,7 @@ export interface AuthServerRedisFile {
 }
 
 /** An MCPExternalAuthConfig of type embeddedAuthServer. */
-export interface AuthServerRef {
+export type AuthServerRef = {
   /** Kind of the referenced object. */
   readonly kind?: "MCPExternalAuthConfig"
   /** Name of the referenced object. */
@@ -134,7 +134,7 @@ export interface AuthServerRef {
 }
 
 /** Where the authorization server keeps its state. */
-export interface AuthServerStorage {
+export type AuthServerStorage = {
   /** Storage backend. */
   readonly type?: "memory" | "redis"
   /** Required when type is redis. */
@@ -142,7 +142,7 @@ export interface AuthServerStorage {
 }
 
 /** Where the authorization server keeps its state. */
-export interface AuthServerStorageFile {
+export type AuthServerStorageFile = {
   /** Storage backend. */
   readonly type?: "memory" | "redis"
   /** Required when type is redis. */
@@ -150,7 +150,7 @@ export interface AuthServerStorageFile {
 }
 
 /** Authorization policies of this server. */
-export interface AuthzConfig {
+export type AuthzConfig = {
   /** Where the policies come from. */
   readonly type?: "configMap" | "inline"
   /** Used when type is configMap. */
@@ -166,7 +166,7 @@ export interface AuthzConfig {
 }
 
 /** Used when type is configMap. */
-export interface AuthzConfigMap {
+export type AuthzConfigMap = {
   /** Name of the ConfigMap. */
   readonly name: string
   /** Key that holds the configuration. */
@@ -174,7 +174,7 @@ export interface AuthzConfigMap {
 }
 
 /** Used when type is inline. */
-export interface AuthzInline {
+export type AuthzInline = {
   /** Cedar policies. */
   readonly policies: readonly string[]
   /** Cedar entities as a JSON document. */
@@ -184,7 +184,7 @@ export interface AuthzInline {
 }
 
 /** A backend MCP server. */
-export interface Backend {
+export type Backend = {
   /** Name of the backend, as in the group; selects its authentication. */
   readonly name: string
   /** URL of the backend. */
@@ -200,7 +200,7 @@ export interface Backend {
 }
 
 /** Authentication to a backend. */
-export interface BackendAuth {
+export type BackendAuth = {
   /** Where the strategy comes from. */
   readonly type: "discovered" | "externalAuthConfigRef"
   /** MCPExternalAuthConfig to use. */
@@ -208,18 +208,18 @@ export interface BackendAuth {
 }
 
 /** A fixed bearer token. */
-export interface BearerTokenConfig {
+export type BearerTokenConfig = {
   /** Secret that holds the token. */
   readonly tokenSecretRef: SecretRef
 }
 
 /** Trust anchors in a ConfigMap. */
-export interface CABundleSource {
+export type CABundleSource = {
   readonly configMapRef: ConfigMapKeyRef
 }
 
 /** Client-id metadata documents. */
-export interface CimdConfig {
+export type CimdConfig = {
   /** Accepts client ids that are URLs of metadata documents; else only dynamically registered clients. */
   readonly enabled?: boolean
   /** Fixed time for which a document is cached; Cache-Control is not read. */
@@ -229,7 +229,7 @@ export interface CimdConfig {
 }
 
 /** Circuit breaker. */
-export interface CircuitBreaker {
+export type CircuitBreaker = {
   /** Turns the breaker on. */
   readonly enabled?: boolean
   /** Failures before the circuit opens. */
@@ -239,7 +239,7 @@ export interface CircuitBreaker {
 }
 
 /** Temporary role credentials and SigV4 request signing. */
-export interface CloudStsConfig {
+export type CloudStsConfig = {
   /** Region of the STS endpoint and of the service. */
   readonly region: string
   /** Role to assume when no mapping matches. */
@@ -261,7 +261,7 @@ export interface CloudStsConfig {
 export type CloudStsStrategy = CloudStsConfig
 
 /** Script execution. */
-export interface CodeMode {
+export type CodeMode = {
   /** Offers the tool execute_tool_script. */
   readonly enabled?: boolean
   /** Tool calls running at once. */
@@ -273,7 +273,7 @@ export interface CodeMode {
 }
 
 /** A workflow offered as one tool. */
-export interface CompositeTool {
+export type CompositeTool = {
   /** Unique workflow name. */
   readonly name: string
   /** Purpose. */
@@ -291,7 +291,7 @@ export interface CompositeTool {
 }
 
 /** One observation about the object. */
-export interface Condition {
+export type Condition = {
   /** CamelCase, optionally prefixed by a domain and a slash. */
   readonly type: string
   readonly status: "True" | "False" | "Unknown"
@@ -303,7 +303,7 @@ export interface Condition {
   readonly observedGeneration?: number
 }
 
-export interface ConfigMapKeyRef {
+export type ConfigMapKeyRef = {
   /** Name of the ConfigMap. */
   readonly name: string
   /** Key that holds PEM certificates. */
@@ -313,7 +313,7 @@ export interface ConfigMapKeyRef {
 }
 
 /** Observed state. */
-export interface ConfigStatus {
+export type ConfigStatus = {
   /** Latest observations. */
   readonly conditions?: readonly Condition[]
   /** Latest generation observed. */
@@ -327,7 +327,7 @@ export interface ConfigStatus {
 }
 
 /** Settings of the strategy. */
-export interface ConflictResolutionConfig {
+export type ConflictResolutionConfig = {
   /** Prefix of a tool name; {workload} stands for the workload name. */
   readonly prefixFormat?: string
   /** Workload names, first wins. */
@@ -335,7 +335,7 @@ export interface ConflictResolutionConfig {
 }
 
 /** Dynamic client registration (RFC 7591) at the upstream. */
-export interface DcrConfig {
+export type DcrConfig = {
   /** Metadata document to read once; excludes registrationEndpoint. */
   readonly discoveryUrl?: string
   /** Registration endpoint; excludes discoveryUrl. Needs explicit scopes. */
@@ -349,7 +349,7 @@ export interface DcrConfig {
 }
 
 /** Dynamic client registration (RFC 7591) at the upstream. */
-export interface DcrFile {
+export type DcrFile = {
   /** Metadata document to read once; excludes registrationEndpoint. */
   readonly discoveryUrl?: string
   /** Registration endpoint; excludes discoveryUrl. Needs explicit scopes. */
@@ -365,7 +365,7 @@ export interface DcrFile {
 }
 
 /** A backend and its health. */
-export interface DiscoveredBackend {
+export type DiscoveredBackend = {
   readonly name: string
   readonly url?: string
   readonly status?: "ready" | "degraded" | "unavailable" | "unauthenticated" | "unknown"
@@ -385,7 +385,7 @@ export interface DiscoveredBackend {
 }
 
 /** The embedded authorization server. */
-export interface EmbeddedAuthServerConfig {
+export type EmbeddedAuthServerConfig = {
   /** Issuer identifier, placed in the iss claim: https, http for localhost, or http for trusted in-cluster hosts when insecureAllowHTTP is true; no query, fragment or trailing slash (RFC 8414). */
   readonly issuer: string
   /** Identity providers to which login is delegated. MCPServer and MCPRemoteProxy support one, VirtualMCPServer several. */
@@ -413,7 +413,7 @@ export interface EmbeddedAuthServerConfig {
 }
 
 /** Overrides of the generated objects. */
-export interface EmbeddingResourceOverrides {
+export type EmbeddingResourceOverrides = {
   /** The StatefulSet. */
   readonly statefulSet?: StatefulSetOverrides
   /** The Service. */
@@ -423,7 +423,7 @@ export interface EmbeddingResourceOverrides {
 }
 
 /** Runs a text-embedding server for the optimizer of virtual servers. */
-export interface EmbeddingServer {
+export type EmbeddingServer = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "EmbeddingServer"
   /** Object metadata. */
@@ -435,7 +435,7 @@ export interface EmbeddingServer {
 }
 
 /** Desired state. */
-export interface EmbeddingServerSpec {
+export type EmbeddingServerSpec = {
   /** Model to serve. */
   readonly model?: string
   /** Container image. */
@@ -463,7 +463,7 @@ export interface EmbeddingServerSpec {
 }
 
 /** Observed state. */
-export interface EmbeddingServerStatus {
+export type EmbeddingServerStatus = {
   readonly phase?: "Pending" | "Downloading" | "Ready" | "Failed" | "Terminating"
   /** Detail on the phase. */
   readonly message?: string
@@ -478,14 +478,14 @@ export interface EmbeddingServerStatus {
 }
 
 /** A literal environment variable. */
-export interface EnvVar {
+export type EnvVar = {
   readonly name: string
   /** Literal value. */
   readonly value: string
 }
 
 /** Health checks and failures. */
-export interface FailureHandling {
+export type FailureHandling = {
   /** Time between health checks. */
   readonly healthCheckInterval?: string
   /** Limit of one check; less than the interval. 0s means no limit. */
@@ -501,14 +501,14 @@ export interface FailureHandling {
 }
 
 /** Headers added to every request to the remote server. */
-export interface HeaderForwardConfig {
+export type HeaderForwardConfig = {
   /** Header name to literal value. Readable by everyone who can read this resource. */
   readonly addPlaintextHeaders?: { readonly [name: string]: string }
   /** Headers whose value comes from a Secret. */
   readonly addHeadersFromSecret?: readonly HeaderFromSecret[]
 }
 
-export interface HeaderFromSecret {
+export type HeaderFromSecret = {
   /** Header to set. */
   readonly headerName: string
   /** Secret that holds the value. */
@@ -516,7 +516,7 @@ export interface HeaderFromSecret {
 }
 
 /** A header with a fixed value. */
-export interface HeaderInjectionConfig {
+export type HeaderInjectionConfig = {
   /** Header to inject. */
   readonly headerName: string
   /** Secret that holds the value. */
@@ -524,7 +524,7 @@ export interface HeaderInjectionConfig {
 }
 
 /** Sets one header. */
-export interface HeaderInjectionStrategy {
+export type HeaderInjectionStrategy = {
   /** Header to set. */
   readonly headerName: string
   /** Literal value. */
@@ -534,7 +534,7 @@ export interface HeaderInjectionStrategy {
 }
 
 /** Identity taken from the token response; skips the userinfo request. */
-export interface IdentityFromToken {
+export type IdentityFromToken = {
   /** Dot path to the user id; the modifier @upstreamjwt decodes a JWT, as in access_token|@upstreamjwt|sub. */
   readonly subjectPath: string
   /** Dot path to the name. */
@@ -544,7 +544,7 @@ export interface IdentityFromToken {
 }
 
 /** How clients are authenticated; set type anonymous explicitly when no authentication is wanted. */
-export interface IncomingAuth {
+export type IncomingAuth = {
   /** Kind of authentication. */
   readonly type: "anonymous" | "oidc"
   /** A shared MCPOIDCConfig with the values that are particular to this server. */
@@ -556,7 +556,7 @@ export interface IncomingAuth {
 }
 
 /** An OpenID Connect issuer. */
-export interface InlineOidc {
+export type InlineOidc = {
   /** Issuer; https unless insecureAllowHTTP is true. */
   readonly issuer: string
   /** Key set, found by discovery when unset; https unless insecureAllowHTTP is true. */
@@ -580,7 +580,7 @@ export interface InlineOidc {
 }
 
 /** The step that forEach repeats. */
-export interface InnerStep {
+export type InnerStep = {
   /** Step id. */
   readonly id?: string
   /** Only tool steps can be repeated. */
@@ -598,7 +598,7 @@ export interface InnerStep {
 }
 
 /** Tokens of Kubernetes service accounts. */
-export interface KubernetesServiceAccountOidc {
+export type KubernetesServiceAccountOidc = {
   /** Only tokens of this service account are accepted; any service account of the cluster when unset. */
   readonly serviceAccount?: string
   /** Namespace of the service account; default: that of the server. */
@@ -613,13 +613,13 @@ export interface KubernetesServiceAccountOidc {
   readonly useClusterAuth?: boolean
 }
 
-export interface LocalObjectRef {
+export type LocalObjectRef = {
   /** Name of the Secret. */
   readonly name?: string
 }
 
 /** Authorization policies shared by several servers. */
-export interface MCPAuthzConfig {
+export type MCPAuthzConfig = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "MCPAuthzConfig"
   /** Object metadata. */
@@ -631,7 +631,7 @@ export interface MCPAuthzConfig {
 }
 
 /** Desired state. */
-export interface MCPAuthzConfigSpec {
+export type MCPAuthzConfigSpec = {
   /** Kind of policy engine: cedarv1 or httpv1. */
   readonly type: string
   /** Settings of that engine. Checked by the webhook. */
@@ -641,7 +641,7 @@ export interface MCPAuthzConfigSpec {
 export type MCPAuthzConfigStatus = ConfigStatus
 
 /** How an MCP server or proxy authenticates to external services. */
-export interface MCPExternalAuthConfig {
+export type MCPExternalAuthConfig = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "MCPExternalAuthConfig"
   /** Object metadata. */
@@ -653,7 +653,7 @@ export interface MCPExternalAuthConfig {
 }
 
 /** Desired state. */
-export interface MCPExternalAuthConfigSpec {
+export type MCPExternalAuthConfigSpec = {
   /** Selects the kind of external authentication; the object of the same name holds its settings, unauthenticated has none. */
   readonly type: "tokenExchange" | "headerInjection" | "bearerToken" | "unauthenticated" | "embeddedAuthServer" | "cloudSts" | "upstreamInject" | "obo" | "xaa"
   /** Used only when type is cloudSts. */
@@ -677,7 +677,7 @@ export interface MCPExternalAuthConfigSpec {
 export type MCPExternalAuthConfigStatus = ConfigStatus
 
 /** A named set of MCP servers. Members declare the group in their groupRef. */
-export interface MCPGroup {
+export type MCPGroup = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "MCPGroup"
   /** Object metadata. */
@@ -689,13 +689,13 @@ export interface MCPGroup {
 }
 
 /** Desired state. */
-export interface MCPGroupSpec {
+export type MCPGroupSpec = {
   /** What the group is for. */
   readonly description?: string
 }
 
 /** Observed state. */
-export interface MCPGroupStatus {
+export type MCPGroupStatus = {
   readonly phase?: "Ready" | "Pending" | "Failed"
   /** Names of the member MCPServers, sorted. */
   readonly servers?: readonly string[]
@@ -716,7 +716,7 @@ export interface MCPGroupStatus {
 }
 
 /** How incoming tokens are validated. Audience, scopes and resource URL belong to the reference, because they differ per server. */
-export interface MCPOIDCConfig {
+export type MCPOIDCConfig = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "MCPOIDCConfig"
   /** Object metadata. */
@@ -728,7 +728,7 @@ export interface MCPOIDCConfig {
 }
 
 /** A shared MCPOIDCConfig with the values that are particular to this server. */
-export interface MCPOIDCConfigReference {
+export type MCPOIDCConfigReference = {
   /** Name of the MCPOIDCConfig. */
   readonly name: string
   /** Expected token audience; unique per server, so that a token for one cannot be replayed at another. */
@@ -740,7 +740,7 @@ export interface MCPOIDCConfigReference {
 }
 
 /** Desired state. */
-export interface MCPOIDCConfigSpec {
+export type MCPOIDCConfigSpec = {
   /** Where the settings come from. */
   readonly type: "kubernetesServiceAccount" | "inline"
   /** Used only when type is kubernetesServiceAccount. */
@@ -752,7 +752,7 @@ export interface MCPOIDCConfigSpec {
 export type MCPOIDCConfigStatus = ConfigStatus
 
 /** An authenticating proxy in front of a remote MCP server. */
-export interface MCPRemoteProxy {
+export type MCPRemoteProxy = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "MCPRemoteProxy"
   /** Object metadata. */
@@ -764,7 +764,7 @@ export interface MCPRemoteProxy {
 }
 
 /** Desired state. */
-export interface MCPRemoteProxySpec {
+export type MCPRemoteProxySpec = {
   /** URL of the remote MCP server. */
   readonly remoteUrl: string
   /** Lifts the block of private address ranges, never that of loopback and metadata addresses. */
@@ -814,7 +814,7 @@ export interface MCPRemoteProxySpec {
 }
 
 /** Observed state. */
-export interface MCPRemoteProxyStatus {
+export type MCPRemoteProxyStatus = {
   readonly phase?: "Pending" | "Ready" | "Failed" | "Terminating"
   /** Detail on the phase. */
   readonly message?: string
@@ -845,7 +845,7 @@ export interface MCPRemoteProxyStatus {
 }
 
 /** Runs an MCP server image behind an authenticating proxy. */
-export interface MCPServer {
+export type MCPServer = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "MCPServer"
   /** Object metadata. */
@@ -857,7 +857,7 @@ export interface MCPServer {
 }
 
 /** Declares a remote MCP endpoint as a member of a group. Creates nothing. */
-export interface MCPServerEntry {
+export type MCPServerEntry = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "MCPServerEntry"
   /** Object metadata. */
@@ -869,7 +869,7 @@ export interface MCPServerEntry {
 }
 
 /** Desired state. */
-export interface MCPServerEntrySpec {
+export type MCPServerEntrySpec = {
   /** URL of the remote MCP server. */
   readonly remoteUrl: string
   /** Transport of the remote MCP server. */
@@ -887,7 +887,7 @@ export interface MCPServerEntrySpec {
 }
 
 /** Observed state. */
-export interface MCPServerEntryStatus {
+export type MCPServerEntryStatus = {
   readonly phase?: "Valid" | "Pending" | "Failed"
   /** Latest generation observed. */
   readonly observedGeneration?: number
@@ -895,7 +895,7 @@ export interface MCPServerEntryStatus {
   readonly conditions?: readonly Condition[]
 }
 
-export interface MCPServerSecret {
+export type MCPServerSecret = {
   /** Name of the Secret. */
   readonly name: string
   /** Key inside the Secret. */
@@ -905,7 +905,7 @@ export interface MCPServerSecret {
 }
 
 /** Desired state. */
-export interface MCPServerSpec {
+export type MCPServerSpec = {
   /** Container image of the MCP server. */
   readonly image: string
   /** How the proxy talks to the server. */
@@ -969,7 +969,7 @@ export interface MCPServerSpec {
 }
 
 /** Observed state. */
-export interface MCPServerStatus {
+export type MCPServerStatus = {
   readonly phase?: "Pending" | "Ready" | "Failed" | "Terminating" | "Stopped"
   /** Detail on the phase. */
   readonly message?: string
@@ -1000,7 +1000,7 @@ export interface MCPServerStatus {
 }
 
 /** Telemetry settings shared by several servers. */
-export interface MCPTelemetryConfig {
+export type MCPTelemetryConfig = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "MCPTelemetryConfig"
   /** Object metadata. */
@@ -1012,7 +1012,7 @@ export interface MCPTelemetryConfig {
 }
 
 /** A shared MCPTelemetryConfig. */
-export interface MCPTelemetryConfigReference {
+export type MCPTelemetryConfigReference = {
   /** Name of the MCPTelemetryConfig. */
   readonly name: string
   /** Service name in traces and metrics; unique per server. Default: the server name with the product prefix. */
@@ -1020,7 +1020,7 @@ export interface MCPTelemetryConfigReference {
 }
 
 /** Desired state. */
-export interface MCPTelemetryConfigSpec {
+export type MCPTelemetryConfigSpec = {
   /** OpenTelemetry. */
   readonly openTelemetry?: OpenTelemetryConfig
   /** Prometheus metrics. */
@@ -1030,7 +1030,7 @@ export interface MCPTelemetryConfigSpec {
 export type MCPTelemetryConfigStatus = ConfigStatus
 
 /** Filters and renames tools. */
-export interface MCPToolConfig {
+export type MCPToolConfig = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "MCPToolConfig"
   /** Object metadata. */
@@ -1042,7 +1042,7 @@ export interface MCPToolConfig {
 }
 
 /** Desired state. */
-export interface MCPToolConfigSpec {
+export type MCPToolConfigSpec = {
   /** Tools that are offered, by their name after overrides and before any conflict prefix; empty means all. */
   readonly toolsFilter?: readonly string[]
   /** Overrides by the original tool name. */
@@ -1052,13 +1052,13 @@ export interface MCPToolConfigSpec {
 export type MCPToolConfigStatus = ConfigStatus
 
 /** Extra labels and annotations. */
-export interface MetadataOverrides {
+export type MetadataOverrides = {
   readonly annotations?: { readonly [name: string]: string }
   readonly labels?: { readonly [name: string]: string }
 }
 
 /** Volume that keeps the downloaded model; none when unset. */
-export interface ModelCache {
+export type ModelCache = {
   /** Turns the volume on. */
   readonly enabled?: boolean
   /** Storage class of the volume. */
@@ -1070,7 +1070,7 @@ export interface ModelCache {
 }
 
 /** A plain OAuth 2.0 provider. */
-export interface OAuth2UpstreamConfig {
+export type OAuth2UpstreamConfig = {
   /** Authorization endpoint. */
   readonly authorizationEndpoint: string
   /** Token endpoint. */
@@ -1096,7 +1096,7 @@ export interface OAuth2UpstreamConfig {
 }
 
 /** A plain OAuth 2.0 provider. */
-export interface OAuth2UpstreamFile {
+export type OAuth2UpstreamFile = {
   /** Authorization endpoint. */
   readonly authorizationEndpoint: string
   /** Token endpoint. */
@@ -1124,7 +1124,7 @@ export interface OAuth2UpstreamFile {
 }
 
 /** An OpenID Connect provider. */
-export interface OIDCUpstreamConfig {
+export type OIDCUpstreamConfig = {
   /** Issuer; endpoints are found by discovery. */
   readonly issuerUrl: string
   /** Client id at the upstream. */
@@ -1144,7 +1144,7 @@ export interface OIDCUpstreamConfig {
 }
 
 /** An OpenID Connect provider. */
-export interface OIDCUpstreamFile {
+export type OIDCUpstreamFile = {
   /** Issuer; endpoints are found by discovery. */
   readonly issuerUrl: string
   /** Client id at the upstream. */
@@ -1166,7 +1166,7 @@ export interface OIDCUpstreamFile {
 }
 
 /** Object metadata. */
-export interface ObjectMeta {
+export type ObjectMeta = {
   /** Name of the object. */
   readonly name: string
   /** Namespace of the object. */
@@ -1183,13 +1183,13 @@ export interface ObjectMeta {
 }
 
 /** Names an object in the same namespace. */
-export interface ObjectRef {
+export type ObjectRef = {
   /** Name of an object in the same namespace. */
   readonly name: string
 }
 
 /** On-behalf-of exchange. Fields are optional here; what is needed is checked when the resource is reconciled. */
-export interface OboConfig {
+export type OboConfig = {
   /** Backend target of the exchanged token; used when scopes is empty. */
   readonly audience?: string
   /** Delegated scopes; take precedence over audience. */
@@ -1209,7 +1209,7 @@ export interface OboConfig {
 }
 
 /** On-behalf-of exchange. */
-export interface OboStrategy {
+export type OboStrategy = {
   /** Token endpoint. */
   readonly tokenUrl: string
   /** Confidential client's id. */
@@ -1228,13 +1228,13 @@ export interface OboStrategy {
   readonly cacheSkewSeconds?: number
 }
 
-export interface OnAnswer {
+export type OnAnswer = {
   /** Reaction. */
   readonly action?: "skip_remaining" | "abort" | "continue"
 }
 
 /** What to do when the step fails. */
-export interface OnError {
+export type OnError = {
   /** Reaction. */
   readonly action?: "abort" | "continue" | "retry"
   /** Retries, for action retry. */
@@ -1244,7 +1244,7 @@ export interface OnError {
 }
 
 /** OpenTelemetry. */
-export interface OpenTelemetryConfig {
+export type OpenTelemetryConfig = {
   /** Turns OpenTelemetry on. */
   readonly enabled?: boolean
   /** OTLP endpoint, host:port or a URL whose scheme is stripped. */
@@ -1268,13 +1268,13 @@ export interface OpenTelemetryConfig {
 }
 
 /** Metrics. */
-export interface OpenTelemetryMetrics {
+export type OpenTelemetryMetrics = {
   /** Sends metrics. */
   readonly enabled?: boolean
 }
 
 /** Traces. */
-export interface OpenTelemetryTracing {
+export type OpenTelemetryTracing = {
   /** Sends traces. */
   readonly enabled?: boolean
   /** Share of traces kept, 0.0 to 1.0. */
@@ -1282,7 +1282,7 @@ export interface OpenTelemetryTracing {
 }
 
 /** Operation. */
-export interface Operational {
+export type Operational = {
   /** Logging level; info when unset. */
   readonly logLevel?: "debug"
   /** Timeouts of backend requests. */
@@ -1292,7 +1292,7 @@ export interface Operational {
 }
 
 /** Tool discovery: clients see only find_tool and call_tool. */
-export interface Optimizer {
+export type Optimizer = {
   /** Wire protocol of the embedding service. */
   readonly embeddingProvider?: "tei" | "compat"
   /** Base URL of the embedding service; overridden by embeddingServerRef. */
@@ -1312,7 +1312,7 @@ export interface Optimizer {
 }
 
 /** How the server authenticates to backends. */
-export interface OutgoingAuth {
+export type OutgoingAuth = {
   /** discovered: use the externalAuthConfigRef of each backend; inline: only what is configured here. */
   readonly source?: "discovered" | "inline"
   /** For backends without an entry. */
@@ -1322,7 +1322,7 @@ export interface OutgoingAuth {
 }
 
 /** One way to authenticate to a backend. */
-export interface OutgoingStrategy {
+export type OutgoingStrategy = {
   /** Selects the strategy. */
   readonly type: "unauthenticated" | "header_injection" | "token_exchange" | "upstream_inject" | "cloud_sts" | "obo" | "xaa"
   /** For type cloud_sts. */
@@ -1340,7 +1340,7 @@ export interface OutgoingStrategy {
 }
 
 /** One property of the output. */
-export interface OutputProperty {
+export type OutputProperty = {
   /** Type of the value. */
   readonly type: "string" | "integer" | "number" | "boolean" | "object" | "array"
   readonly description?: string
@@ -1353,7 +1353,7 @@ export interface OutputProperty {
 }
 
 /** What the server may do. */
-export interface PermissionProfileRef {
+export type PermissionProfileRef = {
   readonly type?: "builtin" | "configmap"
   /** none or network for type builtin, else the name of a ConfigMap. */
   readonly name: string
@@ -1362,13 +1362,13 @@ export interface PermissionProfileRef {
 }
 
 /** Prometheus metrics. */
-export interface PrometheusConfig {
+export type PrometheusConfig = {
   /** Serves /metrics on the transport port. */
   readonly enabled?: boolean
 }
 
 /** The proxy Deployment. */
-export interface ProxyDeploymentOverrides {
+export type ProxyDeploymentOverrides = {
   readonly annotations?: { readonly [name: string]: string }
   readonly labels?: { readonly [name: string]: string }
   /** Labels and annotations of the pods. */
@@ -1380,7 +1380,7 @@ export interface ProxyDeploymentOverrides {
 }
 
 /** Configuration file of a proxy. */
-export interface ProxyFile {
+export type ProxyFile = {
   /** Name of the proxy. */
   readonly name: string
   /** URI of the target MCP server; excludes stdio. */
@@ -1432,7 +1432,7 @@ export interface ProxyFile {
 }
 
 /** Headers added to every request to the target. */
-export interface ProxyHeaderForward {
+export type ProxyHeaderForward = {
   /** Header name to literal value. */
   readonly addPlaintextHeaders?: { readonly [name: string]: string }
   /** Header name to the name of a secret in the secrets provider. */
@@ -1440,7 +1440,7 @@ export interface ProxyHeaderForward {
 }
 
 /** Validation of incoming tokens. */
-export interface ProxyOidc {
+export type ProxyOidc = {
   /** Issuer. */
   readonly issuer?: string
   /** Expected audience. */
@@ -1474,7 +1474,7 @@ export interface ProxyOidc {
 }
 
 /** Which tools are offered, and under which names. */
-export interface ProxyTools {
+export type ProxyTools = {
   /** Names of the tools offered, after overrides; empty means all. */
   readonly filter?: readonly string[]
   /** Overrides by the original tool name. */
@@ -1482,7 +1482,7 @@ export interface ProxyTools {
 }
 
 /** A token bucket. */
-export interface RateLimitBucket {
+export type RateLimitBucket = {
   /** Capacity and burst size. */
   readonly maxTokens: number
   /** Time in which an empty bucket fills up; the rate is maxTokens per refillPeriod. */
@@ -1490,7 +1490,7 @@ export interface RateLimitBucket {
 }
 
 /** Rate limits of tool calls. Needs Redis session storage. */
-export interface RateLimitConfig {
+export type RateLimitConfig = {
   /** One bucket per authenticated user; needs authentication. */
   readonly perUser?: RateLimitBucket
   /** One bucket for the whole server. */
@@ -1500,7 +1500,7 @@ export interface RateLimitConfig {
 }
 
 /** Buckets of one tool. */
-export interface RateLimitTool {
+export type RateLimitTool = {
   /** Tool name as clients see it. */
   readonly name: string
   /** One bucket per authenticated user. */
@@ -1510,7 +1510,7 @@ export interface RateLimitTool {
 }
 
 /** Credentials of the Redis user. */
-export interface RedisAclUserConfig {
+export type RedisAclUserConfig = {
   /** Password. */
   readonly passwordSecretRef: SecretRef
   /** User name. Omitted: legacy password-only AUTH. */
@@ -1518,7 +1518,7 @@ export interface RedisAclUserConfig {
 }
 
 /** Sentinel settings; excludes addr. */
-export interface RedisSentinelConfig {
+export type RedisSentinelConfig = {
   /** Name of the master. */
   readonly masterName: string
   /** Redis database number. */
@@ -1530,7 +1530,7 @@ export interface RedisSentinelConfig {
 }
 
 /** Sentinel settings. */
-export interface RedisSentinelFile {
+export type RedisSentinelFile = {
   /** Name of the master. */
   readonly masterName: string
   /** Redis database number. */
@@ -1540,7 +1540,7 @@ export interface RedisSentinelFile {
 }
 
 /** Service of the Sentinels; excludes sentinelAddrs. */
-export interface RedisSentinelService {
+export type RedisSentinelService = {
   /** Name of the Service. */
   readonly name: string
   /** Namespace of the Service; the same namespace when unset. */
@@ -1550,7 +1550,7 @@ export interface RedisSentinelService {
 }
 
 /** TLS settings. */
-export interface RedisTls {
+export type RedisTls = {
   /** Secret with a PEM CA certificate; system roots when omitted. */
   readonly caCertSecretRef?: SecretRef
   /** Skips certificate verification. */
@@ -1558,7 +1558,7 @@ export interface RedisTls {
 }
 
 /** TLS settings. */
-export interface RedisTlsFile {
+export type RedisTlsFile = {
   /** PEM file with a CA certificate; system roots when unset. */
   readonly caCertFile?: string
   /** Skips certificate verification. */
@@ -1566,7 +1566,7 @@ export interface RedisTlsFile {
 }
 
 /** OAuth login at the remote server, or a fixed bearer token. */
-export interface RemoteAuth {
+export type RemoteAuth = {
   /** Turns the login on. */
   readonly enabled?: boolean
   /** Issuer; excludes authorizeUrl and tokenUrl. */
@@ -1599,7 +1599,7 @@ export interface RemoteAuth {
   readonly timeout?: string
 }
 
-export interface ResourceList {
+export type ResourceList = {
   /** A Kubernetes resource quantity. */
   readonly cpu?: string
   /** A Kubernetes resource quantity. */
@@ -1607,7 +1607,7 @@ export interface ResourceList {
 }
 
 /** Overrides of the generated proxy objects. */
-export interface ResourceOverrides {
+export type ResourceOverrides = {
   /** The proxy Deployment. */
   readonly proxyDeployment?: ProxyDeploymentOverrides
   /** The proxy Service. */
@@ -1615,7 +1615,7 @@ export interface ResourceOverrides {
 }
 
 /** Compute resources of a container. */
-export interface ResourceRequirements {
+export type ResourceRequirements = {
   /** Upper limits. */
   readonly limits?: ResourceList
   /** Guaranteed amounts. */
@@ -1623,7 +1623,7 @@ export interface ResourceRequirements {
 }
 
 /** Selects a role by claims. */
-export interface RoleMapping {
+export type RoleMapping = {
   /** Role to assume on a match. */
   readonly roleArn: string
   /** Value that must be in claims[roleClaim]; excludes matcher. */
@@ -1635,7 +1635,7 @@ export interface RoleMapping {
 }
 
 /** Authorization. */
-export interface RuntimeAuthz {
+export type RuntimeAuthz = {
   /** cedar or none. */
   readonly type: "cedar" | "none"
   /** Cedar policies, for type cedar. */
@@ -1653,7 +1653,7 @@ export interface RuntimeAuthz {
 }
 
 /** How clients are authenticated. */
-export interface RuntimeIncomingAuth {
+export type RuntimeIncomingAuth = {
   /** Kind of authentication. */
   readonly type: "oidc" | "local" | "anonymous"
   /** Required when type is oidc. */
@@ -1663,7 +1663,7 @@ export interface RuntimeIncomingAuth {
 }
 
 /** Validation of incoming tokens. */
-export interface RuntimeOidc {
+export type RuntimeOidc = {
   /** Issuer. */
   readonly issuer: string
   /** Expected audience. */
@@ -1695,7 +1695,7 @@ export interface RuntimeOidc {
 }
 
 /** How the server authenticates to backends. */
-export interface RuntimeOutgoingAuth {
+export type RuntimeOutgoingAuth = {
   /** Where the strategies come from. */
   readonly source: "inline" | "discovered"
   /** For backends without an entry. */
@@ -1705,7 +1705,7 @@ export interface RuntimeOutgoingAuth {
 }
 
 /** Where sessions are kept. The Redis password comes from an environment variable. */
-export interface RuntimeSessionStorage {
+export type RuntimeSessionStorage = {
   /** Session store. */
   readonly provider: "memory" | "redis"
   /** host:port of the Redis server; required when provider is redis. */
@@ -1717,14 +1717,14 @@ export interface RuntimeSessionStorage {
 }
 
 /** A key inside a Secret of the same namespace. */
-export interface SecretRef {
+export type SecretRef = {
   /** Name of the Secret. */
   readonly name: string
   /** Key inside the Secret. */
   readonly key: string
 }
 
-export interface SensitiveHeader {
+export type SensitiveHeader = {
   /** Header to send. */
   readonly name: string
   /** Secret that holds the value. */
@@ -1732,7 +1732,7 @@ export interface SensitiveHeader {
 }
 
 /** Where sessions are kept. */
-export interface SessionStorageConfig {
+export type SessionStorageConfig = {
   /** Session store. */
   readonly provider: "memory" | "redis"
   /** host:port of the Redis server; required when provider is redis. */
@@ -1746,7 +1746,7 @@ export interface SessionStorageConfig {
 }
 
 /** The StatefulSet. */
-export interface StatefulSetOverrides {
+export type StatefulSetOverrides = {
   readonly annotations?: { readonly [name: string]: string }
   readonly labels?: { readonly [name: string]: string }
   /** Labels and annotations of the pods. */
@@ -1754,7 +1754,7 @@ export interface StatefulSetOverrides {
 }
 
 /** A program that speaks MCP on its standard streams. */
-export interface StdioTarget {
+export type StdioTarget = {
   /** Program to run. */
   readonly command: string
   /** Arguments. */
@@ -1762,7 +1762,7 @@ export interface StdioTarget {
 }
 
 /** Telemetry. Deprecated in operator mode: use spec.telemetryConfigRef. */
-export interface Telemetry {
+export type Telemetry = {
   /** PEM file with the trust anchors of the collector. */
   readonly caCertPath?: string
   /** Extra resource attributes. */
@@ -1792,7 +1792,7 @@ export interface Telemetry {
 }
 
 /** Timeouts of backend requests. */
-export interface Timeouts {
+export type Timeouts = {
   /** For every backend. */
   readonly default?: string
   /** By backend name. */
@@ -1800,7 +1800,7 @@ export interface Timeouts {
 }
 
 /** Token exchange (RFC 8693). */
-export interface TokenExchangeConfig {
+export type TokenExchangeConfig = {
   /** Token endpoint for the exchange. */
   readonly tokenUrl: string
   /** Target audience of the exchanged token. */
@@ -1820,7 +1820,7 @@ export interface TokenExchangeConfig {
 }
 
 /** Token exchange (RFC 8693). */
-export interface TokenExchangeStrategy {
+export type TokenExchangeStrategy = {
   /** Token endpoint. */
   readonly tokenUrl: string
   /** Target audience. */
@@ -1841,7 +1841,7 @@ export interface TokenExchangeStrategy {
 }
 
 /** Validity of issued tokens. */
-export interface TokenLifespans {
+export type TokenLifespans = {
   /** Validity of access tokens. */
   readonly accessTokenLifespan?: string
   /** Validity of refresh tokens. */
@@ -1851,7 +1851,7 @@ export interface TokenLifespans {
 }
 
 /** Paths into a non-standard token response. */
-export interface TokenResponseMapping {
+export type TokenResponseMapping = {
   /** Dot path to the access token. */
   readonly accessTokenPath: string
   /** Dot path to the lifetime in seconds. */
@@ -1863,7 +1863,7 @@ export interface TokenResponseMapping {
 }
 
 /** Annotation overrides; only those set replace the backend's. */
-export interface ToolAnnotations {
+export type ToolAnnotations = {
   readonly title?: string | null
   readonly readOnlyHint?: boolean | null
   readonly destructiveHint?: boolean | null
@@ -1872,7 +1872,7 @@ export interface ToolAnnotations {
 }
 
 /** Replaces parts of one tool's description. */
-export interface ToolOverride {
+export type ToolOverride = {
   /** Name shown to clients. */
   readonly name?: string
   /** Description shown to clients. */
@@ -1882,19 +1882,19 @@ export interface ToolOverride {
 }
 
 /** The access token of an upstream provider, sent as a bearer token. */
-export interface UpstreamInjectConfig {
+export type UpstreamInjectConfig = {
   /** Upstream provider whose access token is injected. */
   readonly providerName: string
 }
 
 /** Sends the caller's token of an upstream provider. */
-export interface UpstreamInjectStrategy {
+export type UpstreamInjectStrategy = {
   /** An upstream of the embedded server. */
   readonly providerName: string
 }
 
 /** An upstream identity provider. */
-export interface UpstreamProvider {
+export type UpstreamProvider = {
   /** Unique name; used for routing and session binding. */
   readonly name: string
   /** Kind of provider. */
@@ -1906,7 +1906,7 @@ export interface UpstreamProvider {
 }
 
 /** An upstream identity provider. */
-export interface UpstreamProviderFile {
+export type UpstreamProviderFile = {
   /** Unique name. */
   readonly name: string
   /** Kind of provider. */
@@ -1918,7 +1918,7 @@ export interface UpstreamProviderFile {
 }
 
 /** Userinfo request. */
-export interface UserInfoConfig {
+export type UserInfoConfig = {
   /** Userinfo endpoint. */
   readonly endpointUrl: string
   /** HTTP method. */
@@ -1930,7 +1930,7 @@ export interface UserInfoConfig {
 }
 
 /** Names of the fields; the first non-empty value wins. */
-export interface UserInfoFieldMapping {
+export type UserInfoFieldMapping = {
   /** Fields that may hold the subject. */
   readonly subjectFields?: readonly string[]
   /** Fields that may hold the name. */
@@ -1940,7 +1940,7 @@ export interface UserInfoFieldMapping {
 }
 
 /** A workflow that several virtual servers can offer as one tool. */
-export interface VirtualMCPCompositeToolDefinition {
+export type VirtualMCPCompositeToolDefinition = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "VirtualMCPCompositeToolDefinition"
   /** Object metadata. */
@@ -1955,7 +1955,7 @@ export interface VirtualMCPCompositeToolDefinition {
 export type VirtualMCPCompositeToolDefinitionSpec = CompositeTool
 
 /** Observed state. */
-export interface VirtualMCPCompositeToolDefinitionStatus {
+export type VirtualMCPCompositeToolDefinitionStatus = {
   readonly validationStatus?: "Valid" | "Invalid" | "Unknown"
   /** What is wrong with the workflow. */
   readonly validationErrors?: readonly string[]
@@ -1970,7 +1970,7 @@ export interface VirtualMCPCompositeToolDefinitionStatus {
 }
 
 /** Virtual server configuration. */
-export interface VirtualMCPConfig {
+export type VirtualMCPConfig = {
   /** Server name. */
   readonly name?: string
   /** Group name; filled from spec.groupRef in operator mode. */
@@ -2008,7 +2008,7 @@ export interface VirtualMCPConfig {
 }
 
 /** Presents the MCP servers of one group as a single MCP endpoint. */
-export interface VirtualMCPServer {
+export type VirtualMCPServer = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "VirtualMCPServer"
   /** Object metadata. */
@@ -2020,7 +2020,7 @@ export interface VirtualMCPServer {
 }
 
 /** Desired state. */
-export interface VirtualMCPServerSpec {
+export type VirtualMCPServerSpec = {
   /** The MCPGroup that defines the backends. */
   readonly groupRef: ObjectRef
   /** How clients are authenticated; set type anonymous explicitly when no authentication is wanted. */
@@ -2054,7 +2054,7 @@ export interface VirtualMCPServerSpec {
 }
 
 /** Observed state. */
-export interface VirtualMCPServerStatus {
+export type VirtualMCPServerStatus = {
   readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed"
   /** Detail on the phase. */
   readonly message?: string
@@ -2081,7 +2081,7 @@ export interface VirtualMCPServerStatus {
 }
 
 /** Configuration file of a virtual server. */
-export interface VmcpFile {
+export type VmcpFile = {
   /** Server name. */
   readonly name: string
   /** Group name; filled from spec.groupRef in operator mode. */
@@ -2119,7 +2119,7 @@ export interface VmcpFile {
 }
 
 /** A host path mounted into the container. */
-export interface Volume {
+export type Volume = {
   readonly name: string
   readonly hostPath: string
   readonly mountPath: string
@@ -2127,7 +2127,7 @@ export interface Volume {
 }
 
 /** Structured output. Absent: the output of the last step is returned. */
-export interface WorkflowOutput {
+export type WorkflowOutput = {
   /** Output properties by name. */
   readonly properties: { readonly [name: string]: OutputProperty }
   /** Properties that must be present. */
@@ -2135,7 +2135,7 @@ export interface WorkflowOutput {
 }
 
 /** One step. */
-export interface WorkflowStep {
+export type WorkflowStep = {
   /** Unique step id. */
   readonly id: string
   /** Kind of step. */
@@ -2175,13 +2175,13 @@ export interface WorkflowStep {
 }
 
 /** A workload that references this object. */
-export interface WorkloadReference {
+export type WorkloadReference = {
   readonly kind: "MCPServer" | "VirtualMCPServer" | "MCPRemoteProxy"
   readonly name: string
 }
 
 /** Tools of one workload. */
-export interface WorkloadTools {
+export type WorkloadTools = {
   /** Name of the backend. */
   readonly workload: string
   /** Hides all tools of this workload; composite tools can still call them. */
@@ -2195,7 +2195,7 @@ export interface WorkloadTools {
 }
 
 /** Cross-application access: id token, identity assertion grant at the provider, access token at the target. */
-export interface XaaConfig {
+export type XaaConfig = {
   /** Token endpoint of the identity provider. */
   readonly idpTokenUrl: string
   /** Client id at the identity provider. */
@@ -2223,7 +2223,7 @@ export interface XaaConfig {
 }
 
 /** Cross-application access: id token, identity assertion grant at the provider, access token at the target. */
-export interface XaaStrategy {
+export type XaaStrategy = {
   /** Token endpoint of the identity provider; https, or http on localhost. */
   readonly idpTokenUrl: string
   readonly idpClientId?: string
