@@ -38,3 +38,12 @@ export {
   vmcpEnvironment,
   watchFile,
 } from './vmcp.ts'
+export { readVariable, variables } from './env.ts'
+export type { InjectedHeader } from './injected-headers.ts'
+export { type ProxyConfig, resolveProxyConfig } from './proxy.ts'
+export type { ExchangeSettings } from './proxy-exchange.ts'
+export { type FlagRow, proxyFlags, type ProxyInput } from './proxy-flags.ts'
+export type { ProxyOidc } from './proxy-oidc.ts'
+export type { OAuthSettings, RemoteAuth } from './proxy-remote.ts'
+export { parseTarget, shownUri, type Target } from './proxy-target.ts'
+export { makeSecretsProvider, readSecretFile, rotatingSecret, type SecretsProvider } from './secrets.ts'

@@ -1,7 +1,8 @@
 /** Benchmark peer: the proxy in front of the target given as argument, as the command runs it. Prints its port. */
+import { parseTarget } from '../../../runtime/config/index.ts'
 import { makeDispatcher } from '../../../runtime/net/index.ts'
 import { makeLog } from '../../../runtime/observe/index.ts'
-import { parseTarget, startProxy } from '../../../runtime/proxy/index.ts'
+import { startProxy } from '../../../runtime/proxy/index.ts'
 
 const [target = '', level = 'info'] = process.argv.slice(2)
 const proxy = await startProxy({

@@ -1,0 +1,92 @@
+/**
+ * The environment of the proxy command: every variable in one table, and how they are read.
+ *
+ * Names are fixed; values are never logged. Variables of other features have tables of their own in this room.
+ * Source: spec document 1, rule 3 (c) and "Environment" of its reference behaviour.
+ */
+export interface Variable {
+  readonly name: string
+  readonly meaning: string
+}
+
+export const variables = {
+  debug: { name: 'GATEHOUSE_DEBUG', meaning: 'true turns on debug logging, like --debug' },
+  remoteClientSecret: {
+    name: 'GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET',
+    meaning: 'client secret for the target, when neither flag nor file gives one',
+  },
+  remoteBearerToken: {
+    name: 'GATEHOUSE_REMOTE_AUTH_BEARER_TOKEN',
+    meaning: 'bearer token for the target, when neither flag nor file gives one',
+  },
+  oidcClientSecret: {
+    name: 'GATEHOUSE_OIDC_CLIENT_SECRET',
+    meaning: 'client secret for introspection, when the flag does not give one',
+  },
+  tokenExchangeClientSecret: {
+    name: 'GATEHOUSE_TOKEN_EXCHANGE_CLIENT_SECRET',
+    meaning: 'client secret for token exchange, when neither flag nor file gives one',
+  },
+  secretsProvider: {
+    name: 'GATEHOUSE_SECRETS_PROVIDER',
+    meaning: 'where --remote-forward-headers-secret looks: environment (default) or file',
+  },
+  secretsDir: {
+    name: 'GATEHOUSE_SECRETS_DIR',
+    meaning: 'directory of the file provider, one file per secret',
+  },
+  secretPrefix: {
+    name: 'GATEHOUSE_SECRET_',
+    meaning: 'followed by a name: that secret, for the environment provider',
+  },
+  disableEnvFallback: {
+    name: 'GATEHOUSE_DISABLE_ENV_FALLBACK',
+    meaning: 'true stops the file provider from looking into the environment for what it does not have',
+  },
+  stateDir: {
+    name: 'GATEHOUSE_STATE_DIR',
+    meaning: 'directory for kept logins; default: the user’s state directory',
+  },
+  statePassword: {
+    name: 'GATEHOUSE_SECRETS_PASSWORD',
+    meaning: 'password that encrypts kept logins, instead of a key file',
+  },
+  clientMetadataUrl: {
+    name: 'GATEHOUSE_CLIENT_METADATA_URL',
+    meaning: 'URL of a client metadata document, used as client id where the authorization server takes one',
+  },
+  tunnelAuthToken: { name: 'GATEHOUSE_TUNNEL_AUTH_TOKEN', meaning: 'token for the tunnel provider' },
+  browser: { name: 'BROWSER', meaning: 'program that opens the login page, instead of the system’s' },
+  httpProxy: { name: 'HTTP_PROXY', meaning: 'HTTP proxy for http URLs; lower case works, too' },
+  httpsProxy: { name: 'HTTPS_PROXY', meaning: 'HTTP proxy for https URLs; lower case works, too' },
+  noProxy: { name: 'NO_PROXY', meaning: 'hosts that are reached directly; lower case works, too' },
+  stateHome: { name: 'XDG_STATE_HOME', meaning: 'base of the user’s state directory' },
+} as const satisfies Record<string, Variable>
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** A variable's value; empty counts as not set. */
+export function readVariable(env: Environment, variable: Variable): string | undefined {
+  const value = env[variable.name]
+  return value === undefined || value === '' ? undefined : value
+}
+
+/** True for `true`, `1` and `yes`, in any case. */
+export function isOn(env: Environment, variable: Variable): boolean {
+  return /^(?:true|1|yes)$/i.test(env[variable.name] ?? '')
+}
+
+/** The HTTP proxies for outgoing requests, for runtime/net. Lower-case names win, as everywhere. */
+export function proxyEnvironment(env: Environment): {
+  readonly http: string | undefined
+  readonly https: string | undefined
+  readonly except: string | undefined
+} {
+  const either = (variable: Variable): string | undefined =>
+    readVariable(env, { ...variable, name: variable.name.toLowerCase() }) ?? readVariable(env, variable)
+  return {
+    http: either(variables.httpProxy),
+    https: either(variables.httpsProxy),
+    except: either(variables.noProxy),
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * Headers that the proxy adds to every request to its target, plain or from a named secret.
+ *
+ * `Name=Value` is split at the first `=`. Headers that frame a request, route it or belong to the MCP session may not
+ * be set; two settings of one header are a fault. A faulty value is never quoted: it may be a secret.
+ * Source: spec document 1 (--remote-forward-headers, --remote-forward-headers-secret).
+ */
+import { isHeaderName, isHeaderValue, restrictedForInjection } from '../net/index.ts'
+import type { Environment } from './env.ts'
+import type { Faults } from './faults.ts'
+import type { ProxyInput } from './proxy-flags.ts'
+import { makeSecretsProvider, type SecretsProvider } from './secrets.ts'
+
+export interface InjectedHeader {
+  readonly name: string
+  /** May be a secret: never log it. */
+  readonly value: string
+}
+
+const maxValueBytes = 8192
+
+export function injectedHeaders(
+  input: ProxyInput,
+  env: Environment,
+  faults: Faults,
+): readonly InjectedHeader[] {
+  const headers: InjectedHeader[] = []
+  for (const [i, line] of (input.remoteForwardHeaders ?? []).entries()) {
+    const found = split(line, 'remoteForwardHeaders', i, faults)
+    if (found) accept(headers, found.name, found.rest, 'remoteForwardHeaders', faults)
+  }
+  const secretLines = input.remoteForwardHeadersSecret ?? []
+  if (secretLines.length > 0) addSecrets(secretLines, env, headers, faults)
+  return headers
+}
+
+function addSecrets(
+  lines: readonly string[],
+  env: Environment,
+  headers: InjectedHeader[],
+  faults: Faults,
+): void {
+  const provider: SecretsProvider | undefined = faults.attempt(() => makeSecretsProvider(env))
+  for (const [i, line] of lines.entries()) {
+    const found = split(line, 'remoteForwardHeadersSecret', i, faults)
+    if (!found || !provider) continue
+    const secret = faults.attempt(() => provider.find(found.rest))
+    if (secret) accept(headers, found.name, secret.reveal(), 'remoteForwardHeadersSecret', faults)
+  }
+}
+
+type Key = 'remoteForwardHeaders' | 'remoteForwardHeadersSecret'
+
+function split(
+  line: string,
+  key: Key,
+  index: number,
+  faults: Faults,
+): { name: string; rest: string } | undefined {
+  const at = line.indexOf('=')
+  if (at > 0) return { name: line.slice(0, at).trim(), rest: line.slice(at + 1) }
+  faults.about(
+    key,
+    `value ${index + 1} must be of the form Name=${key === 'remoteForwardHeaders' ? 'Value' : 'secret-name'}`,
+  )
+  return undefined
+}
+
+function accept(headers: InjectedHeader[], name: string, value: string, key: Key, faults: Faults): void {
+  const lower = name.toLowerCase()
+  if (!isHeaderName(name)) faults.about(key, `${JSON.stringify(name)} is no header name`)
+  else if (restrictedForInjection.has(lower)) faults.about(key, `the header ${name} may not be set`)
+  else if (headers.some((header) => header.name.toLowerCase() === lower)) {
+    faults.about(key, `the header ${name} is set twice`)
+  } else if (!isHeaderValue(value) || Buffer.byteLength(value) > maxValueBytes) {
+    faults.about(
+      key,
+      `the value of ${name} must have no control characters and at most ${maxValueBytes} bytes`,
+    )
+  } else headers.push({ name, value })
+}

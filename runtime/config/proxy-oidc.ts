@@ -1,0 +1,73 @@
+/**
+ * How the proxy's own endpoint is protected: the --oidc-* flags.
+ *
+ * Any of issuer, key set URL and introspection URL switches protection on; any other --oidc-* flag without one of them
+ * is a fault, because the operator believes to be protected. Hosts that the operator writes as loopback are trusted by
+ * runtime/incoming.
+ * Source: spec document 1, "Incoming (OIDC) flags".
+ */
+import type { Secret } from '../observe/index.ts'
+import { type Environment, variables } from './env.ts'
+import type { Faults } from './faults.ts'
+import type { ProxyInput } from './proxy-flags.ts'
+import { secretFrom } from './secret-precedence.ts'
+
+export interface ProxyOidc {
+  readonly issuer: string | undefined
+  /** Undefined: the resource URL. */
+  readonly audience: string | undefined
+  readonly clientId: string | undefined
+  readonly clientSecret: Secret | undefined
+  readonly introspectionUrl: string | undefined
+  readonly jwksUrl: string | undefined
+  /** Undefined: openid is advertised. */
+  readonly scopes: readonly string[] | undefined
+  /** PEM. */
+  readonly ca: string | undefined
+  readonly allowPrivateIp: boolean
+  readonly insecureAllowHttp: boolean
+}
+
+const dependent = [
+  'oidcAudience',
+  'oidcClientId',
+  'oidcClientSecret',
+  'oidcScopes',
+  'oidcCaBundle',
+  'oidcAllowPrivateIp',
+  'oidcInsecureAllowHttp',
+] as const
+
+export function oidcSettings(input: ProxyInput, env: Environment, faults: Faults): ProxyOidc | undefined {
+  const allowHttp = input.oidcInsecureAllowHttp ?? false
+  const issuer = faults.url('oidcIssuer', allowHttp)
+  const jwksUrl = faults.url('oidcJwksUrl', allowHttp)
+  const introspectionUrl = faults.url('oidcIntrospectionUrl', allowHttp)
+  const triggers = ['oidcIssuer', 'oidcJwksUrl', 'oidcIntrospectionUrl'] as const
+  if (!triggers.some((key) => input[key] !== undefined)) {
+    faults.needs(
+      dependent,
+      '--oidc-issuer, --oidc-jwks-url or --oidc-introspection-url: nothing would be checked',
+    )
+    return undefined
+  }
+  const clientId = faults.text('oidcClientId')
+  if (faults.given('oidcClientSecret') && clientId === undefined)
+    faults.needs(['oidcClientSecret'], '--oidc-client-id')
+  const clientSecret =
+    clientId === undefined
+      ? undefined
+      : secretFrom(faults, env, { flag: 'oidcClientSecret', variable: variables.oidcClientSecret })
+  return {
+    issuer,
+    audience: faults.text('oidcAudience'),
+    clientId,
+    clientSecret,
+    introspectionUrl,
+    jwksUrl,
+    scopes: faults.scopes('oidcScopes'),
+    ca: faults.file('oidcCaBundle'),
+    allowPrivateIp: input.oidcAllowPrivateIp ?? false,
+    insecureAllowHttp: allowHttp,
+  }
+}

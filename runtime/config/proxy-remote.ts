@@ -1,0 +1,188 @@
+/**
+ * How the proxy signs in to its target: nothing, a fixed bearer token, or an OAuth login.
+ *
+ * Source: spec document 1, rules 1 to 6 and "Outgoing (remote server) flags".
+ */
+import { managedParameters } from '../oauth/index.ts'
+import { Secret } from '../observe/index.ts'
+import { type Environment, readVariable, variables } from './env.ts'
+import type { Faults, InputKey } from './faults.ts'
+import type { ProxyInput } from './proxy-flags.ts'
+import { secretFrom } from './secret-precedence.ts'
+import { rotatingSecret } from './secrets.ts'
+
+export type RemoteAuth =
+  | { readonly kind: 'none' }
+  | {
+      readonly kind: 'bearer'
+      /** Asked for every request, so that a changed file is taken up. */
+      readonly token: () => Secret
+    }
+  | OAuthSettings
+
+export interface OAuthSettings {
+  readonly kind: 'oauth'
+  /** False: only when the target asks for it (rule 1). */
+  readonly required: boolean
+  readonly issuer: string | undefined
+  readonly authorizeUrl: string | undefined
+  readonly tokenUrl: string | undefined
+  readonly clientId: string | undefined
+  readonly clientSecret: Secret | undefined
+  /** Used as client id where the authorization server takes metadata documents. */
+  readonly clientMetadataUrl: string | undefined
+  /** 0: any free port. */
+  readonly callbackPort: number
+  /** Undefined: from the target's metadata, else the target URI. '' sends none. */
+  readonly resource: string | undefined
+  /** Undefined: chosen from what the servers say. */
+  readonly scopes: readonly string[] | undefined
+  readonly scopeParamName: string | undefined
+  readonly skipBrowser: boolean
+  readonly timeoutMs: number
+  /** Undefined: nothing is kept beyond this process. */
+  readonly keep: { readonly dir: string; readonly password: Secret | undefined } | undefined
+}
+
+const oauthOnly = [
+  'remoteAuthIssuer',
+  'remoteAuthAuthorizeUrl',
+  'remoteAuthTokenUrl',
+  'remoteAuthClientSecret',
+  'remoteAuthClientSecretFile',
+  'remoteAuthCallbackPort',
+  'remoteAuthResource',
+  'remoteAuthScopes',
+  'remoteAuthScopeParamName',
+  'remoteAuthSkipBrowser',
+  'remoteAuthTimeout',
+  'remoteAuthEphemeral',
+] as const satisfies readonly InputKey[]
+
+const triggers = ['remoteAuth', 'remoteAuthClientId'] as const satisfies readonly InputKey[]
+
+export function remoteSettings(
+  input: ProxyInput,
+  env: Environment,
+  faults: Faults,
+  warnings: string[],
+): RemoteAuth {
+  const bearer = bearerToken(env, faults)
+  const oauth = triggers.some((key) => faults.given(key))
+  if (bearer) {
+    const clash = [...triggers, ...oauthOnly].filter((key) => faults.given(key))
+    if (clash.length > 0)
+      faults.needs(clash, `no bearer token beside it: ${bearer.from} and a login exclude one another`)
+    return { kind: 'bearer', token: bearer.token }
+  }
+  if (oauth) return oauthSettings(input, env, faults, warnings)
+  faults.needs(oauthOnly, '--remote-auth or --remote-auth-client-id: nothing would be done otherwise')
+  return { kind: 'none' }
+}
+
+function bearerToken(env: Environment, faults: Faults): { token: () => Secret; from: string } | undefined {
+  faults.exclusive('remoteAuthBearerToken', 'remoteAuthBearerTokenFile')
+  const typed = faults.text('remoteAuthBearerToken')
+  if (typed !== undefined) {
+    checkToken(typed, '--remote-auth-bearer-token', faults)
+    const secret = new Secret(typed)
+    return { token: () => secret, from: '--remote-auth-bearer-token' }
+  }
+  const path = faults.text('remoteAuthBearerTokenFile')
+  if (path !== undefined) {
+    const token = faults.attempt(() => rotatingSecret(path))
+    if (token) checkToken(token().reveal(), `the file ${path}`, faults)
+    return { token: token ?? (() => new Secret('')), from: '--remote-auth-bearer-token-file' }
+  }
+  const value = readVariable(env, variables.remoteBearerToken)
+  if (value === undefined) return undefined
+  checkToken(value, variables.remoteBearerToken.name, faults)
+  const secret = new Secret(value)
+  return { token: () => secret, from: variables.remoteBearerToken.name }
+}
+
+function checkToken(value: string, source: string, faults: Faults): void {
+  if (!/^[\x21-\x7e]+$/.test(value))
+    faults.add(source, 'a bearer token is printable characters without blanks')
+}
+
+function oauthSettings(
+  input: ProxyInput,
+  env: Environment,
+  faults: Faults,
+  warnings: string[],
+): OAuthSettings {
+  faults.exclusive('remoteAuthIssuer', 'remoteAuthAuthorizeUrl')
+  faults.exclusive('remoteAuthIssuer', 'remoteAuthTokenUrl')
+  const authorizeUrl = faults.url('remoteAuthAuthorizeUrl')
+  const tokenUrl = faults.url('remoteAuthTokenUrl')
+  if ((authorizeUrl === undefined) !== (tokenUrl === undefined)) {
+    faults.add('--remote-auth-authorize-url, --remote-auth-token-url', 'give both or none')
+  }
+  const clientId = faults.text('remoteAuthClientId')
+  const clientSecret = secretFrom(faults, env, {
+    flag: 'remoteAuthClientSecret',
+    file: 'remoteAuthClientSecretFile',
+    variable: variables.remoteClientSecret,
+  })
+  if (clientSecret !== undefined && clientId === undefined) {
+    faults.add('the client secret for the target', 'needs --remote-auth-client-id')
+  }
+  if (faults.given('remoteAuthClientSecret')) {
+    warnings.push('--remote-auth-client-secret shows in process lists; a file or the environment does not')
+  }
+  return {
+    kind: 'oauth',
+    required: input.remoteAuth ?? false,
+    issuer: faults.url('remoteAuthIssuer'),
+    authorizeUrl,
+    tokenUrl,
+    clientId,
+    clientSecret,
+    clientMetadataUrl: readVariable(env, variables.clientMetadataUrl),
+    callbackPort: callbackPort(faults),
+    resource: resource(input, faults),
+    scopes: faults.scopes('remoteAuthScopes'),
+    scopeParamName: scopeParamName(faults),
+    skipBrowser: input.remoteAuthSkipBrowser ?? false,
+    timeoutMs: faults.duration('remoteAuthTimeout') ?? 30_000,
+    keep: input.remoteAuthEphemeral ? undefined : keepIn(env),
+  }
+}
+
+function callbackPort(faults: Faults): number {
+  const port = faults.integer('remoteAuthCallbackPort', 0, 65_535) ?? 8666
+  if (port > 0 && port < 1024) faults.about('remoteAuthCallbackPort', 'must be 0 or from 1024 to 65535')
+  return port
+}
+
+/** RFC 8707: absolute, no fragment; and it must name a host, as every MCP server does. */
+function resource({ remoteAuthResource: value }: ProxyInput, faults: Faults): string | undefined {
+  if (value === undefined || value === '') return value
+  const url = URL.canParse(value) ? new URL(value) : undefined
+  if (!url || url.host === '' || value.includes('#')) {
+    faults.about('remoteAuthResource', 'must be an absolute URI with a host and without a fragment')
+  }
+  return value
+}
+
+function scopeParamName(faults: Faults): string | undefined {
+  const name = faults.text('remoteAuthScopeParamName')
+  if (name === undefined) return undefined
+  if (!/^[\w.-]{1,64}$/.test(name))
+    faults.about('remoteAuthScopeParamName', 'must be letters, digits, ".", "_" and "-"')
+  else if (name !== 'scope' && managedParameters.has(name)) {
+    faults.about('remoteAuthScopeParamName', `${name} is a parameter of the flow itself`)
+  }
+  return name
+}
+
+function keepIn(env: Environment): NonNullable<OAuthSettings['keep']> {
+  const home = readVariable(env, { name: 'HOME', meaning: 'home directory' }) ?? '.'
+  const base = readVariable(env, variables.stateHome) ?? `${home}/.local/state`
+  const password = readVariable(env, variables.statePassword)
+  return {
+    dir: readVariable(env, variables.stateDir) ?? `${base}/gatehouse`,
+    password: password === undefined ? undefined : new Secret(password),
+  }
+}

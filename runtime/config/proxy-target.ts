@@ -1,0 +1,55 @@
+/**
+ * The MCP server behind a proxy, as `--target-uri` names it.
+ *
+ * A target has no path of its own: the client's path is forwarded byte for byte. Its query, if any, goes before the
+ * client's. Userinfo and fragment are dropped.
+ * Source: spec document 1 (--target-uri).
+ */
+import { GatehouseError } from '../../schemas/index.ts'
+import { isLoopbackHost } from '../net/index.ts'
+
+export interface Target {
+  /** `scheme://authority`, for the dispatcher. */
+  readonly origin: string
+  /** Host header. */
+  readonly authority: string
+  readonly protocol: 'http:' | 'https:'
+  /** Query that every request carries, without question mark. */
+  readonly query: string
+  /** The host is a loopback name or address. */
+  readonly loopback: boolean
+}
+
+/** Reads a target URI. Throws INVALID_CONFIG with the rule that was broken. */
+export function parseTarget(uri: string): Target {
+  if (!URL.canParse(uri)) throw refused(uri, 'must be an absolute http or https URL')
+  const url = new URL(uri)
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    throw refused(uri, 'must start with http:// or https://')
+  }
+  if (url.hostname === '') throw refused(uri, 'must name a host')
+  if (url.pathname !== '/') {
+    throw refused(
+      uri,
+      `must not have a path: clients send it (give ${url.origin} here, and ${url.pathname} to the client)`,
+    )
+  }
+  return {
+    origin: url.origin,
+    authority: url.host,
+    protocol: url.protocol,
+    query: url.search.slice(1),
+    loopback: isLoopbackHost(url.hostname),
+  }
+}
+
+function refused(uri: string, rule: string): GatehouseError {
+  return new GatehouseError('INVALID_CONFIG', {
+    detail: `invalid target URI ${JSON.stringify(shownUri(uri))}: ${rule}`,
+  })
+}
+
+/** A URI without userinfo, query and fragment, which may hold credentials. */
+export function shownUri(uri: string): string {
+  return uri.replace(/\/\/[^/?#]*@/, '//').replace(/[?#].*$/s, '')
+}

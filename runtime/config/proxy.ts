@@ -1,0 +1,128 @@
+/**
+ * The settings of the proxy command: checks everything that was given, at once and before any login, and resolves
+ * secrets by their precedence.
+ *
+ * Half of a security setting is a fault, never an open door. Nothing here listens, connects or opens a browser.
+ * Source: spec document 1, rules 1 to 7 and the flag tables.
+ */
+import { parseOrigin, type ProxyEnvironment } from '../net/index.ts'
+import { type Environment, isOn, proxyEnvironment, variables } from './env.ts'
+import { Faults } from './faults.ts'
+import { injectedHeaders, type InjectedHeader } from './injected-headers.ts'
+import { oidcSettings, type ProxyOidc } from './proxy-oidc.ts'
+import { exchangeSettings, type ExchangeSettings } from './proxy-exchange.ts'
+import type { ProxyInput } from './proxy-flags.ts'
+import { remoteSettings, type RemoteAuth } from './proxy-remote.ts'
+import { parseTarget, type Target } from './proxy-target.ts'
+
+/** Final values; secrets are wrapped. */
+export interface ProxyConfig {
+  readonly name: string
+  readonly targetUri: string
+  readonly target: Target
+  /** As given; a name is resolved when the proxy binds. */
+  readonly host: string
+  /** 0: the system chooses. */
+  readonly port: number
+  readonly allowedOrigins: readonly string[]
+  readonly resourceUrl: string | undefined
+  /** 0 waits for ever. */
+  readonly requestTimeoutMs: number
+  /** Undefined: the endpoint is open. */
+  readonly oidc: ProxyOidc | undefined
+  readonly passAuthorization: boolean
+  readonly remote: RemoteAuth
+  readonly exchange: ExchangeSettings | undefined
+  readonly inject: readonly InjectedHeader[]
+  /** PEM, for the target and its authorization server. */
+  readonly remoteCa: string | undefined
+  readonly debug: boolean
+  readonly metricsPort: number | undefined
+  readonly workers: number
+  readonly proxyEnvironment: ProxyEnvironment
+  /** Things that are allowed but should be known; one line each. */
+  readonly warnings: readonly string[]
+}
+
+/** Throws INVALID_CONFIG with one line per fault. `name` is SERVER_NAME. */
+export function resolveProxyConfig(
+  name: string,
+  input: ProxyInput,
+  env: Environment,
+  debug: boolean,
+): ProxyConfig {
+  const faults = new Faults(input)
+  const warnings: string[] = []
+  if (!/^[\x21-\x7e]{1,253}$/.test(name))
+    faults.add('SERVER_NAME', 'must be 1 to 253 printable characters without blanks')
+  const target = readTarget(input, faults)
+  const inject = injectedHeaders(input, env, faults)
+  const oidc = oidcSettings(input, env, faults)
+  const remote = remoteSettings(input, env, faults, warnings)
+  const exchange = exchangeSettings(input, env, faults, warnings)
+  if (oidc === undefined && input.passAuthorization === true) {
+    faults.about('passAuthorization', 'has no meaning without an --oidc-* flag: nothing is taken away then')
+  }
+  if (exchange && remote.kind === 'none' && oidc === undefined) {
+    warnings.push(
+      'token exchange without --oidc-*: the tokens that clients send are exchanged without having been checked',
+    )
+  }
+  for (const { name: header } of inject) {
+    if (header.toLowerCase() === 'authorization' && (remote.kind !== 'none' || exchange)) {
+      warnings.push('an injected Authorization header replaces the token of the login or the exchange')
+    }
+  }
+  const config: Omit<ProxyConfig, 'target'> & { target: Target | undefined } = {
+    name,
+    targetUri: input.targetUri ?? '',
+    target,
+    host: faults.text('host') ?? '127.0.0.1',
+    port: faults.integer('port', 0, 65_535) ?? 0,
+    allowedOrigins: readOrigins(input, faults),
+    resourceUrl: readResourceUrl(input, faults),
+    requestTimeoutMs: faults.duration('requestTimeout', { zero: true }) ?? 60_000,
+    oidc,
+    passAuthorization: input.passAuthorization ?? false,
+    remote,
+    exchange,
+    inject,
+    remoteCa: faults.file('remoteCaBundle'),
+    debug: debug || isOn(env, variables.debug),
+    metricsPort: faults.integer('metricsPort', 0, 65_535),
+    workers: faults.integer('workers', 1, 64) ?? 1,
+    proxyEnvironment: proxyEnvironment(env),
+    warnings,
+  }
+  faults.throwIfAny()
+  if (config.target === undefined) throw faults.error()
+  return { ...config, target: config.target }
+}
+
+function readTarget(input: ProxyInput, faults: Faults): Target | undefined {
+  const { targetUri } = input
+  if (targetUri === undefined || targetUri === '') {
+    faults.about('targetUri', 'is required')
+    return undefined
+  }
+  return faults.attempt(() => parseTarget(targetUri))
+}
+
+function readOrigins(input: ProxyInput, faults: Faults): readonly string[] {
+  const given = input.allowedOrigins ?? []
+  for (const origin of given) {
+    if (parseOrigin(origin) === undefined) {
+      faults.about('allowedOrigins', `${JSON.stringify(origin)} must be scheme://host[:port]`)
+    }
+  }
+  return given
+}
+
+function readResourceUrl(input: ProxyInput, faults: Faults): string | undefined {
+  const { resourceUrl } = input
+  if (resourceUrl === undefined) return undefined
+  if (!/^https?:\/\//i.test(resourceUrl) || !URL.canParse(resourceUrl) || resourceUrl.includes('#')) {
+    faults.about('resourceUrl', 'must be an absolute http or https URL without a fragment')
+  }
+  return resourceUrl
+}

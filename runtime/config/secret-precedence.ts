@@ -1,0 +1,19 @@
+/**
+ * Which of several sources gives a secret: flag, then file, then environment; the first that is given wins.
+ * Source: spec document 1, rule 3.
+ */
+import { Secret } from '../observe/index.ts'
+import { type Environment, readVariable, type Variable } from './env.ts'
+import type { Faults, InputKey } from './faults.ts'
+
+export function secretFrom(
+  faults: Faults,
+  env: Environment,
+  from: { readonly flag: InputKey; readonly file?: InputKey; readonly variable: Variable },
+): Secret | undefined {
+  const typed = faults.text(from.flag)
+  if (typed !== undefined) return new Secret(typed)
+  if (from.file !== undefined && faults.given(from.file)) return faults.secretFile(from.file)
+  const value = readVariable(env, from.variable)
+  return value === undefined ? undefined : new Secret(value)
+}

@@ -1,0 +1,280 @@
+/** The proxy command's settings: every rule between flags, all faults at once, secrets by precedence. */
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { type ProxyInput, proxyFlags, resolveProxyConfig } from '../../../runtime/config/index.ts'
+import { proves } from '../../helpers/proves.ts'
+
+proves('1.rule.3', '1.rule.3.a', '1.rule.3.b', '1.rule.3.c', '1.rule.5', '1.rule.6', '1.rule.7')
+
+const dir = mkdtempSync(join(tmpdir(), 'proxy-config-'))
+const file = (name: string, text: string): string => {
+  writeFileSync(join(dir, name), text)
+  return join(dir, name)
+}
+const base: ProxyInput = { targetUri: 'http://127.0.0.1:9000' }
+const resolve = (input: ProxyInput, env: Record<string, string> = {}) =>
+  resolveProxyConfig('demo', { ...base, ...input }, env, false)
+
+/** The faults of an input, one per line; empty when it is accepted. */
+function faults(input: ProxyInput, env: Record<string, string> = {}): string[] {
+  try {
+    resolveProxyConfig('demo', { ...base, ...input }, env, false)
+    return []
+  } catch (error) {
+    return error instanceof Error ? error.message.split('\n') : ['?']
+  }
+}
+
+await t.test('settings: the target alone gives plain forwarding with the documented defaults', async (t) => {
+  const config = resolve({})
+  t.match(config, {
+    name: 'demo',
+    host: '127.0.0.1',
+    port: 0,
+    allowedOrigins: [],
+    requestTimeoutMs: 60_000,
+    oidc: undefined,
+    remote: { kind: 'none' },
+    exchange: undefined,
+    inject: [],
+    workers: 1,
+  })
+  t.match(resolve({ remoteAuth: true }).remote, {
+    callbackPort: 8666,
+    timeoutMs: 30_000,
+    skipBrowser: false,
+    required: true,
+  })
+})
+
+await t.test('settings: the target is an absolute http URL without a path', async (t) => {
+  for (const targetUri of [
+    'localhost:8080',
+    'mcp.example',
+    'ftp://mcp.example',
+    'http://',
+    'https://mcp.example/mcp',
+    '/x',
+  ]) {
+    t.match(faults({ targetUri }), [/target URI/], targetUri)
+  }
+  t.match(faults({ targetUri: '' }), ['--target-uri: is required'])
+  t.notMatch(faults({ targetUri: 'https://u:s3cret@h.example/p?k=s3cret' }).join(), /s3cret/)
+  t.equal(resolve({ targetUri: 'HTTPS://MCP.Example:443/?key=1#f' }).target.origin, 'https://mcp.example')
+})
+
+await t.test('settings: half of a security setting is refused', async (t) => {
+  const cases: readonly [ProxyInput, RegExp][] = [
+    [{ oidcAudience: 'a' }, /--oidc-audience: needs --oidc-issuer/],
+    [{ oidcScopes: ['a'], oidcClientId: 'x' }, /--oidc-client-id, --oidc-scopes: needs --oidc-issuer/],
+    [
+      { oidcIssuer: 'https://i.example', oidcClientSecret: 's' },
+      /--oidc-client-secret: needs --oidc-client-id/,
+    ],
+    [{ oidcIssuer: 'http://i.example' }, /--oidc-issuer: must be https/],
+    [{ oidcIssuer: '' }, /--oidc-issuer: must not be empty/],
+    [
+      { remoteAuthIssuer: 'https://i.example' },
+      /--remote-auth-issuer: needs --remote-auth or --remote-auth-client-id/,
+    ],
+    [{ remoteAuthSkipBrowser: true }, /--remote-auth-skip-browser: needs/],
+    [{ remoteAuth: true, remoteAuthAuthorizeUrl: 'https://i.example/a' }, /give both or none/],
+    [{ remoteAuth: true, remoteAuthClientSecret: 's' }, /needs --remote-auth-client-id/],
+    [{ tokenExchangeAudience: 'a' }, /--token-exchange-audience: needs --token-exchange-url/],
+    [
+      { tokenExchangeUrl: 'https://x.example/t', tokenExchangeClientSecret: 's' },
+      /needs --token-exchange-client-id/,
+    ],
+    [{ tokenExchangeUrl: 'http://x.example/t' }, /--token-exchange-url: must be https/],
+    [{ passAuthorization: true }, /--pass-authorization: has no meaning/],
+  ]
+  for (const [input, expected] of cases) t.match(faults(input).join('\n'), expected, JSON.stringify(input))
+})
+
+await t.test('settings: alternatives exclude one another', async (t) => {
+  const cases: readonly [ProxyInput, RegExp][] = [
+    [
+      {
+        remoteAuth: true,
+        remoteAuthIssuer: 'https://i.example',
+        remoteAuthAuthorizeUrl: 'https://i.example/a',
+        remoteAuthTokenUrl: 'https://i.example/t',
+      },
+      /--remote-auth-issuer, --remote-auth-authorize-url: give one/,
+    ],
+    [{ remoteAuthBearerToken: 't', remoteAuthBearerTokenFile: file('b', 'x') }, /give one of them, not both/],
+    [{ remoteAuthBearerToken: 't', remoteAuth: true }, /exclude one another/],
+    [
+      { remoteAuthBearerToken: 't', remoteAuthClientId: 'c', remoteAuthScopes: ['a'] },
+      /--remote-auth-client-id, --remote-auth-scopes: needs no bearer/,
+    ],
+    [
+      {
+        tokenExchangeUrl: 'https://x.example',
+        tokenExchangeClientId: 'c',
+        tokenExchangeClientSecret: 's',
+        tokenExchangeClientSecretFile: file('e', 'x'),
+      },
+      /give one of them, not both/,
+    ],
+  ]
+  for (const [input, expected] of cases) t.match(faults(input).join('\n'), expected)
+  t.match(
+    faults({ remoteAuth: true }, { GATEHOUSE_REMOTE_AUTH_BEARER_TOKEN: 't' }).join(),
+    /exclude one another/,
+  )
+})
+
+await t.test('settings: values are checked one by one, and all faults are told at once', async (t) => {
+  const found = faults({
+    targetUri: 'nonsense',
+    port: '70000',
+    requestTimeout: '5',
+    allowedOrigins: ['https://ok.example', 'null'],
+    resourceUrl: 'mcp.example',
+    remoteAuth: true,
+    remoteAuthTimeout: '0s',
+    remoteAuthCallbackPort: '80',
+    remoteAuthResource: 'https://r.example/#f',
+    remoteAuthScopes: ['a b'],
+    remoteAuthScopeParamName: 'state',
+    remoteForwardHeaders: ['NoEquals', 'Host=x', 'X-A=1', 'x-a=2', 'X-B=a\u0007b', 'Mcp-Session-Id=1'],
+    tokenExchangeUrl: 'https://x.example',
+    tokenExchangeSubjectTokenType: 'saml',
+    tokenExchangeHeaderName: 'Connection',
+    workers: '0',
+  })
+  for (const expected of [
+    /target URI/,
+    /--port: .*0 to 65535/,
+    /--request-timeout: .*duration/,
+    /--allowed-origins: "null"/,
+    /--resource-url: .*absolute/,
+    /--remote-auth-timeout: must be longer than zero/,
+    /--remote-auth-callback-port: .*1024/,
+    /--remote-auth-resource: .*fragment/,
+    /--remote-auth-scopes: /,
+    /--remote-auth-scope-param-name: state is a parameter/,
+    /--remote-forward-headers: value 1 must be of the form/,
+    /--remote-forward-headers: the header Host may not be set/,
+    /--remote-forward-headers: the header x-a is set twice/,
+    /--remote-forward-headers: the value of X-B/,
+    /--remote-forward-headers: the header Mcp-Session-Id may not be set/,
+    /--token-exchange-subject-token-type: /,
+    /--token-exchange-header-name: .*Connection/,
+    /--workers: /,
+  ]) {
+    t.ok(
+      found.some((line) => expected.test(line)),
+      String(expected),
+    )
+  }
+  t.equal(found.length, 18)
+})
+
+await t.test('settings: durations, lists and repeated values are read as written', async (t) => {
+  const remote = (remoteAuthTimeout: string) => resolve({ remoteAuth: true, remoteAuthTimeout }).remote
+  t.match(remote('30s'), { timeoutMs: 30_000 })
+  t.match(remote('1m'), { timeoutMs: 60_000 })
+  t.match(remote('2m30s'), { timeoutMs: 150_000 })
+  t.match(resolve({ remoteAuth: true, remoteAuthScopes: ['a,b', 'c'] }).remote, { scopes: ['a', 'b', 'c'] })
+  t.match(resolve({ remoteForwardHeaders: ['X-A=1,2=3', ' X-B =', 'X-C= v '] }).inject, [
+    { name: 'X-A', value: '1,2=3' },
+    { name: 'X-B', value: '' },
+    { name: 'X-C', value: ' v ' },
+  ])
+})
+
+await t.test('secrets: flag before file before environment', async (t) => {
+  const env = { GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET: 'from-env' }
+  const secret = (input: ProxyInput, variables: Record<string, string>) => {
+    const { remote } = resolve({ remoteAuthClientId: 'c', ...input }, variables)
+    return remote.kind === 'oauth' ? remote.clientSecret?.reveal() : 'no login'
+  }
+  const path = file('secret', '  from-file\n')
+  t.equal(secret({ remoteAuthClientSecret: 'from-flag', remoteAuthClientSecretFile: path }, env), 'from-flag')
+  t.equal(secret({ remoteAuthClientSecretFile: path }, env), 'from-file')
+  t.equal(secret({}, env), 'from-env')
+  t.equal(secret({}, {}), undefined, 'optional with PKCE')
+})
+
+await t.test('secrets: a file that is empty or missing is named, its content never shown', async (t) => {
+  t.match(
+    faults({ remoteAuthClientId: 'c', remoteAuthClientSecretFile: file('empty', ' \n') }).join(),
+    /secret file .*empty is empty/,
+  )
+  t.match(faults({ remoteAuthBearerTokenFile: join(dir, 'absent') }).join(), /absent cannot be read/)
+  t.notMatch(faults({ remoteAuthBearerTokenFile: file('odd', 'two s3cret words') }).join(), /s3cret/)
+})
+
+await t.test(
+  'secrets: a bearer token comes from flag, file or environment, and a changed file is taken up',
+  async (t) => {
+    const token = (input: ProxyInput, env: Record<string, string> = {}) => {
+      const { remote } = resolve(input, env)
+      return remote.kind === 'bearer' ? remote.token().reveal() : 'no bearer'
+    }
+    const env = { GATEHOUSE_REMOTE_AUTH_BEARER_TOKEN: 'env-token' }
+    t.equal(token({ remoteAuthBearerToken: 'flag-token' }, env), 'flag-token')
+    t.equal(token({ remoteAuthBearerTokenFile: file('bearer', 'file-token\n') }, env), 'file-token')
+    t.equal(token({}, env), 'env-token')
+  },
+)
+
+await t.test('secrets: named secrets come from the provider that the environment chooses', async (t) => {
+  const inject = (env: Record<string, string>) =>
+    resolve({ remoteForwardHeadersSecret: ['X-Key=my-key'] }, env).inject
+  t.same(inject({ 'GATEHOUSE_SECRET_my-key': 'v1' }), [{ name: 'X-Key', value: 'v1' }])
+  t.same(inject({ GATEHOUSE_SECRET_MY_KEY: 'v2' }), [{ name: 'X-Key', value: 'v2' }])
+  file('my-key', 'v3\n')
+  const provider = { GATEHOUSE_SECRETS_PROVIDER: 'file', GATEHOUSE_SECRETS_DIR: dir }
+  t.same(inject(provider), [{ name: 'X-Key', value: 'v3' }])
+  const elsewhere = { ...provider, GATEHOUSE_SECRETS_DIR: tmpdir(), GATEHOUSE_SECRET_MY_KEY: 'v4' }
+  t.same(inject(elsewhere), [{ name: 'X-Key', value: 'v4' }], 'falls back to the environment')
+  const bad = (input: string, env: Record<string, string> = {}) =>
+    faults({ remoteForwardHeadersSecret: [input] }, env).join()
+  t.match(
+    bad('X-Key=my-key', { ...elsewhere, GATEHOUSE_DISABLE_ENV_FALLBACK: 'true' }),
+    /not found in the directory/,
+  )
+  t.match(bad('X-Key=my-key'), /"my-key": not found in the environment/)
+  t.match(bad('X-Key=../../etc/passwd', provider), /secret name/)
+  t.match(bad('X-Key=__gatehouse_x'), /secret name/)
+  t.match(
+    bad('X-Key=k', { GATEHOUSE_SECRETS_PROVIDER: 'vault' }),
+    /GATEHOUSE_SECRETS_PROVIDER: must be environment or file/,
+  )
+  t.match(bad('X-Key=k', { GATEHOUSE_SECRETS_PROVIDER: 'file' }), /GATEHOUSE_SECRETS_DIR/)
+})
+
+await t.test('settings: token types are accepted short and as URN', async (t) => {
+  const type = (tokenExchangeSubjectTokenType?: string) =>
+    resolve({
+      tokenExchangeUrl: 'https://x.example/t',
+      ...(tokenExchangeSubjectTokenType ? { tokenExchangeSubjectTokenType } : {}),
+    }).exchange?.subjectTokenType
+  const urn = 'urn:ietf:params:oauth:token-type:'
+  t.equal(type(), `${urn}access_token`)
+  t.equal(type('id_token'), `${urn}id_token`)
+  t.equal(type('jwt'), `${urn}jwt`)
+  t.equal(type(`${urn}id_token`), `${urn}id_token`)
+})
+
+await t.test('settings: what is allowed but risky is warned about', async (t) => {
+  const { warnings } = resolve({
+    remoteAuthClientId: 'c',
+    remoteAuthClientSecret: 's3cret',
+    remoteForwardHeaders: ['Authorization=Basic x'],
+  })
+  t.equal(warnings.length, 2)
+  t.notMatch(warnings.join(), /s3cret|Basic/)
+})
+
+await t.test('flags: names are the camelCase keys, and every flag has a help text', async (t) => {
+  for (const [key, row] of Object.entries(proxyFlags)) {
+    t.equal(row.flag, `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`, key)
+    t.ok(row.help.length > 10, key)
+  }
+})
