@@ -13,8 +13,21 @@ export function definition(name: string): Schema {
   return schema
 }
 
+/** Schema with a `$ref` -> what it comes to; filled as schemas are met, and there are only those of the bundle. */
+const followed = new WeakMap<Schema, Schema>()
+
 /** Follows references. Annotations beside a `$ref` (default, x-expects) win over those of the definition. */
 export function resolved(schema: Schema): Schema {
+  if (schema.$ref === undefined) return schema
+  let target = followed.get(schema)
+  if (!target) {
+    target = follow(schema)
+    followed.set(schema, target)
+  }
+  return target
+}
+
+function follow(schema: Schema): Schema {
   let current = schema
   while (current.$ref !== undefined) {
     const { $ref, ...beside } = current

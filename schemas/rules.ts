@@ -99,6 +99,8 @@ function toCel(reference: Schema, value: unknown): unknown {
   if (Array.isArray(value)) return value.map((item) => toCel(schema.items ?? {}, item))
   if (!isObject(value)) return value
   const map = new Map<string, unknown>()
+  // Rules cannot look into free-form objects, in the API server neither.
+  if (schema['x-kubernetes-preserve-unknown-fields']) return map
   for (const [key, item] of Object.entries(value)) {
     if (item === null || item === undefined) continue
     const child = childSchema(schema, key)
@@ -115,6 +117,7 @@ const reserved: ReadonlySet<string> = new Set(
 
 function escaped(field: string): string {
   if (reserved.has(field)) return `__${field}__`
+  if (/^[A-Za-z0-9]+$/.test(field)) return field
   return field
     .replaceAll('__', '__underscores__')
     .replaceAll('.', '__dot__')

@@ -22,6 +22,7 @@ const validators: Readonly<Record<string, Validator>> = compiled
 
 /** Problems of a manifest; empty when it is valid. The status is not judged: users do not write it. */
 export function validateManifest(doc: unknown): readonly Problem[] {
+  if (isTooDeep(doc)) return tooDeep
   const kind = kindIn(doc)
   if (typeof kind !== 'string') return kind
   return judge(kind, filled(definition(kind), withoutStatus(doc)))
@@ -59,6 +60,7 @@ export type RuntimeResult<N extends RuntimeName> =
 export function validateRuntime<N extends RuntimeName>(name: N, doc: unknown): RuntimeResult<N> {
   const type = bundle.runtime[name]
   if (type === undefined) throw new TypeError(`no runtime file is called ${name}`)
+  if (isTooDeep(doc)) return { problems: tooDeep }
   const config = filled(definition(type), doc)
   const problems = judge(type, config)
   return isWithout(problems, name, config) ? { config, problems: [] } : { problems }
@@ -85,6 +87,21 @@ function judge(name: string, document: unknown): Problem[] {
   const problems = validate(document) ? [] : problemsOf(schema, document, validate.errors ?? [])
   const all = [...problems, ...checkRules(schema, document, '', problems)]
   return all.sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
+}
+
+/** Far beyond any honest document, and far below what overflows the stack here. */
+const deepest = 200
+const tooDeep: readonly Problem[] = [{ path: '', message: `is nested more than ${deepest} levels deep` }]
+
+function isTooDeep(doc: unknown): boolean {
+  let level: unknown[] = [doc]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > deepest) return true
+    level = level.flatMap((value) =>
+      typeof value === 'object' && value !== null ? Object.values(value) : [],
+    )
+  }
+  return false
 }
 
 function withoutStatus(doc: unknown): unknown {

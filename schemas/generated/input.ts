@@ -24,9 +24,9 @@ export type Audit = {
   /** Looks for JSON-RPC errors in the first bytes of 2xx responses. */
   readonly detectApplicationErrors?: boolean
   /** Event types to record; empty means all. */
-  readonly eventTypes?: readonly ("mcp_initialize" | "mcp_ping" | "mcp_logging" | "mcp_completion" | "mcp_notification" | "mcp_roots_list_changed" | "mcp_tool_call" | "mcp_tools_list" | "mcp_resource_read" | "mcp_resources_list" | "mcp_prompt_get" | "mcp_prompts_list" | "mcp_request" | "sse_connection" | "http_request" | "vmcp_workflow_started" | "vmcp_workflow_completed" | "vmcp_workflow_failed" | "vmcp_workflow_timed_out" | "vmcp_workflow_step_started" | "vmcp_workflow_step_completed" | "vmcp_workflow_step_failed" | "vmcp_workflow_step_skipped")[]
+  readonly eventTypes?: readonly AuditEventType[]
   /** Event types to leave out; wins over eventTypes. */
-  readonly excludeEventTypes?: readonly ("mcp_initialize" | "mcp_ping" | "mcp_logging" | "mcp_completion" | "mcp_notification" | "mcp_roots_list_changed" | "mcp_tool_call" | "mcp_tools_list" | "mcp_resource_read" | "mcp_resources_list" | "mcp_prompt_get" | "mcp_prompts_list" | "mcp_request" | "sse_connection" | "http_request" | "vmcp_workflow_started" | "vmcp_workflow_completed" | "vmcp_workflow_failed" | "vmcp_workflow_timed_out" | "vmcp_workflow_step_started" | "vmcp_workflow_step_completed" | "vmcp_workflow_step_failed" | "vmcp_workflow_step_skipped")[]
+  readonly excludeEventTypes?: readonly AuditEventType[]
   /** Records request bodies. */
   readonly includeRequestData?: boolean
   /** Records response bodies. */
@@ -38,6 +38,9 @@ export type Audit = {
   /** Longest delegation chain recorded. */
   readonly maxDelegationDepth?: number
 }
+
+/** Kind of audit event. */
+export type AuditEventType = "mcp_initialize" | "mcp_ping" | "mcp_logging" | "mcp_completion" | "mcp_notification" | "mcp_roots_list_changed" | "mcp_tool_call" | "mcp_tools_list" | "mcp_resource_read" | "mcp_resources_list" | "mcp_prompt_get" | "mcp_prompts_list" | "mcp_request" | "sse_connection" | "http_request" | "vmcp_workflow_started" | "vmcp_workflow_completed" | "vmcp_workflow_failed" | "vmcp_workflow_timed_out" | "vmcp_workflow_step_started" | "vmcp_workflow_step_completed" | "vmcp_workflow_step_failed" | "vmcp_workflow_step_skipped"
 
 /** Audit logging. */
 export type AuditSwitch = {
@@ -804,7 +807,7 @@ export type MCPRemoteProxySpec = {
   /** Overrides of the generated proxy objects. */
   readonly resourceOverrides?: ResourceOverrides
   /** Session affinity of the proxy Service. */
-  readonly sessionAffinity?: "ClientIP" | "None"
+  readonly sessionAffinity?: SessionAffinity
   /** Replicas of the proxy. Unset: left to an autoscaler. */
   readonly replicas?: number
   /** Where sessions are kept. */
@@ -957,7 +960,7 @@ export type MCPServerSpec = {
   /** Path prefix of SSE endpoint URLs behind a path-stripping ingress. */
   readonly endpointPrefix?: string
   /** Session affinity of the proxy Service. */
-  readonly sessionAffinity?: "ClientIP" | "None"
+  readonly sessionAffinity?: SessionAffinity
   /** Replicas of the proxy, at most 1 for transport stdio. Unset: left to an autoscaler. */
   readonly replicas?: number
   /** Replicas of the server itself. Unset: left to an autoscaler. */
@@ -1731,6 +1734,9 @@ export type SensitiveHeader = {
   readonly secretKeyRef: SecretRef
 }
 
+/** Session affinity of the Service. None suits stateless servers and balancers with their own affinity. */
+export type SessionAffinity = "ClientIP" | "None"
+
 /** Where sessions are kept. */
 export type SessionStorageConfig = {
   /** Session store. */
@@ -2046,7 +2052,7 @@ export type VirtualMCPServerSpec = {
   /** Type of the Service. */
   readonly serviceType?: "ClusterIP" | "NodePort" | "LoadBalancer"
   /** Session affinity of the Service. None suits stateless servers and balancers with their own affinity. */
-  readonly sessionAffinity?: "ClientIP" | "None"
+  readonly sessionAffinity?: SessionAffinity
   /** Where sessions are kept. */
   readonly sessionStorage?: SessionStorageConfig
   /** A shared MCPTelemetryConfig. */

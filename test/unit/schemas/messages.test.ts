@@ -1,6 +1,6 @@
 /** What is said about a wrong document: where, what was found, what is allowed; never a value that may be a secret. */
 import t from 'tap'
-import { formatProblems, validateManifest } from '../../../schemas/index.ts'
+import { formatProblems, validateManifest, validateRuntime } from '../../../schemas/index.ts'
 import { document, type Json, withValue } from './tables/table.ts'
 
 const server = document('MCPServer', { image: 'x', env: [{ name: 'A', value: 'b' }] })
@@ -178,6 +178,17 @@ await t.test('messages: a value is never shown where it could be a secret', asyn
       if (text.includes(secret)) t.fail(`shows ${secret}`, { text })
     }
   }
+})
+
+await t.test('messages: a document nested beyond reason is refused, not choked on', async (t) => {
+  const deep = (levels: number): Json => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
+  const nested = (levels: number) =>
+    document('MCPServer', { image: 'x', podTemplateSpec: { a: deep(levels) } })
+  t.same(validateManifest(nested(150)), [])
+  t.equal(formatProblems(validateManifest(nested(50_000))), 'is nested more than 200 levels deep')
+  t.same(validateRuntime('proxy', deep(50_000)).problems, [
+    { path: '', message: 'is nested more than 200 levels deep' },
+  ])
 })
 
 await t.test('messages: a huge or odd document is answered, not choked on', async (t) => {

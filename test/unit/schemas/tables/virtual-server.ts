@@ -52,6 +52,7 @@ const spec: Table = {
       at: 'spec.passthroughHeaders',
       good: [absent, [], ['X-Tenant', 'Accept-Language']],
       bad: restricted(),
+      fault: '*',
     },
     {
       id: '',

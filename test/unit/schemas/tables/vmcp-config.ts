@@ -35,6 +35,7 @@ const top: Table = {
       at: `${at}.passthroughHeaders`,
       good: [['X-A']],
       bad: [['Host'], ['x-forwarded-for'], ['cookie']],
+      fault: `${at}.passthroughHeaders[0]`,
     },
     { id: '', at: `${at}.agregation`, bad: [{}] },
     {
