@@ -132,11 +132,19 @@ async function makeRig(t: Test, parts: RigParts): Promise<Rig> {
   }
 }
 
+const longLives = Object.fromEntries(
+  ['AccessToken', 'AuthorizationCode', 'Grant', 'IdToken', 'Interaction', 'RefreshToken', 'Session'].map((name) => [
+    name,
+    90 * 86_400,
+  ]),
+)
+
 function providerOptions(issuer: string, options: RigOptions): TestProviderOptions {
   return {
     claims: { name: 'Alice Example', email: 'alice@example.test' },
     ...options.provider,
-    configuration: { conformIdTokenClaims: false, ...options.provider?.configuration },
+    // The rig's clock may run ahead of the provider's.
+    configuration: { ttl: longLives, ...options.provider?.configuration },
     clients: options.provider?.clients ?? [
       {
         client_id: 'gatehouse',

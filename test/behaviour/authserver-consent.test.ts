@@ -1,0 +1,171 @@
+/** The consent page: what it says, what an answer does, when it is asked for. */
+import t, { type Test } from 'tap'
+import {
+  authorizeUrl,
+  Browser,
+  corp,
+  login,
+  pkce,
+  redirectUri,
+  registerClient,
+  type Rig,
+  startAuthServer,
+} from '../helpers/authserver.ts'
+
+const web = 'https://app.example.com/cb'
+const { challenge } = pkce()
+
+function start(rig: Rig, clientId: string, parameters: Readonly<Record<string, string>> = {}): URL {
+  return authorizeUrl(rig, { client_id: clientId, code_challenge: challenge, state: 's', ...parameters })
+}
+
+t.test('consent: the page names program, target, resource, scopes and provider, all escaped', async (t) => {
+  const rig = await startAuthServer(t)
+  const clientId = await registerClient(rig, { client_name: '<img src=x onerror=alert(1)>"\'&' })
+  const page = await new Browser().open(start(rig, clientId, { scope: 'openid offline_access' }))
+  t.equal(page.status, 200)
+  t.notMatch(page.text, /<img/)
+  t.match(page.text, '&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;')
+  t.match(page.text, 'chosen by the program itself, not verified')
+  t.match(page.text, '<dd>127.0.0.1:33418</dd>')
+  t.match(page.text, 'Stay signed in when you are away')
+  t.notMatch(page.text, 'See your e-mail address')
+  t.match(page.text, rig.resource)
+  t.match(page.text, new URL(rig.provider.issuer).host)
+  t.match(page.text, /any program here can claim to be this one/)
+  const policy = page.headers.get('content-security-policy') ?? ''
+  t.match(policy, /^default-src 'none'; style-src 'sha256-[\w+/=]+'; form-action /)
+  t.notMatch(policy, /unsafe|script-src/)
+  t.notMatch(page.text.replace(/&lt;img src=/g, ''), /<script|<link|<img|url\(|@import|src=|href=/, 'nothing is loaded')
+  t.match(page.headers.getSetCookie().join(), /gh-form=.*HttpOnly; SameSite=Strict/)
+  t.notMatch(page.headers.getSetCookie().join(), /gh-as/, 'no binding before approval')
+})
+
+t.test('consent: a web client is shown without the warning about this computer', async (t) => {
+  const rig = await startAuthServer(t)
+  const clientId = await registerClient(rig, { redirect_uris: [web], application_type: 'web' })
+  const page = await new Browser().open(start(rig, clientId, { redirect_uri: web }))
+  t.match(page.text, '<dd>app.example.com</dd>')
+  t.notMatch(page.text, /any program here/)
+})
+
+t.test('consent: refusing goes back with access_denied, and nothing went upstream', async (t) => {
+  const rig = await startAuthServer(t)
+  const clientId = await registerClient(rig)
+  const browser = new Browser()
+  const page = await browser.open(start(rig, clientId))
+  const before = rig.provider.requests.length
+  const back = await browser.press(page, 'deny', redirectUri)
+  t.match(Object.fromEntries(back.url.searchParams), { error: 'access_denied', state: 's', iss: rig.issuer })
+  t.equal(rig.provider.requests.length, before)
+  t.notMatch([...browser.cookies(rig.issuer).keys()].join(), 'gh-as')
+  const again = await browser.press(page, 'approve', redirectUri)
+  t.equal(again.status, 400, 'an answered page is spent')
+})
+
+t.test('consent: a web client is asked once per person, a local one every time', async (t) => {
+  const rig = await startAuthServer(t)
+  const local = await registerClient(rig)
+  const remote = await registerClient(rig, { redirect_uris: [web] })
+  const { browser } = await login(rig, { client_id: remote, redirect_uri: web })
+  const silent = await browser.open(start(rig, remote, { redirect_uri: web }), web)
+  t.match(silent.url.searchParams.get('code'), /^gh_ac_/, 'no page the second time')
+  const more = await browser.open(start(rig, remote, { redirect_uri: web, prompt: 'consent' }), web)
+  t.equal(more.status, 200, 'prompt=consent asks again')
+  await login(rig, { client_id: local }, browser)
+  t.equal((await browser.open(start(rig, local), redirectUri)).status, 200, 'loopback is never remembered')
+  t.equal((await new Browser().open(start(rig, remote, { redirect_uri: web }), web)).status, 200, 'another browser is asked')
+})
+
+t.test('consent: more scopes or another redirect host ask again', async (t) => {
+  const rig = await startAuthServer(t)
+  const other = 'https://other.example.com/cb'
+  const clientId = await registerClient(rig, { redirect_uris: [web, other] })
+  const { browser } = await login(rig, { client_id: clientId, redirect_uri: web, scope: 'openid' })
+  t.match((await browser.open(start(rig, clientId, { redirect_uri: web, scope: 'openid' }), web)).url.href, /code=/)
+  t.equal((await browser.open(start(rig, clientId, { redirect_uri: web, scope: 'openid email' }), web)).status, 200)
+  t.equal((await browser.open(start(rig, clientId, { redirect_uri: other, scope: 'openid' }), other)).status, 200)
+})
+
+t.test('consent: prompt=none never shows a page', async (t) => {
+  const rig = await startAuthServer(t)
+  const clientId = await registerClient(rig, { redirect_uris: [web] })
+  const silent = { redirect_uri: web, prompt: 'none' }
+  const stranger = await new Browser().open(start(rig, clientId, silent), web)
+  t.equal(stranger.url.searchParams.get('error'), 'login_required')
+  const { browser } = await login(rig, { client_id: clientId, redirect_uri: web, scope: 'openid' })
+  const known = await browser.open(start(rig, clientId, { ...silent, scope: 'openid' }), web)
+  t.match(known.url.searchParams.get('code'), /^gh_ac_/)
+  const wider = await browser.open(start(rig, clientId, { ...silent, scope: 'openid email' }), web)
+  t.equal(wider.url.searchParams.get('error'), 'consent_required')
+})
+
+t.test('consent: prompt=none ends with login_required when the provider would have to ask', async (t) => {
+  const rig = await startAuthServer(t)
+  const clientId = await registerClient(rig, { redirect_uris: [web] })
+  const { browser } = await login(rig, { client_id: clientId, redirect_uri: web })
+  const withoutProviderSession = new Browser()
+  for (const [name, value] of browser.cookies(rig.issuer)) withoutProviderSession.setCookie(rig.issuer, name, value)
+  const back = await withoutProviderSession.open(start(rig, clientId, { redirect_uri: web, prompt: 'none' }), web)
+  t.equal(back.url.searchParams.get('error'), 'login_required')
+})
+
+/** A provider that says who is there by `oid`, which the test changes. */
+async function startWithChangingPerson(t: Test): Promise<{ rig: Rig; become: (oid: string) => void }> {
+  let oid = 'alice'
+  const rig = await startAuthServer(t, {
+    provider: {
+      claims: Object.defineProperty({}, 'oid', { enumerable: true, get: () => oid }),
+      configuration: { claims: { openid: ['sub', 'oid'], profile: ['name'], email: ['email'] } },
+    },
+    upstreams: ({ issuer, provider }) => [{ ...corp(issuer, provider), subjectClaim: 'oid' }],
+  })
+  return { rig, become: (other) => void (oid = other) }
+}
+
+t.test('consent: another person at the same browser is asked, though the first one had agreed', async (t) => {
+  const { rig, become } = await startWithChangingPerson(t)
+  const clientId = await registerClient(rig, { redirect_uris: [web] })
+  const { browser } = await login(rig, { client_id: clientId, redirect_uri: web })
+  become('bob')
+  const page = await browser.open(start(rig, clientId, { redirect_uri: web }), web)
+  t.equal(page.status, 200)
+  t.match(page.url.pathname, '/oauth/confirm')
+  t.match(page.text, /You are signed in/)
+  const silent = await browser.open(start(rig, clientId, { redirect_uri: web, prompt: 'none' }), web)
+  t.equal(silent.url.searchParams.get('error'), 'consent_required')
+  const stranger = await new Browser().open(page.url)
+  t.equal(stranger.status, 400, 'the page belongs to one browser')
+  const back = await browser.press(page, 'approve', web)
+  t.match(back.url.searchParams.get('code'), /^gh_ac_/)
+})
+
+t.test('consent: refusing on the later page gives nothing', async (t) => {
+  const { rig, become } = await startWithChangingPerson(t)
+  const clientId = await registerClient(rig, { redirect_uris: [web] })
+  const { browser } = await login(rig, { client_id: clientId, redirect_uri: web })
+  become('bob')
+  const page = await browser.open(start(rig, clientId, { redirect_uri: web }), web)
+  const back = await browser.press(page, 'deny', web)
+  t.equal(back.url.searchParams.get('error'), 'access_denied')
+})
+
+t.test('consent: pages in two tabs both work', async (t) => {
+  const rig = await startAuthServer(t)
+  const clientId = await registerClient(rig)
+  const browser = new Browser()
+  const one = await browser.open(start(rig, clientId, { state: 'one' }))
+  const two = await browser.open(start(rig, clientId, { state: 'two' }))
+  t.match((await browser.press(one, 'approve', redirectUri)).url.searchParams.get('code'), /^gh_ac_/)
+  t.match((await browser.press(two, 'approve', redirectUri)).url.searchParams.get('code'), /^gh_ac_/)
+})
+
+t.test('consent: switched off, nobody is asked, the browser is bound all the same, and the log warns', async (t) => {
+  const rig = await startAuthServer(t, { config: { consent: false } })
+  const clientId = await registerClient(rig)
+  const browser = new Browser()
+  const back = await browser.open(start(rig, clientId), redirectUri)
+  t.match(back.url.searchParams.get('code'), /^gh_ac_/)
+  t.ok(browser.cookies(rig.issuer).has('gh-as'))
+  t.match(rig.logged(), /CONSENT IS SWITCHED OFF/)
+})
