@@ -31,6 +31,7 @@ export {
   rawErrorMessage,
   requestMessage,
   resultMessage,
+  resultParts,
 } from './write.ts'
 export {
   encodeEvent,

@@ -4,7 +4,7 @@
  * An object with the same member twice is refused: two readers could take different ones, and a policy decision on
  * the one would be carried out on the other.
  */
-import { DuplicateMember, JsonFault, type Member, scanMembers, skipWhitespace } from './json-scan.ts'
+import { DuplicateMember, JsonFault, type Member, readString, scanMembers, skipWhitespace } from './json-scan.ts'
 
 /** New value of a member as JSON text; undefined removes the member. */
 export type Changes = Readonly<Record<string, Buffer | string | undefined>>
@@ -45,7 +45,7 @@ export class JsonObject {
   /** The member when it is a string. */
   text(name: string): string | undefined {
     const raw = this.raw(name)
-    return raw?.[0] === 0x22 ? String(JSON.parse(raw.toString())) : undefined
+    return raw?.[0] === 0x22 ? readString(raw, 0, raw.length) : undefined
   }
 
   /** The member when it is an object. */
@@ -90,11 +90,17 @@ function toBuffer(value: Buffer | string | undefined): Buffer {
   return typeof value === 'string' ? Buffer.from(value) : (value ?? Buffer.alloc(0))
 }
 
+/** Up to this many members, comparing each with each is cheaper than a set. */
+const FEW = 8
+
 function refuseDuplicates(members: readonly Member[], ignoreCase: boolean): void {
   if (members.length < 2) return
-  const seen = new Set<string>()
-  for (const member of members) {
-    seen.add(ignoreCase ? member.name.toLowerCase() : member.name)
+  const names = ignoreCase ? members.map(({ name }) => name.toLowerCase()) : members.map(({ name }) => name)
+  if (names.length > FEW) {
+    if (new Set(names).size !== names.length) throw new DuplicateMember()
+    return
   }
-  if (seen.size !== members.length) throw new DuplicateMember()
+  for (let i = 1; i < names.length; i++) {
+    if (names.indexOf(names[i] ?? '') < i) throw new DuplicateMember()
+  }
 }

@@ -13,6 +13,11 @@ export function resultMessage(id: string, result: Buffer | string): Buffer {
   return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), bytes(result), CLOSE])
 }
 
+/** As resultMessage, in pieces: a large result is not copied. */
+export function resultParts(id: string, result: Buffer): readonly Buffer[] {
+  return [Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), result, CLOSE]
+}
+
 /** An error whose `error` object is JSON text already, for instance a backend's. */
 export function rawErrorMessage(id: string | undefined, error: Buffer | string): Buffer {
   const head = id === undefined ? '{"jsonrpc":"2.0","error":' : `{"jsonrpc":"2.0","id":${id},"error":`

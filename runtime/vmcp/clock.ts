@@ -1,9 +1,9 @@
 /** Time as the virtual server sees it; tests pass their own. */
 export interface Clock {
   /** Milliseconds since the epoch. */
-  now(): number
+  readonly now: () => number
   /** Runs `work` once after `ms`; the answer cancels it. Never keeps the process alive. */
-  after(ms: number, work: () => void): () => void
+  readonly after: (ms: number, work: () => void) => () => void
 }
 
 export const systemClock: Clock = {

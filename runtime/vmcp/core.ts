@@ -76,7 +76,7 @@ export class Core {
   /** What a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. */
   async view(client: Client, patient: boolean): Promise<Catalog> {
     const { members, views, partialFailureMode } = this.#parts
-    const view = await views.of([...members.values()], client, patient)
+    const view = views.ready(members, client) ?? (await views.of(members, client, patient))
     if (partialFailureMode === 'fail' && view.down.length > 0) throw unavailable(view)
     return view.catalog
   }
@@ -84,13 +84,13 @@ export class Core {
   /** What a client sees, whatever is down. Never rejects. */
   async present(client: Client): Promise<Catalog> {
     const { members, views } = this.#parts
-    return (await views.of([...members.values()], client, true)).catalog
+    return (await views.of(members, client, true)).catalog
   }
 
   /** What is known without asking any backend. */
   peek(client: Client): Catalog {
     const { members, views } = this.#parts
-    return views.peek([...members.values()], client)
+    return views.peek(members, client)
   }
 
   backendOfResource(client: Client, uri: string): string | undefined {
@@ -124,7 +124,15 @@ export class Core {
 
   /** Looks for something that a client named; asks the backends anew before it says that there is no such thing. */
   async #find<E>(client: Client, look: (catalog: Catalog) => E | undefined): Promise<E | undefined> {
-    return look(await this.view(client, false)) ?? look(await this.view(client, true))
+    const found = look(await this.view(client, false))
+    if (found) return found
+    this.#expireUnannounced(client)
+    return look(await this.view(client, true))
+  }
+
+  /** Backends that do not announce changes may offer something new; asked again at most once a second. */
+  #expireUnannounced(client: Client): void {
+    for (const { listings } of this.#parts.members.values()) listings.expireUnannounced(client)
   }
 
   async #callTool(operation: Operation): Promise<Outcome> {
@@ -159,7 +167,7 @@ export class Core {
   ): Promise<Outcome> {
     const { client, params, signal } = operation
     const backend = this.#backend(entry.backend)
-    const mirrored = 'mirrored' in entry ? (entry as ToolEntry).mirrored : []
+    const mirrored = entry.mirrored ?? []
     return backend.call(client, {
       method,
       params,

@@ -30,6 +30,8 @@ export interface FleetOptions {
   readonly events: BackendEvents
   /** Told when a listing is read for the first time or has changed. */
   readonly onListing: (backend: Backend, listing: Listing, before: Listing | undefined) => void
+  /** Told whenever what clients see may have changed. */
+  readonly onState: () => void
   readonly available: (name: string) => boolean
   readonly authFor: (name: string, config: VmcpConfig) => BackendAuth
   /** Extra headers from the environment, by backend name. */
@@ -83,6 +85,7 @@ export class Fleet {
       log: own,
       now,
       onRead: (listing, before) => onListing(backend, listing, before),
+      onState: this.#options.onState,
     })
     return { backend, listings, available: () => available(settings.name) }
   }

@@ -55,7 +55,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
 function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> | undefined {
   if (exchange.path === MCP_PATH) return undefined
   const builtIn = parts.routes(exchange) ?? parts.authenticator().route(exchange)
-  if (builtIn) return builtIn as Stage<VmcpExchange>
+  if (builtIn) return builtIn
   return () => {
     throw new GatehouseError('NOT_FOUND')
   }

@@ -152,6 +152,7 @@ class Vmcp implements VmcpServer {
       onListing: (_backend, listing, before) => {
         if (before && before.serial !== listing.serial) this.#notifier.poke()
       },
+      onState: () => this.#core.parts.views.changed(),
       available: (name) => this.#monitor.available(name),
       authFor: (name, config) => authFor(name, config),
       headersFor: () => ({}),
@@ -165,7 +166,7 @@ class Vmcp implements VmcpServer {
   #parts(config: VmcpConfig): CoreParts {
     return {
       members: this.#fleet.members,
-      views: new Views(config.aggregation),
+      views: new Views(config.aggregation, this.#clock.now),
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
     }
   }
@@ -176,6 +177,7 @@ class Vmcp implements VmcpServer {
       clock: this.#clock,
       log: this.#log,
       onChange: (name) => {
+        this.#core.parts.views.changed()
         this.#fleet.members.get(name)?.listings.expire()
         this.#notifier.poke()
       },

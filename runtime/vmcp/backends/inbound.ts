@@ -48,7 +48,7 @@ export class Inbound {
   }
 
   failAll(error: Error): void {
-    for (const pending of [...this.#pending.values()]) pending.reject(error)
+    for (const pending of this.#pending.values()) pending.reject(error)
     for (const question of this.#questions.values()) question.abort(error)
   }
 

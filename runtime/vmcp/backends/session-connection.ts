@@ -74,16 +74,19 @@ export class SessionConnection implements Connection {
     if (!this.#opening) {
       const opening = this.#openNow(sender)
       this.#opening = opening
-      opening.then(
-        (open) => {
-          if (this.#opening === opening) this.#open = open
-        },
-        () => {
-          if (this.#opening === opening) this.#opening = undefined
-        },
-      )
+      void this.#note(opening)
     }
     return abortable(this.#opening, signal)
+  }
+
+  /** Keeps what an opening led to, unless it was given up meanwhile. */
+  async #note(opening: Promise<Open>): Promise<void> {
+    try {
+      const open = await opening
+      if (this.#opening === opening) this.#open = open
+    } catch {
+      if (this.#opening === opening) this.#opening = undefined
+    }
   }
 
   async #openNow(sender: Sender): Promise<Open> {

@@ -40,7 +40,7 @@ export class StatelessListener {
   /** Sets which list changes are wanted. */
   wantLists(kinds: ReadonlySet<ListKind>, sender: Sender): void {
     this.#kinds = kinds
-    this.#reopen(sender)
+    void this.#reopen(sender)
   }
 
   /** Resolves when the backend has acknowledged, or could not be asked. */
@@ -74,7 +74,7 @@ export class StatelessListener {
         before?.abort(new Error('replaced'))
         resolve()
       }
-      this.#hold(sender, controller.signal, settled).finally(settled)
+      void this.#hold(sender, controller.signal, settled).finally(settled)
     })
   }
 

@@ -196,7 +196,7 @@ export class StreamableChannel implements Channel {
 
   listen(sender: Sender): Promise<void> {
     return new Promise((settled) => {
-      this.#keepListening(sender, settled).finally(settled)
+      void this.#keepListening(sender, settled).finally(settled)
     })
   }
 

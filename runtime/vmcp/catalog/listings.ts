@@ -17,6 +17,7 @@ const ANNOUNCED_MS = 5 * 60_000
 const UNANNOUNCED_MS = 30_000
 /** How long a failure is believed. */
 const FAILURE_MS = 2_000
+const BRAND_NEW_MS = 1_000
 
 export interface Failure {
   readonly error: Error
@@ -35,6 +36,8 @@ export interface ListingsOptions {
   readonly now: () => number
   /** Told when a listing is read for the first time or has changed. */
   readonly onRead: (listing: Listing, before: Listing | undefined) => void
+  /** Told whenever what `get` answers may have changed. */
+  readonly onState: () => void
 }
 
 export class Listings {
@@ -51,8 +54,12 @@ export class Listings {
   /** Clients with equal keys see the same. */
   keyOf(client: Client): string {
     if (!this.#backend.settings.perCaller) return client.abilities.signature
-    const who = JSON.stringify([client.caller.key, client.headers])
-    return `${client.abilities.signature} ${hash('sha256', who, 'base64url')}`
+    return `${client.abilities.signature} ${identityOf(client)}`
+  }
+
+  /** Until when the answer of `get` stays as it is, unless onState says otherwise. */
+  freshUntil(client: Client): number {
+    return this.#kept.get(this.keyOf(client))?.freshUntil ?? 0
   }
 
   /** What is known now, without asking anybody. */
@@ -103,6 +110,7 @@ export class Listings {
           kept.listing = listing
           kept.failure = undefined
           kept.freshUntil = this.#options.now() + goodFor(listing)
+          this.#options.onState()
           this.#options.onRead(listing, before)
           return listing
         },
@@ -110,6 +118,7 @@ export class Listings {
           kept.listing = undefined
           kept.failure = error instanceof Error ? error : new Error('listing failed')
           kept.freshUntil = this.#options.now() + FAILURE_MS
+          this.#options.onState()
           throw kept.failure
         },
       )
@@ -138,12 +147,28 @@ export class Listings {
     })
   }
 
+  /** Marks the listing of a client as out of date when its backend does not announce changes and it is not brand-new. */
+  expireUnannounced(client: Client): void {
+    const kept = this.#kept.get(this.keyOf(client))
+    if (!kept?.listing || goodFor(kept.listing) === ANNOUNCED_MS) return
+    const readAt = kept.freshUntil - UNANNOUNCED_MS
+    if (readAt + BRAND_NEW_MS > this.#options.now()) return
+    kept.freshUntil = 0
+    this.#options.onState()
+  }
+
   /** Marks listings as out of date: one key, or all. */
   expire(key?: string): void {
     for (const [name, kept] of this.#kept) {
       if (key === undefined || name === key) kept.freshUntil = 0
     }
+    this.#options.onState()
   }
+}
+
+/** Equal for clients that backends cannot tell apart by credentials or headers. */
+export function identityOf(client: Client): string {
+  return hash('sha256', JSON.stringify([client.caller.key, client.headers]), 'base64url')
 }
 
 /** A backend that announces every kind it offers needs to be asked rarely. */

@@ -10,6 +10,8 @@ export interface Entry {
   readonly original: string
   /** As clients see it in a list. */
   readonly json: Buffer
+  /** Arguments that are mirrored in headers (tools). */
+  readonly mirrored?: readonly MirroredArgument[]
 }
 
 export interface ToolEntry extends Entry {

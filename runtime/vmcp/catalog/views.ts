@@ -8,9 +8,12 @@ import type { Backend } from '../backends/backend.ts'
 import type { Client } from '../operation.ts'
 import { Catalog } from './catalog.ts'
 import type { Listing } from './listing.ts'
-import type { Listings } from './listings.ts'
+import { identityOf, type Listings } from './listings.ts'
 
 const MAX_CATALOGS = 128
+const MAX_READY = 1_024
+/** How long a view with backends missing may be used again. */
+const INCOMPLETE_MS = 1_000
 
 export interface Member {
   readonly backend: Backend
@@ -25,21 +28,41 @@ export interface View {
   readonly down: readonly { readonly name: string; readonly error: Error | undefined }[]
 }
 
+interface Ready {
+  readonly view: View
+  readonly until: number
+}
+
 export class Views {
   readonly #aggregation: Aggregation
+  readonly #now: () => number
+  /** Views that need no asking, by kind of client. */
+  readonly #ready = new Map<string, Ready>()
   /** Insertion order is order of use. */
   readonly #catalogs = new Map<string, Catalog>()
 
-  constructor(aggregation: Aggregation) {
+  constructor(aggregation: Aggregation, now: () => number) {
     this.#aggregation = aggregation
+    this.#now = now
+  }
+
+  /** What was known may be wrong now. */
+  changed(): void {
+    this.#ready.clear()
+  }
+
+  /** The view of a client when nobody has to be asked for it; the usual case. */
+  ready(members: ReadonlyMap<string, Member>, client: Client): View | undefined {
+    const known = this.#ready.get(keyOf(members, client))
+    return known && known.until > this.#now() ? known.view : undefined
   }
 
   /** Asks all backends side by side; see Listings.get for `patient`. Never rejects. */
-  async of(members: readonly Member[], client: Client, patient: boolean): Promise<View> {
+  async of(members: ReadonlyMap<string, Member>, client: Client, patient: boolean): Promise<View> {
     const down: { name: string; error: Error | undefined }[] = []
     const listings: Listing[] = []
     const pending: Promise<void>[] = []
-    for (const member of members) {
+    for (const member of members.values()) {
       const { name } = member.backend
       if (!member.available()) {
         down.push({ name, error: undefined })
@@ -53,12 +76,27 @@ export class Views {
       )
     }
     await Promise.all(pending)
-    return { catalog: this.merge(listings), down: down.sort((a, b) => (a.name < b.name ? -1 : 1)) }
+    const view = { catalog: this.merge(listings), down: down.sort((a, b) => (a.name < b.name ? -1 : 1)) }
+    this.#keep(members, client, view)
+    return view
+  }
+
+  #keep(members: ReadonlyMap<string, Member>, client: Client, view: View): void {
+    let until = view.down.length > 0 ? this.#now() + INCOMPLETE_MS : Number.POSITIVE_INFINITY
+    for (const { listings, available } of members.values()) {
+      if (available()) until = Math.min(until, listings.freshUntil(client))
+    }
+    if (this.#ready.size >= MAX_READY) this.#ready.clear()
+    this.#ready.set(keyOf(members, client), { view, until })
   }
 
   /** What is known without asking: for comparing with what a client has seen. */
-  peek(members: readonly Member[], client: Client): Catalog {
-    const known = members.filter((member) => member.available()).map((member) => member.listings.peek(client))
+  peek(members: ReadonlyMap<string, Member>, client: Client): Catalog {
+    const ready = this.ready(members, client)
+    if (ready) return ready.catalog
+    const known = [...members.values()]
+      .filter((member) => member.available())
+      .map((member) => member.listings.peek(client))
     return this.merge(known.filter((listing) => listing !== undefined))
   }
 
@@ -86,4 +124,11 @@ export class Views {
     }
     return catalog
   }
+}
+
+function keyOf(members: ReadonlyMap<string, Member>, client: Client): string {
+  for (const { backend } of members.values()) {
+    if (backend.settings.perCaller) return `${client.abilities.signature} ${identityOf(client)}`
+  }
+  return client.abilities.signature
 }

@@ -1,5 +1,4 @@
 /** What the stages of the virtual server know about one HTTP request. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Era, HEADER, type JsonObject, type Message, single } from '../../mcp/index.ts'
 import { Exchange } from '../../net/index.ts'
 
@@ -8,10 +7,6 @@ export class VmcpExchange extends Exchange {
   message: Message | undefined
   params: JsonObject | undefined
   era: Era | undefined
-
-  constructor(req: IncomingMessage, res: ServerResponse) {
-    super(req, res)
-  }
 
   header(name: keyof typeof HEADER): string | undefined {
     return single(this.req.headers[HEADER[name]])

@@ -6,8 +6,8 @@ import { passesLevel } from '../sessions/session.ts'
 /** Where what an operation says on its way is sent. */
 export interface OperationSink {
   /** Sends a message that precedes the result; false when it cannot be delivered. */
-  send(message: Buffer): boolean
-  ask(request: Ask): Promise<AskReply>
+  readonly send: (message: Buffer) => boolean
+  readonly ask: (request: Ask) => Promise<AskReply>
 }
 
 export interface LiveOperationOptions {

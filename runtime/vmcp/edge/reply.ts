@@ -7,11 +7,14 @@
  * Source: MCP 2025-11-25, transports, "Sending Messages to the Server".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { encodeEvent, KEEP_ALIVE } from '../../mcp/index.ts'
+import { encodeEvent, KEEP_ALIVE, resultMessage, resultParts } from '../../mcp/index.ts'
 import { holdsStream } from '../../net/index.ts'
 
 /** What may wait in a slow client's socket before its stream is cut. */
 export const MAX_BUFFERED_BYTES = 64 * 1024 * 1024
+
+/** Results from this size on are not copied into one buffer. */
+const LARGE = 16 * 1024
 
 export function acceptsEventStream(req: IncomingMessage): boolean {
   return req.headers.accept?.includes('text/event-stream') ?? false
@@ -91,6 +94,22 @@ export class Reply {
       ...this.#headers,
     })
     this.res.end(message)
+  }
+
+  /** Sends `{…,"result":…}`; a large result goes out as it is, without a copy. */
+  endResult(id: string, result: Buffer): void {
+    if (this.#streaming || result.length < LARGE) {
+      this.end(resultMessage(id, result))
+      return
+    }
+    if (this.over) return
+    const parts = resultParts(id, result)
+    const length = parts.reduce((sum, part) => sum + part.length, 0)
+    this.res.writeHead(200, { 'content-type': 'application/json', 'content-length': length, ...this.#headers })
+    this.res.cork()
+    for (const part of parts) this.res.write(part)
+    this.res.end()
+    this.res.uncork()
   }
 
   /** Ends without a result: the client went away or asked for no answer. */

@@ -202,7 +202,8 @@ export class SessionEdge {
     this.#options.replies.add(reply)
     try {
       const outcome = await this.#options.perform(operation)
-      reply.end(messageOf(id, outcome))
+      if (outcome.kind === 'error') reply.end(rawErrorMessage(id, outcome.error))
+      else reply.endResult(id, outcome.result)
       this.#note(session, message.method, params)
     } catch (error) {
       if (cancelled) reply.drop()
@@ -279,11 +280,6 @@ export function clientOf(session: Session): Client {
     headers: session.headers,
     session,
   }
-}
-
-function messageOf(id: string, outcome: Outcome): Buffer {
-  if (outcome.kind === 'error') return rawErrorMessage(id, outcome.error)
-  return resultMessage(id, outcome.result)
 }
 
 /** Session-era clients know a code of their own for a resource that does not exist. */

@@ -108,7 +108,7 @@ export class StatelessCall {
 
   /** Hands over the client's answers; questions that are still open are asked again. */
   answer(responses: JsonObject | undefined): void {
-    for (const [key, question] of [...this.#questions]) {
+    for (const [key, question] of this.#questions) {
       const raw = responses?.raw(key)
       if (raw?.[0] !== 0x7b) continue
       this.#questions.delete(key)
@@ -178,6 +178,6 @@ export class ParkedCalls {
   }
 
   close(reason: Error): void {
-    for (const { call } of [...this.#calls.values()]) this.take(call.id, call.owner)?.cancel(reason)
+    for (const { call } of this.#calls.values()) this.take(call.id, call.owner)?.cancel(reason)
   }
 }

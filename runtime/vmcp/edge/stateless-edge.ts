@@ -235,7 +235,7 @@ export class StatelessEdge {
   #finish(reply: Reply, id: string, method: string, outcome: Outcome): void {
     if (outcome.kind === 'error')
       reply.end(rawErrorMessage(id, outcome.error), statusOf(new JsonObject(outcome.error).value('code')))
-    else reply.end(resultMessage(id, completeResult(method, outcome.result, this.#options.serverInfo)))
+    else reply.endResult(id, completeResult(method, outcome.result, this.#options.serverInfo))
   }
 
   #fail(reply: Reply, id: string, error: unknown): void {

@@ -115,7 +115,7 @@ export class HealthMonitor {
   }
 
   close(): void {
-    for (const name of [...this.#watches.keys()]) this.remove(name)
+    for (const name of this.#watches.keys()) this.remove(name)
   }
 
   health(name: string): BackendHealth {

@@ -204,8 +204,8 @@ export class Session implements ClientSession {
 
   /** Ends everything that is in flight and every stream. */
   end(reason: Error): void {
-    for (const cancel of [...this.inFlight.values()]) cancel(reason)
-    for (const question of [...this.#questions.values()]) question.reject(reason)
+    for (const cancel of this.inFlight.values()) cancel(reason)
+    for (const question of this.#questions.values()) question.reject(reason)
     for (const stream of this.#streams) stream.end()
   }
 }

@@ -129,13 +129,13 @@ export class SessionTable {
   /** Ends what has been idle too long. */
   sweep(): void {
     const before = this.#options.now() - this.#options.ttlMs
-    for (const session of [...this.#live.values()]) {
+    for (const session of this.#live.values()) {
       if (session.idle && session.usedAt <= before) this.#remove(session, true)
     }
   }
 
   /** Ends every session of this process; shared ones go on elsewhere. */
   close(): void {
-    for (const session of [...this.#live.values()]) this.#remove(session, this.#options.records === undefined)
+    for (const session of this.#live.values()) this.#remove(session, this.#options.records === undefined)
   }
 }
