@@ -63,6 +63,9 @@ export function resolveProxyConfig(
   if (oidc === undefined && input.passAuthorization === true) {
     faults.about('passAuthorization', 'has no meaning without an --oidc-* flag: nothing is taken away then')
   }
+  if (input.passAuthorization === true && (exchange || remote.kind !== 'none')) {
+    faults.about('passAuthorization', 'excludes a login, a bearer token and token exchange: they set that header')
+  }
   if (exchange && remote.kind === 'none' && oidc === undefined) {
     warnings.push(
       'token exchange without --oidc-*: the tokens that clients send are exchanged without having been checked',

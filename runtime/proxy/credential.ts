@@ -1,20 +1,99 @@
 /**
- * The seam to whatever authenticates the proxy to its target: a fixed bearer token, an OAuth login, token exchange.
+ * What authenticates the proxy to its target: its own login, or a strategy of runtime/outgoing (fixed bearer token,
+ * token exchange and the others).
+ *
+ * A credential adds header lines to one attempt, after everything else about it is final, and is asked again when the
+ * target refuses it. Headers that are injected by configuration win over it.
  */
+import { GatehouseError } from '../../schemas/index.ts'
+import { type Caller, makeCaller } from '../net/index.ts'
+import { findChallenge, parseChallenges } from '../oauth/index.ts'
+import type { OutgoingRequest, OutgoingStrategy } from '../outgoing/index.ts'
 import type { ProxyExchange } from './exchange.ts'
+import type { Login } from './login/login.ts'
+
+type HeaderValue = string | string[] | undefined
 
 export interface Credential {
+  /** Lower-case names of the headers it sets; a client's headers of these names are never forwarded. */
+  readonly headerNames: readonly string[]
   /** True when the proxy holds the credential itself: the target's challenges are not shown to clients then. */
   readonly ownsAuthorization: boolean
-  /** Lower-case names of the headers that `apply` sets; a client's headers of these names are never forwarded. */
-  readonly headerNames: readonly string[]
-  /** Sets `exchange.credential`. Throws GatehouseError when there is none to be had; the request is not sent then. */
-  apply(exchange: ProxyExchange): void | Promise<void>
-  /** True when an answer with this status (401, 403) and challenge is about this credential. */
-  concerns(status: number, challenge: string | undefined): boolean
   /**
-   * The target refused the credential: gets another one and sets `exchange.credential` anew; the request is then sent
-   * once more. Throws GatehouseError when nothing better is to be had.
+   * Header lines (name, value, …) for the attempt. `request` describes it, made on demand. Throws GatehouseError when
+   * there is no credential to be had; the request is not sent then.
    */
-  renew(exchange: ProxyExchange, status: number, challenge: string | undefined): Promise<void>
+  lines(
+    exchange: ProxyExchange,
+    request: () => OutgoingRequest,
+  ): readonly string[] | Promise<readonly string[]>
+  /** True when an answer with this status (401, 403) and challenge is about this credential. */
+  concerns(status: number, challenge: HeaderValue): boolean
+  /** The target refused the credential at `url`: makes the next `lines` better, or throws GatehouseError. */
+  renew(exchange: ProxyExchange, status: number, challenge: HeaderValue, url: string): Promise<void>
+}
+
+const noLines: readonly string[] = []
+
+/** The proxy's own login. A client's own credential passes as long as the target wants no login. */
+export function loginCredential(login: Login): Credential {
+  function linesFor(exchange: ProxyExchange, token: string | undefined): readonly string[] {
+    exchange.usedToken = token
+    if (token !== undefined) return ['Authorization', `Bearer ${token}`]
+    const own = exchange.req.headers.authorization
+    return own === undefined || exchange.caller !== undefined ? noLines : ['Authorization', own]
+  }
+  return {
+    headerNames: ['authorization'],
+    ownsAuthorization: true,
+    lines(exchange) {
+      const token = login.token()
+      return token instanceof Promise
+        ? token.then((value) => linesFor(exchange, value))
+        : linesFor(exchange, token)
+    },
+    concerns: (status, challenge) => login.concerns(status, bearerOf(challenge)),
+    renew: (exchange, status, challenge, url) =>
+      login.refused(status, bearerOf(challenge), url, exchange.usedToken),
+  }
+}
+
+function bearerOf(challenge: HeaderValue): ReturnType<typeof findChallenge> {
+  return findChallenge(parseChallenges(challenge), 'bearer', 'resource_metadata')
+}
+
+/** A strategy. Where nobody is authenticated, the bearer token that the client sent stands for it. */
+export function strategyCredential(strategy: OutgoingStrategy): Credential {
+  async function linesFor(exchange: ProxyExchange, request: OutgoingRequest): Promise<readonly string[]> {
+    exchange.outgoing = request
+    await strategy.apply(request, callerOf(exchange), exchange.signal)
+    return strategy.headerNames.flatMap((name) => {
+      const value = request.headers[name]
+      return value === undefined ? [] : [name, value]
+    })
+  }
+  return {
+    headerNames: strategy.headerNames,
+    ownsAuthorization: true,
+    lines: (exchange, request) => linesFor(exchange, request()),
+    concerns: (status) => status === 401,
+    async renew(exchange) {
+      if (exchange.outgoing && strategy.refused(exchange.outgoing)) return
+      throw new GatehouseError('BACKEND_AUTH_FAILED', {
+        detail: 'the target refuses the credential of the proxy',
+      })
+    },
+  }
+}
+
+/** Everybody without a checked identity is a stranger with a token, or without one. */
+function callerOf({ caller, req }: ProxyExchange): Caller {
+  if (caller) return caller
+  const token = /^bearer +(\S+)$/i.exec(req.headers.authorization ?? '')?.[1]
+  return makeCaller({
+    issuer: 'gatehouse-local',
+    subject: 'unchecked',
+    claims: {},
+    ...(token === undefined ? {} : { token }),
+  })
 }

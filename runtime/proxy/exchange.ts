@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type Message, MessageError, scanMessage } from '../mcp/index.ts'
 import { Exchange } from '../net/index.ts'
+import type { OutgoingRequest } from '../outgoing/index.ts'
 import type { Session } from './sessions.ts'
 
 /** The raw socket of an upgrade request and the bytes already read past its header block. */
@@ -17,8 +18,10 @@ export interface Upgrade {
 export class ProxyExchange extends Exchange {
   /** Set when the request names a session that this proxy knows. */
   session: Session | undefined
-  /** Header lines (name, value, …) that the outgoing credential adds; they replace the client's of the same name. */
-  credential: readonly string[] = none
+  /** The access token that the last attempt carried. */
+  usedToken: string | undefined
+  /** The last attempt as the outgoing strategy saw it. */
+  outgoing: OutgoingRequest | undefined
   readonly upgrade: Upgrade | undefined
 
   #message: Message | undefined
@@ -55,7 +58,6 @@ export class ProxyExchange extends Exchange {
   }
 }
 
-const none: readonly string[] = []
 const initialize = Buffer.from('initialize')
 
 /** A body that is not JSON-RPC is none of the proxy's business. */

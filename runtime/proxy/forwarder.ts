@@ -7,6 +7,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../schemas/index.ts'
 import type { Dispatcher, Log } from '../net/index.ts'
 import { HEADER } from '../mcp/index.ts'
+import type { OutgoingRequest } from '../outgoing/index.ts'
 import type { Credential } from './credential.ts'
 import type { ProxyExchange } from './exchange.ts'
 import { recoverSession } from './recovery.ts'
@@ -16,6 +17,9 @@ import { type HeaderRules, requestHeaders } from './request-headers.ts'
 import { firstValue } from './response-headers.ts'
 import type { SessionTable } from './sessions.ts'
 import { type Target, targetPath } from './target.ts'
+
+/** A new token, and then a new login. */
+const maxRenewals = 2
 
 export interface ForwarderOptions {
   readonly target: Target
@@ -31,9 +35,7 @@ export interface ForwarderOptions {
 /** Makes the last stage of the pipeline. It rejects with GatehouseError while nothing was written. */
 export function makeForwarder(options: ForwarderOptions): (exchange: ProxyExchange) => Promise<void> {
   return function forward(exchange) {
-    const pending = options.credential?.apply(exchange)
-    const forwarding = new Forwarding(options, exchange)
-    return pending ? pending.then(() => forwarding.run()) : forwarding.run()
+    return new Forwarding(options, exchange).run()
   }
 }
 
@@ -44,7 +46,7 @@ class Forwarding implements AnswerPolicy {
   #path: string
   #hops = 0
   #recovered = false
-  #renewed = false
+  #renewals = 0
   #next: 'redirect' | 'recover' | 'renew' = 'redirect'
   #headers: string[] = []
   /** The session id of the current attempt, as the target knows it. */
@@ -67,6 +69,9 @@ class Forwarding implements AnswerPolicy {
 
   async run(): Promise<void> {
     for (;;) {
+      this.#prepare()
+      const lines = this.#options.credential?.lines(this.#exchange, () => this.#asRequest())
+      if (lines) this.#add(lines instanceof Promise ? await lines : lines)
       const aside = await this.#attempt()
       if (aside === undefined) return
       if (this.#next === 'redirect') this.#redirect(aside)
@@ -75,12 +80,36 @@ class Forwarding implements AnswerPolicy {
     }
   }
 
+  #prepare(): void {
+    const exchange = this.#exchange
+    this.#sentId = exchange.session?.upstreamId ?? (exchange.isInitialize ? undefined : sessionIdOf(exchange))
+    this.#headers = requestHeaders(this.#options.headers, exchange, this.#sentId)
+  }
+
+  /** Injected headers stand in the list already, and win. */
+  #add(lines: readonly string[]): void {
+    const { injected } = this.#options.headers
+    for (let i = 0; i < lines.length; i += 2) {
+      const name = lines[i] ?? ''
+      if (!injected.has(name.toLowerCase())) this.#headers.push(name, lines[i + 1] ?? '')
+    }
+  }
+
+  /** The attempt as a strategy sees it. */
+  #asRequest(): OutgoingRequest {
+    const { target } = this.#options
+    const headers: Record<string, string> = {}
+    for (let i = 0; i < this.#headers.length; i += 2) {
+      headers[(this.#headers[i] ?? '').toLowerCase()] = this.#headers[i + 1] ?? ''
+    }
+    const { req, body } = this.#exchange
+    return { method: req.method ?? 'GET', url: new URL(target.origin + this.#path), headers, body }
+  }
+
   #attempt(): Promise<Aside> {
-    const { dispatcher, headers, target, headersTimeoutMs } = this.#options
+    const { dispatcher, target, headersTimeoutMs } = this.#options
     const exchange = this.#exchange
     const { req } = exchange
-    this.#sentId = exchange.session?.upstreamId ?? (exchange.isInitialize ? undefined : sessionIdOf(exchange))
-    this.#headers = requestHeaders(headers, exchange, this.#sentId)
     return new Promise<Aside>((resolve, reject) => {
       dispatcher.dispatch(
         {
@@ -172,11 +201,16 @@ class Forwarding implements AnswerPolicy {
     throw new GatehouseError('SESSION_NOT_FOUND')
   }
 
-  async #renew(aside: NonNullable<Aside>): Promise<void> {
-    const { credential } = this.#options
-    if (this.#renewed || !credential) throw new GatehouseError('BACKEND_AUTH_FAILED')
-    this.#renewed = true
-    await credential.renew(this.#exchange, aside.status, aside.headers['www-authenticate'])
+  async #renew({ status, headers }: NonNullable<Aside>): Promise<void> {
+    const { credential, target } = this.#options
+    if (this.#renewals >= maxRenewals || !credential) throw new GatehouseError('BACKEND_AUTH_FAILED')
+    this.#renewals++
+    await credential.renew(
+      this.#exchange,
+      status,
+      headers['www-authenticate'],
+      target.origin + this.#exchange.path,
+    )
   }
 }
 

@@ -1,8 +1,8 @@
 /**
  * The header block that goes to the target.
  *
- * Headers of one hop, routing headers of the client's side, `Origin` and `Expect` end here; fixed headers and the
- * outgoing credential replace the client's of the same name; the rest passes unchanged, order and case included.
+ * Headers of one hop, routing headers of the client's side, `Origin` and `Expect` end here; fixed headers replace the
+ * client's of the same name, and those of the outgoing credential are left to it; the rest passes unchanged.
  * Source: spec document 1 (--remote-forward-headers), RFC 9110 section 7.6.1.
  */
 import { forwarded, hopByHop, namedByConnection } from '../net/index.ts'
@@ -15,6 +15,8 @@ export interface HeaderRules {
   readonly drop: ReadonlySet<string>
   /** Lines (name, value, …) that every request carries. */
   readonly add: readonly string[]
+  /** Lower-case names of the fixed headers. */
+  readonly injected: ReadonlySet<string>
   readonly target: Target
 }
 
@@ -46,7 +48,8 @@ export function makeHeaderRules(options: HeaderOptions): HeaderRules {
   }
   for (const name of options.credentialNames) drop.add(name)
   if (!options.passAuthorization) drop.add('authorization')
-  return { drop, add, target: options.target }
+  const injected = new Set(options.inject.map(({ name }) => name.toLowerCase()))
+  return { drop, add, injected, target: options.target }
 }
 
 /** Lines (name, value, …) for one request. `sessionId` is the upstream's id of the session. */
@@ -67,7 +70,6 @@ export function requestHeaders(
     if (named.length > 0 && named.includes(name)) continue
     lines.push(raw, rawHeaders[i + 1] ?? '')
   }
-  for (let i = 0; i < exchange.credential.length; i++) lines.push(exchange.credential[i] ?? '')
   if (sessionId !== undefined) lines.push('Mcp-Session-Id', sessionId)
   if (wantsTrailers(req.headers['te'])) lines.push('TE', 'trailers')
   lines.push('X-Forwarded-For', req.socket.remoteAddress ?? 'unknown')

@@ -51,7 +51,7 @@ export interface ProxyOptions {
   readonly incoming?: ((address: ProxyAddress) => Authenticator) | undefined
   readonly credential?: Credential | undefined
   readonly inject?: readonly { readonly name: string; readonly value: string }[]
-  /** Forward the client's `Authorization` although this proxy has validated it. */
+  /** Forward the client's `Authorization`. Default: only when this proxy does not validate it. */
   readonly passAuthorization?: boolean
   /** Until the target's response headers, not for event streams. Default 60 s; 0 waits for ever. */
   readonly headersTimeoutMs?: number
@@ -129,7 +129,7 @@ function makeHandler(
     target,
     inject: options.inject ?? [],
     credentialNames: credential?.headerNames ?? [],
-    passAuthorization: incoming === undefined || options.passAuthorization === true,
+    passAuthorization: options.passAuthorization ?? incoming === undefined,
   })
 
   return pipeline<ProxyExchange, [Upgrade?]>(

@@ -1,0 +1,47 @@
+/**
+ * The fetch of the login: free to reach what the operator typed, guarded against private addresses for everything that
+ * a server named (challenges, metadata, redirects into other hosts).
+ *
+ * A target that is itself private lifts the guard: its authorization server is a neighbour.
+ */
+import { lookup } from 'node:dns/promises'
+import type { Target } from '../../config/index.ts'
+import { isRefusedAddress, makeFetch, type ProxyEnvironment, unbracket } from '../../net/index.ts'
+import type { Fetch } from '../../oauth/index.ts'
+
+export interface LoginFetch {
+  readonly fetch: Fetch
+  close(): Promise<void>
+}
+
+export interface LoginFetchOptions {
+  readonly target: Target
+  /** URLs that the operator wrote down. */
+  readonly typed: readonly (string | undefined)[]
+  readonly ca?: string | undefined
+  readonly proxy?: ProxyEnvironment | undefined
+}
+
+export async function makeLoginFetch(options: LoginFetchOptions): Promise<LoginFetch> {
+  const trusted = new Set([options.target.authority])
+  for (const url of options.typed) if (url !== undefined) trusted.add(new URL(url).host)
+  const free = makeFetch({ ca: options.ca, proxy: options.proxy })
+  const near = await isPrivate(options.target)
+  const guarded = near ? undefined : makeFetch({ guard: true, ca: options.ca, keepAlive: false })
+  return {
+    fetch: (url, init) => (guarded && !trusted.has(new URL(url).host) ? guarded : free)(url, init),
+    async close() {
+      await Promise.all([free.close(), guarded?.close()])
+    },
+  }
+}
+
+async function isPrivate(target: Target): Promise<boolean> {
+  if (target.loopback) return true
+  try {
+    const addresses = await lookup(unbracket(new URL(target.origin).hostname), { all: true })
+    return addresses.length > 0 && addresses.every(({ address }) => isRefusedAddress(address))
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * Keeps logins and client registrations between runs, encrypted in files that only the user can read.
+ *
+ * AES-256-GCM; the file's own name is authenticated with it. The key comes from a password (scrypt) or else from a key
+ * file beside the logins, which protects a copied login but not a copied directory. What cannot be read counts as
+ * absent; what cannot be written is reported once and lives in memory only.
+ */
+import { createCipheriv, createDecipheriv, createHash, randomBytes, scryptSync } from 'node:crypto'
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Log } from '../../net/index.ts'
+import type { Secret } from '../../observe/index.ts'
+
+export interface Kept {
+  /** The value kept under this name; undefined when there is none that can be read. */
+  read(name: string): unknown
+  write(name: string, value: unknown): void
+  remove(name: string): void
+}
+
+/** Keeps nothing. */
+export const keepNothing: Kept = { read: () => undefined, write() {}, remove() {} }
+
+export function keepInDirectory(dir: string, password: Secret | undefined, log: Log): Kept {
+  let key: Buffer | undefined
+  let complained = false
+
+  function keyOf(): Buffer {
+    key ??=
+      password === undefined ? keyFile(dir, 'key') : scryptSync(password.reveal(), keyFile(dir, 'salt'), 32)
+    return key
+  }
+  function complain(error: unknown): void {
+    if (!complained) log.warn('logins cannot be kept for the next start', { dir, err: error })
+    complained = true
+  }
+  const pathOf = (name: string): string =>
+    join(dir, `${createHash('sha256').update(name).digest('hex').slice(0, 32)}.login`)
+
+  return {
+    read(name) {
+      try {
+        return open(readFileSync(pathOf(name)), keyOf(), name)
+      } catch {
+        return undefined
+      }
+    },
+    write(name, value) {
+      try {
+        mkdirSync(dir, { recursive: true, mode: 0o700 })
+        const path = pathOf(name)
+        const draft = `${path}.${process.pid}`
+        writeFileSync(draft, seal(value, keyOf(), name), { mode: 0o600 })
+        renameSync(draft, path)
+      } catch (error) {
+        complain(error)
+      }
+    },
+    remove(name) {
+      try {
+        rmSync(pathOf(name), { force: true })
+      } catch (error) {
+        complain(error)
+      }
+    },
+  }
+}
+
+/** 32 random bytes that are made once per directory. */
+function keyFile(dir: string, name: string): Buffer {
+  const path = join(dir, name)
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  try {
+    // Fails when another process was first; its bytes are used then.
+    writeFileSync(path, randomBytes(32), { mode: 0o600, flag: 'wx' })
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+  }
+  const bytes = readFileSync(path)
+  if (bytes.length !== 32) throw new Error(`the file ${path} is damaged`)
+  return bytes
+}
+
+function seal(value: unknown, key: Buffer, name: string): Buffer {
+  const nonce = randomBytes(12)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce)
+  cipher.setAAD(Buffer.from(name))
+  const text = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()])
+  return Buffer.concat([nonce, cipher.getAuthTag(), text])
+}
+
+function open(bytes: Buffer, key: Buffer, name: string): unknown {
+  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12))
+  decipher.setAAD(Buffer.from(name))
+  decipher.setAuthTag(bytes.subarray(12, 28))
+  return JSON.parse(Buffer.concat([decipher.update(bytes.subarray(28)), decipher.final()]).toString('utf8'))
+}

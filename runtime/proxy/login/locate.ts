@@ -1,0 +1,158 @@
+/**
+ * Finds the target's authorization server, and what to ask it for.
+ *
+ * Typed endpoints or a typed issuer are taken as they are. Otherwise the target says it: its protected-resource
+ * document (named by the challenge, else at the well-known places), then the realm of the challenge, then metadata at
+ * the target's own origin, then the endpoints of the oldest convention. A document that speaks for another resource,
+ * or a server without PKCE, ends the search with an error.
+ * Source: spec document 1, rules 1, 2 and 5; MCP 2025-11-25 authorization; MCP 2025-03-26 (fallbacks).
+ */
+import type { OAuthSettings } from '../../config/index.ts'
+import { isLoopbackHost } from '../../net/index.ts'
+import {
+  canonicalResource,
+  type Challenge,
+  conventionalServer,
+  discoverResource,
+  discoverServer,
+  type Fetch,
+  OAuthFault,
+  type ResourceMetadata,
+  type ServerMetadata,
+  supportsS256,
+  typedServer,
+} from '../../oauth/index.ts'
+
+export interface Located {
+  readonly server: ServerMetadata
+  /** Undefined when endpoints were typed: there is no issuer to compare with. */
+  readonly issuer: string | undefined
+  /** RFC 8707 indicator to send. */
+  readonly resource: string | undefined
+  readonly scopes: readonly string[]
+}
+
+export interface LocateOptions {
+  readonly settings: OAuthSettings
+  /** The target's URL as it was refused. */
+  readonly url: string
+  readonly challenge: Challenge | undefined
+  readonly fetch: Fetch
+  readonly signal: AbortSignal
+}
+
+/** Rejects with OAuthFault. */
+export async function locate(options: LocateOptions): Promise<Located> {
+  const { settings, fetch, signal } = options
+  if (settings.authorizeUrl !== undefined && settings.tokenUrl !== undefined) {
+    return {
+      server: typedServer(settings.authorizeUrl, settings.tokenUrl),
+      issuer: undefined,
+      resource: resourceFor(options, undefined),
+      scopes: settings.scopes ?? [],
+    }
+  }
+  if (settings.issuer !== undefined) {
+    const server = await discoverServer(settings.issuer, { fetch, signal, need: 'registration_endpoint' })
+    return {
+      server,
+      issuer: server.issuer,
+      resource: resourceFor(options, undefined),
+      scopes: settings.scopes ?? ['openid', 'profile', 'email'],
+    }
+  }
+  return locateFromTarget(options)
+}
+
+async function locateFromTarget(options: LocateOptions): Promise<Located> {
+  const { settings, url, challenge, fetch, signal } = options
+  const document = await discoverResource(url, {
+    fetch,
+    signal,
+    metadataUrl: challenge?.params.get('resource_metadata'),
+  })
+  const server = await serverFor(document, options)
+  requirePkce(server)
+  const asked = challenge?.params
+    .get('scope')
+    ?.split(' ')
+    .filter((scope) => scope !== '')
+  return {
+    server,
+    issuer: server.issuer,
+    resource: resourceFor(options, document),
+    scopes: settings.scopes ?? withOffline(asked ?? document?.scopesSupported ?? [], server),
+  }
+}
+
+async function serverFor(
+  document: ResourceMetadata | undefined,
+  options: LocateOptions,
+): Promise<ServerMetadata> {
+  const { fetch, signal, url, challenge } = options
+  const named = document?.authorizationServers ?? []
+  if (named.length > 0) return firstUsable(named, options)
+  const realm = challenge?.params.get('realm')
+  if (realm !== undefined && isIssuerLike(realm)) {
+    const found = await discoverServer(realm, { fetch, signal, need: 'registration_endpoint' }).catch(
+      absentOnly,
+    )
+    if (found) return found
+  }
+  const { origin } = new URL(url)
+  const found = await discoverServer(origin, { fetch, signal, need: 'registration_endpoint' }).catch(
+    absentOnly,
+  )
+  return found ?? conventionalServer(origin)
+}
+
+/** The first server of the document that has metadata of its own; the last fault when none has. */
+async function firstUsable(
+  issuers: readonly string[],
+  { fetch, signal }: LocateOptions,
+): Promise<ServerMetadata> {
+  let fault: unknown
+  for (const issuer of issuers) {
+    try {
+      return await discoverServer(issuer, { fetch, signal, need: 'registration_endpoint' })
+    } catch (error) {
+      if (!(error instanceof OAuthFault)) throw error
+      fault = error
+    }
+  }
+  throw fault
+}
+
+/** No document is no fault here; a wrong one is. */
+function absentOnly(error: unknown): undefined {
+  if (error instanceof OAuthFault && (error.kind === 'absent' || error.kind === 'refused')) return undefined
+  throw error
+}
+
+function isIssuerLike(realm: string): boolean {
+  if (!URL.canParse(realm)) return false
+  const { protocol, hostname, search, hash } = new URL(realm)
+  return (
+    search === '' &&
+    hash === '' &&
+    (protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname)))
+  )
+}
+
+function requirePkce(server: ServerMetadata): void {
+  if (supportsS256(server)) return
+  throw new OAuthFault('protocol', 'the authorization server does not support PKCE with S256')
+}
+
+/** A refresh token is worth having, where the server knows the scope for it. */
+function withOffline(scopes: readonly string[], server: ServerMetadata): readonly string[] {
+  const offered = server.scopes_supported?.includes('offline_access') ?? false
+  return offered && !scopes.includes('offline_access') ? [...scopes, 'offline_access'] : scopes
+}
+
+function resourceFor(options: LocateOptions, document: ResourceMetadata | undefined): string | undefined {
+  const { settings, url } = options
+  if (settings.resource === '') return undefined
+  if (settings.resource !== undefined) return settings.resource
+  return document?.resource ?? canonicalResource(new URL(url).origin)
+}
