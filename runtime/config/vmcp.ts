@@ -132,6 +132,7 @@ export const vmcpEnvironment = {
   headerSecret: 'GATEHOUSE_SECRET_',
   /** Key material shared by replicas, for state that clients carry; at least 32 bytes of base64. */
   stateKey: 'VMCP_SESSION_HMAC_SECRET',
+  enableObo: 'GATEHOUSE_ENABLE_OBO',
   debug: 'GATEHOUSE_DEBUG',
 } as const
 

@@ -7,7 +7,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../schemas/index.ts'
 import { argumentHeaders, type Changes, disagreeingArgument, type JsonObject } from '../mcp/index.ts'
-import type { Backend } from './backends/backend.ts'
+import { type Backend, isBackendFault } from './backends/backend.ts'
 import type { Sender } from './backends/channel.ts'
 import type { Relay } from './backends/connection.ts'
 import type { Catalog } from './catalog/catalog.ts'
@@ -148,12 +148,7 @@ export class Core {
       return await this.callEntry(operation, entry, { name: JSON.stringify(entry.original) })
     } catch (error) {
       // A tool that could not be run is a result that a model can read, not a fault of the protocol.
-      if (
-        !(error instanceof GatehouseError) ||
-        !error.code.startsWith('BACKEND_') ||
-        operation.signal.aborted
-      )
-        throw error
+      if (!isBackendFault(error) || operation.signal.aborted) throw error
       return resultOutcome({ content: [{ type: 'text', text: error.message }], isError: true })
     }
   }

@@ -8,7 +8,7 @@ import { type Backend as BackendConfig, GatehouseError, parseDuration } from '..
 import type { VmcpConfig } from '../config/index.ts'
 import { type Dispatcher, type Log, makeDispatcher } from '../net/index.ts'
 import { Backend, type BackendEvents, type BackendSettings } from './backends/backend.ts'
-import type { Authorize } from './backends/channel.ts'
+import type { Credentials } from './backends/channel.ts'
 import type { Listing } from './catalog/listing.ts'
 import { Listings } from './catalog/listings.ts'
 import type { Member } from './catalog/views.ts'
@@ -16,7 +16,7 @@ import type { Member } from './catalog/views.ts'
 /** How requests to one backend get their credentials. */
 export interface BackendAuth {
   readonly type: string
-  readonly authorize: Authorize
+  readonly credentials: Credentials
   /** True when the credentials are the caller's. */
   readonly perCaller: boolean
   /** Equal for equal settings. */
@@ -104,7 +104,7 @@ export class Fleet {
       target: {
         url: new URL(backend.url),
         dispatcher: this.#dispatcher(ca),
-        authorize: auth.authorize,
+        credentials: auth.credentials,
         headers,
       },
       timeoutMs,

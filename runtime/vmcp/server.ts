@@ -9,16 +9,18 @@ import { GatehouseError, parseDuration } from '../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../config/index.ts'
 import { type Authenticator, makeAuthenticator } from '../incoming/index.ts'
 import { listen, type Log, makeOriginGuard, type OriginGuard, silentLog } from '../net/index.ts'
+import type { UpstreamTokens } from '../outgoing/index.ts'
 import type { Backend } from './backends/backend.ts'
 import { Views } from './catalog/views.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { Core, type CoreParts } from './core.ts'
 import { type Edges, makeEdges } from './edges.ts'
-import { type BackendAuth, Fleet } from './fleet.ts'
+import { Fleet } from './fleet.ts'
 import { type HealthSettings, HealthMonitor, UNKNOWN_HEALTH } from './health/monitor.ts'
 import { makeHandler, MCP_PATH } from './http.ts'
 import { Notifier } from './notifier.ts'
 import type { ClientSession, Middleware } from './operation.ts'
+import { makeOutgoingAuth, type OutgoingAuth } from './outgoing-auth.ts'
 import { builtInRoute } from './routes.ts'
 import { watcherOf } from './session-life.ts'
 import { SessionTable } from './sessions/table.ts'
@@ -39,6 +41,8 @@ export interface StartOptions {
   readonly clock?: Clock | undefined
   /** Stand between the edges and the core, outermost first. */
   readonly middlewares?: readonly Middleware[] | undefined
+  /** Upstream tokens of callers, from the embedded authorization server. */
+  readonly upstreamTokens?: UpstreamTokens | undefined
   readonly env?: Readonly<Record<string, string | undefined>> | undefined
   /** Time for requests in flight when closing. Default 10 s. */
   readonly graceMs?: number | undefined
@@ -78,6 +82,7 @@ class Vmcp implements VmcpServer {
   readonly #clock: Clock
   readonly #version: string
   readonly #fleet: Fleet
+  readonly #outgoing: OutgoingAuth
   readonly #core: Core
   readonly #sessions: SessionTable
   readonly #notifier: Notifier
@@ -99,6 +104,7 @@ class Vmcp implements VmcpServer {
     this.#version = options.version ?? '0.0.0'
     this.#authenticator = makeAuthenticator(incomingConfig(config, options.env ?? {}), { log: this.#log })
     this.#monitor = this.#makeMonitor(config)
+    this.#outgoing = makeOutgoingAuth(options.env ?? {}, options.upstreamTokens, this.#log)
     this.#fleet = this.#makeFleet()
     this.#core = new Core(this.#parts(config))
     this.#notifier = new Notifier({
@@ -154,8 +160,8 @@ class Vmcp implements VmcpServer {
       },
       onState: () => this.#core.parts.views.changed(),
       available: (name) => this.#monitor.available(name),
-      authFor: (name, config) => authFor(name, config),
-      headersFor: () => ({}),
+      authFor: (name, config) => this.#outgoing.authFor(name, config),
+      headersFor: (name) => this.#outgoing.headersFor(name),
     })
   }
 
@@ -299,6 +305,7 @@ class Vmcp implements VmcpServer {
     await this.#closeListener?.()
     this.#sessions.close()
     await this.#fleet.close()
+    await this.#outgoing.close()
     await this.#authenticator.close()
     this.#log.info('virtual MCP server stopped')
   }
@@ -318,15 +325,4 @@ function healthSettings(config: VmcpConfig): HealthSettings {
         }
       : undefined,
   }
-}
-
-function authFor(name: string, config: VmcpConfig): BackendAuth {
-  const strategy = config.outgoingAuth.backends?.[name] ?? config.outgoingAuth.default
-  const type = strategy?.type ?? 'unauthenticated'
-  if (type !== 'unauthenticated') {
-    throw new GatehouseError('INVALID_CONFIG', {
-      detail: `outgoingAuth: the strategy ${type} is not available`,
-    })
-  }
-  return { type, authorize: () => {}, perCaller: false, fingerprint: JSON.stringify(strategy ?? null) }
 }

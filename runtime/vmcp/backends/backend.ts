@@ -156,7 +156,7 @@ export class Backend {
   #named(error: unknown): Error {
     if (!(error instanceof GatehouseError))
       return error instanceof Error ? error : new Error('backend request failed')
-    if (!error.code.startsWith('BACKEND_')) return error
+    if (!isBackendFault(error)) return error
     return new GatehouseError(error.code, {
       detail: `backend ${this.name}: ${error.message}`,
       data: { backend: this.name },
@@ -330,14 +330,16 @@ function askScope(scope: ConnectionScope, ask: Ask, signal: AbortSignal): Promis
   return Promise.reject(new GatehouseError('METHOD_NOT_FOUND', { detail: 'nobody can be asked now' }))
 }
 
-/** True for faults that say something about the backend's health, not about the client or one request. */
-export function isBackendFault(error: Error): boolean {
-  if (!(error instanceof GatehouseError)) return false
+/** True for faults between us and a backend: unreachable, broken, or not to be authenticated to. */
+export function isBackendFault(error: unknown): error is GatehouseError {
   return (
-    error.code === 'BACKEND_UNREACHABLE' ||
-    error.code === 'BACKEND_TIMEOUT' ||
-    error.code === 'BACKEND_PROTOCOL' ||
-    error.code === 'BACKEND_UNAVAILABLE' ||
-    error.code === 'BACKEND_AUTH_FAILED'
+    error instanceof GatehouseError && (error.code.startsWith('BACKEND_') || OUTGOING_FAULTS.has(error.code))
   )
 }
+
+/** Faults of the outgoing credentials; the caller or the operator has to change something. */
+const OUTGOING_FAULTS: ReadonlySet<string> = new Set([
+  'ENTERPRISE_REQUIRED',
+  'OAUTH_UNAVAILABLE',
+  'OAUTH_REFUSED',
+])

@@ -7,25 +7,17 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Message } from '../../mcp/index.ts'
 import type { Caller, Dispatcher } from '../../net/index.ts'
+import type { OutgoingStrategy } from '../../outgoing/index.ts'
 
-/** Adds credentials to the headers of one request to the backend. Rejects with BACKEND_AUTH_FAILED. */
-export type Authorize = (
-  request: {
-    readonly method: string
-    readonly url: URL
-    readonly headers: Record<string, string>
-    readonly body: Buffer | undefined
-  },
-  caller: Caller | undefined,
-  signal: AbortSignal,
-) => void | Promise<void>
+/** What adds credentials to requests; an outgoing strategy. */
+export type Credentials = Pick<OutgoingStrategy, 'apply' | 'refused'>
 
 /** Where a channel leads and in whose name. */
 export interface ChannelTarget {
   readonly url: URL
   readonly dispatcher: Dispatcher
-  readonly authorize: Authorize
-  /** Headers from configuration, below everything else. */
+  readonly credentials: Credentials
+  /** Headers from configuration. */
   readonly headers: Readonly<Record<string, string>>
 }
 

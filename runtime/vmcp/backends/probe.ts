@@ -15,7 +15,8 @@ import {
   STATELESS_VERSION,
 } from '../../mcp/index.ts'
 import type { ChannelTarget, Sender } from './channel.ts'
-import { type BackendAnswer, exchangeWithBackend } from './http.ts'
+import type { BackendAnswer } from './http.ts'
+import { sendToBackend } from './send.ts'
 
 export type Verdict = 'session' | 'stateless' | 'unknown'
 
@@ -31,18 +32,14 @@ export async function probeEra(
   const params = `{"_meta":{"${META.protocolVersion}":"${STATELESS_VERSION}","${META.clientInfo}":${info},"${META.clientCapabilities}":{}}}`
   const body = requestMessage('"probe"', 'server/discover', params)
   const headers: Record<string, string> = {
-    ...target.headers,
-    ...sender.headers,
     'content-type': 'application/json',
     accept: 'application/json, text/event-stream',
     [HEADER.protocolVersion]: STATELESS_VERSION,
     [HEADER.method]: 'server/discover',
   }
-  await target.authorize({ method: 'POST', url: target.url, headers, body }, sender.caller, signal)
   let streamed: Buffer | undefined
-  const answer = await exchangeWithBackend(target.dispatcher, {
+  const answer = await sendToBackend(target, sender, {
     method: 'POST',
-    url: target.url,
     headers,
     body,
     signal,

@@ -8,7 +8,8 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type EventSourceMessage, HEADER, scanMessage } from '../../mcp/index.ts'
 import type { Channel, ChannelEvents, ChannelTarget, Sender, SendOptions } from './channel.ts'
-import { exchangeWithBackend, reasonOf } from './http.ts'
+import { reasonOf } from './http.ts'
+import { sendToBackend } from './send.ts'
 import { faultOf } from './status-fault.ts'
 
 export class SseChannel implements Channel {
@@ -31,16 +32,10 @@ export class SseChannel implements Channel {
   async send(message: Buffer, options: SendOptions): Promise<void> {
     this.#endpoint ??= this.#connect(options.sender)
     const url = await this.#endpoint
-    const headers = this.#headers(options.sender, { 'content-type': 'application/json' })
-    await this.#target.authorize(
-      { method: 'POST', url, headers, body: message },
-      options.sender.caller,
-      options.signal,
-    )
-    const answer = await exchangeWithBackend(this.#target.dispatcher, {
+    const answer = await sendToBackend(this.#target, options.sender, {
       method: 'POST',
       url,
-      headers,
+      headers: this.#headers({ 'content-type': 'application/json' }),
       body: message,
       signal: options.signal,
     })
@@ -63,15 +58,10 @@ export class SseChannel implements Channel {
   }
 
   async #stream(sender: Sender, onEndpoint: (url: URL) => void): Promise<void> {
-    const { url, authorize, dispatcher } = this.#target
-    const headers = this.#headers(sender, { accept: 'text/event-stream' })
-    const { signal } = this.#closed
-    await authorize({ method: 'GET', url, headers, body: undefined }, sender.caller, signal)
-    const answer = await exchangeWithBackend(dispatcher, {
+    const answer = await sendToBackend(this.#target, sender, {
       method: 'GET',
-      url,
-      headers,
-      signal,
+      headers: this.#headers({ accept: 'text/event-stream' }),
+      signal: this.#closed.signal,
       onEvent: (event) => this.#onEvent(event, onEndpoint),
     })
     if (!answer.stream)
@@ -97,10 +87,8 @@ export class SseChannel implements Channel {
     return Promise.resolve()
   }
 
-  #headers(sender: Sender, own: Record<string, string>): Record<string, string> {
-    const headers: Record<string, string> = { ...this.#target.headers, ...sender.headers, ...own }
-    if (this.#version !== undefined) headers[HEADER.protocolVersion] = this.#version
-    return headers
+  #headers(own: Readonly<Record<string, string>>): Record<string, string> {
+    return this.#version === undefined ? { ...own } : { ...own, [HEADER.protocolVersion]: this.#version }
   }
 
   close(): Promise<void> {

@@ -21,9 +21,10 @@ import type { Outcome } from '../operation.ts'
 import type { ChannelTarget, Sender } from './channel.ts'
 import type { Connection, Request, ServerInfo } from './connection.ts'
 import { Deadline } from './deadline.ts'
-import { type BackendAnswer, exchangeWithBackend } from './http.ts'
+import type { BackendAnswer } from './http.ts'
 import { answerInputRequests } from './input-requests.ts'
 import { statelessParams } from './params.ts'
+import { sendToBackend } from './send.ts'
 import { readServerInfo } from './server-info.ts'
 import { faultOf } from './status-fault.ts'
 
@@ -99,15 +100,9 @@ export class StatelessConnection implements Connection {
     const params = statelessParams(request, { info, capabilities: request.capabilities }, id)
     const body = requestMessage(id, request.method, params)
     const headers = this.#headers(request)
-    await target.authorize(
-      { method: 'POST', url: target.url, headers, body },
-      request.sender.caller,
-      deadline.signal,
-    )
     let outcome: Outcome | undefined
-    const answer = await exchangeWithBackend(target.dispatcher, {
+    const answer = await sendToBackend(target, request.sender, {
       method: 'POST',
-      url: target.url,
       headers,
       body,
       signal: deadline.signal,
@@ -125,8 +120,6 @@ export class StatelessConnection implements Connection {
 
   #headers(request: Request): Record<string, string> {
     const headers: Record<string, string> = {
-      ...this.#options.target.headers,
-      ...request.sender.headers,
       ...request.headers,
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',

@@ -6,8 +6,8 @@
 import { HEADER, JsonObject, META, requestMessage, scanMessage, STATELESS_VERSION } from '../../mcp/index.ts'
 import type { ChannelTarget, Sender } from './channel.ts'
 import type { ListKind } from './connection.ts'
-import { exchangeWithBackend } from './http.ts'
 import { pause } from './pause.ts'
+import { sendToBackend } from './send.ts'
 
 export interface ListenerEvents {
   listChanged(kind: ListKind): void
@@ -110,17 +110,13 @@ export class StatelessListener {
       `{"_meta":${meta},"notifications":${JSON.stringify(filter)}}`,
     )
     const headers: Record<string, string> = {
-      ...target.headers,
-      ...sender.headers,
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
       [HEADER.protocolVersion]: STATELESS_VERSION,
       [HEADER.method]: 'subscriptions/listen',
     }
-    await target.authorize({ method: 'POST', url: target.url, headers, body }, sender.caller, signal)
-    const answer = await exchangeWithBackend(target.dispatcher, {
+    const answer = await sendToBackend(target, sender, {
       method: 'POST',
-      url: target.url,
       headers,
       body,
       signal,

@@ -16,8 +16,9 @@ import {
   type SendOptions,
   SessionLost,
 } from './channel.ts'
-import { type BackendAnswer, type ExchangeControl, exchangeWithBackend } from './http.ts'
+import type { BackendAnswer, ExchangeControl } from './http.ts'
 import { pause } from './pause.ts'
+import { sendToBackend } from './send.ts'
 import { faultOf } from './status-fault.ts'
 
 const ACCEPT = 'application/json, text/event-stream'
@@ -39,12 +40,10 @@ export class StreamableChannel implements Channel {
   readonly #inFlight = new Set<ExchangeControl>()
   #sessionId: string | undefined
   #version: string | undefined
-  #url: URL
 
   constructor(target: ChannelTarget, events: ChannelEvents, resume?: { sessionId: string; version: string }) {
     this.#target = target
     this.#events = events
-    this.#url = target.url
     this.#sessionId = resume?.sessionId
     this.#version = resume?.version
   }
@@ -98,17 +97,10 @@ export class StreamableChannel implements Channel {
     onMessage: (message: Message) => void,
     control: ExchangeControl,
   ): Promise<BackendAnswer> {
-    const headers = this.#headers(options.sender, { 'content-type': 'application/json', accept: ACCEPT })
-    await this.#target.authorize(
-      { method: 'POST', url: this.#url, headers, body: message },
-      options.sender.caller,
-      options.signal,
-    )
     const sentSession = this.#sessionId
-    const answer = await exchangeWithBackend(this.#target.dispatcher, {
+    const answer = await sendToBackend(this.#target, options.sender, {
       method: 'POST',
-      url: this.#url,
-      headers,
+      headers: this.#headers({ 'content-type': 'application/json', accept: ACCEPT }),
       body: message,
       signal: options.signal,
       control,
@@ -176,16 +168,13 @@ export class StreamableChannel implements Channel {
     onMessage: (message: Message) => void,
     onStream?: () => void,
   ): Promise<BackendAnswer> {
-    const headers = this.#headers(sender, { accept: 'text/event-stream' })
-    if (position.lastEventId !== undefined) headers[HEADER.lastEventId] = position.lastEventId
-    await this.#target.authorize(
-      { method: 'GET', url: this.#url, headers, body: undefined },
-      sender.caller,
-      signal,
-    )
-    return exchangeWithBackend(this.#target.dispatcher, {
+    const last = position.lastEventId
+    const headers = this.#headers({
+      accept: 'text/event-stream',
+      ...(last === undefined ? {} : { [HEADER.lastEventId]: last }),
+    })
+    return sendToBackend(this.#target, sender, {
       method: 'GET',
-      url: this.#url,
       headers,
       signal: AbortSignal.any([signal, this.#closed.signal]),
       onEvent: (event) => this.#onEvent(event, position, onMessage),
@@ -227,8 +216,8 @@ export class StreamableChannel implements Channel {
     }
   }
 
-  #headers(sender: Sender, own: Record<string, string>): Record<string, string> {
-    const headers: Record<string, string> = { ...this.#target.headers, ...sender.headers, ...own }
+  #headers(own: Readonly<Record<string, string>>): Record<string, string> {
+    const headers: Record<string, string> = { ...own }
     if (this.#sessionId !== undefined) headers[HEADER.sessionId] = this.#sessionId
     if (this.#version !== undefined) headers[HEADER.protocolVersion] = this.#version
     return headers
@@ -241,19 +230,8 @@ export class StreamableChannel implements Channel {
     for (const control of this.#inFlight) control.cancel?.(reason)
     if (this.#sessionId === undefined) return
     const signal = AbortSignal.timeout(2_000)
-    const headers = this.#headers(sender, {})
     try {
-      await this.#target.authorize(
-        { method: 'DELETE', url: this.#url, headers, body: undefined },
-        sender.caller,
-        signal,
-      )
-      await exchangeWithBackend(this.#target.dispatcher, {
-        method: 'DELETE',
-        url: this.#url,
-        headers,
-        signal,
-      })
+      await sendToBackend(this.#target, sender, { method: 'DELETE', headers: this.#headers({}), signal })
     } catch {
       // The backend forgets the session by itself in time.
     }

@@ -105,7 +105,11 @@ export class Reply {
     if (this.over) return
     const parts = resultParts(id, result)
     const length = parts.reduce((sum, part) => sum + part.length, 0)
-    this.res.writeHead(200, { 'content-type': 'application/json', 'content-length': length, ...this.#headers })
+    this.res.writeHead(200, {
+      'content-type': 'application/json',
+      'content-length': length,
+      ...this.#headers,
+    })
     this.res.cork()
     for (const part of parts) this.res.write(part)
     this.res.end()

@@ -1,0 +1,34 @@
+/**
+ * Sends one request to a backend in somebody's name: headers in their order of precedence, credentials last.
+ *
+ * Lowest are headers passed through from the client, then those that the operator configured, then what the protocol
+ * needs, then the credential. When the backend refuses a credential that can be had anew, the request is sent once
+ * more: a 401 says that it was not carried out.
+ * Source: spec document 3 (passthroughHeaders, outgoingAuth).
+ */
+import type { ChannelTarget, Sender } from './channel.ts'
+import { type BackendAnswer, type BackendRequest, exchangeWithBackend } from './http.ts'
+
+export interface AuthorizedRequest extends Omit<BackendRequest, 'headers' | 'url'> {
+  /** Default: the target's. */
+  readonly url?: URL
+  /** What the protocol needs, lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Rejects as exchangeWithBackend, and with what the credentials are rejected with. */
+export async function sendToBackend(
+  target: ChannelTarget,
+  sender: Sender,
+  request: AuthorizedRequest,
+): Promise<BackendAnswer> {
+  const url = request.url ?? target.url
+  for (let attempt = 0; ; attempt++) {
+    const headers: Record<string, string> = { ...sender.headers, ...target.headers, ...request.headers }
+    const outgoing = { method: request.method, url, headers, body: request.body }
+    const pending = target.credentials.apply(outgoing, sender.caller, request.signal)
+    if (pending) await pending
+    const answer = await exchangeWithBackend(target.dispatcher, { ...request, url, headers })
+    if (answer.status !== 401 || attempt > 0 || !target.credentials.refused(outgoing)) return answer
+  }
+}
