@@ -84,13 +84,13 @@ export async function startAuthServer(t: Test, options: RigOptions = {}): Promis
   const provider = await startOidcProvider(providerOptions(issuer, options))
   const config = rigConfig(issuer, provider, options)
   const store = options.store ?? makeMemoryStore()
-  const rig = await makeRig(t, { issuer, provider, config, store, options })
-  live = rig.server
   t.teardown(async () => {
     host.close()
     host.closeAllConnections()
     await provider.close()
   })
+  const rig = await makeRig(t, { issuer, provider, config, store, options })
+  live = rig.server
   return rig
 }
 

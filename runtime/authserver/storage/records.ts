@@ -156,7 +156,7 @@ export const session = record({
 export type Session = NonNullable<ReturnType<typeof session>>
 
 /** Tokens of one provider in one session, bound to person and client. */
-export const row = record({ ...upstreamTokenMembers, userId: text, clientId: text, endsAtMs: count })
+export const row = record({ ...upstreamTokenMembers, userId: text, clientId: text })
 export type Row = NonNullable<ReturnType<typeof row>>
 
 export const browser = record({ userId: text })

@@ -94,7 +94,7 @@ export class Sessions {
     tokens: UpstreamTokens,
     endsAtMs: number,
   ): Promise<void> {
-    const row = { ...tokens, userId, clientId, endsAtMs }
+    const row = { ...tokens, userId, clientId }
     await this.#state.rows.put(rowKey(sessionId, tokens.provider), row, endsAtMs - this.#now())
   }
 

@@ -81,7 +81,8 @@ export async function startLeg(context: Context, login: LoginUnderWay, upstream:
     .filter((value) => value === 'none' || (first && value !== 'consent'))
     .join(' ')
   if (request.prompt.includes('none') && upstream.type === 'oauth2') {
-    return errorRedirect(context, request, 'login_required', 'the login needs the person')
+    const error = first ? 'login_required' : 'interaction_required'
+    return errorRedirect(context, request, error, 'the login needs the person')
   }
   let location: string
   try {

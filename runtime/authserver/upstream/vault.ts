@@ -119,8 +119,8 @@ export function makeVault(parts: VaultParts): UpstreamTokenSource {
       await state.rows.swap(id, seen, undefined)
       throw signInAgain(error)
     }
-    const { userId, clientId, endsAtMs } = seen.value
-    const next: Row = { ...tokens, userId, clientId, endsAtMs }
+    const { userId, clientId } = seen.value
+    const next: Row = { ...tokens, userId, clientId }
     await save(id, seen, next)
     parts.emit({ type: 'upstream_refreshed', outcome: 'success', ...about })
     return next
@@ -128,12 +128,12 @@ export function makeVault(parts: VaultParts): UpstreamTokenSource {
 
   /**
    * The provider has rotated: losing the new token would end the connection, so the store gets several chances. A row
-   * that changed meanwhile (a new login, or the end of the session) is left as it is.
+   * that changed meanwhile (a new login, or the end of the session) is left as it is; its life is the session's.
    */
   async function save(id: string, seen: Seen<Row>, next: Row): Promise<void> {
     for (let tries = 1; ; tries++) {
       try {
-        await state.rows.swap(id, seen, next, next.endsAtMs - now())
+        await state.rows.swap(id, seen, next)
         return
       } catch (error) {
         if (tries < saveTries) continue
