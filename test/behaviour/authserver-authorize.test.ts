@@ -15,7 +15,10 @@ import {
 const { challenge } = pkce()
 
 /** The error that the client would get, as `error description-start`. */
-async function refusedWith(rig: Rig, parameters: Readonly<Record<string, string | undefined>>): Promise<URLSearchParams> {
+async function refusedWith(
+  rig: Rig,
+  parameters: Readonly<Record<string, string | undefined>>,
+): Promise<URLSearchParams> {
   const clientId = parameters['client_id'] ?? (await registerClient(rig))
   const url = authorizeUrl(rig, { client_id: clientId, code_challenge: challenge, state: 's', ...parameters })
   const response = await fetch(url, { redirect: 'manual' })
@@ -25,45 +28,53 @@ async function refusedWith(rig: Rig, parameters: Readonly<Record<string, string 
   return location.searchParams
 }
 
-t.test('authorize: errors that the client may learn go to its redirect URI, with state and issuer', async (t) => {
-  const rig = await startAuthServer(t)
-  const cases: readonly (readonly [string, Record<string, string | undefined>, string])[] = [
-    ['no response_type', { response_type: undefined }, 'invalid_request'],
-    ['token', { response_type: 'token' }, 'unsupported_response_type'],
-    ['code token', { response_type: 'code token' }, 'unsupported_response_type'],
-    ['no challenge', { code_challenge: undefined }, 'invalid_request'],
-    ['plain by default', { code_challenge_method: undefined }, 'invalid_request'],
-    ['plain', { code_challenge_method: 'plain' }, 'invalid_request'],
-    ['short challenge', { code_challenge: 'short' }, 'invalid_request'],
-    ['padded challenge', { code_challenge: `${challenge.slice(0, 42)}=` }, 'invalid_request'],
-    ['unknown scope', { scope: 'openid admin' }, 'invalid_scope'],
-    ['foreign resource', { resource: 'https://elsewhere.example/mcp' }, 'invalid_target'],
-    ['relative resource', { resource: '/mcp' }, 'invalid_target'],
-    ['resource with fragment', { resource: `${rig.resource}#x` }, 'invalid_target'],
-    ['request object', { request: 'eyJhbGciOiJub25lIn0.e30.' }, 'request_not_supported'],
-    ['request_uri', { request_uri: 'https://evil.example/r' }, 'request_uri_not_supported'],
-    ['registration', { registration: '{}' }, 'registration_not_supported'],
-    ['fragment mode', { response_mode: 'fragment' }, 'unsupported_response_mode'],
-    ['form_post mode', { response_mode: 'form_post' }, 'unsupported_response_mode'],
-    ['unknown prompt', { prompt: 'create' }, 'invalid_request'],
-    ['none with more', { prompt: 'none login' }, 'invalid_request'],
-    ['bad max_age', { max_age: 'soon' }, 'invalid_request'],
-  ]
-  const clientId = await registerClient(rig)
-  for (const [name, parameters, error] of cases) {
-    const answer = await refusedWith(rig, { client_id: clientId, ...parameters })
-    t.equal(answer.get('error'), error, name)
-    t.equal(answer.get('state'), 's')
-    t.equal(answer.get('iss'), rig.issuer)
-    t.equal(answer.get('code'), null)
-    t.match(answer.get('error_description'), /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/)
-  }
-})
+t.test(
+  'authorize: errors that the client may learn go to its redirect URI, with state and issuer',
+  async (t) => {
+    const rig = await startAuthServer(t)
+    const cases: readonly (readonly [string, Record<string, string | undefined>, string])[] = [
+      ['no response_type', { response_type: undefined }, 'invalid_request'],
+      ['token', { response_type: 'token' }, 'unsupported_response_type'],
+      ['code token', { response_type: 'code token' }, 'unsupported_response_type'],
+      ['no challenge', { code_challenge: undefined }, 'invalid_request'],
+      ['plain by default', { code_challenge_method: undefined }, 'invalid_request'],
+      ['plain', { code_challenge_method: 'plain' }, 'invalid_request'],
+      ['short challenge', { code_challenge: 'short' }, 'invalid_request'],
+      ['padded challenge', { code_challenge: `${challenge.slice(0, 42)}=` }, 'invalid_request'],
+      ['unknown scope', { scope: 'openid admin' }, 'invalid_scope'],
+      ['foreign resource', { resource: 'https://elsewhere.example/mcp' }, 'invalid_target'],
+      ['relative resource', { resource: '/mcp' }, 'invalid_target'],
+      ['resource with fragment', { resource: `${rig.resource}#x` }, 'invalid_target'],
+      ['request object', { request: 'eyJhbGciOiJub25lIn0.e30.' }, 'request_not_supported'],
+      ['request_uri', { request_uri: 'https://evil.example/r' }, 'request_uri_not_supported'],
+      ['registration', { registration: '{}' }, 'registration_not_supported'],
+      ['fragment mode', { response_mode: 'fragment' }, 'unsupported_response_mode'],
+      ['form_post mode', { response_mode: 'form_post' }, 'unsupported_response_mode'],
+      ['unknown prompt', { prompt: 'create' }, 'invalid_request'],
+      ['none with more', { prompt: 'none login' }, 'invalid_request'],
+      ['bad max_age', { max_age: 'soon' }, 'invalid_request'],
+    ]
+    const clientId = await registerClient(rig)
+    for (const [name, parameters, error] of cases) {
+      const answer = await refusedWith(rig, { client_id: clientId, ...parameters })
+      t.equal(answer.get('error'), error, name)
+      t.equal(answer.get('state'), 's')
+      t.equal(answer.get('iss'), rig.issuer)
+      t.equal(answer.get('code'), null)
+      t.match(answer.get('error_description'), /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/)
+    }
+  },
+)
 
 t.test('authorize: what is sent twice is refused, resource alone may repeat', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
-  const base = authorizeUrl(rig, { client_id: clientId, code_challenge: challenge, state: 's', resource: rig.resource })
+  const base = authorizeUrl(rig, {
+    client_id: clientId,
+    code_challenge: challenge,
+    state: 's',
+    resource: rig.resource,
+  })
   for (const name of ['scope', 'nonce', 'code_challenge', 'response_type', 'state', 'unheard_of']) {
     const url = new URL(base)
     url.searchParams.append(name, 'x')
@@ -115,40 +126,59 @@ t.test('authorize: an unknown client or a foreign redirect URI is never redirect
   }
 })
 
-t.test('authorize: a loopback redirect may use any port, and the code is bound to the one used', async (t) => {
-  const rig = await startAuthServer(t)
-  const clientId = await registerClient(rig, { redirect_uris: ['http://127.0.0.1/callback'] })
-  const used = 'http://127.0.0.1:50123/callback'
-  const done = await login(rig, { client_id: clientId, redirect_uri: used })
-  t.ok(done.answer.href.startsWith(used))
-  const body = { grant_type: 'authorization_code', code: done.code, code_verifier: done.verifier, client_id: clientId }
-  const other = await fetch(`${rig.issuer}/oauth/token`, {
-    method: 'POST',
-    body: new URLSearchParams({ ...body, redirect_uri: 'http://127.0.0.1:50124/callback' }),
-  })
-  t.match(await jsonOf(other), { error: 'invalid_grant' })
-})
+t.test(
+  'authorize: a loopback redirect may use any port, and the code is bound to the one used',
+  async (t) => {
+    const rig = await startAuthServer(t)
+    const clientId = await registerClient(rig, { redirect_uris: ['http://127.0.0.1/callback'] })
+    const used = 'http://127.0.0.1:50123/callback'
+    const done = await login(rig, { client_id: clientId, redirect_uri: used })
+    t.ok(done.answer.href.startsWith(used))
+    const body = {
+      grant_type: 'authorization_code',
+      code: done.code,
+      code_verifier: done.verifier,
+      client_id: clientId,
+    }
+    const other = await fetch(`${rig.issuer}/oauth/token`, {
+      method: 'POST',
+      body: new URLSearchParams({ ...body, redirect_uri: 'http://127.0.0.1:50124/callback' }),
+    })
+    t.match(await jsonOf(other), { error: 'invalid_grant' })
+  },
+)
 
-t.test('authorize: the redirect URI may be left out when one is registered, and then at the token endpoint too', async (t) => {
-  const rig = await startAuthServer(t)
-  const only = 'https://app.example.com/cb?keep=1'
-  const clientId = await registerClient(rig, { redirect_uris: [only] })
-  const { verifier, challenge } = pkce()
-  const browser = new Browser()
-  const url = authorizeUrl(rig, { client_id: clientId, redirect_uri: undefined, scope: 'email', code_challenge: challenge })
-  const page = await browser.open(url, only)
-  const back = await browser.press(page, 'approve', only)
-  t.equal(back.url.searchParams.get('keep'), '1', "the client's own query is kept")
-  t.equal(back.url.searchParams.get('state'), null, 'no state came, none goes back')
-  const body = {
-    grant_type: 'authorization_code',
-    code: back.url.searchParams.get('code') ?? '',
-    code_verifier: verifier,
-    client_id: clientId,
-  }
-  const response = await fetch(`${rig.issuer}/oauth/token`, { method: 'POST', body: new URLSearchParams(body) })
-  t.match(await jsonOf(response), { token_type: 'Bearer', scope: 'email' })
-})
+t.test(
+  'authorize: the redirect URI may be left out when one is registered, and then at the token endpoint too',
+  async (t) => {
+    const rig = await startAuthServer(t)
+    const only = 'https://app.example.com/cb?keep=1'
+    const clientId = await registerClient(rig, { redirect_uris: [only] })
+    const { verifier, challenge } = pkce()
+    const browser = new Browser()
+    const url = authorizeUrl(rig, {
+      client_id: clientId,
+      redirect_uri: undefined,
+      scope: 'email',
+      code_challenge: challenge,
+    })
+    const page = await browser.open(url, only)
+    const back = await browser.press(page, 'approve', only)
+    t.equal(back.url.searchParams.get('keep'), '1', "the client's own query is kept")
+    t.equal(back.url.searchParams.get('state'), null, 'no state came, none goes back')
+    const body = {
+      grant_type: 'authorization_code',
+      code: back.url.searchParams.get('code') ?? '',
+      code_verifier: verifier,
+      client_id: clientId,
+    }
+    const response = await fetch(`${rig.issuer}/oauth/token`, {
+      method: 'POST',
+      body: new URLSearchParams(body),
+    })
+    t.match(await jsonOf(response), { token_type: 'Bearer', scope: 'email' })
+  },
+)
 
 t.test('authorize: POST with a form works as GET does', async (t) => {
   const rig = await startAuthServer(t)
@@ -161,15 +191,28 @@ t.test('authorize: POST with a form works as GET does', async (t) => {
   })
   t.equal(response.status, 303)
   t.match(response.headers.get('location'), /\/oauth\/consent\?request=/)
-  const json = await fetch(`${rig.issuer}/oauth/authorize`, { method: 'POST', body: '{}', redirect: 'manual' })
+  const json = await fetch(`${rig.issuer}/oauth/authorize`, {
+    method: 'POST',
+    body: '{}',
+    redirect: 'manual',
+  })
   t.equal(json.status, 400)
 })
 
-t.test('authorize: upper case in scheme and host and a trailing slash of a resource are tolerated', async (t) => {
-  const rig = await startAuthServer(t, { config: { allowedAudiences: ['https://mcp.example.com', 'https://mcp.example.com/a'] } })
-  const clientId = await registerClient(rig)
-  for (const resource of ['HTTPS://MCP.example.COM', 'https://mcp.example.com/', 'https://mcp.example.com:443/a/']) {
-    const done = await login(rig, { client_id: clientId, resource })
-    t.match(done.code, /^gh_ac_/, resource)
-  }
-})
+t.test(
+  'authorize: upper case in scheme and host and a trailing slash of a resource are tolerated',
+  async (t) => {
+    const rig = await startAuthServer(t, {
+      config: { allowedAudiences: ['https://mcp.example.com', 'https://mcp.example.com/a'] },
+    })
+    const clientId = await registerClient(rig)
+    for (const resource of [
+      'HTTPS://MCP.example.COM',
+      'https://mcp.example.com/',
+      'https://mcp.example.com:443/a/',
+    ]) {
+      const done = await login(rig, { client_id: clientId, resource })
+      t.match(done.code, /^gh_ac_/, resource)
+    }
+  },
+)

@@ -57,7 +57,9 @@ function start(rig: Rig, clientId: string): Promise<Response> {
 
 t.test('cimd: a described client logs in and refreshes, and its host is shown', async (t) => {
   const { rig, host, clientId } = await setup(t)
-  const page = await new Browser().open(authorizeUrl(rig, { client_id: clientId, code_challenge: pkce().challenge }))
+  const page = await new Browser().open(
+    authorizeUrl(rig, { client_id: clientId, code_challenge: pkce().challenge }),
+  )
   t.match(page.text, 'Described Client')
   t.match(page.text, `<dt>Described by</dt><dd>${new URL(clientId).host}</dd>`)
   const done = await login(rig, { client_id: clientId })
@@ -93,7 +95,10 @@ t.test('cimd: documents that break a rule make the client unknown', async (t) =>
     ['private scheme', (url) => ({ body: document(url, { redirect_uris: ['com.example.app:/cb'] }) })],
     ['plain http', (url) => ({ body: document(url, { redirect_uris: ['http://a.example/cb'] }) })],
     ['script', (url) => ({ body: document(url, { redirect_uris: ['javascript:alert(1)'] }) })],
-    ['secret method', (url) => ({ body: document(url, { token_endpoint_auth_method: 'client_secret_basic' }) })],
+    [
+      'secret method',
+      (url) => ({ body: document(url, { token_endpoint_auth_method: 'client_secret_basic' }) }),
+    ],
     ['a secret', (url) => ({ body: document(url, { client_secret: 'x' }) })],
     ['a secret expiry', (url) => ({ body: document(url, { client_secret_expires_at: 0 }) })],
     ['no code grant', (url) => ({ body: document(url, { grant_types: ['refresh_token'] }) })],
@@ -110,23 +115,30 @@ t.test('cimd: documents that break a rule make the client unknown', async (t) =>
     self.answer = () => answer(self.clientId)
     const response = await start(self.rig, self.clientId)
     t.same([response.status, response.headers.get('location')], [401, null], name)
-    t.same([...new Set(self.host.seen.map(({ path }) => path))], ['/client.json'], 'redirects are not followed')
+    t.same(
+      [...new Set(self.host.seen.map(({ path }) => path))],
+      ['/client.json'],
+      'redirects are not followed',
+    )
   }
 })
 
-t.test('cimd: structured JSON types and cache headers: the type is fine, the headers are not read', async (t) => {
-  const self = await setup(t)
-  self.answer = () => ({
-    headers: { 'content-type': 'application/client-metadata+json', 'cache-control': 'no-store, max-age=0' },
-    body: JSON.stringify(document(self.clientId)),
-  })
-  t.equal((await start(self.rig, self.clientId)).status, 303)
-  t.equal((await start(self.rig, self.clientId)).status, 303)
-  t.equal(self.host.seen.length, 1)
-  self.rig.pass(5 * minute)
-  t.equal((await start(self.rig, self.clientId)).status, 303)
-  t.equal(self.host.seen.length, 2, 'fetched again after the fixed lifetime')
-})
+t.test(
+  'cimd: structured JSON types and cache headers: the type is fine, the headers are not read',
+  async (t) => {
+    const self = await setup(t)
+    self.answer = () => ({
+      headers: { 'content-type': 'application/client-metadata+json', 'cache-control': 'no-store, max-age=0' },
+      body: JSON.stringify(document(self.clientId)),
+    })
+    t.equal((await start(self.rig, self.clientId)).status, 303)
+    t.equal((await start(self.rig, self.clientId)).status, 303)
+    t.equal(self.host.seen.length, 1)
+    self.rig.pass(5 * minute)
+    t.equal((await start(self.rig, self.clientId)).status, 303)
+    t.equal(self.host.seen.length, 2, 'fetched again after the fixed lifetime')
+  },
+)
 
 t.test('cimd: the least recently used document is dropped when the cache is full', async (t) => {
   const { rig, host } = await setup(t, {}, { cacheMaxSize: 2 })
@@ -151,21 +163,24 @@ t.test('cimd: simultaneous requests fetch once; a failure is remembered for half
   t.equal((await start(self.rig, missing)).status, 303)
 })
 
-t.test('cimd: while the host is down an old copy serves for a day; a bad document ends the client at once', async (t) => {
-  const self = await setup(t)
-  t.equal((await start(self.rig, self.clientId)).status, 303)
-  self.answer = () => ({ status: 503 })
-  self.rig.pass(10 * minute)
-  t.equal((await start(self.rig, self.clientId)).status, 303, 'stale')
-  self.rig.pass(25 * 60 * minute)
-  t.equal((await start(self.rig, self.clientId)).status, 401, 'too old')
-  self.answer = () => ({ body: document(self.clientId) })
-  self.rig.pass(minute)
-  t.equal((await start(self.rig, self.clientId)).status, 303)
-  self.answer = () => ({ status: 404 })
-  self.rig.pass(10 * minute)
-  t.equal((await start(self.rig, self.clientId)).status, 401, 'gone is gone')
-})
+t.test(
+  'cimd: while the host is down an old copy serves for a day; a bad document ends the client at once',
+  async (t) => {
+    const self = await setup(t)
+    t.equal((await start(self.rig, self.clientId)).status, 303)
+    self.answer = () => ({ status: 503 })
+    self.rig.pass(10 * minute)
+    t.equal((await start(self.rig, self.clientId)).status, 303, 'stale')
+    self.rig.pass(25 * 60 * minute)
+    t.equal((await start(self.rig, self.clientId)).status, 401, 'too old')
+    self.answer = () => ({ body: document(self.clientId) })
+    self.rig.pass(minute)
+    t.equal((await start(self.rig, self.clientId)).status, 303)
+    self.answer = () => ({ status: 404 })
+    self.rig.pass(10 * minute)
+    t.equal((await start(self.rig, self.clientId)).status, 401, 'gone is gone')
+  },
+)
 
 t.test('cimd: fetches are limited per host', async (t) => {
   const { rig, host } = await setup(t)

@@ -36,7 +36,11 @@ t.test('consent: the page names program, target, resource, scopes and provider, 
   const policy = page.headers.get('content-security-policy') ?? ''
   t.match(policy, /^default-src 'none'; style-src 'sha256-[\w+/=]+'; form-action /)
   t.notMatch(policy, /unsafe|script-src/)
-  t.notMatch(page.text.replace(/&lt;img src=/g, ''), /<script|<link|<img|url\(|@import|src=|href=/, 'nothing is loaded')
+  t.notMatch(
+    page.text.replace(/&lt;img src=/g, ''),
+    /<script|<link|<img|url\(|@import|src=|href=/,
+    'nothing is loaded',
+  )
   t.match(page.headers.getSetCookie().join(), /gh-form=.*HttpOnly; SameSite=Strict/)
   t.notMatch(page.headers.getSetCookie().join(), /gh-as/, 'no binding before approval')
 })
@@ -74,7 +78,11 @@ t.test('consent: a web client is asked once per person, a local one every time',
   t.equal(more.status, 200, 'prompt=consent asks again')
   await login(rig, { client_id: local }, browser)
   t.equal((await browser.open(start(rig, local), redirectUri)).status, 200, 'loopback is never remembered')
-  t.equal((await new Browser().open(start(rig, remote, { redirect_uri: web }), web)).status, 200, 'another browser is asked')
+  t.equal(
+    (await new Browser().open(start(rig, remote, { redirect_uri: web }), web)).status,
+    200,
+    'another browser is asked',
+  )
 })
 
 t.test('consent: more scopes or another redirect host ask again', async (t) => {
@@ -82,9 +90,18 @@ t.test('consent: more scopes or another redirect host ask again', async (t) => {
   const other = 'https://other.example.com/cb'
   const clientId = await registerClient(rig, { redirect_uris: [web, other] })
   const { browser } = await login(rig, { client_id: clientId, redirect_uri: web, scope: 'openid' })
-  t.match((await browser.open(start(rig, clientId, { redirect_uri: web, scope: 'openid' }), web)).url.href, /code=/)
-  t.equal((await browser.open(start(rig, clientId, { redirect_uri: web, scope: 'openid email' }), web)).status, 200)
-  t.equal((await browser.open(start(rig, clientId, { redirect_uri: other, scope: 'openid' }), other)).status, 200)
+  t.match(
+    (await browser.open(start(rig, clientId, { redirect_uri: web, scope: 'openid' }), web)).url.href,
+    /code=/,
+  )
+  t.equal(
+    (await browser.open(start(rig, clientId, { redirect_uri: web, scope: 'openid email' }), web)).status,
+    200,
+  )
+  t.equal(
+    (await browser.open(start(rig, clientId, { redirect_uri: other, scope: 'openid' }), other)).status,
+    200,
+  )
 })
 
 t.test('consent: prompt=none never shows a page', async (t) => {
@@ -105,8 +122,12 @@ t.test('consent: prompt=none ends with login_required when the provider would ha
   const clientId = await registerClient(rig, { redirect_uris: [web] })
   const { browser } = await login(rig, { client_id: clientId, redirect_uri: web })
   const withoutProviderSession = new Browser()
-  for (const [name, value] of browser.cookies(rig.issuer)) withoutProviderSession.setCookie(rig.issuer, name, value)
-  const back = await withoutProviderSession.open(start(rig, clientId, { redirect_uri: web, prompt: 'none' }), web)
+  for (const [name, value] of browser.cookies(rig.issuer))
+    withoutProviderSession.setCookie(rig.issuer, name, value)
+  const back = await withoutProviderSession.open(
+    start(rig, clientId, { redirect_uri: web, prompt: 'none' }),
+    web,
+  )
   t.equal(back.url.searchParams.get('error'), 'login_required')
 })
 
@@ -160,12 +181,15 @@ t.test('consent: pages in two tabs both work', async (t) => {
   t.match((await browser.press(two, 'approve', redirectUri)).url.searchParams.get('code'), /^gh_ac_/)
 })
 
-t.test('consent: switched off, nobody is asked, the browser is bound all the same, and the log warns', async (t) => {
-  const rig = await startAuthServer(t, { config: { consent: false } })
-  const clientId = await registerClient(rig)
-  const browser = new Browser()
-  const back = await browser.open(start(rig, clientId), redirectUri)
-  t.match(back.url.searchParams.get('code'), /^gh_ac_/)
-  t.ok(browser.cookies(rig.issuer).has('gh-as'))
-  t.match(rig.logged(), /CONSENT IS SWITCHED OFF/)
-})
+t.test(
+  'consent: switched off, nobody is asked, the browser is bound all the same, and the log warns',
+  async (t) => {
+    const rig = await startAuthServer(t, { config: { consent: false } })
+    const clientId = await registerClient(rig)
+    const browser = new Browser()
+    const back = await browser.open(start(rig, clientId), redirectUri)
+    t.match(back.url.searchParams.get('code'), /^gh_ac_/)
+    t.ok(browser.cookies(rig.issuer).has('gh-as'))
+    t.match(rig.logged(), /CONSENT IS SWITCHED OFF/)
+  },
+)

@@ -49,7 +49,10 @@ t.test('discovery: RFC 8414 and OpenID Connect documents name what is offered, a
 t.test('discovery: authorizationEndpointBaseUrl moves the authorization endpoint only', async (t) => {
   const base = 'https://login.example.com/auth'
   const rig = await startAuthServer(t, {
-    config: { authorizationEndpointBaseUrl: base, cimd: { cacheMaxSize: 1, cacheTtlMs: 1, allowLoopback: false } },
+    config: {
+      authorizationEndpointBaseUrl: base,
+      cimd: { cacheMaxSize: 1, cacheTtlMs: 1, allowLoopback: false },
+    },
   })
   const document = await jsonOf(await fetch(`${rig.issuer}/.well-known/oauth-authorization-server`))
   t.match(document, {
@@ -93,25 +96,40 @@ t.test('discovery: HEAD, OPTIONS and wrong methods', async (t) => {
   t.equal(post.status, 405)
   t.equal(post.headers.get('allow'), 'GET, HEAD, OPTIONS')
   for (const path of ['/oauth/token', '/oauth/register', '/.well-known/oauth-authorization-server']) {
-    const preflight = await fetch(`${issuer}${path}`, { method: 'OPTIONS', headers: { origin: 'https://app.example' } })
+    const preflight = await fetch(`${issuer}${path}`, {
+      method: 'OPTIONS',
+      headers: { origin: 'https://app.example' },
+    })
     t.equal(preflight.status, 204, path)
     t.equal(preflight.headers.get('access-control-allow-origin'), '*')
-    t.match(preflight.headers.get('access-control-allow-headers'), /authorization, content-type, mcp-protocol-version/i)
+    t.match(
+      preflight.headers.get('access-control-allow-headers'),
+      /authorization, content-type, mcp-protocol-version/i,
+    )
     t.equal(preflight.headers.get('access-control-allow-credentials'), null)
   }
   for (const path of ['/oauth/authorize', '/oauth/callback', '/oauth/consent']) {
     const preflight = await fetch(`${issuer}${path}`, { method: 'OPTIONS' })
     t.equal(preflight.status, 405, `${path} is for people`)
     t.equal(preflight.headers.get('access-control-allow-origin'), null)
-    t.equal((await fetch(`${issuer}${path}`, { method: 'HEAD' })).status, 405, 'following a link must not consume a login')
+    t.equal(
+      (await fetch(`${issuer}${path}`, { method: 'HEAD' })).status,
+      405,
+      'following a link must not consume a login',
+    )
   }
   const get = await fetch(`${issuer}/oauth/token`)
   t.same([get.status, get.headers.get('allow')], [405, 'POST, OPTIONS'])
 })
 
 t.test('discovery: without registration there is no endpoint and none is named', async (t) => {
-  const { issuer } = await startAuthServer(t, { config: { registration: { enabled: false, confidentialClients: false } } })
-  t.notOk('registration_endpoint' in (await jsonOf(await fetch(`${issuer}/.well-known/oauth-authorization-server`))))
+  const { issuer } = await startAuthServer(t, {
+    config: { registration: { enabled: false, confidentialClients: false } },
+  })
+  t.notOk(
+    'registration_endpoint' in
+      (await jsonOf(await fetch(`${issuer}/.well-known/oauth-authorization-server`))),
+  )
   t.equal((await fetch(`${issuer}/oauth/register`, { method: 'POST', body: '{}' })).status, 404)
   t.equal((await fetch(`${issuer}/oauth/register/some-client`)).status, 404)
 })

@@ -2,7 +2,16 @@
 import { decodeJwt } from 'jose'
 import t from 'tap'
 import { type Caller, makeCaller } from '../../runtime/net/index.ts'
-import { login, redeem, refresh, refusal, registerClient, type Rig, startAuthServer, tokensOf } from '../helpers/authserver.ts'
+import {
+  login,
+  redeem,
+  refresh,
+  refusal,
+  registerClient,
+  type Rig,
+  startAuthServer,
+  tokensOf,
+} from '../helpers/authserver.ts'
 import { proves } from '../helpers/proves.ts'
 
 proves('2.tokenLifespans.refreshTokenLifespan')
@@ -17,15 +26,20 @@ async function start(rig: Rig, parameters = {}) {
   return { clientId: done.clientId, tokens: await tokensOf(await redeem(rig, done)) }
 }
 
-t.test('refresh: within ten seconds the same successor comes back, so parallel refreshes all succeed', async (t) => {
-  const rig = await startAuthServer(t)
-  const { clientId, tokens } = await start(rig)
-  const answers = await Promise.all(Array.from({ length: 5 }, () => refresh(rig, clientId, tokens.refresh_token)))
-  const successors = new Set((await Promise.all(answers.map(tokensOf))).map((one) => one.refresh_token))
-  t.equal(successors.size, 1)
-  rig.pass(9_000)
-  t.ok(successors.has((await tokensOf(await refresh(rig, clientId, tokens.refresh_token))).refresh_token))
-})
+t.test(
+  'refresh: within ten seconds the same successor comes back, so parallel refreshes all succeed',
+  async (t) => {
+    const rig = await startAuthServer(t)
+    const { clientId, tokens } = await start(rig)
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => refresh(rig, clientId, tokens.refresh_token)),
+    )
+    const successors = new Set((await Promise.all(answers.map(tokensOf))).map((one) => one.refresh_token))
+    t.equal(successors.size, 1)
+    rig.pass(9_000)
+    t.ok(successors.has((await tokensOf(await refresh(rig, clientId, tokens.refresh_token))).refresh_token))
+  },
+)
 
 t.test('refresh: later reuse ends the family, its access tokens and its upstream tokens', async (t) => {
   const rig = await startAuthServer(t)
@@ -36,7 +50,11 @@ t.test('refresh: later reuse ends the family, its access tokens and its upstream
   t.ok((await rig.server.upstreamTokens.get(caller))?.accessToken)
   rig.pass(11_000)
   t.equal(await refusal(await refresh(rig, clientId, tokens.refresh_token)), '400 invalid_grant')
-  t.equal(await refusal(await refresh(rig, clientId, second.refresh_token)), '400 invalid_grant', 'the successor is dead too')
+  t.equal(
+    await refusal(await refresh(rig, clientId, second.refresh_token)),
+    '400 invalid_grant',
+    'the successor is dead too',
+  )
   t.equal(await rig.server.isLive(caller), false)
   t.equal(await rig.server.upstreamTokens.get(caller), undefined)
   t.ok(rig.events.some((event) => event.type === 'refresh_reused' && event.outcome === 'denied'))
@@ -69,7 +87,14 @@ t.test('refresh: forged, malformed and foreign tokens', async (t) => {
   const { clientId, tokens } = await start(rig)
   const token = tokens.refresh_token
   const [family = '', , mac = ''] = token.slice(6).split('.')
-  for (const bad of ['', 'x', token.slice(0, -1), `${token}A`, `gh_rt_${family}.1.${mac}`, `gh_rt_${family}.00.${mac}`]) {
+  for (const bad of [
+    '',
+    'x',
+    token.slice(0, -1),
+    `${token}A`,
+    `gh_rt_${family}.1.${mac}`,
+    `gh_rt_${family}.00.${mac}`,
+  ]) {
     t.match(await refusal(await refresh(rig, clientId, bad)), /^400 invalid_(grant|request)$/)
   }
   const other = await registerClient(rig)
@@ -82,9 +107,19 @@ t.test('refresh: scope and resource may narrow, never widen, and the grant stays
   const rig = await startAuthServer(t, { config: { allowedAudiences: [a, b] } })
   const done = await login(rig, { scope: 'openid offline_access email' })
   const first = await tokensOf(await redeem(rig, done, { resource: a }))
-  t.equal(await refusal(await refresh(rig, done.clientId, first.refresh_token, { scope: 'openid profile', resource: a })), '400 invalid_scope')
-  t.equal(await refusal(await refresh(rig, done.clientId, first.refresh_token, { resource: 'https://c.example' })), '400 invalid_target')
-  const narrow = await tokensOf(await refresh(rig, done.clientId, first.refresh_token, { scope: 'email', resource: b }))
+  t.equal(
+    await refusal(
+      await refresh(rig, done.clientId, first.refresh_token, { scope: 'openid profile', resource: a }),
+    ),
+    '400 invalid_scope',
+  )
+  t.equal(
+    await refusal(await refresh(rig, done.clientId, first.refresh_token, { resource: 'https://c.example' })),
+    '400 invalid_target',
+  )
+  const narrow = await tokensOf(
+    await refresh(rig, done.clientId, first.refresh_token, { scope: 'email', resource: b }),
+  )
   t.equal(narrow.scope, 'email')
   t.same(decodeJwt(narrow.access_token).aud, [b])
   t.equal(narrow.id_token, '', 'no openid, no ID token')

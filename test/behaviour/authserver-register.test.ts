@@ -25,27 +25,35 @@ function post(rig: Rig, metadata: unknown, type = 'application/json'): Promise<R
   return fetch(`${rig.issuer}/oauth/register`, { method: 'POST', headers: { 'content-type': type }, body })
 }
 
-t.test('register: the answer says what was registered, defaults filled in, and how to manage it', async (t) => {
-  const rig = await startAuthServer(t)
-  const response = await post(rig, { redirect_uris: [redirectUri], client_name: 'X', contacts: ['a@b'], jwks: {} })
-  t.equal(response.status, 201)
-  t.match(Object.fromEntries(response.headers), { 'cache-control': 'no-store', pragma: 'no-cache' })
-  const body = await jsonOf(response)
-  t.match(body, {
-    client_id: /^[0-9a-f-]{36}$/,
-    client_name: 'X',
-    redirect_uris: [redirectUri],
-    token_endpoint_auth_method: 'none',
-    grant_types: ['authorization_code', 'refresh_token'],
-    response_types: ['code'],
-    scope: 'openid profile email offline_access',
-    application_type: 'native',
-    registration_client_uri: `${rig.issuer}/oauth/register/${textOf(body['client_id'])}`,
-    registration_access_token: /^gh_reg_/,
-  })
-  t.ok(typeof body['client_id_issued_at'] === 'number')
-  for (const member of ['client_secret', 'contacts', 'jwks']) t.notOk(member in body, member)
-})
+t.test(
+  'register: the answer says what was registered, defaults filled in, and how to manage it',
+  async (t) => {
+    const rig = await startAuthServer(t)
+    const response = await post(rig, {
+      redirect_uris: [redirectUri],
+      client_name: 'X',
+      contacts: ['a@b'],
+      jwks: {},
+    })
+    t.equal(response.status, 201)
+    t.match(Object.fromEntries(response.headers), { 'cache-control': 'no-store', pragma: 'no-cache' })
+    const body = await jsonOf(response)
+    t.match(body, {
+      client_id: /^[0-9a-f-]{36}$/,
+      client_name: 'X',
+      redirect_uris: [redirectUri],
+      token_endpoint_auth_method: 'none',
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      scope: 'openid profile email offline_access',
+      application_type: 'native',
+      registration_client_uri: `${rig.issuer}/oauth/register/${textOf(body['client_id'])}`,
+      registration_access_token: /^gh_reg_/,
+    })
+    t.ok(typeof body['client_id_issued_at'] === 'number')
+    for (const member of ['client_secret', 'contacts', 'jwks']) t.notOk(member in body, member)
+  },
+)
 
 t.test('register: the baseline is in every client, requested scopes first', async (t) => {
   const rig = await startAuthServer(t, { config: { baselineClientScopes: ['openid', 'offline_access'] } })
@@ -57,7 +65,10 @@ t.test('register: the baseline is in every client, requested scopes first', asyn
   t.equal(await scope(''), 'openid profile email offline_access')
   const clientId = await registerClient(rig, { scope: 'email' })
   const done = await login(rig, { client_id: clientId, scope: 'openid offline_access' })
-  t.match(await tokensOf(await redeem(rig, done)), { scope: 'openid offline_access', refresh_token: /^gh_rt_/ })
+  t.match(await tokensOf(await redeem(rig, done)), {
+    scope: 'openid offline_access',
+    refresh_token: /^gh_rt_/,
+  })
 })
 
 t.test('register: with narrow supported scopes a client that asks for none gets those', async (t) => {
@@ -75,11 +86,17 @@ t.test('register: what cannot be supported is replaced, as RFC 7591 allows', asy
       response_types: ['code', 'id_token'],
     }),
   )
-  t.match(body, { token_endpoint_auth_method: 'none', grant_types: ['authorization_code'], response_types: ['code'] })
+  t.match(body, {
+    token_endpoint_auth_method: 'none',
+    grant_types: ['authorization_code'],
+    response_types: ['code'],
+  })
 })
 
 t.test('register: refusals name the member', async (t) => {
-  const rig = await startAuthServer(t, { config: { registration: { enabled: true, confidentialClients: false } } })
+  const rig = await startAuthServer(t, {
+    config: { registration: { enabled: true, confidentialClients: false } },
+  })
   const uris = (...list: unknown[]): object => ({ redirect_uris: list })
   const cases: readonly (readonly [unknown, string])[] = [
     ['', 'invalid_client_metadata'],
@@ -128,16 +145,27 @@ t.test('register: refusals name the member', async (t) => {
   t.equal((await post(rig, { ...uris(redirectUri), pad: 'x'.repeat(70_000) })).status, 413)
 })
 
-t.test('register: native clients may use loopback and private-use schemes in reverse domain form', async (t) => {
-  const rig = await startAuthServer(t)
-  for (const uri of ['http://localhost:7777/cb', 'http://[::1]/cb', 'com.example.app:/cb', 'cursor://anysphere/cb', 'https://a.example/cb?x=1']) {
-    t.equal((await post(rig, { redirect_uris: [uri] })).status, 201, uri)
-  }
-})
+t.test(
+  'register: native clients may use loopback and private-use schemes in reverse domain form',
+  async (t) => {
+    const rig = await startAuthServer(t)
+    for (const uri of [
+      'http://localhost:7777/cb',
+      'http://[::1]/cb',
+      'com.example.app:/cb',
+      'cursor://anysphere/cb',
+      'https://a.example/cb?x=1',
+    ]) {
+      t.equal((await post(rig, { redirect_uris: [uri] })).status, 201, uri)
+    }
+  },
+)
 
 t.test('register: one caller gets ten a minute, then 429 with Retry-After', async (t) => {
   const rig = await startAuthServer(t)
-  const answers = await Promise.all(Array.from({ length: 14 }, () => post(rig, { redirect_uris: [redirectUri] })))
+  const answers = await Promise.all(
+    Array.from({ length: 14 }, () => post(rig, { redirect_uris: [redirectUri] })),
+  )
   t.equal(answers.filter((answer) => answer.status === 201).length, 10)
   const refused = answers.find((answer) => answer.status === 429)
   t.match(refused?.headers.get('retry-after'), /^\d+$/)
@@ -157,31 +185,63 @@ t.test('register: unused for a day, a registration is forgotten; used, it stays'
   t.equal((await refresh(rig, done.clientId, token)).status, 200)
 })
 
-t.test('register: confidential clients get a secret when they are switched on, and must use it as registered', async (t) => {
-  const rig = await startAuthServer(t, { config: { registration: { enabled: true, confidentialClients: true } } })
-  const body = await jsonOf(await post(rig, { redirect_uris: [redirectUri], token_endpoint_auth_method: 'client_secret_basic' }))
-  t.match(body, { client_secret: /^[\w-]{43}$/, client_secret_expires_at: 0, token_endpoint_auth_method: 'client_secret_basic' })
-  const clientId = textOf(body['client_id'])
-  const secret = textOf(body['client_secret'])
-  const done = await login(rig, { client_id: clientId })
-  t.equal(await refusal(await redeem(rig, done)), '401 invalid_client', 'no secret')
-  t.equal(await refusal(await redeem(rig, done, { client_secret: secret })), '401 invalid_client', 'wrong method')
-  const form = { grant_type: 'authorization_code', code: done.code, code_verifier: done.verifier, redirect_uri: redirectUri }
-  const basic = (pair: string): Record<string, string> => ({ authorization: `Basic ${Buffer.from(pair).toString('base64')}` })
-  t.equal(await refusal(await tokenRequest(rig, form, basic(`${clientId}:guess`))), '401 invalid_client')
-  t.equal(await refusal(await tokenRequest(rig, { ...form, client_secret: secret }, basic(`${clientId}:${secret}`))), '400 invalid_request')
-  t.equal((await tokenRequest(rig, form, basic(`${clientId}:${secret}`))).status, 200)
-})
+t.test(
+  'register: confidential clients get a secret when they are switched on, and must use it as registered',
+  async (t) => {
+    const rig = await startAuthServer(t, {
+      config: { registration: { enabled: true, confidentialClients: true } },
+    })
+    const body = await jsonOf(
+      await post(rig, { redirect_uris: [redirectUri], token_endpoint_auth_method: 'client_secret_basic' }),
+    )
+    t.match(body, {
+      client_secret: /^[\w-]{43}$/,
+      client_secret_expires_at: 0,
+      token_endpoint_auth_method: 'client_secret_basic',
+    })
+    const clientId = textOf(body['client_id'])
+    const secret = textOf(body['client_secret'])
+    const done = await login(rig, { client_id: clientId })
+    t.equal(await refusal(await redeem(rig, done)), '401 invalid_client', 'no secret')
+    t.equal(
+      await refusal(await redeem(rig, done, { client_secret: secret })),
+      '401 invalid_client',
+      'wrong method',
+    )
+    const form = {
+      grant_type: 'authorization_code',
+      code: done.code,
+      code_verifier: done.verifier,
+      redirect_uri: redirectUri,
+    }
+    const basic = (pair: string): Record<string, string> => ({
+      authorization: `Basic ${Buffer.from(pair).toString('base64')}`,
+    })
+    t.equal(await refusal(await tokenRequest(rig, form, basic(`${clientId}:guess`))), '401 invalid_client')
+    t.equal(
+      await refusal(
+        await tokenRequest(rig, { ...form, client_secret: secret }, basic(`${clientId}:${secret}`)),
+      ),
+      '400 invalid_request',
+    )
+    t.equal((await tokenRequest(rig, form, basic(`${clientId}:${secret}`))).status, 200)
+  },
+)
 
 t.test('manage: read, replace, delete with the registration access token only', async (t) => {
   const rig = await startAuthServer(t)
-  const body = await jsonOf(await post(rig, { redirect_uris: [redirectUri], client_name: 'Before', scope: 'openid email' }))
+  const body = await jsonOf(
+    await post(rig, { redirect_uris: [redirectUri], client_name: 'Before', scope: 'openid email' }),
+  )
   const uri = textOf(body['registration_client_uri'])
   const token = textOf(body['registration_access_token'])
   const call = (method: string, bearer: string | undefined, metadata?: object): Promise<Response> =>
     fetch(uri, {
       method,
-      headers: { ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }), 'content-type': 'application/json' },
+      headers: {
+        ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
+        'content-type': 'application/json',
+      },
       ...(metadata === undefined ? {} : { body: JSON.stringify(metadata) }),
     })
   for (const bearer of [undefined, 'guess', `${token}x`]) {
@@ -189,14 +249,30 @@ t.test('manage: read, replace, delete with the registration access token only', 
     t.match(refused.headers.get('www-authenticate'), /^Bearer/)
     t.equal(await refusal(refused), '401 invalid_token')
   }
-  const unknown = await fetch(`${rig.issuer}/oauth/register/nobody`, { headers: { authorization: `Bearer ${token}` } })
+  const unknown = await fetch(`${rig.issuer}/oauth/register/nobody`, {
+    headers: { authorization: `Bearer ${token}` },
+  })
   t.equal(await refusal(unknown), '401 invalid_token', 'an unknown client looks the same')
   t.same(await jsonOf(await call('GET', token)), body)
 
-  const replaced = await call('PUT', token, { client_id: body['client_id'], redirect_uris: ['https://a.example/cb'], client_name: 'After' })
-  t.match(await jsonOf(replaced), { client_name: 'After', redirect_uris: ['https://a.example/cb'], scope: 'openid profile email offline_access' })
-  t.equal(await refusal(await call('PUT', token, { client_id: 'other', redirect_uris: [redirectUri] })), '400 invalid_client_metadata')
-  t.equal(await refusal(await call('PUT', token, { client_id: body['client_id'] })), '400 invalid_redirect_uri')
+  const replaced = await call('PUT', token, {
+    client_id: body['client_id'],
+    redirect_uris: ['https://a.example/cb'],
+    client_name: 'After',
+  })
+  t.match(await jsonOf(replaced), {
+    client_name: 'After',
+    redirect_uris: ['https://a.example/cb'],
+    scope: 'openid profile email offline_access',
+  })
+  t.equal(
+    await refusal(await call('PUT', token, { client_id: 'other', redirect_uris: [redirectUri] })),
+    '400 invalid_client_metadata',
+  )
+  t.equal(
+    await refusal(await call('PUT', token, { client_id: body['client_id'] })),
+    '400 invalid_redirect_uri',
+  )
   t.equal((await call('POST', token, {})).status, 405)
 
   t.equal((await call('DELETE', token)).status, 204)
@@ -215,6 +291,8 @@ t.test('manage: deleting a client ends its tokens', async (t) => {
   const authorization = `Bearer ${textOf(body['registration_access_token'])}`
   await fetch(textOf(body['registration_client_uri']), { method: 'DELETE', headers: { authorization } })
   t.equal(await refusal(await refresh(rig, clientId, tokens.refresh_token)), '401 invalid_client')
-  const me = await fetch(`${rig.issuer}/oauth/userinfo`, { headers: { authorization: `Bearer ${tokens.access_token}` } })
+  const me = await fetch(`${rig.issuer}/oauth/userinfo`, {
+    headers: { authorization: `Bearer ${tokens.access_token}` },
+  })
   t.equal(me.status, 401)
 })

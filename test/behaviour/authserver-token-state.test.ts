@@ -23,7 +23,12 @@ async function signedIn(rig: Rig, parameters = {}): Promise<LoggedIn & { tokens:
   return { ...done, tokens: await tokensOf(await redeem(rig, done)) }
 }
 
-function post(rig: Rig, path: string, form: Record<string, string>, headers: Record<string, string> = {}): Promise<Response> {
+function post(
+  rig: Rig,
+  path: string,
+  form: Record<string, string>,
+  headers: Record<string, string> = {},
+): Promise<Response> {
   return fetch(`${rig.issuer}/oauth/${path}`, { method: 'POST', body: new URLSearchParams(form), headers })
 }
 
@@ -96,13 +101,23 @@ t.test('introspect: by an access token as Bearer, about tokens of the same clien
     exp: claims.exp,
     jti: claims.jti,
   })
-  t.match(await jsonOf(await post(rig, 'introspect', { token }, bearer(access))), { active: true, client_id: one.clientId })
+  t.match(await jsonOf(await post(rig, 'introspect', { token }, bearer(access))), {
+    active: true,
+    client_id: one.clientId,
+  })
   const next = await tokensOf(await refresh(rig, one.clientId, token))
   t.same(await jsonOf(await post(rig, 'introspect', { token }, bearer(access))), { active: false }, 'rotated')
-  t.match(await jsonOf(await post(rig, 'introspect', { token: next.refresh_token }, bearer(access))), { active: true })
+  t.match(await jsonOf(await post(rig, 'introspect', { token: next.refresh_token }, bearer(access))), {
+    active: true,
+  })
 
   const other = await signedIn(rig)
-  for (const foreign of [other.tokens.access_token, other.tokens.refresh_token, 'nonsense', one.tokens.id_token]) {
+  for (const foreign of [
+    other.tokens.access_token,
+    other.tokens.refresh_token,
+    'nonsense',
+    one.tokens.id_token,
+  ]) {
     t.same(await jsonOf(await post(rig, 'introspect', { token: foreign }, bearer(access))), { active: false })
   }
   rig.pass(rig.config.accessTokenMs)
@@ -110,7 +125,9 @@ t.test('introspect: by an access token as Bearer, about tokens of the same clien
 })
 
 t.test('introspect: public clients prove nothing and are refused; confidential ones may ask', async (t) => {
-  const rig = await startAuthServer(t, { config: { registration: { enabled: true, confidentialClients: true } } })
+  const rig = await startAuthServer(t, {
+    config: { registration: { enabled: true, confidentialClients: true } },
+  })
   const one = await signedIn(rig)
   const refused = await post(rig, 'introspect', { token: one.tokens.access_token, client_id: one.clientId })
   t.match(refused.headers.get('www-authenticate'), 'Bearer')
@@ -126,8 +143,12 @@ t.test('introspect: public clients prove nothing and are refused; confidential o
   const credentials = { client_id: textOf(body['client_id']), client_secret: textOf(body['client_secret']) }
   const done = await login(rig, { client_id: credentials.client_id })
   const tokens = await tokensOf(await redeem(rig, done, { client_secret: credentials.client_secret }))
-  t.match(await jsonOf(await post(rig, 'introspect', { token: tokens.access_token, ...credentials })), { active: true })
-  t.same(await jsonOf(await post(rig, 'introspect', { token: one.tokens.access_token, ...credentials })), { active: false })
+  t.match(await jsonOf(await post(rig, 'introspect', { token: tokens.access_token, ...credentials })), {
+    active: true,
+  })
+  t.same(await jsonOf(await post(rig, 'introspect', { token: one.tokens.access_token, ...credentials })), {
+    active: false,
+  })
 })
 
 t.test('userinfo: subject always, the rest by scope, and only with openid', async (t) => {
@@ -136,8 +157,16 @@ t.test('userinfo: subject always, the rest by scope, and only with openid', asyn
     fetch(`${rig.issuer}/oauth/userinfo`, { method, headers: token === undefined ? {} : bearer(token) })
   const full = await signedIn(rig)
   const sub = decodeJwt(full.tokens.access_token).sub
-  t.same(await jsonOf(await ask(full.tokens.access_token)), { sub, name: 'Alice Example', email: 'alice@example.test' })
-  t.same(await jsonOf(await ask(full.tokens.access_token, 'POST')), { sub, name: 'Alice Example', email: 'alice@example.test' })
+  t.same(await jsonOf(await ask(full.tokens.access_token)), {
+    sub,
+    name: 'Alice Example',
+    email: 'alice@example.test',
+  })
+  t.same(await jsonOf(await ask(full.tokens.access_token, 'POST')), {
+    sub,
+    name: 'Alice Example',
+    email: 'alice@example.test',
+  })
   const narrow = await signedIn(rig, { scope: 'openid' })
   t.same(await jsonOf(await ask(narrow.tokens.access_token)), { sub })
   const without = await signedIn(rig, { scope: 'email' })
@@ -147,6 +176,10 @@ t.test('userinfo: subject always, the rest by scope, and only with openid', asyn
   const nobody = await ask()
   t.equal(nobody.headers.get('www-authenticate'), 'Bearer')
   t.equal(await refusal(nobody), '401 invalid_token')
-  t.equal(await refusal(await ask(full.tokens.id_token)), '401 invalid_token', 'an ID token is no access token')
+  t.equal(
+    await refusal(await ask(full.tokens.id_token)),
+    '401 invalid_token',
+    'an ID token is no access token',
+  )
   t.equal(await refusal(await ask(full.tokens.refresh_token)), '401 invalid_token')
 })

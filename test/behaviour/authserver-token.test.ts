@@ -27,17 +27,44 @@ t.test('token: malformed requests', async (t) => {
   t.equal(await refusal(await post('{}', 'application/json')), '400 invalid_request')
   t.equal(await refusal(await post(`client_id=${clientId}`)), '400 invalid_request', 'no grant_type')
   t.equal(await refusal(await post('grant_type=password&username=a&password=b')), '401 invalid_client')
-  t.equal(await refusal(await post(`grant_type=password&client_id=${clientId}`)), '400 unsupported_grant_type')
   t.equal(
-    await refusal(await post(`grant_type=urn:ietf:params:oauth:grant-type:token-exchange&client_id=${clientId}`)),
+    await refusal(await post(`grant_type=password&client_id=${clientId}`)),
     '400 unsupported_grant_type',
   )
-  t.equal(await refusal(await post('grant_type=authorization_code&code=x')), '401 invalid_client', 'no client id')
-  t.equal(await refusal(await post('grant_type=authorization_code&code=x&client_id=nobody')), '401 invalid_client')
-  t.equal(await refusal(await post(`grant_type=authorization_code&client_id=${clientId}`)), '400 invalid_request', 'no code')
-  t.equal(await refusal(await post(`grant_type=authorization_code&client_id=${clientId}&code=x`)), '400 invalid_request', 'no verifier')
-  t.equal(await refusal(await post(`grant_type=a&grant_type=b&client_id=${clientId}`)), '400 invalid_request', 'repeated')
-  t.equal(await refusal(await post(`grant_type=authorization_code&client_id=${clientId}&client_secret=guess`)), '401 invalid_client')
+  t.equal(
+    await refusal(
+      await post(`grant_type=urn:ietf:params:oauth:grant-type:token-exchange&client_id=${clientId}`),
+    ),
+    '400 unsupported_grant_type',
+  )
+  t.equal(
+    await refusal(await post('grant_type=authorization_code&code=x')),
+    '401 invalid_client',
+    'no client id',
+  )
+  t.equal(
+    await refusal(await post('grant_type=authorization_code&code=x&client_id=nobody')),
+    '401 invalid_client',
+  )
+  t.equal(
+    await refusal(await post(`grant_type=authorization_code&client_id=${clientId}`)),
+    '400 invalid_request',
+    'no code',
+  )
+  t.equal(
+    await refusal(await post(`grant_type=authorization_code&client_id=${clientId}&code=x`)),
+    '400 invalid_request',
+    'no verifier',
+  )
+  t.equal(
+    await refusal(await post(`grant_type=a&grant_type=b&client_id=${clientId}`)),
+    '400 invalid_request',
+    'repeated',
+  )
+  t.equal(
+    await refusal(await post(`grant_type=authorization_code&client_id=${clientId}&client_secret=guess`)),
+    '401 invalid_client',
+  )
   const large = await post(`grant_type=${'x'.repeat(70_000)}`)
   t.equal(large.status, 413)
   const error = await post(`client_id=${clientId}`)
@@ -54,35 +81,55 @@ t.test('token: Basic credentials that fail get a Basic challenge', async (t) => 
   const clientId = await registerClient(rig)
   for (const pair of [`${clientId}:guess`, 'nobody:guess', 'no-colon']) {
     const authorization = `Basic ${Buffer.from(pair).toString('base64')}`
-    const response = await tokenRequest(rig, { grant_type: 'refresh_token', refresh_token: 'x' }, { authorization })
+    const response = await tokenRequest(
+      rig,
+      { grant_type: 'refresh_token', refresh_token: 'x' },
+      { authorization },
+    )
     t.match(response.headers.get('www-authenticate'), /^Basic /)
-    t.match(await jsonOf(response), { error: 'invalid_client', error_description: 'client authentication failed' })
+    t.match(await jsonOf(response), {
+      error: 'invalid_client',
+      error_description: 'client authentication failed',
+    })
   }
 })
 
-t.test('token: codes are refused for the wrong verifier, redirect URI, client, and when malformed', async (t) => {
-  const rig = await startAuthServer(t)
-  const wrong: readonly (readonly [string, Record<string, string | undefined>])[] = [
-    ['another verifier', { code_verifier: 'a'.repeat(43) }],
-    ['no redirect_uri though it was sent', { redirect_uri: undefined }],
-    ['another redirect_uri', { redirect_uri: `${redirectUri}?` }],
-  ]
-  for (const [name, parameters] of wrong) {
+t.test(
+  'token: codes are refused for the wrong verifier, redirect URI, client, and when malformed',
+  async (t) => {
+    const rig = await startAuthServer(t)
+    const wrong: readonly (readonly [string, Record<string, string | undefined>])[] = [
+      ['another verifier', { code_verifier: 'a'.repeat(43) }],
+      ['no redirect_uri though it was sent', { redirect_uri: undefined }],
+      ['another redirect_uri', { redirect_uri: `${redirectUri}?` }],
+    ]
+    for (const [name, parameters] of wrong) {
+      const done = await login(rig)
+      t.equal(await refusal(await redeem(rig, done, parameters)), '400 invalid_grant', name)
+      t.equal(
+        await refusal(await redeem(rig, done)),
+        '400 invalid_grant',
+        `${name}: the attempt burns the code`,
+      )
+    }
     const done = await login(rig)
-    t.equal(await refusal(await redeem(rig, done, parameters)), '400 invalid_grant', name)
-    t.equal(await refusal(await redeem(rig, done)), '400 invalid_grant', `${name}: the attempt burns the code`)
-  }
-  const done = await login(rig)
-  for (const verifier of ['short', 'a'.repeat(129), `${'a'.repeat(42)}ä`, `${'a'.repeat(42)}+`]) {
-    t.equal(await refusal(await redeem(rig, done, { code_verifier: verifier })), '400 invalid_grant')
-  }
-  for (const code of ['', 'gh_ac_', `${done.code}x`, done.code.replace('gh_ac_', 'gh_rt_'), done.code.slice(0, -1)]) {
-    t.match(await refusal(await redeem(rig, done, { code })), /^400 invalid_(grant|request)$/)
-  }
-  const other = await registerClient(rig)
-  t.equal(await refusal(await redeem(rig, done, { client_id: other })), '400 invalid_grant')
-  t.equal((await redeem(rig, done)).status, 200, 'another client cannot burn it')
-})
+    for (const verifier of ['short', 'a'.repeat(129), `${'a'.repeat(42)}ä`, `${'a'.repeat(42)}+`]) {
+      t.equal(await refusal(await redeem(rig, done, { code_verifier: verifier })), '400 invalid_grant')
+    }
+    for (const code of [
+      '',
+      'gh_ac_',
+      `${done.code}x`,
+      done.code.replace('gh_ac_', 'gh_rt_'),
+      done.code.slice(0, -1),
+    ]) {
+      t.match(await refusal(await redeem(rig, done, { code })), /^400 invalid_(grant|request)$/)
+    }
+    const other = await registerClient(rig)
+    t.equal(await refusal(await redeem(rig, done, { client_id: other })), '400 invalid_grant')
+    t.equal((await redeem(rig, done)).status, 200, 'another client cannot burn it')
+  },
+)
 
 t.test('token: a code ends after its lifetime', async (t) => {
   const rig = await startAuthServer(t)
@@ -91,14 +138,20 @@ t.test('token: a code ends after its lifetime', async (t) => {
   t.equal(await refusal(await redeem(rig, done)), '400 invalid_grant')
 })
 
-t.test('token: of many simultaneous redemptions at most one succeeds, the others get invalid_grant', async (t) => {
-  const rig = await startAuthServer(t)
-  const done = await login(rig)
-  const answers = await Promise.all(Array.from({ length: 6 }, () => redeem(rig, done)))
-  const outcomes = await Promise.all(answers.map(async (answer) => (answer.ok ? 'ok' : refusal(answer))))
-  t.ok(outcomes.filter((outcome) => outcome === 'ok').length <= 1)
-  t.ok(outcomes.every((outcome) => outcome === 'ok' || outcome === '400 invalid_grant'), outcomes.join())
-})
+t.test(
+  'token: of many simultaneous redemptions at most one succeeds, the others get invalid_grant',
+  async (t) => {
+    const rig = await startAuthServer(t)
+    const done = await login(rig)
+    const answers = await Promise.all(Array.from({ length: 6 }, () => redeem(rig, done)))
+    const outcomes = await Promise.all(answers.map(async (answer) => (answer.ok ? 'ok' : refusal(answer))))
+    t.ok(outcomes.filter((outcome) => outcome === 'ok').length <= 1)
+    t.ok(
+      outcomes.every((outcome) => outcome === 'ok' || outcome === '400 invalid_grant'),
+      outcomes.join(),
+    )
+  },
+)
 
 t.test('token: the lifetime is the configured one, no refresh token without offline_access', async (t) => {
   const rig = await startAuthServer(t, { config: { accessTokenMs: 120_000 } })
@@ -118,7 +171,11 @@ t.test('token: no refresh token for a client that is registered without the gran
   const clientId = await registerClient(rig, { grant_types: ['authorization_code'] })
   const tokens = await tokensOf(await redeem(rig, await login(rig, { client_id: clientId })))
   t.equal(tokens.refresh_token, '')
-  const response = await tokenRequest(rig, { grant_type: 'refresh_token', refresh_token: 'x', client_id: clientId })
+  const response = await tokenRequest(rig, {
+    grant_type: 'refresh_token',
+    refresh_token: 'x',
+    client_id: clientId,
+  })
   t.equal(await refusal(response), '400 unauthorized_client')
 })
 
@@ -129,27 +186,40 @@ t.test('token: no scope asked for means all that the client is registered for', 
   t.equal(tokens.scope, 'openid email')
 })
 
-t.test('token: with several audiences the client must choose, at either endpoint, and may narrow but not widen', async (t) => {
-  const [a, b, c] = ['https://a.example/mcp', 'https://b.example/mcp', 'https://c.example/mcp']
-  const rig = await startAuthServer(t, { config: { allowedAudiences: [a, b, c] } })
-  const clientId = await registerClient(rig)
-  const audience = async (response: Response): Promise<unknown> => decodeJwt((await tokensOf(response)).access_token).aud
+t.test(
+  'token: with several audiences the client must choose, at either endpoint, and may narrow but not widen',
+  async (t) => {
+    const [a, b, c] = ['https://a.example/mcp', 'https://b.example/mcp', 'https://c.example/mcp']
+    const rig = await startAuthServer(t, { config: { allowedAudiences: [a, b, c] } })
+    const clientId = await registerClient(rig)
+    const audience = async (response: Response): Promise<unknown> =>
+      decodeJwt((await tokensOf(response)).access_token).aud
 
-  const open = await login(rig, { client_id: clientId })
-  t.equal(await refusal(await redeem(rig, open)), '400 invalid_target', 'never a token without audience')
-  t.same(await audience(await redeem(rig, open, { resource: b })), [b], 'and the refusal did not burn the code')
+    const open = await login(rig, { client_id: clientId })
+    t.equal(await refusal(await redeem(rig, open)), '400 invalid_target', 'never a token without audience')
+    t.same(
+      await audience(await redeem(rig, open, { resource: b })),
+      [b],
+      'and the refusal did not burn the code',
+    )
 
-  const chosen = await login(rig, { client_id: clientId, resource: a })
-  t.equal(await refusal(await redeem(rig, chosen, { resource: b })), '400 invalid_target')
-  t.same(await audience(await redeem(rig, chosen)), [a])
+    const chosen = await login(rig, { client_id: clientId, resource: a })
+    t.equal(await refusal(await redeem(rig, chosen, { resource: b })), '400 invalid_target')
+    t.same(await audience(await redeem(rig, chosen)), [a])
 
-  const foreign = await login(rig, { client_id: clientId, resource: a })
-  t.equal(await refusal(await redeem(rig, foreign, { resource: 'https://elsewhere.example' })), '400 invalid_target')
-})
+    const foreign = await login(rig, { client_id: clientId, resource: a })
+    t.equal(
+      await refusal(await redeem(rig, foreign, { resource: 'https://elsewhere.example' })),
+      '400 invalid_target',
+    )
+  },
+)
 
 t.test('token: an audience parameter has no effect', async (t) => {
   const rig = await startAuthServer(t)
-  const tokens = await tokensOf(await redeem(rig, await login(rig), { audience: 'https://elsewhere.example' }))
+  const tokens = await tokensOf(
+    await redeem(rig, await login(rig), { audience: 'https://elsewhere.example' }),
+  )
   t.same(decodeJwt(tokens.access_token).aud, [rig.resource])
 })
 

@@ -12,13 +12,21 @@ import { proves } from '../helpers/proves.ts'
 
 proves('2.oauth2Config.authorizationEndpoint', '2.oauth2Config.tokenEndpoint', '2.oauth2Config.clientId')
 proves('2.oauth2Config.clientSecretRef', '2.oauth2Config.scopes', '2.oauth2Config.redirectUri')
-proves('2.oauth2Config.additionalAuthorizationParams', '2.oauth2Config.userInfo', '2.oauth2Config.synthesized')
+proves(
+  '2.oauth2Config.additionalAuthorizationParams',
+  '2.oauth2Config.userInfo',
+  '2.oauth2Config.synthesized',
+)
 proves('2.oauth2Config.identityFromToken', '2.oauth2Config.tokenResponseMapping', '2.oauth2Config.dcrConfig')
 proves('2.identityFromToken.subjectPath', '2.identityFromToken.subjectPath.upstreamjwt')
 proves('2.identityFromToken.namePath', '2.identityFromToken.emailPath')
 proves('2.tokenResponseMapping.accessTokenPath', '2.tokenResponseMapping.expiresInPath')
 proves('2.tokenResponseMapping.refreshTokenPath', '2.tokenResponseMapping.scopePath')
-proves('2.userInfo.fieldMapping', '2.userInfo.fieldMapping.subjectFields', '2.userInfo.fieldMapping.nameFields')
+proves(
+  '2.userInfo.fieldMapping',
+  '2.userInfo.fieldMapping.subjectFields',
+  '2.userInfo.fieldMapping.nameFields',
+)
 proves('2.userInfo.fieldMapping.emailFields', '2.dcrConfig.discoveryUrl', '2.dcrConfig.discoveryUrl.fields')
 proves('2.dcrConfig.registrationEndpoint', '2.dcrConfig.initialAccessTokenRef', '2.dcrConfig.softwareId')
 proves('2.dcrConfig.softwareStatement', '2.call.registration')
@@ -36,7 +44,12 @@ interface PeerAnswers {
   registration?: Answer
 }
 
-const bearer = { access_token: 'upstream-at', token_type: 'bearer', expires_in: 3600, refresh_token: 'upstream-rt' }
+const bearer = {
+  access_token: 'upstream-at',
+  token_type: 'bearer',
+  expires_in: 3600,
+  refresh_token: 'upstream-rt',
+}
 
 /** An OAuth server that answers as told, and a server of ours that delegates to it. */
 async function startPeer(
@@ -58,7 +71,12 @@ async function startPeer(
   const rig = await startAuthServer(t, {
     upstreams: ({ issuer }) => [upstream(issuer, peer.url, config(peer.url))],
   })
-  return { rig, peer, clientId: await registerClient(rig), seen: (path) => peer.seen.filter((one) => one.path === path) }
+  return {
+    rig,
+    peer,
+    clientId: await registerClient(rig),
+    seen: (path) => peer.seen.filter((one) => one.path === path),
+  }
 }
 
 function upstream(issuer: string, url: string, more: Partial<OAuth2UpstreamConfig>): OAuth2UpstreamConfig {
@@ -115,28 +133,43 @@ t.test('oauth2: the request upstream: parameters of the endpoint kept, PKCE alwa
     redirect_uri: `${self.rig.issuer}/oauth/callback`,
     code_verifier: /^[\w-]{43}$/,
   })
-  const expected = createHash('sha256').update(exchange?.form.get('code_verifier') ?? '').digest('base64url')
+  const expected = createHash('sha256')
+    .update(exchange?.form.get('code_verifier') ?? '')
+    .digest('base64url')
   t.equal(request?.query.get('code_challenge'), expected)
   t.match(exchange?.headers.authorization, /^Basic /)
 })
 
-t.test('oauth2: without an identity source the subject follows from the access token, without name or e-mail', async (t) => {
-  const self = await startPeer(t, {})
-  const claims = await outcome(self)
-  t.equal(claims['sub'], `tk-${createHash('sha256').update('upstream-at').digest('hex').slice(0, 32)}`)
-  t.notOk('name' in claims || 'email' in claims)
-})
+t.test(
+  'oauth2: without an identity source the subject follows from the access token, without name or e-mail',
+  async (t) => {
+    const self = await startPeer(t, {})
+    const claims = await outcome(self)
+    t.equal(claims['sub'], `tk-${createHash('sha256').update('upstream-at').digest('hex').slice(0, 32)}`)
+    t.notOk('name' in claims || 'email' in claims)
+  },
+)
 
 t.test('oauth2: userinfo: fields in order, first non-empty wins, numbers keep every digit', async (t) => {
   const answers: PeerAnswers = {
-    userinfo: { headers: { 'content-type': 'application/json' }, body: '{"id": 9007199254740993, "login": "", "name": "Ada", "mail": "ada@x.test"}' },
+    userinfo: {
+      headers: { 'content-type': 'application/json' },
+      body: '{"id": 9007199254740993, "login": "", "name": "Ada", "mail": "ada@x.test"}',
+    },
   }
   const self = await startPeer(t, answers, (url) => ({
-    userInfo: userInfo(url, { subjectFields: ['login', 'id'], emailFields: ['email', 'mail'], additionalHeaders: { Accept: 'application/vnd.hub+json' } }),
+    userInfo: userInfo(url, {
+      subjectFields: ['login', 'id'],
+      emailFields: ['email', 'mail'],
+      additionalHeaders: { Accept: 'application/vnd.hub+json' },
+    }),
   }))
   const first = await outcome(self)
   t.match(first, { name: 'Ada', email: 'ada@x.test' })
-  t.match(self.seen('/me')[0]?.headers, { authorization: 'Bearer upstream-at', accept: 'application/vnd.hub+json' })
+  t.match(self.seen('/me')[0]?.headers, {
+    authorization: 'Bearer upstream-at',
+    accept: 'application/vnd.hub+json',
+  })
   answers.userinfo = { body: { id: '9007199254740993' } }
   t.equal((await outcome(self))['sub'], first['sub'], 'the same id as text')
   answers.userinfo = { headers: { 'content-type': 'application/json' }, body: '{"id": 9007199254740992}' }
@@ -161,31 +194,63 @@ t.test('oauth2: userinfo that fails or names nobody ends the login', async (t) =
   }
 })
 
-const jwt = (claims: string): string => `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from(claims).toString('base64url')}.sig`
+const jwt = (claims: string): string =>
+  `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from(claims).toString('base64url')}.sig`
 
-t.test('oauth2: identityFromToken reads the raw answer; @upstreamjwt reads a JWT in it; userinfo is not called', async (t) => {
-  const answers: PeerAnswers = {}
-  const self = await startPeer(t, answers, (url) => ({
-    userInfo: userInfo(url),
-    identityFromToken: { subjectPath: 'access_token|@upstreamjwt|user.id', namePath: 'access_token|@upstreamjwt|name', emailPath: 'owner.0.mail' },
-  }))
-  answers.token = { body: { ...bearer, access_token: jwt('{"user":{"id":12345678901234567890},"name":"Grace"}'), owner: [{ mail: 'g@x.test' }] } }
-  const first = await outcome(self)
-  t.match(first, { name: 'Grace', email: 'g@x.test' })
-  answers.token = { body: { ...bearer, access_token: jwt('{"user":{"id":12345678901234567891},"name":7}'), owner: 'nobody' } }
-  const other = await outcome(self)
-  t.not(other['sub'], first['sub'], 'large numbers keep their digits')
-  t.notOk('name' in other || 'email' in other, 'what is no text is left out')
-  for (const token of ['opaque', 'a.b', 'a.!!!.c', `a.${Buffer.from('[]').toString('base64url')}.c`, jwt('{"user":{}}'), jwt('{"user":{"id":{}}}')]) {
-    answers.token = { body: { ...bearer, access_token: token } }
-    t.same(await outcome(self), { error: 'server_error' }, token)
-  }
-  t.equal(self.seen('/me').length, 0)
-})
+t.test(
+  'oauth2: identityFromToken reads the raw answer; @upstreamjwt reads a JWT in it; userinfo is not called',
+  async (t) => {
+    const answers: PeerAnswers = {}
+    const self = await startPeer(t, answers, (url) => ({
+      userInfo: userInfo(url),
+      identityFromToken: {
+        subjectPath: 'access_token|@upstreamjwt|user.id',
+        namePath: 'access_token|@upstreamjwt|name',
+        emailPath: 'owner.0.mail',
+      },
+    }))
+    answers.token = {
+      body: {
+        ...bearer,
+        access_token: jwt('{"user":{"id":12345678901234567890},"name":"Grace"}'),
+        owner: [{ mail: 'g@x.test' }],
+      },
+    }
+    const first = await outcome(self)
+    t.match(first, { name: 'Grace', email: 'g@x.test' })
+    answers.token = {
+      body: {
+        ...bearer,
+        access_token: jwt('{"user":{"id":12345678901234567891},"name":7}'),
+        owner: 'nobody',
+      },
+    }
+    const other = await outcome(self)
+    t.not(other['sub'], first['sub'], 'large numbers keep their digits')
+    t.notOk('name' in other || 'email' in other, 'what is no text is left out')
+    for (const token of [
+      'opaque',
+      'a.b',
+      'a.!!!.c',
+      `a.${Buffer.from('[]').toString('base64url')}.c`,
+      jwt('{"user":{}}'),
+      jwt('{"user":{"id":{}}}'),
+    ]) {
+      answers.token = { body: { ...bearer, access_token: token } }
+      t.same(await outcome(self), { error: 'server_error' }, token)
+    }
+    t.equal(self.seen('/me').length, 0)
+  },
+)
 
 t.test('oauth2: tokenResponseMapping finds the tokens, on refresh too', async (t) => {
   const answers: PeerAnswers = {
-    token: { body: { ok: true, authed_user: { access_token: 'mapped-at', scope: 'a,b', ttl: '61', more: { rt: 'mapped-rt' } } } },
+    token: {
+      body: {
+        ok: true,
+        authed_user: { access_token: 'mapped-at', scope: 'a,b', ttl: '61', more: { rt: 'mapped-rt' } },
+      },
+    },
   }
   const self = await startPeer(t, answers, () => ({
     tokenResponseMapping: {
@@ -216,7 +281,11 @@ t.test('oauth2: tokenResponseMapping finds the tokens, on refresh too', async (t
 t.test('oauth2: a 200 that carries an error is a refusal, a plain text one is unusable', async (t) => {
   const answers: PeerAnswers = {}
   const self = await startPeer(t, answers)
-  for (const token of [{ body: { error: 'bad_verification_code' } }, { body: 'access_token=a&token_type=bearer' }, { body: { ...bearer, token_type: 'mac' } }]) {
+  for (const token of [
+    { body: { error: 'bad_verification_code' } },
+    { body: 'access_token=a&token_type=bearer' },
+    { body: { ...bearer, token_type: 'mac' } },
+  ]) {
     answers.token = token
     t.same(await outcome(self), { error: 'server_error' })
   }
@@ -228,37 +297,42 @@ t.test('oauth2: max_age cannot be honoured and is refused, prompt=none as well',
   t.equal(aged.answer.searchParams.get('error'), 'login_required')
 })
 
-t.test('registration: by endpoint, with everything configured, once for all replicas, and used for the requests', async (t) => {
-  const answers: PeerAnswers = { registration: { status: 201, body: { client_id: 'registered-id', client_secret: 'registered-secret' } } }
-  const self = await startPeer(t, answers, (url) => ({
-    dcr: {
-      registrationEndpoint: `${url}/register`,
-      initialAccessToken: () => 'initial',
-      softwareId: 'soft-1',
-      softwareStatement: 'a.b.c',
-    },
-  }))
-  t.ok((await outcome(self))['sub'])
-  t.ok((await outcome(self))['sub'])
-  const second = await self.rig.replica()
-  t.ok(second)
-  const [request, ...more] = self.seen('/register')
-  t.equal(more.length, 0)
-  t.equal(request?.headers.authorization, 'Bearer initial')
-  t.match(JSON.parse(request?.body ?? ''), {
-    redirect_uris: [`${self.rig.issuer}/oauth/callback`],
-    client_name: 'Gatehouse',
-    token_endpoint_auth_method: 'client_secret_basic',
-    grant_types: ['authorization_code', 'refresh_token'],
-    response_types: ['code'],
-    scope: 'repo',
-    software_id: 'soft-1',
-    software_statement: 'a.b.c',
-  })
-  t.equal(self.seen('/authorize')[0]?.query.get('client_id'), 'registered-id')
-  const [, basic = ''] = (self.seen('/token')[0]?.headers.authorization ?? '').split(' ')
-  t.equal(decodeURIComponent(Buffer.from(basic, 'base64').toString()), 'registered-id:registered-secret')
-})
+t.test(
+  'registration: by endpoint, with everything configured, once for all replicas, and used for the requests',
+  async (t) => {
+    const answers: PeerAnswers = {
+      registration: { status: 201, body: { client_id: 'registered-id', client_secret: 'registered-secret' } },
+    }
+    const self = await startPeer(t, answers, (url) => ({
+      dcr: {
+        registrationEndpoint: `${url}/register`,
+        initialAccessToken: () => 'initial',
+        softwareId: 'soft-1',
+        softwareStatement: 'a.b.c',
+      },
+    }))
+    t.ok((await outcome(self))['sub'])
+    t.ok((await outcome(self))['sub'])
+    const second = await self.rig.replica()
+    t.ok(second)
+    const [request, ...more] = self.seen('/register')
+    t.equal(more.length, 0)
+    t.equal(request?.headers.authorization, 'Bearer initial')
+    t.match(JSON.parse(request?.body ?? ''), {
+      redirect_uris: [`${self.rig.issuer}/oauth/callback`],
+      client_name: 'Gatehouse',
+      token_endpoint_auth_method: 'client_secret_basic',
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      scope: 'repo',
+      software_id: 'soft-1',
+      software_statement: 'a.b.c',
+    })
+    t.equal(self.seen('/authorize')[0]?.query.get('client_id'), 'registered-id')
+    const [, basic = ''] = (self.seen('/token')[0]?.headers.authorization ?? '').split(' ')
+    t.equal(decodeURIComponent(Buffer.from(basic, 'base64').toString()), 'registered-id:registered-secret')
+  },
+)
 
 t.test('registration: renewed before its secret ends, and after the provider forgot it', async (t) => {
   let count = 0
@@ -287,7 +361,12 @@ t.test('registration: renewed before its secret ends, and after the provider for
 t.test('registration: refusals and absence end the login, not the server', async (t) => {
   const answers: PeerAnswers = {}
   const self = await startPeer(t, answers, (url) => ({ dcr: { registrationEndpoint: `${url}/register` } }))
-  for (const registration of [{ status: 404 }, { status: 400, body: { error: 'invalid_client_metadata' } }, { status: 201, body: {} }, { status: 302, headers: { location: '/other' } }]) {
+  for (const registration of [
+    { status: 404 },
+    { status: 400, body: { error: 'invalid_client_metadata' } },
+    { status: 201, body: {} },
+    { status: 302, headers: { location: '/other' } },
+  ]) {
     answers.registration = registration
     t.same(await outcome(self), { error: 'server_error' })
   }
@@ -295,29 +374,41 @@ t.test('registration: refusals and absence end the login, not the server', async
   t.ok((await outcome(self))['sub'])
 })
 
-t.test('registration: by discovery, against a real provider; typed endpoints win over discovered ones', async (t) => {
-  const provider = await startOidcProvider({ features: { registration: { enabled: true, initialAccessToken: 'first' } } })
-  t.teardown(() => provider.close())
-  const rig = await startAuthServer(t, {
-    upstreams: ({ issuer }) => [
-      {
-        name: 'hub',
-        type: 'oauth2',
-        redirectUri: `${issuer}/oauth/callback`,
-        scopes: ['openid', 'offline_access'],
-        additionalAuthorizationParams: {},
-        authorizationEndpoint: `${provider.issuer}/auth?typed=1`,
-        dcr: { discoveryUrl: `${provider.issuer}/.well-known/openid-configuration`, initialAccessToken: () => 'first' },
-        identityFromToken: { subjectPath: 'id_token|@upstreamjwt|sub' },
-      },
-    ],
-  })
-  const done = await login(rig)
-  t.match(await tokensOf(await redeem(rig, done)), { refresh_token: /^gh_rt_/ })
-  t.ok(done.browser.visited.some((url) => url.includes('/auth?typed=1&')))
-  t.equal(provider.requests.filter((path) => path === '/reg').length, 1)
-  t.equal(provider.requests.filter((path) => path.startsWith('/.well-known')).length, 1, 'one GET, no fallback')
-})
+t.test(
+  'registration: by discovery, against a real provider; typed endpoints win over discovered ones',
+  async (t) => {
+    const provider = await startOidcProvider({
+      features: { registration: { enabled: true, initialAccessToken: 'first' } },
+    })
+    t.teardown(() => provider.close())
+    const rig = await startAuthServer(t, {
+      upstreams: ({ issuer }) => [
+        {
+          name: 'hub',
+          type: 'oauth2',
+          redirectUri: `${issuer}/oauth/callback`,
+          scopes: ['openid', 'offline_access'],
+          additionalAuthorizationParams: {},
+          authorizationEndpoint: `${provider.issuer}/auth?typed=1`,
+          dcr: {
+            discoveryUrl: `${provider.issuer}/.well-known/openid-configuration`,
+            initialAccessToken: () => 'first',
+          },
+          identityFromToken: { subjectPath: 'id_token|@upstreamjwt|sub' },
+        },
+      ],
+    })
+    const done = await login(rig)
+    t.match(await tokensOf(await redeem(rig, done)), { refresh_token: /^gh_rt_/ })
+    t.ok(done.browser.visited.some((url) => url.includes('/auth?typed=1&')))
+    t.equal(provider.requests.filter((path) => path === '/reg').length, 1)
+    t.equal(
+      provider.requests.filter((path) => path.startsWith('/.well-known')).length,
+      1,
+      'one GET, no fallback',
+    )
+  },
+)
 
 t.test('registration: a document of another issuer, or without the endpoint, is not used', async (t) => {
   let body: object = {}
@@ -327,7 +418,9 @@ t.test('registration: a document of another issuer, or without the endpoint, is 
     startAuthServer(t, {
       store: makeMemoryStore(),
       upstreams: ({ issuer }) => [
-        upstream(issuer, peer.url, { dcr: { discoveryUrl: `${peer.url}/.well-known/oauth-authorization-server/tenant` } }),
+        upstream(issuer, peer.url, {
+          dcr: { discoveryUrl: `${peer.url}/.well-known/oauth-authorization-server/tenant` },
+        }),
       ],
     })
   body = { issuer: peer.url, registration_endpoint: `${peer.url}/register` }
