@@ -20,7 +20,7 @@ export interface EdgesOptions {
   readonly serverInfo: string
   readonly passthroughHeaders: () => readonly string[]
   /** Key material shared by replicas; undefined: state is good on this one only. */
-  readonly stateSecret: string | undefined
+  readonly stateSecret: () => string | undefined
   readonly clock: Clock
   readonly log: Log
   readonly endSession: (session: ClientSession) => void
@@ -63,9 +63,7 @@ export function makeEdges(options: EdgesOptions): Edges {
     sessionEdge: new SessionEdge({
       sessions,
       perform,
-      life: makeSessionLife(core, (session) => {
-        sessions.save(session).catch((error: unknown) => log.warn('a session was not saved', { err: error }))
-      }),
+      life: makeSessionLife(core, (session) => void sessions.save(session)),
       serverInfo,
       passthroughHeaders,
       replies,

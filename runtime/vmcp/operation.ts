@@ -38,8 +38,20 @@ export interface ClientSession {
   readonly id: string
   /** Relays a message that belongs to no operation in flight. */
   deliver(backend: string, method: string, params: Buffer | undefined): void
+  /** What is known of the session that a backend keeps for this one, possibly from another replica. */
+  resume?(backend: string): BackendSession | undefined
+  /** Told when a backend has opened a session for this one. */
+  opened?(backend: string, session: BackendSession): void
   /** Asks the client outside any operation. Rejects when it cannot be asked. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
+}
+
+/** What it takes to go on with a backend's session. */
+export interface BackendSession {
+  readonly sessionId: string
+  readonly protocolVersion: string
+  /** True when the backend takes `logging/setLevel`. */
+  readonly logging: boolean
 }
 
 /** A question of a backend to the client: elicitation/create, sampling/createMessage or roots/list. */

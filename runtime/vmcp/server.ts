@@ -23,6 +23,8 @@ import type { ClientSession, Middleware } from './operation.ts'
 import { makeOutgoingAuth, type OutgoingAuth } from './outgoing-auth.ts'
 import { builtInRoute } from './routes.ts'
 import { watcherOf } from './session-life.ts'
+import { sessionRecords } from './sessions/records.ts'
+import { openSessionStorage, type SessionStorage } from './sessions/storage.ts'
 import { SessionTable } from './sessions/table.ts'
 import { statusReport } from './status.ts'
 import { incomingConfig } from './incoming-config.ts'
@@ -61,6 +63,8 @@ export interface VmcpServer {
 const DEFAULT_PORT = 4483
 const DEFAULT_TTL_MS = 30 * 60_000
 const DEFAULT_MAX_SESSIONS = 10_000
+/** Live copies of sessions that the shared store keeps; a session that was put out is restored when it is used. */
+const DEFAULT_SHARED_SESSIONS = 1_000
 const DEFAULT_GRACE_MS = 10_000
 /** How often idle things are looked for, and how long connections may be idle. */
 const SWEEP_MS = 5_000
@@ -87,6 +91,8 @@ class Vmcp implements VmcpServer {
   readonly #sessions: SessionTable
   readonly #notifier: Notifier
   readonly #edges: Edges
+  readonly #storage: SessionStorage | undefined
+  #stateSecret: string | undefined
   #config: VmcpConfig
   #monitor: HealthMonitor
   #authenticator: Authenticator
@@ -111,12 +117,15 @@ class Vmcp implements VmcpServer {
       watchers: () => this.#watchers(),
       onError: (error) => this.#log.debug('a client could not be told of changes', { err: error }),
     })
+    const ttlMs = options.sessionTtlMs ?? DEFAULT_TTL_MS
+    this.#storage = openSessionStorage(config, options.env ?? {}, this.#log)
     this.#sessions = new SessionTable({
-      ttlMs: options.sessionTtlMs ?? DEFAULT_TTL_MS,
-      maxSessions: options.maxSessions ?? DEFAULT_MAX_SESSIONS,
+      ttlMs,
+      maxSessions: options.maxSessions ?? (this.#storage ? DEFAULT_SHARED_SESSIONS : DEFAULT_MAX_SESSIONS),
       now: this.#clock.now,
-      records: undefined,
-      onEnd: (session) => this.#endSession(session),
+      records: this.#storage && sessionRecords(this.#storage.store, ttlMs, this.#clock.now),
+      log: this.#log,
+      onEnd: (session, gone) => this.#endSession(session, gone),
     })
     this.#edges = makeEdges({
       core: this.#core,
@@ -124,10 +133,10 @@ class Vmcp implements VmcpServer {
       middlewares: options.middlewares ?? [],
       serverInfo: this.#identity(config.name),
       passthroughHeaders: () => (this.#config.passthroughHeaders ?? []).map((name) => name.toLowerCase()),
-      stateSecret: options.env?.[vmcpEnvironment.stateKey],
+      stateSecret: () => this.#stateSecret,
       clock: this.#clock,
       log: this.#log,
-      endSession: (session) => this.#endSession(session),
+      endSession: (session) => this.#endSession(session, true),
     })
     this.#applyFleet(config)
   }
@@ -247,6 +256,8 @@ class Vmcp implements VmcpServer {
       stopping: () => this.#stopping,
       log: this.#log,
     })
+    this.#stateSecret = this.#options.env?.[vmcpEnvironment.stateKey] || undefined
+    void this.#shareSecret()
     const listener = await listen({ host, port, handler, log: this.#log })
     this.#guard = makeOriginGuard({ host, port: listener.port, allowedOrigins })
     this.origin = listener.url
@@ -279,7 +290,18 @@ class Vmcp implements VmcpServer {
     }
   }
 
+  /** Takes the key that replicas share from the session store, as soon as that can be reached. */
+  async #shareSecret(): Promise<void> {
+    if (this.#stateSecret !== undefined || !this.#storage) return
+    try {
+      this.#stateSecret = await this.#storage.sharedSecret()
+    } catch (error) {
+      this.#log.debug('the shared key is not there yet', { err: error })
+    }
+  }
+
   #sweep(): void {
+    void this.#shareSecret()
     this.#sessions.sweep()
     this.#fleet.sweep(IDLE_MS)
     if (++this.#sweeps % KEEP_ALIVE_SWEEPS !== 0) return
@@ -287,10 +309,10 @@ class Vmcp implements VmcpServer {
     this.#edges.keepAlive()
   }
 
-  #endSession(session: ClientSession): void {
+  #endSession(session: ClientSession, gone: boolean): void {
     for (const { backend } of this.#fleet.members.values()) {
       backend
-        .endSession(session)
+        .endSession(session, gone)
         .catch((error: unknown) => this.#log.debug('a backend session was not ended', { err: error }))
     }
   }
@@ -305,8 +327,7 @@ class Vmcp implements VmcpServer {
     await this.#closeListener?.()
     this.#sessions.close()
     await this.#fleet.close()
-    await this.#outgoing.close()
-    await this.#authenticator.close()
+    await Promise.all([this.#outgoing.close(), this.#authenticator.close(), this.#storage?.close()])
     this.#log.info('virtual MCP server stopped')
   }
 }

@@ -16,9 +16,18 @@ const KIND_OF: Readonly<Record<string, ListKind>> = {
   'resources/templates/list': 'resources',
 }
 
+const RESUBSCRIBE_MS = 30_000
+
 export function makeSessionLife(core: Core, save: (session: Session) => void): SessionLife {
   return {
-    used() {},
+    used(session) {
+      if (!session.restored) return
+      session.restored = false
+      // The session comes from another replica: what it is subscribed to is watched from here now.
+      const signal = AbortSignal.timeout(RESUBSCRIBE_MS)
+      for (const uri of session.subscriptions.keys())
+        core.subscribe(clientOf(session), uri, signal).catch(() => {})
+    },
     ready(session) {
       // Connects the backends while the client prepares its first list.
       core.view(clientOf(session), false).catch(() => {})
@@ -45,7 +54,9 @@ export function makeSessionLife(core: Core, save: (session: Session) => void): S
       const kind = KIND_OF[method]
       if (!kind) return
       const digest = core.peek(clientOf(session)).digests[kind]
+      if (session.seen?.[kind] === digest) return
       session.seen = { ...session.seen, [kind]: digest }
+      save(session)
     },
   }
 }

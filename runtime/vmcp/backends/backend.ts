@@ -207,8 +207,12 @@ export class Backend {
     if (this.#closed) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the backend was removed' })
     const { target, transport, timeoutMs } = this.settings
     const connection = new SessionConnection({
-      makeChannel: (events) =>
-        transport === 'sse' ? new SseChannel(target, events) : new StreamableChannel(target, events),
+      makeChannel: (events, resume) =>
+        transport === 'sse' ? new SseChannel(target, events) : new StreamableChannel(target, events, resume),
+      resume: scope.kind === 'session' && transport !== 'sse' ? scope.session.resume?.(this.name) : undefined,
+      onOpened: (opened) => {
+        if (scope.kind === 'session') scope.session.opened?.(this.name, opened)
+      },
       events: this.#connectionEvents(scope),
       capabilities,
       info: this.#options.info,
@@ -265,13 +269,13 @@ export class Backend {
     else this.#idle.set(key, [held])
   }
 
-  /** Ends the connection of a session. */
-  async endSession(session: ClientSession): Promise<void> {
+  /** Ends the connection of a session; `end` false leaves the backend's session to another replica. */
+  async endSession(session: ClientSession, end: boolean): Promise<void> {
     const key = `session ${session.id}`
     const held = this.#held.get(key)
     this.#held.delete(key)
     this.#stateless?.endSession(session)
-    await held?.connection.close(held.sender)
+    await held?.connection.close(held.sender, end)
   }
 
   /** Closes what nobody used for `idleMs`, but connections of sessions, which live as long as their session. */
@@ -280,14 +284,14 @@ export class Backend {
     for (const [key, held] of this.#held) {
       if (held.scope.kind === 'session' || held.usedAt > before || held.connection.busy > 0) continue
       this.#held.delete(key)
-      void held.connection.close(held.sender)
+      void held.connection.close(held.sender, true)
     }
     for (const [key, list] of this.#idle) {
       const keep = list.filter((held) => held.usedAt > before)
       for (const held of list) {
         if (keep.includes(held)) continue
         this.#pooled--
-        void held.connection.close(held.sender)
+        void held.connection.close(held.sender, true)
       }
       if (keep.length === 0) this.#idle.delete(key)
       else this.#idle.set(key, keep)
@@ -300,7 +304,7 @@ export class Backend {
     const all = [...this.#held.values(), ...[...this.#idle.values()].flat()]
     this.#held.clear()
     this.#idle.clear()
-    await Promise.all(all.map((held) => held.connection.close(held.sender)))
+    await Promise.all(all.map((held) => held.connection.close(held.sender, true)))
   }
 
   /** Checks that the backend answers. Rejects with BACKEND_* errors. */

@@ -49,8 +49,8 @@ export interface Channel {
   /** Session id that the backend issued. */
   readonly sessionId: string | undefined
   setProtocolVersion(version: string): void
-  /** Ends the streams, and the session where there is one. */
-  close(sender: Sender): Promise<void>
+  /** Ends the streams, and with `end` the session where there is one. */
+  close(sender: Sender, end: boolean): Promise<void>
 }
 
 /** What a channel tells its owner. */

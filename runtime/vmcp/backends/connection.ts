@@ -64,7 +64,8 @@ export interface Connection {
   setLogLevel(level: string, sender: Sender): void
   /** Requests in flight. */
   readonly busy: number
-  close(sender: Sender): Promise<void>
+  /** With `end` the backend may forget the session; without, another replica goes on with it. */
+  close(sender: Sender, end: boolean): Promise<void>
 }
 
 /** What a connection says unasked. */

@@ -15,7 +15,7 @@ import {
   SESSION_VERSIONS,
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
-import type { Outcome } from '../operation.ts'
+import type { BackendSession, Outcome } from '../operation.ts'
 import { type Channel, type ChannelEvents, type Sender, SessionLost } from './channel.ts'
 import type { Connection, ConnectionEvents, Request, ServerInfo } from './connection.ts'
 import { Deadline } from './deadline.ts'
@@ -26,7 +26,11 @@ import { sessionParams } from './params.ts'
 import { readServerInfo } from './server-info.ts'
 
 export interface SessionConnectionOptions {
-  readonly makeChannel: (events: ChannelEvents) => Channel
+  readonly makeChannel: (events: ChannelEvents, resume?: BackendSession) => Channel
+  /** A session to go on with instead of opening one. */
+  readonly resume?: BackendSession | undefined
+  /** Told when the backend has opened a session. */
+  readonly onOpened?: ((session: BackendSession) => void) | undefined
   readonly events: ConnectionEvents
   /** Capabilities declared to the backend: those of the client behind the connection, raw JSON. */
   readonly capabilities: Buffer
@@ -52,9 +56,11 @@ export class SessionConnection implements Connection {
   #nextId = 1
   #busy = 0
   #level: string | undefined
+  #resume: BackendSession | undefined
 
   constructor(options: SessionConnectionOptions) {
     this.#options = options
+    this.#resume = options.resume
   }
 
   get busy(): number {
@@ -90,31 +96,59 @@ export class SessionConnection implements Connection {
   }
 
   async #openNow(sender: Sender): Promise<Open> {
-    let channel: Channel | undefined
-    const inbound = new Inbound(this.#options.events, (message) =>
-      this.#sendQuietly(channel, message, sender),
-    )
-    channel = this.#options.makeChannel({
-      onMessage: (message) => inbound.handle(message, undefined),
-      onLost: (error) => {
-        inbound.failAll(error)
-        if (this.#open?.channel === channel) this.#forget()
-      },
-    })
+    const resume = this.#resume
+    // Good for one attempt: when the backend has forgotten the session, the next opening is a fresh one.
+    this.#resume = undefined
+    const { channel, inbound } = this.#makeChannel(sender, resume)
     const deadline = new Deadline(this.#options.openTimeoutMs, NEVER)
     try {
-      const server = await this.#initialize(channel, inbound, sender, deadline)
-      channel.setProtocolVersion(server.protocolVersion)
-      await this.#sendNotification(channel, 'notifications/initialized', undefined, sender, deadline.signal)
+      const server = resume
+        ? resumedServer(resume)
+        : await this.#handshake(channel, inbound, sender, deadline)
       // Some backends answer the stream's headers only with its first message; the opening must not hang on them.
       await Promise.race([channel.listen(sender), pause(LISTEN_WAIT_MS, deadline.signal)])
+      const { sessionId } = channel
+      if (!resume && sessionId !== undefined) {
+        const { protocolVersion, capabilities } = server
+        this.#options.onOpened?.({ sessionId, protocolVersion, logging: capabilities.logging })
+      }
       return { channel, inbound, server }
     } catch (error) {
-      void channel.close(sender)
+      void channel.close(sender, true)
       throw error
     } finally {
       deadline.end()
     }
+  }
+
+  #makeChannel(sender: Sender, resume: BackendSession | undefined): { channel: Channel; inbound: Inbound } {
+    let channel: Channel | undefined
+    const inbound = new Inbound(this.#options.events, (message) =>
+      this.#sendQuietly(channel, message, sender),
+    )
+    channel = this.#options.makeChannel(
+      {
+        onMessage: (message) => inbound.handle(message, undefined),
+        onLost: (error) => {
+          inbound.failAll(error)
+          if (this.#open?.channel === channel) this.#forget()
+        },
+      },
+      resume,
+    )
+    return { channel, inbound }
+  }
+
+  async #handshake(
+    channel: Channel,
+    inbound: Inbound,
+    sender: Sender,
+    deadline: Deadline,
+  ): Promise<ServerInfo> {
+    const server = await this.#initialize(channel, inbound, sender, deadline)
+    channel.setProtocolVersion(server.protocolVersion)
+    await this.#sendNotification(channel, 'notifications/initialized', undefined, sender, deadline.signal)
+    return server
   }
 
   async #initialize(
@@ -279,12 +313,29 @@ export class SessionConnection implements Connection {
     })
   }
 
-  async close(sender: Sender): Promise<void> {
+  async close(sender: Sender, end: boolean): Promise<void> {
     const opening = this.#opening
     this.#forget()
     const open = await opening?.catch(() => undefined)
     open?.inbound.failAll(new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the connection was closed' }))
-    await open?.channel.close(sender)
+    await open?.channel.close(sender, end)
+  }
+}
+
+/** What is known of a server whose session is gone on with: enough to send requests. */
+function resumedServer({ protocolVersion, logging }: BackendSession): ServerInfo {
+  return {
+    protocolVersion,
+    capabilities: {
+      tools: true,
+      resources: true,
+      prompts: true,
+      completions: true,
+      logging,
+      subscribe: true,
+      listChanged: new Set(),
+    },
+    instructions: undefined,
   }
 }
 

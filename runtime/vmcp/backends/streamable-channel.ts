@@ -8,6 +8,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type EventSourceMessage, HEADER, type Message, scanMessage } from '../../mcp/index.ts'
+import type { BackendSession } from '../operation.ts'
 import {
   type Channel,
   type ChannelEvents,
@@ -41,11 +42,11 @@ export class StreamableChannel implements Channel {
   #sessionId: string | undefined
   #version: string | undefined
 
-  constructor(target: ChannelTarget, events: ChannelEvents, resume?: { sessionId: string; version: string }) {
+  constructor(target: ChannelTarget, events: ChannelEvents, resume?: BackendSession) {
     this.#target = target
     this.#events = events
     this.#sessionId = resume?.sessionId
-    this.#version = resume?.version
+    this.#version = resume?.protocolVersion
   }
 
   get sessionId(): string | undefined {
@@ -223,12 +224,12 @@ export class StreamableChannel implements Channel {
     return headers
   }
 
-  async close(sender: Sender): Promise<void> {
+  async close(sender: Sender, end: boolean): Promise<void> {
     if (this.#closed.signal.aborted) return
     const reason = new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the connection was closed' })
     this.#closed.abort(reason)
     for (const control of this.#inFlight) control.cancel?.(reason)
-    if (this.#sessionId === undefined) return
+    if (this.#sessionId === undefined || !end) return
     const signal = AbortSignal.timeout(2_000)
     try {
       await sendToBackend(this.#target, sender, { method: 'DELETE', headers: this.#headers({}), signal })

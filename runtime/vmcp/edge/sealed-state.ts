@@ -33,14 +33,25 @@ const IV_BYTES = 12
 const TAG_BYTES = 16
 const MAX_STATE = 256 * 1024
 
-/** `secret` is key material shared by replicas; without it the key is this process's own. */
+/** `secret` answers key material shared by replicas; while it answers nothing the key is this process's own. */
 export function makeStateSealer(options: {
-  secret?: string | undefined
-  ttlMs: number
-  now: () => number
+  readonly secret: () => string | undefined
+  readonly ttlMs: number
+  readonly now: () => number
 }): StateSealer {
-  const material = options.secret === undefined ? randomBytes(32) : Buffer.from(options.secret)
-  const key = Buffer.from(hkdfSync('sha256', material, '', 'gatehouse vmcp request state', 32))
+  const own = randomBytes(32).toString('base64')
+  let known: { readonly material: string; readonly key: Buffer } | undefined
+
+  function key(): Buffer {
+    const material = options.secret() ?? own
+    if (known?.material !== material) {
+      known = {
+        material,
+        key: Buffer.from(hkdfSync('sha256', material, '', 'gatehouse vmcp request state', 32)),
+      }
+    }
+    return known.key
+  }
 
   function aad({ caller, request }: StateBinding): Buffer {
     return Buffer.from(hash('sha256', JSON.stringify([VERSION, caller, request]), 'hex'))
@@ -48,7 +59,7 @@ export function makeStateSealer(options: {
   return {
     seal({ kind, value }, binding) {
       const iv = randomBytes(IV_BYTES)
-      const cipher = createCipheriv('aes-256-gcm', key, iv)
+      const cipher = createCipheriv('aes-256-gcm', key(), iv)
       cipher.setAAD(aad(binding))
       const text = JSON.stringify([options.now() + options.ttlMs, kind, value])
       const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
@@ -60,7 +71,7 @@ export function makeStateSealer(options: {
       // One state has one spelling: base64 leaves room for bits that nobody checks.
       if (bytes.toString('base64url') !== state) return undefined
       try {
-        const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(1, 1 + IV_BYTES), {
+        const decipher = createDecipheriv('aes-256-gcm', key(), bytes.subarray(1, 1 + IV_BYTES), {
           authTagLength: TAG_BYTES,
         })
         decipher.setAAD(aad(binding))

@@ -6,6 +6,7 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Store } from '../../store/index.ts'
 import { readAbilities } from '../edge/client.ts'
+import type { BackendSession } from '../operation.ts'
 import type { Session, SessionFacts } from './session.ts'
 
 export interface SessionRecord {
@@ -13,6 +14,9 @@ export interface SessionRecord {
   readonly logLevel: string | undefined
   /** URI and backend. */
   readonly subscriptions: readonly [string, string][]
+  readonly backendSessions: readonly [string, BackendSession][]
+  /** Digests of the lists that the client has seen, by kind. */
+  readonly seen: Readonly<Record<string, string>> | undefined
 }
 
 export interface SessionRecords {
@@ -23,8 +27,22 @@ export interface SessionRecords {
   remove(id: string): Promise<void>
 }
 
-/** `ttlMs` is sliding: every read renews it. All methods reject with SESSION_STORE_DOWN. */
-export function sessionRecords(store: Store, ttlMs: number): SessionRecords {
+/** A renewal of the life in the store costs a round trip; this share of the life passes between two of them. */
+const RENEW_SHARE = 20
+const MAX_RENEWED = 100_000
+
+/** `ttlMs` is sliding: use renews it, to within a twentieth. All methods reject with SESSION_STORE_DOWN. */
+export function sessionRecords(store: Store, ttlMs: number, now: () => number): SessionRecords {
+  const renewedAt = new Map<string, number>()
+
+  async function renew(id: string): Promise<void> {
+    const last = renewedAt.get(id) ?? 0
+    if (now() - last < ttlMs / RENEW_SHARE) return
+    if (renewedAt.size >= MAX_RENEWED) renewedAt.clear()
+    renewedAt.set(id, now())
+    await guarded(store.touch(id, ttlMs))
+  }
+
   async function guarded<T>(work: Promise<T>): Promise<T> {
     try {
       return await work
@@ -40,19 +58,20 @@ export function sessionRecords(store: Store, ttlMs: number): SessionRecords {
       if (!/^[\x21-\x7e]{1,128}$/.test(id)) return undefined
       const value = await guarded(store.get(id))
       if (value === undefined) return undefined
-      await guarded(store.touch(id, ttlMs))
+      await renew(id)
       return parse(id, value)
     },
     async update(session) {
       await guarded(store.set(session.id, write(session), { ttlMs, onlyIf: 'present' }))
     },
     async remove(id) {
+      renewedAt.delete(id)
       await guarded(store.delete(id))
     },
   }
 }
 
-function write({ facts, logLevel, subscriptions }: Session): string {
+function write({ facts, logLevel, subscriptions, backendSessions, seen }: Session): string {
   return JSON.stringify({
     v: 1,
     owner: facts.owner,
@@ -61,6 +80,8 @@ function write({ facts, logLevel, subscriptions }: Session): string {
     info: facts.info?.toString(),
     logLevel,
     subscriptions: [...subscriptions],
+    backends: Object.fromEntries(backendSessions),
+    seen,
   })
 }
 
@@ -70,7 +91,7 @@ function parse(id: string, value: string): SessionRecord | undefined {
     const read: unknown = JSON.parse(value)
     if (typeof read !== 'object' || read === null) return undefined
     const record: Record<string, unknown> = { ...read }
-    const { owner, protocolVersion, capabilities, info, logLevel, subscriptions } = record
+    const { owner, protocolVersion, capabilities, info, logLevel, subscriptions, backends, seen } = record
     if (typeof owner !== 'string' || typeof protocolVersion !== 'string' || typeof capabilities !== 'string')
       return undefined
     return {
@@ -83,6 +104,8 @@ function parse(id: string, value: string): SessionRecord | undefined {
       },
       logLevel: typeof logLevel === 'string' ? logLevel : undefined,
       subscriptions: Array.isArray(subscriptions) ? subscriptions.filter(isPair) : [],
+      backendSessions: readBackends(backends),
+      seen: readTexts(seen),
     }
   } catch {
     return undefined
@@ -91,4 +114,21 @@ function parse(id: string, value: string): SessionRecord | undefined {
 
 function isPair(value: unknown): value is [string, string] {
   return Array.isArray(value) && value.length === 2 && value.every((part) => typeof part === 'string')
+}
+
+function readBackends(value: unknown): [string, BackendSession][] {
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, session]: [string, unknown]): [string, BackendSession][] => {
+    if (typeof session !== 'object' || session === null) return []
+    const { sessionId, protocolVersion, logging }: Partial<Record<keyof BackendSession, unknown>> = session
+    if (typeof sessionId !== 'string' || typeof protocolVersion !== 'string') return []
+    return [[name, { sessionId, protocolVersion, logging: logging === true }]]
+  })
+}
+
+function readTexts(value: unknown): Readonly<Record<string, string>> | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  return Object.fromEntries(
+    Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  )
 }

@@ -19,7 +19,7 @@ import {
 } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 import { writeBounded } from '../edge/reply.ts'
-import type { Ask, AskReply, ClientAbilities, ClientSession } from '../operation.ts'
+import type { Ask, AskReply, BackendSession, ClientAbilities, ClientSession } from '../operation.ts'
 
 /** Limits of one session. */
 const MAX_STREAMS = 4
@@ -60,8 +60,10 @@ export class Session implements ClientSession {
   readonly inFlight = new Map<string, (reason: Error) => void>()
   /** Subscribed resources and the backend of each. */
   readonly subscriptions = new Map<string, string>()
-  /** Backends with a connection for this session. */
-  readonly backends = new Set<string>()
+  /** Sessions that backends keep for this one. */
+  readonly backendSessions = new Map<string, BackendSession>()
+  /** Told when what other replicas must know has changed. */
+  onChange: (() => void) | undefined
   /** Digests of what the client has seen, by kind. */
   seen: Readonly<Record<string, string>> | undefined
   readonly #streams = new Set<ServerResponse>()
@@ -119,6 +121,15 @@ export class Session implements ClientSession {
     } else if (method === 'notifications/resources/updated') {
       if (params) this.#updated(new JsonObject(params))
     } else if (method === 'notifications/elicitation/complete') this.push(notificationMessage(method, params))
+  }
+
+  resume(backend: string): BackendSession | undefined {
+    return this.backendSessions.get(backend)
+  }
+
+  opened(backend: string, session: BackendSession): void {
+    this.backendSessions.set(backend, session)
+    this.onChange?.()
   }
 
   #updated(params: JsonObject): void {

@@ -7,7 +7,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Caller } from '../../net/index.ts'
+import type { Caller, Log } from '../../net/index.ts'
 import type { SessionRecords } from './records.ts'
 import { Session, type SessionFacts } from './session.ts'
 
@@ -17,6 +17,7 @@ export interface TableOptions {
   readonly now: () => number
   /** Shared storage; undefined keeps sessions in this process only. */
   readonly records: SessionRecords | undefined
+  readonly log: Log
   /** Called once for each session that leaves this process; `gone` is false when another replica may go on with it. */
   readonly onEnd: (session: Session, gone: boolean) => void
 }
@@ -84,7 +85,9 @@ export class SessionTable {
     const session = new Session(record.facts, caller)
     session.logLevel = record.logLevel
     for (const [uri, backend] of record.subscriptions) session.subscriptions.set(uri, backend)
-    session.restored = record.subscriptions.length > 0
+    for (const [backend, kept] of record.backendSessions) session.backendSessions.set(backend, kept)
+    session.seen = record.seen
+    session.restored = true
     // Another request may have restored it meanwhile.
     const raced = this.#live.get(id)
     if (raced) return raced
@@ -94,6 +97,7 @@ export class SessionTable {
 
   #add(session: Session): void {
     session.usedAt = this.#options.now()
+    session.onChange = () => void this.save(session)
     this.#live.set(session.id, session)
   }
 
@@ -104,9 +108,13 @@ export class SessionTable {
     this.#remove(session, true)
   }
 
-  /** Keeps what changed in a session for other replicas. */
+  /** Keeps what changed in a session for other replicas; a store that is down is told later or not at all. */
   async save(session: Session): Promise<void> {
-    await this.#options.records?.update(session)
+    try {
+      await this.#options.records?.update(session)
+    } catch (error) {
+      this.#options.log.warn('a session was not saved', { err: error })
+    }
   }
 
   #remove(session: Session, gone: boolean): void {
@@ -130,7 +138,8 @@ export class SessionTable {
   sweep(): void {
     const before = this.#options.now() - this.#options.ttlMs
     for (const session of this.#live.values()) {
-      if (session.idle && session.usedAt <= before) this.#remove(session, true)
+      // A shared session may be in use on another replica; the store knows when its life is over.
+      if (session.idle && session.usedAt <= before) this.#remove(session, this.#options.records === undefined)
     }
   }
 

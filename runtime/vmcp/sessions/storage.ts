@@ -1,0 +1,64 @@
+/**
+ * Where sessions outlive this process: Redis, as the configuration says, or nowhere.
+ *
+ * Values are sealed when the replicas share key material, because a session id of a backend is as good as a password
+ * there. The same store holds the key of request state when nobody gave one.
+ * Source: spec document 3, config.sessionStorage; design, "storage at rest".
+ */
+import { randomBytes } from 'node:crypto'
+import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
+import type { Log } from '../../net/index.ts'
+import { makeRedisStore, sealStore, type Store } from '../../store/index.ts'
+
+export const DEFAULT_KEY_PREFIX = 'gatehouse:vmcp:session:'
+const STATE_KEY = 'request-state-key'
+
+export interface SessionStorage {
+  readonly store: Store
+  /** Key material that all replicas share. Rejects with STORE_DOWN. */
+  sharedSecret(): Promise<string>
+  close(): Promise<void>
+}
+
+/** Undefined when sessions are kept in memory. Connects in the background. */
+export function openSessionStorage(
+  config: VmcpConfig,
+  env: Readonly<Record<string, string | undefined>>,
+  log: Log,
+): SessionStorage | undefined {
+  const { sessionStorage } = config
+  if (sessionStorage?.provider !== 'redis') return undefined
+  const { address, db, keyPrefix } = sessionStorage
+  const password = env[vmcpEnvironment.redisPassword]
+  const plain = makeRedisStore(
+    {
+      ...(address === undefined ? {} : { addr: address }),
+      db,
+      keyPrefix: withColon(keyPrefix === undefined || keyPrefix === '' ? DEFAULT_KEY_PREFIX : keyPrefix),
+      ...(password === undefined || password === '' ? {} : { password }),
+    },
+    {
+      onChange: (up, cause) => {
+        if (up) log.info('session storage is back')
+        else log.warn('session storage cannot be reached', { err: cause })
+      },
+    },
+  )
+  const secret = env[vmcpEnvironment.stateKey]
+  const store = secret === undefined || secret === '' ? plain : sealStore(plain, () => [Buffer.from(secret)])
+  return {
+    store,
+    async sharedSecret() {
+      if (secret !== undefined && secret !== '') return secret
+      await store.set(STATE_KEY, randomBytes(32).toString('base64url'), { onlyIf: 'absent' })
+      const kept = await store.get(STATE_KEY)
+      if (kept === undefined) throw new Error('the key of request state vanished')
+      return kept
+    },
+    close: () => plain.close(),
+  }
+}
+
+function withColon(prefix: string): string {
+  return prefix.endsWith(':') ? prefix : `${prefix}:`
+}
