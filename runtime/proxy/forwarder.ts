@@ -107,9 +107,10 @@ class Forwarding implements AnswerPolicy {
   }
 
   #attempt(): Promise<Aside> {
-    const { dispatcher, target, headersTimeoutMs } = this.#options
+    const { dispatcher, target, headersTimeoutMs, log } = this.#options
     const exchange = this.#exchange
     const { req } = exchange
+    if (log.debugEnabled) log.debug('forwarding', { method: req.method, url: target.origin + this.#path })
     return new Promise<Aside>((resolve, reject) => {
       dispatcher.dispatch(
         {
