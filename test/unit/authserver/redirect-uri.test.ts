@@ -1,0 +1,52 @@
+/** Which redirect URIs match. Registration rules are in behaviour/authserver-register. */
+import t from 'tap'
+import {
+  isUnownedRedirect,
+  matchesRedirectUri,
+  redirectHost,
+} from '../../../runtime/authserver/clients/redirect-uri.ts'
+
+t.test('redirect: strings are equal or nothing, but for the port of a loopback address', async (t) => {
+  const cases: readonly (readonly [string, string, boolean])[] = [
+    ['https://a.example/cb', 'https://a.example/cb', true],
+    ['https://a.example/cb', 'https://a.example/cb/', false],
+    ['https://a.example/cb', 'https://A.example/cb', false],
+    ['https://a.example/cb', 'https://a.example:443/cb', false],
+    ['https://a.example/cb', 'https://a.example/cb?', false],
+    ['https://a.example/cb', 'https://a.example/x/../cb', false],
+    ['https://a.example:8443/cb', 'https://a.example:9443/cb', false],
+    ['http://127.0.0.1/cb', 'http://127.0.0.1:1234/cb', true],
+    ['http://127.0.0.1:80/cb', 'http://127.0.0.1:1234/cb', true],
+    ['http://127.0.0.1:5555/cb', 'http://127.0.0.1/cb', true],
+    ['http://[::1]:1/cb', 'http://[::1]:2/cb', true],
+    ['http://localhost:1/cb', 'http://localhost:2/cb', true],
+    ['http://localhost:1/cb', 'http://LOCALHOST:2/cb', true],
+    ['http://localhost:1/cb?x=1', 'http://localhost:2/cb?x=1', true],
+    ['http://localhost:1/cb', 'http://localhost:2/cb?', false],
+    ['http://localhost:1/cb', 'http://localhost:2/CB', false],
+    ['http://localhost:1/cb', 'http://localhost:2/%63b', false],
+    ['http://localhost:1', 'http://localhost:2', true],
+    ['http://localhost:1', 'http://localhost:2/', false],
+    ['http://localhost:1/cb', 'http://127.0.0.1:1/cb', false],
+    ['http://localhost:1/cb', 'https://localhost:1/cb', false],
+    ['http://localhost:1/cb', 'http://localhost:0/cb', false],
+    ['http://localhost:1/cb', 'http://localhost:70000/cb', false],
+    ['http://localhost:1/cb', 'http://localhost:2@evil.example/cb', false],
+    ['http://localhost:1/cb', 'http://user@localhost:2/cb', false],
+    ['http://localhost:1/cb', 'http://localhost:2/cb#f', false],
+    ['http://localhost:1/cb', 'http://localhost.evil.example:1/cb', false],
+    ['http://127.0.0.1/cb', 'http://127.0.0.2/cb', false],
+    ['com.example.app:/cb', 'com.example.app:/cb', true],
+    ['com.example.app:/cb', 'com.example.app:/cb/more', false],
+  ]
+  for (const [registered, requested, expected] of cases) {
+    t.equal(matchesRedirectUri(requested, ['https://other.example/', registered]), expected, `${registered} <- ${requested}`)
+  }
+})
+
+t.test('redirect: what a person is shown, and what nobody owns', async (t) => {
+  t.equal(redirectHost('https://a.example:8443/cb'), 'a.example:8443')
+  t.equal(redirectHost('com.example.app:/cb'), 'com.example.app:')
+  t.equal(isUnownedRedirect('https://a.example/'), false)
+  for (const uri of ['http://localhost/cb', 'http://127.0.0.1:1/', 'com.example.app:/cb']) t.equal(isUnownedRedirect(uri), true)
+})

@@ -1,0 +1,83 @@
+/** Codec, caller keys, HTML, form parsing, user ids: the small parts that decisions rest on. */
+import t from 'tap'
+import { html } from '../../../runtime/authserver/consent/html.ts'
+import { clientRedirect } from '../../../runtime/authserver/endpoints/answers.ts'
+import { basicCredentials, Parameters } from '../../../runtime/authserver/endpoints/form.ts'
+import { callerKey } from '../../../runtime/authserver/limits.ts'
+import { count, decode, list, maybe, oneOf, record, text } from '../../../runtime/authserver/storage/codec.ts'
+import { key } from '../../../runtime/authserver/storage/state.ts'
+import { userId } from '../../../runtime/authserver/upstream/person.ts'
+import { issuerOf } from '../../../runtime/authserver/upstream/registration.ts'
+
+t.test('codec: a record is read whole or not at all', async (t) => {
+  const shape = record({ a: text, n: maybe(count), l: list(text), k: oneOf('x', 'y') })
+  t.same(decode(shape, '{"a":"1","l":["2"],"k":"x","more":true}'), { a: '1', l: ['2'], k: 'x' })
+  for (const json of ['', '{', 'null', '[]', '7', '{"a":1,"l":[],"k":"x"}', '{"a":"","l":[1],"k":"x"}', '{"a":"","l":[],"k":"z"}', '{"a":"","l":[],"k":"x","n":"1"}', '{"a":"","l":[],"k":"x","n":null}']) {
+    t.equal(decode(shape, json), undefined, json)
+  }
+  t.equal(decode(shape, undefined), undefined)
+})
+
+t.test('keys: several parts never run together', async (t) => {
+  t.not(key('a', 'bc'), key('ab', 'c'))
+  t.not(key('a:1', 'b'), key('a', '1:b'))
+  t.not(key('', 'a'), key('a', ''))
+})
+
+t.test('limits: an IPv6 caller is its network, a mapped IPv4 one its address', async (t) => {
+  t.equal(callerKey('192.0.2.7'), '192.0.2.7')
+  t.equal(callerKey('::ffff:192.0.2.7'), '192.0.2.7')
+  t.equal(callerKey('2001:db8:1:2:3:4:5:6'), callerKey('2001:db8:1:2::9'))
+  t.not(callerKey('2001:db8:1:2::1'), callerKey('2001:db8:1:3::1'))
+  t.equal(callerKey('fe80::1%eth0'), callerKey('fe80::2'))
+})
+
+t.test('html: values are escaped wherever they stand, markup of our own is not', async (t) => {
+  const evil = `"><script>'&`
+  const inner = html`<b>${evil}</b>`
+  t.equal(html`<a title="${evil}">${[inner, inner]}${undefined}</a>`.markup, `<a title="&quot;&gt;&lt;script&gt;&#39;&amp;">${'<b>&quot;&gt;&lt;script&gt;&#39;&amp;</b>'.repeat(2)}</a>`)
+})
+
+t.test('redirect: parameters are merged into the query, the issuer always comes along', async (t) => {
+  t.equal(clientRedirect('https://a.example/cb', 'https://i', { code: 'c d', state: undefined }), 'https://a.example/cb?code=c+d&iss=https%3A%2F%2Fi')
+  t.equal(clientRedirect('https://a.example/cb?x=1', 'https://i', {}), 'https://a.example/cb?x=1&iss=https%3A%2F%2Fi')
+  t.equal(clientRedirect('https://a.example/cb?', 'https://i', {}), 'https://a.example/cb?iss=https%3A%2F%2Fi')
+  t.equal(clientRedirect('com.example.app:/cb', 'https://i', {}), 'com.example.app:/cb?iss=https%3A%2F%2Fi')
+})
+
+t.test('form: empty values are absent, repeats are found', async (t) => {
+  const parameters = new Parameters(new URLSearchParams('a=&b=1&resource=x&resource=y'))
+  t.equal(parameters.get('a'), undefined)
+  t.equal(parameters.repeated(), undefined)
+  t.same(parameters.all('resource'), ['x', 'y'])
+  t.equal(new Parameters(new URLSearchParams('b=1&b=1')).repeated(), 'b')
+  t.throws(() => parameters.require('a'), { error: 'invalid_request', message: 'the parameter a is required' })
+})
+
+t.test('form: Basic credentials are form-decoded', async (t) => {
+  const basic = (pair: string): string => `Basic ${Buffer.from(pair).toString('base64')}`
+  t.same(basicCredentials(basic('a%3Ab:c+d%25')), { id: 'a:b', secret: 'c d%' })
+  t.same(basicCredentials(basic('a:b:c')), { id: 'a', secret: 'b:c' })
+  t.same(basicCredentials(basic('a:')), { id: 'a', secret: '' })
+  for (const bad of ['Basic', 'Basic !!', basic('nocolon'), basic(':x'), basic('%zz:x'), 'Bearer x']) t.equal(basicCredentials(bad), undefined, bad)
+})
+
+t.test('person: the id follows from issuer, provider and subject, and is a UUID', async (t) => {
+  const id = userId('https://i', 'corp', 'alice')
+  t.equal(id, userId('https://i', 'corp', 'alice'))
+  t.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+  for (const other of [userId('https://j', 'corp', 'alice'), userId('https://i', 'hub', 'alice'), userId('https://i', 'corp', 'bob'), userId('https://i', 'corpa', 'lice')]) {
+    t.not(other, id)
+  }
+})
+
+t.test('registration: the issuer of a discovery document, in both forms', async (t) => {
+  const cases: readonly (readonly [string, string])[] = [
+    ['https://i.example/.well-known/openid-configuration', 'https://i.example'],
+    ['https://i.example/.well-known/oauth-authorization-server', 'https://i.example'],
+    ['https://i.example/.well-known/oauth-authorization-server/a/b', 'https://i.example/a/b'],
+    ['https://i.example/a/.well-known/openid-configuration', 'https://i.example/a'],
+    ['https://i.example/custom/metadata.json', 'https://i.example'],
+  ]
+  for (const [url, issuer] of cases) t.equal(issuerOf(url), issuer, url)
+})
