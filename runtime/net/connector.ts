@@ -117,12 +117,13 @@ type Answer = (
 
 function answer(
   error: NodeJS.ErrnoException | null,
-  addresses: LookupAddress[],
+  // The system's own look-up passes none at all with an error.
+  addresses: LookupAddress[] | undefined,
   options: LookupOptions,
   callback: Answer,
 ): void {
-  const [first] = addresses
-  if (error || !first) callback(error ?? new Error('the name has no address'), [])
+  const first = addresses?.[0]
+  if (error || !addresses || !first) callback(error ?? new Error('the name has no address'), [])
   else if (options.all) callback(null, addresses)
   else callback(null, first.address, first.family)
 }
