@@ -12,6 +12,12 @@ export const childKinds = {
     resource: 'deployments',
     updateStrategy: 'InPlace',
   },
+  NetworkPolicy: {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    resource: 'networkpolicies',
+    updateStrategy: 'InPlace',
+  },
   Role: {
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'Role',

@@ -26,6 +26,8 @@ export interface ServerNames {
   readonly proxyConfig: string
   /** StatefulSet, Service and service account of the server itself. */
   readonly server: string
+  /** ConfigMap of the stdio bridge. */
+  readonly serverConfig: string
   readonly headless: string
 }
 
@@ -37,6 +39,7 @@ export function serverNames(name: string): ServerNames {
     proxy: label('mcp-', own, '-proxy'),
     proxyConfig: label('mcp-', own, '-proxy-config'),
     server: label('mcp-', own, '-server', maxStatefulSet),
+    serverConfig: label('mcp-', own, '-server-config'),
     headless: label('mcp-', own, '-server-headless'),
   }
 }

@@ -25,6 +25,11 @@ export class PodNeeds {
     return name
   }
 
+  /** True when the variable is set already. */
+  has(name: string): boolean {
+    return this.#env.has(name)
+  }
+
   fieldEnv(name: string, fieldPath: string): void {
     this.#env.set(name, { name, valueFrom: { fieldRef: { fieldPath } } })
   }

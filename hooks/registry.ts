@@ -3,9 +3,17 @@
  */
 import type { HookEvent } from './events.ts'
 import { byText } from './kube.ts'
+import { embeddingServer } from './kinds/embeddingserver/index.ts'
+import { mcpAuthzConfig } from './kinds/mcpauthzconfig/index.ts'
+import { mcpExternalAuthConfig } from './kinds/mcpexternalauthconfig/index.ts'
 import { mcpGroup } from './kinds/mcpgroup/index.ts'
+import { mcpOidcConfig } from './kinds/mcpoidcconfig/index.ts'
+import { mcpRemoteProxy } from './kinds/mcpremoteproxy/index.ts'
 import { mcpServer } from './kinds/mcpserver/index.ts'
 import { mcpServerEntry } from './kinds/mcpserverentry/index.ts'
+import { mcpTelemetryConfig } from './kinds/mcptelemetryconfig/index.ts'
+import { mcpToolConfig } from './kinds/mcptoolconfig/index.ts'
+import { compositeToolDefinition } from './kinds/virtualmcpcompositetooldefinition/index.ts'
 import { virtualMcpServer } from './kinds/virtualmcpserver/index.ts'
 import {
   type CustomizeRequest,
@@ -64,7 +72,20 @@ export interface HookRegistry extends Iterable<HookEntry> {
   readonly byKind: (kind: string) => HookEntry | undefined
 }
 
-const all: readonly KindHooks[] = [mcpGroup, mcpServer, mcpServerEntry, virtualMcpServer]
+const all: readonly KindHooks[] = [
+  compositeToolDefinition,
+  embeddingServer,
+  mcpAuthzConfig,
+  mcpExternalAuthConfig,
+  mcpGroup,
+  mcpOidcConfig,
+  mcpRemoteProxy,
+  mcpServer,
+  mcpServerEntry,
+  mcpTelemetryConfig,
+  mcpToolConfig,
+  virtualMcpServer,
+]
 
 /** Binds the hooks of all kinds to the settings of one installation. */
 export function makeHooks(settings: HookSettings): HookRegistry {

@@ -15,6 +15,8 @@ export interface HookSettings {
   readonly imagePullSecrets: readonly string[]
   /** Leaves numeric user ids to the platform. */
   readonly openshift: boolean
+  /** Servers run local commands in place of their images (`gatehouse dev`), so no image has to be looked into. */
+  readonly localCommands: boolean
   /** DNS suffix of the cluster. */
   readonly clusterDomain: string
 }
@@ -36,13 +38,15 @@ export function hookSettings(
     enableObo: false,
     imagePullSecrets: [],
     openshift: false,
+    localCommands: false,
     clusterDomain: 'cluster.local',
     ...given,
   }
 }
 
-/** Settings of an installation that decided nothing: for the command line and for tests. */
+/** Settings for the command line: those of an installation that decided nothing, and servers may run local commands. */
 export const defaultSettings: HookSettings = hookSettings({
   runtimeImage: 'ghcr.io/gatehouse-dev/gatehouse:latest',
   version: 'dev',
+  localCommands: true,
 })

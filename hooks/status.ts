@@ -18,3 +18,10 @@ export function observedFields(context: SyncContext<Resource>): Fields {
 export function definedFields(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
+
+/** A label selector as text, for the scale subresource. */
+export function labelSelectorText(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(',')
+}

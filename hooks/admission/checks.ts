@@ -13,6 +13,13 @@ import {
   withDefaults,
 } from '../../schemas/index.ts'
 import { externalAuthProblems } from '../externalauth/index.ts'
+import { embeddingProblems } from '../kinds/embeddingserver/validate.ts'
+import { authzConfigProblems } from '../kinds/mcpauthzconfig/validate.ts'
+import { oidcProblems } from '../kinds/mcpoidcconfig/validate.ts'
+import { telemetryProblems } from '../kinds/mcptelemetryconfig/validate.ts'
+import { toolProblems } from '../kinds/mcptoolconfig/validate.ts'
+import { definitionProblems } from '../kinds/virtualmcpcompositetooldefinition/validate.ts'
+import { remoteProxyProblems } from '../kinds/mcpremoteproxy/validate.ts'
 import { entryProblems } from '../kinds/mcpserverentry/validate.ts'
 import { serverProblems } from '../kinds/mcpserver/validate.ts'
 import { virtualServerProblems } from '../kinds/virtualmcpserver/validate.ts'
@@ -25,17 +32,17 @@ export type ResourceCheck<K extends KindName> = (
 ) => readonly Problem[]
 
 const checks: { readonly [K in KindName]: ResourceCheck<K> } = {
-  EmbeddingServer: () => [],
-  MCPAuthzConfig: () => [],
+  EmbeddingServer: embeddingProblems,
+  MCPAuthzConfig: authzConfigProblems,
   MCPExternalAuthConfig: externalAuthProblems,
   MCPGroup: () => [],
-  MCPOIDCConfig: () => [],
-  MCPRemoteProxy: () => [],
+  MCPOIDCConfig: oidcProblems,
+  MCPRemoteProxy: remoteProxyProblems,
   MCPServer: serverProblems,
   MCPServerEntry: entryProblems,
-  MCPTelemetryConfig: () => [],
-  MCPToolConfig: () => [],
-  VirtualMCPCompositeToolDefinition: () => [],
+  MCPTelemetryConfig: telemetryProblems,
+  MCPToolConfig: toolProblems,
+  VirtualMCPCompositeToolDefinition: definitionProblems,
   VirtualMCPServer: virtualServerProblems,
 }
 

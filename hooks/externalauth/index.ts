@@ -7,7 +7,7 @@ import type {
   Problem,
   SecretRef,
 } from '../../schemas/index.ts'
-import { backendVariable } from '../header-forward.ts'
+import { variablePart } from '../header-forward.ts'
 import type { Part } from '../parts/part.ts'
 import type { HookSettings } from '../settings.ts'
 import { bearerToken } from './bearer-token.ts'
@@ -55,6 +55,6 @@ export function toStrategy(
   config: MCPExternalAuthConfig,
   target: Omit<StrategyTarget, 'variable'>,
 ): Part<Strategy | undefined> {
-  const variable = backendVariable(config.metadata.name)
+  const variable = variablePart(config.metadata.name)
   return modules[config.spec.type].toRuntime(config.spec, { ...target, variable })
 }

@@ -13,7 +13,7 @@ import type {
   SecretRef,
   UpstreamProvider,
 } from '../../schemas/index.ts'
-import { backendVariable } from '../header-forward.ts'
+import { variablePart } from '../header-forward.ts'
 import type { PodNeeds } from '../needs.ts'
 import { definedFields } from '../status.ts'
 
@@ -92,7 +92,7 @@ function withSecret<T extends { readonly redirectUri?: string; readonly clientSe
   target: AuthServerTarget,
 ): Omit<T, 'clientSecretRef'> & { readonly redirectUri: string } {
   const { clientSecretRef, ...rest } = given
-  const variable = `GATEHOUSE_UPSTREAM_CLIENT_SECRET_${backendVariable(upstream)}`
+  const variable = `GATEHOUSE_UPSTREAM_CLIENT_SECRET_${variablePart(upstream)}`
   return {
     ...rest,
     redirectUri: given.redirectUri ?? `${callbackBase(config, target)}/oauth/callback`,
@@ -107,7 +107,7 @@ function withDcr<T extends { readonly dcrConfig?: { readonly initialAccessTokenR
 ) {
   if (!given.dcrConfig) return given
   const { initialAccessTokenRef, ...dcrConfig } = given.dcrConfig
-  const variable = `GATEHOUSE_UPSTREAM_DCR_INITIAL_ACCESS_TOKEN_${backendVariable(upstream)}`
+  const variable = `GATEHOUSE_UPSTREAM_DCR_INITIAL_ACCESS_TOKEN_${variablePart(upstream)}`
   return {
     ...given,
     dcrConfig: {

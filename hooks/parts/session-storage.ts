@@ -5,6 +5,7 @@
  * An explicit `memory` is honoured. Source: spec document 3, "spec.sessionStorage".
  */
 import type { RuntimeSessionStorage, SessionStorageConfig } from '../../schemas/index.ts'
+import type { Conditions } from '../conditions.ts'
 import type { PodNeeds } from '../needs.ts'
 import type { HookSettings } from '../settings.ts'
 
@@ -42,4 +43,31 @@ export function sessionStoragePart(
     needs.secretEnv(passwordVariable, { name: defaultRedis.secretName, key })
   }
   return { provider: 'redis', address: defaultRedis.address, db: 0, keyPrefix }
+}
+
+/** Several replicas without a shared session store: a warning, never a refusal. `provider` is what the resource says. */
+export function judgeReplicaSessions(
+  conditions: Conditions,
+  settings: Pick<HookSettings, 'defaultRedis'>,
+  provider: 'memory' | 'redis' | undefined,
+  replicas: number | undefined,
+): void {
+  const redis = provider === 'redis' || (provider === undefined && settings.defaultRedis !== undefined)
+  if (redis)
+    conditions.set('SessionStorageWarning', false, 'SessionStorageConfigured', 'Sessions are kept in Redis')
+  else if ((replicas ?? 0) > 1) {
+    conditions.set(
+      'SessionStorageWarning',
+      true,
+      'SessionStorageMissingForReplicas',
+      'Several replicas keep their sessions apart; set sessionStorage with provider redis',
+    )
+  } else {
+    conditions.set(
+      'SessionStorageWarning',
+      false,
+      'SessionStorageWarningNotApplicable',
+      'One replica needs no shared store',
+    )
+  }
 }

@@ -1,106 +1,496 @@
 /**
  * The scenarios behind the golden cases: `<Kind>/<case>` -> the request of one sync.
  */
-import { resource, World } from './world.ts'
+import {
+  auth,
+  authzConfig,
+  configMap,
+  embedded,
+  entry,
+  oidc,
+  oidcConfig,
+  remote,
+  resource,
+  server,
+  telemetryConfig,
+  toolConfig,
+  virtual,
+  world,
+} from './resources.ts'
+import { type Stored, World } from './world.ts'
 
 type Request = Record<string, unknown>
 
-const group = resource('MCPGroup', 'tools', { description: 'All tools of the team' })
-const server = (name: string, spec: object = {}) =>
-  resource('MCPServer', name, {
-    groupRef: { name: 'tools' },
-    image: `registry.example/${name}:1`,
-    transport: 'streamable-http',
-    ...spec,
-  })
-const entry = (name: string, spec: object = {}) =>
-  resource('MCPServerEntry', name, {
-    groupRef: { name: 'tools' },
-    remoteUrl: `https://${name}.example.com/mcp`,
-    transport: 'streamable-http',
-    ...spec,
-  })
-const virtual = (spec: object = {}) =>
-  resource('VirtualMCPServer', 'door', {
-    groupRef: { name: 'tools' },
-    incomingAuth: { type: 'anonymous' },
-    ...spec,
-  })
-
-/** The request of a first sync, before anything exists. */
-function first(kind: string, name: string, world: World): Request {
-  return world.request(kind, name)
+const files = (world: World) => world.request('MCPServer', 'files')
+const door = (world: World) => world.request('VirtualMCPServer', 'door')
+const config =
+  (object: Stored, ...others: Stored[]) =>
+  () =>
+    world(object, ...others)
+      .settle()
+      .request(object.kind, object.metadata.name)
+const redis = {
+  provider: 'redis',
+  address: 'redis.example.com:6379',
+  passwordRef: { name: 'redis', key: 'password' },
+}
+const audienceDoor = {
+  type: 'oidc',
+  oidcConfigRef: {
+    name: 'login',
+    audience: 'https://door.example.com',
+    resourceUrl: 'https://door.example.com',
+    scopes: ['openid', 'tools'],
+  },
 }
 
-export const cases: Readonly<Record<string, () => Request>> = {
-  'MCPGroup/empty': () => first('MCPGroup', 'tools', new World().apply(group)),
+const workflow = {
+  name: 'report',
+  description: 'Searches and summarises',
+  parameters: { type: 'object', properties: { query: { type: 'string' } }, required: ['query'] },
+  steps: [
+    { id: 'find', tool: 'search.find', arguments: { q: '{{.params.query}}' } },
+    {
+      id: 'sum',
+      tool: 'files.sum',
+      dependsOn: ['find'],
+      arguments: { text: '{{json .steps.find.output.items}}' },
+    },
+  ],
+  output: { properties: { text: { type: 'string', value: '{{.steps.sum.output.text}}' } } },
+}
+
+const groups: Record<string, () => Request> = {
+  'MCPGroup/empty': () => world().request('MCPGroup', 'tools'),
   'MCPGroup/members': () =>
-    first(
-      'MCPGroup',
-      'tools',
-      new World().apply(group, server('files'), server('everything'), entry('search')),
-    ),
-  'MCPGroup/duplicate-names': () =>
-    first('MCPGroup', 'tools', new World().apply(group, server('files'), entry('files'))),
+    world(server('files'), server('everything'), remote('crm'), entry('search')).request('MCPGroup', 'tools'),
+  'MCPGroup/duplicate-names': () => world(server('files'), entry('files')).request('MCPGroup', 'tools'),
+}
 
-  'MCPServerEntry/valid': () =>
-    first('MCPServerEntry', 'search', new World().apply(group, entry('search')).settle()),
-  'MCPServerEntry/group-missing': () => first('MCPServerEntry', 'search', new World().apply(entry('search'))),
-  'MCPServerEntry/loopback-address': () =>
-    first(
-      'MCPServerEntry',
-      'search',
-      new World().apply(group, entry('search', { remoteUrl: 'http://127.0.0.1/mcp' })),
-    ),
+const entries: Record<string, () => Request> = {
+  'MCPServerEntry/valid': config(
+    entry('search', {
+      externalAuthConfigRef: { name: 'header' },
+      caBundleRef: { configMapRef: { name: 'anchors' } },
+      headerForward: {
+        addHeadersFromSecret: [{ headerName: 'X-Key', valueSecretRef: { name: 'tokens', key: 'api' } }],
+      },
+    }),
+    auth.header,
+    configMap('anchors', { 'ca.crt': 'pem' }),
+  ),
+  'MCPServerEntry/group-missing': () =>
+    new World().apply(entry('search')).request('MCPServerEntry', 'search'),
+  'MCPServerEntry/loopback-address': config(entry('search', { remoteUrl: 'http://127.0.0.1/mcp' })),
+  'MCPServerEntry/everything-missing': config(
+    entry('search', {
+      externalAuthConfigRef: { name: 'nowhere' },
+      caBundleRef: { configMapRef: { name: 'nowhere' } },
+      headerForward: {
+        addHeadersFromSecret: [{ headerName: 'X-Key', valueSecretRef: { name: 'nowhere', key: 'api' } }],
+      },
+    }),
+  ),
+}
 
-  'MCPServer/minimal': () => first('MCPServer', 'files', new World().apply(group, server('files'))),
-  'MCPServer/running': () => first('MCPServer', 'files', new World().apply(group, server('files')).ready()),
+const servers: Record<string, () => Request> = {
+  'MCPServer/minimal': () => files(world(server('files'))),
+  'MCPServer/running': () => files(world(server('files')).ready()),
+  'MCPServer/stdio': () =>
+    files(
+      world(
+        server('files', {
+          transport: 'stdio',
+          replicas: 3,
+          args: ['/projects'],
+          podTemplateSpec: { spec: { containers: [{ name: 'mcp', command: ['node', 'dist/index.js'] }] } },
+        }),
+      ).settle(),
+    ),
+  'MCPServer/stdio-without-command': () => files(world(server('files', { transport: 'stdio' })).settle()),
+  'MCPServer/sse': () =>
+    files(world(server('files', { transport: 'sse', mcpPort: 9000, proxyPort: 80 })).settle()),
+  'MCPServer/everything-set': () =>
+    files(
+      world(
+        oidcConfig(),
+        auth.exchange,
+        telemetryConfig(),
+        toolConfig(),
+        configMap('profile', {
+          p: '{"network":{"outbound":{"allowPort":[443],"allowHost":["example.com"]}}}',
+        }),
+        server('files', {
+          env: [{ name: 'MODE', value: 'x' }],
+          secrets: [{ name: 'tokens', key: 'api', targetEnvName: 'API_KEY' }],
+          volumes: [{ name: 'data', hostPath: '/srv/data', mountPath: '/data', readOnly: true }],
+          resources: { limits: { cpu: '1000m', memory: '1024Mi' } },
+          permissionProfile: { type: 'configmap', name: 'profile', key: 'p' },
+          oidcConfigRef: { name: 'login', audience: 'files' },
+          authzConfig: { type: 'inline', inline: { policies: ['permit(principal, action, resource);'] } },
+          audit: { enabled: true },
+          toolConfigRef: { name: 'readonly' },
+          externalAuthConfigRef: { name: 'exchange' },
+          telemetryConfigRef: { name: 'otel' },
+          sessionStorage: redis,
+          rateLimiting: { perUser: { maxTokens: 10, refillPeriod: '1m' } },
+          replicas: 2,
+          backendReplicas: 2,
+          trustProxyHeaders: true,
+          resourceOverrides: {
+            proxyDeployment: {
+              labels: { team: 'a' },
+              env: [
+                { name: 'EXTRA', value: '1' },
+                { name: 'HOME', value: '/x' },
+              ],
+            },
+            proxyService: { annotations: { 'example.com/expose': 'yes' } },
+          },
+        }),
+      ).ready(),
+    ),
+  'MCPServer/embedded-auth-server': () =>
+    files(
+      world(
+        oidcConfig(),
+        auth.server,
+        server('files', {
+          oidcConfigRef: {
+            name: 'login',
+            audience: 'https://files.example.com',
+            resourceUrl: 'https://files.example.com',
+          },
+          authServerRef: { kind: 'MCPExternalAuthConfig', name: 'server' },
+        }),
+      ).settle(),
+    ),
+  'MCPServer/missing-reference-keeps-children': () =>
+    files(
+      world(oidcConfig(), server('files', { oidcConfigRef: { name: 'login', audience: 'files' } }))
+        .ready()
+        .remove('MCPOIDCConfig', 'login'),
+    ),
   'MCPServer/bad-pod-template-keeps-children': () =>
-    first(
-      'MCPServer',
-      'files',
-      new World()
-        .apply(group, server('files'))
+    files(
+      world(server('files'))
         .ready()
         .apply(server('files', { podTemplateSpec: { spec: { containers: 'none' } } })),
     ),
-
-  'VirtualMCPServer/minimal': () =>
-    first('VirtualMCPServer', 'door', new World().apply(group, virtual()).settle()),
-  'VirtualMCPServer/discovered': () =>
-    first(
-      'VirtualMCPServer',
-      'door',
-      new World().apply(group, server('files'), entry('search'), virtual()).ready(),
+  'MCPServer/strangers-service': () =>
+    files(
+      world(server('files'), {
+        apiVersion: 'v1',
+        kind: 'Service',
+        metadata: { name: 'mcp-files-proxy', namespace: 'team' },
+        spec: { ports: [{ port: 80 }] },
+      }).settle(),
     ),
+}
+
+const proxies: Record<string, () => Request> = {
+  'MCPRemoteProxy/minimal': () => world(remote('crm')).settle().request('MCPRemoteProxy', 'crm'),
+  'MCPRemoteProxy/running': () =>
+    world(
+      auth.bearer,
+      remote('crm', {
+        externalAuthConfigRef: { name: 'bearer' },
+        headerForward: {
+          addPlaintextHeaders: { 'X-Team': 'a' },
+          addHeadersFromSecret: [{ headerName: 'X-Key', valueSecretRef: { name: 'tokens', key: 'api' } }],
+        },
+      }),
+    )
+      .ready()
+      .request('MCPRemoteProxy', 'crm'),
+  'MCPRemoteProxy/private-address': () =>
+    world(remote('crm', { remoteUrl: 'http://10.1.2.3/mcp' }))
+      .settle()
+      .request('MCPRemoteProxy', 'crm'),
+  'MCPRemoteProxy/missing-secret': () =>
+    world(
+      remote('crm', {
+        headerForward: {
+          addHeadersFromSecret: [{ headerName: 'X-Key', valueSecretRef: { name: 'nowhere', key: 'k' } }],
+        },
+      }),
+    )
+      .settle()
+      .request('MCPRemoteProxy', 'crm'),
+}
+
+const virtualServers: Record<string, () => Request> = {
+  'VirtualMCPServer/minimal': () => door(world(virtual()).settle()),
+  'VirtualMCPServer/discovered': () =>
+    door(world(server('files'), remote('crm'), entry('search'), virtual()).ready()),
   'VirtualMCPServer/inline': () =>
-    first(
-      'VirtualMCPServer',
-      'door',
-      new World()
-        .apply(
-          group,
-          server('files'),
-          virtual({
-            outgoingAuth: { source: 'inline' },
-            config: {
-              backends: [
-                {
-                  name: 'legacy',
-                  url: 'https://legacy.example.com/sse',
-                  transport: 'sse',
-                  metadata: { group: 'x' },
+    door(
+      world(
+        server('files'),
+        virtual({
+          outgoingAuth: { source: 'inline' },
+          config: {
+            backends: [
+              {
+                name: 'legacy',
+                url: 'https://legacy.example.com/sse',
+                transport: 'sse',
+                metadata: { group: 'x' },
+              },
+            ],
+          },
+        }),
+      ).ready(),
+    ),
+  'VirtualMCPServer/outgoing-strategies': () =>
+    door(
+      world(
+        ...[auth.bearer, auth.header, auth.exchange, auth.sts, auth.none, auth.obo, auth.inject],
+        ...['bearer', 'header', 'exchange', 'sts', 'none', 'obo', 'inject'].map((name) =>
+          entry(`with-${name}`, { externalAuthConfigRef: { name } }),
+        ),
+        entry('overridden', { externalAuthConfigRef: { name: 'exchange' } }),
+        entry('plain'),
+        virtual({
+          outgoingAuth: {
+            default: { type: 'externalAuthConfigRef', externalAuthConfigRef: { name: 'bearer' } },
+            backends: {
+              overridden: { type: 'externalAuthConfigRef', externalAuthConfigRef: { name: 'header' } },
+            },
+          },
+        }),
+      ).ready(),
+    ),
+  'VirtualMCPServer/embedded-auth-server': () =>
+    door(
+      world(
+        oidcConfig(),
+        auth.exchange,
+        auth.inject,
+        entry('exchanged', { externalAuthConfigRef: { name: 'exchange' } }),
+        entry('injected', { externalAuthConfigRef: { name: 'inject' } }),
+        virtual({
+          incomingAuth: {
+            ...audienceDoor,
+            authzConfig: {
+              type: 'inline',
+              inline: { policies: ['permit(principal, action, resource);'], primaryUpstreamProvider: 'corp' },
+            },
+          },
+          authServerConfig: embedded({
+            cimd: { enabled: true },
+            storage: {
+              type: 'redis',
+              redis: {
+                sentinelConfig: { masterName: 'main', sentinelService: { name: 'sentinel' } },
+                aclUserConfig: {
+                  passwordSecretRef: { name: 'redis', key: 'password' },
+                  usernameSecretRef: { name: 'redis', key: 'user' },
                 },
-              ],
+                tls: { caCertSecretRef: { name: 'keys', key: 'ca.crt' } },
+              },
             },
           }),
-        )
-        .ready(),
+        }),
+      ).ready(),
     ),
+  'VirtualMCPServer/everything-set': () =>
+    door(
+      world(
+        oidcConfig({
+          clientId: 'door',
+          clientSecretRef: { name: 'tokens', key: 'client' },
+          caBundleRef: { configMapRef: { name: 'anchors' } },
+        }),
+        authzConfig(),
+        telemetryConfig(),
+        toolConfig(),
+        configMap('anchors', { 'ca.crt': 'pem' }),
+        resource('EmbeddingServer', 'embed', { modelCache: {} }),
+        resource('VirtualMCPCompositeToolDefinition', 'report', workflow),
+        server('files'),
+        entry('search', {
+          caBundleRef: { configMapRef: { name: 'anchors' } },
+          headerForward: {
+            addPlaintextHeaders: { 'X-Team': 'a' },
+            addHeadersFromSecret: [{ headerName: 'X-Key', valueSecretRef: { name: 'tokens', key: 'api' } }],
+          },
+        }),
+        virtual({
+          incomingAuth: { ...oidc, authzConfigRef: { name: 'policies' } },
+          embeddingServerRef: { name: 'embed' },
+          telemetryConfigRef: { name: 'otel', serviceName: 'front' },
+          sessionStorage: redis,
+          replicas: 2,
+          serviceType: 'LoadBalancer',
+          sessionAffinity: 'None',
+          imagePullSecrets: [{ name: 'pull' }],
+          passthroughHeaders: ['X-Request-Id'],
+          podTemplateSpec: {
+            spec: {
+              nodeSelector: { disk: 'ssd' },
+              containers: [{ name: 'vmcp', resources: { limits: { cpu: '2000m' } } }],
+            },
+          },
+          config: {
+            aggregation: {
+              conflictResolution: 'priority',
+              conflictResolutionConfig: { priorityOrder: ['files', 'search'] },
+              tools: [{ workload: 'files', toolConfigRef: { name: 'readonly' }, filter: ['ignored'] }],
+            },
+            audit: { enabled: true },
+            codeMode: { enabled: true },
+            compositeToolRefs: [{ name: 'report' }],
+            operational: { logLevel: 'debug' },
+            rateLimiting: { perUser: { maxTokens: 5, refillPeriod: '10s' } },
+          },
+        }),
+      ).ready(),
+    ),
+  'VirtualMCPServer/reported-health': () => {
+    const w = world(server('files'), entry('search'), virtual()).ready()
+    const checksum = (
+      w.get('ConfigMap', 'door-vmcp-config').metadata['annotations'] as Record<string, string>
+    )['gatehouse.dev/content-checksum']
+    const report = {
+      observedAt: '2026-01-01T01:00:00Z',
+      configChecksum: checksum,
+      backends: [
+        {
+          name: 'files',
+          status: 'ready',
+          lastHealthCheck: '2026-01-01T01:00:00.123Z',
+          consecutiveFailures: 0,
+        },
+        {
+          name: 'search',
+          status: 'unavailable',
+          message: 'Connection failed (failures: 3)',
+          lastHealthCheck: '2026-01-01T01:00:00Z',
+          consecutiveFailures: 3,
+          circuitBreakerState: 'open',
+          circuitLastChanged: '2026-01-01T00:59:00Z',
+        },
+      ],
+    }
+    return door(w.setData('door-vmcp-status', { 'vmcp-door-1.json': JSON.stringify(report) }))
+  },
   'VirtualMCPServer/group-missing-keeps-children': () =>
-    first(
-      'VirtualMCPServer',
-      'door',
-      new World().apply(group, server('files'), virtual()).ready().remove('MCPGroup', 'tools'),
+    door(world(server('files'), virtual()).ready().remove('MCPGroup', 'tools')),
+  'VirtualMCPServer/broken-default-closes': () =>
+    door(
+      world(
+        entry('plain'),
+        virtual({
+          outgoingAuth: {
+            default: { type: 'externalAuthConfigRef', externalAuthConfigRef: { name: 'nowhere' } },
+          },
+        }),
+      ).ready(),
     ),
+  'VirtualMCPServer/every-reference-missing': () =>
+    door(
+      world(
+        virtual({
+          groupRef: { name: 'nowhere' },
+          incomingAuth: {
+            type: 'oidc',
+            oidcConfigRef: { name: 'nowhere', audience: 'x' },
+            authzConfigRef: { name: 'nowhere' },
+          },
+          embeddingServerRef: { name: 'nowhere' },
+          telemetryConfigRef: { name: 'nowhere' },
+          sessionStorage: { ...redis, passwordRef: { name: 'nowhere', key: 'x' } },
+          config: {
+            compositeToolRefs: [{ name: 'nowhere' }],
+            aggregation: { tools: [{ workload: 'files', toolConfigRef: { name: 'nowhere' } }] },
+          },
+        }),
+      ).settle(),
+    ),
+}
+
+const configs: Record<string, () => Request> = {
+  'EmbeddingServer/minimal': config(resource('EmbeddingServer', 'embed', {})),
+  'EmbeddingServer/running': () =>
+    world(
+      resource('EmbeddingServer', 'embed', {
+        modelCache: { size: '2048Mi' },
+        hfTokenSecretRef: { name: 'tokens', key: 'api' },
+        replicas: 2,
+      }),
+    )
+      .ready()
+      .request('EmbeddingServer', 'embed'),
+  'EmbeddingServer/cache-change-needs-recreate': () =>
+    world(resource('EmbeddingServer', 'embed', { modelCache: { size: '1Gi' } }))
+      .ready()
+      .apply(resource('EmbeddingServer', 'embed', { modelCache: { size: '9Gi' } }))
+      .request('EmbeddingServer', 'embed'),
+  'MCPAuthzConfig/cedar': config(authzConfig(), server('files', { authzConfigRef: { name: 'policies' } })),
+  'MCPAuthzConfig/bad-policy': config(authzConfig({ policies: ['permit(principal, action'] })),
+  'MCPAuthzConfig/unknown-type': config(resource('MCPAuthzConfig', 'policies', { type: 'rego', config: {} })),
+  'MCPExternalAuthConfig/bearer-token': config(
+    auth.bearer,
+    remote('crm', { externalAuthConfigRef: { name: 'bearer' } }),
+  ),
+  'MCPExternalAuthConfig/missing-secret': config(
+    resource('MCPExternalAuthConfig', 'bearer', {
+      type: 'bearerToken',
+      bearerToken: { tokenSecretRef: { name: 'nowhere', key: 'bearer' } },
+    }),
+  ),
+  'MCPExternalAuthConfig/obo-without-handler': config(auth.obo),
+  'MCPExternalAuthConfig/embedded-auth-server': config(auth.server),
+  'MCPExternalAuthConfig/found-through-a-member': () =>
+    world(auth.header, entry('search', { externalAuthConfigRef: { name: 'header' } }), virtual())
+      .ready()
+      .request('MCPExternalAuthConfig', 'header'),
+  'MCPOIDCConfig/inline': config(
+    oidcConfig({ clientId: 'door', clientSecretRef: { name: 'tokens', key: 'client' } }),
+    virtual({ incomingAuth: oidc }),
+  ),
+  'MCPOIDCConfig/http-issuer': config(oidcConfig({ issuer: 'http://login.example.com' })),
+  'MCPOIDCConfig/service-account': config(
+    resource('MCPOIDCConfig', 'login', {
+      type: 'kubernetesServiceAccount',
+      kubernetesServiceAccount: { serviceAccount: 'agent', namespace: 'agents' },
+    }),
+  ),
+  'MCPTelemetryConfig/collector': config(
+    telemetryConfig(),
+    server('files', { telemetryConfigRef: { name: 'otel' } }),
+  ),
+  'MCPToolConfig/overrides': config(
+    toolConfig(),
+    virtual({
+      config: { aggregation: { tools: [{ workload: 'files', toolConfigRef: { name: 'readonly' } }] } },
+    }),
+  ),
+  'MCPToolConfig/one-name-twice': config(
+    toolConfig({ toolsOverride: { echo: { name: 'say' }, say: { description: 'x' } } }),
+  ),
+  'VirtualMCPCompositeToolDefinition/valid': config(
+    resource('VirtualMCPCompositeToolDefinition', 'report', workflow),
+    virtual({ config: { compositeToolRefs: [{ name: 'report' }] } }),
+  ),
+  'VirtualMCPCompositeToolDefinition/circle': config(
+    resource('VirtualMCPCompositeToolDefinition', 'report', {
+      ...workflow,
+      steps: [
+        { id: 'a', tool: 'x.a', dependsOn: ['b'] },
+        { id: 'b', tool: 'x.b', dependsOn: ['a'] },
+      ],
+      output: undefined,
+    }),
+  ),
+}
+
+export const cases: Readonly<Record<string, () => Request>> = {
+  ...groups,
+  ...entries,
+  ...servers,
+  ...proxies,
+  ...virtualServers,
+  ...configs,
 }

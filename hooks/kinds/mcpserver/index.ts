@@ -6,34 +6,30 @@
  */
 import type { MCPServer } from '../../../schemas/index.ts'
 import { childKinds } from '../../child-kinds.ts'
-import { workloadState } from '../../children/workload.ts'
-import type { Fault } from '../../conditions.ts'
-import { conflictCondition, strangersFault } from '../../conflicts.ts'
 import { SyncContext } from '../../context.ts'
-import { echoChildren } from '../../echo.ts'
-import { fieldsOf, isTerminating } from '../../kube.ts'
-import { serverNames, serviceUrl } from '../../names.ts'
+import { fieldsOf } from '../../kube.ts'
+import { serverNames } from '../../names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../protocol.ts'
-import { groupFault, specFault } from '../../references.ts'
+import { frontKinds } from '../../proxy/spec.ts'
 import type { KindHooks } from '../../registry.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../rules.ts'
+import { secretNamesIn } from '../../secret-names.ts'
 import type { HookSettings } from '../../settings.ts'
-import { definedFields, observedFields } from '../../status.ts'
-import { proxyChildren, serverChildren, serverTemplate, serverUrl } from './children.ts'
-
-const related = ['MCPGroup'] as const
+import { build } from './build.ts'
+import { respond } from './respond.ts'
 
 export const mcpServer: KindHooks = {
   kind: 'MCPServer',
   childKinds: [
     childKinds.ServiceAccount,
     childKinds.ConfigMap,
+    childKinds.NetworkPolicy,
     childKinds.Service,
     childKinds.StatefulSet,
     childKinds.Deployment,
   ],
   relatedKinds: [
-    ...ownRelatedKinds(related),
+    ...ownRelatedKinds(frontKinds),
     coreRelated.Secret,
     coreRelated.ConfigMap,
     coreRelated.Service,
@@ -46,106 +42,36 @@ export const mcpServer: KindHooks = {
 
 function customize({ parent }: CustomizeRequest): CustomizeResponse {
   const names = serverNames(parent.metadata.name)
+  const spec = fieldsOf(parent['spec'])
+  const profile = fieldsOf(spec['permissionProfile'])
+  const secrets: unknown[] = Array.isArray(spec['secrets']) ? spec['secrets'] : []
   return relatedRules(parent, {
-    kinds: related,
+    kinds: frontKinds,
+    secrets: [
+      ...secrets.map((item) => textOf(fieldsOf(item)['name'])),
+      ...secretNamesIn(spec['sessionStorage']),
+    ],
+    configMaps: [
+      textOf(fieldsOf(fieldsOf(spec['authzConfig'])['configMap'])['name']),
+      profile['type'] === 'configmap' ? textOf(profile['name']) : undefined,
+    ],
     own: [
       { kind: 'Deployment', name: names.proxy },
       { kind: 'StatefulSet', name: names.server },
       { kind: 'Service', name: names.proxy },
       { kind: 'Service', name: names.server },
       { kind: 'Service', name: names.headless },
+      { kind: 'ConfigMap', name: names.proxyConfig },
+      { kind: 'ConfigMap', name: names.serverConfig },
     ],
   })
 }
 
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
 function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
   const context = new SyncContext<MCPServer>(request, settings)
-  const invalid = specFault(context.problems, 'ConfigInvalid')
-  context.conditions.check('Valid', invalid, 'ConfigValid', 'Spec validation passed')
-  if (invalid) return respond(context, echoChildren(request), invalid)
-  const { groupRef } = context.parent.spec
-  if (groupRef) {
-    context.conditions.check(
-      'GroupRefValidated',
-      groupFault(context, groupRef.name),
-      'GroupRefIsValid',
-      'The group exists',
-    )
-  }
-  const server = serverTemplate(context)
-  const template: Fault | undefined = server.faults && {
-    reason: 'InvalidPodTemplateSpec',
-    message: server.faults.join('; '),
-  }
-  context.conditions.check('PodTemplateValid', template, 'ValidPodTemplateSpec', 'The pod template is valid')
-  if (!server.template) return respond(context, echoChildren(request), template)
-  const children = [
-    ...serverChildren(context, server.template),
-    ...proxyChildren(context, {
-      args: [
-        'proxy',
-        `--target-uri=${serverUrl(context)}`,
-        '--host=0.0.0.0',
-        `--port=${context.parent.spec.proxyPort}`,
-        context.name,
-      ],
-      env: [],
-      volumes: [],
-      mounts: [],
-      annotations: {},
-    }),
-  ]
-  const conflict = strangersFault(request, children)
-  if (conflict) context.conditions.set(conflictCondition, false, conflict.reason, conflict.message)
-  return respond(context, children, conflict)
-}
-
-function respond(
-  context: SyncContext<MCPServer>,
-  children: SyncResponse['children'],
-  fault: Fault | undefined,
-): SyncResponse {
-  const { name, namespace, settings } = context
-  const names = serverNames(name)
-  const proxy = workloadState(context.child('Deployment', names.proxy))
-  const { phase, message, ready, reason } = phaseOf(context, fault)
-  context.conditions.set('Ready', ready, reason, message)
-  const spec = fieldsOf(context.stored['spec'])
-  const port = typeof spec['proxyPort'] === 'number' ? spec['proxyPort'] : 8080
-  const path = spec['transport'] === 'sse' ? '/sse' : '/mcp'
-  return {
-    status: definedFields({
-      phase,
-      message,
-      url: `${serviceUrl(names.proxy, namespace, settings.clusterDomain, port)}${path}`,
-      readyReplicas: proxy?.readyReplicas ?? 0,
-      replicas: proxy?.replicas ?? 0,
-      ...observedFields(context),
-    }),
-    children,
-  }
-}
-
-function phaseOf(context: SyncContext<MCPServer>, fault: Fault | undefined) {
-  const names = serverNames(context.name)
-  const proxy = workloadState(context.child('Deployment', names.proxy))
-  const server = workloadState(context.child('StatefulSet', names.server))
-  if (isTerminating(context.stored)) {
-    return { phase: 'Terminating', ready: false, reason: 'NotReady', message: 'MCP server is being deleted' }
-  }
-  if (fault) return { phase: 'Failed', ready: false, reason: 'NotReady', message: fault.message }
-  if (proxy?.replicas === 0) {
-    return {
-      phase: 'Stopped',
-      ready: false,
-      reason: 'NotReady',
-      message: 'MCP server is stopped: it has no replicas',
-    }
-  }
-  const failure = proxy?.failure ?? server?.failure
-  if (proxy && server && proxy.availableReplicas > 0 && server.availableReplicas > 0) {
-    return { phase: 'Ready', ready: true, reason: 'Ready', message: 'MCP server is running' }
-  }
-  if (failure !== undefined) return { phase: 'Failed', ready: false, reason: 'NotReady', message: failure }
-  return { phase: 'Pending', ready: false, reason: 'NotReady', message: 'MCP server is being created' }
+  return respond(context, build(context))
 }

@@ -4,15 +4,15 @@
  * A member whose authentication cannot be resolved is left out of the configuration altogether: it must never fall
  * through to the default strategy. It stays visible in the status.
  */
-import type { Backend, VirtualMCPServer } from '../../../schemas/index.ts'
+import { type Backend, envName, type VirtualMCPServer } from '../../../schemas/index.ts'
 import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import type { Strategy } from '../../externalauth/index.ts'
 import { caBundleFault, caKey } from '../../references.ts'
-import { type StringMap, fieldsOf } from '../../kube.ts'
+import { byText, fieldsOf, type StringMap } from '../../kube.ts'
 import { groupMembers, type Member } from '../../members.ts'
 import { caBundlePath } from './paths.ts'
-import type { StrategyResolver } from './outgoing.ts'
+import type { Outgoing } from './outgoing.ts'
 
 export interface ResolvedBackend {
   readonly name: string
@@ -23,13 +23,15 @@ export interface ResolvedBackend {
   /** Left out for backends without one of their own: the default applies. */
   readonly strategy: Strategy | undefined
   readonly authConfigRef: string | undefined
+  /** True when the resource itself names the configuration for this backend. */
+  readonly explicit: boolean
   readonly fault: Fault | undefined
 }
 
 type Context = SyncContext<VirtualMCPServer>
 
 /** All backends, sorted by name. */
-export function resolveBackends(context: Context, resolver: StrategyResolver): readonly ResolvedBackend[] {
+export function resolveBackends(context: Context, resolver: Outgoing): readonly ResolvedBackend[] {
   const group = context.parent.spec.groupRef.name
   const byName = new Map<string, ResolvedBackend>()
   for (const member of groupMembers(context, group).members) {
@@ -47,10 +49,27 @@ export function resolveBackends(context: Context, resolver: StrategyResolver): r
       })
     }
   }
-  return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+  const sorted = [...byName.values()].sort((a, b) => byText(a.name, b.name))
+  return withoutSharedVariables(sorted)
 }
 
-function resolveMember(context: Context, member: Member, resolver: StrategyResolver): ResolvedBackend {
+/**
+ * `a-b` and `a.b` are one name to the environment, which is where a backend's added headers are: neither may get the
+ * other's, so a backend with headers whose name is not its own alone is left out.
+ */
+function withoutSharedVariables(backends: readonly ResolvedBackend[]): readonly ResolvedBackend[] {
+  const owners = new Map<string, number>()
+  for (const { name } of backends) owners.set(envName(name), (owners.get(envName(name)) ?? 0) + 1)
+  return backends.map((resolved) => {
+    const { name, member } = resolved
+    const hasHeaders = fieldsOf(member?.object['spec'])['headerForward'] !== undefined
+    if (!hasHeaders || owners.get(envName(name)) === 1) return resolved
+    const message = `another backend's name differs from ${name} in punctuation only, and headerForward needs one of its own`
+    return { ...resolved, backend: undefined, fault: { reason: 'AmbiguousName', message } }
+  })
+}
+
+function resolveMember(context: Context, member: Member, resolver: Outgoing): ResolvedBackend {
   const auth = resolver.strategyFor(member.name, member.authRef)
   const caBundle = member.kind === 'MCPServerEntry' ? caBundleOf(context, member) : undefined
   const fault = auth.fault ?? caBundle?.fault
@@ -60,6 +79,7 @@ function resolveMember(context: Context, member: Member, resolver: StrategyResol
     member,
     strategy: auth.strategy,
     authConfigRef: auth.authConfigRef,
+    explicit: auth.explicit,
     fault,
     backend: usable
       ? {

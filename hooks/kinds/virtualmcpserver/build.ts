@@ -1,31 +1,28 @@
 /**
- * From a judged resource to its desired children, or to the faults that stand in the way.
+ * From a virtual server to its desired children, or to the faults that stand in the way.
+ *
+ * Everything is judged before anything is given up, so that all faults are known at once.
  */
 import { createHash } from 'node:crypto'
-import {
-  formatProblems,
-  type MCPExternalAuthConfig,
-  validateRuntime,
-  type VirtualMCPServer,
-  withDefaults,
-} from '../../../schemas/index.ts'
+import { formatProblems, type input, validateRuntime, type VirtualMCPServer } from '../../../schemas/index.ts'
 import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
-import { toStrategy } from '../../externalauth/index.ts'
-import { addHeaderForward } from '../../header-forward.ts'
-import { fieldsOf, type KubeObject } from '../../kube.ts'
+import type { Strategy } from '../../externalauth/index.ts'
+import type { Fields, KubeObject, StringMap } from '../../kube.ts'
 import { serviceUrl, virtualServerNames } from '../../names.ts'
 import { PodNeeds } from '../../needs.ts'
-import { authConfigFault, configHashOf, specFault } from '../../references.ts'
+import { specFault } from '../../references.ts'
 import { toYaml } from '../../yaml.ts'
 import { authServerFileOf, judgeAuthServer } from './auth-server.ts'
-import { caBundleOf, type ResolvedBackend, resolveBackends } from './backends.ts'
+import type { ResolvedBackend } from './backends.ts'
 import { childrenOf, commonNeeds, podTemplate } from './children.ts'
 import { configOf, restartHash } from './config.ts'
-import { incomingAuth } from './incoming.ts'
-import { strategyResolver } from './outgoing.ts'
-import { authServerFile, caBundleDirectory, configFile, port } from './paths.ts'
+import { backendsWithNeeds } from './entries.ts'
+import { type Incoming, incomingAuth } from './incoming.ts'
+import { outgoingAuth } from './outgoing.ts'
+import { authServerFile, configFile, port } from './paths.ts'
 import { aggregation, compositeTools, judgeGroup, optimizer, telemetry } from './references.ts'
+import { judgeSessions, judgeSessionSecret } from './sessions.ts'
 
 type Context = SyncContext<VirtualMCPServer>
 
@@ -33,7 +30,9 @@ export interface Built {
   /** Undefined when something needed is broken: what runs is kept. */
   readonly children: readonly KubeObject[] | undefined
   readonly backends: readonly ResolvedBackend[]
-  /** SHA-256 of config.yaml, hex. */
+  /** For backends without a strategy of their own. */
+  readonly defaultStrategy?: Strategy | undefined
+  /** SHA-256 of config.yaml, hex; undefined when there is none. */
   readonly checksum: string | undefined
   readonly faults: readonly Fault[]
   readonly hashes: Readonly<Record<string, string | undefined>>
@@ -44,176 +43,126 @@ export function addressOf({ name, namespace, settings }: Context): string {
   return `${serviceUrl(virtualServerNames(name).server, namespace, settings.clusterDomain, port)}/mcp`
 }
 
+/** The files of the ConfigMap, before they are text. */
+interface Files {
+  readonly config: input.VmcpFile
+  readonly authServer: input.AuthServerFile | undefined
+}
+
 export function build(context: Context): Built {
-  const { conditions } = context
   const invalid = specFault(context.problems, 'ValidationFailed')
-  conditions.check('Valid', invalid, 'ValidationSucceeded', 'Spec validation passed')
+  context.conditions.check('Valid', invalid, 'ValidationSucceeded', 'Spec validation passed')
   if (invalid)
     return { children: undefined, backends: [], checksum: undefined, faults: [invalid], hashes: {} }
   const needs = new PodNeeds()
   commonNeeds(context, needs)
+  const judged = judge(context, needs)
+  const { backends, hashes } = judged
+  if (!judged.files)
+    return { children: undefined, backends, checksum: undefined, faults: judged.faults, hashes }
+  const { config, authServer } = judged.files
+  const pod = podTemplate(context, needs, restartHash(config, authServer, needs.revisionHash))
+  const template = pod.faults && { reason: 'InvalidPodTemplateSpec', message: pod.faults.join('; ') }
+  context.conditions.check(
+    'PodTemplateSpecValid',
+    template,
+    'PodTemplateSpecValid',
+    'The pod template is valid',
+  )
+  const texts = textsOf(judged.files)
+  const size = sizeFault(texts)
+  const faults = [template, size].filter((fault) => fault !== undefined)
+  if (!pod.template || faults.length > 0)
+    return { children: undefined, backends, checksum: undefined, faults, hashes }
+  const checksum = createHash('sha256')
+    .update(texts[configFile] ?? '')
+    .digest('hex')
+  const children = childrenOf(context, pod.template, texts, checksum)
+  return { children, backends, defaultStrategy: judged.defaultStrategy, checksum, faults: [], hashes }
+}
+
+function judge(context: Context, needs: PodNeeds) {
   const group = judgeGroup(context)
   const tools = compositeTools(context)
   const search = optimizer(context)
   const shown = aggregation(context)
-  const { telemetry: observed, hash: telemetryConfigHash } = telemetry(context, needs)
+  const observed = telemetry(context, needs)
   const incoming = incomingAuth(context, needs, addressOf(context))
   const server = judgeAuthServer(context, incoming)
-  const secrets = judgeSecrets(context, needs)
-  const { oidcConfigHash, authzConfigHash } = incoming
-  const hashes = { oidcConfigHash, authzConfigHash, telemetryConfigHash }
+  const password = judgeSessionSecret(context, needs)
+  judgeSessions(context)
+  const hashes = hashesOf(incoming, observed.hash)
   for (const [what, hash] of Object.entries(hashes)) needs.revision(what, hash)
-  const { backends, defaultStrategy } = outgoing(context, needs)
-  const authServer = server ? undefined : authServerFileOf(context, incoming, needs)
-  const faults = [
-    group,
+  const outgoing = outgoingAuth(context, needs)
+  const backends = backendsWithNeeds(context, needs, outgoing)
+  const parts = [
     tools.fault,
     search.fault,
     shown.fault,
     server,
     ...incoming.faults,
-    observed.fault,
-    secrets,
-    defaultStrategy.fault,
-  ].filter((fault) => fault !== undefined)
-  const stopped = { children: undefined, backends, checksum: undefined, hashes }
+    observed.telemetry.fault,
+    password,
+  ]
+  const faults = [group, ...parts].filter((fault) => fault !== undefined)
+  const { defaultStrategy } = outgoing
+  const stopped = { files: undefined, backends, hashes, defaultStrategy }
   if (faults.length > 0 || !incoming.auth || !shown.value) return { ...stopped, faults }
-  const config = configOf(
-    context,
-    {
-      incomingAuth: incoming.auth,
-      aggregation: shown.value,
-      compositeTools: tools.value,
-      optimizer: search.value,
-      telemetry: observed.value,
-      defaultStrategy: defaultStrategy.value,
-      backends,
-    },
-    needs,
-  )
+  const authServer = authServerFileOf(context, incoming, needs)
+  const values = {
+    incomingAuth: incoming.auth,
+    aggregation: shown.value,
+    compositeTools: tools.value,
+    optimizer: search.value,
+    telemetry: observed.telemetry.value,
+    defaultStrategy,
+    backends,
+  }
+  const files: Files = { config: configOf(context, values, needs), authServer }
+  const wrong = filesFault(context, files)
+  return wrong ? { ...stopped, faults: [wrong] } : { ...stopped, files, faults: [] }
+}
+
+function hashesOf({ oidcConfigHash, authzConfigHash }: Incoming, telemetryConfigHash: string | undefined) {
+  return { oidcConfigHash, authzConfigHash, telemetryConfigHash }
+}
+
+/** A last guard: the runtime would refuse to start with a file that does not fit its schema. */
+function filesFault({ conditions }: Context, { config, authServer }: Files): Fault | undefined {
   const problems = [
     ...validateRuntime('vmcp', config).problems,
     ...(authServer ? validateRuntime('authserver', authServer).problems : []),
   ]
-  const wrong = specFault(problems, 'ConfigInvalid')
-  if (wrong) {
+  const fault = specFault(problems, 'ConfigInvalid')
+  if (fault) {
     conditions.set(
       'Valid',
       false,
-      wrong.reason,
+      fault.reason,
       `The configuration cannot be made: ${formatProblems(problems)}`,
     )
-    return { ...stopped, faults: [wrong] }
   }
-  const text = toYaml(config as unknown as Readonly<Record<string, unknown>>)
-  const checksum = createHash('sha256').update(text).digest('hex')
-  const files = {
-    [configFile]: text,
-    ...(authServer && {
-      [authServerFile]: toYaml(authServer as unknown as Readonly<Record<string, unknown>>),
-    }),
-  }
-  const pod = podTemplate(context, needs, restartHash(config, authServer, needs.revisionHash))
-  const template = pod.faults && { reason: 'InvalidPodTemplateSpec', message: pod.faults.join('; ') }
-  conditions.check('PodTemplateSpecValid', template, 'PodTemplateSpecValid', 'The pod template is valid')
-  if (!pod.template) return { ...stopped, faults: template ? [template] : [] }
+  return fault
+}
+
+function textsOf({ config, authServer }: Files): StringMap {
   return {
-    children: childrenOf(context, pod.template, files, checksum),
-    backends,
-    checksum,
-    faults: [],
-    hashes,
+    [configFile]: toYaml(config as unknown as Fields),
+    ...(authServer && { [authServerFile]: toYaml(authServer as unknown as Fields) }),
   }
 }
 
-/** Secrets that the resource names itself. */
-function judgeSecrets(context: Context, needs: PodNeeds): Fault | undefined {
-  const password = context.parent.spec.sessionStorage?.passwordRef
-  if (!password) return undefined
-  needs.revision('sessionStorage', context.secretRevision([password]))
-  const missing = context.missingSecrets([password])
-  if (missing.length === 0) return undefined
+/**
+ * The whole ConfigMap is repeated in its last-applied annotation, and all annotations of an object together may have
+ * 256 KiB.
+ */
+const maxConfigBytes = 240 * 1024
+
+function sizeFault(texts: StringMap): Fault | undefined {
+  const bytes = Buffer.byteLength(JSON.stringify(texts))
+  if (bytes <= maxConfigBytes) return undefined
   return {
-    reason: 'SecretNotFound',
-    message: `spec.sessionStorage.passwordRef: not found: ${missing.join('; ')}`,
+    reason: 'ConfigTooLarge',
+    message: `the configuration has ${bytes} bytes, and a ConfigMap holds ${maxConfigBytes}; use fewer backends or workflows`,
   }
-}
-
-/** Backends with their strategies, and the default one. Sets the conditions of the configurations in use. */
-function outgoing(context: Context, needs: PodNeeds) {
-  const upstreams = context.parent.spec.authServerConfig?.upstreamProviders.map(({ name }) => name)
-  const used = new Map<string, ReturnType<typeof resolveConfig>>()
-  const resolve = (name: string) => {
-    let result = used.get(name)
-    if (!result) {
-      result = resolveConfig(context, needs, name, upstreams)
-      used.set(name, result)
-    }
-    return result
-  }
-  const backends = resolveBackends(context, strategyResolver(context.parent, resolve))
-  for (const resolved of backends) {
-    setBackendCondition(context, resolved)
-    if (resolved.backend) addEntryNeeds(context, needs, resolved)
-  }
-  const fallback = context.parent.spec.outgoingAuth?.default
-  if (fallback?.type !== 'externalAuthConfigRef' || !fallback.externalAuthConfigRef) {
-    return { backends, defaultStrategy: { value: undefined, fault: undefined } }
-  }
-  const { strategy, fault } = resolve(fallback.externalAuthConfigRef.name)
-  context.conditions.check(
-    'DefaultAuthConfig',
-    fault,
-    'ConversionSucceeded',
-    'The default authentication is set',
-  )
-  return { backends, defaultStrategy: { value: strategy, fault: undefined } }
-}
-
-function resolveConfig(
-  context: Context,
-  needs: PodNeeds,
-  name: string,
-  upstreams: readonly string[] | undefined,
-) {
-  const fault = authConfigFault(context, name, 'ConversionFailed', 'ConversionFailed')
-  if (fault) return { fault, strategy: undefined }
-  const config = withDefaults(context.find('MCPExternalAuthConfig', name)) as MCPExternalAuthConfig
-  const part = toStrategy(config, { needs, upstreams, enableObo: context.settings.enableObo })
-  if (part.fault) return { fault: part.fault, strategy: undefined }
-  needs.revision(`externalAuth ${name}`, configHashOf(context, 'MCPExternalAuthConfig', name))
-  return { strategy: part.value ?? ({ type: 'unauthenticated' } as const), fault: undefined }
-}
-
-function setBackendCondition(context: Context, resolved: ResolvedBackend): void {
-  if (resolved.authConfigRef === undefined) return
-  const entries = context.parent.spec.outgoingAuth?.backends ?? {}
-  const explicit =
-    Object.hasOwn(entries, resolved.name) && entries[resolved.name]?.type === 'externalAuthConfigRef'
-  const type = `${explicit ? 'BackendAuthConfig' : 'DiscoveredAuthConfig'}-${resolved.name}`
-  context.conditions.check(
-    type,
-    resolved.fault,
-    'ConversionSucceeded',
-    `Uses MCPExternalAuthConfig ${resolved.authConfigRef}`,
-  )
-}
-
-/** Environment and volumes that only entries need: headers and trust anchors. */
-function addEntryNeeds(context: Context, needs: PodNeeds, { name, member, backend }: ResolvedBackend): void {
-  if (member?.kind !== 'MCPServerEntry' || !backend) return
-  const entry = withDefaults(member.object) as { readonly spec: { readonly headerForward?: never } }
-  addHeaderForward(needs, name, entry.spec.headerForward)
-  const bundle = caBundleOf(context, member)
-  if (bundle) needs.configFiles(`ca-bundle-${name}`, `${caBundleDirectory}/${name}`, bundle.configMap)
-  const verdict = fieldsOf(member.object['status'])['conditions']
-  needs.revision(`entry ${name}`, headerRevision(verdict))
-}
-
-/** The entry's own sync puts the revision of its header Secrets into a message, for they are two hops away from here. */
-function headerRevision(conditions: unknown): string | undefined {
-  const list: unknown[] = Array.isArray(conditions) ? conditions : []
-  const found = list.map(fieldsOf).find((condition) => condition['type'] === 'HeaderSecretRefsValidated')
-  const message = found?.['message']
-  return typeof message === 'string' ? message : undefined
 }

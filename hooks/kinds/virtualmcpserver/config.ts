@@ -1,8 +1,7 @@
 /**
  * Puts config.yaml of a virtual server together: spec.config with every reference resolved.
  *
- * What the running server takes up without a restart (backends and their authentication) is told apart from the rest,
- * whose change rolls the pods.
+ * What the running server takes up without a restart is told apart from the rest, whose change rolls the pods.
  */
 import type { input, VirtualMCPServer } from '../../../schemas/index.ts'
 import { hashOf } from '../../../schemas/index.ts'
@@ -62,13 +61,16 @@ export function configOf(
   }) as unknown as input.VmcpFile
 }
 
-/** Changes when the running server must be started anew: with everything but the backends and their strategies. */
+/** What the running server takes up from the file as it runs. */
+const takenUp = ['backends', 'outgoingAuth', 'aggregation', 'operational'] as const
+
+/** Changes when the running server must be started anew. */
 export function restartHash(
   config: input.VmcpFile,
   authServer: unknown,
   revision: string | undefined,
 ): string {
-  const { backends: _backends, outgoingAuth, ...rest } = config
-  const { backends: _strategies, ...outgoing } = outgoingAuth
-  return hashOf({ ...rest, outgoingAuth: outgoing, authServer, revision })
+  const rest: Record<string, unknown> = { ...config }
+  for (const key of takenUp) delete rest[key]
+  return hashOf({ ...rest, authServer, revision })
 }

@@ -16,7 +16,7 @@ export function backendStatuses(
   backends: readonly ResolvedBackend[],
   reports: Reports,
   previous: unknown,
-  authTypeOf: (backend: ResolvedBackend) => string,
+  authTypeOf: (backend: ResolvedBackend) => string | undefined,
 ): readonly DiscoveredBackend[] {
   return backends.map((resolved) => {
     const url = resolved.backend?.url ?? resolved.member?.url

@@ -15,11 +15,15 @@ import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import type { PodNeeds } from '../../needs.ts'
 import { ownAuthz, sharedAuthz } from '../../parts/authz.ts'
-import { needsAccountToken, oidcPart } from '../../parts/oidc.ts'
+import { oidcPart } from '../../parts/oidc.ts'
 import { faulty, type Part } from '../../parts/part.ts'
 import { configFault, configHashOf } from '../../references.ts'
 
 type Context = SyncContext<VirtualMCPServer>
+
+export const deprecatedReason = 'AuthzPrimaryUpstreamProviderDeprecated'
+export const deprecatedMessage =
+  'authzConfig.inline.primaryUpstreamProvider is deprecated; set spec.authServerConfig.primaryUpstreamProvider'
 
 export interface Incoming {
   readonly auth: RuntimeIncomingAuth | undefined
@@ -28,7 +32,6 @@ export interface Incoming {
   readonly authzConfigHash: string | undefined
   /** Faults that stop the sync, the first one first. */
   readonly faults: readonly Fault[]
-  readonly accountToken: boolean
 }
 
 export function incomingAuth(context: Context, needs: PodNeeds, resource: string): Incoming {
@@ -38,6 +41,7 @@ export function incomingAuth(context: Context, needs: PodNeeds, resource: string
   const oidc = incomingAuth.type === 'oidc' ? oidcOf(context, needs, resource) : undefined
   const authz = authzOf(context)
   const faults = [oidc?.fault, authz?.fault].filter((fault) => fault !== undefined)
+  judgeAuth(context, faults[0])
   const auth: RuntimeIncomingAuth = {
     type: incomingAuth.type,
     ...(oidc?.value && { oidc: oidc.value }),
@@ -48,13 +52,14 @@ export function incomingAuth(context: Context, needs: PodNeeds, resource: string
     oidcConfigHash: oidcName && configHashOf(context, 'MCPOIDCConfig', oidcName),
     authzConfigHash: authzName && configHashOf(context, 'MCPAuthzConfig', authzName),
     faults,
-    accountToken: oidc?.value !== undefined && usesAccountToken(context, oidcName),
   }
 }
 
-function usesAccountToken(context: Context, name: string | undefined): boolean {
-  const config = name === undefined ? undefined : context.find('MCPOIDCConfig', name)
-  return config !== undefined && needsAccountToken(withDefaults(config) as MCPOIDCConfig)
+/** One word on all of incoming authentication. */
+function judgeAuth({ conditions }: Context, fault: Fault | undefined): void {
+  const reason = fault?.reason.startsWith('AuthzConfigMap') ? fault.reason : 'AuthInvalid'
+  const shown = fault && { reason, message: fault.message }
+  conditions.check('AuthConfigured', shown, 'AuthValid', 'Authentication configuration is valid')
 }
 
 function oidcOf(context: Context, needs: PodNeeds, defaultResource: string): Part<RuntimeOidc> {
@@ -107,11 +112,25 @@ function sharedAuthzOf(context: Context, name: string): Part<RuntimeAuthz> {
   return fault ? { fault } : sharedAuthz(withDefaults(context.find('MCPAuthzConfig', name)) as MCPAuthzConfig)
 }
 
+/** The deprecated inline field, when it is what decides; undefined otherwise. */
+export function deprecatedPrimary({ spec }: VirtualMCPServer): string | undefined {
+  const inline = spec.incomingAuth.authzConfig?.inline?.primaryUpstreamProvider
+  return spec.authServerConfig?.primaryUpstreamProvider === undefined ? inline : undefined
+}
+
 /**
  * The upstream that policies read claims from: spec.authServerConfig decides, then the deprecated inline field, then the
  * first upstream. Without an embedded server there is none.
  */
 function withPrimary(context: Context, authz: RuntimeAuthz): RuntimeAuthz {
+  if (deprecatedPrimary(context.parent) !== undefined) {
+    context.conditions.set(
+      'AuthzPrimaryUpstreamProviderDeprecated',
+      true,
+      deprecatedReason,
+      deprecatedMessage,
+    )
+  }
   const server = context.parent.spec.authServerConfig
   const { primaryUpstreamProvider: deprecated, ...rest } = authz
   const primary =

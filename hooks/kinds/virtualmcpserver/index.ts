@@ -6,6 +6,7 @@
  */
 import type { VirtualMCPServer } from '../../../schemas/index.ts'
 import { childKinds } from '../../child-kinds.ts'
+import type { HookEvent } from '../../events.ts'
 import type { SyncRequest, SyncResponse } from '../../protocol.ts'
 import type { KindHooks } from '../../registry.ts'
 import { coreRelated, ownRelatedKinds } from '../../rules.ts'
@@ -13,6 +14,7 @@ import type { HookSettings } from '../../settings.ts'
 import { SyncContext } from '../../context.ts'
 import { customize, relatedKinds } from './customize.ts'
 import { build } from './build.ts'
+import { deprecatedMessage, deprecatedPrimary, deprecatedReason } from './incoming.ts'
 import { respond } from './respond.ts'
 
 export const virtualMcpServer: KindHooks = {
@@ -34,6 +36,14 @@ export const virtualMcpServer: KindHooks = {
   ],
   customize,
   sync,
+  events,
+}
+
+/** The deprecated field is consumed: the server is told once per generation. */
+function events(request: SyncRequest, settings: HookSettings): readonly HookEvent[] {
+  const { parent, problems } = new SyncContext<VirtualMCPServer>(request, settings)
+  if (problems.length > 0 || deprecatedPrimary(parent) === undefined) return []
+  return [{ parent: request.parent, type: 'Warning', reason: deprecatedReason, message: deprecatedMessage }]
 }
 
 function sync(request: SyncRequest, settings: HookSettings): SyncResponse {

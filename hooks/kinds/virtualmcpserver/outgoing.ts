@@ -2,38 +2,74 @@
  * How the virtual server authenticates to each backend.
  *
  * Order, in both modes: the entry for the backend in spec.outgoingAuth.backends, the member's own reference, the
- * default, nothing. An entry of type `discovered` means the member's own reference.
+ * default, nothing. An entry of type `discovered` means the member's own reference. A configuration that cannot be used
+ * leaves the backend out; it never falls through to the default.
  * Source: spec document 3, "spec.outgoingAuth".
  */
-import type { BackendAuth, VirtualMCPServer } from '../../../schemas/index.ts'
+import {
+  type BackendAuth,
+  type MCPExternalAuthConfig,
+  type VirtualMCPServer,
+  withDefaults,
+} from '../../../schemas/index.ts'
 import type { Fault } from '../../conditions.ts'
-import type { Strategy } from '../../externalauth/index.ts'
+import type { SyncContext } from '../../context.ts'
+import { type Strategy, toStrategy } from '../../externalauth/index.ts'
+import type { PodNeeds } from '../../needs.ts'
+import type { Part } from '../../parts/part.ts'
+import { authConfigFault, configHashOf } from '../../references.ts'
+
+type Context = SyncContext<VirtualMCPServer>
 
 export interface BackendStrategy {
+  /** Undefined: the default applies. */
   readonly strategy: Strategy | undefined
   readonly authConfigRef: string | undefined
+  /** True when spec.outgoingAuth.backends names the configuration. */
+  readonly explicit: boolean
   readonly fault: Fault | undefined
 }
 
-export interface StrategyResolver {
+export interface Outgoing {
   /** `own` is the MCPExternalAuthConfig that the member itself names. */
   readonly strategyFor: (backend: string, own: string | undefined) => BackendStrategy
+  readonly defaultStrategy: Strategy | undefined
+  readonly defaultFault: Fault | undefined
 }
 
-export type ResolveConfig = (name: string) => Omit<BackendStrategy, 'authConfigRef'>
-
-/** `resolve` turns an MCPExternalAuthConfig into a strategy. */
-export function strategyResolver(server: VirtualMCPServer, resolve: ResolveConfig): StrategyResolver {
-  const outgoing = server.spec.outgoingAuth
+/** Resolves configurations as they are asked for; secrets of those in use are asked of the pod. */
+export function outgoingAuth(context: Context, needs: PodNeeds): Outgoing {
+  const { outgoingAuth: outgoing } = context.parent.spec
+  const known = new Map<string, Part<Strategy>>()
+  const resolve = (name: string): Part<Strategy> => {
+    const found = known.get(name) ?? resolveConfig(context, needs, name)
+    known.set(name, found)
+    return found
+  }
   const fallback = refOf(outgoing?.default)
+  const byDefault = fallback === undefined ? undefined : resolve(fallback)
+  if (byDefault) {
+    context.conditions.check(
+      'DefaultAuthConfig',
+      byDefault.fault,
+      'ConversionSucceeded',
+      `Uses MCPExternalAuthConfig ${fallback}`,
+    )
+  }
   return {
+    defaultStrategy: byDefault?.value,
+    defaultFault: byDefault?.fault,
     strategyFor(backend, own) {
       const entries = outgoing?.backends ?? {}
-      const entry = Object.hasOwn(entries, backend) ? entries[backend] : undefined
-      const name = refOf(entry) ?? own ?? fallback
-      if (name === undefined) return { strategy: undefined, authConfigRef: undefined, fault: undefined }
-      const { strategy, fault } = resolve(name)
-      return { strategy, fault, authConfigRef: name }
+      const entry = refOf(Object.hasOwn(entries, backend) ? entries[backend] : undefined)
+      const name = entry ?? own
+      const explicit = entry !== undefined
+      // A broken default must not open the door to backends that rely on it.
+      if (name === undefined) {
+        return { strategy: undefined, authConfigRef: fallback, explicit, fault: byDefault?.fault }
+      }
+      const { value, fault } = resolve(name)
+      return { strategy: value, fault, authConfigRef: name, explicit }
     },
   }
 }
@@ -41,4 +77,23 @@ export function strategyResolver(server: VirtualMCPServer, resolve: ResolveConfi
 /** Name of the MCPExternalAuthConfig that an entry demands; a reference beside type `discovered` means nothing. */
 function refOf(auth: BackendAuth | undefined): string | undefined {
   return auth?.type === 'externalAuthConfigRef' ? auth.externalAuthConfigRef?.name : undefined
+}
+
+const strippedBy: ReadonlySet<string> = new Set(['tokenExchange', 'cloudSts'])
+
+function resolveConfig(context: Context, needs: PodNeeds, name: string): Part<Strategy> {
+  const fault = authConfigFault(context, name, 'ConversionFailed', 'ConversionFailed')
+  if (fault) return { fault }
+  const config = withDefaults(context.find('MCPExternalAuthConfig', name)) as MCPExternalAuthConfig
+  const server = context.parent.spec.authServerConfig
+  if (server?.disableUpstreamTokenInjection && strippedBy.has(config.spec.type)) {
+    const message = `disableUpstreamTokenInjection cannot be combined with type ${config.spec.type} of MCPExternalAuthConfig ${name}`
+    return { fault: { reason: 'ConversionFailed', message } }
+  }
+  const upstreams = server?.upstreamProviders.map((upstream) => upstream.name)
+  const part = toStrategy(config, { needs, upstreams, enableObo: context.settings.enableObo })
+  if (part.fault) return part
+  needs.revision(`externalAuth ${name}`, configHashOf(context, 'MCPExternalAuthConfig', name))
+  // An embedded authorization server is no way to authenticate to a backend.
+  return { value: part.value ?? { type: 'unauthenticated' } }
 }

@@ -11,7 +11,7 @@ import { echoChildren } from '../../echo.ts'
 import { fieldsOf, listOf } from '../../kube.ts'
 import { virtualServerNames } from '../../names.ts'
 import type { SyncResponse } from '../../protocol.ts'
-import { definedFields, observedFields } from '../../status.ts'
+import { definedFields, labelSelectorText, observedFields } from '../../status.ts'
 import type { ResolvedBackend } from './backends.ts'
 import { addressOf, type Built } from './build.ts'
 import { backendStatuses, type Phase, phaseOf, routableCount } from './health.ts'
@@ -37,7 +37,7 @@ export function respond(context: Context, built: Built): SyncResponse {
           built.backends,
           readReports(context.child('ConfigMap', names.report), built.checksum),
           previous['discoveredBackends'],
-          (backend) => authTypeOf(context, backend),
+          (backend) => authTypeOf(built, backend),
         )
   const { phase, message, ready, reason } = faults[0] ? blocked(faults) : phaseOf(pods, backends as never)
   context.conditions.set('Ready', ready, reason, message)
@@ -49,7 +49,7 @@ export function respond(context: Context, built: Built): SyncResponse {
       url: addressOf(context),
       backendCount: routableCount(backends as never),
       replicas: pods?.replicas ?? 0,
-      selector: selectorText(context),
+      selector: labelSelectorText(selectorLabels(app, context.name)),
       discoveredBackends: backends,
       ...built.hashes,
       ...observedFields(context),
@@ -74,15 +74,7 @@ function setDiscovery(context: Context, count: number, { checksum }: Built): voi
   context.conditions.set('BackendsDiscovered', true, 'BackendsDiscovered', `${count} backends in the group`)
 }
 
-function authTypeOf(context: Context, { strategy, backend }: ResolvedBackend): string {
-  if (strategy) return strategy.type
-  return backend && context.parent.spec.outgoingAuth?.default?.type === 'externalAuthConfigRef'
-    ? 'default'
-    : 'unauthenticated'
-}
-
-function selectorText(context: Context): string {
-  return Object.entries(selectorLabels(app, context.name))
-    .map(([key, value]) => `${key}=${value}`)
-    .join(',')
+/** Undefined while the strategy is not known: a broken reference is not "unauthenticated". */
+function authTypeOf({ defaultStrategy }: Built, { strategy, fault }: ResolvedBackend): string | undefined {
+  return fault ? undefined : ((strategy ?? defaultStrategy)?.type ?? 'unauthenticated')
 }

@@ -1,9 +1,87 @@
 /**
  * VirtualMCPServer: checks of the object alone that need code.
+ *
+ * Nothing about other objects, and not the http issuer: those are found at reconcile.
+ * Source: spec document 3, Errors and Limits.
  */
-import type { Problem, VirtualMCPServer } from '../../../schemas/index.ts'
+import type { Problem, VirtualMCPServer, VirtualMCPServerSpec } from '../../../schemas/index.ts'
+import { authzProblems } from '../../admission/authz.ts'
+import { overrideProblems } from '../../admission/tools.ts'
 import { podTemplateProblems } from '../../children/pod-template.ts'
+import { authServerProblems } from '../../externalauth/index.ts'
+import { workflowProblems } from '../../workflow/checks.ts'
 
 export function virtualServerProblems({ spec }: VirtualMCPServer): Problem[] {
-  return podTemplateProblems(spec.podTemplateSpec)
+  return [
+    ...podTemplateProblems(spec.podTemplateSpec),
+    ...authzProblems(spec.incomingAuth.authzConfig, 'spec.incomingAuth.authzConfig'),
+    ...(spec.authServerConfig ? authServerProblems(spec.authServerConfig, 'spec.authServerConfig') : []),
+    ...pairingProblems(spec),
+    ...aggregationProblems(spec),
+    ...optimizerProblems(spec),
+    ...compositeProblems(spec),
+  ]
+}
+
+/** Incoming authentication, policies and the embedded server must fit each other. */
+function pairingProblems({ incomingAuth, authServerConfig: server }: VirtualMCPServerSpec): Problem[] {
+  const problems: Problem[] = []
+  if (server && incomingAuth.type !== 'oidc') {
+    problems.push({
+      path: 'spec.incomingAuth.type',
+      message: 'must be oidc with authServerConfig, which issues the tokens',
+    })
+  }
+  const inline = incomingAuth.authzConfig?.inline?.primaryUpstreamProvider
+  if (inline === undefined) return problems
+  const path = 'spec.incomingAuth.authzConfig.inline.primaryUpstreamProvider'
+  if (!server) problems.push({ path, message: 'needs spec.authServerConfig' })
+  else if (!server.upstreamProviders.some(({ name }) => name === inline)) {
+    problems.push({ path, message: 'must be the name of one of authServerConfig.upstreamProviders' })
+  }
+  return problems
+}
+
+function aggregationProblems({ config }: VirtualMCPServerSpec): Problem[] {
+  const { aggregation } = config ?? {}
+  if (!aggregation) return []
+  const path = 'spec.config.aggregation'
+  const { conflictResolution, conflictResolutionConfig, tools = [] } = aggregation
+  const problems: Problem[] = []
+  if (conflictResolution === 'prefix' && !conflictResolutionConfig.prefixFormat.includes('{workload}')) {
+    problems.push({
+      path: `${path}.conflictResolutionConfig.prefixFormat`,
+      message: 'must contain {workload}, or all backends would get one prefix',
+    })
+  }
+  const seen = new Set<string>()
+  for (const [index, { workload, overrides }] of tools.entries()) {
+    if (seen.has(workload))
+      problems.push({ path: `${path}.tools[${index}].workload`, message: `${workload} has an entry already` })
+    seen.add(workload)
+    problems.push(...overrideProblems(overrides, `${path}.tools[${index}].overrides`))
+  }
+  return problems
+}
+
+function optimizerProblems({ config, embeddingServerRef }: VirtualMCPServerSpec): Problem[] {
+  if (!config?.optimizer || embeddingServerRef || config.optimizer.embeddingService) return []
+  return [
+    {
+      path: 'spec.embeddingServerRef',
+      message: 'is required with config.optimizer, unless it names an embeddingService',
+    },
+  ]
+}
+
+function compositeProblems({ config }: VirtualMCPServerSpec): Problem[] {
+  const path = 'spec.config.compositeTools'
+  const seen = new Set<string>()
+  return (config?.compositeTools ?? []).flatMap((tool, index) => {
+    const again = seen.has(tool.name)
+      ? [{ path: `${path}[${index}].name`, message: `the workflow ${tool.name} exists already` }]
+      : []
+    seen.add(tool.name)
+    return [...again, ...workflowProblems(tool, `${path}[${index}]`)]
+  })
 }

@@ -1,0 +1,24 @@
+/**
+ * Overrides of tools: no two may end in one name, for one of the tools would be out of reach.
+ */
+import type { Problem, ToolOverride } from '../../schemas/index.ts'
+
+export function overrideProblems(
+  overrides: { readonly [name: string]: ToolOverride } | undefined,
+  path: string,
+): Problem[] {
+  const taken = new Map<string, string>()
+  const problems: Problem[] = []
+  for (const [original, { name }] of Object.entries(overrides ?? {})) {
+    const shown = name || original
+    const other = taken.get(shown)
+    if (other !== undefined) {
+      problems.push({
+        path: `${path}[${JSON.stringify(original.slice(0, 80))}].name`,
+        message: `the tools ${other} and ${original} would both be called ${shown}`,
+      })
+    }
+    taken.set(shown, original)
+  }
+  return problems
+}

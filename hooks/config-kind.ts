@@ -1,0 +1,112 @@
+/**
+ * The hooks of configuration kinds: judge the object, resolve the Secrets and ConfigMaps it names, put a hash of it all
+ * into the status, and say who refers to it. They have no children.
+ *
+ * The hash covers the resource versions of what the object names, so that a rotated Secret changes it, and with it every
+ * consumer's pods. An invalid object keeps its last hash.
+ */
+import { type CABundleSource, hashOf, type SecretRef } from '../schemas/index.ts'
+import type { Fault } from './conditions.ts'
+import { type Resource, SyncContext } from './context.ts'
+import { fieldsOf } from './kube.ts'
+import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from './protocol.ts'
+import { caBundleFault, specFault } from './references.ts'
+import { type References, referrersOf } from './referrers.ts'
+import type { KindHooks } from './registry.ts'
+import { coreRelated, ownRelatedKinds, relatedRules } from './rules.ts'
+import { secretNamesIn } from './secret-names.ts'
+import type { HookSettings } from './settings.ts'
+import { definedFields, observedFields } from './status.ts'
+
+export interface ConfigKind<P extends Resource> {
+  readonly kind: string
+  readonly validReason: string
+  readonly invalidReason: string
+  readonly references: References
+  /** Secrets that the object names. Called on a valid object. */
+  readonly secrets?: (parent: P) => readonly SecretRef[]
+  /** ConfigMap with trust anchors that the object names. Called on a valid object. */
+  readonly caBundle?: (parent: P) => CABundleSource | undefined
+  /** Faults and conditions beyond the manifest's own problems. Called on a valid object. */
+  readonly judge?: (context: SyncContext<P>) => Fault | undefined
+}
+
+export function configKind<P extends Resource>(kind: ConfigKind<P>): KindHooks {
+  const referring = Object.keys(kind.references)
+  return {
+    kind: kind.kind,
+    childKinds: [],
+    relatedKinds: [
+      ...ownRelatedKinds(referring),
+      ...(kind.secrets ? [coreRelated.Secret] : []),
+      ...(kind.caBundle ? [coreRelated.ConfigMap] : []),
+    ],
+    customize: (request) => customize(kind, request),
+    sync: (request, settings) => sync(kind, request, settings),
+  }
+}
+
+function customize<P extends Resource>(kind: ConfigKind<P>, { parent }: CustomizeRequest): CustomizeResponse {
+  return relatedRules(parent, {
+    kinds: Object.keys(kind.references),
+    ...(kind.secrets && { secrets: secretNamesIn(parent['spec']) }),
+    ...(kind.caBundle && { configMaps: caBundleNames(parent['spec']) }),
+  })
+}
+
+/** Names under any `caBundleRef` of a spec that nobody has checked yet. */
+function caBundleNames(value: unknown, depth = 0): string[] {
+  if (depth > 10) return []
+  return Object.entries(fieldsOf(value)).flatMap(([member, item]) => {
+    const name = fieldsOf(fieldsOf(item)['configMapRef'])['name']
+    if (member === 'caBundleRef') return typeof name === 'string' ? [name] : []
+    return caBundleNames(item, depth + 1)
+  })
+}
+
+function sync<P extends Resource>(
+  kind: ConfigKind<P>,
+  request: SyncRequest,
+  settings: HookSettings,
+): SyncResponse {
+  const context = new SyncContext<P>(request, settings)
+  const fault = specFault(context.problems, kind.invalidReason) ?? judge(kind, context)
+  context.conditions.check('Valid', fault, kind.validReason, 'Spec validation passed')
+  const { count, workloads } = referrersOf(context.name, kind.references, (name) => context.members(name))
+  const status = definedFields({
+    ...observedFields(context),
+    configHash: fault ? previousHash(context) : currentHash(kind, context),
+    referenceCount: count,
+    referencingWorkloads: workloads,
+  })
+  return { status, children: [] }
+}
+
+function judge<P extends Resource>(kind: ConfigKind<P>, context: SyncContext<P>): Fault | undefined {
+  const own = kind.judge?.(context)
+  const bundle = kind.caBundle?.(context.parent)
+  const anchors = bundle && caBundleFault(context, bundle)
+  if (bundle)
+    context.conditions.check('CABundleRefValidated', anchors, 'CABundleRefValid', 'The CA bundle exists')
+  const missing = context.missingSecrets(kind.secrets?.(context.parent) ?? [])
+  const secrets =
+    missing.length > 0
+      ? { reason: kind.invalidReason, message: `Not found: ${missing.join('; ')}` }
+      : undefined
+  return own ?? secrets ?? (anchors && { reason: kind.invalidReason, message: anchors.message })
+}
+
+function currentHash<P extends Resource>(kind: ConfigKind<P>, context: SyncContext<P>): string {
+  const secrets = kind.secrets?.(context.parent) ?? []
+  const bundle = kind.caBundle?.(context.parent)
+  return hashOf({
+    spec: context.parent.spec,
+    ...(secrets.length > 0 && { secrets: context.secretRevision(secrets) }),
+    ...(bundle && { configMaps: context.configMapRevision([bundle.configMapRef.name]) }),
+  })
+}
+
+function previousHash(context: SyncContext<Resource>): string | undefined {
+  const hash = fieldsOf(context.stored['status'])['configHash']
+  return typeof hash === 'string' ? hash : undefined
+}

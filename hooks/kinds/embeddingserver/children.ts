@@ -1,0 +1,175 @@
+/**
+ * Children of an EmbeddingServer: service account, Service and StatefulSet, under the restricted pod security standard.
+ */
+import type { EmbeddingServer, ModelCache } from '../../../schemas/index.ts'
+import { canonicalQuantity } from '../../children/quantity.ts'
+import { ownLabels, selectorLabels } from '../../children/labels.ts'
+import { service, serviceAccount } from '../../children/objects.ts'
+import { type EnvVar, httpProbe, type PodTemplate, unlessEmpty } from '../../children/pod.ts'
+import { mergePodTemplate, type PodTemplateResult } from '../../children/pod-template.ts'
+import { podSecurity, serverContainerSecurity } from '../../children/security.ts'
+import { statefulSet } from '../../children/workload.ts'
+import type { SyncContext } from '../../context.ts'
+import { lastApplied } from '../../echo.ts'
+import { byText, type Fields, fieldsOf, type KubeObject, listOf } from '../../kube.ts'
+import { embeddingNames } from '../../names.ts'
+import { canonicalJson } from '../../../schemas/index.ts'
+
+type Context = SyncContext<EmbeddingServer>
+
+const app = 'embeddingserver'
+const component = 'embedding-server'
+const container = 'embedding'
+const dataDirectory = '/data'
+
+export function podTemplate(context: Context): PodTemplateResult {
+  const { parent, name, settings } = context
+  const { spec } = parent
+  const selector = selectorLabels(app, name, component)
+  const { statefulSet: overrides } = spec.resourceOverrides ?? {}
+  const metadata = overrides?.podTemplateMetadataOverrides
+  const cached = claimTemplates(context).length > 0
+  const revision = spec.hfTokenSecretRef && context.secretRevision([spec.hfTokenSecretRef])
+  const generated: PodTemplate = {
+    metadata: {
+      labels: { ...metadata?.labels, ...selector },
+      annotations: {
+        ...metadata?.annotations,
+        ...(revision && { 'gatehouse.dev/secrets-revision': revision }),
+      },
+    },
+    spec: {
+      serviceAccountName: embeddingNames(name).server,
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      securityContext: podSecurity(settings),
+      ...unlessEmpty(
+        'imagePullSecrets',
+        settings.imagePullSecrets.map((secret) => ({ name: secret })),
+      ),
+      containers: [
+        {
+          name: container,
+          image: spec.image,
+          imagePullPolicy: spec.imagePullPolicy,
+          args: ['--model-id', spec.model, '--port', String(spec.port), ...(spec.args ?? [])],
+          env: environment(parent, cached),
+          ports: [{ name: 'http', containerPort: spec.port, protocol: 'TCP' }],
+          ...(spec.resources && { resources: spec.resources as Fields }),
+          livenessProbe: httpProbe('/health', 60, 30, 10, 3),
+          readinessProbe: httpProbe('/health', 30, 10, 5, 3),
+          volumeMounts: [
+            { name: cached ? 'model-cache' : 'model', mountPath: dataDirectory },
+            { name: 'tmp', mountPath: '/tmp' },
+          ],
+          securityContext: { ...serverContainerSecurity(settings), readOnlyRootFilesystem: true },
+        },
+      ],
+      volumes: [...(cached ? [] : [{ name: 'model', emptyDir: {} }]), { name: 'tmp', emptyDir: {} }],
+    },
+  }
+  return mergePodTemplate(generated, spec.podTemplateSpec, container, selector)
+}
+
+function environment({ spec }: EmbeddingServer, cached: boolean): EnvVar[] {
+  const own: EnvVar[] = [
+    { name: 'MODEL_ID', value: spec.model },
+    { name: 'HF_HOME', value: dataDirectory },
+    ...(cached ? [] : [{ name: 'HUGGINGFACE_HUB_CACHE', value: dataDirectory }]),
+    ...(spec.hfTokenSecretRef
+      ? [{ name: 'HF_TOKEN', valueFrom: { secretKeyRef: spec.hfTokenSecretRef } }]
+      : []),
+  ]
+  const given = (spec.env ?? []).map(({ name, value }): EnvVar => ({ name, value }))
+  const byName = new Map([...own, ...given].map((entry) => [entry.name, entry]))
+  return [...byName.values()].sort((a, b) => byText(a.name, b.name))
+}
+
+export function childrenOf(context: Context, template: Fields): KubeObject[] {
+  const { parent, name, namespace, settings } = context
+  const { spec } = parent
+  const { server } = embeddingNames(name)
+  const labels = ownLabels(app, name, component)
+  const selector = selectorLabels(app, name, component)
+  const { statefulSet: setOverrides, service: serviceOverrides } = spec.resourceOverrides ?? {}
+  return [
+    serviceAccount({ name: server, namespace, labels }, settings.imagePullSecrets),
+    service(
+      {
+        name: server,
+        namespace,
+        labels: { ...serviceOverrides?.labels, ...labels },
+        ...(serviceOverrides?.annotations && { annotations: serviceOverrides.annotations }),
+      },
+      { selector, port: spec.port, targetPort: 'http' },
+    ),
+    statefulSet(
+      {
+        name: server,
+        namespace,
+        labels: { ...setOverrides?.labels, ...labels },
+        ...(setOverrides?.annotations && { annotations: setOverrides.annotations }),
+      },
+      {
+        selector,
+        template,
+        serviceName: server,
+        replicas: spec.replicas,
+        volumeClaimTemplates: claimTemplates(context),
+      },
+    ),
+  ]
+}
+
+/** What the resource asks for, unless a StatefulSet with other claims runs already. */
+function claimTemplates(context: Context): readonly Fields[] {
+  return runningClaims(context) ?? wantedClaims(context)
+}
+
+function wantedClaims(context: Context): readonly Fields[] {
+  const { modelCache } = context.parent.spec
+  return modelCache?.enabled ? [claim(modelCache, context)] : []
+}
+
+function runningClaims(context: Context): readonly Fields[] | undefined {
+  const observed = context.child('StatefulSet', embeddingNames(context.name).server)
+  return observed && listOf(fieldsOf(lastApplied(observed)?.['spec'])['volumeClaimTemplates']).map(fieldsOf)
+}
+
+/** Says whether the model cache that runs is the one that is asked for. */
+export function judgeModelCache(context: Context): void {
+  const running = runningClaims(context)
+  const same = running === undefined || canonicalJson(running) === canonicalJson(wantedClaims(context))
+  if (same)
+    context.conditions.set('ModelCacheApplied', true, 'ModelCacheApplied', 'The model cache is as asked for')
+  else {
+    context.conditions.set(
+      'ModelCacheApplied',
+      false,
+      'RecreateRequired',
+      'Volume claims of a StatefulSet cannot be changed; delete and create this EmbeddingServer to change its model cache',
+    )
+  }
+}
+
+function claim(cache: ModelCache, context: Context): Fields {
+  const overrides = context.parent.spec.resourceOverrides?.persistentVolumeClaim
+  const labels = { ...overrides?.labels, ...selectorLabels(app, context.name, component) }
+  // Written out as the API server stores it: a list like this is compared as a whole.
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: {
+      name: 'model-cache',
+      labels,
+      ...(overrides?.annotations && { annotations: overrides.annotations }),
+    },
+    spec: {
+      accessModes: [cache.accessMode],
+      resources: { requests: { storage: canonicalQuantity(cache.size) } },
+      ...(cache.storageClassName !== undefined && { storageClassName: cache.storageClassName }),
+      volumeMode: 'Filesystem',
+    },
+    status: { phase: 'Pending' },
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * EmbeddingServer: runs a text embedding server for the optimizer.
+ *
+ * Volume claim templates of a StatefulSet cannot be changed: when the model cache differs from what runs, the old
+ * template is kept and a condition says that the change needs a new object.
+ */
+import type { EmbeddingServer } from '../../../schemas/index.ts'
+import { childKinds } from '../../child-kinds.ts'
+import { workloadState } from '../../children/workload.ts'
+import type { Fault } from '../../conditions.ts'
+import { conflictCondition, strangersFault } from '../../conflicts.ts'
+import { SyncContext } from '../../context.ts'
+import { echoChildren } from '../../echo.ts'
+import { fieldsOf, isTerminating } from '../../kube.ts'
+import { embeddingNames, serviceUrl } from '../../names.ts'
+import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../protocol.ts'
+import { specFault } from '../../references.ts'
+import type { KindHooks } from '../../registry.ts'
+import { coreRelated, relatedRules } from '../../rules.ts'
+import { secretNamesIn } from '../../secret-names.ts'
+import type { HookSettings } from '../../settings.ts'
+import { definedFields, observedFields } from '../../status.ts'
+import { childrenOf, judgeModelCache, podTemplate } from './children.ts'
+
+type Context = SyncContext<EmbeddingServer>
+
+export const embeddingServer: KindHooks = {
+  kind: 'EmbeddingServer',
+  childKinds: [childKinds.ServiceAccount, childKinds.Service, childKinds.StatefulSet],
+  relatedKinds: [coreRelated.Secret, coreRelated.Service, coreRelated.StatefulSet],
+  customize,
+  sync,
+}
+
+function customize({ parent }: CustomizeRequest): CustomizeResponse {
+  const { server } = embeddingNames(parent.metadata.name)
+  return relatedRules(parent, {
+    secrets: secretNamesIn(parent['spec']),
+    own: [
+      { kind: 'StatefulSet', name: server },
+      { kind: 'Service', name: server },
+    ],
+  })
+}
+
+function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
+  const context = new SyncContext<EmbeddingServer>(request, settings)
+  const invalid = specFault(context.problems, 'ConfigInvalid')
+  context.conditions.check('Valid', invalid, 'ConfigValid', 'Spec validation passed')
+  if (invalid) return respond(context, undefined, [invalid])
+  judgeModelCache(context)
+  const pod = podTemplate(context)
+  const template = pod.faults && { reason: 'InvalidPodTemplateSpec', message: pod.faults.join('; ') }
+  context.conditions.check('PodTemplateValid', template, 'ValidPodTemplateSpec', 'The pod template is valid')
+  const faults = [template, secretFault(context)].filter((fault) => fault !== undefined)
+  return respond(
+    context,
+    pod.template && faults.length === 0 ? childrenOf(context, pod.template) : undefined,
+    faults,
+  )
+}
+
+function secretFault(context: Context): Fault | undefined {
+  const ref = context.parent.spec.hfTokenSecretRef
+  const missing = ref ? context.missingSecrets([ref]) : []
+  return missing.length > 0
+    ? { reason: 'SecretNotFound', message: `Not found: ${missing.join('; ')}` }
+    : undefined
+}
+
+function respond(
+  context: Context,
+  desired: SyncResponse['children'] | undefined,
+  faults: readonly Fault[],
+): SyncResponse {
+  const { name, namespace, settings } = context
+  const { server } = embeddingNames(name)
+  const conflict = strangersFault(context.request, desired ?? [])
+  if (conflict) context.conditions.set(conflictCondition, false, conflict.reason, conflict.message)
+  const state = workloadState(context.child('StatefulSet', server))
+  const { phase, message } = phaseOf(context, state, conflict ? [conflict] : faults)
+  context.conditions.set('Ready', phase === 'Ready', phase === 'Ready' ? 'Ready' : 'NotReady', message)
+  const port = fieldsOf(context.parent.spec)['port']
+  return {
+    status: definedFields({
+      phase,
+      message,
+      url: serviceUrl(server, namespace, settings.clusterDomain, typeof port === 'number' ? port : 8080),
+      readyReplicas: state?.readyReplicas ?? 0,
+      ...observedFields(context),
+    }),
+    children: desired ?? echoChildren(context.request),
+  }
+}
+
+function phaseOf(context: Context, state: ReturnType<typeof workloadState>, faults: readonly Fault[]) {
+  if (isTerminating(context.stored))
+    return { phase: 'Terminating', message: 'The embedding server is being deleted' }
+  if (faults.length > 0) return { phase: 'Failed', message: faults.map((fault) => fault.message).join('; ') }
+  if (state && state.readyReplicas > 0) return { phase: 'Ready', message: 'The embedding server is running' }
+  if (state?.failure !== undefined) return { phase: 'Failed', message: state.failure }
+  if (state)
+    return { phase: 'Downloading', message: 'The embedding server is starting, or fetching its model' }
+  return { phase: 'Pending', message: 'The embedding server is being created' }
+}

@@ -1,0 +1,83 @@
+/**
+ * MCPAuthzConfig: its config is free-form in the schema, so everything about it is checked here.
+ *
+ * cedarv1 is what this build speaks: every policy and every entity must parse. httpv1 is a known type whose shape is
+ * checked, for consumers that speak it elsewhere; consumers of this build refuse it with a condition.
+ */
+import type { MCPAuthzConfig, Problem } from '../../../schemas/index.ts'
+import { cedarFaults } from '../../admission/cedar.ts'
+import { type Fields, isFields } from '../../kube.ts'
+
+const checks: Readonly<Record<string, (config: Fields) => Problem[]>> = { cedarv1, httpv1 }
+
+export function authzConfigProblems({ spec }: MCPAuthzConfig): Problem[] {
+  const check = Object.hasOwn(checks, spec.type) ? checks[spec.type] : undefined
+  if (check) return check(spec.config)
+  return [{ path: 'spec.type', message: `is not a known type; known are ${Object.keys(checks).join(', ')}` }]
+}
+
+const cedarText = [
+  'primary_upstream_provider',
+  'group_claim_name',
+  'role_claim_name',
+  'group_entity_type',
+  'entities_json',
+]
+
+function cedarv1(config: Fields): Problem[] {
+  const unknown = unknownKeys(config, ['policies', ...cedarText], 'spec.config')
+  const wrong = cedarText
+    .filter((key) => config[key] !== undefined && typeof config[key] !== 'string')
+    .map((key) => ({ path: `spec.config.${key}`, message: 'must be a string' }))
+  const { policies, entities_json: entities, group_entity_type: groupType } = config
+  if (
+    !Array.isArray(policies) ||
+    policies.length === 0 ||
+    !policies.every((item) => typeof item === 'string')
+  ) {
+    return [
+      ...unknown,
+      ...wrong,
+      { path: 'spec.config.policies', message: 'must be a list of at least one policy' },
+    ]
+  }
+  const type =
+    typeof groupType === 'string' && !/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(groupType)
+      ? [{ path: 'spec.config.group_entity_type', message: 'must be an identifier without a namespace' }]
+      : []
+  const parsed = cedarFaults(policies, typeof entities === 'string' ? entities : '[]').map(
+    ({ policy, message }) => ({
+      path: policy === undefined ? 'spec.config.entities_json' : `spec.config.policies[${policy}]`,
+      message: message.replace(/^policies\[\d+\] /, ''),
+    }),
+  )
+  return [...unknown, ...wrong, ...type, ...parsed]
+}
+
+function httpv1(config: Fields): Problem[] {
+  const problems = unknownKeys(config, ['http', 'context', 'claim_mapping'], 'spec.config')
+  const { http, context, claim_mapping: mapping } = config
+  if (!isFields(http)) problems.push({ path: 'spec.config.http', message: 'is required' })
+  else {
+    problems.push(...unknownKeys(http, ['url', 'timeout', 'insecure_skip_verify'], 'spec.config.http'))
+    if (typeof http['url'] !== 'string' || !/^https?:\/\//.test(http['url']) || !URL.canParse(http['url'])) {
+      problems.push({ path: 'spec.config.http.url', message: 'must be an http or https URL' })
+    }
+  }
+  if (context !== undefined && !isFields(context)) {
+    problems.push({ path: 'spec.config.context', message: 'must be an object' })
+  }
+  if (mapping !== 'mpe' && mapping !== 'standard') {
+    problems.push({ path: 'spec.config.claim_mapping', message: 'must be mpe or standard' })
+  }
+  return problems
+}
+
+function unknownKeys(config: Fields, known: readonly string[], path: string): Problem[] {
+  return Object.keys(config)
+    .filter((key) => !known.includes(key))
+    .map((key) => ({
+      path: `${path}.${key.slice(0, 80)}`,
+      message: `is not known; known are ${known.join(', ')}`,
+    }))
+}

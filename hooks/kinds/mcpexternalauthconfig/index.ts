@@ -1,0 +1,60 @@
+/**
+ * MCPExternalAuthConfig: how servers authenticate to external services.
+ *
+ * Type obo is judged here and not at admission: without a handler it is EnterpriseRequired, with one its rules count.
+ */
+import type { MCPExternalAuthConfig } from '../../../schemas/index.ts'
+import type { Fault } from '../../conditions.ts'
+import { configKind } from '../../config-kind.ts'
+import type { SyncContext } from '../../context.ts'
+import {
+  enterpriseRequired,
+  externalAuthSecrets,
+  oboProblems,
+  synthesizedUpstreams,
+} from '../../externalauth/index.ts'
+import { externalAuthReferences } from '../../referrers.ts'
+
+export const mcpExternalAuthConfig = configKind<MCPExternalAuthConfig>({
+  kind: 'MCPExternalAuthConfig',
+  validReason: 'ValidationSucceeded',
+  invalidReason: 'ValidationFailed',
+  references: externalAuthReferences,
+  secrets: externalAuthSecrets,
+  // No type names a ConfigMap.
+  judge,
+})
+
+function judge(context: SyncContext<MCPExternalAuthConfig>): Fault | undefined {
+  const { spec } = context.parent
+  if (spec.embeddedAuthServer) setIdentitySynthesized(context, synthesizedUpstreams(spec.embeddedAuthServer))
+  if (spec.type !== 'obo') return undefined
+  if (!context.settings.enableObo) return { reason: 'EnterpriseRequired', message: enterpriseRequired }
+  const problems = oboProblems(spec.obo)
+  if (problems.length === 0) return undefined
+  return {
+    reason: 'InvalidConfig',
+    message: problems.map(({ path, message }) => `${path}: ${message}`).join('; '),
+  }
+}
+
+function setIdentitySynthesized(
+  { conditions }: SyncContext<MCPExternalAuthConfig>,
+  names: readonly string[],
+): void {
+  if (names.length === 0) {
+    conditions.set(
+      'IdentitySynthesized',
+      false,
+      'AllUpstreamsHaveUserInfo',
+      'Every upstream identifies its users',
+    )
+    return
+  }
+  conditions.set(
+    'IdentitySynthesized',
+    true,
+    'OAuth2UpstreamWithoutUserInfo',
+    `Users get an identity derived from their access token at: ${names.join(', ')}`,
+  )
+}

@@ -1,0 +1,27 @@
+/**
+ * MCPOIDCConfig: checks of the object alone that need code. Schemes are the schema's business.
+ */
+import type { MCPOIDCConfig, Problem } from '../../../schemas/index.ts'
+
+export function oidcProblems({ spec }: MCPOIDCConfig): Problem[] {
+  const { inline, kubernetesServiceAccount: account } = spec
+  return [
+    ...urlProblems(inline?.issuer, 'spec.inline.issuer', true),
+    ...urlProblems(inline?.jwksUrl, 'spec.inline.jwksUrl'),
+    ...urlProblems(inline?.introspectionUrl, 'spec.inline.introspectionUrl'),
+    ...urlProblems(account?.issuer, 'spec.kubernetesServiceAccount.issuer', true),
+    ...urlProblems(account?.jwksUrl, 'spec.kubernetesServiceAccount.jwksUrl'),
+    ...urlProblems(account?.introspectionUrl, 'spec.kubernetesServiceAccount.introspectionUrl'),
+  ]
+}
+
+/** An issuer is compared letter by letter and has neither query nor fragment (RFC 8414, OpenID Connect Discovery). */
+function urlProblems(url: string | undefined, path: string, isIssuer = false): Problem[] {
+  if (url === undefined) return []
+  if (!URL.canParse(url)) return [{ path, message: 'is not an absolute URL' }]
+  const { username, password, search, hash } = new URL(url)
+  if (username !== '' || password !== '') return [{ path, message: 'must not carry credentials' }]
+  if (isIssuer && (search !== '' || hash !== ''))
+    return [{ path, message: 'must have neither query nor fragment' }]
+  return []
+}

@@ -1,0 +1,51 @@
+/**
+ * MCPRemoteProxy: an authenticating proxy in front of a remote MCP server.
+ */
+import type { MCPRemoteProxy } from '../../../schemas/index.ts'
+import { childKinds } from '../../child-kinds.ts'
+import { SyncContext } from '../../context.ts'
+import { fieldsOf, listOf } from '../../kube.ts'
+import { remoteProxyNames } from '../../names.ts'
+import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../protocol.ts'
+import { frontKinds } from '../../proxy/spec.ts'
+import type { KindHooks } from '../../registry.ts'
+import { coreRelated, ownRelatedKinds, relatedRules } from '../../rules.ts'
+import { secretNamesIn } from '../../secret-names.ts'
+import type { HookSettings } from '../../settings.ts'
+import { build } from './build.ts'
+import { respond } from './respond.ts'
+
+export const mcpRemoteProxy: KindHooks = {
+  kind: 'MCPRemoteProxy',
+  childKinds: [childKinds.ServiceAccount, childKinds.ConfigMap, childKinds.Deployment, childKinds.Service],
+  relatedKinds: [
+    ...ownRelatedKinds(frontKinds),
+    coreRelated.Secret,
+    coreRelated.ConfigMap,
+    coreRelated.Deployment,
+    coreRelated.Service,
+  ],
+  customize,
+  sync,
+}
+
+function customize({ parent }: CustomizeRequest): CustomizeResponse {
+  const names = remoteProxyNames(parent.metadata.name)
+  const spec = fieldsOf(parent['spec'])
+  const map = fieldsOf(fieldsOf(spec['authzConfig'])['configMap'])['name']
+  return relatedRules(parent, {
+    kinds: frontKinds,
+    secrets: [...secretNamesIn(spec['sessionStorage']), ...secretNamesIn(spec['headerForward'])],
+    configMaps: listOf([map]).filter((name) => typeof name === 'string'),
+    own: [
+      { kind: 'Deployment', name: names.proxy },
+      { kind: 'Service', name: names.proxy },
+      { kind: 'ConfigMap', name: names.proxyConfig },
+    ],
+  })
+}
+
+function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
+  const context = new SyncContext<MCPRemoteProxy>(request, settings)
+  return respond(context, build(context))
+}

@@ -1,0 +1,56 @@
+/**
+ * The answer of an MCPRemoteProxy's sync. The phase comes from the Deployment's status, never from pods.
+ */
+import type { MCPRemoteProxy } from '../../../schemas/index.ts'
+import { selectorLabels } from '../../children/labels.ts'
+import { type WorkloadState, workloadState } from '../../children/workload.ts'
+import type { Fault } from '../../conditions.ts'
+import { conflictCondition, strangersFault } from '../../conflicts.ts'
+import type { SyncContext } from '../../context.ts'
+import { echoChildren } from '../../echo.ts'
+import { fieldsOf, isTerminating } from '../../kube.ts'
+import { remoteProxyNames } from '../../names.ts'
+import type { SyncResponse } from '../../protocol.ts'
+import { definedFields, labelSelectorText, observedFields } from '../../status.ts'
+import { addressOf, app, type Built } from './build.ts'
+
+type Context = SyncContext<MCPRemoteProxy>
+
+export function respond(context: Context, built: Built): SyncResponse {
+  const proxy = workloadState(context.child('Deployment', remoteProxyNames(context.name).proxy))
+  const conflict = strangersFault(context.request, built.children ?? [])
+  if (conflict) context.conditions.set(conflictCondition, false, conflict.reason, conflict.message)
+  const { phase, message, reason } = phaseOf(context, proxy, conflict ? [conflict] : built.faults)
+  context.conditions.set('Ready', phase === 'Ready', reason, message)
+  return {
+    status: definedFields({
+      phase,
+      message,
+      url: context.problems.length === 0 ? addressOf(context) : fieldsOf(context.stored['status'])['url'],
+      replicas: proxy?.replicas ?? 0,
+      selector: labelSelectorText(selectorLabels(app, context.name)),
+      ...built.hashes,
+      ...observedFields(context),
+    }),
+    children: built.children ?? echoChildren(context.request),
+  }
+}
+
+function phaseOf(context: Context, proxy: WorkloadState | undefined, faults: readonly Fault[]) {
+  if (isTerminating(context.stored))
+    return phase('Terminating', 'DeploymentNotReady', 'The proxy is being deleted')
+  if (faults.length > 0) {
+    return phase(
+      'Failed',
+      'NotReady',
+      `Validation failed: ${faults.map((fault) => fault.message).join('; ')}`,
+    )
+  }
+  if (proxy && proxy.availableReplicas > 0) return phase('Ready', 'DeploymentReady', 'The proxy is running')
+  if (proxy?.failure !== undefined) return phase('Failed', 'DeploymentNotReady', proxy.failure)
+  return phase('Pending', 'DeploymentNotReady', 'The proxy is starting')
+}
+
+function phase(name: string, reason: string, message: string) {
+  return { phase: name, reason, message }
+}

@@ -1,0 +1,18 @@
+/**
+ * MCPRemoteProxy: checks of the object alone that need code.
+ */
+import type { MCPRemoteProxy, Problem } from '../../../schemas/index.ts'
+import { addressFault } from '../../addresses.ts'
+import { authzProblems } from '../../admission/authz.ts'
+import { headerForwardProblems } from '../../admission/headers.ts'
+import { podTemplateProblems } from '../../children/pod-template.ts'
+
+export function remoteProxyProblems({ spec }: MCPRemoteProxy): Problem[] {
+  const fault = addressFault(spec.remoteUrl, spec.allowPrivateEndpoint)
+  return [
+    ...(fault === undefined ? [] : [{ path: 'spec.remoteUrl', message: fault }]),
+    ...headerForwardProblems(spec.headerForward, 'spec.headerForward'),
+    ...podTemplateProblems(spec.podTemplateSpec),
+    ...authzProblems(spec.authzConfig, 'spec.authzConfig'),
+  ]
+}

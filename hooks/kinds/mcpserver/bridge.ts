@@ -1,0 +1,116 @@
+/**
+ * A stdio server in a cluster: the runtime is put into the server's own container and runs the server's command behind
+ * HTTP, so that no pod needs to attach to another one through the Kubernetes API.
+ *
+ * An init container of the runtime image copies the runtime with its own loader and libraries into a volume, which makes
+ * it independent of what the server's image has. The image's entrypoint cannot be seen from here, so the command must be
+ * given: podTemplateSpec, container `mcp`, `command`.
+ */
+import { fieldsOf, isFields, listOf, type Fields, type StringMap } from '../../kube.ts'
+import { type MCPServer, validateRuntime } from '../../../schemas/index.ts'
+import { runtimeContainerSecurity } from '../../children/security.ts'
+import type { SyncContext } from '../../context.ts'
+import { serverNames } from '../../names.ts'
+import type { Part } from '../../parts/part.ts'
+import { proxyFile } from '../../proxy/paths.ts'
+import { toYaml } from '../../yaml.ts'
+import { serverContainer, serverPort } from './children.ts'
+
+export interface Bridge {
+  /** Turns the pod template into one that runs the server behind the bridge. */
+  readonly apply: (template: Fields) => Fields
+  readonly files: StringMap
+}
+
+const runtimeVolume = 'gatehouse-runtime'
+const runtimeDirectory = '/gatehouse'
+const configVolume = 'gatehouse-bridge'
+const configDirectory = '/etc/gatehouse/bridge'
+
+/** Where `gatehouse unpack` puts the runtime: its loader, its libraries, Node and the program. */
+const runtimeCommand = [
+  `${runtimeDirectory}/ld.so`,
+  '--library-path',
+  `${runtimeDirectory}/lib`,
+  `${runtimeDirectory}/node`,
+  `${runtimeDirectory}/gatehouse.js`,
+] as const
+
+/** The bridge of a stdio server; undefined for other transports, and where a local command stands in for the image. */
+export function bridgeOf(context: SyncContext<MCPServer>): Part<Bridge | undefined> {
+  const { parent, settings } = context
+  if (parent.spec.transport !== 'stdio' || settings.localCommands) return { value: undefined }
+  const command = commandOf(parent.spec.podTemplateSpec)
+  const [program, ...fixed] = command
+  if (program === undefined) {
+    return {
+      fault: {
+        reason: 'StdioCommandRequired',
+        message:
+          "transport stdio needs the server's command, for the image's entrypoint cannot be seen from here: set " +
+          'podTemplateSpec.spec.containers, name mcp, command',
+      },
+    }
+  }
+  const file = {
+    name: context.name,
+    stdio: { command: program, args: [...fixed, ...(parent.spec.args ?? [])] },
+    proxyMode: parent.spec.proxyMode,
+    host: '0.0.0.0',
+    port: serverPort(parent),
+  }
+  const { problems } = validateRuntime('proxy', file)
+  if (problems[0]) {
+    return { fault: { reason: 'ConfigInvalid', message: `${problems[0].path}: ${problems[0].message}` } }
+  }
+  return { value: { files: { [proxyFile]: toYaml(file) }, apply: (template) => bridged(context, template) } }
+}
+
+function commandOf(podTemplateSpec: unknown): readonly string[] {
+  const containers = listOf(fieldsOf(fieldsOf(podTemplateSpec)['spec'])['containers'])
+  const own = containers.filter(isFields).find((container) => container['name'] === serverContainer)
+  return listOf(own?.['command']).filter((word) => typeof word === 'string')
+}
+
+function bridged(context: SyncContext<MCPServer>, template: Fields): Fields {
+  const { settings, name, parent } = context
+  const spec = fieldsOf(template['spec'])
+  const containers = listOf(spec['containers']).filter(isFields)
+  const install = {
+    name: 'gatehouse-unpack',
+    image: settings.runtimeImage,
+    imagePullPolicy: 'IfNotPresent',
+    args: ['unpack', runtimeDirectory],
+    resources: { requests: { cpu: '50m', memory: '64Mi' }, limits: { cpu: '1', memory: '256Mi' } },
+    volumeMounts: [{ name: runtimeVolume, mountPath: runtimeDirectory }],
+    securityContext: runtimeContainerSecurity(settings),
+  }
+  return {
+    ...template,
+    spec: {
+      ...spec,
+      initContainers: [...listOf(spec['initContainers']), install],
+      containers: containers.map((container) =>
+        container['name'] === serverContainer ? wrapped(container, name, serverPort(parent)) : container,
+      ),
+      volumes: [
+        ...listOf(spec['volumes']),
+        { name: runtimeVolume, emptyDir: {} },
+        { name: configVolume, configMap: { name: serverNames(name).serverConfig } },
+      ],
+    },
+  }
+}
+
+function wrapped(container: Fields, name: string, port: number): Fields {
+  return {
+    ...container,
+    command: runtimeCommand,
+    args: ['proxy', `--config=${configDirectory}/${proxyFile}`, '--host=0.0.0.0', `--port=${port}`, name],
+    volumeMounts: [
+      ...listOf(container['volumeMounts']),
+      { name: runtimeVolume, mountPath: runtimeDirectory, readOnly: true },
+      { name: configVolume, mountPath: configDirectory, readOnly: true },
+    ],
+  }
+}

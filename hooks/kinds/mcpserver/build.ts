@@ -1,0 +1,138 @@
+/**
+ * From a judged MCPServer to its desired children, or to the faults that stand in the way.
+ */
+import { hashOf, type MCPServer } from '../../../schemas/index.ts'
+import { ownLabels, selectorLabels } from '../../children/labels.ts'
+import type { Fault } from '../../conditions.ts'
+import type { SyncContext } from '../../context.ts'
+import type { KubeObject } from '../../kube.ts'
+import { serverNames, serviceUrl } from '../../names.ts'
+import { PodNeeds } from '../../needs.ts'
+import { judgeReplicaSessions } from '../../parts/session-storage.ts'
+import { type Front, front } from '../../proxy/front.ts'
+import { proxyChildren } from '../../proxy/children.ts'
+import type { FrontParent } from '../../proxy/spec.ts'
+import { specFault } from '../../references.ts'
+import { bridgeOf } from './bridge.ts'
+import { app, restartAnnotations, serverChildren, serverTemplate, serverUrl } from './children.ts'
+import { networkPolicy } from './network.ts'
+
+type Context = SyncContext<MCPServer>
+
+export interface Built {
+  /** Undefined when something needed is broken: what runs is kept. */
+  readonly children: readonly KubeObject[] | undefined
+  readonly faults: readonly Fault[]
+  readonly hashes: Front['hashes']
+}
+
+/** What clients see: stdio servers are offered as proxyMode says, others as they are. */
+export function clientTransport({ spec }: MCPServer): 'sse' | 'streamable-http' {
+  return spec.transport === 'stdio' ? spec.proxyMode : spec.transport
+}
+
+/** Address of the proxy with the path of its MCP endpoint. */
+export function addressOf(context: Context): string {
+  const { name, namespace, settings, parent } = context
+  const base = serviceUrl(serverNames(name).proxy, namespace, settings.clusterDomain, parent.spec.proxyPort)
+  return base + (clientTransport(parent) === 'sse' ? '/sse' : '/mcp')
+}
+
+export function build(context: Context): Built {
+  const { conditions, parent } = context
+  const invalid = specFault(context.problems, 'ConfigInvalid')
+  conditions.check('Valid', invalid, 'ConfigValid', 'Spec validation passed')
+  if (invalid) return { children: undefined, faults: [invalid], hashes: {} }
+  const needs = new PodNeeds()
+  const transport = clientTransport(parent)
+  const target = { targetUri: serverUrl(context), transport, proxyMode: transport }
+  const proxy = front(context as unknown as SyncContext<FrontParent>, target, addressOf(context), needs)
+  const { sessionStorage, backendReplicas } = parent.spec
+  const most = Math.max(proxyReplicas(parent) ?? 0, backendReplicas ?? 0)
+  judgeReplicaSessions(conditions, context.settings, sessionStorage?.provider, most)
+  judgeReplicas(context)
+  judgeRateLimits(context)
+  const bridge = bridgeOf(context)
+  if (parent.spec.transport === 'stdio') {
+    conditions.check(
+      'StdioBridgeValid',
+      bridge.fault,
+      'StdioBridgeValid',
+      'The server can be run behind the bridge',
+    )
+  }
+  const { policy, fault: profile } = networkPolicy(context)
+  const secrets = judgeSecrets(context)
+  const revision = hashOf([context.secretRevision(parent.spec.secrets ?? []), bridge.value?.files ?? {}])
+  const server = serverTemplate(context, bridge.value, revision)
+  const template = server.faults && { reason: 'InvalidPodTemplateSpec', message: server.faults.join('; ') }
+  conditions.check('PodTemplateValid', template, 'ValidPodTemplateSpec', 'The pod template is valid')
+  const built = proxy.file && proxyChildren(proxy, needs, proxyOptions(context))
+  const all = [template, bridge.fault, profile, secrets, ...proxy.faults, built?.fault]
+  const faults = all.filter((fault) => fault !== undefined)
+  if (faults.length > 0 || !server.template || !built?.children) {
+    return { children: undefined, faults, hashes: proxy.hashes }
+  }
+  const children = [...serverChildren(context, server.template, bridge.value, policy), ...built.children]
+  return { children, faults: [], hashes: proxy.hashes }
+}
+
+function proxyOptions(context: Context) {
+  const { name, namespace, parent, settings } = context
+  const { spec } = parent
+  const names = serverNames(name)
+  return {
+    settings,
+    namespace,
+    owner: name,
+    name: names.proxy,
+    configName: names.proxyConfig,
+    labels: ownLabels(app, name, 'proxy'),
+    selector: selectorLabels(app, name, 'proxy'),
+    port: spec.proxyPort,
+    sessionAffinity: spec.sessionAffinity,
+    replicas: proxyReplicas(parent),
+    observed: context.child('Deployment', names.proxy),
+    deploymentOverrides: spec.resourceOverrides?.proxyDeployment,
+    serviceOverrides: spec.resourceOverrides?.proxyService,
+    annotations: restartAnnotations(context),
+  }
+}
+
+/** A stdio server has one process per session and no place to find it again: one proxy at most. */
+function proxyReplicas({ spec }: MCPServer): number | undefined {
+  return spec.transport === 'stdio' && spec.replicas !== undefined
+    ? Math.min(spec.replicas, 1)
+    : spec.replicas
+}
+
+function judgeReplicas({ conditions, parent }: Context): void {
+  const capped = parent.spec.transport === 'stdio' && (parent.spec.replicas ?? 0) > 1
+  if (capped) {
+    conditions.set(
+      'StdioReplicaCapped',
+      true,
+      'StdioTransportCapAt1',
+      'A stdio server has one proxy at most; replicas is taken as 1',
+    )
+  } else
+    conditions.set(
+      'StdioReplicaCapped',
+      false,
+      'StdioReplicaCapNotActive',
+      'The number of replicas is as asked for',
+    )
+}
+
+/** The schema refuses the combination as well; objects admitted before it did are caught there. */
+function judgeRateLimits({ conditions, parent }: Context): void {
+  if (parent.spec.rateLimiting) {
+    conditions.set('RateLimitConfigValid', true, 'RateLimitConfigValid', 'The rate limits can be applied')
+  } else conditions.set('RateLimitConfigValid', true, 'RateLimitNotApplicable', 'No rate limits are set')
+}
+
+function judgeSecrets(context: Context): Fault | undefined {
+  const missing = context.missingSecrets(context.parent.spec.secrets ?? [])
+  if (missing.length === 0) return undefined
+  return { reason: 'SecretNotFound', message: `spec.secrets: not found: ${missing.join('; ')}` }
+}

@@ -1,0 +1,109 @@
+/**
+ * Who may talk to the server pod, and where it may connect: only the proxy comes in, and the permission profile says
+ * what goes out.
+ *
+ * A NetworkPolicy knows ports and address ranges, no host names, and nothing of the file system: what a profile says
+ * beyond that cannot be enforced here, and the condition says so.
+ */
+import type { MCPServer } from '../../../schemas/index.ts'
+import { ownLabels, selectorLabels } from '../../children/labels.ts'
+import type { Fault } from '../../conditions.ts'
+import type { SyncContext } from '../../context.ts'
+import { fieldsOf, isFields, type KubeObject, listOf } from '../../kube.ts'
+import { serverNames } from '../../names.ts'
+import { app } from './children.ts'
+
+type Context = SyncContext<MCPServer>
+
+interface Outbound {
+  /** Undefined: anywhere. Empty: nowhere. */
+  readonly ports: readonly number[] | undefined
+  /** What cannot be enforced. */
+  readonly open: readonly string[]
+}
+
+const anywhere: Outbound = { ports: undefined, open: [] }
+const nowhere: Outbound = { ports: [], open: [] }
+
+/** The policy, and the fault of a profile that cannot be read: then nothing goes out. */
+export function networkPolicy(context: Context): {
+  readonly policy: KubeObject
+  readonly fault: Fault | undefined
+} {
+  const { name, namespace } = context
+  const profile = outboundOf(context)
+  const outbound = profile.outbound ?? nowhere
+  if (context.parent.spec.permissionProfile) setCondition(context, outbound, profile.fault)
+  const policy = {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: { name: serverNames(name).server, namespace, labels: ownLabels(app, name, 'server') },
+    spec: {
+      podSelector: { matchLabels: selectorLabels(app, name, 'server') },
+      policyTypes: outbound.ports === undefined ? ['Ingress'] : ['Ingress', 'Egress'],
+      ingress: [{ from: [{ podSelector: { matchLabels: selectorLabels(app, name, 'proxy') } }] }],
+      ...(outbound.ports &&
+        outbound.ports.length > 0 && { egress: [{ ports: egressPorts(outbound.ports) }] }),
+    },
+  }
+  return { policy, fault: profile.fault }
+}
+
+/** Names must be resolved before anything can be connected to. */
+function egressPorts(ports: readonly number[]) {
+  return [
+    { protocol: 'UDP', port: 53 },
+    { protocol: 'TCP', port: 53 },
+    ...ports.map((port) => ({ protocol: 'TCP', port })),
+  ]
+}
+
+function setCondition(context: Context, { open }: Outbound, fault: Fault | undefined): void {
+  if (fault) context.conditions.set('PermissionProfileApplied', false, fault.reason, fault.message)
+  else if (open.length > 0) {
+    const message = `A NetworkPolicy cannot enforce: ${open.join(', ')}`
+    context.conditions.set('PermissionProfileApplied', false, 'PartlyEnforced', message)
+  } else
+    context.conditions.set(
+      'PermissionProfileApplied',
+      true,
+      'PermissionProfileApplied',
+      'The profile is enforced',
+    )
+}
+
+function outboundOf(context: Context): { readonly outbound?: Outbound; readonly fault: Fault | undefined } {
+  const { permissionProfile } = context.parent.spec
+  if (!permissionProfile) return { outbound: anywhere, fault: undefined }
+  if (permissionProfile.type === 'builtin') {
+    return { outbound: permissionProfile.name === 'none' ? nowhere : anywhere, fault: undefined }
+  }
+  const { name, key = '' } = permissionProfile
+  const text = fieldsOf(context.configMap(name)?.['data'])[key]
+  const profile = typeof text === 'string' ? parse(text) : undefined
+  if (isFields(profile)) return { outbound: fromProfile(profile), fault: undefined }
+  const message =
+    typeof text === 'string'
+      ? `ConfigMap ${name}, key ${key} is not a JSON object`
+      : `ConfigMap ${name}, key ${key} does not exist`
+  return { fault: { reason: 'PermissionProfileInvalid', message } }
+}
+
+function fromProfile(profile: Readonly<Record<string, unknown>>): Outbound {
+  const outbound = fieldsOf(fieldsOf(profile['network'])['outbound'])
+  const hosts = listOf(outbound['allowHost'])
+  const ports = listOf(outbound['allowPort']).filter((port) => Number.isInteger(port)) as number[]
+  const paths = [...listOf(profile['read']), ...listOf(profile['write'])]
+  const open = [...(hosts.length > 0 ? ['allowHost'] : []), ...(paths.length > 0 ? ['read and write'] : [])]
+  if (outbound['insecureAllowAll'] === true) return { ports: undefined, open }
+  if (ports.length > 0) return { ports: [...new Set(ports)].sort((a, b) => a - b), open }
+  return hosts.length > 0 ? { ports: undefined, open } : { ports: [], open }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * The answer of an MCPServer's sync. Phases come from the two workloads' status, never from pods.
+ */
+import type { MCPServer } from '../../../schemas/index.ts'
+import { selectorLabels } from '../../children/labels.ts'
+import { workloadState } from '../../children/workload.ts'
+import type { Fault } from '../../conditions.ts'
+import { conflictCondition, strangersFault } from '../../conflicts.ts'
+import type { SyncContext } from '../../context.ts'
+import { echoChildren } from '../../echo.ts'
+import { fieldsOf, isTerminating } from '../../kube.ts'
+import { serverNames } from '../../names.ts'
+import type { SyncResponse } from '../../protocol.ts'
+import { definedFields, labelSelectorText, observedFields } from '../../status.ts'
+import { addressOf, type Built } from './build.ts'
+import { app } from './children.ts'
+
+type Context = SyncContext<MCPServer>
+
+export function respond(context: Context, built: Built): SyncResponse {
+  const proxy = workloadState(context.child('Deployment', serverNames(context.name).proxy))
+  const conflict = strangersFault(context.request, built.children ?? [])
+  if (conflict) context.conditions.set(conflictCondition, false, conflict.reason, conflict.message)
+  const { phase, message, ready } = phaseOf(context, conflict ? [conflict] : built.faults)
+  context.conditions.set('Ready', ready, ready ? 'Ready' : 'NotReady', message)
+  return {
+    status: definedFields({
+      phase,
+      message,
+      url: context.problems.length === 0 ? addressOf(context) : fieldsOf(context.stored['status'])['url'],
+      readyReplicas: proxy?.readyReplicas ?? 0,
+      replicas: proxy?.replicas ?? 0,
+      selector: labelSelectorText(selectorLabels(app, context.name, 'proxy')),
+      ...built.hashes,
+      ...observedFields(context),
+    }),
+    children: built.children ?? echoChildren(context.request),
+  }
+}
+
+function phaseOf(
+  context: Context,
+  faults: readonly Fault[],
+): { phase: string; message: string; ready: boolean } {
+  const names = serverNames(context.name)
+  const proxy = workloadState(context.child('Deployment', names.proxy))
+  const server = workloadState(context.child('StatefulSet', names.server))
+  if (isTerminating(context.stored)) return not('Terminating', 'MCP server is being deleted')
+  if (faults.length > 0) return not('Failed', faults.map((fault) => fault.message).join('; '))
+  if (proxy?.replicas === 0) return not('Stopped', 'MCP server is stopped: it has no replicas')
+  if (proxy && server && proxy.availableReplicas > 0 && server.availableReplicas > 0) {
+    return { phase: 'Ready', message: 'MCP server is running', ready: true }
+  }
+  const failure = proxy?.failure ?? server?.failure
+  return failure === undefined ? not('Pending', 'MCP server is being created') : not('Failed', failure)
+}
+
+function not(phase: string, message: string) {
+  return { phase, message, ready: false }
+}

@@ -1,0 +1,30 @@
+/**
+ * MCPTelemetryConfig: checks of the object alone that need code.
+ */
+import type { MCPTelemetryConfig, Problem } from '../../../schemas/index.ts'
+import { envName } from '../../../schemas/index.ts'
+
+export function telemetryProblems({ spec }: MCPTelemetryConfig): Problem[] {
+  const { openTelemetry: otel } = spec
+  if (!otel) return []
+  return [...endpointProblems(otel.endpoint), ...headerProblems(otel.sensitiveHeaders ?? [])]
+}
+
+function endpointProblems(endpoint: string | undefined): Problem[] {
+  if (endpoint === undefined || endpoint === '') return []
+  const url = /^https?:\/\//.test(endpoint) ? endpoint : `https://${endpoint}`
+  if (URL.canParse(url) && new URL(url).hostname !== '') return []
+  return [{ path: 'spec.openTelemetry.endpoint', message: 'must be host:port or a URL' }]
+}
+
+/** Each value gets an environment variable named after its header. */
+function headerProblems(headers: readonly { readonly name: string }[]): Problem[] {
+  const seen = new Map<string, string>()
+  return headers.flatMap(({ name }, index) => {
+    const other = seen.get(envName(name))
+    seen.set(envName(name), name)
+    if (other === undefined) return []
+    const message = `gives the same environment variable as the header ${other}`
+    return [{ path: `spec.openTelemetry.sensitiveHeaders[${index}].name`, message }]
+  })
+}

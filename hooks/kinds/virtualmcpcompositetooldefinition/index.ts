@@ -1,0 +1,59 @@
+/**
+ * VirtualMCPCompositeToolDefinition: a workflow that several virtual servers can offer. Its sync judges the workflow and
+ * says which servers use it.
+ */
+import {
+  formatProblems,
+  type Problem,
+  type VirtualMCPCompositeToolDefinition,
+} from '../../../schemas/index.ts'
+import { SyncContext } from '../../context.ts'
+import type { SyncRequest, SyncResponse } from '../../protocol.ts'
+import { referrersOf, workflowReferences } from '../../referrers.ts'
+import type { KindHooks } from '../../registry.ts'
+import { ownRelatedKinds, relatedRules } from '../../rules.ts'
+import type { HookSettings } from '../../settings.ts'
+import { observedFields } from '../../status.ts'
+
+const related = ['VirtualMCPServer'] as const
+
+export const compositeToolDefinition: KindHooks = {
+  kind: 'VirtualMCPCompositeToolDefinition',
+  childKinds: [],
+  relatedKinds: ownRelatedKinds(related),
+  customize: ({ parent }) => relatedRules(parent, { kinds: related }),
+  sync,
+}
+
+function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
+  const context = new SyncContext<VirtualMCPCompositeToolDefinition>(request, settings)
+  const { problems, conditions } = context
+  const { count, workloads } = referrersOf(context.name, workflowReferences, (kind) => context.members(kind))
+  const fault =
+    problems.length > 0 ? { reason: reasonOf(problems), message: formatProblems(problems) } : undefined
+  conditions.check('WorkflowValidated', fault, 'ValidationSuccess', 'The workflow is valid')
+  conditions.check(
+    'Ready',
+    fault && { reason: 'WorkflowNotReady', message: fault.message },
+    'WorkflowReady',
+    'The workflow can be used',
+  )
+  return {
+    status: {
+      validationStatus: fault ? 'Invalid' : 'Valid',
+      validationErrors: problems.map((problem) => formatProblems([problem])),
+      referencingVirtualServers: workloads.map(({ name }) => name),
+      referenceCount: count,
+      ...observedFields(context),
+    },
+    children: [],
+  }
+}
+
+function reasonOf(problems: readonly Problem[]): string {
+  const some = (pattern: RegExp) => problems.some(({ message }) => pattern.test(message))
+  if (some(/in a circle/)) return 'DependencyCycle'
+  if (some(/^is not a template/)) return 'TemplateInvalid'
+  if (some(/JSON Schema/)) return 'SchemaInvalid'
+  return 'ValidationFailed'
+}

@@ -1,0 +1,45 @@
+/**
+ * Backends with their conditions, and with what entries need of the pod: added headers and trust anchors.
+ */
+import { type MCPServerEntry, type VirtualMCPServer, withDefaults } from '../../../schemas/index.ts'
+import { conditionOf } from '../../conditions.ts'
+import type { SyncContext } from '../../context.ts'
+import { addHeaderForward } from '../../header-forward.ts'
+import type { PodNeeds } from '../../needs.ts'
+import { caBundleOf, type ResolvedBackend, resolveBackends } from './backends.ts'
+import type { Outgoing } from './outgoing.ts'
+import { caBundleDirectory } from './paths.ts'
+
+type Context = SyncContext<VirtualMCPServer>
+
+export function backendsWithNeeds(
+  context: Context,
+  needs: PodNeeds,
+  outgoing: Outgoing,
+): readonly ResolvedBackend[] {
+  const backends = resolveBackends(context, outgoing)
+  for (const resolved of backends) {
+    setCondition(context, resolved)
+    if (resolved.backend) addNeeds(context, needs, resolved)
+  }
+  return backends
+}
+
+function setCondition(context: Context, resolved: ResolvedBackend): void {
+  const { name, fault, authConfigRef, strategy, explicit } = resolved
+  // What relies on the default has the condition of the default.
+  if (authConfigRef === undefined || (!strategy && !fault)) return
+  const type = `${explicit ? 'BackendAuthConfig' : 'DiscoveredAuthConfig'}-${name}`
+  context.conditions.check(type, fault, 'ConversionSucceeded', `Uses MCPExternalAuthConfig ${authConfigRef}`)
+}
+
+function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedBackend): void {
+  if (member?.kind !== 'MCPServerEntry') return
+  const { spec } = withDefaults(member.object) as MCPServerEntry
+  addHeaderForward(needs, name, spec.headerForward)
+  const bundle = caBundleOf(context, member)
+  if (bundle) needs.configFiles(`ca-bundle-${name}`, `${caBundleDirectory}/${name}`, bundle.configMap)
+  // The Secrets are two hops away: the entry's own sync puts their revision into this condition.
+  const message = conditionOf(member.object, 'HeaderSecretRefsValidated')?.['message']
+  needs.revision(`entry ${name}`, typeof message === 'string' ? message : undefined)
+}

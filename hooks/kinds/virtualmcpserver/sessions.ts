@@ -1,0 +1,28 @@
+/**
+ * Session storage of a virtual server: its Secret, and a word about several replicas without one.
+ */
+import type { VirtualMCPServer } from '../../../schemas/index.ts'
+import type { Fault } from '../../conditions.ts'
+import type { SyncContext } from '../../context.ts'
+import type { PodNeeds } from '../../needs.ts'
+import { judgeReplicaSessions } from '../../parts/session-storage.ts'
+
+type Context = SyncContext<VirtualMCPServer>
+
+export function judgeSessions({ parent, conditions, settings }: Context): void {
+  const { sessionStorage, config, replicas } = parent.spec
+  const provider = (sessionStorage ?? config?.sessionStorage)?.provider
+  judgeReplicaSessions(conditions, settings, provider, replicas)
+}
+
+export function judgeSessionSecret(context: Context, needs: PodNeeds): Fault | undefined {
+  const password = context.parent.spec.sessionStorage?.passwordRef
+  if (!password) return undefined
+  needs.revision('sessionStorage', context.secretRevision([password]))
+  const missing = context.missingSecrets([password])
+  if (missing.length === 0) return undefined
+  return {
+    reason: 'SecretNotFound',
+    message: `spec.sessionStorage.passwordRef: not found: ${missing.join('; ')}`,
+  }
+}

@@ -1,0 +1,7 @@
+/**
+ * Where things are in the pod of a proxy.
+ */
+export const configDirectory = '/etc/gatehouse/proxy'
+export const proxyFile = 'proxy.yaml'
+export const authServerFile = 'authserver-config.yaml'
+export const proxyContainer = 'gatehouse'

@@ -1,0 +1,43 @@
+/**
+ * What MCPServer and MCPRemoteProxy have in common: the references that shape the proxy in front.
+ */
+import type { MCPRemoteProxySpec, MCPServerSpec } from '../../schemas/index.ts'
+
+export type FrontSpec = Pick<
+  MCPServerSpec,
+  | 'audit'
+  | 'authServerRef'
+  | 'authzConfig'
+  | 'authzConfigRef'
+  | 'endpointPrefix'
+  | 'externalAuthConfigRef'
+  | 'groupRef'
+  | 'oidcConfigRef'
+  | 'proxyPort'
+  | 'rateLimiting'
+  | 'replicas'
+  | 'resourceOverrides'
+  | 'sessionAffinity'
+  | 'sessionStorage'
+  | 'telemetryConfigRef'
+  | 'toolConfigRef'
+  | 'trustProxyHeaders'
+> &
+  Pick<MCPRemoteProxySpec, 'headerForward'>
+
+/** Kinds that such a reference can name. */
+export const frontKinds = [
+  'MCPGroup',
+  'MCPExternalAuthConfig',
+  'MCPOIDCConfig',
+  'MCPAuthzConfig',
+  'MCPTelemetryConfig',
+  'MCPToolConfig',
+] as const
+
+export interface FrontParent {
+  readonly apiVersion: string
+  readonly kind: 'MCPServer' | 'MCPRemoteProxy'
+  readonly metadata: { readonly name: string; readonly namespace?: string }
+  readonly spec: FrontSpec
+}

@@ -1,0 +1,122 @@
+/**
+ * Every child of every golden case on a real API server: it is accepted, and what is stored is what was asked for, so
+ * that the next apply finds nothing to change.
+ */
+import { readdirSync, readFileSync, existsSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { kubeMissing, startKubeApiserver } from '../helpers/kube-apiserver.ts'
+
+const root = import.meta.dirname
+
+const mergeKeys = ['containerPort', 'port', 'mountPath', 'name', 'uid', 'ip', 'path']
+
+interface Child {
+  apiVersion: string
+  kind: string
+  metadata: { name: string; [field: string]: unknown }
+  [field: string]: unknown
+}
+
+await t.test(
+  'children: a real API server accepts them and stores them as they are',
+  { skip: kubeMissing() },
+  async (t) => {
+    const server = await startKubeApiserver(t)
+    server.must(['create', 'namespace', 'team'])
+    for (const [name, children] of cases()) {
+      if (children.length === 0) continue
+      const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: children })
+      const ran = server.kubectl(
+        ['create', '--dry-run=server', '--validate=strict', '-o', 'json', '-f', '-'],
+        list,
+      )
+      if (!t.equal(ran.code, 0, `${name}: accepted ${ran.stderr}`)) continue
+      const stored = storedObjects(ran.stdout)
+      t.equal(stored.length, children.length)
+      for (const [index, desired] of children.entries()) {
+        const live = stored[index] as unknown
+        t.strictSame(
+          dynamicApply(live, desired, desired),
+          live,
+          `${name}: ${desired.kind} ${desired.metadata.name} would be written again at every sync`,
+        )
+      }
+    }
+  },
+)
+
+function cases(): [string, Child[]][] {
+  return readdirSync(root, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .flatMap((kind) =>
+      readdirSync(join(root, kind.name)).flatMap((name): [string, Child[]][] => {
+        const file = join(root, kind.name, name, 'response.json')
+        if (!existsSync(file)) return []
+        const answer = JSON.parse(readFileSync(file, 'utf8')) as { children: Child[] }
+        return [[`${kind.name}/${name}`, answer.children]]
+      }),
+    )
+}
+
+/** kubectl prints one indented JSON document after the other. */
+function storedObjects(text: string): unknown[] {
+  return text
+    .split(/(?<=^\})\n/m)
+    .filter((part) => part.trim() !== '')
+    .map((part) => JSON.parse(part) as unknown)
+}
+
+/** Metacontroller's three-way merge: lists of objects by the first key that all items have, other lists whole. */
+function dynamicApply(live: unknown, before: unknown, desired: unknown): unknown {
+  if (Array.isArray(desired)) return mergeList(asList(live), asList(before), desired)
+  if (!isObject(desired)) return desired
+  const result: Record<string, unknown> = { ...(isObject(live) ? live : {}) }
+  for (const key of Object.keys(isObject(before) ? before : {})) if (!(key in desired)) delete result[key]
+  for (const [key, value] of Object.entries(desired)) {
+    // Metacontroller ignores the status of a desired object.
+    if (
+      key === 'status' &&
+      'metadata' in desired &&
+      'kind' in desired &&
+      live !== undefined &&
+      isObject(live) &&
+      'metadata' in live
+    ) {
+      if (isTop(desired)) continue
+    }
+    result[key] = dynamicApply(result[key], isObject(before) ? before[key] : undefined, value)
+  }
+  return result
+}
+
+function isTop(value: Record<string, unknown>): boolean {
+  return typeof value['apiVersion'] === 'string' && value['kind'] !== 'PersistentVolumeClaim'
+}
+
+function mergeList(live: unknown[], before: unknown[], desired: unknown[]): unknown {
+  const all = [...live, ...before, ...desired]
+  const key = mergeKeys.find((name) => all.length > 0 && all.every((item) => isObject(item) && name in item))
+  if (!key) return desired
+  const byKey = (list: unknown[], value: unknown) =>
+    list.find((item) => isObject(item) && item[key] === value)
+  const kept = live.filter((item) => !byKey(before, keyOf(item, key)) || byKey(desired, keyOf(item, key)))
+  const merged = kept.map((item) => {
+    const wanted = byKey(desired, keyOf(item, key))
+    return wanted ? dynamicApply(item, byKey(before, keyOf(item, key)), wanted) : item
+  })
+  const added = desired.filter((item) => !byKey(live, keyOf(item, key)))
+  return [...merged, ...added]
+}
+
+function keyOf(item: unknown, key: string): unknown {
+  return isObject(item) ? item[key] : undefined
+}
+
+function asList(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
