@@ -38,7 +38,7 @@ type Entry = { readonly content: string } | { readonly link: string }
 
 function wanted(): Map<string, Entry> {
   const crds = list('crds').filter((name) => name.endsWith('.yaml'))
-  const { version } = JSON.parse(readFileSync(join(root, '../package.json'), 'utf8')) as { version: string }
+  const { version }: { version: string } = JSON.parse(readFileSync(join(root, '../package.json'), 'utf8'))
   const entries = new Map<string, Entry>()
   for (const [path, content] of files({ version, kinds: allKinds(), hooked: hookedKinds(), crds })) {
     entries.set(path, { content })

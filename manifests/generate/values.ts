@@ -130,8 +130,16 @@ export function plainValues(version: string): Values {
     version,
     revision,
     value,
-    text: (path) => String(value(path)),
-    items: (path) => value(path) as readonly Json[],
+    text(path) {
+      const found = value(path)
+      if (typeof found !== 'string') throw new Error(`${path} is no text`)
+      return found
+    },
+    items(path) {
+      const found = value(path)
+      if (!Array.isArray(found)) throw new Error(`${path} is no list`)
+      return found
+    },
   }
 }
 

@@ -32,18 +32,18 @@ async function withCrds(t: Parameters<typeof startKubeApiserver>[0]): Promise<Ku
 function badDocument({ of: [example, kind], patch }: BadManifest): object {
   const files = globSync(join(root, 'examples', example, '*.yaml')).toSorted()
   const all = files.flatMap((file) =>
-    parseAllDocuments(readFileSync(file, 'utf8')).map((one) => one.toJS() as object),
+    parseAllDocuments(readFileSync(file, 'utf8')).map((one): object => one.toJS()),
   )
   const found = all.find((one) => 'kind' in one && one.kind === kind)
   if (!found) throw new Error(`no ${kind} in example ${example}`)
   return jsonPatch.applyPatch(found, patch).newDocument
 }
 
-t.test('a real API server', { skip }, async (t) => {
+await t.test('a real API server', { skip }, async (t) => {
   const kube = await withCrds(t)
 
-  t.test('definitions: all are established, structural, and within every cost limit', async (t) => {
-    const { items } = kube.get(['crd']) as Listed
+  await t.test('definitions: all are established, structural, and within every cost limit', async (t) => {
+    const { items }: Listed = kube.get(['crd'])
     t.strictSame(
       items.map(({ metadata }) => metadata.name),
       kinds.map(({ plural }) => `${plural}.gatehouse.dev`).toSorted(),
@@ -56,12 +56,12 @@ t.test('a real API server', { skip }, async (t) => {
     }
   })
 
-  t.test('definitions: fit a client-side apply too', async (t) => {
+  await t.test('definitions: fit a client-side apply too', async (t) => {
     const { stderr, code } = kube.kubectl(['apply', '--dry-run=server', '-f', join(root, 'crds')])
     t.equal(code, 0, stderr)
   })
 
-  t.test('kubectl explain: knows every kind and its spec', async (t) => {
+  await t.test('kubectl explain: knows every kind and its spec', async (t) => {
     for (const { kind, singular } of kinds) {
       const { code, stdout, stderr } = kube.kubectl(['explain', `${singular}.spec`])
       t.equal(code, 0, stderr)
@@ -70,13 +70,13 @@ t.test('a real API server', { skip }, async (t) => {
     }
   })
 
-  t.test('kubectl get gatehouse: lists all kinds by their category', async (t) => {
+  await t.test('kubectl get gatehouse: lists all kinds by their category', async (t) => {
     const { code, stderr } = kube.kubectl(['get', 'gatehouse', '-A'])
     t.equal(code, 0, stderr)
   })
 
   for (const example of readdirSync(join(root, 'examples'))) {
-    t.test(`example ${example}: applies, twice, in its own namespace`, async (t) => {
+    await t.test(`example ${example}: applies, twice, in its own namespace`, async (t) => {
       kube.must(['create', 'namespace', example])
       const folder = join(root, 'examples', example)
       const first = kube.kubectl(['apply', '--server-side', '-n', example, '-k', folder])
@@ -86,7 +86,7 @@ t.test('a real API server', { skip }, async (t) => {
     })
   }
 
-  t.test(
+  await t.test(
     'status: is a subresource; a status with observedGeneration and conditions is stored whole',
     async (t) => {
       const status = {
@@ -106,19 +106,15 @@ t.test('a real API server', { skip }, async (t) => {
       const patch = JSON.stringify({ status })
       const object = ['mcpgroup', 'quickstart', '-n', 'quickstart']
       kube.must(['patch', ...object, '--subresource=status', '--type=merge', '-p', patch])
-      const stored = kube.get(object) as { status: object }
+      const stored: { status: object } = kube.get(object)
       t.match(stored.status, status)
       kube.must(['patch', ...object, '--type=merge', '-p', JSON.stringify({ status: { phase: 'Failed' } })])
-      t.equal(
-        (kube.get(object) as { status: { phase: string } }).status.phase,
-        'Ready',
-        'not written by the main endpoint',
-      )
+      t.equal(kube.get(object).status.phase, 'Ready', 'not written by the main endpoint')
     },
   )
 
   for (const bad of badManifests) {
-    t.test(`refused: ${bad.title}`, async (t) => {
+    await t.test(`refused: ${bad.title}`, async (t) => {
       const document = badDocument(bad)
       t.match(formatProblems(validateManifest(document)), bad.words, 'offline')
       const { code, stderr } = kube.kubectl(

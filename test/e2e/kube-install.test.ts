@@ -27,7 +27,7 @@ interface Trust {
 
 /** Every bundle that a client of the hooks server holds. */
 function bundles(kube: KubeApiserver): readonly string[] {
-  const { items } = kube.get(['validatingwebhookconfigurations,compositecontrollers']) as Trust
+  const { items }: Trust = kube.get(['validatingwebhookconfigurations,compositecontrollers'])
   return items.flatMap(({ webhooks, spec }) => [
     ...(webhooks ?? []).map((one) => Buffer.from(one.clientConfig.caBundle ?? '', 'base64').toString('utf8')),
     ...Object.values(spec?.hooks ?? {}).map(({ webhook }) => webhook.caBundle?.inline ?? ''),
@@ -35,7 +35,7 @@ function bundles(kube: KubeApiserver): readonly string[] {
 }
 
 function stored(kube: KubeApiserver): Record<string, string> {
-  const { data = {} } = kube.get(['secret', 'gatehouse-hooks-tls', '-n', namespace]) as Secret
+  const { data = {} }: Secret = kube.get(['secret', 'gatehouse-hooks-tls', '-n', namespace])
   return Object.fromEntries(
     Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]),
   )
@@ -43,17 +43,15 @@ function stored(kube: KubeApiserver): Record<string, string> {
 
 /** The arguments that the installed Job runs with, and a kubeconfig of its service account. */
 function jobOf(kube: KubeApiserver): readonly string[] {
-  const { items } = kube.get(['jobs', '-n', namespace]) as {
-    items: { spec: { template: { spec: { containers: { args: string[] }[] } } } }[]
-  }
-  return items[0]?.spec.template.spec.containers[0]?.args ?? []
+  const args: readonly string[] = kube.get(['jobs', '-n', namespace]).items[0].spec.template.spec
+    .containers[0].args
+  return args
 }
 
 function accountConfig(t: { testdir: () => string }, kube: KubeApiserver): string {
   const token = kube.must(['create', 'token', 'gatehouse-certificates', '-n', namespace]).trim()
-  const config = JSON.parse(kube.must(['config', 'view', '--raw', '--flatten', '-o', 'json'])) as {
-    users: { user: { token: string } }[]
-  }
+  const shown = kube.must(['config', 'view', '--raw', '--flatten', '-o', 'json'])
+  const config: { users: { user: { token: string } }[] } = JSON.parse(shown)
   for (const { user } of config.users) user.token = token
   const path = join(t.testdir(), 'kubeconfig')
   writeFileSync(path, JSON.stringify(config), { mode: 0o600 })
@@ -66,7 +64,7 @@ async function certificates(args: readonly string[]): Promise<void> {
   await program.parseAsync(args, { from: 'user' })
 }
 
-t.test('an installation', { skip: kubeMissing() }, async (t) => {
+await t.test('an installation', { skip: kubeMissing() }, async (t) => {
   const kube = await startKubeApiserver(t)
   kube.must(['apply', '-f', '-'], JSON.stringify(compositeControllerCrd))
   kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
@@ -95,9 +93,10 @@ t.test('an installation', { skip: kubeMissing() }, async (t) => {
   await t.test(
     'pods: every template is admitted under the restricted profile that the namespace enforces',
     async (t) => {
-      const { items } = kube.get(['deployments,jobs', '-n', namespace]) as {
-        items: { metadata: { name: string }; spec: { template: { metadata: object; spec: object } } }[]
-      }
+      const {
+        items,
+      }: { items: { metadata: { name: string }; spec: { template: { metadata: object; spec: object } } }[] } =
+        kube.get(['deployments,jobs', '-n', namespace])
       t.equal(items.length, 2)
       for (const { metadata, spec } of items) {
         const pod = {

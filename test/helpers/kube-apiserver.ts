@@ -7,7 +7,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -31,7 +31,7 @@ export interface KubeApiserver {
   /** Runs kubectl and throws when it fails. */
   must(args: readonly string[], input?: string): string
   /** Runs kubectl `get … -o json`. */
-  get(args: readonly string[]): unknown
+  get(args: readonly string[]): ReturnType<typeof JSON.parse>
 }
 
 const startMs = 90_000
@@ -58,7 +58,7 @@ export async function startKubeApiserver(t: Test): Promise<KubeApiserver> {
   const etcdUrl = `http://127.0.0.1:${client}`
   const peerUrl = `http://127.0.0.1:${peer}`
   programs.push(
-    run(assets.etcd, [
+    run(join(folder, 'etcd.log'), assets.etcd, [
       `--data-dir=${join(folder, 'etcd')}`,
       `--listen-client-urls=${etcdUrl}`,
       `--advertise-client-urls=${etcdUrl}`,
@@ -75,7 +75,7 @@ export async function startKubeApiserver(t: Test): Promise<KubeApiserver> {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const signer = join(folder, 'sa.key')
   writeFileSync(signer, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
-  const apiserver = run(assets.apiserver, [
+  const apiserver = run(join(folder, 'apiserver.log'), assets.apiserver, [
     `--etcd-servers=${etcdUrl}`,
     '--bind-address=127.0.0.1',
     '--advertise-address=127.0.0.1',
@@ -114,7 +114,7 @@ export async function startKubeApiserver(t: Test): Promise<KubeApiserver> {
     url,
     kubectl,
     must,
-    get: (args) => JSON.parse(must(['get', ...args, '-o', 'json'])) as unknown,
+    get: (args) => JSON.parse(must(['get', ...args, '-o', 'json'])),
   }
 }
 
@@ -124,16 +124,16 @@ interface Program {
   output(): string
 }
 
-function run(program: string, args: readonly string[]): Program {
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] })
-  let tail = ''
-  const take = (chunk: Buffer) => {
-    tail = (tail + chunk.toString('utf8')).slice(-4000)
-  }
-  child.stdout.on('data', take)
-  child.stderr.on('data', take)
-  child.once('error', (error) => take(Buffer.from(error.message)))
-  return { child, output: () => tail }
+/** Output goes to a file: a pipe would fill up, and stop the program, while a test waits for kubectl. */
+function run(log: string, program: string, args: readonly string[]): Program {
+  const out = openSync(log, 'w')
+  const child = spawn(program, args, { stdio: ['ignore', out, out] })
+  closeSync(out)
+  let fault = ''
+  child.once('error', (error) => {
+    fault = error.message
+  })
+  return { child, output: () => fault + readFileSync(log, 'utf8').slice(-4000) }
 }
 
 async function stop(child: ChildProcess): Promise<void> {

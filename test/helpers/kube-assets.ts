@@ -38,37 +38,15 @@ export const kubeAssetsMissing =
   'no kube-apiserver: set KUBEBUILDER_ASSETS, or run `node test/helpers/kube-assets.ts build` (needs Go)'
 
 /** The staging modules of Kubernetes are published apart, with major version 0. */
-const staging = [
-  ...[
-    'api',
-    'apiextensions-apiserver',
-    'apimachinery',
-    'apiserver',
-    'cli-runtime',
-    'client-go',
-    'cloud-provider',
-  ],
-  ...[
-    'cluster-bootstrap',
-    'code-generator',
-    'component-base',
-    'component-helpers',
-    'controller-manager',
-    'cri-api',
-  ],
-  ...['cri-client', 'cri-streaming', 'csi-translation-lib', 'dynamic-resource-allocation', 'endpointslice'],
-  ...[
-    'externaljwt',
-    'kms',
-    'kube-aggregator',
-    'kube-controller-manager',
-    'kube-proxy',
-    'kube-scheduler',
-    'kubectl',
-  ],
-  ...['kubelet', 'metrics', 'mount-utils', 'pod-security-admission', 'sample-apiserver', 'sample-cli-plugin'],
-  ...['sample-controller', 'streaming'],
-]
+const staging = `
+  api apiextensions-apiserver apimachinery apiserver cli-runtime client-go cloud-provider cluster-bootstrap
+  code-generator component-base component-helpers controller-manager cri-api cri-client cri-streaming
+  csi-translation-lib dynamic-resource-allocation endpointslice externaljwt kms kube-aggregator
+  kube-controller-manager kube-proxy kube-scheduler kubectl kubelet metrics mount-utils pod-security-admission
+  sample-apiserver sample-cli-plugin sample-controller streaming
+`
+  .trim()
+  .split(/\s+/)
 
 function build(folder: string): void {
   const source = join(folder, 'source')

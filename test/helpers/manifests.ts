@@ -7,6 +7,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parse, parseAllDocuments, stringify } from 'yaml'
+import { untyped } from './untyped.ts'
 
 export const manifestsFolder = resolve(import.meta.dirname, '../../manifests')
 
@@ -25,9 +26,9 @@ export interface Obj {
 /** Objects of a YAML text; documents with nothing but comments are left out. */
 export function objectsIn(text: string): readonly Obj[] {
   return parseAllDocuments(text)
-    .map((document) => {
+    .map((document): Obj | null => {
       if (document.errors[0]) throw document.errors[0]
-      return document.toJS() as Obj | null
+      return document.toJS()
     })
     .filter((object) => object !== null)
 }
@@ -35,10 +36,10 @@ export function objectsIn(text: string): readonly Obj[] {
 /** Objects that a kustomization adds up to. Knows resources, components and nothing else. */
 export function kustomized(folder = ''): readonly Obj[] {
   const at = join(manifestsFolder, folder)
-  const { resources = [], components = [] } = parse(readFileSync(join(at, 'kustomization.yaml'), 'utf8')) as {
-    resources?: string[]
-    components?: string[]
-  }
+  const listed: { resources?: string[]; components?: string[] } = parse(
+    readFileSync(join(at, 'kustomization.yaml'), 'utf8'),
+  )
+  const { resources = [], components = [] } = listed
   return [...resources, ...components].flatMap((path) =>
     path.endsWith('.yaml') ? objectsIn(readFileSync(join(at, path), 'utf8')) : kustomized(join(folder, path)),
   )
@@ -59,7 +60,7 @@ export function renderedChart(set: Readonly<Record<string, unknown>> = {}, names
   const chart = join(manifestsFolder, 'chart')
   const values: unknown = parse(readFileSync(join(chart, 'values.yaml'), 'utf8'))
   for (const [path, value] of Object.entries(set)) assign(values, path, value)
-  const { appVersion } = parse(readFileSync(join(chart, 'Chart.yaml'), 'utf8')) as { appVersion: string }
+  const { appVersion }: { appVersion: string } = parse(readFileSync(join(chart, 'Chart.yaml'), 'utf8'))
   const context = { values, namespace, version: appVersion }
   return readdirSync(join(chart, 'templates'))
     .toSorted()
@@ -105,9 +106,7 @@ function block(value: unknown, by: number): string {
 }
 
 function lookup(values: unknown, path: string): unknown {
-  const found = path
-    .split('.')
-    .reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], values)
+  const found = path.split('.').reduce((at, key) => untyped(at)?.[key], values)
   if (found === undefined) throw new Error(`values.yaml has no ${path}`)
   return found
 }
@@ -116,8 +115,7 @@ function assign(values: unknown, path: string, value: unknown): void {
   lookup(values, path)
   const keys = path.split('.')
   const last = keys.pop() ?? ''
-  const parent = keys.reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], values)
-  ;(parent as Record<string, unknown>)[last] = value
+  untyped(keys.reduce((at, key) => untyped(at)[key], values))[last] = value
 }
 
 /** Without empty members, which an API server treats as absent. */

@@ -37,30 +37,33 @@ async function serve(t: Test, issued: Issued) {
   }
 }
 
-t.test('names: the one the API server dials comes first, and every in-cluster form is there', async (t) => {
-  t.strictSame(names, [
-    'gatehouse-hooks.gatehouse-system.svc',
-    'gatehouse-hooks.gatehouse-system.svc.cluster.local',
-    'gatehouse-hooks.gatehouse-system',
-    'gatehouse-hooks',
-  ])
-  const more = serviceNames({
-    service: 'a',
-    namespace: 'b',
-    clusterDomain: 'corp',
-    dnsName: ['hooks.example.com', 'a'],
-  })
-  t.ok(more.includes('a.b.svc.corp'))
-  t.equal(new Set(more).size, more.length, 'no doubles')
-})
+await t.test(
+  'names: the one the API server dials comes first, and every in-cluster form is there',
+  async (t) => {
+    t.strictSame(names, [
+      'gatehouse-hooks.gatehouse-system.svc',
+      'gatehouse-hooks.gatehouse-system.svc.cluster.local',
+      'gatehouse-hooks.gatehouse-system',
+      'gatehouse-hooks',
+    ])
+    const more = serviceNames({
+      service: 'a',
+      namespace: 'b',
+      clusterDomain: 'corp',
+      dnsName: ['hooks.example.com', 'a'],
+    })
+    t.ok(more.includes('a.b.svc.corp'))
+    t.equal(new Set(more).size, more.length, 'no doubles')
+  },
+)
 
-t.test('certificate: a real TLS handshake succeeds under every name of the Service', async (t) => {
+await t.test('certificate: a real TLS handshake succeeds under every name of the Service', async (t) => {
   const issued = await made()
   const dial = await serve(t, issued)
   for (const name of names) t.equal(await dial(name, issued.ca), undefined, name)
 })
 
-t.test('certificate: the handshake fails under another name, and for another authority', async (t) => {
+await t.test('certificate: the handshake fails under another name, and for another authority', async (t) => {
   const [issued, stranger] = await Promise.all([made(), made()])
   const dial = await serve(t, issued)
   t.equal(await dial('other.gatehouse-system.svc', issued.ca), 'ERR_TLS_CERT_ALTNAME_INVALID')
@@ -68,7 +71,7 @@ t.test('certificate: the handshake fails under another name, and for another aut
   t.equal(await dial(names[0] ?? '', joinBundle([stranger.ca, issued.ca])), undefined, 'both together are')
 })
 
-t.test('profile: authority and leaf carry what RFC 5280 asks, and no more', async (t) => {
+await t.test('profile: authority and leaf carry what RFC 5280 asks, and no more', async (t) => {
   const now = new Date()
   const issued = await made(now)
   const ca = new X509Certificate(issued.ca)
@@ -82,7 +85,7 @@ t.test('profile: authority and leaf carry what RFC 5280 asks, and no more', asyn
   t.match(issued.key, /^-----BEGIN PRIVATE KEY-----\n/)
 })
 
-t.test('profile: two authorities never share subject, serial or key', async (t) => {
+await t.test('profile: two authorities never share subject, serial or key', async (t) => {
   const [a, b] = (await Promise.all([made(), made()])).map((one) => new X509Certificate(one.ca))
   t.not(a?.subject, b?.subject)
   t.not(a?.serialNumber, b?.serialNumber)
@@ -92,7 +95,7 @@ t.test('profile: two authorities never share subject, serial or key', async (t) 
   )
 })
 
-t.test('fitness: says why a stored pair may not serve', async (t) => {
+await t.test('fitness: says why a stored pair may not serve', async (t) => {
   const now = new Date()
   const [issued, other] = await Promise.all([made(now), made(now)])
   const why = (

@@ -88,7 +88,7 @@ class FakeCluster implements Cluster {
   }
 }
 
-t.test('first run: the authority is trusted before its leaf is stored', async (t) => {
+await t.test('first run: the authority is trusted before its leaf is stored', async (t) => {
   const cluster = new FakeCluster()
   await cluster.run()
   t.strictSame(cluster.log, ['issue', 'trust', 'trust', 'wait'])
@@ -97,7 +97,7 @@ t.test('first run: the authority is trusted before its leaf is stored', async (t
   t.equal(cluster.faults, 0)
 })
 
-t.test('second run: changes nothing', async (t) => {
+await t.test('second run: changes nothing', async (t) => {
   const cluster = new FakeCluster()
   await cluster.run()
   const before = JSON.stringify([cluster.stored, cluster.bundles, cluster.version])
@@ -106,7 +106,7 @@ t.test('second run: changes nothing', async (t) => {
   t.equal(JSON.stringify([cluster.stored, cluster.bundles, cluster.version]), before)
 })
 
-t.test(
+await t.test(
   'rotation: old and new authority are trusted first, then the leaf changes, then the old one goes',
   async (t) => {
     const cluster = new FakeCluster()
@@ -135,7 +135,7 @@ t.test(
   },
 )
 
-t.test('rotation: a step is not taken before the one before has settled', async (t) => {
+await t.test('rotation: a step is not taken before the one before has settled', async (t) => {
   const cluster = new FakeCluster()
   await cluster.run()
   await cluster.run({ force: true })
@@ -148,7 +148,7 @@ t.test('rotation: a step is not taken before the one before has settled', async 
   t.equal(cluster.stored.serving.certificate, staged.next.certificate)
 })
 
-t.test('rotation: the leaf is not changed while one client cannot be told', async (t) => {
+await t.test('rotation: the leaf is not changed while one client cannot be told', async (t) => {
   const cluster = new FakeCluster()
   await cluster.run()
   const first = cluster.stored.serving.certificate
@@ -163,7 +163,7 @@ t.test('rotation: the leaf is not changed while one client cannot be told', asyn
   t.equal(cluster.faults, 0)
 })
 
-t.test('force: one run without settling goes through the whole rotation', async (t) => {
+await t.test('force: one run without settling goes through the whole rotation', async (t) => {
   const cluster = new FakeCluster()
   await cluster.run()
   const first = cluster.stored.serving.certificate
@@ -173,7 +173,7 @@ t.test('force: one run without settling goes through the whole rotation', async 
   t.equal(cluster.faults, 0)
 })
 
-t.test('expired: a certificate that nobody rotated is replaced in one run', async (t) => {
+await t.test('expired: a certificate that nobody rotated is replaced in one run', async (t) => {
   const cluster = new FakeCluster()
   await cluster.run()
   const first = cluster.stored.serving.certificate
@@ -183,7 +183,7 @@ t.test('expired: a certificate that nobody rotated is replaced in one run', asyn
   t.ok(fitness(cluster.stored.serving, cluster.bundles['webhook'] ?? '', names, cluster.clock).fit)
 })
 
-t.test('expired while staged: the staged certificate is served at once', async (t) => {
+await t.test('expired while staged: the staged certificate is served at once', async (t) => {
   const cluster = new FakeCluster()
   await cluster.run()
   cluster.later(89 * day)
@@ -195,7 +195,7 @@ t.test('expired while staged: the staged certificate is served at once', async (
   t.equal(cluster.stored.serving.certificate, staged)
 })
 
-t.test('drift: a client whose bundle was wiped is repaired', async (t) => {
+await t.test('drift: a client whose bundle was wiped is repaired', async (t) => {
   const cluster = new FakeCluster()
   await cluster.run()
   cluster.bundles['webhook'] = ''
@@ -203,7 +203,7 @@ t.test('drift: a client whose bundle was wiped is repaired', async (t) => {
   t.ok(sameBundle(cluster.bundles['webhook'] ?? '', cluster.stored.bundle))
 })
 
-t.test('damage: a Secret with a key of another certificate is made whole', async (t) => {
+await t.test('damage: a Secret with a key of another certificate is made whole', async (t) => {
   const cluster = new FakeCluster()
   await cluster.run()
   const other = await issue({ names, now: cluster.clock, lifetimeMs: day })
@@ -212,7 +212,7 @@ t.test('damage: a Secret with a key of another certificate is made whole', async
   t.ok(fitness(cluster.stored.serving, cluster.stored.bundle, names, cluster.clock).fit)
 })
 
-t.test('race: the run that loses adopts what the other one stored', async (t) => {
+await t.test('race: the run that loses adopts what the other one stored', async (t) => {
   const cluster = new FakeCluster()
   const winner = await issue({ names, now: cluster.clock, lifetimeMs: 90 * day })
   cluster.meanwhile = () => {
@@ -228,7 +228,7 @@ t.test('race: the run that loses adopts what the other one stored', async (t) =>
   t.ok(Object.values(cluster.bundles).every((bundle) => sameBundle(bundle, winner.ca)))
 })
 
-t.test(
+await t.test(
   'publish: a managed authority is spread beside the former one, and settles to two at most',
   async (t) => {
     const cluster = new FakeCluster()

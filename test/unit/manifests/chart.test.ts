@@ -57,14 +57,14 @@ const variants = [
 ] as const
 
 for (const { title, set, objects } of variants) {
-  t.test(`chart, ${title}: renders what the kustomization holds`, async (t) => {
+  await t.test(`chart, ${title}: renders what the kustomization holds`, async (t) => {
     t.strictSame(comparable(renderedChart(set)), comparable(objects))
   })
 }
 
 const helm = spawnSync('helm', ['version']).status === 0
 for (const { title, set } of variants) {
-  t.test(
+  await t.test(
     `helm template, ${title}: agrees with our own rendering`,
     { skip: !helm && 'no helm in PATH' },
     async (t) => {
@@ -77,7 +77,7 @@ for (const { title, set } of variants) {
   )
 }
 
-t.test('chart: values end up where they belong', async (t) => {
+await t.test('chart: values end up where they belong', async (t) => {
   const objects = renderedChart(
     {
       'images.hooks': 'registry.example.com/hooks@sha256:0000',
@@ -122,9 +122,9 @@ t.test('chart: values end up where they belong', async (t) => {
   t.match(text, 'https://gatehouse-hooks.elsewhere.svc/hooks/')
 })
 
-t.test('values.schema.json: takes the defaults, refuses the misspelt and the unknown', async (t) => {
-  const schema = JSON.parse(readFileSync(join(chart, 'values.schema.json'), 'utf8')) as object
-  const values = parse(readFileSync(join(chart, 'values.yaml'), 'utf8')) as Record<string, object>
+await t.test('values.schema.json: takes the defaults, refuses the misspelt and the unknown', async (t) => {
+  const schema: object = JSON.parse(readFileSync(join(chart, 'values.schema.json'), 'utf8'))
+  const values: Record<string, object> = parse(readFileSync(join(chart, 'values.yaml'), 'utf8'))
   const validate = new Ajv().compile(schema)
   t.ok(validate(values), JSON.stringify(validate.errors))
   t.notOk(validate({ ...values, hook: {} }), 'a section that is none')
@@ -133,16 +133,16 @@ t.test('values.schema.json: takes the defaults, refuses the misspelt and the unk
   t.notOk(validate({ ...values, hooks: { replicas: 0 } }), 'no hooks server at all')
 })
 
-t.test('chart: carries the definitions as links to the one copy', async (t) => {
+await t.test('chart: carries the definitions as links to the one copy', async (t) => {
   const there = readdirSync(join(manifestsFolder, 'crds')).toSorted()
   t.strictSame(readdirSync(join(chart, 'crds')).toSorted(), there)
   for (const name of there) t.ok(lstatSync(join(chart, 'crds', name)).isSymbolicLink(), name)
 })
 
-t.test('chart: version and app version are the project’s', async (t) => {
-  const { version } = JSON.parse(readFileSync(join(manifestsFolder, '../package.json'), 'utf8')) as {
-    version: string
-  }
+await t.test('chart: version and app version are the project’s', async (t) => {
+  const { version }: { version: string } = JSON.parse(
+    readFileSync(join(manifestsFolder, '../package.json'), 'utf8'),
+  )
   t.match(parse(readFileSync(join(chart, 'Chart.yaml'), 'utf8')), {
     version,
     appVersion: version,

@@ -15,12 +15,12 @@ function generate(at: string, ...args: string[]) {
   return { code: ran.status, output: ran.stdout + ran.stderr }
 }
 
-t.test('generated manifests: are current', async (t) => {
+await t.test('generated manifests: are current', async (t) => {
   const { code, output } = generate(root, '--check')
   t.equal(code, 0, output)
 })
 
-t.test(
+await t.test(
   '--check: names what is stale, missing and not generated, changes nothing, and exits with 1',
   async (t) => {
     const copy = mkdtempSync(join(tmpdir(), 'gatehouse-manifests-'))
@@ -48,7 +48,7 @@ t.test(
 const kubectl = spawnSync('kubectl', ['version', '--client']).status === 0
 for (const folder of ['', 'overlays/cert-manager', 'overlays/private-metacontroller']) {
   const skip = !kubectl && 'no kubectl in PATH'
-  t.test(`kubectl kustomize manifests/${folder}: builds what the files say`, { skip }, async (t) => {
+  await t.test(`kubectl kustomize manifests/${folder}: builds what the files say`, { skip }, async (t) => {
     const ran = spawnSync('kubectl', ['kustomize', join(manifestsFolder, folder)], {
       encoding: 'utf8',
       maxBuffer: 2 ** 26,
@@ -60,7 +60,7 @@ for (const folder of ['', 'overlays/cert-manager', 'overlays/private-metacontrol
   })
 }
 
-t.test('kustomization: holds every definition', async (t) => {
+await t.test('kustomization: holds every definition', async (t) => {
   const crds = kustomized().filter(({ kind }) => kind === 'CustomResourceDefinition')
   t.ok(crds.length >= 12)
 })

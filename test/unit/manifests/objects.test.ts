@@ -1,11 +1,12 @@
 /** Every object of every variant: named, labelled, selected, restricted, and connected to what it refers to. */
 import t from 'tap'
 import { idOf, kustomized, type Obj } from '../../helpers/manifests.ts'
+import { untyped } from '../../helpers/untyped.ts'
 
-const clusterScoped = new Set([
-  ...['Namespace', 'CustomResourceDefinition', 'ClusterRole', 'ClusterRoleBinding'],
-  ...['CompositeController', 'ValidatingWebhookConfiguration'],
-])
+const clusterScoped =
+  'Namespace CustomResourceDefinition ClusterRole ClusterRoleBinding CompositeController ValidatingWebhookConfiguration'.split(
+    ' ',
+  )
 
 interface Container {
   readonly name: string
@@ -32,11 +33,9 @@ interface Pod {
   readonly spec: PodSpec
 }
 
-function at<T>(object: unknown, ...path: string[]): T {
-  return path.reduce<unknown>(
-    (from, key) => (from as Record<string, unknown> | undefined)?.[key],
-    object,
-  ) as T
+/** The member at a path. */
+function at(object: unknown, ...path: string[]): ReturnType<typeof untyped> {
+  return path.reduce((from, key) => untyped(from)?.[key], untyped(object))
 }
 
 function podsOf(objects: readonly Obj[]): readonly Pod[] {
@@ -48,9 +47,7 @@ function podsOf(objects: readonly Obj[]): readonly Pod[] {
   return objects.flatMap((owner) => {
     const path = paths[owner.kind]
     if (!path) return []
-    return [
-      { owner, labels: at(owner, ...path, 'metadata', 'labels'), spec: at<PodSpec>(owner, ...path, 'spec') },
-    ]
+    return [{ owner, labels: at(owner, ...path, 'metadata', 'labels'), spec: at(owner, ...path, 'spec') }]
   })
 }
 
@@ -69,7 +66,7 @@ for (const [variant, objects] of Object.entries(variants)) {
   const pods = podsOf(objects)
   const of = (kind: string) => objects.filter((object) => object.kind === kind)
 
-  t.test(`${variant}: every object is named once, labelled and placed`, async (t) => {
+  await t.test(`${variant}: every object is named once, labelled and placed`, async (t) => {
     const ids = objects.map(idOf)
     t.equal(new Set(ids).size, ids.length, 'no object is there twice')
     for (const object of ours) {
@@ -77,13 +74,13 @@ for (const [variant, objects] of Object.entries(variants)) {
       t.match(name, /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/, idOf(object))
       t.equal(labels?.['app.kubernetes.io/part-of'], 'gatehouse', idOf(object))
       for (const value of Object.values(labels ?? {})) t.match(value, /^[\w.-]{1,63}$/)
-      t.equal(namespace, clusterScoped.has(object.kind) ? undefined : 'gatehouse-system', idOf(object))
+      t.equal(namespace, clusterScoped.includes(object.kind) ? undefined : 'gatehouse-system', idOf(object))
     }
   })
 
-  t.test(`${variant}: selectors find their pods, and nobody else's`, async (t) => {
+  await t.test(`${variant}: selectors find their pods, and nobody else's`, async (t) => {
     for (const object of of('Deployment')) {
-      const selector = at<Record<string, string>>(object, 'spec', 'selector', 'matchLabels')
+      const selector: Record<string, string> = at(object, 'spec', 'selector', 'matchLabels')
       t.strictSame(
         pods.filter(({ labels }) => matches(selector, labels)).map(({ owner }) => owner),
         [object],
@@ -94,7 +91,8 @@ for (const [variant, objects] of Object.entries(variants)) {
       const found = pods.filter(({ labels }) => matches(at(object, 'spec', 'selector'), labels))
       t.equal(found.length, 1)
       const ports = found.flatMap(({ spec }) => spec.containers.flatMap((one) => one.ports ?? []))
-      for (const port of at<{ targetPort: string }[]>(object, 'spec', 'ports')) {
+      const wanted: { targetPort: string }[] = at(object, 'spec', 'ports')
+      for (const port of wanted) {
         t.ok(
           ports.some(({ name }) => name === port.targetPort),
           `port ${port.targetPort}`,
@@ -103,7 +101,7 @@ for (const [variant, objects] of Object.entries(variants)) {
     }
     for (const object of [...of('PodDisruptionBudget'), ...of('NetworkPolicy')]) {
       const key = object.kind === 'NetworkPolicy' ? 'podSelector' : 'selector'
-      const selector = at<Record<string, string>>(object, 'spec', key, 'matchLabels')
+      const selector: Record<string, string> = at(object, 'spec', key, 'matchLabels')
       t.ok(
         pods.some(({ labels }) => matches(selector, labels)),
         idOf(object),
@@ -111,38 +109,41 @@ for (const [variant, objects] of Object.entries(variants)) {
       t.ok(Object.keys(selector).length > 0, 'an empty selector would mean every pod')
     }
     for (const object of of('ServiceMonitor')) {
-      const selector = at<Record<string, string>>(object, 'spec', 'selector', 'matchLabels')
+      const selector: Record<string, string> = at(object, 'spec', 'selector', 'matchLabels')
       t.equal(of('Service').filter(({ metadata }) => matches(selector, metadata.labels)).length, 1)
     }
   })
 
-  t.test(`${variant}: every pod meets the restricted profile, and cannot write to its image`, async (t) => {
-    t.ok(pods.length > 0)
-    for (const { owner, spec } of pods) {
-      t.match(
-        spec.securityContext,
-        { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
-        idOf(owner),
-      )
-      for (const member of ['hostNetwork', 'hostPID', 'hostIPC']) t.notOk(member in spec)
-      for (const volume of spec.volumes ?? []) t.notOk('hostPath' in volume)
-      for (const container of spec.containers) {
-        t.match(container.securityContext, {
-          allowPrivilegeEscalation: false,
-          readOnlyRootFilesystem: true,
-          runAsNonRoot: true,
-          capabilities: { drop: ['ALL'] },
-        })
-        t.ok(container.resources.requests['cpu'] && container.resources.requests['memory'])
-        t.ok(container.resources.limits['memory'], 'memory is bounded')
-        t.match(container.image, /:v?\d+\.\d+\.\d+$|@sha256:/, 'an exact version')
-        for (const { name, value = '' } of container.env ?? [])
-          t.notMatch(`${name}=${value}`, /password|token|secret/i)
+  await t.test(
+    `${variant}: every pod meets the restricted profile, and cannot write to its image`,
+    async (t) => {
+      t.ok(pods.length > 0)
+      for (const { owner, spec } of pods) {
+        t.match(
+          spec.securityContext,
+          { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+          idOf(owner),
+        )
+        for (const member of ['hostNetwork', 'hostPID', 'hostIPC']) t.notOk(member in spec)
+        for (const volume of spec.volumes ?? []) t.notOk('hostPath' in volume)
+        for (const container of spec.containers) {
+          t.match(container.securityContext, {
+            allowPrivilegeEscalation: false,
+            readOnlyRootFilesystem: true,
+            runAsNonRoot: true,
+            capabilities: { drop: ['ALL'] },
+          })
+          t.ok(container.resources.requests['cpu'] && container.resources.requests['memory'])
+          t.ok(container.resources.limits['memory'], 'memory is bounded')
+          t.match(container.image, /:v?\d+\.\d+\.\d+$|@sha256:/, 'an exact version')
+          for (const { name, value = '' } of container.env ?? [])
+            t.notMatch(`${name}=${value}`, /password|token|secret/i)
+        }
       }
-    }
-  })
+    },
+  )
 
-  t.test(
+  await t.test(
     `${variant}: servers are probed, spread and allowed to leave; volumes and accounts exist`,
     async (t) => {
       for (const { owner, spec } of pods) {
@@ -158,13 +159,13 @@ for (const [variant, objects] of Object.entries(variants)) {
           t.match(hooks?.[probe], { httpGet: { port: 'https', scheme: 'HTTPS' } }, probe)
         }
         t.equal(at(owner, 'spec', 'replicas'), 2)
-        t.equal(at<unknown[]>(spec, 'topologySpreadConstraints').length, 2)
+        t.equal(at(spec, 'topologySpreadConstraints').length, 2)
         t.ok(of('PodDisruptionBudget').length, 'a node can be drained without losing admission')
       }
     },
   )
 
-  t.test(`${variant}: the serving certificate has a source, and pods wait for it`, async (t) => {
+  await t.test(`${variant}: the serving certificate has a source, and pods wait for it`, async (t) => {
     if (variant === 'monitoring') return
     const secrets = pods.flatMap(({ spec }) => spec.volumes ?? []).map(({ secret }) => secret)
     t.strictSame(secrets, [
@@ -176,21 +177,22 @@ for (const [variant, objects] of Object.entries(variants)) {
         ],
       },
     ])
-    const managed = of('Certificate').map((object) => at(object, 'spec', 'secretName'))
+    const managed: string[] = of('Certificate').map((object) => at(object, 'spec', 'secretName'))
     const own = of('Secret').map(({ metadata }) => metadata.name)
     t.equal([...managed, ...own].filter((name) => name === 'gatehouse-hooks-tls').length, 1)
     for (const secret of of('Secret'))
       t.notOk('data' in secret || 'stringData' in secret, 'no key in a manifest')
   })
 
-  t.test(`${variant}: roles are bound to accounts that exist, and grant no wildcard`, async (t) => {
+  await t.test(`${variant}: roles are bound to accounts that exist, and grant no wildcard`, async (t) => {
     for (const binding of [...of('RoleBinding'), ...of('ClusterRoleBinding')]) {
-      const role = at<{ kind: string; name: string }>(binding, 'roleRef')
+      const role: { kind: string; name: string } = at(binding, 'roleRef')
       t.ok(
         of(role.kind).some(({ metadata }) => metadata.name === role.name),
         `${role.kind} ${role.name}`,
       )
-      for (const subject of at<{ kind: string; name: string; namespace: string }[]>(binding, 'subjects')) {
+      const subjects: { kind: string; name: string; namespace: string }[] = at(binding, 'subjects')
+      for (const subject of subjects) {
         t.ok(
           of(subject.kind).some(({ metadata }) => metadata.name === subject.name),
           subject.name,
