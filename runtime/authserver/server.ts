@@ -230,20 +230,29 @@ function warnAboutEphemeral(ring: KeyRing, config: AuthServerConfig, store: Stor
   }
 }
 
+/** The two ways out. Closing ends what is under way: nobody waits for a provider that does not answer. */
 function makeFetches(parts: AuthServerParts) {
+  const closing = new AbortController()
   const upstream = parts.fetch ? undefined : makeFetch({ timeoutMs: 30_000 })
   const document = parts.documentFetch
     ? undefined
     : makeFetch({ guard: true, timeoutMs: 5_000, maxBytes: 10_240, maxRedirects: 0, keepAlive: false })
+  const ending =
+    (fetch: Fetch | undefined): Fetch =>
+    async (url, init) => {
+      if (!fetch) throw new GatehouseError('INTERNAL')
+      const signal = init?.signal ? AbortSignal.any([init.signal, closing.signal]) : closing.signal
+      return fetch(url, { ...init, signal })
+    }
   return {
-    // One of the two is always there.
-    upstream: parts.fetch ?? upstream ?? unreachable,
-    document: parts.documentFetch ?? document ?? unreachable,
-    close: async () => void (await Promise.all([upstream?.close(), document?.close()])),
+    upstream: ending(parts.fetch ?? upstream),
+    document: ending(parts.documentFetch ?? document),
+    async close() {
+      closing.abort(new Error('the authorization server is closing'))
+      await Promise.all([upstream?.close(), document?.close()])
+    },
   }
 }
-
-const unreachable: Fetch = () => Promise.reject(new Error('no fetch'))
 
 async function isLive(caller: Caller, sessions: Sessions): Promise<boolean> {
   const { tsid, gid, client_id } = caller.claims
