@@ -18,10 +18,18 @@ import { makeMemoryStore } from '../../runtime/store/index.ts'
 import { keepingLog } from '../helpers/authserver.ts'
 import { proves } from '../helpers/proves.ts'
 
-proves('2.embeddedAuthServer.issuer', '2.embeddedAuthServer.issuer.form', '2.embeddedAuthServer.insecureAllowHTTP')
+proves(
+  '2.embeddedAuthServer.issuer',
+  '2.embeddedAuthServer.issuer.form',
+  '2.embeddedAuthServer.insecureAllowHTTP',
+)
 proves('2.error.baselineClientScopes', '2.error.issuer.http', '2.error.upstream.config-mismatch')
 proves('2.error.exclusive.clientId-dcrConfig', '2.error.exclusive.discoveryUrl-registrationEndpoint')
-proves('2.oidcConfig.additionalAuthorizationParams.managed', '2.limit.tokenLifespans', '2.limit.provider-name')
+proves(
+  '2.oidcConfig.additionalAuthorizationParams.managed',
+  '2.limit.tokenLifespans',
+  '2.limit.provider-name',
+)
 proves('2.limit.subjectClaim', '2.limit.identity-paths', '2.storage.type', '2.storage.redis')
 proves('2.storage.redis.aclUserConfig', '2.upstreamProviders.oidcConfig', '2.upstreamProviders.oauth2Config')
 
@@ -79,7 +87,10 @@ t.test('faults: each rule, with the field’s own name', async (t) => {
     [{ issuer: 'https://a.example/' }, /^issuer .* slash/],
     [{ issuer: 'https://a.example/?q=1' }, /^issuer .* query/],
     [{ issuer: 'https://a.example#f' }, /^issuer .* fragment/],
-    [{ issuer: 'https://user:hunter2@a.example' }, /^issuer "https:\/\/…@a.example" must not carry user information$/],
+    [
+      { issuer: 'https://user:hunter2@a.example' },
+      /^issuer "https:\/\/…@a.example" must not carry user information$/,
+    ],
     [{ issuer: 'http://a.example' }, /^issuer .* must be https; http is for localhost/],
     [{ issuer: 'ftp://a.example' }, /^issuer .* https/],
     [{ authorizationEndpointBaseUrl: 'http://a.example' }, /^authorizationEndpointBaseUrl .* must be https/],
@@ -94,7 +105,10 @@ t.test('faults: each rule, with the field’s own name', async (t) => {
     [{ refreshTokenMs: 721 * hour }, /refreshTokenLifespan/],
     [{ authCodeMs: 29_999 }, /^tokenLifespans.authCodeLifespan must be from 30s to 10m$/],
     [{ authCodeMs: 600_001 }, /authCodeLifespan/],
-    [{ cimd: { cacheMaxSize: 0, cacheTtlMs: 1, allowLoopback: false } }, /^cimd.cacheMaxSize must be at least 1$/],
+    [
+      { cimd: { cacheMaxSize: 0, cacheTtlMs: 1, allowLoopback: false } },
+      /^cimd.cacheMaxSize must be at least 1$/,
+    ],
     [{ cimd: { cacheMaxSize: 1, cacheTtlMs: 0, allowLoopback: false } }, /^cimd.cacheFallbackTtl must be/],
     [{ upstreams: [] }, /^upstreamProviders must name at least one provider$/],
     [{ upstreams: [oidc, { ...oidc }] }, /^upstreamProviders name "corp" is used twice$/],
@@ -102,24 +116,61 @@ t.test('faults: each rule, with the field’s own name', async (t) => {
     [{ upstreams: [{ ...oidc, name: 'Corp' }] }, /"Corp" must be 1 to 63 lowercase/],
     [{ upstreams: [{ ...oidc, name: 'x'.repeat(64) }] }, /1 to 63/],
     [{ upstreams: [{ ...oidc, name: '-x' }] }, /1 to 63/],
-    [{ upstreams: [oidc, { ...hub, redirectUri: 'https://other.example.com/oauth/callback' }] }, /every redirectUri must be on the same host/],
-    [{ upstreams: [{ ...oidc, redirectUri: 'http://mcp.example.com/cb' }] }, /\[corp\].redirectUri must be https/],
+    [
+      { upstreams: [oidc, { ...hub, redirectUri: 'https://other.example.com/oauth/callback' }] },
+      /every redirectUri must be on the same host/,
+    ],
+    [
+      { upstreams: [{ ...oidc, redirectUri: 'http://mcp.example.com/cb' }] },
+      /\[corp\].redirectUri must be https/,
+    ],
     [{ upstreams: [{ ...oidc, issuerUrl: 'http://idp.example.com' }] }, /issuerUrl must be https/],
     [{ upstreams: [{ ...oidc, clientId: '' }] }, /clientId is required/],
     [{ upstreams: [{ ...oidc, scopes: ['profile'] }] }, /scopes must contain openid/],
     [{ upstreams: [{ ...oidc, subjectClaim: '1x' }] }, /subjectClaim must be a claim name/],
     [{ upstreams: [{ ...oidc, subjectClaim: 'x'.repeat(129) }] }, /at most 128/],
-    [{ upstreams: [{ ...hub, clientId: undefined } as unknown as OAuth2UpstreamConfig] }, /exactly one of clientId and dcrConfig/],
-    [{ upstreams: [{ ...hub, dcr: { discoveryUrl: 'https://a.example/x' } }] }, /exactly one of clientId and dcrConfig/],
+    [
+      { upstreams: [{ ...hub, clientId: undefined } as unknown as OAuth2UpstreamConfig] },
+      /exactly one of clientId and dcrConfig/,
+    ],
+    [
+      { upstreams: [{ ...hub, dcr: { discoveryUrl: 'https://a.example/x' } }] },
+      /exactly one of clientId and dcrConfig/,
+    ],
     [{ upstreams: [withDcr({})] }, /exactly one of discoveryUrl and registrationEndpoint/],
-    [{ upstreams: [withDcr({ discoveryUrl: 'https://a.example/x', registrationEndpoint: 'https://a.example/y' })] }, /exactly one of discoveryUrl/],
+    [
+      {
+        upstreams: [
+          withDcr({ discoveryUrl: 'https://a.example/x', registrationEndpoint: 'https://a.example/y' }),
+        ],
+      },
+      /exactly one of discoveryUrl/,
+    ],
     [{ upstreams: [withDcr({ registrationEndpoint: 'http://a.example/y' })] }, /dcrConfig URL must be https/],
-    [{ upstreams: [{ ...withDcr({ registrationEndpoint: 'https://a.example/y' }), scopes: [] }] }, /scopes must be set when/],
-    [{ upstreams: [{ ...withDcr({ discoveryUrl: 'https://a.example/x' }), clientSecret: () => 's' }] }, /clientSecretRef and dcrConfig/],
-    [{ upstreams: [{ ...hub, authorizationEndpoint: 'nowhere' }] }, /authorizationEndpoint must be an absolute/],
-    [{ upstreams: [{ ...hub, userInfo: { ...userInfo, endpointUrl: 'x' } }] }, /userInfo.endpointUrl must be/],
-    [{ upstreams: [{ ...hub, userInfo: { ...userInfo, additionalHeaders: { AUTHORIZATION: 'x' } } }] }, /must not set AUTHORIZATION/],
-    [{ upstreams: [{ ...hub, identityFromToken: { subjectPath: 'a.#' } }] }, /identityFromToken.subjectPath must not use "#"/],
+    [
+      { upstreams: [{ ...withDcr({ registrationEndpoint: 'https://a.example/y' }), scopes: [] }] },
+      /scopes must be set when/,
+    ],
+    [
+      { upstreams: [{ ...withDcr({ discoveryUrl: 'https://a.example/x' }), clientSecret: () => 's' }] },
+      /clientSecretRef and dcrConfig/,
+    ],
+    [
+      { upstreams: [{ ...hub, authorizationEndpoint: 'nowhere' }] },
+      /authorizationEndpoint must be an absolute/,
+    ],
+    [
+      { upstreams: [{ ...hub, userInfo: { ...userInfo, endpointUrl: 'x' } }] },
+      /userInfo.endpointUrl must be/,
+    ],
+    [
+      { upstreams: [{ ...hub, userInfo: { ...userInfo, additionalHeaders: { AUTHORIZATION: 'x' } } }] },
+      /must not set AUTHORIZATION/,
+    ],
+    [
+      { upstreams: [{ ...hub, identityFromToken: { subjectPath: 'a.#' } }] },
+      /identityFromToken.subjectPath must not use "#"/,
+    ],
     [{ upstreams: [{ ...hub, identityFromToken: { subjectPath: 'a'.repeat(257) } }] }, /1 to 256 characters/],
     [{ primaryUpstreamProvider: 'nobody' }, /^primaryUpstreamProvider "nobody" is not the name/],
   ]
@@ -129,8 +180,24 @@ t.test('faults: each rule, with the field’s own name', async (t) => {
     t.match(faults[0], expected)
     t.notMatch(faults.join(), 'hunter2')
   }
-  for (const name of ['response_type', 'client_id', 'redirect_uri', 'scope', 'state', 'code_challenge', 'code_challenge_method', 'nonce', 'response_mode', 'request', 'request_uri', 'client_secret']) {
-    t.match(authServerFaults({ ...good, upstreams: [{ ...oidc, additionalAuthorizationParams: { [name]: 'x' } }] }), [new RegExp(`must not set ${name}$`)])
+  for (const name of [
+    'response_type',
+    'client_id',
+    'redirect_uri',
+    'scope',
+    'state',
+    'code_challenge',
+    'code_challenge_method',
+    'nonce',
+    'response_mode',
+    'request',
+    'request_uri',
+    'client_secret',
+  ]) {
+    t.match(
+      authServerFaults({ ...good, upstreams: [{ ...oidc, additionalAuthorizationParams: { [name]: 'x' } }] }),
+      [new RegExp(`must not set ${name}$`)],
+    )
   }
 })
 
@@ -139,12 +206,22 @@ function withDcr(dcr: object): OAuth2UpstreamConfig {
   return { ...rest, dcr }
 }
 
-const userInfo = { endpointUrl: 'https://a.example/me', httpMethod: 'GET' as const, additionalHeaders: {}, subjectFields: ['sub'], nameFields: ['name'], emailFields: ['email'] }
+const userInfo = {
+  endpointUrl: 'https://a.example/me',
+  httpMethod: 'GET' as const,
+  additionalHeaders: {},
+  subjectFields: ['sub'],
+  nameFields: ['name'],
+  emailFields: ['email'],
+}
 
 t.test('faults: http is fine on localhost, and elsewhere with insecureAllowHTTP', async (t) => {
   t.same(authServerFaults({ ...good, issuer: 'http://localhost:8080' }), [])
   t.same(authServerFaults({ ...good, issuer: 'http://127.0.0.1:8080/base' }), [])
-  t.same(authServerFaults({ ...good, issuer: 'http://vmcp.ns.svc.cluster.local:4483', insecureAllowHttp: true }), [])
+  t.same(
+    authServerFaults({ ...good, issuer: 'http://vmcp.ns.svc.cluster.local:4483', insecureAllowHttp: true }),
+    [],
+  )
 })
 
 t.test('start: configuration, keys and secrets are judged together, in one error', async (t) => {
@@ -162,7 +239,10 @@ t.test('start: configuration, keys and secrets are judged together, in one error
 
 t.test('start: ephemeral keys and registrations in memory are warned about loudly', async (t) => {
   const { log, text } = keepingLog()
-  const server = await makeAuthServer({ ...good, upstreams: [withDcr({ registrationEndpoint: 'https://127.0.0.1:1/x' })] }, { store: makeMemoryStore(), log })
+  const server = await makeAuthServer(
+    { ...good, upstreams: [withDcr({ registrationEndpoint: 'https://127.0.0.1:1/x' })] },
+    { store: makeMemoryStore(), log },
+  )
   t.teardown(() => server.close())
   t.match(text(), /NO SIGNING KEY IS CONFIGURED/)
   t.match(text(), /NO HMAC SECRET IS CONFIGURED/)
@@ -182,7 +262,9 @@ function folder(t: Test): { dir: string; file: (name: string, content: string | 
 }
 
 const pem = (): string =>
-  generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    .privateKey.export({ type: 'pkcs8', format: 'pem' })
+    .toString()
 
 t.test('file: everything of the file arrives, with the defaults of spec document 2', async (t) => {
   const { file } = folder(t)
@@ -247,12 +329,22 @@ upstreamProviders:
     },
   })
   const [first, second] = config.upstreams
-  t.match(first, { type: 'oidc', redirectUri: 'https://mcp.example.com/oauth/callback', scopes: ['openid', 'offline_access'], subjectClaim: 'sub' })
+  t.match(first, {
+    type: 'oidc',
+    redirectUri: 'https://mcp.example.com/oauth/callback',
+    scopes: ['openid', 'offline_access'],
+    subjectClaim: 'sub',
+  })
   t.equal(first?.clientSecret?.(), 'from-file')
   t.match(second, {
     type: 'oauth2',
     userInfo: { httpMethod: 'GET', subjectFields: ['id'], nameFields: ['name'], emailFields: ['email'] },
-    tokenResponseMapping: { accessTokenPath: 'a.b', expiresInPath: 'expires_in', refreshTokenPath: 'refresh_token', scopePath: 'scope' },
+    tokenResponseMapping: {
+      accessTokenPath: 'a.b',
+      expiresInPath: 'expires_in',
+      refreshTokenPath: 'refresh_token',
+      scopePath: 'scope',
+    },
   })
   t.equal(second?.clientSecret?.(), 'from-env')
   t.equal(config.secrets().hmacSecrets[0]?.length, 40, 'not trimmed')
@@ -269,13 +361,25 @@ upstreamProviders:
 `
   t.throws(() => parseAuthServerConfig(text, {}), {
     code: 'INVALID_CONFIG',
-    message: /clientSecretEnv names NO_SECRET, which is not set[^]*\/nowhere\/secret cannot be read[^]*NO_PASSWORD/,
+    message:
+      /clientSecretEnv names NO_SECRET, which is not set[^]*\/nowhere\/secret cannot be read[^]*NO_PASSWORD/,
   })
   t.throws(() => parseAuthServerConfig(`${text}\nsurprise: 1\n`, {}), { message: /surprise/ })
   t.throws(() => parseAuthServerConfig('issuer: [', {}), { code: 'INVALID_CONFIG' })
-  t.throws(() => parseAuthServerConfig(text.replace('corp, type: oidc', 'corp, type: oauth2'), {}), { message: /oidcConfig/ })
-  t.throws(() => loadAuthServerConfig('/nowhere/file.yaml', {}), { message: /\/nowhere\/file.yaml cannot be read/ })
-  t.throws(() => parseAuthServerConfig(text.replace('addr: \'a:1\'', "addr: 'a:1', sentinelConfig: { masterName: m, sentinelAddrs: ['b:1'] }"), {}), { message: /addr/ })
+  t.throws(() => parseAuthServerConfig(text.replace('corp, type: oidc', 'corp, type: oauth2'), {}), {
+    message: /oidcConfig/,
+  })
+  t.throws(() => loadAuthServerConfig('/nowhere/file.yaml', {}), {
+    message: /\/nowhere\/file.yaml cannot be read/,
+  })
+  t.throws(
+    () =>
+      parseAuthServerConfig(
+        text.replace("addr: 'a:1'", "addr: 'a:1', sentinelConfig: { masterName: m, sentinelAddrs: ['b:1'] }"),
+        {},
+      ),
+    { message: /addr/ },
+  )
 })
 
 t.test('file: switches of this process', async (t) => {
@@ -295,38 +399,49 @@ upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: https://a
   t.match(config, {
     consent: false,
     registration: { enabled: false, confidentialClients: true },
-    cimd: { cacheMaxSize: 7, cacheTtlMs: 90_000, allowedHosts: ['a.example', 'b.example'], allowLoopback: true },
+    cimd: {
+      cacheMaxSize: 7,
+      cacheTtlMs: 90_000,
+      allowedHosts: ['a.example', 'b.example'],
+      allowLoopback: true,
+    },
   })
 })
 
-t.test('reload: rotated key files count without a restart, bad ones do not, as Kubernetes mounts them', async (t) => {
-  const { dir } = folder(t)
-  const publish = (name: string, keys: readonly string[], secret: Buffer): void => {
-    mkdirSync(join(dir, name))
-    for (const [index, key] of keys.entries()) writeFileSync(join(dir, name, `key-${index}`), key)
-    writeFileSync(join(dir, name, 'hmac'), secret)
-    symlinkSync(name, join(dir, '..data.new'))
-    renameSync(join(dir, '..data.new'), join(dir, '..data'))
-  }
-  const [old, next] = [pem(), pem()]
-  publish('v1', [old, old], randomBytes(32))
-  const text = `
+t.test(
+  'reload: rotated key files count without a restart, bad ones do not, as Kubernetes mounts them',
+  async (t) => {
+    const { dir } = folder(t)
+    const publish = (name: string, keys: readonly string[], secret: Buffer): void => {
+      mkdirSync(join(dir, name))
+      for (const [index, key] of keys.entries()) writeFileSync(join(dir, name, `key-${index}`), key)
+      writeFileSync(join(dir, name, 'hmac'), secret)
+      symlinkSync(name, join(dir, '..data.new'))
+      renameSync(join(dir, '..data.new'), join(dir, '..data'))
+    }
+    const [old, next] = [pem(), pem()]
+    publish('v1', [old, old], randomBytes(32))
+    const text = `
 issuer: https://mcp.example.com
 allowedAudiences: [https://mcp.example.com]
 signingKeyFiles: [${dir}/..data/key-0, ${dir}/..data/key-1]
 hmacSecretFiles: [${dir}/..data/hmac]
 upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: 'https://127.0.0.1:1', clientId: x } }]
 `
-  const config = parseAuthServerConfig(text, {})
-  const server = await makeAuthServer(config, { store: openAuthServerStore(config.storage, silentLog), reloadEveryMs: 0 })
-  t.teardown(() => server.close())
-  const before = server.keys.version
-  await server.reload()
-  t.equal(server.keys.version, before, 'nothing changed, nothing is rebuilt')
-  publish('v2', [next, old], randomBytes(32))
-  await server.reload()
-  t.ok(server.keys.version > before, 'verifiers are told that the set changed')
-  publish('v3', ['junk', old], randomBytes(32))
-  await t.rejects(server.reload(), { code: 'INVALID_CONFIG', message: /signingKeySecretRefs\[0\]/ })
-  t.equal(server.keys.version, before + 1, 'the old keys stay in use')
-})
+    const config = parseAuthServerConfig(text, {})
+    const server = await makeAuthServer(config, {
+      store: openAuthServerStore(config.storage, silentLog),
+      reloadEveryMs: 0,
+    })
+    t.teardown(() => server.close())
+    const before = server.keys.version
+    await server.reload()
+    t.equal(server.keys.version, before, 'nothing changed, nothing is rebuilt')
+    publish('v2', [next, old], randomBytes(32))
+    await server.reload()
+    t.ok(server.keys.version > before, 'verifiers are told that the set changed')
+    publish('v3', ['junk', old], randomBytes(32))
+    await t.rejects(server.reload(), { code: 'INVALID_CONFIG', message: /signingKeySecretRefs\[0\]/ })
+    t.equal(server.keys.version, before + 1, 'the old keys stay in use')
+  },
+)

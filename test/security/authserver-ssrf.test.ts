@@ -44,11 +44,18 @@ t.test('ssrf: private, loopback and special addresses are never dialled, in any 
   t.equal(connections, 0)
 })
 
-t.test('ssrf: even with loopback documents allowed, the guarded fetch does not dial other private addresses', async (t) => {
-  const rig = await startAuthServer(t, {
-    config: { cimd: { cacheMaxSize: 10, cacheTtlMs: 1000, allowLoopback: true } },
-  })
-  for (const clientId of ['https://10.0.0.1/c.json', 'https://169.254.169.254/c.json', 'https://192.168.1.1/c.json']) {
-    t.equal(await status(rig, clientId), 401, clientId)
-  }
-})
+t.test(
+  'ssrf: even with loopback documents allowed, the guarded fetch does not dial other private addresses',
+  async (t) => {
+    const rig = await startAuthServer(t, {
+      config: { cimd: { cacheMaxSize: 10, cacheTtlMs: 1000, allowLoopback: true } },
+    })
+    for (const clientId of [
+      'https://10.0.0.1/c.json',
+      'https://169.254.169.254/c.json',
+      'https://192.168.1.1/c.json',
+    ]) {
+      t.equal(await status(rig, clientId), 401, clientId)
+    }
+  },
+)

@@ -84,9 +84,13 @@ t.test('hmac: the whole secret counts, and every purpose has its own key', async
   const secret = randomBytes(64)
   const tail = Buffer.from(secret)
   tail[63] = (tail[63] ?? 0) ^ 1
-  const [a, b] = await Promise.all([secret, tail].map((one) => makeKeyRing({ signingKeys: [], hmacSecrets: [one] })))
+  const [a, b] = await Promise.all(
+    [secret, tail].map((one) => makeKeyRing({ signingKeys: [], hmacSecrets: [one] })),
+  )
   t.not(a?.mac('code', 'x'), b?.mac('code', 'x'))
-  const macs = (['code', 'refresh', 'browser', 'csrf', 'registration'] as const).map((purpose) => a?.mac(purpose, 'x'))
+  const macs = (['code', 'refresh', 'browser', 'csrf', 'registration'] as const).map((purpose) =>
+    a?.mac(purpose, 'x'),
+  )
   t.equal(new Set(macs).size, macs.length)
 })
 
@@ -94,7 +98,14 @@ t.test('hmac: a MAC has one spelling', async (t) => {
   const ring = await makeKeyRing({ signingKeys: [], hmacSecrets: [randomBytes(32)] })
   const mac = ring.mac('code', 'x')
   t.equal(ring.isMac('code', 'x', mac), true)
-  for (const other of ['', `${mac}=`, `${mac} `, mac.slice(0, -1), `${mac}A`, mac.replace(/.$/, (c) => (c === 'B' ? 'C' : 'B'))]) {
+  for (const other of [
+    '',
+    `${mac}=`,
+    `${mac} `,
+    mac.slice(0, -1),
+    `${mac}A`,
+    mac.replace(/.$/, (c) => (c === 'B' ? 'C' : 'B')),
+  ]) {
     t.equal(ring.isMac('code', 'x', other), false)
   }
 })

@@ -40,7 +40,11 @@ t.test('redirect: strings are equal or nothing, but for the port of a loopback a
     ['com.example.app:/cb', 'com.example.app:/cb/more', false],
   ]
   for (const [registered, requested, expected] of cases) {
-    t.equal(matchesRedirectUri(requested, ['https://other.example/', registered]), expected, `${registered} <- ${requested}`)
+    t.equal(
+      matchesRedirectUri(requested, ['https://other.example/', registered]),
+      expected,
+      `${registered} <- ${requested}`,
+    )
   }
 })
 
@@ -48,5 +52,6 @@ t.test('redirect: what a person is shown, and what nobody owns', async (t) => {
   t.equal(redirectHost('https://a.example:8443/cb'), 'a.example:8443')
   t.equal(redirectHost('com.example.app:/cb'), 'com.example.app:')
   t.equal(isUnownedRedirect('https://a.example/'), false)
-  for (const uri of ['http://localhost/cb', 'http://127.0.0.1:1/', 'com.example.app:/cb']) t.equal(isUnownedRedirect(uri), true)
+  for (const uri of ['http://localhost/cb', 'http://127.0.0.1:1/', 'com.example.app:/cb'])
+    t.equal(isUnownedRedirect(uri), true)
 })

@@ -12,7 +12,18 @@ import { issuerOf } from '../../../runtime/authserver/upstream/registration.ts'
 t.test('codec: a record is read whole or not at all', async (t) => {
   const shape = record({ a: text, n: maybe(count), l: list(text), k: oneOf('x', 'y') })
   t.same(decode(shape, '{"a":"1","l":["2"],"k":"x","more":true}'), { a: '1', l: ['2'], k: 'x' })
-  for (const json of ['', '{', 'null', '[]', '7', '{"a":1,"l":[],"k":"x"}', '{"a":"","l":[1],"k":"x"}', '{"a":"","l":[],"k":"z"}', '{"a":"","l":[],"k":"x","n":"1"}', '{"a":"","l":[],"k":"x","n":null}']) {
+  for (const json of [
+    '',
+    '{',
+    'null',
+    '[]',
+    '7',
+    '{"a":1,"l":[],"k":"x"}',
+    '{"a":"","l":[1],"k":"x"}',
+    '{"a":"","l":[],"k":"z"}',
+    '{"a":"","l":[],"k":"x","n":"1"}',
+    '{"a":"","l":[],"k":"x","n":null}',
+  ]) {
     t.equal(decode(shape, json), undefined, json)
   }
   t.equal(decode(shape, undefined), undefined)
@@ -35,13 +46,25 @@ t.test('limits: an IPv6 caller is its network, a mapped IPv4 one its address', a
 t.test('html: values are escaped wherever they stand, markup of our own is not', async (t) => {
   const evil = `"><script>'&`
   const inner = html`<b>${evil}</b>`
-  t.equal(html`<a title="${evil}">${[inner, inner]}${undefined}</a>`.markup, `<a title="&quot;&gt;&lt;script&gt;&#39;&amp;">${'<b>&quot;&gt;&lt;script&gt;&#39;&amp;</b>'.repeat(2)}</a>`)
+  t.equal(
+    html`<a title="${evil}">${[inner, inner]}${undefined}</a>`.markup,
+    `<a title="&quot;&gt;&lt;script&gt;&#39;&amp;">${'<b>&quot;&gt;&lt;script&gt;&#39;&amp;</b>'.repeat(2)}</a>`,
+  )
 })
 
 t.test('redirect: parameters are merged into the query, the issuer always comes along', async (t) => {
-  t.equal(clientRedirect('https://a.example/cb', 'https://i', { code: 'c d', state: undefined }), 'https://a.example/cb?code=c+d&iss=https%3A%2F%2Fi')
-  t.equal(clientRedirect('https://a.example/cb?x=1', 'https://i', {}), 'https://a.example/cb?x=1&iss=https%3A%2F%2Fi')
-  t.equal(clientRedirect('https://a.example/cb?', 'https://i', {}), 'https://a.example/cb?iss=https%3A%2F%2Fi')
+  t.equal(
+    clientRedirect('https://a.example/cb', 'https://i', { code: 'c d', state: undefined }),
+    'https://a.example/cb?code=c+d&iss=https%3A%2F%2Fi',
+  )
+  t.equal(
+    clientRedirect('https://a.example/cb?x=1', 'https://i', {}),
+    'https://a.example/cb?x=1&iss=https%3A%2F%2Fi',
+  )
+  t.equal(
+    clientRedirect('https://a.example/cb?', 'https://i', {}),
+    'https://a.example/cb?iss=https%3A%2F%2Fi',
+  )
   t.equal(clientRedirect('com.example.app:/cb', 'https://i', {}), 'com.example.app:/cb?iss=https%3A%2F%2Fi')
 })
 
@@ -51,7 +74,10 @@ t.test('form: empty values are absent, repeats are found', async (t) => {
   t.equal(parameters.repeated(), undefined)
   t.same(parameters.all('resource'), ['x', 'y'])
   t.equal(new Parameters(new URLSearchParams('b=1&b=1')).repeated(), 'b')
-  t.throws(() => parameters.require('a'), { error: 'invalid_request', message: 'the parameter a is required' })
+  t.throws(() => parameters.require('a'), {
+    error: 'invalid_request',
+    message: 'the parameter a is required',
+  })
 })
 
 t.test('form: Basic credentials are form-decoded', async (t) => {
@@ -59,14 +85,20 @@ t.test('form: Basic credentials are form-decoded', async (t) => {
   t.same(basicCredentials(basic('a%3Ab:c+d%25')), { id: 'a:b', secret: 'c d%' })
   t.same(basicCredentials(basic('a:b:c')), { id: 'a', secret: 'b:c' })
   t.same(basicCredentials(basic('a:')), { id: 'a', secret: '' })
-  for (const bad of ['Basic', 'Basic !!', basic('nocolon'), basic(':x'), basic('%zz:x'), 'Bearer x']) t.equal(basicCredentials(bad), undefined, bad)
+  for (const bad of ['Basic', 'Basic !!', basic('nocolon'), basic(':x'), basic('%zz:x'), 'Bearer x'])
+    t.equal(basicCredentials(bad), undefined, bad)
 })
 
 t.test('person: the id follows from issuer, provider and subject, and is a UUID', async (t) => {
   const id = userId('https://i', 'corp', 'alice')
   t.equal(id, userId('https://i', 'corp', 'alice'))
   t.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
-  for (const other of [userId('https://j', 'corp', 'alice'), userId('https://i', 'hub', 'alice'), userId('https://i', 'corp', 'bob'), userId('https://i', 'corpa', 'lice')]) {
+  for (const other of [
+    userId('https://j', 'corp', 'alice'),
+    userId('https://i', 'hub', 'alice'),
+    userId('https://i', 'corp', 'bob'),
+    userId('https://i', 'corpa', 'lice'),
+  ]) {
     t.not(other, id)
   }
 })

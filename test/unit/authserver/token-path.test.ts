@@ -1,7 +1,12 @@
 /** The path language of identityFromToken and tokenResponseMapping. */
 import fc from 'fast-check'
 import t from 'tap'
-import { followTokenPath, identifierOf, parseKeepingDigits, parseTokenPath } from '../../../runtime/config/index.ts'
+import {
+  followTokenPath,
+  identifierOf,
+  parseKeepingDigits,
+  parseTokenPath,
+} from '../../../runtime/config/index.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('2.identityFromToken.subjectPath', '2.tokenResponseMapping.accessTokenPath')
@@ -46,7 +51,26 @@ t.test('paths: @upstreamjwt decodes the middle of three parts, unverified, and n
 })
 
 t.test('paths: wildcards, queries, modifiers and empty steps are refused', async (t) => {
-  for (const path of ['', '.', 'a.', '.a', 'a..b', 'a|', '*', 'a.*', 'a?', '#', 'a.#', 'a.#.b', '@this', 'a|@base64', '@upstreamjwt', '@upstreamjwt|sub', '[0]', '{a}']) {
+  for (const path of [
+    '',
+    '.',
+    'a.',
+    '.a',
+    'a..b',
+    'a|',
+    '*',
+    'a.*',
+    'a?',
+    '#',
+    'a.#',
+    'a.#.b',
+    '@this',
+    'a|@base64',
+    '@upstreamjwt',
+    '@upstreamjwt|sub',
+    '[0]',
+    '{a}',
+  ]) {
     const parsed = parseTokenPath(path)
     if (path === 'a?') t.not(typeof parsed, 'string', 'only the start of a step matters')
     else t.type(parsed, 'string', path)
@@ -73,5 +97,15 @@ t.test('digits: large whole numbers arrive as their digits, everything else as J
     e: [7],
   })
   t.throws(() => parseKeepingDigits('{'), SyntaxError)
-  t.same([7, '7', 0, '', 1.5, true, null, {}, Number.NaN].map(identifierOf), ['7', '7', '0', undefined, undefined, undefined, undefined, undefined, undefined])
+  t.same([7, '7', 0, '', 1.5, true, null, {}, Number.NaN].map(identifierOf), [
+    '7',
+    '7',
+    '0',
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+  ])
 })
