@@ -9,6 +9,7 @@ import { GatehouseError } from '../../schemas/index.ts'
 import { addDevCommand } from './commands/dev.ts'
 import { addProxyCommand } from './commands/proxy.ts'
 import { addRenderCommand } from './commands/render.ts'
+import { addUnpackCommand } from './commands/unpack.ts'
 import { addValidateCommand } from './commands/validate.ts'
 import { addVmcpCommand } from './commands/vmcp.ts'
 import { exitCode, printError } from './output.ts'
@@ -34,6 +35,7 @@ addVmcpCommand(program)
 addValidateCommand(program)
 addRenderCommand(program)
 addDevCommand(program)
+addUnpackCommand(program)
 
 try {
   await program.parseAsync()

@@ -79,7 +79,7 @@ async function dev(options: Options): Promise<number> {
   }
   const redraw = () => void draw(session).catch(fault)
   const session = new DevSession({
-    hooks: hooks.makeHooks(hooks.hookSettings({ runtimeImage, version })),
+    hooks: hooks.makeHooks(hooks.hookSettings({ runtimeImage, version, localCommands: true })),
     port: options.port,
     runtimeImage,
     folder,

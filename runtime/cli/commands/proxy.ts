@@ -81,7 +81,9 @@ async function serve(config: ProxyConfig): Promise<number> {
     await proxy.close({ graceMs: 0 })
     return failed(error, stop.signal.aborted, log)
   }
-  print(`Transparent proxy started for server ${config.name} on port ${proxy.port} -> ${shownUri(config.targetUri)}`)
+  print(
+    `Transparent proxy started for server ${config.name} on port ${proxy.port} -> ${shownUri(config.targetUri)}`,
+  )
   await stopped
   print('Stopping; requests in flight have 5 seconds')
   await proxy.close({ graceMs })
@@ -95,7 +97,9 @@ function failed(error: unknown, interrupted: boolean, log: RootLog): number {
     printError('Error: stopped during the login')
     return exitCode.failed
   }
-  printError(`Error: failed to authenticate to remote server: ${error instanceof Error ? error.message : String(error)}`)
+  printError(
+    `Error: failed to authenticate to remote server: ${error instanceof Error ? error.message : String(error)}`,
+  )
   return exitCode.authentication
 }
 

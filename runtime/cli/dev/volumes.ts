@@ -39,13 +39,12 @@ export function writeVolumes(
   return mounts
 }
 
-/** Replaces pod paths by local ones. */
+/** Replaces pod paths by local ones, in one pass: a local path may itself begin like another pod path. */
 export function localPaths(text: string, mounts: Mounts): string {
-  let result = text
-  for (const [path, local] of mounts) {
-    result = result.replaceAll(new RegExp(`(?<![\\w/.-])${escapeRegExp(path)}(?=[/"'\\s,]|$)`, 'gm'), local)
-  }
-  return result
+  if (mounts.size === 0) return text
+  const longestFirst = [...mounts.keys()].sort((a, b) => b.length - a.length).map(escapeRegExp)
+  const pattern = new RegExp(`(?<![\\w/.-])(?:${longestFirst.join('|')})(?=[/"'\\s,]|$)`, 'gm')
+  return text.replaceAll(pattern, (path) => mounts.get(path) ?? path)
 }
 
 /** The environment of a container; unset optional references are left out. Throws when a required one is missing. */

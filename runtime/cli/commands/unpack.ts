@@ -1,0 +1,43 @@
+/**
+ * `gatehouse unpack FOLDER`: copies this program so that it runs in any Linux container, whatever its image holds.
+ *
+ * An init container of the runtime image does this before a stdio server starts in its own image: the copy has Node, the
+ * dynamic loader and every shared library that Node uses, and is started through that loader.
+ */
+import { copyFileSync, mkdirSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
+import type { Command } from 'commander'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { print } from '../output.ts'
+
+export function addUnpackCommand(program: Command): void {
+  program
+    .command('unpack', { hidden: true })
+    .argument('<folder>', 'where to; it is made when absent')
+    .description('Copies this program with its loader and libraries, to run inside another image.')
+    .action((folder: string) => {
+      unpack(folder)
+      print(`unpacked to ${folder}`)
+    })
+}
+
+interface Report {
+  readonly sharedObjects: readonly string[]
+}
+
+function unpack(folder: string): void {
+  const { sharedObjects } = process.report.getReport() as unknown as Report
+  const files = sharedObjects.filter((path) => path.startsWith('/'))
+  const loader = files.find((path) => /^ld-(linux|musl)[^/]*\.so/.test(basename(path)))
+  if (process.platform !== 'linux' || !loader) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: 'unpack works on Linux with a dynamically linked Node only',
+    })
+  }
+  mkdirSync(join(folder, 'lib'), { recursive: true })
+  copyFileSync(process.execPath, join(folder, 'node'))
+  copyFileSync(loader, join(folder, 'ld.so'))
+  copyFileSync(resolve(process.argv[1] ?? ''), join(folder, 'gatehouse.js'))
+  for (const path of files)
+    if (path !== process.execPath) copyFileSync(path, join(folder, 'lib', basename(path)))
+}
