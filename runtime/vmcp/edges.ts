@@ -2,10 +2,12 @@
 import type { Log } from '../net/index.ts'
 import type { Clock } from './clock.ts'
 import type { Core } from './core.ts'
+import type { Answer } from './edge/answer.ts'
 import { Listeners } from './edge/listeners.ts'
-import type { Reply } from './edge/reply.ts'
 import { makeStateSealer } from './edge/sealed-state.ts'
+import { OldSseEdge } from './edge/old-sse-edge.ts'
 import { SessionEdge } from './edge/session-edge.ts'
+import { SessionProtocol } from './edge/session-protocol.ts'
 import { ParkedCalls } from './edge/stateless-call.ts'
 import { StatelessEdge } from './edge/stateless-edge.ts'
 import type { ClientSession, Middleware, Operation, Outcome } from './operation.ts'
@@ -28,6 +30,7 @@ export interface EdgesOptions {
 
 export interface Edges {
   readonly sessionEdge: SessionEdge
+  readonly oldSseEdge: OldSseEdge
   readonly statelessEdge: StatelessEdge
   readonly listeners: Listeners
   /** Writes to every stream that has been silent, so that nothing on the way takes it for dead. */
@@ -41,7 +44,7 @@ const MAX_PARKED_PER_CALLER = 100
 
 export function makeEdges(options: EdgesOptions): Edges {
   const { core, sessions, serverInfo, passthroughHeaders, clock, log } = options
-  const replies = new Set<Reply>()
+  const answers = new Set<Answer>()
   const perform = compose(options.middlewares, (operation) => core.perform(operation))
   const parked = new ParkedCalls({
     max: MAX_PARKED,
@@ -58,36 +61,37 @@ export function makeEdges(options: EdgesOptions): Edges {
     },
     end: options.endSession,
   })
+  const protocol = new SessionProtocol({
+    sessions,
+    perform,
+    life: makeSessionLife(core, (session) => void sessions.save(session)),
+    serverInfo,
+    answers,
+    log,
+  })
+  const oldSseEdge = new OldSseEdge({ protocol, passthroughHeaders })
   return {
     listeners,
-    sessionEdge: new SessionEdge({
-      sessions,
-      perform,
-      life: makeSessionLife(core, (session) => void sessions.save(session)),
-      serverInfo,
-      passthroughHeaders,
-      replies,
-      log,
-    }),
+    sessionEdge: new SessionEdge({ protocol, passthroughHeaders }),
+    oldSseEdge,
     statelessEdge: new StatelessEdge({
       perform,
       checkHeaders: (client, params, headers) => core.checkMirrored(client, params, headers),
       serverInfo,
       passthroughHeaders,
-      replies,
+      answers,
       sealer: makeStateSealer({ secret: options.stateSecret, ttlMs: ASK_TIMEOUT_MS, now: clock.now }),
       parked,
       listeners,
     }),
     keepAlive() {
       listeners.keepAlive()
-      for (const reply of replies) {
-        if (reply.streaming || reply.stream()) reply.keepAlive()
-      }
+      for (const answer of answers) answer.keepAlive()
     },
     close() {
       parked.close(new Error('the server is shutting down'))
       listeners.close()
+      oldSseEdge.close()
     },
   }
 }

@@ -21,15 +21,24 @@ import {
 } from '../net/index.ts'
 import { VmcpExchange } from './edge/exchange.ts'
 import { answerError } from './edge/http-answers.ts'
+import { MESSAGES_PATH, type OldSseEdge, SSE_PATH } from './edge/old-sse-edge.ts'
 import type { SessionEdge } from './edge/session-edge.ts'
 import type { StatelessEdge } from './edge/stateless-edge.ts'
 
 export const MCP_PATH = '/mcp'
 
+/** Paths that speak MCP, and the methods that each takes. */
+const METHODS: Readonly<Record<string, readonly string[]>> = {
+  [MCP_PATH]: ['GET', 'POST', 'DELETE'],
+  [SSE_PATH]: ['GET'],
+  [MESSAGES_PATH]: ['POST'],
+}
+
 export interface HttpParts {
   readonly authenticator: () => Authenticator
   readonly guard: () => OriginGuard
   readonly sessionEdge: SessionEdge
+  readonly oldSseEdge: OldSseEdge
   readonly statelessEdge: StatelessEdge
   readonly routes: (exchange: VmcpExchange) => Stage<VmcpExchange> | undefined
   readonly stopping: () => boolean
@@ -53,7 +62,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
 }
 
 function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> | undefined {
-  if (exchange.path === MCP_PATH) return undefined
+  if (METHODS[exchange.path]) return undefined
   const builtIn = parts.routes(exchange) ?? parts.authenticator().route(exchange)
   if (builtIn) return builtIn
   return () => {
@@ -65,10 +74,9 @@ function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> 
 function checkHead(exchange: VmcpExchange): void {
   const { method, rawHeaders, headers } = exchange.req
   if (method === 'OPTIONS') return
-  if (method !== 'POST' && method !== 'GET' && method !== 'DELETE')
-    throw notAllowed('GET, POST, DELETE, OPTIONS')
+  if (method === undefined || !METHODS[exchange.path]?.includes(method)) throw notAllowed(exchange.path)
   if (method !== 'POST' && exchange.header('protocolVersion') === STATELESS_VERSION)
-    throw notAllowed('POST, OPTIONS')
+    throw notAllowed(MESSAGES_PATH)
   const repeated = repeatedSingleton(rawHeaders)
   if (repeated !== undefined)
     throw new GatehouseError('BAD_REQUEST', { detail: `the header ${repeated} occurs twice` })
@@ -79,13 +87,15 @@ function checkHead(exchange: VmcpExchange): void {
   refuseDeclaredSize(exchange)
 }
 
-function notAllowed(allow: string): GatehouseError {
-  return new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow } })
+function notAllowed(path: string): GatehouseError {
+  return new GatehouseError('METHOD_NOT_ALLOWED', {
+    headers: { allow: [...(METHODS[path] ?? []), 'OPTIONS'].join(', ') },
+  })
 }
 
 /** Reads the message and tells the eras apart. GET and DELETE have none. */
 async function parse(exchange: VmcpExchange): Promise<void> {
-  if (exchange.req.method === 'OPTIONS') throw notAllowed('GET, POST, DELETE, OPTIONS')
+  if (exchange.req.method === 'OPTIONS') throw notAllowed(exchange.path)
   if (exchange.req.method !== 'POST') return
   await readBody(exchange)
   const message = scanMessage(exchange.body)
@@ -97,11 +107,12 @@ async function parse(exchange: VmcpExchange): Promise<void> {
       : eraOf(message.method, metaOf(message, exchange.params), exchange.header('protocolVersion'))
 }
 
-function dispatch(parts: HttpParts, exchange: VmcpExchange): Promise<void> {
+function dispatch(parts: HttpParts, exchange: VmcpExchange): void | Promise<void> {
   const { message, params, caller } = exchange
   if (!caller) throw new GatehouseError('UNAUTHENTICATED')
   if (parts.stopping()) throw new MessageError('SHUTTING_DOWN', message?.id)
   if (message && params) return post(parts, exchange, caller)
+  if (exchange.path === SSE_PATH) return parts.oldSseEdge.open(exchange, caller)
   return exchange.req.method === 'GET'
     ? parts.sessionEdge.get(exchange, caller)
     : parts.sessionEdge.delete(exchange, caller)
@@ -110,6 +121,7 @@ function dispatch(parts: HttpParts, exchange: VmcpExchange): Promise<void> {
 function post(parts: HttpParts, exchange: VmcpExchange, caller: Caller): Promise<void> {
   const { message, params, era } = exchange
   if (!message || !params) throw new GatehouseError('INTERNAL')
+  if (exchange.path === MESSAGES_PATH) return parts.oldSseEdge.post(exchange, message, params, caller)
   if (era === 'stateless') return parts.statelessEdge.post(exchange, message, params, caller)
   return parts.sessionEdge.post(exchange, message, params, caller)
 }
@@ -118,6 +130,6 @@ function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void
   if (parts.authenticator().answer(exchange, error)) return
   if (!(error instanceof GatehouseError)) parts.log.error('a request failed unexpectedly', { err: error })
   else if (error.status >= 500) parts.log.warn('a request failed', { code: error.code, err: error })
-  if (exchange.path === MCP_PATH) answerError(exchange, error)
+  if (METHODS[exchange.path]) answerError(exchange, error)
   else sendProblem(exchange.res, error)
 }

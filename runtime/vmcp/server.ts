@@ -251,6 +251,7 @@ class Vmcp implements VmcpServer {
         return this.#guard
       },
       sessionEdge: this.#edges.sessionEdge,
+      oldSseEdge: this.#edges.oldSseEdge,
       statelessEdge: this.#edges.statelessEdge,
       routes: ({ path }) => builtInRoute(this.#routeParts(), path),
       stopping: () => this.#stopping,

@@ -5,7 +5,7 @@
 import type { ListKind } from './backends/connection.ts'
 import type { Catalog } from './catalog/catalog.ts'
 import type { Core } from './core.ts'
-import { clientOf, type SessionLife } from './edge/session-edge.ts'
+import { clientOf, type SessionLife } from './edge/session-protocol.ts'
 import type { Watcher } from './notifier.ts'
 import type { Session } from './sessions/session.ts'
 

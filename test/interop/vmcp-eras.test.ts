@@ -75,3 +75,21 @@ for (const backend of backends) {
     })
   }
 }
+
+t.test('sdk1 client over the old SSE transport: everything a client does', async (t) => {
+  const fixture = await startFixture()
+  const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
+  const client = await connect('sdk1', `${vmcp.origin}/sse`, { sse: true })
+  t.teardown(async () => {
+    await client.close()
+    await vmcp.close()
+    await fixture.close()
+  })
+  t.ok((await client.listTools()).some(({ name }) => name === 'test_simple_text'))
+  t.match(await client.callText('test_simple_text'), 'simple text')
+  t.match(await client.callText('test_elicitation', { message: 'who?' }), 'ada@example.com')
+  const progress: number[] = []
+  await client.callText('test_tool_with_progress', {}, { onprogress: (p) => void progress.push(p.progress) })
+  t.same(progress, [0, 50, 100])
+  await t.rejects(client.call('no_such_tool'))
+})

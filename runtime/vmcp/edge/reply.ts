@@ -9,6 +9,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { encodeEvent, KEEP_ALIVE, resultMessage, resultParts } from '../../mcp/index.ts'
 import { holdsStream } from '../../net/index.ts'
+import type { Answer } from './answer.ts'
 
 /** What may wait in a slow client's socket before its stream is cut. */
 export const MAX_BUFFERED_BYTES = 64 * 1024 * 1024
@@ -42,7 +43,7 @@ export function writeBounded(res: ServerResponse, bytes: Buffer): boolean {
   return true
 }
 
-export class Reply {
+export class Reply implements Answer {
   readonly res: ServerResponse
   /** True when messages can be sent before the result. */
   readonly canStream: boolean
@@ -77,8 +78,14 @@ export class Reply {
     return this.stream() && writeBounded(this.res, encodeEvent(message))
   }
 
+  /** A long call on a silent connection becomes a stream, so that nothing on the way takes it for dead. */
   keepAlive(): void {
-    if (this.#streaming) writeBounded(this.res, KEEP_ALIVE)
+    if (this.#streaming || this.stream()) writeBounded(this.res, KEEP_ALIVE)
+  }
+
+  onClose(listener: () => void): () => void {
+    this.res.once('close', listener)
+    return () => this.res.off('close', listener)
   }
 
   /** Sends the result and ends the answer. The status counts only when nothing was sent before. */

@@ -21,11 +21,13 @@ import {
 import type { Caller } from '../../net/index.ts'
 import type { Client, Operation, Outcome } from '../operation.ts'
 import { requireAbility } from '../sessions/session.ts'
+import type { Answer } from './answer.ts'
 import { canonical, passedHeaders, readAbilities } from './client.ts'
 import type { VmcpExchange } from './exchange.ts'
 import { LiveOperation } from './live-operation.ts'
 import type { Listeners } from './listeners.ts'
 import { Reply } from './reply.ts'
+import { mustSignIn } from './session-protocol.ts'
 import type { StateBinding, StateSealer } from './sealed-state.ts'
 import { type ParkedCalls, StatelessCall } from './stateless-call.ts'
 import { completeResult, inputRequired, statusOf } from './stateless-results.ts'
@@ -36,7 +38,7 @@ export interface StatelessEdgeOptions {
   readonly checkHeaders: (client: Client, params: JsonObject, headers: IncomingHttpHeaders) => Promise<void>
   readonly serverInfo: string
   readonly passthroughHeaders: () => readonly string[]
-  readonly replies: Set<Reply>
+  readonly answers: Set<Answer>
   readonly sealer: StateSealer
   readonly parked: ParkedCalls
   readonly listeners: Listeners
@@ -119,8 +121,8 @@ export class StatelessEdge {
     meta: StatelessMeta,
     reply: Reply,
   ): Promise<void> {
-    const { replies } = this.#options
-    replies.add(reply)
+    const { answers } = this.#options
+    answers.add(reply)
     try {
       if (message.method === 'tools/call')
         await this.#options.checkHeaders(client, params, exchange.req.headers)
@@ -128,9 +130,10 @@ export class StatelessEdge {
       const call = this.#callOf(message, params, client, meta, binding)
       await this.#follow(call, id, message.method, reply, binding)
     } catch (error) {
+      if (mustSignIn(error) && !reply.streaming) throw error
       this.#fail(reply, id, error)
     } finally {
-      replies.delete(reply)
+      answers.delete(reply)
     }
   }
 
@@ -190,13 +193,12 @@ export class StatelessEdge {
     const { operation } = call
     const { ask } = operation.sink
     operation.sink = { send: (bytes) => reply.send(bytes), ask }
-    const onClose = (): void => call.cancel(new Error('the client went away'))
-    reply.res.once('close', onClose)
+    const ignore = reply.onClose(() => call.cancel(new Error('the client went away')))
     try {
       const step = await call.step()
       if (step.kind === 'ask') {
         operation.sink = { send: () => false, ask }
-        reply.res.off('close', onClose)
+        ignore()
         this.#options.parked.park(call)
         const state = this.#options.sealer.seal({ kind: 'parked', value: call.id }, binding)
         reply.end(resultMessage(id, inputRequired(step.requests, state, this.#options.serverInfo)))
@@ -204,7 +206,7 @@ export class StatelessEdge {
         this.#finishInput(reply, id, method, step.outcome.result, call, binding)
       else this.#finish(reply, id, method, step.outcome)
     } finally {
-      reply.res.off('close', onClose)
+      ignore()
     }
   }
 

@@ -1,0 +1,17 @@
+/** How an answer reaches its client, whatever carries it. */
+export interface Answer {
+  /** True once messages before the result have been sent. */
+  readonly streaming: boolean
+  /** Sends a message before the result. False when that is not possible. */
+  send(message: Buffer): boolean
+  /** Sends the response message and ends the answer. The status counts only when nothing was sent before. */
+  end(message: Buffer, status?: number): void
+  /** Sends `{…,"result":…}` and ends the answer. */
+  endResult(id: string, result: Buffer): void
+  /** Ends without a response: the request was cancelled. */
+  drop(): void
+  /** Calls back when the client goes away before the end; the answer takes that back. */
+  onClose(listener: () => void): () => void
+  /** Lets whatever is in between know that the answer is still to come. */
+  keepAlive(): void
+}
