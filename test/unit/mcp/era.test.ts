@@ -66,7 +66,7 @@ t.test('checkStateless: each fault has its code', async (t) => {
   for (const [method, params, sent, code] of cases) {
     t.throws(
       () => check(method, params, sent),
-      { rpcCode: code, status: 400, id: '9' } as object,
+      { rpcCode: code, status: 400, id: '9' },
       JSON.stringify([method, params, sent]),
     )
   }
