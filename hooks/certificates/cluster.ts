@@ -30,7 +30,7 @@ const managedKeys = ['tls.crt', 'tls.key', 'next.crt', 'next.key', 'ca.crt'] as 
 
 /** Connects lazily: nothing is sent before the first read. Throws INVALID_CONFIG when no cluster is configured. */
 export async function connect(options: ClusterOptions): Promise<Cluster> {
-  const kubernetes = await import('@kubernetes/client-node')
+  const kubernetes = await import('./kubernetes.ts')
   const config = new kubernetes.KubeConfig()
   try {
     if (options.kubeconfig) config.loadFromFile(options.kubeconfig)
@@ -151,7 +151,7 @@ async function controllerTargets(
   config: KubeConfig,
   names: readonly string[],
 ): Promise<readonly TrustTarget[]> {
-  const { CustomObjectsApi, PatchStrategy, setHeaderOptions } = await import('@kubernetes/client-node')
+  const { CustomObjectsApi, PatchStrategy, setHeaderOptions } = await import('./kubernetes.ts')
   const api = config.makeApiClient(CustomObjectsApi)
   return names.map((name): TrustTarget => {
     const label = `compositecontroller/${name}`
