@@ -67,8 +67,8 @@ async function dev(options: Options): Promise<number> {
     return exitCode.failed
   }
   const writer = new ScreenWriter({
-    terminal: process.stdout.isTTY === true,
-    colour: process.stdout.hasColors?.() === true,
+    terminal: process.stdout.isTTY,
+    colour: process.stdout.isTTY && process.stdout.hasColors(),
   })
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-dev-'))
   let problems = ''

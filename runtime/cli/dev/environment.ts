@@ -4,7 +4,16 @@
  */
 import { delimiter, dirname, resolve } from 'node:path'
 
-const inherited = ['HOME', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'SSL_CERT_FILE', 'NODE_EXTRA_CA_CERTS']
+const inherited = new Set([
+  'HOME',
+  'USER',
+  'LANG',
+  'LC_ALL',
+  'TZ',
+  'TMPDIR',
+  'SSL_CERT_FILE',
+  'NODE_EXTRA_CA_CERTS',
+])
 /** npm's settings (registry, proxy, cache) are needed by `npx`; credentials live in its files, not here. */
 const inheritedPattern = /^(npm_config_|https?_proxy$|no_proxy$)/i
 
@@ -12,8 +21,7 @@ const inheritedPattern = /^(npm_config_|https?_proxy$|no_proxy$)/i
 export function localEnvironment(): { baseEnv: Record<string, string>; self: string[] } {
   const baseEnv: Record<string, string> = {}
   for (const [name, value] of Object.entries(process.env)) {
-    if (value !== undefined && (inherited.includes(name) || inheritedPattern.test(name)))
-      baseEnv[name] = value
+    if (value !== undefined && (inherited.has(name) || inheritedPattern.test(name))) baseEnv[name] = value
   }
   const binaries = [resolve('node_modules/.bin'), dirname(process.execPath), process.env['PATH'] ?? '']
   baseEnv['PATH'] = binaries.join(delimiter)

@@ -12,7 +12,7 @@ export const lastAppliedAnnotation = 'metacontroller.k8s.io/last-applied-configu
 export function applyChild(live: KubeObject | undefined, desired: KubeObject): KubeObject {
   const { status: _, ...wanted } = desired
   const previous = live ? lastApplied(live) : {}
-  const merged = merge((live ?? {}) as Json, previous, wanted as Json) as KubeObject
+  const merged = merge(live ?? {}, previous, wanted) as KubeObject
   merged.metadata.annotations = {
     ...merged.metadata.annotations,
     [lastAppliedAnnotation]: JSON.stringify(wanted),

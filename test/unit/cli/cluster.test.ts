@@ -45,7 +45,7 @@ t.test('cluster: children are created, changed, and removed when they are no lon
     [
       hook(({ parent }) => ({
         status: { seen: parent.spec },
-        children: parent.spec?.['child'] ? [map('c', { value: String(parent.spec['child']) })] : [],
+        children: parent.spec?.['child'] ? [map('c', { value: JSON.stringify(parent.spec['child']) })] : [],
       })),
     ],
     clock,
