@@ -28,6 +28,8 @@ export interface RunParts {
   readonly observe?: RequestObserver
   /** Ends a login under way. */
   readonly signal?: AbortSignal
+  /** Protects the endpoint in place of the --oidc-* settings. */
+  readonly incoming?: (address: ProxyAddress) => Authenticator
 }
 
 export interface RunningCommand extends RunningProxy {
@@ -42,7 +44,8 @@ const loginProvider = 'login'
 export async function runProxy(config: ProxyConfig, parts: RunParts): Promise<RunningCommand> {
   const { log } = parts
   for (const warning of config.warnings) log.warn(warning)
-  if (!config.oidc) log.warn('no --oidc-* flag is given: everybody who reaches this port may use the proxy')
+  if (!config.oidc && !parts.incoming)
+    log.warn('no --oidc-* flag is given: everybody who reaches this port may use the proxy')
   const host = await resolveHost(config.host)
   const shared = { ca: config.remoteCa, proxy: config.proxyEnvironment }
   const dispatcher = makeDispatcher({ ...shared, origin: config.target.origin })
@@ -57,11 +60,12 @@ export async function runProxy(config: ProxyConfig, parts: RunParts): Promise<Ru
       log,
       allowedOrigins: config.allowedOrigins,
       allowedHosts: config.resourceUrl === undefined ? [] : [new URL(config.resourceUrl).hostname],
-      incoming: incomingFor(config, log),
+      incoming: parts.incoming ?? incomingFor(config, log),
       credential: made.credential,
       inject: config.inject,
       // An exchanged token takes the place of the client's, in whatever header it travels.
-      passAuthorization: config.exchange === undefined && (config.passAuthorization || !config.oidc),
+      passAuthorization:
+        config.exchange === undefined && (config.passAuthorization || (!config.oidc && !parts.incoming)),
       headersTimeoutMs: config.requestTimeoutMs,
       ...(parts.observe ? { observe: parts.observe } : {}),
     })
@@ -102,7 +106,8 @@ function incomingFor(
   if (!oidc) return undefined
   return ({ port }) => {
     const resource = resourceUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}/mcp`
-    if (resourceUrl === undefined) log.info('no --resource-url is given, using the listening address', { resource })
+    if (resourceUrl === undefined)
+      log.info('no --resource-url is given, using the listening address', { resource })
     return makeAuthenticator(
       {
         type: 'oidc',
@@ -153,14 +158,22 @@ async function makeRemote(config: ProxyConfig, parts: RunParts, dispatcher: Disp
   }
 }
 
-function credentialFor(config: ProxyConfig, outgoing: Outgoing, login: Login | undefined): Credential | undefined {
+function credentialFor(
+  config: ProxyConfig,
+  outgoing: Outgoing,
+  login: Login | undefined,
+): Credential | undefined {
   const { remote, exchange } = config
   if (exchange) {
-    return strategyCredential(outgoing.strategy(exchangeStrategy(exchange, login !== undefined), '--token-exchange'))
+    return strategyCredential(
+      outgoing.strategy(exchangeStrategy(exchange, login !== undefined), '--token-exchange'),
+    )
   }
   if (login) return loginCredential(login)
   if (remote.kind !== 'bearer') return undefined
-  return strategyCredential(outgoing.strategy({ type: 'bearer', bearer: { tokenEnv: 'token' } }, '--remote-auth-bearer'))
+  return strategyCredential(
+    outgoing.strategy({ type: 'bearer', bearer: { tokenEnv: 'token' } }, '--remote-auth-bearer'),
+  )
 }
 
 function secretOf(exchange: ExchangeSettings | undefined): () => string | undefined {

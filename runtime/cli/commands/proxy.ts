@@ -7,21 +7,21 @@
  * Exit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed.
  * Source: spec document 1.
  */
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import {
   environment,
   type ProxyConfig,
   type ProxyInput,
-  proxyFlags,
   readVariable,
   resolveProxyConfig,
   shownUri,
   variables,
 } from '../../config/index.ts'
-import { makeLog, type RootLog } from '../../observe/index.ts'
+import { makeLog } from '../../observe/index.ts'
 import { runProxy } from '../../proxy/index.ts'
 import { exitCode, print, printError } from '../output.ts'
-import { collect } from './validate.ts'
+import { addProxyFlags, loginFailed, stopSignal } from './proxy-shared.ts'
+import { addProxyStdioCommand } from './proxy-stdio.ts'
 
 const graceMs = 5_000
 
@@ -50,19 +50,8 @@ export function addProxyCommand(program: Command): Command {
       const config = resolveProxyConfig(name, input, environment(), debug)
       process.exitCode = await serve(config)
     })
+  addProxyStdioCommand(command)
   return command
-}
-
-/** Adds the rows of the flag table, but for the named ones. */
-export function addProxyFlags(command: Command, without: readonly (keyof ProxyInput)[] = []): void {
-  for (const [key, row] of Object.entries(proxyFlags)) {
-    if (without.some((name) => name === key)) continue
-    const value = 'value' in row ? ` <${row.value}>` : ''
-    const byDefault = 'default' in row ? ` (default: ${row.default})` : ''
-    const option = new Option(`${row.flag}${value}`, row.help + byDefault).helpGroup(`${row.group}:`)
-    if (row.kind === 'list' || row.kind === 'repeat') option.argParser(collect)
-    command.addOption(option)
-  }
 }
 
 async function serve(config: ProxyConfig): Promise<number> {
@@ -79,7 +68,7 @@ async function serve(config: ProxyConfig): Promise<number> {
     await proxy.ready
   } catch (error) {
     await proxy.close({ graceMs: 0 })
-    return failed(error, stop.signal.aborted, log)
+    return loginFailed(error, stop.signal.aborted, log)
   }
   print(
     `Transparent proxy started for server ${config.name} on port ${proxy.port} -> ${shownUri(config.targetUri)}`,
@@ -89,29 +78,4 @@ async function serve(config: ProxyConfig): Promise<number> {
   await proxy.close({ graceMs })
   log.flush()
   return exitCode.ok
-}
-
-function failed(error: unknown, interrupted: boolean, log: RootLog): number {
-  log.flush()
-  if (interrupted) {
-    printError('Error: stopped during the login')
-    return exitCode.failed
-  }
-  printError(
-    `Error: failed to authenticate to remote server: ${error instanceof Error ? error.message : String(error)}`,
-  )
-  return exitCode.authentication
-}
-
-/** Resolves at the first SIGINT or SIGTERM; the second one ends the process at once. */
-function stopSignal(stop: AbortController): Promise<void> {
-  return new Promise((resolve) => {
-    const onSignal = (): void => {
-      if (stop.signal.aborted) process.exit(exitCode.failed)
-      stop.abort(new Error('stopped by a signal'))
-      resolve()
-    }
-    process.on('SIGINT', onSignal)
-    process.on('SIGTERM', onSignal)
-  })
 }

@@ -1,0 +1,44 @@
+/** What the forms of the proxy command share: flags from the table, signals, and how a failed login is told. */
+import { type Command, Option } from 'commander'
+import { type FlagRow, proxyFlags } from '../../config/index.ts'
+import type { RootLog } from '../../observe/index.ts'
+import { exitCode, printError } from '../output.ts'
+import { collect } from './validate.ts'
+
+/** Adds the rows of the flag table; `only` keeps those it is true for. */
+export function addProxyFlags(command: Command, only: (row: FlagRow) => boolean = () => true): void {
+  for (const row of Object.values(proxyFlags)) {
+    if (!only(row)) continue
+    const value = 'value' in row ? ` <${row.value}>` : ''
+    const byDefault = 'default' in row ? ` (default: ${row.default})` : ''
+    const option = new Option(`${row.flag}${value}`, row.help + byDefault).helpGroup(`${row.group}:`)
+    if (row.kind === 'list' || row.kind === 'repeat') option.argParser(collect)
+    command.addOption(option)
+  }
+}
+
+/** Reports a failed login; returns the exit code. */
+export function loginFailed(error: unknown, interrupted: boolean, log: RootLog): number {
+  log.flush()
+  if (interrupted) {
+    printError('Error: stopped during the login')
+    return exitCode.failed
+  }
+  printError(
+    `Error: failed to authenticate to remote server: ${error instanceof Error ? error.message : String(error)}`,
+  )
+  return exitCode.authentication
+}
+
+/** Resolves at the first SIGINT or SIGTERM; the second one ends the process at once. */
+export function stopSignal(stop: AbortController): Promise<void> {
+  return new Promise((resolve) => {
+    const onSignal = (): void => {
+      if (stop.signal.aborted) process.exit(exitCode.failed)
+      stop.abort(new Error('stopped by a signal'))
+      resolve()
+    }
+    process.on('SIGINT', onSignal)
+    process.on('SIGTERM', onSignal)
+  })
+}
