@@ -12,6 +12,7 @@ import type { Credentials } from './backends/channel.ts'
 import type { Listing } from './catalog/listing.ts'
 import { Listings } from './catalog/listings.ts'
 import type { Member } from './catalog/views.ts'
+import type { Clock } from './clock.ts'
 
 /** How requests to one backend get their credentials. */
 export interface BackendAuth {
@@ -26,10 +27,10 @@ export interface BackendAuth {
 export interface FleetOptions {
   readonly info: string
   readonly log: Log
-  readonly now: () => number
+  readonly clock: Clock
   readonly events: BackendEvents
-  /** Told when a listing is read for the first time or has changed. */
-  readonly onListing: (backend: Backend, listing: Listing, before: Listing | undefined) => void
+  /** Told when a listing was read for the first time, has changed, or cannot be read any more. */
+  readonly onListing: (backend: Backend, listing: Listing | undefined, before: Listing | undefined) => void
   /** Told whenever what clients see may have changed. */
   readonly onState: () => void
   readonly available: (name: string) => boolean
@@ -67,6 +68,7 @@ export class Fleet {
       if (wanted.get(name)?.fingerprint === member.backend.settings.fingerprint) continue
       this.#members.delete(name)
       removed.push(name)
+      member.listings.close()
       void member.backend.close()
     }
     for (const [name, settings] of wanted) {
@@ -78,12 +80,12 @@ export class Fleet {
   }
 
   #member(settings: BackendSettings): Member {
-    const { info, log, now, events, onListing, available } = this.#options
+    const { info, log, clock, events, onListing, available } = this.#options
     const own = log.child({ backend: settings.name })
-    const backend = new Backend(settings, { events, info, log: own, now })
+    const backend = new Backend(settings, { events, info, log: own, now: clock.now })
     const listings = new Listings(backend, {
       log: own,
-      now,
+      clock,
       onRead: (listing, before) => onListing(backend, listing, before),
       onState: this.#options.onState,
     })
@@ -130,6 +132,7 @@ export class Fleet {
   }
 
   async close(): Promise<void> {
+    for (const { listings } of this.#members.values()) listings.close()
     await Promise.all([...this.#members.values()].map(({ backend }) => backend.close()))
     await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.destroy()))
   }

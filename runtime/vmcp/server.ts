@@ -10,7 +10,7 @@ import { type VmcpConfig, vmcpEnvironment } from '../config/index.ts'
 import { type Authenticator, makeAuthenticator } from '../incoming/index.ts'
 import { listen, type Log, makeOriginGuard, type OriginGuard, silentLog } from '../net/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
-import type { Backend } from './backends/backend.ts'
+import type { Backend, ConnectionScope } from './backends/backend.ts'
 import { Views } from './catalog/views.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { Core, type CoreParts } from './core.ts'
@@ -150,28 +150,28 @@ class Vmcp implements VmcpServer {
     return new Fleet({
       info: this.#identity('gatehouse-vmcp'),
       log: this.#log,
-      now: this.#clock.now,
+      clock: this.#clock,
       events: {
-        listChanged: (backend, _kind, scope) => {
-          this.#fleet.members
-            .get(backend.name)
-            ?.listings.expire(scope.kind === 'listing' && scope.key !== 'health' ? scope.key : undefined)
-          this.#notifier.poke()
-        },
+        listChanged: (backend, _kind, scope) => this.#listChanged(backend, scope),
         resourceUpdated: (_backend, scope, params) => {
           if (scope.kind === 'session') scope.session.deliver('', 'notifications/resources/updated', params)
         },
         admit: (backend) => this.#monitor.admit(backend.name),
         outcome: (backend, error) => this.#monitor.report(backend.name, error),
       },
-      onListing: (_backend, listing, before) => {
-        if (before && before.serial !== listing.serial) this.#notifier.poke()
-      },
+      onListing: () => this.#notifier.poke(),
       onState: () => this.#core.parts.views.changed(),
       available: (name) => this.#monitor.available(name),
       authFor: (name, config) => this.#outgoing.authFor(name, config),
       headersFor: (name) => this.#outgoing.headersFor(name),
     })
+  }
+
+  #listChanged(backend: Backend, scope: ConnectionScope): void {
+    const listings = this.#fleet.members.get(backend.name)?.listings
+    if (scope.kind === 'session' && backend.era === 'session') listings?.fork(scope.session.id)
+    listings?.expire(scope.kind === 'listing' ? scope.key : undefined)
+    this.#notifier.poke()
   }
 
   #identity(name: string): string {
@@ -311,7 +311,8 @@ class Vmcp implements VmcpServer {
   }
 
   #endSession(session: ClientSession, gone: boolean): void {
-    for (const { backend } of this.#fleet.members.values()) {
+    for (const { backend, listings } of this.#fleet.members.values()) {
+      listings.unfork(session.id)
       backend
         .endSession(session, gone)
         .catch((error: unknown) => this.#log.debug('a backend session was not ended', { err: error }))

@@ -113,9 +113,13 @@ export class Backend {
     })
   }
 
-  /** The connection over which lists are read for one kind of client. Throws nothing; opening may reject. */
+  /**
+   * The connection over which lists are read for one kind of client, or over the connection of one session. Rejects
+   * with BACKEND_* errors when it cannot be opened.
+   */
   async listing(
     key: string,
+    session: ClientSession | undefined,
     capabilities: Buffer,
     sender: Sender,
     signal: AbortSignal,
@@ -130,7 +134,9 @@ export class Backend {
         )
         return { connection: side.connection, server }
       }
-      const { connection } = this.#hold(`listing ${key}`, { kind: 'listing', key }, capabilities, sender)
+      const { connection } = session
+        ? this.#hold(`session ${session.id}`, { kind: 'session', session }, capabilities, sender)
+        : this.#hold(`listing ${key}`, { kind: 'listing', key }, capabilities, sender)
       return { connection, server: await connection.open(sender, signal) }
     })
   }

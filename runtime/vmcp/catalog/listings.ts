@@ -8,6 +8,7 @@
 import { hash } from 'node:crypto'
 import type { Log } from '../../net/index.ts'
 import type { Backend } from '../backends/backend.ts'
+import type { Clock } from '../clock.ts'
 import type { Client } from '../operation.ts'
 import { type Listing, readListing } from './listing.ts'
 
@@ -19,9 +20,10 @@ const UNANNOUNCED_MS = 30_000
 const FAILURE_MS = 2_000
 const BRAND_NEW_MS = 1_000
 
-export interface Failure {
-  readonly error: Error
-}
+/** Pauses between attempts to read a list that could not be read. */
+const FIRST_RETRY_MS = 2_000
+const MAX_RETRY_MS = 30_000
+const MAX_RETRIES = 20
 
 interface Kept {
   listing: Listing | undefined
@@ -29,13 +31,17 @@ interface Kept {
   /** Time after which it is read again; 0: now. */
   freshUntil: number
   reading: Promise<Listing> | undefined
+  /** Something changed while it was being read: what comes out is old already. */
+  outdated: boolean
+  retries: number
+  cancelRetry: (() => void) | undefined
 }
 
 export interface ListingsOptions {
   readonly log: Log
-  readonly now: () => number
-  /** Told when a listing is read for the first time or has changed. */
-  readonly onRead: (listing: Listing, before: Listing | undefined) => void
+  readonly clock: Clock
+  /** Told when a listing was read, or could not be read any more. */
+  readonly onRead: (listing: Listing | undefined, before: Listing | undefined) => void
   /** Told whenever what `get` answers may have changed. */
   readonly onState: () => void
 }
@@ -45,6 +51,9 @@ export class Listings {
   readonly #options: ListingsOptions
   /** Insertion order is order of use. */
   readonly #kept = new Map<string, Kept>()
+  /** Sessions that the backend shows something of their own. */
+  readonly #forked = new Set<string>()
+  #closed = false
 
   constructor(backend: Backend, options: ListingsOptions) {
     this.#backend = backend
@@ -53,8 +62,14 @@ export class Listings {
 
   /** Clients with equal keys see the same. */
   keyOf(client: Client): string {
+    if (this.isForked(client)) return forkKey(client.session?.id ?? '')
     if (!this.#backend.settings.perCaller) return client.abilities.signature
     return `${client.abilities.signature} ${identityOf(client)}`
+  }
+
+  /** True when the client's session has a listing of its own. */
+  isForked({ session }: Client): boolean {
+    return session !== undefined && this.#forked.size > 0 && this.#forked.has(session.id)
   }
 
   /** Until when the answer of `get` stays as it is, unless onState says otherwise. */
@@ -72,18 +87,52 @@ export class Listings {
    * one is good enough and is renewed in the background. Rejects with BACKEND_* errors.
    */
   async get(client: Client, patient: boolean): Promise<Listing> {
-    const key = this.keyOf(client)
-    const kept = this.#keep(key)
-    if (kept.freshUntil > this.#options.now()) {
-      if (kept.listing) return kept.listing
-      if (kept.failure) throw kept.failure
+    for (let round = 0; ; round++) {
+      const key = this.keyOf(client)
+      const kept = this.#keep(key)
+      if (kept.freshUntil > this.#options.clock.now()) {
+        if (kept.listing) return kept.listing
+        if (kept.failure) throw kept.failure
+      }
+      const reading = this.#read(key, kept, client)
+      if (kept.listing && !patient) {
+        reading.catch(() => {})
+        return kept.listing
+      }
+      const listing = await reading
+      // Another change while it was read: once more, but not for ever.
+      if (kept.freshUntil > 0 || round > 1) return this.#joined(client, key, listing)
     }
-    const reading = this.#read(key, kept, client)
-    if (kept.listing && !patient) {
-      reading.catch(() => {})
-      return kept.listing
-    }
-    return reading
+  }
+
+  /** A session whose own listing turns out to be what everybody sees shares it again. */
+  #joined(client: Client, key: string, listing: Listing): Listing {
+    const { session } = client
+    if (!session || key !== forkKey(session.id)) return listing
+    const shared = this.#kept.get(this.keyOf({ ...client, session: undefined }))
+    if (
+      !shared?.listing ||
+      shared.freshUntil <= this.#options.clock.now() ||
+      !sameItems(shared.listing, listing)
+    )
+      return listing
+    this.unfork(session.id)
+    return shared.listing
+  }
+
+  /** The backend has announced a change on the session's own connection: it may show this session something else. */
+  fork(sessionId: string): void {
+    if (this.#forked.size >= MAX_KEYS && !this.#forked.has(sessionId)) return
+    this.#forked.add(sessionId)
+    this.expire(forkKey(sessionId))
+  }
+
+  unfork(sessionId: string): void {
+    if (!this.#forked.delete(sessionId)) return
+    const key = forkKey(sessionId)
+    this.#kept.get(key)?.cancelRetry?.()
+    this.#kept.delete(key)
+    this.#options.onState()
   }
 
   #keep(key: string): Kept {
@@ -93,39 +142,74 @@ export class Listings {
       this.#kept.set(key, known)
       return known
     }
-    const kept: Kept = { listing: undefined, failure: undefined, freshUntil: 0, reading: undefined }
+    const kept: Kept = {
+      listing: undefined,
+      failure: undefined,
+      freshUntil: 0,
+      reading: undefined,
+      outdated: false,
+      retries: 0,
+      cancelRetry: undefined,
+    }
     this.#kept.set(key, kept)
     if (this.#kept.size > MAX_KEYS) {
-      const [oldest] = this.#kept.keys()
-      if (oldest !== undefined) this.#kept.delete(oldest)
+      const [oldest] = this.#kept
+      if (oldest) {
+        oldest[1].cancelRetry?.()
+        this.#kept.delete(oldest[0])
+      }
     }
     return kept
   }
 
   #read(key: string, kept: Kept, client: Client): Promise<Listing> {
-    kept.reading ??= this.#readNow(key, client)
-      .then(
-        (listing) => {
-          const before = kept.listing
-          kept.listing = listing
-          kept.failure = undefined
-          kept.freshUntil = this.#options.now() + goodFor(listing)
-          this.#options.onState()
-          this.#options.onRead(listing, before)
-          return listing
-        },
-        (error: unknown) => {
-          kept.listing = undefined
-          kept.failure = error instanceof Error ? error : new Error('listing failed')
-          kept.freshUntil = this.#options.now() + FAILURE_MS
-          this.#options.onState()
-          throw kept.failure
-        },
-      )
-      .finally(() => {
-        kept.reading = undefined
-      })
+    if (!kept.reading) {
+      kept.outdated = false
+      kept.cancelRetry?.()
+      kept.reading = this.#readNow(key, client)
+        .then(
+          (listing) => this.#succeeded(kept, listing),
+          (error: unknown) => this.#failed(key, kept, client, error),
+        )
+        .finally(() => {
+          kept.reading = undefined
+        })
+    }
     return kept.reading
+  }
+
+  #succeeded(kept: Kept, listing: Listing): Listing {
+    const before = kept.listing
+    // Equal content keeps its identity, so that nothing has to be merged anew.
+    const present = before && sameItems(before, listing) ? before : listing
+    kept.listing = present
+    kept.failure = undefined
+    kept.retries = 0
+    kept.freshUntil = kept.outdated ? 0 : this.#options.clock.now() + goodFor(listing)
+    this.#options.onState()
+    if (present !== before) this.#options.onRead(present, before)
+    return present
+  }
+
+  #failed(key: string, kept: Kept, client: Client, error: unknown): never {
+    const before = kept.listing
+    kept.listing = undefined
+    kept.failure = error instanceof Error ? error : new Error('listing failed')
+    kept.freshUntil = this.#options.clock.now() + FAILURE_MS
+    this.#retryLater(key, kept, client)
+    this.#options.onState()
+    if (before) this.#options.onRead(undefined, before)
+    throw kept.failure
+  }
+
+  /** Tries again by itself, so that clients hear when the backend is back. */
+  #retryLater(key: string, kept: Kept, client: Client): void {
+    if (this.#closed || kept.retries >= MAX_RETRIES) return
+    const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** kept.retries++, MAX_RETRY_MS)
+    kept.cancelRetry = this.#options.clock.after(pauseMs, () => {
+      kept.cancelRetry = undefined
+      this.#read(key, kept, client).catch(() => {})
+    })
   }
 
   async #readNow(key: string, client: Client): Promise<Listing> {
@@ -134,17 +218,10 @@ export class Listings {
     const signal = AbortSignal.timeout(timeoutMs)
     const sender = { caller: client.caller, headers: client.headers }
     const capabilities = client.abilities.raw
-    const { connection, server } = await backend.listing(key, capabilities, sender, signal)
-    return readListing({
-      backend: name,
-      connection,
-      server,
-      capabilities,
-      sender,
-      signal,
-      timeoutMs,
-      log: this.#options.log,
-    })
+    const own = this.isForked(client) ? client.session : undefined
+    const { connection, server } = await backend.listing(key, own, capabilities, sender, signal)
+    const { log } = this.#options
+    return readListing({ backend: name, connection, server, capabilities, sender, signal, timeoutMs, log })
   }
 
   /** Marks the listing of a client as out of date when its backend does not announce changes and it is not brand-new. */
@@ -152,7 +229,7 @@ export class Listings {
     const kept = this.#kept.get(this.keyOf(client))
     if (!kept?.listing || goodFor(kept.listing) === ANNOUNCED_MS) return
     const readAt = kept.freshUntil - UNANNOUNCED_MS
-    if (readAt + BRAND_NEW_MS > this.#options.now()) return
+    if (readAt + BRAND_NEW_MS > this.#options.clock.now()) return
     kept.freshUntil = 0
     this.#options.onState()
   }
@@ -160,10 +237,30 @@ export class Listings {
   /** Marks listings as out of date: one key, or all. */
   expire(key?: string): void {
     for (const [name, kept] of this.#kept) {
-      if (key === undefined || name === key) kept.freshUntil = 0
+      if (key !== undefined && name !== key) continue
+      kept.freshUntil = 0
+      kept.outdated = true
     }
     this.#options.onState()
   }
+
+  close(): void {
+    this.#closed = true
+    for (const kept of this.#kept.values()) kept.cancelRetry?.()
+  }
+}
+
+function forkKey(sessionId: string): string {
+  return `session ${sessionId}`
+}
+
+function sameItems(a: Listing, b: Listing): boolean {
+  const kinds = ['tools', 'resources', 'templates', 'prompts'] as const
+  return kinds.every((kind) => {
+    const ours = a[kind]
+    const theirs = b[kind]
+    return ours.length === theirs.length && ours.every(({ json }, i) => theirs[i]?.json.equals(json) ?? false)
+  })
 }
 
 /** Equal for clients that backends cannot tell apart by credentials or headers. */

@@ -127,8 +127,11 @@ export class Views {
 }
 
 function keyOf(members: ReadonlyMap<string, Member>, client: Client): string {
-  for (const { backend } of members.values()) {
-    if (backend.settings.perCaller) return `${client.abilities.signature} ${identityOf(client)}`
+  let perCaller = false
+  for (const { backend, listings } of members.values()) {
+    if (listings.isForked(client)) return `session ${client.session?.id ?? ''} ${identityOf(client)}`
+    perCaller ||= backend.settings.perCaller
   }
-  return client.abilities.signature
+  const { signature } = client.abilities
+  return perCaller ? `${signature} ${identityOf(client)}` : signature
 }
