@@ -5,9 +5,9 @@
  * The hash covers the resource versions of what the object names, so that a rotated Secret changes it, and with it every
  * consumer's pods. An invalid object keeps its last hash.
  */
-import { type CABundleSource, hashOf, type SecretRef } from '../schemas/index.ts'
+import { type CABundleSource, hashOf, type Kinds, type SecretRef } from '../schemas/index.ts'
 import type { Fault } from './conditions.ts'
-import { type Resource, SyncContext } from './context.ts'
+import { type AnyContext, SyncContext } from './context.ts'
 import { fieldsOf } from './kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from './protocol.ts'
 import { caBundleFault, specFault } from './references.ts'
@@ -18,20 +18,28 @@ import { secretNamesIn } from './secret-names.ts'
 import type { HookSettings } from './settings.ts'
 import { definedFields, observedFields } from './status.ts'
 
-export interface ConfigKind<P extends Resource> {
-  readonly kind: string
+/** The kinds whose status has a hash and referrers. */
+export type ConfigName =
+  | 'MCPAuthzConfig'
+  | 'MCPExternalAuthConfig'
+  | 'MCPOIDCConfig'
+  | 'MCPTelemetryConfig'
+  | 'MCPToolConfig'
+
+export interface ConfigKind<K extends ConfigName> {
+  readonly kind: K
   readonly validReason: string
   readonly invalidReason: string
   readonly references: References
   /** Secrets that the object names. Called on a valid object. */
-  readonly secrets?: (parent: P) => readonly SecretRef[]
+  readonly secrets?: (parent: Kinds[K]) => readonly SecretRef[]
   /** ConfigMap with trust anchors that the object names. Called on a valid object. */
-  readonly caBundle?: (parent: P) => CABundleSource | undefined
+  readonly caBundle?: (parent: Kinds[K]) => CABundleSource | undefined
   /** Faults and conditions beyond the manifest's own problems. Called on a valid object. */
-  readonly judge?: (context: SyncContext<P>) => Fault | undefined
+  readonly judge?: (context: SyncContext<K>) => Fault | undefined
 }
 
-export function configKind<P extends Resource>(kind: ConfigKind<P>): KindHooks {
+export function configKind<K extends ConfigName>(kind: ConfigKind<K>): KindHooks {
   const referring = Object.keys(kind.references)
   return {
     kind: kind.kind,
@@ -46,7 +54,10 @@ export function configKind<P extends Resource>(kind: ConfigKind<P>): KindHooks {
   }
 }
 
-function customize<P extends Resource>(kind: ConfigKind<P>, { parent }: CustomizeRequest): CustomizeResponse {
+function customize<K extends ConfigName>(
+  kind: ConfigKind<K>,
+  { parent }: CustomizeRequest,
+): CustomizeResponse {
   return relatedRules(parent, {
     kinds: Object.keys(kind.references),
     ...(kind.secrets && { secrets: secretNamesIn(parent['spec']) }),
@@ -64,12 +75,12 @@ function caBundleNames(value: unknown, depth = 0): string[] {
   })
 }
 
-function sync<P extends Resource>(
-  kind: ConfigKind<P>,
+function sync<K extends ConfigName>(
+  kind: ConfigKind<K>,
   request: SyncRequest,
   settings: HookSettings,
 ): SyncResponse {
-  const context = new SyncContext<P>(request, settings)
+  const context = new SyncContext(request, settings, kind.kind)
   const fault = specFault(context.problems, kind.invalidReason) ?? judge(kind, context)
   context.conditions.check('Valid', fault, kind.validReason, 'Spec validation passed')
   const { count, workloads } = referrersOf(context.name, kind.references, (name) => context.members(name))
@@ -82,7 +93,7 @@ function sync<P extends Resource>(
   return { status, children: [] }
 }
 
-function judge<P extends Resource>(kind: ConfigKind<P>, context: SyncContext<P>): Fault | undefined {
+function judge<K extends ConfigName>(kind: ConfigKind<K>, context: SyncContext<K>): Fault | undefined {
   const own = kind.judge?.(context)
   const bundle = kind.caBundle?.(context.parent)
   const anchors = bundle && caBundleFault(context, bundle)
@@ -96,7 +107,7 @@ function judge<P extends Resource>(kind: ConfigKind<P>, context: SyncContext<P>)
   return own ?? secrets ?? (anchors && { reason: kind.invalidReason, message: anchors.message })
 }
 
-function currentHash<P extends Resource>(kind: ConfigKind<P>, context: SyncContext<P>): string {
+function currentHash<K extends ConfigName>(kind: ConfigKind<K>, context: SyncContext<K>): string {
   const secrets = kind.secrets?.(context.parent) ?? []
   const bundle = kind.caBundle?.(context.parent)
   return hashOf({
@@ -106,7 +117,7 @@ function currentHash<P extends Resource>(kind: ConfigKind<P>, context: SyncConte
   })
 }
 
-function previousHash(context: SyncContext<Resource>): string | undefined {
+function previousHash(context: AnyContext): string | undefined {
   const hash = fieldsOf(context.stored['status'])['configHash']
   return typeof hash === 'string' ? hash : undefined
 }

@@ -3,7 +3,15 @@
  *
  * Everything here is derived from the request alone. Nothing is kept between two calls.
  */
-import { apiVersion, hashOf, type Problem, type SecretRef, withDefaults } from '../schemas/index.ts'
+import {
+  apiVersion,
+  hashOf,
+  type KindName,
+  type Kinds,
+  type Problem,
+  type SecretRef,
+  withDefaults,
+} from '../schemas/index.ts'
 import { resourceProblems } from './admission/checks.ts'
 import { conditionOf, Conditions } from './conditions.ts'
 import { byText, fieldsOf, isTerminating, type KubeObject } from './kube.ts'
@@ -20,16 +28,7 @@ export const coreGroups = {
   StatefulSet: 'StatefulSet.apps/v1',
 } as const
 
-/** A resource of this project's API group, as its generated type describes it. */
-export interface Resource {
-  readonly apiVersion: string
-  readonly kind: string
-  readonly metadata: { readonly name: string; readonly namespace?: string; readonly [field: string]: unknown }
-  readonly spec?: unknown
-  readonly status?: unknown
-}
-
-export class SyncContext<P extends Resource> {
+export class SyncContext<K extends KindName> {
   readonly request: SyncRequest
   readonly settings: HookSettings
   readonly conditions: Conditions
@@ -38,16 +37,20 @@ export class SyncContext<P extends Resource> {
   /** Faults of the parent's own manifest; `parent` may be trusted only when there is none. */
   readonly problems: readonly Problem[]
   /** The parent with defaults filled in. */
-  readonly parent: P
+  readonly parent: Kinds[K]
 
-  constructor(request: SyncRequest, settings: HookSettings) {
+  constructor(request: SyncRequest, settings: HookSettings, kind: K) {
     this.request = request
     this.settings = settings
     this.stored = request.parent
     let time: string | undefined
     this.conditions = new Conditions(request.parent, () => (time ??= observedTime(request)))
     this.problems = resourceProblems(request.parent, settings)
-    this.parent = (this.problems.length === 0 ? withDefaults(request.parent) : request.parent) as unknown as P
+    this.parent = withDefaults(ofKind(request.parent, kind))
+  }
+
+  get spec(): Kinds[K]['spec'] {
+    return this.parent.spec
   }
 
   get name(): string {
@@ -68,6 +71,12 @@ export class SyncContext<P extends Resource> {
   /** A related resource of one of our kinds, being deleted or not. */
   find(kind: string, name: string): KubeObject | undefined {
     return find(this.request.related, `${kind}.${apiVersion}`, name)
+  }
+
+  /** A related resource with its defaults; trust it only after it was judged. */
+  filled<R extends KindName>(kind: R, name: string): Kinds[R] | undefined {
+    const object = this.find(kind, name)
+    return object && withDefaults(ofKind(object, kind))
   }
 
   configMap(name: string): KubeObject | undefined {
@@ -118,6 +127,22 @@ export class SyncContext<P extends Resource> {
   child(kind: keyof typeof coreGroups, name: string): KubeObject | undefined {
     return find(this.request.children, coreGroups[kind], name)
   }
+}
+
+/** A context of whatever kind, for what does not look at the parent. */
+export type AnyContext = Omit<SyncContext<KindName>, 'parent' | 'spec'>
+
+/** The object as one of its kind. Throws when it is of another, which would be a fault of this program. */
+export function ofKind<K extends KindName>(object: KubeObject, kind: K): KubeObject & { readonly kind: K } {
+  if (isOfKind(object, kind)) return object
+  throw new TypeError(`expected a ${kind}`)
+}
+
+function isOfKind<K extends KindName>(
+  object: KubeObject,
+  kind: K,
+): object is KubeObject & { readonly kind: K } {
+  return object.kind === kind
 }
 
 /** The status of a condition that speaks of the present spec; undefined when absent or outdated. */

@@ -4,13 +4,20 @@
  * A configuration is judged by the same code that admitted it and by what its own sync found (missing Secrets, say), so
  * a consumer neither waits for the other's status nor trusts a stale one.
  */
-import { type CABundleSource, formatProblems, type Problem } from '../schemas/index.ts'
+import {
+  type CABundleSource,
+  formatProblems,
+  type KindName,
+  type Kinds,
+  type Problem,
+} from '../schemas/index.ts'
 import { resourceProblems } from './admission/checks.ts'
 import type { Fault } from './conditions.ts'
-import { currentCondition, type Resource, type SyncContext } from './context.ts'
+import { type AnyContext, currentCondition } from './context.ts'
 import { fieldsOf, type KubeObject } from './kube.ts'
+import { faulty, type Part } from './parts/part.ts'
 
-type Context = SyncContext<Resource>
+type Context = AnyContext
 
 /** The manifest's own problems as one fault. */
 export function specFault(problems: readonly Problem[], reason: string): Fault | undefined {
@@ -30,20 +37,64 @@ export interface ConfigReasons {
   readonly notValid: string
 }
 
-/** Why a configuration object cannot be used; undefined when it can. */
-export function configFault(
+/** A configuration object with its defaults, or why it cannot be used. */
+export function configCalled<K extends KindName>(
   context: Context,
-  kind: string,
+  kind: K,
   name: string,
   reasons: ConfigReasons,
-): Fault | undefined {
-  const config = context.find(kind, name)
-  if (!config) return { reason: reasons.notFound, message: `${kind} ${name} does not exist` }
-  const problems = resourceProblems(config, context.settings)
-  if (problems.length > 0) {
-    return { reason: reasons.notValid, message: `${kind} ${name} is not valid: ${formatProblems(problems)}` }
-  }
-  return verdictFault(config, reasons.notValid)
+): Part<Kinds[K]> {
+  const stored = context.find(kind, name)
+  const config = context.filled(kind, name)
+  if (!stored || !config) return faulty(reasons.notFound, `${kind} ${name} does not exist`)
+  const problems = resourceProblems(stored, context.settings)
+  if (problems.length > 0)
+    return faulty(reasons.notValid, `${kind} ${name} is not valid: ${formatProblems(problems)}`)
+  const fault = verdictFault(stored, reasons.notValid)
+  return fault ? { fault } : { value: config }
+}
+
+export interface ConfigCondition extends ConfigReasons {
+  readonly type: string
+  readonly valid: string
+}
+
+/** The same, with its condition set. */
+export function judgedConfig<K extends KindName>(
+  context: Context,
+  kind: K,
+  name: string,
+  condition: ConfigCondition,
+): Part<Kinds[K]> {
+  const part = configCalled(context, kind, name, condition)
+  context.conditions.check(condition.type, part.fault, condition.valid, `The ${kind} is valid`)
+  return part
+}
+
+export const oidcCondition: ConfigCondition = {
+  type: 'OIDCConfigRefValidated',
+  valid: 'OIDCConfigRefValid',
+  notFound: 'OIDCConfigRefNotFound',
+  notValid: 'OIDCConfigRefNotValid',
+}
+
+export const telemetryCondition: ConfigCondition = {
+  type: 'TelemetryConfigRefValidated',
+  valid: 'TelemetryConfigRefValid',
+  notFound: 'TelemetryConfigRefNotFound',
+  notValid: 'TelemetryConfigRefInvalid',
+}
+
+export const toolCondition: ConfigCondition = {
+  type: 'ToolConfigValidated',
+  valid: 'ToolConfigValid',
+  notFound: 'ToolConfigNotFound',
+  notValid: 'ToolConfigNotValid',
+}
+
+export const authzReasons: ConfigReasons = {
+  notFound: 'AuthzConfigRefNotFound',
+  notValid: 'AuthzConfigRefNotValid',
 }
 
 /** What the configuration's own sync says about the present spec. */
@@ -58,16 +109,6 @@ function verdictFault(config: KubeObject, fallback: string): Fault | undefined {
 
 /** Reasons that a consumer repeats as they are. */
 const mirroredReasons: ReadonlySet<string> = new Set(['EnterpriseRequired', 'InvalidConfig'])
-
-/** An MCPExternalAuthConfig that cannot be used. */
-export function authConfigFault(
-  context: Context,
-  name: string,
-  notFound: string,
-  notValid = 'InvalidExternalAuthConfig',
-): Fault | undefined {
-  return configFault(context, 'MCPExternalAuthConfig', name, { notFound, notValid })
-}
 
 /** Hash that a configuration's sync put into its status; undefined while it has none. */
 export function configHashOf(context: Context, kind: string, name: string): string | undefined {

@@ -6,12 +6,15 @@
  * Source: spec document 2, "status", "Incoming references".
  */
 import type { WorkloadReference } from '../schemas/index.ts'
-import { byText, type Fields, fieldsOf, isFields, type KubeObject, listOf } from './kube.ts'
+import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from './kube.ts'
 
 export type Referring = 'MCPServer' | 'MCPRemoteProxy' | 'VirtualMCPServer' | 'MCPServerEntry'
 
 /** For each referring kind, the names that one object refers to. */
 export type References = Readonly<Partial<Record<Referring, (object: KubeObject) => readonly unknown[]>>>
+
+/** In the order of their names. */
+const referring: readonly Referring[] = ['MCPRemoteProxy', 'MCPServer', 'MCPServerEntry', 'VirtualMCPServer']
 
 export interface Referrers {
   readonly count: number
@@ -24,7 +27,7 @@ export function referrersOf(
   references: References,
   members: (kind: string) => readonly KubeObject[],
 ): Referrers {
-  const found = (Object.keys(references) as Referring[]).sort(byText).flatMap((kind) =>
+  const found = referring.flatMap((kind) =>
     members(kind)
       .filter((object) => references[kind]?.(object).includes(name))
       .map((object) => ({ kind, name: object.metadata.name })),

@@ -53,7 +53,8 @@ export function pluralOf(kind: string): string {
 }
 
 function byNames(rule: RelatedRule, names: Iterable<string | undefined>): RelatedRule | undefined {
-  const wanted = [...new Set([...names].filter((name) => name !== undefined && name !== ''))] as string[]
+  const given = [...names].filter((name) => name !== undefined)
+  const wanted = [...new Set(given)].filter((name) => name !== '')
   return wanted.length > 0 ? { ...rule, names: wanted.sort(byText) } : undefined
 }
 

@@ -1,12 +1,11 @@
 /**
  * Parts of a status that every kind has.
  */
-import type { SyncContext } from './context.ts'
-import type { Resource } from './context.ts'
+import type { AnyContext } from './context.ts'
 import type { Fields } from './kube.ts'
 
 /** `observedGeneration` and `conditions`. Metacontroller injects the generation too, with the same value. */
-export function observedFields(context: SyncContext<Resource>): Fields {
+export function observedFields(context: AnyContext): Fields {
   const { generation } = context.stored.metadata
   return {
     ...(generation !== undefined && { observedGeneration: generation }),
@@ -14,8 +13,14 @@ export function observedFields(context: SyncContext<Resource>): Fields {
   }
 }
 
+/** The same object without the members that are undefined. */
+export type Defined<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+  [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>
+}
+
 /** Members that are undefined are left out, so that nothing differs from what the API server stores. */
-export function definedFields(fields: Fields): Fields {
+export function definedFields<T extends object>(fields: T): Defined<T>
+export function definedFields(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
 

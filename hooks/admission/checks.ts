@@ -23,6 +23,7 @@ import { remoteProxyProblems } from '../kinds/mcpremoteproxy/validate.ts'
 import { entryProblems } from '../kinds/mcpserverentry/validate.ts'
 import { serverProblems } from '../kinds/mcpserver/validate.ts'
 import { virtualServerProblems } from '../kinds/virtualmcpserver/validate.ts'
+import { byText } from '../kube.ts'
 import type { HookSettings } from '../settings.ts'
 
 /** Problems that need code; the resource has its defaults and passes its schema. */
@@ -52,10 +53,15 @@ export function resourceProblems(
   settings: Pick<HookSettings, 'enableObo'>,
 ): readonly Problem[] {
   const problems = validateManifest(object)
-  if (problems.length > 0) return problems
+  if (problems.length > 0) return inOrder(problems)
   const resource = withDefaults(object)
   const check = checks[resource.kind] as ResourceCheck<KindName>
-  return check(resource, settings)
+  return inOrder(check(resource, settings))
+}
+
+/** By path: the order of members in the manifest must not show in a status. */
+function inOrder(problems: readonly Problem[]): readonly Problem[] {
+  return problems.toSorted((a, b) => byText(a.path, b.path) || byText(a.message, b.message))
 }
 
 /** True for a kind of this project. */

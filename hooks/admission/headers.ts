@@ -12,7 +12,7 @@ export function headerForwardProblems(config: HeaderForwardConfig | undefined, p
     if (other === undefined) seen.set(name.toLowerCase(), where)
     else problems.push({ path: where, message: `sets the same header as ${other}` })
   }
-  for (const name of Object.keys(config?.addPlaintextHeaders ?? {})) {
+  for (const name of Object.keys(config?.addPlaintextHeaders ?? {}).sort()) {
     take(name, `${path}.addPlaintextHeaders[${JSON.stringify(name.slice(0, 80))}]`)
   }
   for (const [index, { headerName }] of (config?.addHeadersFromSecret ?? []).entries()) {

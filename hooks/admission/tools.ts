@@ -9,7 +9,7 @@ export function overrideProblems(
 ): Problem[] {
   const taken = new Map<string, string>()
   const problems: Problem[] = []
-  for (const [original, { name }] of Object.entries(overrides ?? {})) {
+  for (const [original, { name }] of Object.entries(overrides ?? {}).sort(byKey)) {
     const shown = name || original
     const other = taken.get(shown)
     if (other !== undefined) {
@@ -21,4 +21,9 @@ export function overrideProblems(
     taken.set(shown, original)
   }
   return problems
+}
+
+/** The order of members in a map means nothing, and must not show in a message. */
+function byKey([a]: [string, unknown], [b]: [string, unknown]): number {
+  return a < b ? -1 : 1
 }

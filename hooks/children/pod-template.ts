@@ -24,11 +24,10 @@ export function mergePodTemplate(
   container: string,
   selector: StringMap,
 ): PodTemplateResult {
-  if (user === undefined || user === null)
-    return { template: normalizeTemplate(generated as unknown as Fields) }
+  if (user === undefined || user === null) return { template: normalizeTemplate(fieldsOf(generated)) }
   const shape = podTemplateFaults(user)
   if (shape.length > 0) return { faults: shape }
-  const merged = strategicMerge(generated as unknown as Fields, fieldsOf(user))
+  const merged = strategicMerge(fieldsOf(generated), fieldsOf(user))
   const metadata = fieldsOf(merged['metadata'])
   const template = {
     ...merged,

@@ -5,8 +5,8 @@
  * Values that cannot be made canonical without loss (exponents, more than nine decimals) are given back as they are.
  * Source: k8s.io/apimachinery resource.Quantity, "canonical form".
  */
-const decimalSuffixes = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'] as const
-const binarySuffixes = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'] as const
+const decimalSuffixes: readonly string[] = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E']
+const binarySuffixes: readonly string[] = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei']
 const form = /^([+-]?)(\d*)(?:\.(\d{0,9}))?(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E)?$/
 
 export function canonicalQuantity(value: string | number): string {
@@ -22,7 +22,7 @@ export function canonicalQuantity(value: string | number): string {
 
 /** `nano` is the number times 10^9 in units of the suffix. */
 function decimal(nano: bigint, suffix: string): string {
-  let index = decimalSuffixes.indexOf(suffix as (typeof decimalSuffixes)[number]) - 3
+  let index = decimalSuffixes.indexOf(suffix) - 3
   let amount = nano
   // Three steps down make the digits whole: from here the value is amount × 1000^index.
   while (amount % 1000n === 0n && index < decimalSuffixes.length - 1) {
@@ -37,7 +37,7 @@ function decimal(nano: bigint, suffix: string): string {
 }
 
 function binary(nano: bigint, suffix: string): string {
-  let index = binarySuffixes.indexOf(suffix as (typeof binarySuffixes)[number])
+  let index = binarySuffixes.indexOf(suffix)
   let amount = nano
   while (amount % 1_000_000_000n !== 0n && index > 0) {
     amount *= 1024n

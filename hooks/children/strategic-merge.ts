@@ -7,7 +7,7 @@
  * directive, and no empty list or object that was not there before.
  * Source: Kubernetes "Strategic Merge Patch"; merge keys of core/v1 PodSpec.
  */
-import { type Fields, isFields } from '../kube.ts'
+import { type Fields, fieldsOf, isFields } from '../kube.ts'
 
 /** Merge keys by the name of the list. `ports` differs between containers and everything else, but only occurs there. */
 const mergeKeys: Readonly<Record<string, readonly string[]>> = {
@@ -76,7 +76,7 @@ function mergeList(
     const at = result.findIndex((other) => isFields(other) && sameKey(other, item, keys))
     if (item[directive] === 'delete') {
       if (at >= 0) result.splice(at, 1)
-    } else if (at >= 0) result[at] = strategicMerge(result[at] as Fields, item, depth)
+    } else if (at >= 0) result[at] = strategicMerge(fieldsOf(result[at]), item, depth)
     else result.push(fieldsWithoutNulls(item))
   }
   return result.length > 0 || before.length === 0 ? result : undefined

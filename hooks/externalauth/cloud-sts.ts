@@ -1,7 +1,7 @@
 /** Type `cloudSts`: temporary role credentials for the caller's identity, and requests signed with SigV4. */
 import { compileCel, GatehouseError, type Problem, type RoleMapping } from '../../schemas/index.ts'
 import { definedFields } from '../status.ts'
-import { type ExternalAuthModule, type Strategy, subjectProvider } from './module.ts'
+import { type ExternalAuthModule, subjectProvider } from './module.ts'
 
 export const cloudSts: ExternalAuthModule = {
   validate: ({ cloudSts: config }) =>
@@ -14,7 +14,7 @@ export const cloudSts: ExternalAuthModule = {
     const provider = subjectProvider(config.subjectProviderName, target)
     if (provider.fault) return provider
     const settings = definedFields({ ...config, subjectProviderName: provider.value })
-    return { value: { type: 'cloud_sts', cloudSts: settings } as unknown as Strategy }
+    return { value: { type: 'cloud_sts', cloudSts: settings } }
   },
 }
 

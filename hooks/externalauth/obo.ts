@@ -7,7 +7,7 @@
 import { type OboConfig, parseDuration, type Problem } from '../../schemas/index.ts'
 import { faulty } from '../parts/part.ts'
 import { definedFields } from '../status.ts'
-import { type ExternalAuthModule, present, type Strategy } from './module.ts'
+import { type ExternalAuthModule, present } from './module.ts'
 
 const defaultAuthority = 'https://login.microsoftonline.com'
 
@@ -36,7 +36,7 @@ export const obo: ExternalAuthModule = {
       cacheSkewSeconds:
         config.cacheSkew === undefined ? undefined : Math.round(parseDuration(config.cacheSkew) / 1000),
     })
-    return { value: { type: 'obo', obo: settings } as unknown as Strategy }
+    return { value: { type: 'obo', obo: settings } }
   },
 }
 

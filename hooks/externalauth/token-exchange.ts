@@ -1,6 +1,6 @@
 /** Type `tokenExchange`: RFC 8693. Short subject token types become the full URNs. */
 import { definedFields } from '../status.ts'
-import { type ExternalAuthModule, present, type Strategy, subjectProvider } from './module.ts'
+import { type ExternalAuthModule, present, subjectProvider } from './module.ts'
 
 const urn = 'urn:ietf:params:oauth:token-type:'
 
@@ -25,7 +25,7 @@ export const tokenExchange: ExternalAuthModule = {
       subjectProviderName: provider.value,
       subjectTokenType: fullType(config.subjectTokenType),
     })
-    return { value: { type: 'token_exchange', tokenExchange: settings } as unknown as Strategy }
+    return { value: { type: 'token_exchange', tokenExchange: settings } }
   },
 }
 

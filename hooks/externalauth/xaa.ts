@@ -1,7 +1,7 @@
 /** Type `xaa`: cross-application access. It needs an id token, so it refuses to guess between several upstreams. */
 import { faulty } from '../parts/part.ts'
 import { definedFields } from '../status.ts'
-import { type ExternalAuthModule, present, type Strategy, subjectProvider } from './module.ts'
+import { type ExternalAuthModule, present, subjectProvider } from './module.ts'
 
 export const xaa: ExternalAuthModule = {
   validate: () => [],
@@ -28,6 +28,6 @@ export const xaa: ExternalAuthModule = {
         needs.secretEnv(`GATEHOUSE_XAA_TARGET_CLIENT_SECRET_${variable}`, targetClientSecretRef),
       subjectProviderName: provider.value,
     })
-    return { value: { type: 'xaa', xaa: settings } as unknown as Strategy }
+    return { value: { type: 'xaa', xaa: settings } }
   },
 }

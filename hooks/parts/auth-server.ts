@@ -52,7 +52,7 @@ export function authServerPart(
     tokenLifespans: config.tokenLifespans,
     storage: storagePart(config, target),
     upstreamProviders: config.upstreamProviders.map((upstream) => upstreamPart(upstream, config, target)),
-  }) as unknown as input.AuthServerFile
+  })
 }
 
 function keyFiles(
@@ -132,7 +132,7 @@ function callbackBase(config: EmbeddedAuthServerConfig, { resource }: AuthServer
 function storagePart(config: EmbeddedAuthServerConfig, target: AuthServerTarget) {
   const redis = config.storage?.redis
   return config.storage?.type === 'redis' && redis
-    ? { type: 'redis', redis: redisPart(redis, target) }
+    ? { type: 'redis' as const, redis: redisPart(redis, target) }
     : undefined
 }
 

@@ -32,7 +32,7 @@ export function ownAuthz(config: AuthzConfig, map: KubeObject | undefined): Part
       ...part.value,
       groupClaimName: groupClaimName ?? part.value.groupClaimName,
       roleClaimName: roleClaimName ?? part.value.roleClaimName,
-    }) as unknown as RuntimeAuthz,
+    }),
   }
 }
 
@@ -112,7 +112,7 @@ function checked(candidate: Candidate, reason: string, where: string): Part<Runt
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(candidate.groupEntityType)) {
     return faulty(reason, `${where}: the group entity type must be an identifier without a namespace`)
   }
-  return { value: definedFields({ ...candidate }) as unknown as RuntimeAuthz }
+  return { value: definedFields({ ...candidate }) }
 }
 
 function textOf(value: unknown): string | undefined {

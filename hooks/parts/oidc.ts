@@ -5,7 +5,13 @@
  * A service account named in the config becomes a check of the token's subject, so that not every pod of the cluster is
  * let in. Source: spec document 3, "spec.incomingAuth".
  */
-import type { MCPOIDCConfig, MCPOIDCConfigReference, RuntimeOidc } from '../../schemas/index.ts'
+import type {
+  InlineOidc,
+  KubernetesServiceAccountOidc,
+  MCPOIDCConfig,
+  MCPOIDCConfigReference,
+  RuntimeOidc,
+} from '../../schemas/index.ts'
 import type { PodNeeds } from '../needs.ts'
 import { caKey } from '../references.ts'
 import { definedFields } from '../status.ts'
@@ -37,46 +43,53 @@ export function oidcPart(
     resource: reference.resourceUrl ?? target.defaultResource,
     scopes: reference.scopes && reference.scopes.length > 0 ? reference.scopes : ['openid'],
   }
-  const own = spec.type === 'inline' ? inline(config, target) : serviceAccount(config, target.namespace)
-  return definedFields({ ...own, ...common }) as unknown as RuntimeOidc
+  const { inline, kubernetesServiceAccount: account } = spec
+  const own = inline ? inlinePart(inline, target) : accountPart(account ?? accountDefaults, target.namespace)
+  return definedFields({ ...own, ...common })
 }
 
-function inline({ spec }: MCPOIDCConfig, { needs, clientSecretEnv }: OidcTarget) {
-  const { inline } = spec
-  const bundle = inline?.caBundleRef?.configMapRef
+function inlinePart(inline: InlineOidc, { needs, clientSecretEnv }: OidcTarget) {
+  const bundle = inline.caBundleRef?.configMapRef
   if (bundle) needs.configFiles(`oidc-ca-${bundle.name}`, certificateDirectory(bundle.name), bundle.name)
   return {
-    issuer: inline?.issuer,
-    jwksUrl: inline?.jwksUrl,
-    introspectionUrl: inline?.introspectionUrl,
-    clientId: inline?.clientId,
-    clientSecretEnv: inline?.clientSecretRef && needs.secretEnv(clientSecretEnv, inline.clientSecretRef),
+    issuer: inline.issuer,
+    jwksUrl: inline.jwksUrl,
+    introspectionUrl: inline.introspectionUrl,
+    clientId: inline.clientId,
+    clientSecretEnv: inline.clientSecretRef && needs.secretEnv(clientSecretEnv, inline.clientSecretRef),
     caBundlePath: bundle && `${certificateDirectory(bundle.name)}/${caKey(bundle.key)}`,
-    jwksAuthTokenPath: inline?.jwksAuthTokenPath,
-    jwksAllowPrivateIp: inline?.jwksAllowPrivateIP ?? false,
-    protectedResourceAllowPrivateIp: inline?.protectedResourceAllowPrivateIP ?? false,
-    insecureAllowHttp: inline?.insecureAllowHTTP ?? false,
+    jwksAuthTokenPath: inline.jwksAuthTokenPath,
+    jwksAllowPrivateIp: inline.jwksAllowPrivateIP,
+    protectedResourceAllowPrivateIp: inline.protectedResourceAllowPrivateIP,
+    insecureAllowHttp: inline.insecureAllowHTTP,
+    subject: undefined,
   }
 }
 
-function serviceAccount({ spec }: MCPOIDCConfig, ownNamespace: string) {
-  const account = spec.kubernetesServiceAccount
-  const useClusterAuth = account?.useClusterAuth ?? true
-  const namespace = account?.namespace ?? ownNamespace
+/** What an empty block means. */
+const accountDefaults: KubernetesServiceAccountOidc = {
+  issuer: 'https://kubernetes.default.svc',
+  useClusterAuth: true,
+}
+
+function accountPart(account: KubernetesServiceAccountOidc, ownNamespace: string) {
+  const { serviceAccount, useClusterAuth, namespace = ownNamespace } = account
   return {
-    issuer: account?.issuer ?? 'https://kubernetes.default.svc',
-    jwksUrl: account?.jwksUrl,
-    introspectionUrl: account?.introspectionUrl,
-    subject: account?.serviceAccount && `system:serviceaccount:${namespace}:${account.serviceAccount}`,
+    issuer: account.issuer,
+    jwksUrl: account.jwksUrl,
+    introspectionUrl: account.introspectionUrl,
+    clientId: undefined,
+    clientSecretEnv: undefined,
     caBundlePath: useClusterAuth ? `${accountDirectory}/ca.crt` : undefined,
     jwksAuthTokenPath: useClusterAuth ? `${accountDirectory}/token` : undefined,
     jwksAllowPrivateIp: useClusterAuth,
     protectedResourceAllowPrivateIp: false,
     insecureAllowHttp: false,
+    subject: serviceAccount && `system:serviceaccount:${namespace}:${serviceAccount}`,
   }
 }
 
 /** True when the pod needs the token of its service account to fetch keys. */
 export function needsAccountToken({ spec }: MCPOIDCConfig): boolean {
-  return spec.type === 'kubernetesServiceAccount' && (spec.kubernetesServiceAccount?.useClusterAuth ?? true)
+  return !spec.inline && (spec.kubernetesServiceAccount ?? accountDefaults).useClusterAuth
 }

@@ -50,7 +50,7 @@ export function telemetryPart(
     enablePrometheusMetricsPath: spec.prometheus?.enabled ?? false,
     serviceName: reference.serviceName || `gatehouse-${server}`,
     serviceVersion: version,
-  }) as unknown as Telemetry
+  })
 }
 
 function urlOf(endpoint: string, insecure: boolean): string {

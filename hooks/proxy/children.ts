@@ -15,7 +15,7 @@ import { mergePodTemplate } from '../children/pod-template.ts'
 import { podSecurity, runtimeContainerSecurity } from '../children/security.ts'
 import { deployment, replicasToApply } from '../children/workload.ts'
 import type { Fault } from '../conditions.ts'
-import type { Fields, KubeObject, StringMap } from '../kube.ts'
+import type { KubeObject, StringMap } from '../kube.ts'
 import type { PodNeeds } from '../needs.ts'
 import type { HookSettings } from '../settings.ts'
 import { toYaml } from '../yaml.ts'
@@ -102,8 +102,8 @@ export function proxyChildren(front: Front, needs: PodNeeds, options: ProxyOptio
 
 function filesOf({ file, authServer }: Front): StringMap {
   return {
-    [proxyFile]: toYaml(file as unknown as Fields),
-    ...(authServer && { [authServerFile]: toYaml(authServer as unknown as Fields) }),
+    ...(file && { [proxyFile]: toYaml(file) }),
+    ...(authServer && { [authServerFile]: toYaml(authServer) }),
   }
 }
 

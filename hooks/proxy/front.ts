@@ -11,7 +11,6 @@ import {
   validateRuntime,
 } from '../../schemas/index.ts'
 import type { Fault } from '../conditions.ts'
-import type { SyncContext } from '../context.ts'
 import { issuerFault, type Strategy, toStrategy } from '../externalauth/index.ts'
 import { headerIdentifiers } from '../header-forward.ts'
 import type { PodNeeds } from '../needs.ts'
@@ -21,9 +20,9 @@ import { sessionStoragePart } from '../parts/session-storage.ts'
 import { configHashOf } from '../references.ts'
 import { definedFields } from '../status.ts'
 import { authServerReference, authz, externalAuth, judgeGroup, oidc, telemetry, tools } from './references.ts'
-import type { FrontParent } from './spec.ts'
+import type { FrontContext } from './spec.ts'
 
-type Context = SyncContext<FrontParent>
+type Context = FrontContext
 
 /** What the proxy forwards to. */
 export type Target = Pick<input.ProxyFile, 'targetUri' | 'transport' | 'proxyMode' | 'targetAddresses'>
@@ -39,7 +38,7 @@ export interface Front {
 
 /** `resource` is the resource URL when the OIDC reference names none. */
 export function front(context: Context, target: Target, resource: string, needs: PodNeeds): Front {
-  const { spec } = context.parent
+  const { spec } = context
   judgeGroup(context)
   const incoming = oidc(context, needs, resource)
   const policies = authz(context)
@@ -75,7 +74,7 @@ export function front(context: Context, target: Target, resource: string, needs:
     tools: shown.value,
     headerForward: headerIdentifiers(needs, context.name, spec.headerForward),
     outgoingAuth: outgoing.value,
-  }) as unknown as input.ProxyFile
+  })
   const problems = [
     ...validateRuntime('proxy', file).problems,
     ...(authServer ? validateRuntime('authserver', authServer).problems : []),
@@ -164,7 +163,7 @@ function authServerOf(
     namespace: context.namespace,
     name: context.name,
     resource: oidcConfig?.resource ?? oidcConfig?.audience ?? '',
-    scopes: context.parent.spec.oidcConfigRef?.scopes ?? [],
+    scopes: context.spec.oidcConfigRef?.scopes ?? [],
     primaryUpstreamProvider: undefined,
     clusterDomain: context.settings.clusterDomain,
     needs,
@@ -172,7 +171,7 @@ function authServerOf(
 }
 
 function sessionSecret(context: Context, needs: PodNeeds): Fault | undefined {
-  const password = context.parent.spec.sessionStorage?.passwordRef
+  const password = context.spec.sessionStorage?.passwordRef
   if (!password) return undefined
   needs.revision('sessionStorage', context.secretRevision([password]))
   const missing = context.missingSecrets([password])
@@ -182,7 +181,7 @@ function sessionSecret(context: Context, needs: PodNeeds): Fault | undefined {
 }
 
 function hashesOf(context: Context): Readonly<Record<string, string | undefined>> {
-  const { spec } = context.parent
+  const { spec } = context
   const hash = (kind: string, reference: { readonly name: string } | undefined) =>
     reference && configHashOf(context, kind, reference.name)
   return {

@@ -3,37 +3,41 @@
  *
  * All are judged, so that every fault is known at once. The group never blocks: a proxy works without one.
  */
-import {
-  type MCPAuthzConfig,
-  type MCPExternalAuthConfig,
-  type MCPOIDCConfig,
-  type MCPTelemetryConfig,
-  type MCPToolConfig,
-  type ProxyTools,
-  type RuntimeAuthz,
-  type RuntimeOidc,
-  type Telemetry,
-  withDefaults,
+import type {
+  MCPExternalAuthConfig,
+  ProxyTools,
+  RuntimeAuthz,
+  RuntimeOidc,
+  Telemetry,
 } from '../../schemas/index.ts'
-import type { Fault } from '../conditions.ts'
-import type { SyncContext } from '../context.ts'
-import { conditionOf } from '../conditions.ts'
+import { conditionOf, type Fault } from '../conditions.ts'
+import type { KubeObject } from '../kube.ts'
 import type { PodNeeds } from '../needs.ts'
 import { ownAuthz, sharedAuthz } from '../parts/authz.ts'
 import { needsAccountToken, oidcPart } from '../parts/oidc.ts'
-import type { Part } from '../parts/part.ts'
+import { faulty, type Part } from '../parts/part.ts'
 import { telemetryPart } from '../parts/telemetry.ts'
-import { authConfigFault, configFault, groupFault } from '../references.ts'
+import {
+  authzReasons,
+  configCalled,
+  groupFault,
+  judgedConfig,
+  oidcCondition,
+  telemetryCondition,
+  toolCondition,
+} from '../references.ts'
 import { definedFields } from '../status.ts'
-import type { FrontParent } from './spec.ts'
+import type { FrontContext } from './spec.ts'
 
-type Context = SyncContext<FrontParent>
+type Context = FrontContext
 
 /** A part that is absent when its reference is. */
 export type Optional<T> = Part<T | undefined>
 
+const absent = { value: undefined } as const
+
 export function judgeGroup(context: Context): void {
-  const { groupRef } = context.parent.spec
+  const { groupRef } = context.spec
   if (!groupRef) return
   context.conditions.check(
     'GroupRefValidated',
@@ -50,41 +54,28 @@ export interface Oidc {
 }
 
 export function oidc(context: Context, needs: PodNeeds, defaultResource: string): Optional<Oidc> {
-  const reference = context.parent.spec.oidcConfigRef
-  if (!reference) return { value: undefined }
-  const fault = configFault(context, 'MCPOIDCConfig', reference.name, {
-    notFound: 'OIDCConfigRefNotFound',
-    notValid: 'OIDCConfigRefNotValid',
-  })
-  context.conditions.check(
-    'OIDCConfigRefValidated',
-    fault,
-    'OIDCConfigRefValid',
-    'The MCPOIDCConfig is valid',
-  )
-  if (fault) return { fault }
-  const stored = context.find('MCPOIDCConfig', reference.name)
-  const config = withDefaults(stored) as MCPOIDCConfig
-  if (config.spec.inline?.caBundleRef && stored) mirrorCaBundle(context, stored)
-  const target = {
-    namespace: context.namespace,
-    defaultResource,
-    clientSecretEnv: 'GATEHOUSE_OIDC_CLIENT_SECRET',
-    needs,
+  const reference = context.spec.oidcConfigRef
+  if (!reference) return absent
+  const config = judgedConfig(context, 'MCPOIDCConfig', reference.name, oidcCondition)
+  if (config.fault) return config
+  if (config.value.spec.inline?.caBundleRef)
+    mirrorCaBundle(context, context.find('MCPOIDCConfig', reference.name))
+  const { namespace } = context
+  const target = { namespace, defaultResource, clientSecretEnv: 'GATEHOUSE_OIDC_CLIENT_SECRET', needs }
+  return {
+    value: { oidc: oidcPart(config.value, reference, target), accountToken: needsAccountToken(config.value) },
   }
-  return { value: { oidc: oidcPart(config, reference, target), accountToken: needsAccountToken(config) } }
 }
 
 /** The CA bundle is two hops away: the MCPOIDCConfig's own sync has looked at it. Advisory. */
-function mirrorCaBundle(context: Context, config: NonNullable<ReturnType<Context['find']>>): void {
-  const verdict = conditionOf(config, 'CABundleRefValidated')
-  if (!verdict) return
-  const { status, reason, message } = verdict
-  context.conditions.set('CABundleRefValidated', status === 'True', String(reason), String(message))
+function mirrorCaBundle({ conditions }: Context, config: KubeObject | undefined): void {
+  const { status, reason, message } = (config && conditionOf(config, 'CABundleRefValidated')) ?? {}
+  if (status === undefined) return
+  conditions.set('CABundleRefValidated', status === 'True', String(reason), String(message))
 }
 
 export function authz(context: Context): Optional<RuntimeAuthz> {
-  const { authzConfig, authzConfigRef } = context.parent.spec
+  const { authzConfig, authzConfigRef } = context.spec
   if (authzConfig?.inline?.primaryUpstreamProvider !== undefined) {
     context.conditions.set(
       'AuthzPrimaryUpstreamProviderIgnored',
@@ -100,20 +91,16 @@ export function authz(context: Context): Optional<RuntimeAuthz> {
 }
 
 function ownPolicies(context: Context): Optional<RuntimeAuthz> {
-  const { authzConfig } = context.parent.spec
-  if (!authzConfig) return { value: undefined }
+  const { authzConfig } = context.spec
+  if (!authzConfig) return absent
   return ownAuthz(authzConfig, authzConfig.configMap && context.configMap(authzConfig.configMap.name))
 }
 
 function sharedPolicies(context: Context, name: string): Part<RuntimeAuthz> {
-  const missing = configFault(context, 'MCPAuthzConfig', name, {
-    notFound: 'AuthzConfigRefNotFound',
-    notValid: 'AuthzConfigRefNotValid',
-  })
-  const part: Part<RuntimeAuthz> = missing
-    ? { fault: missing }
-    : sharedAuthz(withDefaults(context.find('MCPAuthzConfig', name)) as MCPAuthzConfig)
-  context.conditions.check(
+  const config = configCalled(context, 'MCPAuthzConfig', name, authzReasons)
+  const part = config.fault ? config : sharedAuthz(config.value)
+  const { conditions } = context
+  conditions.check(
     'AuthzConfigRefValidated',
     part.fault,
     'AuthzConfigRefValid',
@@ -123,95 +110,78 @@ function sharedPolicies(context: Context, name: string): Part<RuntimeAuthz> {
 }
 
 export function tools(context: Context): Optional<ProxyTools> {
-  const { toolConfigRef } = context.parent.spec
-  if (!toolConfigRef) return { value: undefined }
-  const fault = configFault(context, 'MCPToolConfig', toolConfigRef.name, {
-    notFound: 'ToolConfigNotFound',
-    notValid: 'ToolConfigNotValid',
-  })
-  context.conditions.check('ToolConfigValidated', fault, 'ToolConfigValid', 'The MCPToolConfig is valid')
-  if (fault) return { fault }
-  const { spec } = withDefaults(context.find('MCPToolConfig', toolConfigRef.name)) as MCPToolConfig
-  const filter = spec.toolsFilter && spec.toolsFilter.length > 0 ? spec.toolsFilter : undefined
-  return { value: definedFields({ filter, overrides: spec.toolsOverride }) as ProxyTools }
+  const { toolConfigRef } = context.spec
+  if (!toolConfigRef) return absent
+  const config = judgedConfig(context, 'MCPToolConfig', toolConfigRef.name, toolCondition)
+  if (config.fault) return config
+  const { toolsFilter, toolsOverride } = config.value.spec
+  const filter = toolsFilter && toolsFilter.length > 0 ? toolsFilter : undefined
+  return { value: definedFields({ filter, overrides: toolsOverride }) }
 }
 
 export function telemetry(context: Context, needs: PodNeeds): Optional<Telemetry> {
-  const reference = context.parent.spec.telemetryConfigRef
-  if (!reference) return { value: undefined }
-  const fault = configFault(context, 'MCPTelemetryConfig', reference.name, {
-    notFound: 'TelemetryConfigRefNotFound',
-    notValid: 'TelemetryConfigRefInvalid',
-  })
-  context.conditions.check(
-    'TelemetryConfigRefValidated',
-    fault,
-    'TelemetryConfigRefValid',
-    'The MCPTelemetryConfig is valid',
-  )
-  if (fault) return { fault }
-  const config = withDefaults(context.find('MCPTelemetryConfig', reference.name)) as MCPTelemetryConfig
-  return {
-    value: telemetryPart(config, reference, {
-      server: context.name,
-      version: context.settings.version,
-      needs,
-    }),
-  }
+  const reference = context.spec.telemetryConfigRef
+  if (!reference) return absent
+  const config = judgedConfig(context, 'MCPTelemetryConfig', reference.name, telemetryCondition)
+  if (config.fault) return config
+  const target = { server: context.name, version: context.settings.version, needs }
+  return { value: telemetryPart(config.value, reference, target) }
 }
 
 /** The MCPExternalAuthConfig of externalAuthConfigRef. */
 export function externalAuth(context: Context): Optional<MCPExternalAuthConfig> {
-  const reference = context.parent.spec.externalAuthConfigRef
-  if (!reference) return { value: undefined }
-  const fault =
-    authConfigFault(context, reference.name, 'ExternalAuthConfigNotFound') ??
-    severalUpstreams(context, reference.name)
-  context.conditions.check(
+  const reference = context.spec.externalAuthConfigRef
+  if (!reference) return absent
+  const part = withOneUpstream(
+    context,
+    configCalled(context, 'MCPExternalAuthConfig', reference.name, {
+      notFound: 'ExternalAuthConfigNotFound',
+      notValid: 'InvalidExternalAuthConfig',
+    }),
+  )
+  const { conditions } = context
+  conditions.check(
     'ExternalAuthConfigValidated',
-    fault,
+    part.fault,
     'ExternalAuthConfigValid',
     'The MCPExternalAuthConfig is valid',
   )
-  return fault ? { fault } : { value: configCalled(context, reference.name) }
+  return part
 }
 
 /** The MCPExternalAuthConfig of authServerRef, which must be an embedded authorization server. */
 export function authServerReference(context: Context): Optional<MCPExternalAuthConfig> {
-  const reference = context.parent.spec.authServerRef
-  if (!reference) return { value: undefined }
-  const fault = authServerReferenceFault(context, reference.name)
-  context.conditions.check(
+  const reference = context.spec.authServerRef
+  if (!reference) return absent
+  const part = withOneUpstream(context, authServerCalled(context, reference.name))
+  const { conditions } = context
+  conditions.check(
     'AuthServerRefValidated',
-    fault,
+    part.fault,
     'AuthServerRefValid',
     'The authorization server is configured',
   )
-  return fault ? { fault } : { value: configCalled(context, reference.name) }
+  return part
 }
 
-function authServerReferenceFault(context: Context, name: string): Fault | undefined {
-  const fault = authConfigFault(context, name, 'AuthServerRefNotFound', 'AuthServerRefInvalidConfig')
-  if (fault) return fault
-  const config = configCalled(context, name)
-  if (config.spec.type !== 'embeddedAuthServer') {
-    return {
-      reason: 'AuthServerRefInvalidType',
-      message: `MCPExternalAuthConfig ${name} is of type ${config.spec.type}; authServerRef needs embeddedAuthServer`,
-    }
-  }
-  return severalUpstreams(context, name)
+function authServerCalled(context: Context, name: string): Part<MCPExternalAuthConfig> {
+  const part = configCalled(context, 'MCPExternalAuthConfig', name, {
+    notFound: 'AuthServerRefNotFound',
+    notValid: 'AuthServerRefInvalidConfig',
+  })
+  if (part.fault || part.value.spec.type === 'embeddedAuthServer') return part
+  return faulty(
+    'AuthServerRefInvalidType',
+    `MCPExternalAuthConfig ${name} is of type ${part.value.spec.type}; authServerRef needs embeddedAuthServer`,
+  )
 }
 
-function severalUpstreams(context: Context, name: string): Fault | undefined {
-  const upstreams = configCalled(context, name).spec.embeddedAuthServer?.upstreamProviders ?? []
-  if (upstreams.length <= 1) return undefined
-  return {
+function withOneUpstream(context: Context, part: Part<MCPExternalAuthConfig>): Part<MCPExternalAuthConfig> {
+  const count = part.value?.spec.embeddedAuthServer?.upstreamProviders.length ?? 0
+  if (count <= 1) return part
+  const fault: Fault = {
     reason: 'MultiUpstreamNotSupported',
-    message: `MCPExternalAuthConfig ${name} has ${upstreams.length} upstream providers; ${context.stored.kind} supports one`,
+    message: `MCPExternalAuthConfig ${part.value?.metadata.name} has ${count} upstream providers; ${context.stored.kind} supports one`,
   }
-}
-
-function configCalled(context: Context, name: string): MCPExternalAuthConfig {
-  return withDefaults(context.find('MCPExternalAuthConfig', name)) as MCPExternalAuthConfig
+  return { fault }
 }

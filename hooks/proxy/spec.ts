@@ -2,6 +2,7 @@
  * What MCPServer and MCPRemoteProxy have in common: the references that shape the proxy in front.
  */
 import type { MCPRemoteProxySpec, MCPServerSpec } from '../../schemas/index.ts'
+import type { AnyContext } from '../context.ts'
 
 export type FrontSpec = Pick<
   MCPServerSpec,
@@ -35,9 +36,5 @@ export const frontKinds = [
   'MCPToolConfig',
 ] as const
 
-export interface FrontParent {
-  readonly apiVersion: string
-  readonly kind: 'MCPServer' | 'MCPRemoteProxy'
-  readonly metadata: { readonly name: string; readonly namespace?: string }
-  readonly spec: FrontSpec
-}
+/** The context of a kind with a proxy in front. */
+export type FrontContext = AnyContext & { readonly spec: FrontSpec }

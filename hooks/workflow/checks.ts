@@ -26,14 +26,13 @@ export function workflowProblems(tool: CompositeTool, path: string): Problem[] {
 const toolName = /^[a-zA-Z0-9][a-zA-Z0-9._-]*$/
 
 function stepProblems(step: WorkflowStep, path: string): Problem[] {
-  switch (step.type) {
-    case 'tool':
-      return toolStepProblems(step, path)
-    case 'elicitation':
-      return elicitationProblems(step, path)
-    case 'forEach':
-      return forEachProblems(step, path)
-  }
+  return stepChecks[step.type](step, path)
+}
+
+const stepChecks: Readonly<Record<WorkflowStep['type'], (step: WorkflowStep, path: string) => Problem[]>> = {
+  tool: toolStepProblems,
+  elicitation: elicitationProblems,
+  forEach: forEachProblems,
 }
 
 function toolStepProblems({ tool, message }: WorkflowStep, path: string): Problem[] {

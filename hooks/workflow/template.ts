@@ -19,26 +19,11 @@ export function readTemplate(template: string): readonly StepRead[] | string {
   return new Reader().read(actions)
 }
 
-const functions: ReadonlySet<string> = new Set([
-  ...[
-    'and',
-    'or',
-    'not',
-    'eq',
-    'ne',
-    'lt',
-    'le',
-    'gt',
-    'ge',
-    'len',
-    'index',
-    'slice',
-    'print',
-    'printf',
-    'println',
-  ],
-  ...['html', 'js', 'urlquery', 'call', 'json', 'fromJson', 'quote'],
-])
+const functions: ReadonlySet<string> = new Set(
+  'and or not eq ne lt le gt ge len index slice print printf println html js urlquery call json fromJson quote'.split(
+    ' ',
+  ),
+)
 const constants: ReadonlySet<string> = new Set(['true', 'false', 'nil'])
 /** Blocks in which the dot is something else than the root. */
 const movesDot: ReadonlySet<string> = new Set(['range', 'with', 'define', 'block'])
@@ -204,7 +189,7 @@ class Reader {
         return true
       case 'chain':
         throw new Fault('a field stands where none is expected')
-      case 'literal':
+      default:
         return true
     }
   }

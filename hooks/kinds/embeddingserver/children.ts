@@ -15,7 +15,7 @@ import { byText, type Fields, fieldsOf, type KubeObject, listOf } from '../../ku
 import { embeddingNames } from '../../names.ts'
 import { canonicalJson } from '../../../schemas/index.ts'
 
-type Context = SyncContext<EmbeddingServer>
+type Context = SyncContext<'EmbeddingServer'>
 
 const app = 'embeddingserver'
 const component = 'embedding-server'
@@ -55,7 +55,7 @@ export function podTemplate(context: Context): PodTemplateResult {
           args: ['--model-id', spec.model, '--port', String(spec.port), ...(spec.args ?? [])],
           env: environment(parent, cached),
           ports: [{ name: 'http', containerPort: spec.port, protocol: 'TCP' }],
-          ...(spec.resources && { resources: spec.resources as Fields }),
+          ...(spec.resources && { resources: spec.resources }),
           livenessProbe: httpProbe('/health', 60, 30, 10, 3),
           readinessProbe: httpProbe('/health', 30, 10, 5, 3),
           volumeMounts: [

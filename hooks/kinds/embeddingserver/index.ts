@@ -4,7 +4,6 @@
  * Volume claim templates of a StatefulSet cannot be changed: when the model cache differs from what runs, the old
  * template is kept and a condition says that the change needs a new object.
  */
-import type { EmbeddingServer } from '../../../schemas/index.ts'
 import { childKinds } from '../../child-kinds.ts'
 import { workloadState } from '../../children/workload.ts'
 import type { Fault } from '../../conditions.ts'
@@ -22,7 +21,7 @@ import type { HookSettings } from '../../settings.ts'
 import { definedFields, observedFields } from '../../status.ts'
 import { childrenOf, judgeModelCache, podTemplate } from './children.ts'
 
-type Context = SyncContext<EmbeddingServer>
+type Context = SyncContext<'EmbeddingServer'>
 
 export const embeddingServer: KindHooks = {
   kind: 'EmbeddingServer',
@@ -44,7 +43,7 @@ function customize({ parent }: CustomizeRequest): CustomizeResponse {
 }
 
 function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
-  const context = new SyncContext<EmbeddingServer>(request, settings)
+  const context = new SyncContext(request, settings, 'EmbeddingServer')
   const invalid = specFault(context.problems, 'ConfigInvalid')
   context.conditions.check('Valid', invalid, 'ConfigValid', 'Spec validation passed')
   if (invalid) return respond(context, undefined, [invalid])

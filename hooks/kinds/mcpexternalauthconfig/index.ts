@@ -3,7 +3,6 @@
  *
  * Type obo is judged here and not at admission: without a handler it is EnterpriseRequired, with one its rules count.
  */
-import type { MCPExternalAuthConfig } from '../../../schemas/index.ts'
 import type { Fault } from '../../conditions.ts'
 import { configKind } from '../../config-kind.ts'
 import type { SyncContext } from '../../context.ts'
@@ -15,7 +14,7 @@ import {
 } from '../../externalauth/index.ts'
 import { externalAuthReferences } from '../../referrers.ts'
 
-export const mcpExternalAuthConfig = configKind<MCPExternalAuthConfig>({
+export const mcpExternalAuthConfig = configKind({
   kind: 'MCPExternalAuthConfig',
   validReason: 'ValidationSucceeded',
   invalidReason: 'ValidationFailed',
@@ -25,7 +24,7 @@ export const mcpExternalAuthConfig = configKind<MCPExternalAuthConfig>({
   judge,
 })
 
-function judge(context: SyncContext<MCPExternalAuthConfig>): Fault | undefined {
+function judge(context: SyncContext<'MCPExternalAuthConfig'>): Fault | undefined {
   const { spec } = context.parent
   if (spec.embeddedAuthServer) setIdentitySynthesized(context, synthesizedUpstreams(spec.embeddedAuthServer))
   if (spec.type !== 'obo') return undefined
@@ -39,7 +38,7 @@ function judge(context: SyncContext<MCPExternalAuthConfig>): Fault | undefined {
 }
 
 function setIdentitySynthesized(
-  { conditions }: SyncContext<MCPExternalAuthConfig>,
+  { conditions }: SyncContext<'MCPExternalAuthConfig'>,
   names: readonly string[],
 ): void {
   if (names.length === 0) {

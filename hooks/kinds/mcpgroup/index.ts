@@ -4,7 +4,6 @@
  * A name that two members of different kinds share is one backend name for two servers: the group says so, and virtual
  * servers take the first in the order MCPServer, MCPRemoteProxy, MCPServerEntry.
  */
-import type { MCPGroup } from '../../../schemas/index.ts'
 import { SyncContext } from '../../context.ts'
 import { groupMembers, memberKinds } from '../../members.ts'
 import type { SyncRequest, SyncResponse } from '../../protocol.ts'
@@ -22,11 +21,15 @@ export const mcpGroup: KindHooks = {
 }
 
 function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
-  const context = new SyncContext<MCPGroup>(request, settings)
+  const context = new SyncContext(request, settings, 'MCPGroup')
   const { members, duplicates } = groupMembers(context, context.name)
   const names = (kind: string) =>
     members.filter((member) => member.kind === kind).map((member) => member.name)
-  const [servers, remoteProxies, entries] = memberKinds.map(names) as [string[], string[], string[]]
+  const [servers, remoteProxies, entries] = [
+    names('MCPServer'),
+    names('MCPRemoteProxy'),
+    names('MCPServerEntry'),
+  ]
   context.conditions.set(
     'MCPServersChecked',
     true,

@@ -1,9 +1,8 @@
 /** MCPOIDCConfig: how incoming tokens are validated. */
-import type { MCPOIDCConfig } from '../../../schemas/index.ts'
 import { configKind } from '../../config-kind.ts'
 import { oidcReferences } from '../../referrers.ts'
 
-export const mcpOidcConfig = configKind<MCPOIDCConfig>({
+export const mcpOidcConfig = configKind({
   kind: 'MCPOIDCConfig',
   validReason: 'ConfigValid',
   invalidReason: 'ConfigInvalid',

@@ -1,7 +1,6 @@
 /**
  * From a judged MCPRemoteProxy to its desired children, or to the faults that stand in the way.
  */
-import type { MCPRemoteProxy } from '../../../schemas/index.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import { addressFault } from '../../addresses.ts'
 import type { Fault } from '../../conditions.ts'
@@ -12,10 +11,9 @@ import { PodNeeds } from '../../needs.ts'
 import { judgeReplicaSessions } from '../../parts/session-storage.ts'
 import { proxyChildren } from '../../proxy/children.ts'
 import { type Front, front } from '../../proxy/front.ts'
-import type { FrontParent } from '../../proxy/spec.ts'
 import { specFault } from '../../references.ts'
 
-type Context = SyncContext<MCPRemoteProxy>
+type Context = SyncContext<'MCPRemoteProxy'>
 
 export const app = 'mcpremoteproxy'
 
@@ -51,7 +49,7 @@ export function build(context: Context): Built {
     proxyMode: spec.transport,
     targetAddresses: spec.allowPrivateEndpoint ? ('private' as const) : ('public' as const),
   }
-  const proxy = front(context as unknown as SyncContext<FrontParent>, target, addressOf(context), needs)
+  const proxy = front(context, target, addressOf(context), needs)
   judgeReplicaSessions(conditions, context.settings, spec.sessionStorage?.provider, spec.replicas)
   const headers = judgeHeaders(context, needs)
   const built = proxy.file && proxyChildren(proxy, needs, proxyOptions(context))

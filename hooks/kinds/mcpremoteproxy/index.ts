@@ -1,7 +1,6 @@
 /**
  * MCPRemoteProxy: an authenticating proxy in front of a remote MCP server.
  */
-import type { MCPRemoteProxy } from '../../../schemas/index.ts'
 import { childKinds } from '../../child-kinds.ts'
 import { SyncContext } from '../../context.ts'
 import { fieldsOf, listOf } from '../../kube.ts'
@@ -46,6 +45,6 @@ function customize({ parent }: CustomizeRequest): CustomizeResponse {
 }
 
 function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
-  const context = new SyncContext<MCPRemoteProxy>(request, settings)
+  const context = new SyncContext(request, settings, 'MCPRemoteProxy')
   return respond(context, build(context))
 }

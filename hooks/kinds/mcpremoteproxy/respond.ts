@@ -1,7 +1,6 @@
 /**
  * The answer of an MCPRemoteProxy's sync. The phase comes from the Deployment's status, never from pods.
  */
-import type { MCPRemoteProxy } from '../../../schemas/index.ts'
 import { selectorLabels } from '../../children/labels.ts'
 import { type WorkloadState, workloadState } from '../../children/workload.ts'
 import type { Fault } from '../../conditions.ts'
@@ -14,7 +13,7 @@ import type { SyncResponse } from '../../protocol.ts'
 import { definedFields, labelSelectorText, observedFields } from '../../status.ts'
 import { addressOf, app, type Built } from './build.ts'
 
-type Context = SyncContext<MCPRemoteProxy>
+type Context = SyncContext<'MCPRemoteProxy'>
 
 export function respond(context: Context, built: Built): SyncResponse {
   const proxy = workloadState(context.child('Deployment', remoteProxyNames(context.name).proxy))

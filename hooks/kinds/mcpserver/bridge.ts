@@ -7,7 +7,7 @@
  * given: podTemplateSpec, container `mcp`, `command`.
  */
 import { fieldsOf, isFields, listOf, type Fields, type StringMap } from '../../kube.ts'
-import { type MCPServer, validateRuntime } from '../../../schemas/index.ts'
+import { validateRuntime } from '../../../schemas/index.ts'
 import { runtimeContainerSecurity } from '../../children/security.ts'
 import type { SyncContext } from '../../context.ts'
 import { serverNames } from '../../names.ts'
@@ -37,7 +37,7 @@ const runtimeCommand = [
 ] as const
 
 /** The bridge of a stdio server; undefined for other transports, and where a local command stands in for the image. */
-export function bridgeOf(context: SyncContext<MCPServer>): Part<Bridge | undefined> {
+export function bridgeOf(context: SyncContext<'MCPServer'>): Part<Bridge | undefined> {
   const { parent, settings } = context
   if (parent.spec.transport !== 'stdio' || settings.localCommands) return { value: undefined }
   const command = commandOf(parent.spec.podTemplateSpec)
@@ -72,7 +72,7 @@ function commandOf(podTemplateSpec: unknown): readonly string[] {
   return listOf(own?.['command']).filter((word) => typeof word === 'string')
 }
 
-function bridged(context: SyncContext<MCPServer>, template: Fields): Fields {
+function bridged(context: SyncContext<'MCPServer'>, template: Fields): Fields {
   const { settings, name, parent } = context
   const spec = fieldsOf(template['spec'])
   const containers = listOf(spec['containers']).filter(isFields)

@@ -11,13 +11,12 @@ import { PodNeeds } from '../../needs.ts'
 import { judgeReplicaSessions } from '../../parts/session-storage.ts'
 import { type Front, front } from '../../proxy/front.ts'
 import { proxyChildren } from '../../proxy/children.ts'
-import type { FrontParent } from '../../proxy/spec.ts'
 import { specFault } from '../../references.ts'
 import { bridgeOf } from './bridge.ts'
 import { app, restartAnnotations, serverChildren, serverTemplate, serverUrl } from './children.ts'
 import { networkPolicy } from './network.ts'
 
-type Context = SyncContext<MCPServer>
+type Context = SyncContext<'MCPServer'>
 
 export interface Built {
   /** Undefined when something needed is broken: what runs is kept. */
@@ -46,7 +45,7 @@ export function build(context: Context): Built {
   const needs = new PodNeeds()
   const transport = clientTransport(parent)
   const target = { targetUri: serverUrl(context), transport, proxyMode: transport }
-  const proxy = front(context as unknown as SyncContext<FrontParent>, target, addressOf(context), needs)
+  const proxy = front(context, target, addressOf(context), needs)
   const { sessionStorage, backendReplicas } = parent.spec
   const most = Math.max(proxyReplicas(parent) ?? 0, backendReplicas ?? 0)
   judgeReplicaSessions(conditions, context.settings, sessionStorage?.provider, most)

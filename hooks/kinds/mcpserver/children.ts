@@ -20,7 +20,7 @@ import { byText, type Fields, type KubeObject, type StringMap } from '../../kube
 import { serverNames, serviceUrl } from '../../names.ts'
 import type { Bridge } from './bridge.ts'
 
-type Context = SyncContext<MCPServer>
+type Context = SyncContext<'MCPServer'>
 
 export const app = 'mcpserver'
 export const serverContainer = 'mcp'
@@ -59,7 +59,7 @@ export function serverTemplate(
     ...unlessEmpty('args', spec.args ?? []),
     ...unlessEmpty('env', serverEnvironment(parent)),
     ports: [{ name: 'http', containerPort: serverPort(parent), protocol: 'TCP' }],
-    ...(spec.resources && { resources: spec.resources as Fields }),
+    ...(spec.resources && { resources: spec.resources }),
     ...unlessEmpty(
       'volumeMounts',
       volumes.map(({ name, mountPath, readOnly }) => ({ name, mountPath, ...(readOnly && { readOnly }) })),

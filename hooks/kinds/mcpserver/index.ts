@@ -4,7 +4,6 @@
  * The server is a direct child, so the proxy needs no Kubernetes API access and garbage collection is free. References
  * are judged all at once; a broken one keeps what runs.
  */
-import type { MCPServer } from '../../../schemas/index.ts'
 import { childKinds } from '../../child-kinds.ts'
 import { SyncContext } from '../../context.ts'
 import { fieldsOf } from '../../kube.ts'
@@ -72,6 +71,6 @@ function textOf(value: unknown): string | undefined {
 }
 
 function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
-  const context = new SyncContext<MCPServer>(request, settings)
+  const context = new SyncContext(request, settings, 'MCPServer')
   return respond(context, build(context))
 }

@@ -5,7 +5,6 @@
  * A NetworkPolicy knows ports and address ranges, no host names, and nothing of the file system: what a profile says
  * beyond that cannot be enforced here, and the condition says so.
  */
-import type { MCPServer } from '../../../schemas/index.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
@@ -13,7 +12,7 @@ import { fieldsOf, isFields, type KubeObject, listOf } from '../../kube.ts'
 import { serverNames } from '../../names.ts'
 import { app } from './children.ts'
 
-type Context = SyncContext<MCPServer>
+type Context = SyncContext<'MCPServer'>
 
 interface Outbound {
   /** Undefined: anywhere. Empty: nowhere. */
@@ -92,7 +91,7 @@ function outboundOf(context: Context): { readonly outbound?: Outbound; readonly 
 function fromProfile(profile: Readonly<Record<string, unknown>>): Outbound {
   const outbound = fieldsOf(fieldsOf(profile['network'])['outbound'])
   const hosts = listOf(outbound['allowHost'])
-  const ports = listOf(outbound['allowPort']).filter((port) => Number.isInteger(port)) as number[]
+  const ports = listOf(outbound['allowPort']).filter((port): port is number => Number.isInteger(port))
   const paths = [...listOf(profile['read']), ...listOf(profile['write'])]
   const open = [...(hosts.length > 0 ? ['allowHost'] : []), ...(paths.length > 0 ? ['read and write'] : [])]
   if (outbound['insecureAllowAll'] === true) return { ports: undefined, open }

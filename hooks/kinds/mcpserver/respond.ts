@@ -1,7 +1,6 @@
 /**
  * The answer of an MCPServer's sync. Phases come from the two workloads' status, never from pods.
  */
-import type { MCPServer } from '../../../schemas/index.ts'
 import { selectorLabels } from '../../children/labels.ts'
 import { workloadState } from '../../children/workload.ts'
 import type { Fault } from '../../conditions.ts'
@@ -15,7 +14,7 @@ import { definedFields, labelSelectorText, observedFields } from '../../status.t
 import { addressOf, type Built } from './build.ts'
 import { app } from './children.ts'
 
-type Context = SyncContext<MCPServer>
+type Context = SyncContext<'MCPServer'>
 
 export function respond(context: Context, built: Built): SyncResponse {
   const proxy = workloadState(context.child('Deployment', serverNames(context.name).proxy))

@@ -3,13 +3,12 @@
  *
  * Every reference is one hop away and checked here, so that a virtual server needs no more than the phase.
  */
-import type { MCPServerEntry } from '../../../schemas/index.ts'
 import { addressFault } from '../../addresses.ts'
 import { type Fault } from '../../conditions.ts'
 import { SyncContext } from '../../context.ts'
 import { fieldsOf } from '../../kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../protocol.ts'
-import { authConfigFault, caBundleFault, groupFault, specFault } from '../../references.ts'
+import { caBundleFault, configCalled, groupFault, specFault } from '../../references.ts'
 import type { KindHooks } from '../../registry.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../rules.ts'
 import type { HookSettings } from '../../settings.ts'
@@ -45,7 +44,7 @@ function textOf(value: unknown): string | undefined {
 }
 
 function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
-  const context = new SyncContext<MCPServerEntry>(request, settings)
+  const context = new SyncContext(request, settings, 'MCPServerEntry')
   const { conditions } = context
   const specWrong = specFault(context.problems, 'ConfigInvalid')
   const checks = [specWrong === undefined]
@@ -60,12 +59,14 @@ function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
   return { status: { phase: valid ? 'Valid' : 'Failed', ...observedFields(context) }, children: [] }
 }
 
+const authReasons = { notFound: 'AuthConfigNotFound', notValid: 'InvalidExternalAuthConfig' }
+
 const summary: Fault = {
   reason: 'ConfigInvalid',
   message: 'The entry cannot be used; the other conditions say why',
 }
 
-function judge(context: SyncContext<MCPServerEntry>): boolean[] {
+function judge(context: SyncContext<'MCPServerEntry'>): boolean[] {
   const { conditions, parent } = context
   const { remoteUrl, allowPrivateEndpoint, groupRef, externalAuthConfigRef, caBundleRef } = parent.spec
   const address = addressFault(remoteUrl, allowPrivateEndpoint)
@@ -87,7 +88,7 @@ function judge(context: SyncContext<MCPServerEntry>): boolean[] {
     externalAuthConfigRef
       ? conditions.check(
           'ExternalAuthConfigValidated',
-          authConfigFault(context, externalAuthConfigRef.name, 'AuthConfigNotFound'),
+          configCalled(context, 'MCPExternalAuthConfig', externalAuthConfigRef.name, authReasons).fault,
           'AuthConfigValid',
           'The MCPExternalAuthConfig exists and is valid',
         )

@@ -1,9 +1,8 @@
 /** MCPTelemetryConfig: telemetry settings shared by several servers. */
-import type { MCPTelemetryConfig } from '../../../schemas/index.ts'
 import { configKind } from '../../config-kind.ts'
 import { telemetryReferences } from '../../referrers.ts'
 
-export const mcpTelemetryConfig = configKind<MCPTelemetryConfig>({
+export const mcpTelemetryConfig = configKind({
   kind: 'MCPTelemetryConfig',
   validReason: 'ValidationSucceeded',
   invalidReason: 'ValidationFailed',

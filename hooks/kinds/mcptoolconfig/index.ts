@@ -1,9 +1,8 @@
 /** MCPToolConfig: filters and renames tools. */
-import type { MCPToolConfig } from '../../../schemas/index.ts'
 import { configKind } from '../../config-kind.ts'
 import { toolReferences } from '../../referrers.ts'
 
-export const mcpToolConfig = configKind<MCPToolConfig>({
+export const mcpToolConfig = configKind({
   kind: 'MCPToolConfig',
   validReason: 'ValidationSucceeded',
   invalidReason: 'ValidationFailed',

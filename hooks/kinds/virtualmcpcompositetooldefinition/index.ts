@@ -2,11 +2,7 @@
  * VirtualMCPCompositeToolDefinition: a workflow that several virtual servers can offer. Its sync judges the workflow and
  * says which servers use it.
  */
-import {
-  formatProblems,
-  type Problem,
-  type VirtualMCPCompositeToolDefinition,
-} from '../../../schemas/index.ts'
+import { formatProblems, type Problem } from '../../../schemas/index.ts'
 import { SyncContext } from '../../context.ts'
 import type { SyncRequest, SyncResponse } from '../../protocol.ts'
 import { referrersOf, workflowReferences } from '../../referrers.ts'
@@ -26,7 +22,7 @@ export const compositeToolDefinition: KindHooks = {
 }
 
 function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
-  const context = new SyncContext<VirtualMCPCompositeToolDefinition>(request, settings)
+  const context = new SyncContext(request, settings, 'VirtualMCPCompositeToolDefinition')
   const { problems, conditions } = context
   const { count, workloads } = referrersOf(context.name, workflowReferences, (kind) => context.members(kind))
   const fault =

@@ -2,13 +2,7 @@
  * The embedded authorization server of a virtual server: its file, and the rules between it, incoming authentication
  * and policies. Source: spec document 3, "spec.authServerConfig", Errors.
  */
-import type {
-  EmbeddedAuthServerConfig,
-  input,
-  RuntimeAuthz,
-  RuntimeOidc,
-  VirtualMCPServer,
-} from '../../../schemas/index.ts'
+import type { EmbeddedAuthServerConfig, input, RuntimeAuthz, RuntimeOidc } from '../../../schemas/index.ts'
 import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import { issuerFault, synthesizedUpstreams } from '../../externalauth/index.ts'
@@ -16,7 +10,7 @@ import type { PodNeeds } from '../../needs.ts'
 import { authServerPart, authServerSecrets } from '../../parts/auth-server.ts'
 import type { Incoming } from './incoming.ts'
 
-type Context = SyncContext<VirtualMCPServer>
+type Context = SyncContext<'VirtualMCPServer'>
 
 /** Sets the conditions that concern the server, and returns what stops the sync. */
 export function judgeAuthServer(context: Context, incoming: Incoming): Fault | undefined {

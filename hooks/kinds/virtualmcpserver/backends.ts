@@ -4,7 +4,7 @@
  * A member whose authentication cannot be resolved is left out of the configuration altogether: it must never fall
  * through to the default strategy. It stays visible in the status.
  */
-import { type Backend, envName, type VirtualMCPServer } from '../../../schemas/index.ts'
+import { type Backend, envName } from '../../../schemas/index.ts'
 import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import type { Strategy } from '../../externalauth/index.ts'
@@ -28,7 +28,7 @@ export interface ResolvedBackend {
   readonly fault: Fault | undefined
 }
 
-type Context = SyncContext<VirtualMCPServer>
+type Context = SyncContext<'VirtualMCPServer'>
 
 /** All backends, sorted by name. */
 export function resolveBackends(context: Context, resolver: Outgoing): readonly ResolvedBackend[] {

@@ -4,11 +4,11 @@
  * Everything is judged before anything is given up, so that all faults are known at once.
  */
 import { createHash } from 'node:crypto'
-import { formatProblems, type input, validateRuntime, type VirtualMCPServer } from '../../../schemas/index.ts'
+import { formatProblems, type input, validateRuntime } from '../../../schemas/index.ts'
 import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import type { Strategy } from '../../externalauth/index.ts'
-import type { Fields, KubeObject, StringMap } from '../../kube.ts'
+import type { KubeObject, StringMap } from '../../kube.ts'
 import { serviceUrl, virtualServerNames } from '../../names.ts'
 import { PodNeeds } from '../../needs.ts'
 import { specFault } from '../../references.ts'
@@ -24,7 +24,7 @@ import { authServerFile, configFile, port } from './paths.ts'
 import { aggregation, compositeTools, judgeGroup, optimizer, telemetry } from './references.ts'
 import { judgeSessions, judgeSessionSecret } from './sessions.ts'
 
-type Context = SyncContext<VirtualMCPServer>
+type Context = SyncContext<'VirtualMCPServer'>
 
 export interface Built {
   /** Undefined when something needed is broken: what runs is kept. */
@@ -147,8 +147,8 @@ function filesFault({ conditions }: Context, { config, authServer }: Files): Fau
 
 function textsOf({ config, authServer }: Files): StringMap {
   return {
-    [configFile]: toYaml(config as unknown as Fields),
-    ...(authServer && { [authServerFile]: toYaml(authServer as unknown as Fields) }),
+    [configFile]: toYaml(config),
+    ...(authServer && { [authServerFile]: toYaml(authServer) }),
   }
 }
 

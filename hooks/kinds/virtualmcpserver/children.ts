@@ -3,7 +3,6 @@
  *
  * The pods' only API access is their own report ConfigMap. What they need from Secrets is mounted or in the environment.
  */
-import type { VirtualMCPServer } from '../../../schemas/index.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import { configMap, role, roleBinding, service, serviceAccount } from '../../children/objects.ts'
 import { httpProbe, type PodTemplate, unlessEmpty } from '../../children/pod.ts'
@@ -16,7 +15,7 @@ import { virtualServerNames } from '../../names.ts'
 import type { PodNeeds } from '../../needs.ts'
 import { app, configDirectory, configFile, container, port } from './paths.ts'
 
-type Context = SyncContext<VirtualMCPServer>
+type Context = SyncContext<'VirtualMCPServer'>
 
 export const checksumAnnotation = 'gatehouse.dev/content-checksum'
 export const restartAnnotation = 'gatehouse.dev/runconfig-checksum'

@@ -3,7 +3,7 @@
  *
  * What the running server takes up without a restart is told apart from the rest, whose change rolls the pods.
  */
-import type { input, VirtualMCPServer } from '../../../schemas/index.ts'
+import type { input } from '../../../schemas/index.ts'
 import { hashOf } from '../../../schemas/index.ts'
 import type { SyncContext } from '../../context.ts'
 import type { PodNeeds } from '../../needs.ts'
@@ -23,14 +23,14 @@ export interface ConfigParts {
 
 /** The file; its session storage may add to `needs`. */
 export function configOf(
-  context: SyncContext<VirtualMCPServer>,
+  context: SyncContext<'VirtualMCPServer'>,
   parts: ConfigParts,
   needs: PodNeeds,
 ): input.VmcpFile {
   const { parent, name, namespace, settings } = context
   const { spec } = parent
   const own = spec.config ?? {}
-  const usable = parts.backends.filter(({ backend }) => backend !== undefined)
+  const usable = parts.backends.flatMap((resolved) => (resolved.backend ? [resolved] : []))
   const strategies = usable.flatMap(({ name, strategy }) => (strategy ? [[name, strategy] as const] : []))
   const storage = spec.sessionStorage ?? undefined
   return definedFields({
@@ -45,7 +45,7 @@ export function configOf(
     }),
     aggregation: parts.aggregation,
     audit: own.audit && { ...own.audit, component: own.audit.component ?? name },
-    backends: usable.map(({ backend }) => backend),
+    backends: usable.flatMap(({ backend }) => (backend ? [backend] : [])),
     codeMode: own.codeMode,
     compositeTools:
       parts.compositeTools && parts.compositeTools.length > 0 ? parts.compositeTools : undefined,
@@ -58,7 +58,7 @@ export function configOf(
         ? sessionStoragePart(storage, settings, { scope: 'vmcp', namespace, name }, needs)
         : own.sessionStorage,
     telemetry: parts.telemetry,
-  }) as unknown as input.VmcpFile
+  })
 }
 
 /** What the running server takes up from the file as it runs. */

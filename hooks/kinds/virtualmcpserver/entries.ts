@@ -1,7 +1,6 @@
 /**
  * Backends with their conditions, and with what entries need of the pod: added headers and trust anchors.
  */
-import { type MCPServerEntry, type VirtualMCPServer, withDefaults } from '../../../schemas/index.ts'
 import { conditionOf } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import { addHeaderForward } from '../../header-forward.ts'
@@ -10,7 +9,7 @@ import { caBundleOf, type ResolvedBackend, resolveBackends } from './backends.ts
 import type { Outgoing } from './outgoing.ts'
 import { caBundleDirectory } from './paths.ts'
 
-type Context = SyncContext<VirtualMCPServer>
+type Context = SyncContext<'VirtualMCPServer'>
 
 export function backendsWithNeeds(
   context: Context,
@@ -35,8 +34,7 @@ function setCondition(context: Context, resolved: ResolvedBackend): void {
 
 function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedBackend): void {
   if (member?.kind !== 'MCPServerEntry') return
-  const { spec } = withDefaults(member.object) as MCPServerEntry
-  addHeaderForward(needs, name, spec.headerForward)
+  addHeaderForward(needs, name, context.filled('MCPServerEntry', name)?.spec.headerForward)
   const bundle = caBundleOf(context, member)
   if (bundle) needs.configFiles(`ca-bundle-${name}`, `${caBundleDirectory}/${name}`, bundle.configMap)
   // The Secrets are two hops away: the entry's own sync puts their revision into this condition.

@@ -27,7 +27,7 @@ export function backendStatuses(
       url,
       authType: authTypeOf(resolved),
       authConfigRef: resolved.authConfigRef,
-    }) as unknown as DiscoveredBackend
+    })
   })
 }
 

@@ -3,23 +3,20 @@
  * of the references they come from.
  */
 import type {
-  MCPAuthzConfig,
-  MCPOIDCConfig,
   RuntimeAuthz,
   RuntimeIncomingAuth,
   RuntimeOidc,
   VirtualMCPServer,
 } from '../../../schemas/index.ts'
-import { withDefaults } from '../../../schemas/index.ts'
 import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import type { PodNeeds } from '../../needs.ts'
 import { ownAuthz, sharedAuthz } from '../../parts/authz.ts'
 import { oidcPart } from '../../parts/oidc.ts'
 import { faulty, type Part } from '../../parts/part.ts'
-import { configFault, configHashOf } from '../../references.ts'
+import { authzReasons, configCalled, configHashOf, judgedConfig, oidcCondition } from '../../references.ts'
 
-type Context = SyncContext<VirtualMCPServer>
+type Context = SyncContext<'VirtualMCPServer'>
 
 export const deprecatedReason = 'AuthzPrimaryUpstreamProviderDeprecated'
 export const deprecatedMessage =
@@ -66,20 +63,10 @@ function oidcOf(context: Context, needs: PodNeeds, defaultResource: string): Par
   const reference = context.parent.spec.incomingAuth.oidcConfigRef
   if (!reference)
     return faulty('OIDCConfigRefNotFound', 'spec.incomingAuth.oidcConfigRef is required for type oidc')
-  const fault = configFault(context, 'MCPOIDCConfig', reference.name, {
-    notFound: 'OIDCConfigRefNotFound',
-    notValid: 'OIDCConfigRefNotValid',
-  })
-  context.conditions.check(
-    'OIDCConfigRefValidated',
-    fault,
-    'OIDCConfigRefValid',
-    'The MCPOIDCConfig is valid',
-  )
-  if (fault) return { fault }
-  const config = withDefaults(context.find('MCPOIDCConfig', reference.name)) as MCPOIDCConfig
+  const config = judgedConfig(context, 'MCPOIDCConfig', reference.name, oidcCondition)
+  if (config.fault) return config
   return {
-    value: oidcPart(config, reference, {
+    value: oidcPart(config.value, reference, {
       namespace: context.namespace,
       defaultResource,
       clientSecretEnv: 'VMCP_OIDC_CLIENT_SECRET',
@@ -105,11 +92,8 @@ function authzOf(context: Context): Part<RuntimeAuthz> | undefined {
 }
 
 function sharedAuthzOf(context: Context, name: string): Part<RuntimeAuthz> {
-  const fault = configFault(context, 'MCPAuthzConfig', name, {
-    notFound: 'AuthzConfigRefNotFound',
-    notValid: 'AuthzConfigRefNotValid',
-  })
-  return fault ? { fault } : sharedAuthz(withDefaults(context.find('MCPAuthzConfig', name)) as MCPAuthzConfig)
+  const config = configCalled(context, 'MCPAuthzConfig', name, authzReasons)
+  return config.fault ? config : sharedAuthz(config.value)
 }
 
 /** The deprecated inline field, when it is what decides; undefined otherwise. */

@@ -4,7 +4,6 @@
  * The sync judges every reference, and then either answers with the whole desired set or, when something it needs is
  * broken, with the children as they run and the reasons in the conditions.
  */
-import type { VirtualMCPServer } from '../../../schemas/index.ts'
 import { childKinds } from '../../child-kinds.ts'
 import type { HookEvent } from '../../events.ts'
 import type { SyncRequest, SyncResponse } from '../../protocol.ts'
@@ -41,12 +40,12 @@ export const virtualMcpServer: KindHooks = {
 
 /** The deprecated field is consumed: the server is told once per generation. */
 function events(request: SyncRequest, settings: HookSettings): readonly HookEvent[] {
-  const { parent, problems } = new SyncContext<VirtualMCPServer>(request, settings)
+  const { parent, problems } = new SyncContext(request, settings, 'VirtualMCPServer')
   if (problems.length > 0 || deprecatedPrimary(parent) === undefined) return []
   return [{ parent: request.parent, type: 'Warning', reason: deprecatedReason, message: deprecatedMessage }]
 }
 
 function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
-  const context = new SyncContext<VirtualMCPServer>(request, settings)
+  const context = new SyncContext(request, settings, 'VirtualMCPServer')
   return respond(context, build(context))
 }

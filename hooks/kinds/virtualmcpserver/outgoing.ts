@@ -6,20 +6,15 @@
  * leaves the backend out; it never falls through to the default.
  * Source: spec document 3, "spec.outgoingAuth".
  */
-import {
-  type BackendAuth,
-  type MCPExternalAuthConfig,
-  type VirtualMCPServer,
-  withDefaults,
-} from '../../../schemas/index.ts'
+import type { BackendAuth } from '../../../schemas/index.ts'
 import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import { type Strategy, toStrategy } from '../../externalauth/index.ts'
 import type { PodNeeds } from '../../needs.ts'
 import type { Part } from '../../parts/part.ts'
-import { authConfigFault, configHashOf } from '../../references.ts'
+import { configCalled, configHashOf } from '../../references.ts'
 
-type Context = SyncContext<VirtualMCPServer>
+type Context = SyncContext<'VirtualMCPServer'>
 
 export interface BackendStrategy {
   /** Undefined: the default applies. */
@@ -79,12 +74,14 @@ function refOf(auth: BackendAuth | undefined): string | undefined {
   return auth?.type === 'externalAuthConfigRef' ? auth.externalAuthConfigRef?.name : undefined
 }
 
+const conversionFailed = { notFound: 'ConversionFailed', notValid: 'ConversionFailed' }
+
 const strippedBy: ReadonlySet<string> = new Set(['tokenExchange', 'cloudSts'])
 
 function resolveConfig(context: Context, needs: PodNeeds, name: string): Part<Strategy> {
-  const fault = authConfigFault(context, name, 'ConversionFailed', 'ConversionFailed')
-  if (fault) return { fault }
-  const config = withDefaults(context.find('MCPExternalAuthConfig', name)) as MCPExternalAuthConfig
+  const called = configCalled(context, 'MCPExternalAuthConfig', name, conversionFailed)
+  if (called.fault) return called
+  const config = called.value
   const server = context.parent.spec.authServerConfig
   if (server?.disableUpstreamTokenInjection && strippedBy.has(config.spec.type)) {
     const message = `disableUpstreamTokenInjection cannot be combined with type ${config.spec.type} of MCPExternalAuthConfig ${name}`

@@ -2,16 +2,7 @@
  * References of a virtual server that are neither authentication nor backends: group, workflows, embedding server, tool
  * configurations, telemetry. Each sets its condition; what is broken is returned, so that all faults are known at once.
  */
-import type {
-  Aggregation,
-  CompositeTool,
-  MCPTelemetryConfig,
-  MCPToolConfig,
-  Optimizer,
-  Telemetry,
-  VirtualMCPServer,
-} from '../../../schemas/index.ts'
-import { withDefaults } from '../../../schemas/index.ts'
+import type { Aggregation, CompositeTool, Optimizer, Telemetry } from '../../../schemas/index.ts'
 import { resourceProblems } from '../../admission/checks.ts'
 import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
@@ -19,9 +10,15 @@ import { fieldsOf } from '../../kube.ts'
 import type { PodNeeds } from '../../needs.ts'
 import { type Part, faulty } from '../../parts/part.ts'
 import { telemetryPart } from '../../parts/telemetry.ts'
-import { configFault, configHashOf, groupFault } from '../../references.ts'
+import {
+  configHashOf,
+  groupFault,
+  judgedConfig,
+  telemetryCondition,
+  toolCondition,
+} from '../../references.ts'
 
-type Context = SyncContext<VirtualMCPServer>
+type Context = SyncContext<'VirtualMCPServer'>
 
 export function judgeGroup(context: Context): Fault | undefined {
   const fault = groupFault(context, context.parent.spec.groupRef.name)
@@ -63,7 +60,8 @@ function withReferenced(
         `VirtualMCPCompositeToolDefinition ${name} is not valid: ${first.path}: ${first.message}`,
       )
     }
-    const { spec } = withDefaults(definition) as { readonly spec: CompositeTool }
+    const spec = context.filled('VirtualMCPCompositeToolDefinition', name)?.spec
+    if (!spec) continue
     if (tools.some((tool) => tool.name === spec.name)) {
       return faulty('CompositeToolRefInvalid', `more than one workflow is called ${spec.name}`)
     }
@@ -130,24 +128,15 @@ export function aggregation(context: Context): Part<Aggregation> {
       tools.push(rest)
       continue
     }
-    const fault = configFault(context, 'MCPToolConfig', toolConfigRef.name, {
-      notFound: 'ToolConfigNotFound',
-      notValid: 'ToolConfigNotValid',
-    })
-    if (fault) {
-      context.conditions.set('ToolConfigValidated', false, fault.reason, fault.message)
-      return { fault }
-    }
-    const { spec } = withDefaults(context.find('MCPToolConfig', toolConfigRef.name)) as MCPToolConfig
+    const config = judgedConfig(context, 'MCPToolConfig', toolConfigRef.name, toolCondition)
+    if (config.fault) return config
+    const { spec } = config.value
     const { filter: _filter, overrides: _overrides, ...kept } = rest
     tools.push({
       ...kept,
       ...(spec.toolsFilter && spec.toolsFilter.length > 0 && { filter: spec.toolsFilter }),
       ...(spec.toolsOverride && { overrides: spec.toolsOverride }),
     })
-  }
-  if ((own.tools ?? []).some(({ toolConfigRef }) => toolConfigRef)) {
-    context.conditions.set('ToolConfigValidated', true, 'ToolConfigValid', 'All MCPToolConfigs are valid')
   }
   return { value: { ...own, ...(own.tools && { tools }) } }
 }
@@ -168,21 +157,11 @@ export interface TelemetryResult {
 export function telemetry(context: Context, needs: PodNeeds): TelemetryResult {
   const { telemetryConfigRef: reference, config } = context.parent.spec
   if (!reference) return { telemetry: { value: config?.telemetry }, hash: undefined }
-  const fault = configFault(context, 'MCPTelemetryConfig', reference.name, {
-    notFound: 'TelemetryConfigRefNotFound',
-    notValid: 'TelemetryConfigRefInvalid',
-  })
-  context.conditions.check(
-    'TelemetryConfigRefValidated',
-    fault,
-    'TelemetryConfigRefValid',
-    'The MCPTelemetryConfig is valid',
-  )
-  if (fault) return { telemetry: { fault }, hash: undefined }
-  const shared = withDefaults(context.find('MCPTelemetryConfig', reference.name)) as MCPTelemetryConfig
+  const shared = judgedConfig(context, 'MCPTelemetryConfig', reference.name, telemetryCondition)
+  if (shared.fault) return { telemetry: shared, hash: undefined }
   const target = { server: context.name, version: context.settings.version, needs }
   return {
-    telemetry: { value: telemetryPart(shared, reference, target) },
+    telemetry: { value: telemetryPart(shared.value, reference, target) },
     hash: configHashOf(context, 'MCPTelemetryConfig', reference.name),
   }
 }

@@ -1,7 +1,6 @@
 /**
  * The answer of a virtual server's sync: status from what was built and from what the pods report.
  */
-import type { VirtualMCPServer } from '../../../schemas/index.ts'
 import { selectorLabels } from '../../children/labels.ts'
 import { workloadState } from '../../children/workload.ts'
 import type { Fault } from '../../conditions.ts'
@@ -18,7 +17,7 @@ import { backendStatuses, type Phase, phaseOf, routableCount } from './health.ts
 import { app } from './paths.ts'
 import { readReports } from './report.ts'
 
-type Context = SyncContext<VirtualMCPServer>
+type Context = SyncContext<'VirtualMCPServer'>
 
 /** Faults that pass by themselves. */
 const waiting: ReadonlySet<string> = new Set(['GroupRefNotReady', 'EmbeddingServerNotReady'])

@@ -1,13 +1,12 @@
 /**
  * Session storage of a virtual server: its Secret, and a word about several replicas without one.
  */
-import type { VirtualMCPServer } from '../../../schemas/index.ts'
 import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import type { PodNeeds } from '../../needs.ts'
 import { judgeReplicaSessions } from '../../parts/session-storage.ts'
 
-type Context = SyncContext<VirtualMCPServer>
+type Context = SyncContext<'VirtualMCPServer'>
 
 export function judgeSessions({ parent, conditions, settings }: Context): void {
   const { sessionStorage, config, replicas } = parent.spec
