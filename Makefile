@@ -44,7 +44,7 @@ format: $(INSTALLED) ## Format the sources
 	@biome format --write .
 
 unit: $(INSTALLED) ## The fast tests only
-	@tap --reporter=terse test/unit
+	@tap --reporter=terse 'test/unit/**/*.test.ts'
 
 bench: build ## Requests per second through proxy and vMCP, as a ratio of direct access
 	@node test/bench/main.ts

@@ -1,26 +1,43 @@
 /**
  * Runs tap and ends with the plain line `N passed, N failed, N skipped`.
  *
- * Arguments are handed to tap (paths, --jobs); without any, all tests run. Exit code 1 when anything failed.
+ * Failures are printed as they come, progress every few files. Arguments are handed to tap (globs, --jobs); without any,
+ * all tests run. Exit code 1 when anything failed, or when nothing ran.
  */
 import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { stripVTControlCharacters } from 'node:util'
 
-const tap = spawn('tap', ['--reporter=terse', ...process.argv.slice(2)], {
-  stdio: ['ignore', 'pipe', 'inherit'],
+/** Files between two lines of progress. */
+const step = 10
+
+const tap = spawn('tap', ['--reporter=terse', ...process.argv.slice(2)], { stdio: ['ignore', 'pipe', 'inherit'] })
+let asserts = ''
+let progress = -1
+let blank = true
+
+createInterface({ input: tap.stdout }).on('line', (raw) => {
+  const line = stripVTControlCharacters(raw)
+  const suites = /^Suites:.* (\d+) of (\d+) complete/.exec(line)
+  if (line.startsWith('Asserts:')) asserts = line
+  else if (suites) showProgress(Number(suites[1]), Number(suites[2]))
+  else if (line.trim() !== '' || !blank) {
+    blank = line.trim() === ''
+    process.stdout.write(`${line}\n`)
+  }
 })
-let tail = ''
-tap.stdout.setEncoding('utf8').on('data', (text: string) => {
-  process.stdout.write(text)
-  tail = (tail + text).slice(-4000)
-})
+
+function showProgress(done: number, total: number): void {
+  if (done === 0 || Math.floor(done / step) === progress) return
+  progress = Math.floor(done / step)
+  process.stdout.write(`${done} of ${total} files\n`)
+}
+
 tap.on('close', (code) => {
-  const count = (word: string) =>
-    Number(new RegExp(`${word}: (\\d+)`).exec(tail.slice(tail.lastIndexOf('# {')))?.[1] ?? 0)
-  const total = count('total')
-  // A run that did not get to its summary has failed, whatever it printed before.
-  const failed = total === 0 ? 1 : count('fail')
-  process.stdout.write(
-    `\n${count('pass')} passed, ${failed} failed, ${count('skip') + count('todo')} skipped\n`,
-  )
-  process.exitCode = code === 0 && failed === 0 ? 0 : 1
+  const count = (word: string) => Number(new RegExp(`(\\d+) ${word}`).exec(asserts)?.[1] ?? 0)
+  const passed = count('pass')
+  // A run that counted nothing, or that tap calls failed without a failed assertion, has failed.
+  const failed = Math.max(count('fail'), passed === 0 || code !== 0 ? 1 : 0)
+  process.stdout.write(`\n${passed} passed, ${failed} failed, ${count('skip') + count('todo')} skipped\n`)
+  process.exitCode = failed === 0 ? 0 : 1
 })
