@@ -42,34 +42,13 @@ export function parseVmcpConfig(text: string): VmcpConfig {
     )
   }
   const { config, problems } = validateRuntime('vmcp', document.toJS({ maxAliasCount: 100 }))
-  const faults = config ? crossChecks(config) : problems
-  if (!config || faults.length > 0) throw invalid(faults)
+  if (!config) throw invalid(problems)
   return deepFreeze(config)
 }
 
 function invalid(problems: readonly Problem[]): GatehouseError {
   const lines = problems.map(({ path, message }) => `  - ${path === '' ? message : `${path}: ${message}`}`)
   return new GatehouseError('INVALID_CONFIG', { detail: `invalid configuration:\n${lines.join('\n')}` })
-}
-
-/** Rules over several fields that the schema does not hold. */
-function crossChecks(config: VmcpConfig): Problem[] {
-  const problems: Problem[] = []
-  const { healthCheckInterval, healthCheckTimeout } = config.operational.failureHandling
-  const intervalMs = parseDuration(healthCheckInterval)
-  const timeoutMs = parseDuration(healthCheckTimeout)
-  if (intervalMs > 0 && timeoutMs >= intervalMs) {
-    problems.push({
-      path: 'operational.failureHandling.healthCheckTimeout',
-      message: 'must be less than healthCheckInterval',
-    })
-  }
-  const names = (config.backends ?? []).map(({ name }) => name)
-  for (const [i, name] of names.entries()) {
-    if (names.indexOf(name) < i)
-      problems.push({ path: `backends[${i}].name`, message: 'the name occurs twice' })
-  }
-  return problems
 }
 
 function deepFreeze<T>(value: T): T {

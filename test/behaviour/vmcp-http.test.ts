@@ -25,9 +25,16 @@ t.test('built-in paths answer without a session; others are not found', async (t
   t.match(await get('/readyz'), { status: 200, body: '{"status":"ready","mode":"static"}' })
   const status = await get('/status')
   t.equal(status.headers.get('cache-control'), 'no-store')
-  t.match(JSON.parse(status.body), { name: 'test-vmcp', group_ref: 'test-group', backends: [{ name: 'raw', transport: 'streamable-http' }] })
+  t.match(JSON.parse(status.body), {
+    name: 'test-vmcp',
+    group_ref: 'test-group',
+    backends: [{ name: 'raw', transport: 'streamable-http' }],
+  })
   t.notMatch(status.body, /127\.0\.0\.1/, 'no address is told')
-  t.match(JSON.parse((await get('/api/backends/health')).body), { monitoring_enabled: true, summary: { total: 1 } })
+  t.match(JSON.parse((await get('/api/backends/health')).body), {
+    monitoring_enabled: true,
+    summary: { total: 1 },
+  })
   t.equal((await get('/status', { method: 'POST' })).status, 405)
   for (const path of ['/', '/mcp/', '/mcpx', '/.well-known/oauth-protected-resource', '/admin']) {
     t.equal((await get(path)).status, 404, path)
@@ -41,8 +48,22 @@ t.test('methods, media types and sizes are checked before the body is read', asy
   t.equal(await status({ method: 'GET' }), 406)
   t.equal(await status({ method: 'GET', headers: { 'mcp-protocol-version': '2026-07-28' } }), 405)
   t.equal(await status({ method: 'POST', body: '{}', headers: { 'content-type': 'text/plain' } }), 415)
-  t.equal(await status({ method: 'POST', body: 'x'.repeat(8_388_609), headers: { 'content-type': 'application/json' } }), 413)
-  t.equal(await status({ method: 'POST', headers: { 'content-type': 'application/json', origin: 'https://evil.example' }, body: '{}' }), 403)
+  t.equal(
+    await status({
+      method: 'POST',
+      body: 'x'.repeat(8_388_609),
+      headers: { 'content-type': 'application/json' },
+    }),
+    413,
+  )
+  t.equal(
+    await status({
+      method: 'POST',
+      headers: { 'content-type': 'application/json', origin: 'https://evil.example' },
+      body: '{}',
+    }),
+    403,
+  )
 })
 
 t.test('malformed messages: the code fits, the id is echoed, and is never null', async (t) => {
@@ -62,7 +83,10 @@ t.test('malformed messages: the code fits, the id is echoed, and is never null',
     t.equal(answer.response?.error?.code, code, body)
     t.notMatch(answer.text, '"id":null')
   }
-  t.match((await post(vmcp.url, '{"jsonrpc":"2.0","id":12345678901234567890,"method":"tools/list"}')).text, '"id":12345678901234567890')
+  t.match(
+    (await post(vmcp.url, '{"jsonrpc":"2.0","id":12345678901234567890,"method":"tools/list"}')).text,
+    '"id":12345678901234567890',
+  )
 })
 
 t.test('sessions: unknown, ended and foreign ids are not found', async (t) => {
@@ -95,7 +119,12 @@ t.test('initialize: versions are negotiated, capabilities are what is implemente
   t.match(id, /^[0-9a-f-]{36}$/)
   const future = await post(
     vmcp.url,
-    JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params: { protocolVersion: '2099-01-01', capabilities: {}, clientInfo: {} } }),
+    JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'initialize',
+      params: { protocolVersion: '2099-01-01', capabilities: {}, clientInfo: {} },
+    }),
   )
   t.equal(future.response?.result?.['protocolVersion'], '2025-11-25')
 })
@@ -105,12 +134,20 @@ t.test('requests of a session: unknown methods and tools, ids in use, log levels
   const session = await openSession(vmcp.url)
   t.match((await session.request('no/such')).response, { error: { code: -32601 } })
   t.match((await session.request('tools/call', { name: 'nope' })).response, { error: { code: -32602 } })
-  t.match((await session.request('tools/call', { name: 'raw_echo', arguments: [] })).response, { error: { code: -32602 } })
+  t.match((await session.request('tools/call', { name: 'raw_echo', arguments: [] })).response, {
+    error: { code: -32602 },
+  })
   t.match((await session.request('tools/call', {})).response, { error: { code: -32602 } })
-  t.match((await session.request('logging/setLevel', { level: 'loud' })).response, { error: { code: -32602 } })
+  t.match((await session.request('logging/setLevel', { level: 'loud' })).response, {
+    error: { code: -32602 },
+  })
   t.match((await session.request('logging/setLevel', { level: 'error' })).response, { result: {} })
-  t.match((await session.request('tools/list', { cursor: 'nonsense' })).response, { error: { code: -32602, message: 'invalid cursor' } })
-  t.match((await session.request('resources/read', { uri: 'x://y' })).response, { error: { code: -32002, data: { uri: 'x://y' } } })
+  t.match((await session.request('tools/list', { cursor: 'nonsense' })).response, {
+    error: { code: -32602, message: 'invalid cursor' },
+  })
+  t.match((await session.request('resources/read', { uri: 'x://y' })).response, {
+    error: { code: -32002, data: { uri: 'x://y' } },
+  })
 })
 
 t.test('stateless requests: no session is ever issued, caches are told to stay away', async (t) => {
@@ -122,13 +159,20 @@ t.test('stateless requests: no session is ever issued, caches are told to stay a
   t.match(list.response?.result, { resultType: 'complete', ttlMs: 0, cacheScope: 'private' })
   t.match(list.response?.result?.['_meta'], { 'io.modelcontextprotocol/serverInfo': { name: 'test-vmcp' } })
   t.equal((await stateless(vmcp.url, 'ping')).status, 404)
-  t.match(await stateless(vmcp.url, 'tools/call', { name: 'nope' }), { status: 400, response: { error: { code: -32602 } } })
+  t.match(await stateless(vmcp.url, 'tools/call', { name: 'nope' }), {
+    status: 400,
+    response: { error: { code: -32602 } },
+  })
   const { body, headers } = statelessRequest('tools/list')
   const mismatch = await post(vmcp.url, body, { ...headers, 'mcp-method': 'tools/call' })
   t.match(mismatch, { status: 400, response: { error: { code: -32020 } } })
   const notification = await post(
     vmcp.url,
-    JSON.stringify({ jsonrpc: '2.0', method: 'notifications/x', params: { _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' } } }),
+    JSON.stringify({
+      jsonrpc: '2.0',
+      method: 'notifications/x',
+      params: { _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' } },
+    }),
     { 'mcp-protocol-version': '2026-07-28' },
   )
   t.equal(notification.status, 202)

@@ -1,7 +1,13 @@
 /** Lists that change: clients whose view changed are told, others are not, and the next list shows it. */
 import t from 'tap'
 import { startFixture } from '../helpers/fixture-server/index.ts'
-import { openSession, type RpcMessage, statelessStream, type WireSession, type WireStream } from '../helpers/mcp-wire.ts'
+import {
+  openSession,
+  type RpcMessage,
+  statelessStream,
+  type WireSession,
+  type WireStream,
+} from '../helpers/mcp-wire.ts'
 import { proves } from '../helpers/proves.ts'
 import { bareNames, startTestVmcp, vmcpConfig } from '../helpers/vmcp.ts'
 
@@ -50,7 +56,9 @@ for (const era of ['session', 'stateless'] as const) {
     const { session, stream } = await listening(vmcp.url)
     await toolNames(session)
     await session.request('prompts/list')
-    const listener = await statelessStream(vmcp.url, 'subscriptions/listen', { notifications: { toolsListChanged: true } })
+    const listener = await statelessStream(vmcp.url, 'subscriptions/listen', {
+      notifications: { toolsListChanged: true },
+    })
     const ack = await listener.next()
     t.equal(ack.method, 'notifications/subscriptions/acknowledged')
     t.same(ack.params?.['notifications'], { toolsListChanged: true })

@@ -42,8 +42,22 @@ export interface TestClient {
 }
 
 const answers = {
-  elicitation: { action: 'accept' as const, content: { username: 'ada', email: 'ada@example.com', name: 'ada', ok: true, color: 'blue', context: 'here' } },
-  sampling: { role: 'assistant' as const, model: 'test', content: { type: 'text' as const, text: 'sampled text' } },
+  elicitation: {
+    action: 'accept' as const,
+    content: {
+      username: 'ada',
+      email: 'ada@example.com',
+      name: 'ada',
+      ok: true,
+      color: 'blue',
+      context: 'here',
+    },
+  },
+  sampling: {
+    role: 'assistant' as const,
+    model: 'test',
+    content: { type: 'text' as const, text: 'sampled text' },
+  },
   roots: { roots: [{ uri: 'file:///project', name: 'project' }] },
 }
 
@@ -54,7 +68,9 @@ export async function connect(
   options: { able?: boolean; headers?: Record<string, string>; sse?: boolean } = {},
 ): Promise<TestClient> {
   const able = options.able ?? true
-  const capabilities = able ? { elicitation: { form: {}, url: {} }, sampling: {}, roots: { listChanged: true } } : {}
+  const capabilities = able
+    ? { elicitation: { form: {}, url: {} }, sampling: {}, roots: { listChanged: true } }
+    : {}
   const init = { requestInit: { headers: options.headers ?? {} } }
   const asked: string[] = []
   if (kind === 'sdk1') {
@@ -73,9 +89,13 @@ export async function connect(
         return answers.roots
       })
     }
-    const transport = options.sse ? new SSEClientTransport(new URL(url), init) : new Transport1(new URL(url), init)
+    const transport = options.sse
+      ? new SSEClientTransport(new URL(url), init)
+      : new Transport1(new URL(url), init)
     await client.connect(transport as never)
-    return wrap(kind, client as never, asked, () => ('sessionId' in transport ? transport.sessionId : undefined))
+    return wrap(kind, client as never, asked, () =>
+      'sessionId' in transport ? transport.sessionId : undefined,
+    )
   }
   const mode = kind === 'sdk2-session' ? ('legacy' as const) : ('auto' as const)
   const client = new Client2({ name: kind, version: '1' }, { capabilities, versionNegotiation: { mode } })
@@ -105,14 +125,22 @@ interface SdkClient {
   listResources(): Promise<{ resources: { uri: string }[] }>
   listResourceTemplates(): Promise<{ resourceTemplates: { uriTemplate: string }[] }>
   readResource(params: { uri: string }): Promise<{ contents: { text?: string }[] }>
-  getPrompt(params: { name: string; arguments?: Record<string, string> }): Promise<{ messages: { content: { text?: string } }[] }>
+  getPrompt(params: {
+    name: string
+    arguments?: Record<string, string>
+  }): Promise<{ messages: { content: { text?: string } }[] }>
   complete(params: unknown): Promise<{ completion: { values: string[] } }>
   callTool(params: unknown, ...rest: unknown[]): Promise<Record<string, unknown>>
   getServerVersion(): { name: string; version: string } | undefined
   close(): Promise<void>
 }
 
-function wrap(kind: ClientKind, client: SdkClient, asked: string[], sessionId: () => string | undefined): TestClient {
+function wrap(
+  kind: ClientKind,
+  client: SdkClient,
+  asked: string[],
+  sessionId: () => string | undefined,
+): TestClient {
   const call = (name: string, args: Record<string, unknown> = {}, options: CallOptions = {}) =>
     kind === 'sdk1'
       ? client.callTool({ name, arguments: args }, undefined, options)
@@ -145,7 +173,9 @@ function wrap(kind: ClientKind, client: SdkClient, asked: string[], sessionId: (
       return (await client.readResource({ uri })).contents[0]?.text ?? ''
     },
     async promptText(name, args) {
-      return (await client.getPrompt(args ? { name, arguments: args } : { name })).messages[0]?.content.text ?? ''
+      return (
+        (await client.getPrompt(args ? { name, arguments: args } : { name })).messages[0]?.content.text ?? ''
+      )
     },
     async complete(prompt, argument, value) {
       const params = { ref: { type: 'ref/prompt', name: prompt }, argument: { name: argument, value } }

@@ -10,7 +10,11 @@ export interface RpcMessage {
   readonly method?: string
   readonly params?: Record<string, unknown>
   readonly result?: Record<string, unknown>
-  readonly error?: { readonly code: number; readonly message: string; readonly data?: Record<string, unknown> }
+  readonly error?: {
+    readonly code: number
+    readonly message: string
+    readonly data?: Record<string, unknown>
+  }
 }
 
 export interface WireAnswer {
@@ -27,7 +31,11 @@ const ACCEPT = 'application/json, text/event-stream'
 export const VERSION = '2026-07-28'
 
 /** POSTs a body as it is. */
-export async function post(url: string, body: string | Uint8Array, headers: Record<string, string> = {}): Promise<WireAnswer> {
+export async function post(
+  url: string,
+  body: string | Uint8Array,
+  headers: Record<string, string> = {},
+): Promise<WireAnswer> {
   const response = await fetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: ACCEPT, ...headers },
@@ -73,7 +81,10 @@ export interface WireStream {
   close(): void
 }
 
-export async function stream(url: string, init: { method?: string; body?: string; headers?: Record<string, string> } = {}): Promise<WireStream> {
+export async function stream(
+  url: string,
+  init: { method?: string; body?: string; headers?: Record<string, string> } = {},
+): Promise<WireStream> {
   const abort = new AbortController()
   const response = await fetch(url, {
     method: init.method ?? 'GET',
@@ -91,14 +102,20 @@ export async function stream(url: string, init: { method?: string; body?: string
   const parser = createParser({
     onEvent: ({ data, event }) => {
       if (data === '') return
-      pending.push(event === 'endpoint' ? { jsonrpc: '2.0', method: 'endpoint', params: { data } } : (JSON.parse(data) as RpcMessage))
+      pending.push(
+        event === 'endpoint'
+          ? { jsonrpc: '2.0', method: 'endpoint', params: { data } }
+          : (JSON.parse(data) as RpcMessage),
+      )
       for (const wake of waiting) wake()
     },
   })
   const ended = (async () => {
     const decoder = new TextDecoder()
     try {
-      if (response.body) for await (const chunk of response.body) parser.feed(decoder.decode(chunk as Uint8Array, { stream: true }))
+      if (response.body)
+        for await (const chunk of response.body)
+          parser.feed(decoder.decode(chunk as Uint8Array, { stream: true }))
     } catch {
       // Closed by the test, or cut: over either way.
     }
@@ -157,12 +174,17 @@ export async function openSession(
     capabilities: options.capabilities ?? {},
     clientInfo: { name: 'wire', version: '1' },
   }
-  const opened = await post(url, JSON.stringify({ jsonrpc: '2.0', id: 'init', method: 'initialize', params }), extra)
+  const opened = await post(
+    url,
+    JSON.stringify({ jsonrpc: '2.0', id: 'init', method: 'initialize', params }),
+    extra,
+  )
   const id = opened.headers.get('mcp-session-id') ?? ''
   const initialized = opened.messages[0]
   if (opened.status !== 200 || !initialized) throw new Error(`initialize: ${opened.status} ${opened.text}`)
   const headers = { ...extra, 'mcp-session-id': id, 'mcp-protocol-version': options.version ?? '2025-11-25' }
-  const body = (method: string, value: unknown) => JSON.stringify({ jsonrpc: '2.0', id: nextId++, method, params: value })
+  const body = (method: string, value: unknown) =>
+    JSON.stringify({ jsonrpc: '2.0', id: nextId++, method, params: value })
   const session: WireSession = {
     url,
     id,
@@ -171,7 +193,8 @@ export async function openSession(
     request: (method, value = {}, more = {}) => post(url, body(method, value), { ...headers, ...more }),
     open: (method, value = {}) => stream(url, { method: 'POST', body: body(method, value), headers }),
     notify: (method, value) => post(url, JSON.stringify({ jsonrpc: '2.0', method, params: value }), headers),
-    answer: (questionId, result) => post(url, JSON.stringify({ jsonrpc: '2.0', id: questionId, result }), headers),
+    answer: (questionId, result) =>
+      post(url, JSON.stringify({ jsonrpc: '2.0', id: questionId, result }), headers),
     listen: () => stream(url, { headers }),
     end: () => fetch(url, { method: 'DELETE', headers }),
   }
@@ -186,7 +209,11 @@ export interface StatelessOptions {
 }
 
 /** Body and headers of a stateless request. */
-export function statelessRequest(method: string, params: Record<string, unknown> = {}, options: StatelessOptions = {}) {
+export function statelessRequest(
+  method: string,
+  params: Record<string, unknown> = {},
+  options: StatelessOptions = {},
+) {
   const meta = {
     'io.modelcontextprotocol/protocolVersion': VERSION,
     'io.modelcontextprotocol/clientInfo': { name: 'wire', version: '1' },
@@ -199,18 +226,30 @@ export function statelessRequest(method: string, params: Record<string, unknown>
     headers: {
       'mcp-protocol-version': VERSION,
       'mcp-method': method,
-      ...(typeof name === 'string' && /^(tools\/call|prompts\/get|resources\/read)$/.test(method) ? { 'mcp-name': name } : {}),
+      ...(typeof name === 'string' && /^(tools\/call|prompts\/get|resources\/read)$/.test(method)
+        ? { 'mcp-name': name }
+        : {}),
       ...options.headers,
     } as Record<string, string>,
   }
 }
 
-export function stateless(url: string, method: string, params: Record<string, unknown> = {}, options: StatelessOptions = {}): Promise<WireAnswer> {
+export function stateless(
+  url: string,
+  method: string,
+  params: Record<string, unknown> = {},
+  options: StatelessOptions = {},
+): Promise<WireAnswer> {
   const { body, headers } = statelessRequest(method, params, options)
   return post(url, body, headers)
 }
 
-export function statelessStream(url: string, method: string, params: Record<string, unknown> = {}, options: StatelessOptions = {}): Promise<WireStream> {
+export function statelessStream(
+  url: string,
+  method: string,
+  params: Record<string, unknown> = {},
+  options: StatelessOptions = {},
+): Promise<WireStream> {
   const { body, headers } = statelessRequest(method, params, options)
   return stream(url, { method: 'POST', body, headers })
 }

@@ -113,7 +113,11 @@ export async function startRawBackend(options: RawBackendOptions = {}): Promise<
     sessions.add(session)
     const capabilities = options.capabilities ?? '{"tools":{"listChanged":true}}'
     const result = `{"protocolVersion":"2025-11-25","capabilities":${capabilities},"serverInfo":{"name":"raw","version":"1"}}`
-    json(res, `{"jsonrpc":"2.0","id":${id},"result":${result}}`, options.sessions === false ? {} : { 'mcp-session-id': session })
+    json(
+      res,
+      `{"jsonrpc":"2.0","id":${id},"result":${result}}`,
+      options.sessions === false ? {} : { 'mcp-session-id': session },
+    )
   }
 
   const server = createServer((req, res) => {

@@ -161,7 +161,7 @@ class AnswerHandler implements DispatchHandler {
       try {
         this.#reader.push(chunk)
       } catch (cause) {
-        this.fail(cause instanceof GatehouseError ? cause : new GatehouseError('BACKEND_PROTOCOL', { cause }))
+        this.fail(protocolFault(cause))
       }
       return
     }
@@ -192,4 +192,10 @@ class AnswerHandler implements DispatchHandler {
 function isEventStream(headers: IncomingHttpHeaders): boolean {
   const type = headers['content-type']
   return typeof type === 'string' && /^\s*text\/event-stream\b/i.test(type)
+}
+
+/** Whatever is wrong with what a backend sends is a fault of the backend, not of the client's request. */
+function protocolFault(cause: unknown): GatehouseError {
+  const ours = cause instanceof GatehouseError && cause.code.startsWith('BACKEND_')
+  return ours ? cause : new GatehouseError('BACKEND_PROTOCOL', { cause })
 }

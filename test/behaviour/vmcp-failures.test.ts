@@ -1,0 +1,232 @@
+/** Backends that are down, slow, broken or restarted: what clients get, and that nobody else suffers. */
+import t from 'tap'
+import { openSession, post, stateless, type WireSession } from '../helpers/mcp-wire.ts'
+import { proves } from '../helpers/proves.ts'
+import { type RawBackend, startRawBackend, textResult } from '../helpers/raw-backend.ts'
+import { startTestVmcp } from '../helpers/vmcp.ts'
+
+proves(
+  '3.error.partialFailure.fail',
+  '3.error.partialFailure.best_effort',
+  '3.config.operational.failureHandling.partialFailureMode',
+  '3.config.operational.timeouts.perWorkload',
+)
+
+const DEAD = 'http://127.0.0.1:9/mcp'
+
+function operational(partialFailureMode: string, more: Record<string, unknown> = {}) {
+  return { operational: { failureHandling: { partialFailureMode, ...more } } }
+}
+
+async function names(session: WireSession): Promise<string[]> {
+  const { response } = await session.request('tools/list')
+  return (response?.result?.['tools'] as { name: string }[]).map(({ name }) => name)
+}
+
+t.test('best_effort: the backends that are up answer', async (t) => {
+  const up = await startRawBackend()
+  const vmcp = await startTestVmcp({ up: up.url, dead: DEAD }, operational('best_effort'))
+  t.teardown(() => Promise.all([vmcp.close(), up.close()]))
+  const session = await openSession(vmcp.url)
+  t.same(await names(session), ['up_echo'])
+  t.match((await session.request('tools/call', { name: 'up_echo', arguments: { a: 1 } })).text, 'a')
+  t.equal((await stateless(vmcp.url, 'tools/list')).status, 200)
+})
+
+t.test('fail: lists and calls are refused, and the error names the backend', async (t) => {
+  const up = await startRawBackend()
+  const vmcp = await startTestVmcp({ up: up.url, dead: DEAD }, operational('fail'))
+  t.teardown(() => Promise.all([vmcp.close(), up.close()]))
+  const session = await openSession(vmcp.url)
+  for (const answer of [
+    await session.request('tools/list'),
+    await session.request('tools/call', { name: 'up_echo' }),
+    await stateless(vmcp.url, 'tools/list'),
+  ]) {
+    t.match(answer.response?.error, { code: -32603, message: /backend dead/, data: { backends: ['dead'] } })
+  }
+  t.equal((await session.request('ping')).status, 200)
+})
+
+t.test('fail is the default, and holds without any backend too', async (t) => {
+  const vmcp = await startTestVmcp({ dead: DEAD })
+  const empty = await startTestVmcp({})
+  t.teardown(() => Promise.all([vmcp.close(), empty.close()]))
+  const session = await openSession(vmcp.url)
+  t.equal((await session.request('tools/list')).response?.error?.code, -32603)
+  t.same(await names(await openSession(empty.url)), [])
+})
+
+t.test('a backend that comes back is offered again by itself', async (t) => {
+  let down = true
+  const backend = await startRawBackend({
+    before: (_req, res) => {
+      if (down) res.writeHead(503).end()
+      return down
+    },
+  })
+  const up = await startRawBackend()
+  const pending: (() => void)[] = []
+  const clock = { now: Date.now, after: (_ms: number, work: () => void) => (pending.push(work), () => {}) }
+  const vmcp = await startTestVmcp(
+    { up: up.url, back: backend.url },
+    operational('best_effort'),
+    { clock },
+  )
+  t.teardown(() => Promise.all([vmcp.close(), backend.close(), up.close()]))
+  const session = await openSession(vmcp.url)
+  const stream = await session.listen()
+  t.same(await names(session), ['up_echo'])
+  down = false
+  for (const work of pending.splice(0)) work()
+  await stream.next(({ method }) => method === 'notifications/tools/list_changed')
+  t.same(await names(session), ['back_echo', 'up_echo'])
+  stream.close()
+})
+
+t.test('a tool that takes longer than its workload may is given up, and the backend is told', async (t) => {
+  let cancelled: (() => void) | undefined
+  const toldOff = new Promise<void>((resolve) => {
+    cancelled = resolve
+  })
+  const backend = await startRawBackend({
+    answers: { 'tools/call': () => new Promise<string>(() => {}) },
+    before: (_req, _res, body) => {
+      if (body.includes('notifications/cancelled')) cancelled?.()
+      return false
+    },
+  })
+  const timeouts = { default: '30s', perWorkload: { slow: '100ms' } }
+  const vmcp = await startTestVmcp({ slow: backend.url }, { operational: { timeouts } })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const session = await openSession(vmcp.url)
+  const { response } = await session.request('tools/call', { name: 'slow_echo' })
+  t.match(response?.result, {
+    isError: true,
+    content: [{ text: 'backend slow: the backend did not answer in time' }],
+  })
+  await toldOff
+  const read = await stateless(vmcp.url, 'tools/call', { name: 'slow_echo' })
+  t.match(read.response?.result, { isError: true })
+})
+
+t.test('a backend that forgot the session gets a new one, and the call is carried out once', async (t) => {
+  const backend = await startRawBackend()
+  const vmcp = await startTestVmcp({ raw: backend.url })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const session = await openSession(vmcp.url)
+  await session.request('tools/call', { name: 'raw_echo', arguments: { n: 1 } })
+  backend.sessions.clear()
+  const { response } = await session.request('tools/call', { name: 'raw_echo', arguments: { n: 2 } })
+  t.match(response?.result, { content: [{ text: '{"n":2}' }] })
+  t.equal(backend.requests.filter(({ body }) => body.includes('"n":2')).length, 1)
+})
+
+t.test('one backend session serves all calls of one client, and no other client', async (t) => {
+  const backend = await startRawBackend({
+    answers: { 'tools/call': ({ headers }) => textResult(String(headers['mcp-session-id'])) },
+  })
+  const vmcp = await startTestVmcp({ raw: backend.url })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const [a, b] = await Promise.all([openSession(vmcp.url), openSession(vmcp.url)])
+  const call = async (session: WireSession) =>
+    (await session.request('tools/call', { name: 'raw_echo' })).text.replace(/"id":\d+/, '')
+  const first = await call(a)
+  t.equal(await call(a), first)
+  t.not(await call(b), first)
+  t.not(a.id, first)
+})
+
+t.test('the end of a client session ends the session at the backend', async (t) => {
+  const backend = await startRawBackend()
+  let ended: (() => void) | undefined
+  const gone = new Promise<void>((resolve) => {
+    ended = resolve
+  })
+  const vmcp = await startTestVmcp({ raw: backend.url })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const session = await openSession(vmcp.url)
+  await session.request('tools/call', { name: 'raw_echo' })
+  const mine = backend.requests.findLast(({ method }) => method === 'tools/call')?.headers['mcp-session-id']
+  const { delete: forget } = backend.sessions
+  backend.sessions.delete = (id: string) => {
+    if (id === mine) ended?.()
+    return forget.call(backend.sessions, id)
+  }
+  await session.end()
+  await gone
+  t.pass('DELETE reached the backend')
+})
+
+t.test(
+  'answers that are no MCP are faults of that backend alone, and say nothing of their content',
+  async (t) => {
+    const broken: Record<
+      string,
+      (backend: { res: import('node:http').ServerResponse; id: string }) => undefined
+    > = {
+      html: ({ res }) => void res.writeHead(200, { 'content-type': 'text/html' }).end('<h1>secret</h1>'),
+      cut: ({ res, id }) =>
+        void res
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end(`{"jsonrpc":"2.0","id":${id},"result":{`),
+      foreign: ({ res }) =>
+        void res
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end('{"jsonrpc":"2.0","id":"x","result":{}}'),
+      empty: ({ res }) =>
+        void res.writeHead(200, { 'content-type': 'text/event-stream' }).end(': nothing\n\n'),
+      error500: ({ res }) => void res.writeHead(500).end('stack trace secret'),
+      hangup: ({ res }) => void res.destroy(),
+      noise: ({ res }) =>
+        void res.writeHead(200, { 'content-type': 'text/event-stream' }).end('data: {not json}\n\n'),
+    }
+    let how = ''
+    const backend = await startRawBackend({
+      answers: { 'tools/call': ({ res, id }) => broken[how]?.({ res, id }) },
+    })
+    const vmcp = await startTestVmcp(
+      { raw: backend.url },
+      { operational: { timeouts: { default: '300ms' } } },
+    )
+    t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+    const session = await openSession(vmcp.url)
+    for (how of Object.keys(broken)) {
+      const { text, response } = await session.request('tools/call', { name: 'raw_echo' })
+      t.match(response?.result, { isError: true }, how)
+      t.match(text, 'backend raw')
+      t.notMatch(text, 'secret')
+    }
+    t.equal((await post(vmcp.url, '{"jsonrpc":"2.0","id":1,"method":"ping"}', session.headers)).status, 200)
+  },
+)
+
+t.test('an event stream that breaks before the answer is taken up where it stopped', async (t) => {
+  const seen: (string | undefined)[] = []
+  const backend: RawBackend = await startRawBackend({
+    answers: {
+      'tools/call': ({ res, id }) => {
+        held = id
+        res.writeHead(200, { 'content-type': 'text/event-stream' })
+        res.end('retry: 1\n\nid: e-1\ndata: \n\n')
+        return undefined
+      },
+    },
+    before: (req, res) => {
+      const last = req.headers['last-event-id']
+      if (req.method !== 'GET' || last === undefined) return false
+      seen.push(String(last))
+      res.writeHead(200, { 'content-type': 'text/event-stream' })
+      res.end(
+        `id: e-2\ndata: {"jsonrpc":"2.0","id":${held},"result":{"content":[{"type":"text","text":"resumed"}]}}\n\n`,
+      )
+      return true
+    },
+  })
+  let held = ''
+  const vmcp = await startTestVmcp({ raw: backend.url })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const session = await openSession(vmcp.url)
+  t.match((await session.request('tools/call', { name: 'raw_echo' })).text, 'resumed')
+  t.same(seen, ['e-1'])
+})
