@@ -10,7 +10,7 @@
 import type { Exchange, Stage } from '../net/index.ts'
 import { errorPage } from './consent/pages.ts'
 import type { Context } from './context.ts'
-import { sendEmpty, sendOAuthError, sendPage, toOAuthError } from './endpoints/answers.ts'
+import { prefersPage, sendEmpty, sendOAuthError, sendPage, toOAuthError } from './endpoints/answers.ts'
 import { authorize } from './endpoints/authorize.ts'
 import { callback } from './endpoints/callback.ts'
 import { answerConfirmation, showConfirmation } from './endpoints/confirm.ts'
@@ -145,9 +145,4 @@ function refuse(exchange: Exchange, endpoint: Endpoint, error: unknown, context:
     const page = errorPage(fault.message)
     sendPage(exchange, fault.status, page.html, { ...page.headers, ...fault.headers })
   } else sendOAuthError(exchange, fault)
-}
-
-/** Browsers name HTML; programs that follow links do not. */
-function prefersPage(exchange: Exchange): boolean {
-  return /\btext\/html\b/i.test(exchange.req.headers.accept ?? '')
 }

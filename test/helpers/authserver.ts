@@ -24,6 +24,8 @@ export interface RigOptions {
   readonly upstreams?: (rig: { issuer: string; provider: TestProvider }) => AuthServerConfig['upstreams']
   readonly store?: Store
   readonly documentFetch?: Fetch
+  /** Answers what the authorization server does not: the host's own endpoints. */
+  readonly host?: (exchange: Exchange, rig: Rig) => void | Promise<void>
   /** Path of the issuer, for instance `/tenant`. */
   readonly issuerPath?: string
 }
@@ -70,12 +72,13 @@ function plain(_key: string, value: unknown): unknown {
 }
 
 export async function startAuthServer(t: Test, options: RigOptions = {}): Promise<Rig> {
-  let live: AuthServer | undefined
+  let live: Rig | undefined
   const host = createServer((req, res) => {
     const exchange = new Exchange(req, res)
-    const stage = live?.routes(exchange.path)
-    if (!stage) return sendText(res, 404, 'the host itself answers here')
-    void stage(exchange)
+    const stage = live?.server.routes(exchange.path)
+    if (stage) void stage(exchange)
+    else if (live && options.host) void options.host(exchange, live)
+    else sendText(res, 404, 'the host itself answers here')
   })
   await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve))
   const address = host.address()
@@ -90,7 +93,7 @@ export async function startAuthServer(t: Test, options: RigOptions = {}): Promis
     await provider.close()
   })
   const rig = await makeRig(t, { issuer, provider, config, store, options })
-  live = rig.server
+  live = rig
   return rig
 }
 
@@ -133,10 +136,9 @@ async function makeRig(t: Test, parts: RigParts): Promise<Rig> {
 }
 
 const longLives = Object.fromEntries(
-  ['AccessToken', 'AuthorizationCode', 'Grant', 'IdToken', 'Interaction', 'RefreshToken', 'Session'].map((name) => [
-    name,
-    90 * 86_400,
-  ]),
+  ['AccessToken', 'AuthorizationCode', 'Grant', 'IdToken', 'Interaction', 'RefreshToken', 'Session'].map(
+    (name) => [name, 90 * 86_400],
+  ),
 )
 
 function providerOptions(issuer: string, options: RigOptions): TestProviderOptions {

@@ -18,6 +18,7 @@ color:var(--text);font:1rem/1.5 system-ui,sans-serif}
 main{width:100%;max-width:30rem;background:var(--card);border:1px solid var(--line);border-radius:.75rem;padding:1.75rem}
 h1{font-size:1.375rem;line-height:1.3;margin:0 0 1rem;overflow-wrap:anywhere}
 p{margin:0 0 1rem;overflow-wrap:anywhere}
+a{color:var(--main)}
 .soft{color:var(--soft);font-size:.9375rem}
 dl{margin:0 0 1.25rem;border-top:1px solid var(--line)}
 dl>div{padding:.625rem 0;border-bottom:1px solid var(--line)}
@@ -30,7 +31,7 @@ label{display:flex;gap:.6rem;align-items:baseline;padding:.3rem 0;overflow-wrap:
 .warn{background:var(--warn-bg);border-left:.3rem solid var(--warn-line);border-radius:.25rem;padding:.75rem 1rem}
 .buttons{display:flex;flex-wrap:wrap;gap:.75rem}
 button{font:inherit;font-weight:600;padding:.6rem 1.25rem;min-height:2.75rem;border-radius:.5rem;cursor:pointer;
-border:1px solid var(--line);background:transparent;color:inherit;flex:1 1 8rem}
+border:1px solid var(--line);background:transparent;color:inherit;flex:1 1 auto}
 button.main{background:var(--main);border-color:var(--main);color:var(--on-main)}
 :focus-visible{outline:3px solid var(--main);outline-offset:2px}
 `

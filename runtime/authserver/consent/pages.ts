@@ -112,6 +112,16 @@ function targets(request: AuthRequest, context: Context): readonly string[] {
   return ['https:', ...origins, context.urls.pageOrigin, client]
 }
 
+/** A program's request that failed before anybody agreed to anything: the person decides whether to go where it says. */
+export function leavingPage(host: string, location: string): Page {
+  const body = html`<h1>This program asked for something it cannot have</h1>
+<p>You can go back to it and tell it so. It will take you to:</p>
+<dl><div><dt>Address</dt><dd>${host}</dd></div></dl>
+<p><a href="${location}" rel="noreferrer noopener">Go back to ${host}</a></p>
+<p class="soft">If you did not come from there, close this page.</p>`
+  return page('This program asked for something it cannot have', body)
+}
+
 /** For people: what went wrong, in one sentence, and nothing else. */
 export function errorPage(text: string): Page {
   const sentence = `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`

@@ -102,3 +102,8 @@ export function toOAuthError(fault: unknown): OAuthError {
 export function sendOAuthError(exchange: Exchange, fault: OAuthError): void {
   sendPrivate(exchange, fault.status, { error: fault.error, error_description: fault.message }, fault.headers)
 }
+
+/** Browsers name HTML; programs that follow links do not. */
+export function prefersPage(exchange: Exchange): boolean {
+  return /\btext\/html\b/i.test(exchange.req.headers.accept ?? '')
+}

@@ -9,14 +9,15 @@
  */
 import type { Exchange } from '../../net/index.ts'
 import { canonicalResource } from '../../oauth/index.ts'
-import { matchesRedirectUri } from '../clients/redirect-uri.ts'
+import { isUnownedRedirect, matchesRedirectUri, redirectHost } from '../clients/redirect-uri.ts'
 import { parseScope, within } from '../clients/scopes.ts'
+import { leavingPage } from '../consent/pages.ts'
 import type { Context } from '../context.ts'
 import { limit, loginMs } from '../limits.ts'
 import type { AuthRequest, Client } from '../storage/records.ts'
 import { randomId } from '../tokens/opaque.ts'
 import { errorRedirect } from '../upstream/legs.ts'
-import { sendRedirect, toOAuthError } from './answers.ts'
+import { prefersPage, sendPage, sendRedirect, toOAuthError } from './answers.ts'
 import { formOf, type Parameters, queryOf } from './form.ts'
 import { OAuthError } from './oauth-error.ts'
 
@@ -63,16 +64,26 @@ export async function authorize(exchange: Exchange, context: Context): Promise<v
   } catch (error) {
     const fault = toOAuthError(error)
     if (fault.status >= 500) context.log.error('authorization request failed', { err: fault.cause ?? fault })
-    sendRedirect(
-      exchange,
-      errorRedirect(
-        context,
-        { redirectUri, ...(state === undefined ? {} : { state }) },
-        fault.error,
-        fault.message,
-      ),
-    )
+    const request = { redirectUri, ...(state === undefined ? {} : { state }) }
+    const location = errorRedirect(context, request, fault.error, fault.message)
+    if (mustAsk(draft, redirectUri)) {
+      const page = leavingPage(redirectHost(redirectUri), location)
+      sendPage(exchange, fault.status, page.html, page.headers)
+    } else sendRedirect(exchange, location)
   }
+}
+
+/**
+ * Anyone may register a web address and send people here with a request that fails: they would land at the stranger's
+ * site in our name. So a browser is not sent on by itself before the person agreed to anything (RFC 9700 section
+ * 4.11.2). Programs, silent requests and addresses on the person's own machine are.
+ */
+function mustAsk({ exchange, parameters }: Draft, redirectUri: string): boolean {
+  return (
+    prefersPage(exchange) &&
+    !isUnownedRedirect(redirectUri) &&
+    !parseScope(parameters.get('prompt') ?? '').includes('none')
+  )
 }
 
 async function limitRate({ exchange }: Draft, context: Context): Promise<void> {

@@ -2,6 +2,9 @@ import t from 'tap'
 import { makeRedisStore } from '../../../runtime/store/index.ts'
 import { makeCertificates, missingRedisTls, startRedisCluster } from '../../helpers/redis.ts'
 import { storeContract } from './contract.ts'
+import { proves } from '../../helpers/proves.ts'
+
+proves('2.storage.redis.clusterMode', '2.storage.redis.tls', '2.storage.redis.tls.caCertSecretRef')
 
 const pass = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms + 5))
 

@@ -1,6 +1,14 @@
 import t from 'tap'
 import { makeRedisStore } from '../../../runtime/store/index.ts'
 import { freePort, missingRedis, startRedis, until } from '../../helpers/redis.ts'
+import { proves } from '../../helpers/proves.ts'
+
+proves(
+  '2.storage.redis.dialTimeout',
+  '2.storage.redis.readTimeout',
+  '2.storage.redis.writeTimeout',
+  '2.error.exclusive.addr-sentinelConfig',
+)
 
 const short = { keyPrefix: 'p:', dialTimeoutMs: 500, readTimeoutMs: 200, writeTimeoutMs: 200 }
 

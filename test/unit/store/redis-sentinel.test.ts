@@ -3,6 +3,15 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { makeRedisStore } from '../../../runtime/store/index.ts'
 import { makeCertificates, missingRedisTls, startRedisSentinel, until } from '../../helpers/redis.ts'
 import { storeContract } from './contract.ts'
+import { proves } from '../../helpers/proves.ts'
+
+proves(
+  '2.storage.redis.sentinelConfig',
+  '2.storage.redis.sentinelTls',
+  '2.storage.redis.sentinelConfig.masterName',
+  '2.storage.redis.sentinelConfig.sentinelAddrs',
+  '2.storage.redis.sentinelTls.caCertSecretRef',
+)
 
 const pass = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms + 5))
 

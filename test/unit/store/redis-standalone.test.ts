@@ -2,6 +2,15 @@ import t from 'tap'
 import { makeRedisStore, type Store } from '../../../runtime/store/index.ts'
 import { makeCertificates, missingRedis, missingRedisTls, startRedis } from '../../helpers/redis.ts'
 import { storeContract } from './contract.ts'
+import { proves } from '../../helpers/proves.ts'
+
+proves(
+  '2.storage.redis.addr',
+  '2.storage.redis.tls',
+  '2.storage.redis.tls.insecureSkipVerify',
+  '2.storage.redis.sentinelConfig.db',
+  '2.storage.redis.aclUserConfig.usernameSecretRef',
+)
 
 const pass = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms + 5))
 

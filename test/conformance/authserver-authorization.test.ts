@@ -1,0 +1,85 @@
+/** The official suite's authorization-server mode against the embedded server: no failure and no warning. */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import t from 'tap'
+import { Browser, registerClient, type Rig, startAuthServer } from '../helpers/authserver.ts'
+import { freePort } from '../helpers/redis.ts'
+
+/** Runs the suite and plays the person at the URL it prints. */
+async function run(
+  rig: Rig,
+  clientId: string,
+  port: number,
+  out: string,
+): Promise<{ code: number | null; output: string }> {
+  const bin = join(import.meta.dirname, '../../node_modules/@modelcontextprotocol/conformance/dist/index.js')
+  const args = [
+    bin,
+    'authorization',
+    '--url',
+    rig.issuer,
+    '--client-id',
+    clientId,
+    '-p',
+    String(port),
+    '-o',
+    out,
+  ]
+  const child = spawn(process.execPath, [...args, '--resource', rig.resource], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const lines: string[] = []
+  let walked = false
+  const look = (line: string): void => {
+    lines.push(line)
+    const url = new RegExp(`${rig.issuer}/oauth/authorize\\S*`).exec(line)?.[0]
+    if (url === undefined || walked) return
+    walked = true
+    void walk(url)
+  }
+  async function walk(url: string): Promise<void> {
+    const browser = new Browser()
+    const page = await browser.open(url)
+    if (page.text.includes('<form')) await browser.press(page, 'approve')
+  }
+  createInterface({ input: child.stdout }).on('line', look)
+  createInterface({ input: child.stderr }).on('line', look)
+  const code = await new Promise<number | null>((resolve) => child.once('exit', resolve))
+  return { code, output: lines.join('\n') }
+}
+
+function checks(dir: string): readonly { id: string; status: string }[] {
+  return readdirSync(dir).flatMap((name) => {
+    const path = join(dir, name)
+    if (statSync(path).isDirectory()) return checks(path)
+    if (name !== 'checks.json') return []
+    const list: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    return Array.isArray(list)
+      ? list.map((one: { id?: string; status?: string }) => ({
+          id: String(one.id),
+          status: String(one.status),
+        }))
+      : []
+  })
+}
+
+t.test('conformance: authorization mode', async (t) => {
+  const rig = await startAuthServer(t, {
+    config: { cimd: { cacheMaxSize: 1, cacheTtlMs: 1000, allowLoopback: false } },
+  })
+  const port = await freePort()
+  const clientId = await registerClient(rig, { redirect_uris: [`http://127.0.0.1:${port}/callback`] })
+  const out = mkdtempSync(join(tmpdir(), 'gatehouse-conformance-'))
+  t.teardown(() => rmSync(out, { recursive: true, force: true }))
+  const { code, output } = await run(rig, clientId, port, out)
+  t.equal(code, 0, output)
+  const results = checks(out)
+  t.ok(results.length >= 3, `checks were run: ${results.length}`)
+  t.same(
+    results.filter(({ status }) => status !== 'SUCCESS' && status !== 'INFO'),
+    [],
+  )
+})
