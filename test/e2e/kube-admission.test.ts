@@ -2,66 +2,19 @@
  * The real hooks server behind a real API server, over TLS, with the installed webhook configuration: what only the
  * webhook can see is refused, what it need not see does not reach it, and its absence closes the door.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { globSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import { createInterface } from 'node:readline'
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import jsonPatch, { type Operation } from 'fast-json-patch'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { stringify } from 'yaml'
-import { type Issued, issue, joinBundle } from '../../hooks/certificates/index.ts'
+import { issue, joinBundle } from '../../hooks/certificates/index.ts'
+import { startHooksProcess, writeCertificate } from '../helpers/hooks-process.ts'
 import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../helpers/kube-apiserver.ts'
 import { kustomized, manifestsFolder, objectsIn } from '../helpers/manifests.ts'
 import { untyped } from '../helpers/untyped.ts'
 
-const main = resolve(import.meta.dirname, '../../hooks/main.ts')
 const hour = 3_600_000
-
-interface Hooks {
-  readonly port: number
-  readonly child: ChildProcess
-  /** Next log line with this message. */
-  logged(message: string): Promise<void>
-}
-
-/** Starts `gatehouse-hooks` with the certificate files in `folder`. */
-async function startHooks(t: Test, folder: string): Promise<Hooks> {
-  const files = ['--tls-cert-file', join(folder, 'tls.crt'), '--tls-key-file', join(folder, 'tls.key')]
-  const args = [main, '--host', '127.0.0.1', '--port', '0', ...files]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })
-  t.teardown(() => stop(child))
-  const lines = createInterface(child.stderr)
-  const logged = (message: string): Promise<Record<string, unknown>> =>
-    new Promise((found, lost) => {
-      lines.on('line', (line) => {
-        const entry: Record<string, unknown> = JSON.parse(line)
-        if (entry['msg'] === message) found(entry)
-      })
-      child.once('exit', () => lost(new Error('the hooks server ended')))
-    })
-  const { port } = await logged('listening')
-  return {
-    port: Number(port),
-    child,
-    logged: async (message) => {
-      await logged(message)
-    },
-  }
-}
-
-async function stop(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const gone = once(child, 'exit')
-  child.kill('SIGTERM')
-  await gone
-}
-
-function writeCertificate(folder: string, { certificate, key }: Issued): void {
-  writeFileSync(join(folder, 'tls.crt'), certificate)
-  writeFileSync(join(folder, 'tls.key'), key, { mode: 0o600 })
-}
 
 /** The installed configuration, pointed at a port of this machine, since there is no Service network here. */
 function webhookConfiguration(port: number, bundle: string): object {
@@ -134,7 +87,7 @@ await t.test('admission', { skip: kubeMissing() }, async (t) => {
   const request = { names: ['localhost'], lifetimeMs: 24 * hour }
   const first = await issue({ ...request, now: new Date() })
   writeCertificate(folder, first)
-  const hooks = await startHooks(t, folder)
+  const hooks = await startHooksProcess(t, folder)
   kube.must(['apply', '-f', '-'], JSON.stringify(webhookConfiguration(hooks.port, first.ca)))
   const create = (document: string, ...more: string[]) =>
     kube.kubectl(['create', ...more, '-f', '-'], document)
@@ -210,7 +163,7 @@ await t.test('admission', { skip: kubeMissing() }, async (t) => {
   await t.test(
     'without a hooks server: nothing new, but labels, finalizers and deletion still work',
     async (t) => {
-      await stop(hooks.child)
+      await hooks.stop()
       const refused = create(edited('oidc', 'MCPOIDCConfig'))
       t.not(refused.code, 0, 'fails closed')
       t.match(refused.stderr, 'failed calling webhook')

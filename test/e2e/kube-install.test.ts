@@ -2,7 +2,6 @@
  * An installation against a real API server: the manifests apply as the documentation says, the pods would be admitted,
  * and the certificate job does its work with the rights it has been given and no others.
  */
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Command } from 'commander'
 import t from 'tap'
@@ -41,21 +40,11 @@ function stored(kube: KubeApiserver): Record<string, string> {
   )
 }
 
-/** The arguments that the installed Job runs with, and a kubeconfig of its service account. */
+/** The arguments that the installed Job runs with. */
 function jobOf(kube: KubeApiserver): readonly string[] {
   const args: readonly string[] = kube.get(['jobs', '-n', namespace]).items[0].spec.template.spec
     .containers[0].args
   return args
-}
-
-function accountConfig(t: { testdir: () => string }, kube: KubeApiserver): string {
-  const token = kube.must(['create', 'token', 'gatehouse-certificates', '-n', namespace]).trim()
-  const shown = kube.must(['config', 'view', '--raw', '--flatten', '-o', 'json'])
-  const config: { users: { user: { token: string } }[] } = JSON.parse(shown)
-  for (const { user } of config.users) user.token = token
-  const path = join(t.testdir(), 'kubeconfig')
-  writeFileSync(path, JSON.stringify(config), { mode: 0o600 })
-  return path
 }
 
 async function certificates(args: readonly string[]): Promise<void> {
@@ -128,7 +117,7 @@ await t.test('an installation', { skip: kubeMissing() }, async (t) => {
   })
 
   const args = jobOf(kube)
-  const config = accountConfig(t, kube)
+  const config = kube.configOf('gatehouse-certificates', namespace)
   const names = ['gatehouse-hooks.gatehouse-system.svc', 'gatehouse-hooks.gatehouse-system.svc.cluster.local']
 
   await t.test(

@@ -40,7 +40,7 @@ export function addDevCommand(program: Command): void {
         'hooks, and starts what they render as local processes. A server runs the command in its annotation\n' +
         'gatehouse.dev/local-command in place of its image ({port} is replaced; PORT is set).',
     )
-    .requiredOption('-f, --filename <path>', 'file or folder; repeatable', collect, [])
+    .requiredOption('-f, --filename <path>', 'file or folder; repeatable', collect)
     .option('-p, --port <number>', 'port of the first VirtualMCPServer', parsePort, 4483)
     .option('-v, --verbose', 'print the output of every process', false)
     .addHelpText(

@@ -33,7 +33,7 @@ export function addRenderCommand(program: Command): void {
       'Runs the reconcile hooks in memory and prints every object they would create: Deployments, Services,\n' +
         'ConfigMaps, service accounts and roles, in a state in which all workloads are ready.',
     )
-    .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect, [])
+    .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect)
     .option('-o, --output <format>', 'yaml or json', 'yaml')
     .option('--image <ref>', 'runtime image to put into pods', runtimeImage)
     .option('--status', 'print the parents with their status instead of their children', false)

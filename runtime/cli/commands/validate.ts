@@ -20,7 +20,7 @@ export function addValidateCommand(program: Command): void {
       'Checks manifests exactly as the admission webhook would, without a cluster.\n' +
         'Documents of other API groups are passed over.',
     )
-    .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect, [])
+    .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect)
     .option('-o, --output <format>', 'text or json', 'text')
     .addHelpText(
       'after',
@@ -33,7 +33,7 @@ export function addValidateCommand(program: Command): void {
 }
 
 /** Collects a repeatable option. */
-export function collect(value: string, previous: readonly string[]): string[] {
+export function collect(value: string, previous: readonly string[] = []): string[] {
   return [...previous, value]
 }
 
