@@ -48,7 +48,7 @@ async function oauth(t: Test, name: string, failing: () => string | undefined): 
       state: query.get('state') ?? '',
       ...(error === undefined ? { code: 'c' } : { error }),
     })
-    return { status: 302, headers: { location: `${query.get('redirect_uri')}?${back}` } }
+    return { status: 302, headers: { location: `${query.get('redirect_uri')}?${back.toString()}` } }
   })
   t.teardown(() => peer.close())
   return peer

@@ -60,7 +60,7 @@ async function startPeer(
   const peer: Loopback = await startLoopback(({ path, query }): Answer => {
     if (path === '/authorize') {
       const back = new URLSearchParams({ code: 'upstream-code', state: query.get('state') ?? '' })
-      return { status: 302, headers: { location: `${query.get('redirect_uri')}?${back}` } }
+      return { status: 302, headers: { location: `${query.get('redirect_uri')}?${back.toString()}` } }
     }
     if (path === '/token') return answers.token ?? { body: bearer }
     if (path === '/me') return answers.userinfo ?? { status: 404 }
@@ -99,7 +99,7 @@ async function outcome({ rig, clientId }: Peer): Promise<Record<string, unknown>
   const error = done.answer.searchParams.get('error')
   if (error !== null) return { error }
   const { id_token: idToken, access_token: accessToken } = await tokensOf(await redeem(rig, done))
-  return { ...decodeJwt(idToken), tsid: decodeJwt(accessToken)['tsid'] }
+  return { ...Object.fromEntries(Object.entries(decodeJwt(idToken))), tsid: decodeJwt(accessToken)['tsid'] }
 }
 
 const userInfo = (url: string, more: object = {}) => ({

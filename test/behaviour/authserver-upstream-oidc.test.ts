@@ -213,7 +213,7 @@ async function forger(t: Test): Promise<{
       nonce = query.get('nonce') ?? ''
       const back = new URLSearchParams({ code: 'c', state: query.get('state') ?? '', iss: peer.url })
       forge.callback(back)
-      return { status: 302, headers: { location: `${query.get('redirect_uri')}?${back}` } }
+      return { status: 302, headers: { location: `${query.get('redirect_uri')}?${back.toString()}` } }
     }
     if (forge.token) return forge.token()
     const now = Math.floor(Date.now() / 1000)

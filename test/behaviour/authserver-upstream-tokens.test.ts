@@ -28,7 +28,7 @@ async function setup(t: Test, first: object = {}): Promise<Hub> {
   const hub: Loopback = await startLoopback(async ({ path, query, form }) => {
     if (path === '/authorize') {
       const back = new URLSearchParams({ code: 'c', state: query.get('state') ?? '' })
-      return { status: 302, headers: { location: `${query.get('redirect_uri')}?${back}` } }
+      return { status: 302, headers: { location: `${query.get('redirect_uri')}?${back.toString()}` } }
     }
     if (form.get('grant_type') !== 'refresh_token') return answerOf(0, first)
     calls += 1

@@ -42,7 +42,7 @@ export interface Rig {
   readonly logged: () => string
   /** Moves the server's clock ahead. */
   pass(ms: number): void
-  now(): number
+  readonly now: () => number
   /** Another replica: same configuration and store, own process state. */
   replica(): Promise<Rig>
 }
@@ -68,7 +68,13 @@ export function keepingLog(): { log: Log; text: () => string } {
 
 function plain(_key: string, value: unknown): unknown {
   if (!(value instanceof Error)) return value
-  return { ...value, name: value.name, message: value.message, cause: value.cause, stack: value.stack }
+  return {
+    ...Object.fromEntries(Object.entries(value)),
+    name: value.name,
+    message: value.message,
+    cause: value.cause,
+    stack: value.stack,
+  }
 }
 
 export async function startAuthServer(t: Test, options: RigOptions = {}): Promise<Rig> {

@@ -46,7 +46,10 @@ async function gateway(t: Test): Promise<Rig> {
   stage = async (exchange) => {
     try {
       const own = authenticator.route(exchange)
-      if (own) return void (await own(exchange))
+      if (own) {
+        await own(exchange)
+        return
+      }
       await authenticator.stage(exchange)
       const { caller } = exchange
       if (!caller || !(await rig.server.isLive(caller))) {
@@ -112,9 +115,7 @@ t.test(
     const authProvider = provider()
     const connect = async (): Promise<Client> => {
       const client = new Client({ name: 'test', version: '1' })
-      await client.connect(
-        new StreamableHTTPClientTransport(new URL(rig.resource), { authProvider }) as never,
-      )
+      await client.connect(new StreamableHTTPClientTransport(new URL(rig.resource), { authProvider }))
       return client
     }
     await t.rejects(connect(), { name: 'Error' })
@@ -139,17 +140,14 @@ t.test(
   async (t) => {
     const rig = await gateway(t)
     const authProvider = provider()
-    t.equal(await authV2(authProvider as never, { serverUrl: rig.resource }), 'REDIRECT')
+    t.equal(await authV2(authProvider, { serverUrl: rig.resource }), 'REDIRECT')
     const back = await person(authProvider.sentTo())
-    const done = await authV2(
-      authProvider as never,
-      {
-        serverUrl: rig.resource,
-        callbackParams: back,
-        authorizationCode: back.get('code') ?? '',
-        iss: back.get('iss') ?? '',
-      } as never,
-    )
+    const done = await authV2(authProvider, {
+      serverUrl: rig.resource,
+      callbackParams: back,
+      authorizationCode: back.get('code') ?? '',
+      iss: back.get('iss') ?? '',
+    } as never)
     t.equal(done, 'AUTHORIZED')
     t.match(await authProvider.tokens(), { token_type: 'Bearer', refresh_token: /^gh_rt_/ })
   },

@@ -64,7 +64,7 @@ t.test(
         id_token_signed_response_alg: 'ES256',
         require_auth_time: true,
       }
-      const secret = String(registered['client_secret'])
+      const secret = typeof registered['client_secret'] === 'string' ? registered['client_secret'] : ''
       const auth = {
         client_secret_basic: () => oauth.ClientSecretBasic(secret),
         client_secret_post: () => oauth.ClientSecretPost(secret),

@@ -128,7 +128,7 @@ t.test(
       'upstream-words',
       'forged-code-value',
       'forged-token-value',
-      ...[...done.browser.cookies(rig.issuer).values()],
+      ...done.browser.cookies(rig.issuer).values(),
     ]
     for (const secret of secrets) t.notOk(all.includes(secret), `${secret.slice(0, 12)}…`)
     t.same([...new Set(rig.events.map((event) => event.type))].toSorted(), [
