@@ -21,6 +21,11 @@ export class FixtureState {
     headers: Record<string, string | string[] | undefined>
   }[] = []
 
+  constructor() {
+    // One listener of each kind for every session.
+    this.events.setMaxListeners(0)
+  }
+
   toggleTool(): void {
     this.extraTool = !this.extraTool
     this.events.emit('tools')
