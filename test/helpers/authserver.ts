@@ -7,6 +7,9 @@
 import { createServer } from 'node:http'
 import { createHash, randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
+
+/** What is needed of a tap test: to be told when it is over. */
+type Scope = Pick<Test, 'teardown'>
 import { type AuthServer, type AuthServerEvent, makeAuthServer } from '../../runtime/authserver/index.ts'
 import {
   type AuthServerConfig,
@@ -77,7 +80,7 @@ function plain(_key: string, value: unknown): unknown {
   }
 }
 
-export async function startAuthServer(t: Test, options: RigOptions = {}): Promise<Rig> {
+export async function startAuthServer(t: Scope, options: RigOptions = {}): Promise<Rig> {
   let live: Rig | undefined
   const host = createServer((req, res) => {
     const exchange = new Exchange(req, res)
@@ -111,7 +114,7 @@ interface RigParts {
   readonly options: RigOptions
 }
 
-async function makeRig(t: Test, parts: RigParts): Promise<Rig> {
+async function makeRig(t: Scope, parts: RigParts): Promise<Rig> {
   const { issuer, provider, config, store, options } = parts
   let aheadMs = 0
   const events: AuthServerEvent[] = []
