@@ -32,6 +32,8 @@ export interface KubeApiserver {
   must(args: readonly string[], input?: string): string
   /** Runs kubectl `get … -o json`. */
   get(args: readonly string[]): ReturnType<typeof JSON.parse>
+  /** Writes a kubeconfig of a service account and returns its path. The account must exist. */
+  configOf(account: string, namespace: string): string
 }
 
 const startMs = 90_000
@@ -96,7 +98,8 @@ export async function startKubeApiserver(t: Test): Promise<KubeApiserver> {
   const url = `https://127.0.0.1:${port}`
   await ready(url, token, apiserver)
   const kubeconfig = join(folder, 'kubeconfig')
-  writeFileSync(kubeconfig, configOf(url, join(folder, 'certs', 'apiserver.crt'), token), { mode: 0o600 })
+  const authority = join(folder, 'certs', 'apiserver.crt')
+  writeFileSync(kubeconfig, kubeconfigText(url, authority, token), { mode: 0o600 })
   const home = join(folder, 'home')
 
   function kubectl(args: readonly string[], input?: string): Ran {
@@ -115,6 +118,12 @@ export async function startKubeApiserver(t: Test): Promise<KubeApiserver> {
     kubectl,
     must,
     get: (args) => JSON.parse(must(['get', ...args, '-o', 'json'])),
+    configOf(account, namespace) {
+      const own = must(['create', 'token', account, '-n', namespace]).trim()
+      const path = join(folder, `kubeconfig-${namespace}-${account}`)
+      writeFileSync(path, kubeconfigText(url, authority, own), { mode: 0o600 })
+      return path
+    },
   }
 }
 
@@ -182,7 +191,7 @@ function answers(url: string, token: string): Promise<boolean> {
   })
 }
 
-function configOf(server: string, authority: string, token: string): string {
+function kubeconfigText(server: string, authority: string, token: string): string {
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'Config',

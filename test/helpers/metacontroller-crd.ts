@@ -1,7 +1,7 @@
 /**
- * A stand-in for Metacontroller's own definition of CompositeController, for tests without Metacontroller.
+ * Stand-ins for Metacontroller's own definitions.
  *
- * It has the fields that our manifests use and no others, so that an API server with strict validation refuses a
+ * That of CompositeController has the fields that our manifests use and no others, so that an API server with strict validation refuses a
  * misspelt one. The real definition comes with Metacontroller's release.
  */
 const text = { type: 'string' } as const
@@ -45,30 +45,29 @@ const spec = object(
   ['parentResource'],
 )
 
-export const compositeControllerCrd = {
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: {
-    name: 'compositecontrollers.metacontroller.k8s.io',
-    annotations: { 'api-approved.kubernetes.io': 'unapproved, a stand-in for tests' },
-  },
-  spec: {
-    group: 'metacontroller.k8s.io',
-    scope: 'Cluster',
-    names: {
-      kind: 'CompositeController',
-      listKind: 'CompositeControllerList',
-      plural: 'compositecontrollers',
-      singular: 'compositecontroller',
+/** Metacontroller waits for these two as well; nothing of ours is of such a kind. */
+export const otherMetacontrollerCrds = [
+  crd('DecoratorController', 'Cluster', { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }),
+  crd('ControllerRevision', 'Namespaced', { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }),
+]
+
+export const compositeControllerCrd = crd('CompositeController', 'Cluster', object({ spec }, ['spec']))
+
+function crd(kind: string, scope: 'Cluster' | 'Namespaced', openAPIV3Schema: object) {
+  const singular = kind.toLowerCase()
+  const version = { name: 'v1alpha1', served: true, storage: true, subresources: { status: {} } }
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: {
+      name: `${singular}s.metacontroller.k8s.io`,
+      annotations: { 'api-approved.kubernetes.io': 'unapproved, a stand-in for tests' },
     },
-    versions: [
-      {
-        name: 'v1alpha1',
-        served: true,
-        storage: true,
-        subresources: { status: {} },
-        schema: { openAPIV3Schema: object({ spec }, ['spec']) },
-      },
-    ],
-  },
-} as const
+    spec: {
+      group: 'metacontroller.k8s.io',
+      scope,
+      names: { kind, listKind: `${kind}List`, plural: `${singular}s`, singular },
+      versions: [{ ...version, schema: { openAPIV3Schema } }],
+    },
+  }
+}

@@ -1,0 +1,49 @@
+/** The hooks server as a process of its own, with certificate files that a test may replace. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Test } from 'tap'
+
+const main = resolve(import.meta.dirname, '../../hooks/main.ts')
+
+export interface HooksProcess {
+  readonly port: number
+  /** Resolves at the next log line with this message. */
+  logged(message: string): Promise<void>
+  stop(): Promise<void>
+}
+
+/** Writes `tls.crt` and `tls.key` into a folder, as a mounted Secret has them. */
+export function writeCertificate(folder: string, pair: { certificate: string; key: string }): void {
+  writeFileSync(join(folder, 'tls.crt'), pair.certificate)
+  writeFileSync(join(folder, 'tls.key'), pair.key, { mode: 0o600 })
+}
+
+/** Starts `gatehouse-hooks` on a free port with the certificate in `folder`. */
+export async function startHooksProcess(t: Test, folder: string): Promise<HooksProcess> {
+  const files = ['--tls-cert-file', join(folder, 'tls.crt'), '--tls-key-file', join(folder, 'tls.key')]
+  const args = [main, '--host', '127.0.0.1', '--port', '0', ...files]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  const stop = () => end(child)
+  t.teardown(stop)
+  const lines = createInterface(child.stderr)
+  const logged = (message: string): Promise<Record<string, unknown>> =>
+    new Promise((found, lost) => {
+      lines.on('line', (line) => {
+        const entry: Record<string, unknown> = JSON.parse(line)
+        if (entry['msg'] === message) found(entry)
+      })
+      child.once('exit', () => lost(new Error('the hooks server ended')))
+    })
+  const { port } = await logged('listening')
+  return { port: Number(port), stop, logged: async (message) => void (await logged(message)) }
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const gone = once(child, 'exit')
+  child.kill('SIGTERM')
+  await gone
+}

@@ -1,0 +1,52 @@
+/**
+ * A real Metacontroller for tests: the program named by METACONTROLLER, or the one in PATH. It runs on loopback only, with
+ * the rights of whoever's token it is given.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { kubeMissing } from './kube-apiserver.ts'
+
+const program = process.env['METACONTROLLER'] ?? 'metacontroller'
+
+/** Why it cannot be run here, for `{ skip }`; false when it can. */
+export function metacontrollerMissing(): string | false {
+  const kube = kubeMissing()
+  if (kube) return kube
+  const { error } = spawnSync(program, ['--help'], { stdio: 'ignore' })
+  return error ? 'no metacontroller in PATH, and METACONTROLLER is not set' : false
+}
+
+export interface Metacontroller {
+  /** What it has logged so far. */
+  log(): string
+}
+
+/** Starts it with a kubeconfig; stops it with the test. */
+export function startMetacontroller(t: Test, kubeconfig: string, ...more: readonly string[]): Metacontroller {
+  const path = join(t.testdir(), 'metacontroller.log')
+  const out = openSync(path, 'w')
+  const args = [
+    `--kubeconfig=${kubeconfig}`,
+    '--metrics-address=0',
+    '--health-probe-bind-address=0',
+    '--discovery-interval=2s',
+    '--client-go-qps=200',
+    '--client-go-burst=400',
+    '--zap-log-level=info',
+    ...more,
+  ]
+  const child = spawn(program, args, { stdio: ['ignore', out, out] })
+  closeSync(out)
+  t.teardown(() => stop(child))
+  return { log: () => readFileSync(path, 'utf8') }
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const gone = once(child, 'exit')
+  child.kill('SIGKILL')
+  await gone
+}
