@@ -32,6 +32,7 @@ export {
 } from './token-path.ts'
 export {
   environment,
+  type LoadedVmcpConfig,
   loadVmcpConfig,
   parseVmcpConfig,
   type VmcpConfig,

@@ -5,6 +5,7 @@
  * file; the variables that it names are read from the environment by whoever needs them.
  * Source: spec document 3, spec.config; `schemas/runtime/vmcp.json`.
  */
+import { hash } from 'node:crypto'
 import { readFileSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { parseDocument } from 'yaml'
@@ -19,8 +20,14 @@ import {
 /** The file with all defaults filled in; deeply frozen. */
 export type VmcpConfig = VmcpFile
 
+export interface LoadedVmcpConfig {
+  readonly config: VmcpConfig
+  /** SHA-256 of the file's text, hex: tells the hooks which configuration a report is about. */
+  readonly checksum: string
+}
+
 /** Reads and checks a file. Throws INVALID_CONFIG naming every fault. */
-export function loadVmcpConfig(path: string): VmcpConfig {
+export function loadVmcpConfig(path: string): LoadedVmcpConfig {
   let text: string
   try {
     text = readFileSync(path, 'utf8')
@@ -30,7 +37,7 @@ export function loadVmcpConfig(path: string): VmcpConfig {
       cause,
     })
   }
-  return parseVmcpConfig(text)
+  return { config: parseVmcpConfig(text), checksum: hash('sha256', text, 'hex') }
 }
 
 /** Checks a text. Throws INVALID_CONFIG naming every fault. */
@@ -113,6 +120,10 @@ export const vmcpEnvironment = {
   stateKey: 'VMCP_SESSION_HMAC_SECRET',
   enableObo: 'GATEHOUSE_ENABLE_OBO',
   debug: 'GATEHOUSE_DEBUG',
+  /** In a pod: where and under which name backend health is reported. */
+  namespace: 'VMCP_NAMESPACE',
+  reportConfigMap: 'GATEHOUSE_REPORT_CONFIGMAP',
+  podName: 'GATEHOUSE_POD_NAME',
 } as const
 
 /** The environment of this process; the only way to it from the virtual server. */

@@ -16,11 +16,13 @@ import { type Clock, systemClock } from './clock.ts'
 import { Core, type CoreParts } from './core.ts'
 import { type Edges, makeEdges } from './edges.ts'
 import { Fleet } from './fleet.ts'
-import { type HealthSettings, HealthMonitor, UNKNOWN_HEALTH } from './health/monitor.ts'
+import { HealthMonitor, UNKNOWN_HEALTH } from './health/monitor.ts'
+import { healthSettings } from './health/settings.ts'
 import { makeHandler, MCP_PATH } from './http.ts'
 import { Notifier } from './notifier.ts'
 import type { ClientSession, Middleware } from './operation.ts'
 import { makeOutgoingAuth, type OutgoingAuth } from './outgoing-auth.ts'
+import { type ClusterApi, type Reporter, reporterFor } from './report.ts'
 import { builtInRoute } from './routes.ts'
 import { watcherOf } from './session-life.ts'
 import { sessionRecords } from './sessions/records.ts'
@@ -46,6 +48,10 @@ export interface StartOptions {
   /** Upstream tokens of callers, from the embedded authorization server. */
   readonly upstreamTokens?: UpstreamTokens | undefined
   readonly env?: Readonly<Record<string, string | undefined>> | undefined
+  /** SHA-256 of the configuration file, for the report to the cluster. */
+  readonly configChecksum?: string | undefined
+  /** Replaces the access to the cluster that the environment gives (tests). */
+  readonly clusterApi?: ClusterApi | undefined
   /** Time for requests in flight when closing. Default 10 s. */
   readonly graceMs?: number | undefined
 }
@@ -56,7 +62,7 @@ export interface VmcpServer {
   /** Address without path, for `/health` and the like. */
   readonly origin: string
   /** Takes a changed configuration. Throws INVALID_CONFIG and changes nothing when it cannot be used. */
-  reload(config: VmcpConfig): void
+  reload(config: VmcpConfig, checksum?: string): void
   close(): Promise<void>
 }
 
@@ -93,6 +99,8 @@ class Vmcp implements VmcpServer {
   readonly #edges: Edges
   readonly #storage: SessionStorage | undefined
   #stateSecret: string | undefined
+  #checksum: string | undefined
+  #reporter: Reporter | undefined
   #config: VmcpConfig
   #monitor: HealthMonitor
   #authenticator: Authenticator
@@ -105,6 +113,7 @@ class Vmcp implements VmcpServer {
   constructor(config: VmcpConfig, options: StartOptions) {
     this.#options = options
     this.#config = config
+    this.#checksum = options.configChecksum
     this.#log = options.log ?? silentLog
     this.#clock = options.clock ?? systemClock
     this.#version = options.version ?? '0.0.0'
@@ -193,6 +202,7 @@ class Vmcp implements VmcpServer {
       log: this.#log,
       onChange: (name) => {
         this.#core.parts.views.changed()
+        this.#reporter?.poke()
         this.#fleet.members.get(name)?.listings.expire()
         this.#notifier.poke()
       },
@@ -217,7 +227,7 @@ class Vmcp implements VmcpServer {
     })
   }
 
-  reload(config: VmcpConfig): void {
+  reload(config: VmcpConfig, checksum?: string): void {
     const authChanged = JSON.stringify(config.incomingAuth) !== JSON.stringify(this.#config.incomingAuth)
     const authenticator = authChanged
       ? makeAuthenticator(incomingConfig(config, this.#options.env ?? {}), { log: this.#log })
@@ -237,8 +247,10 @@ class Vmcp implements VmcpServer {
       this.#authenticator = authenticator
     }
     this.#config = config
+    this.#checksum = checksum
     this.#core.replace(this.#parts(config))
     this.#notifier.poke()
+    this.#reporter?.poke()
     this.#log.info('configuration reloaded', { backends: this.#fleet.members.size })
   }
 
@@ -264,9 +276,26 @@ class Vmcp implements VmcpServer {
     this.origin = listener.url
     this.url = `${listener.url}${MCP_PATH}`
     this.#closeListener = () => listener.close({ graceMs: this.#options.graceMs ?? DEFAULT_GRACE_MS })
+    this.#reporter = this.#makeReporter()
     this.#timer = setInterval(() => this.#sweep(), SWEEP_MS)
     this.#timer.unref()
     this.#log.info('virtual MCP server listening', { url: this.url, backends: this.#fleet.members.size })
+  }
+
+  #makeReporter(): Reporter | undefined {
+    return reporterFor(this.#options.env ?? {}, this.#options.clusterApi, {
+      intervalMs: () => parseDuration(this.#config.operational.failureHandling.statusReportingInterval),
+      configChecksum: () => this.#checksum,
+      backends: () =>
+        [...this.#fleet.members.values()].map(({ backend }) => ({
+          name: backend.name,
+          url: backend.settings.target.url.href,
+          health: this.#monitor.health(backend.name),
+          mcpRevision: backend.revision,
+        })),
+      clock: this.#clock,
+      log: this.#log,
+    })
   }
 
   #routeParts() {
@@ -327,25 +356,10 @@ class Vmcp implements VmcpServer {
     this.#monitor.close()
     this.#edges.close()
     await this.#closeListener?.()
+    await this.#reporter?.close()
     this.#sessions.close()
     await this.#fleet.close()
     await Promise.all([this.#outgoing.close(), this.#authenticator.close(), this.#storage?.close()])
     this.#log.info('virtual MCP server stopped')
-  }
-}
-
-function healthSettings(config: VmcpConfig): HealthSettings {
-  const { failureHandling } = config.operational
-  const { circuitBreaker } = failureHandling
-  return {
-    intervalMs: parseDuration(failureHandling.healthCheckInterval),
-    timeoutMs: parseDuration(failureHandling.healthCheckTimeout),
-    unhealthyThreshold: failureHandling.unhealthyThreshold,
-    breaker: circuitBreaker.enabled
-      ? {
-          failureThreshold: circuitBreaker.failureThreshold,
-          timeoutMs: parseDuration(circuitBreaker.timeout),
-        }
-      : undefined,
   }
 }

@@ -35,13 +35,13 @@ export function statusReport(options: {
   readonly catalogs: Iterable<Catalog>
 }): StatusReport {
   const backends = [...options.members].map(({ backend }): BackendStatus => {
-    const { settings, era } = backend
+    const { settings, revision } = backend
     return {
       name: settings.name,
       health: options.health(settings.name).status,
       transport: settings.transport,
       auth_type: settings.authType,
-      ...(era === 'unknown' ? {} : { mcp_revision: era === 'stateless' ? '2026-07-28' : '2025-11-25' }),
+      ...(revision === undefined ? {} : { mcp_revision: revision }),
     }
   })
   const problems = new Set(

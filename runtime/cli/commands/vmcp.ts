@@ -46,7 +46,7 @@ export function addVmcpCommand(program: Command): void {
     .description('Runs every check that serve makes before it starts.')
     .requiredOption('-c, --config <file>', 'configuration file')
     .action((options: { readonly config: string }) => {
-      describe(loadVmcpConfig(options.config))
+      describe(loadVmcpConfig(options.config).config)
     })
   vmcp
     .command('init')
@@ -84,12 +84,12 @@ function addServe(vmcp: Command): void {
     })
 }
 
-function readConfig(options: ServeOptions): VmcpConfig {
-  const config =
+function readConfig(options: ServeOptions): { config: VmcpConfig; checksum: string | undefined } {
+  const { config, checksum } =
     options.config === undefined
-      ? quickConfig(options.group, options.backend, options.host)
+      ? { config: quickConfig(options.group, options.backend, options.host), checksum: undefined }
       : loadVmcpConfig(options.config)
-  return options.enableAudit && !config.audit ? withAudit(config) : config
+  return { config: options.enableAudit && !config.audit ? withAudit(config) : config, checksum }
 }
 
 function withAudit(config: VmcpConfig): VmcpConfig {
@@ -108,7 +108,7 @@ function withAudit(config: VmcpConfig): VmcpConfig {
 }
 
 async function serve(options: ServeOptions, debug: boolean): Promise<void> {
-  const config = readConfig(options)
+  const { config, checksum } = readConfig(options)
   const env = environment()
   const verbose = debug || env[vmcpEnvironment.debug] === 'true' || config.operational.logLevel === 'debug'
   const log = makeLog({ level: verbose ? 'debug' : 'info', name: 'vmcp' })
@@ -120,6 +120,7 @@ async function serve(options: ServeOptions, debug: boolean): Promise<void> {
     version,
     env,
     allowedOrigins: options.allowedOrigins,
+    configChecksum: checksum,
     ...(ttlMs > 0 ? { sessionTtlMs: ttlMs } : {}),
   })
   const { config: file } = options
@@ -128,7 +129,8 @@ async function serve(options: ServeOptions, debug: boolean): Promise<void> {
       ? () => {}
       : watchFile(file, () => {
           try {
-            server.reload(readConfig(options))
+            const changed = readConfig(options)
+            server.reload(changed.config, changed.checksum)
           } catch (error) {
             log.error('the changed configuration cannot be used; the running one goes on', { err: error })
           }

@@ -77,6 +77,7 @@ export class Backend {
   #probing: Promise<Verdict> | undefined
   #stateless: StatelessSide | undefined
   #closed = false
+  #revision: string | undefined
 
   constructor(settings: BackendSettings, options: BackendOptions) {
     this.settings = settings
@@ -91,6 +92,16 @@ export class Backend {
   /** Revision family that the backend was found to speak. */
   get era(): Verdict {
     return this.#verdict
+  }
+
+  /** Revision that was last agreed on. */
+  get revision(): string | undefined {
+    return this.#revision
+  }
+
+  #agreed(server: ServerInfo): ServerInfo {
+    this.#revision = server.protocolVersion
+    return server
   }
 
   async #era(sender: Sender, signal: AbortSignal): Promise<'session' | 'stateless'> {
@@ -128,7 +139,7 @@ export class Backend {
       if ((await this.#era(sender, signal)) === 'stateless') {
         const side = this.#statelessSide()
         side.connection.refresh()
-        const server = await side.connection.open(sender, signal)
+        const server = this.#agreed(await side.connection.open(sender, signal))
         side.watchLists(key, server, capabilities, sender, (kind) =>
           this.#options.events.listChanged(this, kind, { kind: 'listing', key }),
         )
@@ -137,7 +148,7 @@ export class Backend {
       const { connection } = session
         ? this.#hold(`session ${session.id}`, { kind: 'session', session }, capabilities, sender)
         : this.#hold(`listing ${key}`, { kind: 'listing', key }, capabilities, sender)
-      return { connection, server: await connection.open(sender, signal) }
+      return { connection, server: this.#agreed(await connection.open(sender, signal)) }
     })
   }
 
@@ -318,10 +329,11 @@ export class Backend {
     if ((await this.#era(NOBODY, signal)) === 'stateless') {
       const { connection } = this.#statelessSide()
       connection.refresh()
-      await connection.open(NOBODY, signal)
+      this.#agreed(await connection.open(NOBODY, signal))
       return
     }
     const { connection } = this.#hold('health', { kind: 'pool', key: 'health' }, EMPTY.bytes, NOBODY)
+    this.#agreed(await connection.open(NOBODY, signal))
     const { timeoutMs } = this.settings
     await connection.request({
       method: 'ping',

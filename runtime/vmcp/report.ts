@@ -1,0 +1,195 @@
+/**
+ * Tells the cluster how the backends are: writes this pod's entry of the report ConfigMap, from which the hooks make
+ * the status of the resource. Every statusReportingInterval, and soon after something has changed.
+ *
+ * Writes nothing else and reads nothing. An API server that cannot be reached is logged and tried again.
+ * Source: spec document 3 (status.discoveredBackends, statusReportingInterval); design, "How data flows".
+ */
+import { readFileSync } from 'node:fs'
+import { vmcpEnvironment } from '../config/index.ts'
+import { type Fetch, type Log, makeFetch } from '../net/index.ts'
+import type { Clock } from './clock.ts'
+import type { BackendHealth } from './health/monitor.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Access to the API server, as a pod has it. */
+export interface ClusterApi {
+  readonly baseUrl: string
+  /** Read anew each time: it rotates. */
+  readonly token: () => string
+  readonly fetch: Fetch & { close(): Promise<void> }
+}
+
+export interface ReportedBackend {
+  readonly name: string
+  readonly url: string
+  readonly health: BackendHealth
+  readonly mcpRevision: string | undefined
+}
+
+export interface ReporterOptions {
+  readonly api: ClusterApi
+  readonly namespace: string
+  readonly configMap: string
+  readonly pod: string
+  readonly intervalMs: () => number
+  /** SHA-256 of the configuration in force, hex; undefined when it did not come from a file. */
+  readonly configChecksum: () => string | undefined
+  readonly backends: () => readonly ReportedBackend[]
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** A change is reported this soon, so that several changes make one report. */
+const SOON_MS = 1_000
+const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount'
+
+/** The reporter that the environment of a pod asks for; undefined outside a cluster. */
+export function reporterFor(
+  env: Environment,
+  given: ClusterApi | undefined,
+  parts: Omit<ReporterOptions, 'api' | 'namespace' | 'configMap' | 'pod'>,
+): Reporter | undefined {
+  const namespace = env[vmcpEnvironment.namespace]
+  const configMap = env[vmcpEnvironment.reportConfigMap]
+  const pod = env[vmcpEnvironment.podName]
+  if (!namespace || !configMap || !pod) return undefined
+  const api = given ?? clusterApi(env)
+  return api && new Reporter({ ...parts, api, namespace, configMap, pod })
+}
+
+function clusterApi(env: Environment): ClusterApi | undefined {
+  const host = env['KUBERNETES_SERVICE_HOST']
+  const port = env['KUBERNETES_SERVICE_PORT'] ?? '443'
+  if (host === undefined || host === '') return undefined
+  const ca = readFileSync(`${ACCOUNT}/ca.crt`, 'utf8')
+  return {
+    baseUrl: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    token: () => readFileSync(`${ACCOUNT}/token`, 'utf8').trim(),
+    fetch: makeFetch({ ca, timeoutMs: 10_000 }),
+  }
+}
+
+export class Reporter {
+  readonly #options: ReporterOptions
+  #cancel: (() => void) | undefined
+  #soon = false
+  #sending: Promise<void> | undefined
+  #closed = false
+  #failing = false
+
+  constructor(options: ReporterOptions) {
+    this.#options = options
+    this.#schedule(SOON_MS)
+  }
+
+  /** Something changed. */
+  poke(): void {
+    if (this.#soon || this.#closed) return
+    this.#soon = true
+    this.#schedule(SOON_MS)
+  }
+
+  #schedule(ms: number): void {
+    this.#cancel?.()
+    this.#cancel = this.#options.clock.after(ms, () => {
+      this.#soon = false
+      this.#sending = this.#report().finally(() => {
+        if (!this.#closed && !this.#soon) this.#schedule(this.#options.intervalMs())
+      })
+    })
+  }
+
+  async #report(): Promise<void> {
+    const { clock, log, configMap } = this.#options
+    try {
+      await this.#write(JSON.stringify({ observedAt: time(clock.now()), ...this.#content() }))
+      if (this.#failing) log.info('backend health is reported again', { configMap })
+      this.#failing = false
+    } catch (error) {
+      if (!this.#failing) log.warn('backend health could not be reported', { configMap, err: error })
+      this.#failing = true
+    }
+  }
+
+  #content(): Record<string, unknown> {
+    const { pod, configChecksum, backends } = this.#options
+    return { configChecksum: configChecksum(), replica: pod, backends: backends().map(entryOf) }
+  }
+
+  /** Sets this pod's key; null takes it away. */
+  async #write(value: string | null): Promise<void> {
+    const { api, namespace, configMap, pod } = this.#options
+    const response = await api.fetch(
+      `${api.baseUrl}/api/v1/namespaces/${namespace}/configmaps/${configMap}`,
+      {
+        method: 'PATCH',
+        headers: { authorization: `Bearer ${api.token()}`, 'content-type': 'application/merge-patch+json' },
+        body: JSON.stringify({ data: { [`${pod}.json`]: value } }),
+      },
+    )
+    if (!response.ok) throw new Error(`the API server answered ${response.status}`)
+  }
+
+  /** Takes this pod's entry away: what it said is nobody's word any more. */
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#cancel?.()
+    await this.#sending
+    try {
+      await this.#write(null)
+    } catch (error) {
+      this.#options.log.debug('the report was not taken away', { err: error })
+    }
+    await this.#options.api.fetch.close()
+  }
+}
+
+function entryOf({ name, url, health, mcpRevision }: ReportedBackend): Record<string, unknown> {
+  const { circuit } = health
+  return {
+    name,
+    url,
+    status: statusOf(health),
+    message: messageOf(health),
+    lastHealthCheck: time(health.lastCheckAt),
+    consecutiveFailures: health.consecutiveFailures,
+    circuitBreakerState: circuit?.state,
+    circuitLastChanged: circuit && circuit.changedAt > 0 ? time(circuit.changedAt) : undefined,
+    mcpRevision,
+  }
+}
+
+function statusOf({ status, circuit }: BackendHealth): string {
+  if (circuit?.state === 'open') return 'unavailable'
+  if (status === 'healthy') return 'ready'
+  return status === 'unhealthy' ? 'unavailable' : status
+}
+
+const CATEGORY_TEXTS: Readonly<Record<string, string>> = {
+  authentication_failed: 'Authentication failed',
+  timeout: 'Health check timed out',
+  backend_unavailable: 'Backend unavailable',
+  connection_failed: 'Connection failed',
+  health_check_failed: 'Health check failed',
+}
+
+function messageOf({ status, consecutiveFailures, lastErrorCategory, circuit }: BackendHealth): string {
+  const failure = CATEGORY_TEXTS[lastErrorCategory ?? '']
+  const text =
+    failure === undefined
+      ? status === 'healthy'
+        ? 'Healthy'
+        : status === 'degraded'
+          ? 'Degraded performance'
+          : 'Not checked yet'
+      : `${failure} (failures: ${consecutiveFailures})`
+  if (circuit?.state === 'open') return `Circuit breaker OPEN - ${text}`
+  return circuit?.state === 'half-open' ? `Circuit breaker testing recovery - ${text}` : text
+}
+
+/** RFC 3339 without fractions, as the API server stores times. */
+function time(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : `${new Date(ms).toISOString().slice(0, 19)}Z`
+}
