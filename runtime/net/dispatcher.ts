@@ -5,8 +5,10 @@
  * URLs that somebody else named (challenges, metadata, client documents). Streams are never cut for being quiet.
  * A guarded dispatcher does not use the HTTP proxy of the environment: the proxy would dial in its place, unjudged.
  */
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { getCACertificates } from 'node:tls'
-import { Agent, Dispatcher, Pool, ProxyAgent } from 'undici'
+import { Agent, type buildConnector, Dispatcher, Pool, ProxyAgent } from 'undici'
 import { type ConnectorOptions, makeConnector } from './connector.ts'
 import { dialTimeoutMs } from './limits.ts'
 import { type ProxyEnvironment, proxyFor } from './proxy-environment.ts'
@@ -18,6 +20,8 @@ export type DispatchController = Dispatcher.DispatchController
 export interface DispatcherOptions extends Partial<ConnectorOptions> {
   /** The one origin that all requests go to; saves a look-up per request. Without it any origin is possible. */
   readonly origin?: string | undefined
+  /** Gives ready sockets in place of dialling (tunnels). Everything about addresses and TLS is then the giver's. */
+  readonly dial?: (() => Promise<Duplex>) | undefined
   /** Outgoing HTTP proxies; not used together with `guard`. */
   readonly proxy?: ProxyEnvironment | undefined
   /** Connections per origin; unlimited when absent. */
@@ -45,13 +49,33 @@ export function makeDispatcher(options: DispatcherOptions = {}): Dispatcher {
     keepAliveMaxTimeout: 600_000,
     allowH2: false,
   } as const
-  const connect = makeConnector({ ...options, guard })
+  const connect = options.dial ? dialWith(options.dial) : makeConnector({ ...options, guard })
   const direct =
     options.origin === undefined
       ? new Agent({ ...pool, connect })
       : new Pool(options.origin, { ...pool, connect })
   if (guard || options.proxy === undefined) return direct
   return new ProxyRoutes(direct, options.proxy, options.ca, pool)
+}
+
+/** undici needs of a socket what every duplex stream has; what only real sockets have, it asks for first. */
+function isUsable(stream: Duplex): stream is Socket {
+  return stream.writable && stream.readable
+}
+
+/** A connector in undici's callback form. */
+function dialWith(dial: () => Promise<Duplex>): buildConnector.connector {
+  async function connect(callback: buildConnector.Callback): Promise<void> {
+    let socket: Duplex
+    try {
+      socket = await dial()
+    } catch (error) {
+      return callback(error instanceof Error ? error : new Error('no socket'), null)
+    }
+    if (isUsable(socket)) callback(null, socket)
+    else callback(new Error('the tunnel gave no usable socket'), null)
+  }
+  return (_target, callback) => void connect(callback)
 }
 
 /** Sends each origin directly or through the HTTP proxy that the environment names for it. */

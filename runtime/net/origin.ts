@@ -16,8 +16,11 @@ export interface GuardOptions {
   /** The port that was really bound. */
   readonly port: number
   readonly allowedOrigins: readonly string[]
-  /** Further names under which a loopback bind is reached (host without port), such as the host of a public URL. */
-  readonly allowedHosts?: readonly string[] | undefined
+  /**
+   * Further names under which a loopback bind is reached: lower case, without port and brackets. May change while the
+   * guard is in use.
+   */
+  readonly allowedHosts?: ReadonlySet<string> | undefined
 }
 
 export interface OriginGuard {
@@ -47,11 +50,12 @@ export function makeOriginGuard(options: GuardOptions): OriginGuard {
     : []
   const list = explicit.length > 0 ? explicit : defaults
   const origins = list.length > 0 ? new Set(list) : undefined
-  const hosts = loopback ? hostAllowlist(options, explicit) : undefined
+  const hosts = loopback ? hostsOf(explicit) : undefined
 
   function check(exchange: Exchange): void {
     const { headers } = exchange.req
-    if (hosts && !isAllowedHost(headers.host, hosts)) throw new GatehouseError('HOST_DENIED')
+    if (hosts && !isAllowedHost(headers.host, hosts, options.allowedHosts))
+      throw new GatehouseError('HOST_DENIED')
     const origin = headers.origin
     if (origin === undefined || origins === undefined) return
     // Two Origin headers arrive joined by a comma, which is no origin.
@@ -82,18 +86,20 @@ function normalise(entries: readonly string[]): string[] {
   return entries.map((entry) => parseOrigin(entry) ?? entry)
 }
 
-function hostAllowlist(options: GuardOptions, origins: readonly string[]): ReadonlySet<string> {
-  const hosts = new Set((options.allowedHosts ?? []).map((host) => unbracket(host).toLowerCase()))
-  for (const origin of origins) hosts.add(unbracket(new URL(origin).hostname).toLowerCase())
-  return hosts
+function hostsOf(origins: readonly string[]): ReadonlySet<string> {
+  return new Set(origins.map((origin) => unbracket(new URL(origin).hostname).toLowerCase()))
 }
 
-function isAllowedHost(header: string | undefined, hosts: ReadonlySet<string>): boolean {
+function isAllowedHost(
+  header: string | undefined,
+  hosts: ReadonlySet<string>,
+  more: ReadonlySet<string> | undefined,
+): boolean {
   if (header === undefined) return false
   const match = /^(\[[0-9a-f:.]+\]|[^:@/\s]+)(?::\d{1,5})?$/i.exec(header)
-  const name = match?.[1]
-  if (name === undefined) return false
-  return isLoopbackHost(name) || hosts.has(unbracket(name).toLowerCase())
+  if (match?.[1] === undefined) return false
+  const name = unbracket(match[1]).toLowerCase()
+  return isLoopbackHost(name) || hosts.has(name) || more?.has(name) === true
 }
 
 const preflightHeaders = {

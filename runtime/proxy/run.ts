@@ -9,7 +9,7 @@ import { isIP } from 'node:net'
 import { GatehouseError } from '../../schemas/index.ts'
 import type { ExchangeSettings, OAuthSettings, ProxyConfig } from '../config/index.ts'
 import { type Authenticator, makeAuthenticator } from '../incoming/index.ts'
-import { type Dispatcher, type Log, makeDispatcher } from '../net/index.ts'
+import { type Dispatcher, type Log, makeDispatcher, unbracket } from '../net/index.ts'
 import { makeOutgoing, type Outgoing, type StrategyConfig, type UpstreamTokens } from '../outgoing/index.ts'
 import { type Credential, loginCredential, strategyCredential } from './credential.ts'
 import { openBrowser } from './login/browser.ts'
@@ -29,7 +29,9 @@ export interface RunParts {
   /** Ends a login under way. */
   readonly signal?: AbortSignal
   /** Protects the endpoint in place of the --oidc-* settings. */
-  readonly incoming?: (address: ProxyAddress) => Authenticator
+  readonly incoming?: (address: ProxyAddress) => Authenticator | Promise<Authenticator>
+  /** Host names under which this proxy is reached from outside; may change at any time. */
+  readonly allowedHosts?: ReadonlySet<string>
 }
 
 export interface RunningCommand extends RunningProxy {
@@ -59,7 +61,7 @@ export async function runProxy(config: ProxyConfig, parts: RunParts): Promise<Ru
       dispatcher,
       log,
       allowedOrigins: config.allowedOrigins,
-      allowedHosts: config.resourceUrl === undefined ? [] : [new URL(config.resourceUrl).hostname],
+      allowedHosts: parts.allowedHosts ?? publicHosts(config),
       incoming: parts.incoming ?? incomingFor(config, log),
       credential: made.credential,
       inject: config.inject,
@@ -99,7 +101,12 @@ async function resolveHost(host: string): Promise<string> {
   throw new GatehouseError('INVALID_CONFIG', { detail: `invalid host: ${host}` })
 }
 
-function incomingFor(
+function publicHosts({ resourceUrl }: ProxyConfig): ReadonlySet<string> {
+  return new Set(resourceUrl === undefined ? [] : [unbracket(new URL(resourceUrl).hostname).toLowerCase()])
+}
+
+/** The authenticator of the --oidc-* settings, when there are any. `resourceUrl` beats what is derived. */
+export function incomingFor(
   { oidc, resourceUrl, host, proxyEnvironment }: ProxyConfig,
   log: Log,
 ): ((address: ProxyAddress) => Authenticator) | undefined {

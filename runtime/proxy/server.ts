@@ -45,10 +45,17 @@ export interface ProxyOptions {
   readonly dispatcher: Dispatcher
   readonly log: Log
   readonly allowedOrigins?: readonly string[]
-  /** Host names beside loopback under which a loopback bind is reached. */
-  readonly allowedHosts?: readonly string[]
-  /** Protects this proxy's endpoint; made once the port is known. Absent: everybody who reaches it may use it. */
-  readonly incoming?: ((address: ProxyAddress) => Authenticator) | undefined
+  /** Lower-case host names beside loopback under which a loopback bind is reached; may change at any time. */
+  readonly allowedHosts?: ReadonlySet<string>
+  /**
+   * Protects this proxy's endpoint; made once the port is known, and requests get 503 until then. Absent: everybody who
+   * reaches the port may use it.
+   */
+  readonly incoming?: ((address: ProxyAddress) => Authenticator | Promise<Authenticator>) | undefined
+  /** False leaves `Origin` and `Host` to somebody behind the target. Default true. */
+  readonly checkOrigin?: boolean
+  /** False forwards `/health`, `/metrics` and `/.well-known/*` instead of answering them. Default true. */
+  readonly builtInPaths?: boolean
   readonly credential?: Credential | undefined
   readonly inject?: readonly { readonly name: string; readonly value: string }[]
   /** Forward the client's `Authorization`. Default: only when this proxy does not validate it. */
@@ -82,7 +89,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   })
   let incoming: Authenticator | undefined
   try {
-    incoming = options.incoming?.({ port: listener.port, url: listener.url })
+    incoming = await options.incoming?.({ port: listener.port, url: listener.url })
     handle = makeHandler(options, listener.port, incoming)
   } catch (error) {
     await listener.close({ graceMs: 0 })
@@ -103,20 +110,22 @@ function notReady(_req: IncomingMessage, res: ServerResponse): void {
   res.end()
 }
 
-function makeHandler(
+/** The request listener without a listener: for whoever has requests from elsewhere. */
+export function makeHandler(
   options: ProxyOptions,
   port: number,
-  incoming: Authenticator | undefined,
+  incoming?: Authenticator,
 ): (req: IncomingMessage, res: ServerResponse, upgrade?: Upgrade) => void {
   const { target, log, credential } = options
   const allowedOrigins = options.allowedOrigins ?? []
+  const checkOrigin = options.checkOrigin ?? true
   const guard = makeOriginGuard({
     host: options.host,
     port,
     allowedOrigins,
     allowedHosts: options.allowedHosts,
   })
-  if (guard.origins === undefined && !isLoopbackHost(options.host)) {
+  if (checkOrigin && guard.origins === undefined && !isLoopbackHost(options.host)) {
     log.warn('no --allowed-origins on a public address: any web page may call this proxy', {
       host: options.host,
       port,
@@ -134,13 +143,13 @@ function makeHandler(
 
   return pipeline<ProxyExchange, [Upgrade?]>(
     {
-      route: makeRoutes(incoming?.route),
+      ...(options.builtInPaths === false ? {} : { route: makeRoutes(incoming?.route) }),
       limits(exchange) {
         refuseOddRequests(exchange)
         refuseStatelessMethod(exchange)
         refuseDeclaredSize(exchange, maxBytes)
       },
-      guard: guard.check,
+      ...(checkOrigin ? { guard: guard.check } : {}),
       ...(incoming ? { authenticate: incoming.stage } : {}),
       parse(exchange) {
         const pending = readBody(exchange, maxBytes)

@@ -122,7 +122,7 @@ await t.test('origin: preflights of allowed origins are answered before authenti
 })
 
 await t.test('host: a loopback bind serves loopback names only, with or without Origin', async (t) => {
-  const rig = await startRig(upstream.url, { allowedHosts: ['gateway.example'] })
+  const rig = await startRig(upstream.url, { allowedHosts: new Set(['gateway.example']) })
   t.teardown(() => rig.close())
   const status = async (host: string): Promise<string> =>
     (await rawRequest(rig.port, ['GET /mcp HTTP/1.1', `Host: ${host}`])).slice(9, 12)

@@ -22,6 +22,7 @@ import { runProxy } from '../../proxy/index.ts'
 import { exitCode, print, printError } from '../output.ts'
 import { addProxyFlags, loginFailed, stopSignal } from './proxy-shared.ts'
 import { addProxyStdioCommand } from './proxy-stdio.ts'
+import { addProxyTunnelCommand } from './proxy-tunnel.ts'
 
 const graceMs = 5_000
 
@@ -51,6 +52,7 @@ export function addProxyCommand(program: Command): Command {
       process.exitCode = await serve(config)
     })
   addProxyStdioCommand(command)
+  addProxyTunnelCommand(command)
   return command
 }
 

@@ -1,0 +1,107 @@
+/**
+ * `gatehouse proxy tunnel TARGET SERVER_NAME`: the proxy, made reachable from outside through a tunnel, in the
+ * foreground until SIGINT or SIGTERM.
+ *
+ * TARGET is the target's URL (without a path) or the name of a resource in the current cluster. Standard output carries
+ * one line per public URL. Exit codes as for the proxy command.
+ * Source: spec document 1 (`proxy tunnel`).
+ */
+import type { Command } from 'commander'
+import {
+  environment,
+  type ProxyInput,
+  readVariable,
+  resolveProxyConfig,
+  variables,
+} from '../../config/index.ts'
+import { makeLog } from '../../observe/index.ts'
+import { makeTunnelProvider, runTunnel, tunnelProviders } from '../../proxy/index.ts'
+import { exitCode, print, printError } from '../output.ts'
+import { urlOfResource } from './kube-target.ts'
+import { addProxyFlags, loginFailed, stopSignal } from './proxy-shared.ts'
+
+type TunnelInput = ProxyInput & {
+  readonly debug?: boolean
+  readonly namespace?: string
+  readonly tunnelProvider: string
+  readonly providerArgs: string
+  readonly dryRun?: boolean
+  readonly insecureUnauthenticated?: boolean
+}
+
+const notHere: ReadonlySet<string> = new Set(['--target-uri', '--host', '--workers', '--config'])
+
+export function addProxyTunnelCommand(proxy: Command): void {
+  const command = proxy
+    .command('tunnel')
+    .summary('the proxy, made reachable from outside')
+    .description('Exposes an MCP server through a tunnel, with the whole proxy in front of it.')
+    .argument('<TARGET>', 'URL of the MCP server, without a path, or a resource name in the current cluster')
+    .argument('<SERVER_NAME>', 'name of the proxy')
+    .option('--debug', 'log at debug level')
+    .option('-n, --namespace <name>', 'namespace of the resource; default: that of the current context')
+    .requiredOption('--tunnel-provider <name>', tunnelProviders.join(', '))
+    .option('--provider-args <json>', 'settings of the provider, a JSON object', '{}')
+    .option('--dry-run', 'check everything and open nothing')
+    .option('--insecure-unauthenticated', 'open the tunnel although no --oidc-* flag protects it')
+  addProxyFlags(command, ({ flag }) => !notHere.has(flag))
+  command
+    .addHelpText(
+      'after',
+      '\nProviders and their settings:\n' +
+        '  ssh    host, user, port, remote-bind ([address:]port), identity-file, url\n' +
+        '  relay  url, hostname, auth-token-file (a self-hosted `gatehouse relay`)\n' +
+        '  exec   command (list; {target} and {port} are filled in), url-pattern, auth-token-env\n' +
+        `The variable ${variables.tunnelAuthToken.name} holds the token of relay and exec.\n` +
+        '\nExample:\n' +
+        '  gatehouse proxy tunnel http://127.0.0.1:9000 notes --oidc-issuer https://id.example.com \\\n' +
+        '    --tunnel-provider ssh --provider-args \'{"host":"gw.example.com","remote-bind":"8080"}\'',
+    )
+    .action(async (target: string, name: string, input: TunnelInput) => {
+      const debug = input.debug === true || proxy.parent?.opts<{ debug?: boolean }>().debug === true
+      process.exitCode = await tunnel(target, name, input, debug)
+    })
+}
+
+async function tunnel(target: string, name: string, input: TunnelInput, debug: boolean): Promise<number> {
+  const env = environment()
+  const targetUri = /^[a-z][a-z0-9+.-]*:\/\//i.test(target) ? target : await originOf(target, input.namespace)
+  const config = resolveProxyConfig(name, { ...input, targetUri }, env, debug)
+  const provider = makeTunnelProvider(input.tunnelProvider, input.providerArgs, {
+    env,
+    ca: config.remoteCa,
+    proxy: config.proxyEnvironment,
+  })
+  if (input.dryRun) {
+    print('The settings are valid; nothing was opened (--dry-run)')
+    return exitCode.ok
+  }
+  const log = makeLog({ level: config.debug ? 'debug' : 'info', name: 'proxy-tunnel' })
+  const stop = new AbortController()
+  const stopped = stopSignal(stop)
+  const proxy = await runTunnel({
+    config,
+    provider,
+    insecureUnauthenticated: input.insecureUnauthenticated ?? false,
+    onUrl: (url) => print(`Tunnel for server ${name}: ${url}`),
+    log,
+    notify: printError,
+    browser: readVariable(env, variables.browser),
+    signal: stop.signal,
+  })
+  try {
+    await proxy.ready
+  } catch (error) {
+    await proxy.close({ graceMs: 0 })
+    return loginFailed(error, stop.signal.aborted, log)
+  }
+  await stopped
+  await proxy.close({ graceMs: 5_000 })
+  log.flush()
+  return exitCode.ok
+}
+
+/** Clients bring the path. */
+async function originOf(name: string, namespace: string | undefined): Promise<string> {
+  return new URL(await urlOfResource(name, namespace)).origin
+}

@@ -1,0 +1,59 @@
+/**
+ * A tunnel by any program: started with the proxy's address in its arguments, its public URL found in what it prints.
+ *
+ * The arguments are a list; no shell reads them. The token of the environment reaches the program under the variable
+ * name that the settings give, and never as an argument.
+ */
+import type { Environment } from '../../config/index.ts'
+import type { Secret } from '../../observe/index.ts'
+import { runChild } from './child.ts'
+import { keepRunning, type Tunnel, type TunnelEvents, type TunnelProvider } from './provider.ts'
+
+export interface ExecSettings {
+  /** Program and arguments; `{target}` becomes the proxy's URL, `{port}` its port. */
+  readonly command: readonly string[]
+  /** The first group, or the whole match, is the public URL. */
+  readonly urlPattern: RegExp
+  /** Variable under which the program gets the token. */
+  readonly authTokenEnv: string | undefined
+}
+
+const longestLine = 4_096
+
+export function execProvider(
+  settings: ExecSettings,
+  env: Environment,
+  token: Secret | undefined,
+): TunnelProvider {
+  const childEnv: Record<string, string | undefined> = { ...env }
+  delete childEnv['GATEHOUSE_TUNNEL_AUTH_TOKEN']
+  if (settings.authTokenEnv !== undefined && token) childEnv[settings.authTokenEnv] = token.reveal()
+  return {
+    open(port: number, events: TunnelEvents): Tunnel {
+      const stop = new AbortController()
+      const [program = '', ...args] = settings.command.map((part) =>
+        part.replaceAll('{target}', `http://127.0.0.1:${port}`).replaceAll('{port}', String(port)),
+      )
+      const attempt = (signal: AbortSignal): Promise<void> =>
+        runChild({
+          program,
+          args,
+          env: childEnv,
+          signal,
+          onLine(line, stream) {
+            const match = stream === 'stdout' ? settings.urlPattern.exec(line.slice(0, longestLine)) : null
+            const url = match?.[1] ?? match?.[0]
+            if (url !== undefined && /^https?:\/\//.test(url) && URL.canParse(url)) events.onUp(url)
+            else events.log.debug('tunnel program', { line: line.slice(0, longestLine), stream })
+          },
+        })
+      const done = keepRunning(attempt, stop.signal, events.onDown)
+      return {
+        async close() {
+          stop.abort(new Error('the tunnel is ending'))
+          await done
+        },
+      }
+    },
+  }
+}

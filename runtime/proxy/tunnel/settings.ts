@@ -1,0 +1,199 @@
+/**
+ * The settings of a tunnel provider: `--tunnel-provider` and the JSON of `--provider-args`, checked as a whole. Unknown
+ * keys and wrong types are faults. Nothing is started here, which is what --dry-run relies on.
+ */
+import { GatehouseError, nearest } from '../../../schemas/index.ts'
+import { type Environment, readVariable, rotatingSecret, variables } from '../../config/index.ts'
+import { Secret } from '../../observe/index.ts'
+import type { ProxyEnvironment } from '../../net/index.ts'
+import { execProvider } from './exec.ts'
+import type { TunnelProvider } from './provider.ts'
+import { relayProvider } from './relay-client.ts'
+import { hostnamePattern } from './relay-protocol.ts'
+import { sshProvider } from './ssh.ts'
+
+export const tunnelProviders = ['ssh', 'relay', 'exec'] as const
+
+export interface TunnelParts {
+  readonly env: Environment
+  readonly ca: string | undefined
+  readonly proxy: ProxyEnvironment | undefined
+}
+
+/** Throws INVALID_CONFIG with one line per fault. */
+export function makeTunnelProvider(name: string, json: string, parts: TunnelParts): TunnelProvider {
+  const kind = tunnelProviders.find((known) => known === name)
+  if (kind === undefined) throw refused([`--tunnel-provider: must be one of ${tunnelProviders.join(', ')}`])
+  const reader = new Reader(parseObject(json))
+  const provider = makers[kind](reader, parts)
+  reader.finish()
+  if (reader.faults.length > 0) throw refused(reader.faults)
+  return provider()
+}
+
+const makers: Record<
+  (typeof tunnelProviders)[number],
+  (args: Reader, parts: TunnelParts) => () => TunnelProvider
+> = {
+  ssh(args, { env }) {
+    const settings = {
+      host:
+        args.text('host', {
+          required: true,
+          pattern: /^[A-Za-z0-9_][\w.:-]*$/,
+          rule: 'must be a host name',
+        }) ?? '',
+      user: args.text('user', { pattern: /^[A-Za-z0-9_][\w.-]*$/, rule: 'must be a user name' }),
+      port: args.port('port'),
+      remoteBind:
+        args.text('remote-bind', { pattern: /^(?:[\w.*-]*:)?\d{1,5}$/, rule: 'must be [address:]port' }) ??
+        '0',
+      identityFile: args.text('identity-file'),
+      url: args.url('url', /^https?:$/),
+    }
+    return () => sshProvider(settings, env)
+  },
+  relay(args, { env, ca, proxy }) {
+    const url = args.url('url', /^(?:wss?|https?):$/, true) ?? ''
+    const hostname = args.text('hostname', { pattern: hostnamePattern, rule: 'must be a DNS label' })
+    const file = args.text('auth-token-file')
+    const given = readVariable(env, variables.tunnelAuthToken)
+    const authToken = args.attempt(() => tokenFrom(file, given))
+    if (!authToken)
+      args.fault('auth-token-file', `is required, or the variable ${variables.tunnelAuthToken.name}`)
+    return () => relayProvider({ url, hostname, authToken: authToken ?? (() => new Secret('')), ca, proxy })
+  },
+  exec(args, { env }) {
+    const command = args.list('command')
+    const urlPattern = args.pattern('url-pattern') ?? /https?:\/\/\S+/
+    const authTokenEnv = args.text('auth-token-env', {
+      pattern: /^[A-Za-z_]\w*$/,
+      rule: 'must be the name of a variable',
+    })
+    const given = readVariable(env, variables.tunnelAuthToken)
+    const token = given === undefined ? undefined : new Secret(given)
+    if (authTokenEnv !== undefined && !token) {
+      args.fault('auth-token-env', `needs the variable ${variables.tunnelAuthToken.name}`)
+    }
+    return () => execProvider({ command, urlPattern, authTokenEnv }, env, token)
+  },
+}
+
+function tokenFrom(file: string | undefined, given: string | undefined): (() => Secret) | undefined {
+  if (file !== undefined) return rotatingSecret(file)
+  if (given === undefined) return undefined
+  const secret = new Secret(given)
+  return () => secret
+}
+
+function parseObject(json: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(json)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
+  } catch {
+    // Said below.
+  }
+  throw refused(['--provider-args: must be a JSON object'])
+}
+
+interface TextRule {
+  readonly required?: boolean
+  readonly pattern?: RegExp
+  readonly rule?: string
+}
+
+/** Takes members out of the object, noting faults; what is left over at the end is unknown. */
+class Reader {
+  readonly faults: string[] = []
+  readonly #values: Map<string, unknown>
+  readonly #known: string[] = []
+
+  constructor(values: Readonly<Record<string, unknown>>) {
+    this.#values = new Map(Object.entries(values))
+  }
+
+  fault(name: string, rule: string): void {
+    this.faults.push(`--provider-args ${name}: ${rule}`)
+  }
+
+  #take(name: string): unknown {
+    this.#known.push(name)
+    const value = this.#values.get(name)
+    this.#values.delete(name)
+    return value
+  }
+
+  text(
+    name: string,
+    { required = false, pattern, rule = 'is not valid' }: TextRule = {},
+  ): string | undefined {
+    const value = this.#take(name)
+    if (value === undefined) {
+      if (required) this.fault(name, 'is required')
+      return undefined
+    }
+    if (typeof value !== 'string' || value === '') this.fault(name, 'must be a non-empty string')
+    else if (pattern && !pattern.test(value)) this.fault(name, rule)
+    else return value
+    return undefined
+  }
+
+  port(name: string): number | undefined {
+    const value = this.#take(name)
+    if (value === undefined) return undefined
+    if (typeof value === 'number' && Number.isInteger(value) && value > 0 && value < 65_536) return value
+    this.fault(name, 'must be a whole number from 1 to 65535')
+    return undefined
+  }
+
+  url(name: string, protocols: RegExp, required = false): string | undefined {
+    const value = this.text(name, { required })
+    if (value === undefined || (URL.canParse(value) && protocols.test(new URL(value).protocol))) return value
+    this.fault(name, 'must be an absolute URL')
+    return undefined
+  }
+
+  list(name: string): readonly string[] {
+    const value = this.#take(name)
+    if (
+      Array.isArray(value) &&
+      value.length > 0 &&
+      value.every((item) => typeof item === 'string' && item !== '')
+    )
+      return value
+    this.fault(name, 'must be a list of the program and its arguments')
+    return []
+  }
+
+  pattern(name: string): RegExp | undefined {
+    const value = this.text(name)
+    if (value === undefined) return undefined
+    try {
+      return new RegExp(value)
+    } catch {
+      this.fault(name, 'must be a regular expression')
+      return undefined
+    }
+  }
+
+  attempt<T>(run: () => T): T | undefined {
+    try {
+      return run()
+    } catch (error) {
+      if (!(error instanceof GatehouseError)) throw error
+      this.faults.push(error.message)
+      return undefined
+    }
+  }
+
+  finish(): void {
+    for (const name of this.#values.keys()) {
+      const near = nearest(name, this.#known)
+      this.fault(name, `is unknown${near === undefined ? '' : `; did you mean ${near}?`}`)
+    }
+  }
+}
+
+function refused(faults: readonly string[]): GatehouseError {
+  return new GatehouseError('INVALID_CONFIG', { detail: faults.join('\n') })
+}

@@ -1,0 +1,155 @@
+/**
+ * A byte stream over the binary frames of one WebSocket, on a socket whose upgrade is done already. Both sides use it;
+ * the client's frames are masked, the server's are not.
+ *
+ * Emits `alive` for every frame. No extensions, no text frames, no fragments beyond joining them (the payload is a stream anyway). A frame that breaks
+ * the protocol or is larger than allowed ends the stream. Pings are answered; `ping` sends one.
+ * Source: RFC 6455 sections 4 to 7.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import { Duplex } from 'node:stream'
+
+const guid = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
+const maxFrameBytes = 1_048_576
+/** Payload of one frame that we send. */
+const chunkBytes = 65_535
+
+const opcodes = { continuation: 0, binary: 2, close: 8, ping: 9, pong: 10 } as const
+
+/** The Sec-WebSocket-Accept value for a key. */
+export function acceptKey(key: string): string {
+  return createHash('sha1')
+    .update(key + guid)
+    .digest('base64')
+}
+
+export class WebSocketStream extends Duplex {
+  readonly #socket: Duplex
+  readonly #masks: boolean
+  #held: Buffer = Buffer.alloc(0)
+  #closed = false
+
+  /** `client`: this side dialled. `head`: bytes already read past the upgrade. */
+  constructor(socket: Duplex, client: boolean, head: Buffer = Buffer.alloc(0)) {
+    super({ allowHalfOpen: false })
+    this.#socket = socket
+    this.#masks = client
+    socket.on('data', (chunk: Buffer) => this.#receive(chunk))
+    socket.on('close', () => this.destroy())
+    socket.on('error', () => this.destroy())
+    socket.on('drain', () => this.emit('socketdrain'))
+    if (head.length > 0) this.#receive(head)
+  }
+
+  ping(): void {
+    this.#send(opcodes.ping, Buffer.alloc(0))
+  }
+
+  override _read(): void {
+    this.#socket.resume()
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    let room = true
+    for (let at = 0; at < chunk.length; at += chunkBytes) {
+      room = this.#send(opcodes.binary, chunk.subarray(at, at + chunkBytes))
+    }
+    if (room || this.#socket.destroyed) done()
+    else this.once('socketdrain', done)
+  }
+
+  override _final(done: () => void): void {
+    this.#close()
+    done()
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#close()
+    this.#socket.destroy()
+    done(error)
+  }
+
+  #close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    if (!this.#socket.destroyed && this.#socket.writable) {
+      this.#send(opcodes.close, Buffer.from([0x03, 0xe8]))
+      this.#socket.end()
+    }
+  }
+
+  #send(opcode: number, payload: Buffer): boolean {
+    if (!this.#socket.writable) return false
+    const mask = this.#masks ? randomBytes(4) : undefined
+    const head = frameHead(opcode, payload.length, mask)
+    return this.#socket.write(Buffer.concat([head, mask ? masked(payload, mask) : payload]))
+  }
+
+  #receive(chunk: Buffer): void {
+    this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk])
+    for (let frame = this.#nextFrame(); frame; frame = this.#nextFrame()) this.#handle(frame)
+  }
+
+  #handle({ opcode, payload }: Frame): void {
+    this.emit('alive')
+    if (opcode === opcodes.binary || opcode === opcodes.continuation) {
+      if (payload.length > 0 && !this.push(payload)) this.#socket.pause()
+    } else if (opcode === opcodes.ping) this.#send(opcodes.pong, payload)
+    else if (opcode === opcodes.close) {
+      this.push(null)
+      this.#close()
+    } else if (opcode !== opcodes.pong) this.destroy()
+  }
+
+  /** The next complete frame; undefined when more bytes are needed or the peer broke the rules. */
+  #nextFrame(): Frame | undefined {
+    const held = this.#held
+    if (held.length < 2 || this.destroyed) return undefined
+    const first = held.readUInt8(0)
+    const second = held.readUInt8(1)
+    const isMasked = (second & 0x80) !== 0
+    // Reserved bits mean extensions, which were not agreed on; masks are the client's duty and privilege.
+    if ((first & 0x70) !== 0 || isMasked === this.#masks) return this.#refuse()
+    const short = second & 0x7f
+    const lengthBytes = short === 126 ? 2 : short === 127 ? 8 : 0
+    const headBytes = 2 + lengthBytes + (isMasked ? 4 : 0)
+    if (held.length < headBytes) return undefined
+    const length =
+      short === 126 ? held.readUInt16BE(2) : short === 127 ? Number(held.readBigUInt64BE(2)) : short
+    if (length > maxFrameBytes) return this.#refuse()
+    if (held.length < headBytes + length) return undefined
+    const body = held.subarray(headBytes, headBytes + length)
+    this.#held = held.subarray(headBytes + length)
+    const mask = isMasked ? held.subarray(headBytes - 4, headBytes) : undefined
+    return { opcode: first & 0x0f, payload: mask ? masked(body, mask) : body }
+  }
+
+  #refuse(): undefined {
+    this.destroy()
+    return undefined
+  }
+}
+
+interface Frame {
+  readonly opcode: number
+  readonly payload: Buffer
+}
+
+function frameHead(opcode: number, length: number, mask: Buffer | undefined): Buffer {
+  const flag = mask ? 0x80 : 0
+  const start = Buffer.alloc(length < 126 ? 2 : 4)
+  start.writeUInt8(0x80 | opcode, 0)
+  if (length < 126) start.writeUInt8(flag | length, 1)
+  else {
+    // Frames are cut at 64 KiB less one, so two bytes always hold the length.
+    start.writeUInt8(flag | 126, 1)
+    start.writeUInt16BE(length, 2)
+  }
+  return mask ? Buffer.concat([start, mask]) : start
+}
+
+function masked(payload: Buffer, mask: Buffer): Buffer {
+  const out = Buffer.allocUnsafe(payload.length)
+  for (let i = 0; i < payload.length; i++) out[i] = (payload[i] ?? 0) ^ (mask[i & 3] ?? 0)
+  return out
+}
