@@ -112,11 +112,11 @@ export class WebSocketStream extends Duplex {
     if ((first & 0x70) !== 0 || isMasked === this.#masks) return this.#refuse()
     const short = second & 0x7f
     const lengthBytes = short === 126 ? 2 : short === 127 ? 8 : 0
-    const headBytes = 2 + lengthBytes + (isMasked ? 4 : 0)
-    if (held.length < headBytes) return undefined
+    if (held.length < 2 + lengthBytes) return undefined
     const length =
       short === 126 ? held.readUInt16BE(2) : short === 127 ? Number(held.readBigUInt64BE(2)) : short
     if (length > maxFrameBytes) return this.#refuse()
+    const headBytes = 2 + lengthBytes + (isMasked ? 4 : 0)
     if (held.length < headBytes + length) return undefined
     const body = held.subarray(headBytes, headBytes + length)
     this.#held = held.subarray(headBytes + length)
