@@ -137,6 +137,10 @@ function pod(values: Values): object {
   }
 }
 
+/** Where DNS pods and API servers listen, on the usual distributions: policies are judged behind the Service. */
+const dnsPorts = [53, 5353]
+const apiPorts = [443, 6443, 8443, 16443]
+
 /**
  * Ingress as given (none when empty); egress to DNS and to the API server only. The API server is no pod, so it can be
  * named neither as a source nor as a target: ports are what is left.
@@ -146,8 +150,8 @@ export function networkPolicy(
   component: 'hooks' | 'certificates',
   ingress: readonly object[],
 ): Manifest {
-  const dns = ['UDP', 'TCP'].map((protocol) => ({ protocol, port: 53 }))
-  const api = [443, 6443].map((port) => ({ protocol: 'TCP', port }))
+  const dns = dnsPorts.flatMap((port) => ['UDP', 'TCP'].map((protocol) => ({ protocol, port })))
+  const api = apiPorts.map((port) => ({ protocol: 'TCP', port }))
   return {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'NetworkPolicy',

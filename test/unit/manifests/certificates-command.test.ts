@@ -1,0 +1,58 @@
+/** The `certificates` commands: flags are checked before anything is sent anywhere. */
+import { Command } from 'commander'
+import t from 'tap'
+import { addCertificatesCommand } from '../../../hooks/certificates/index.ts'
+import { kustomized } from '../../helpers/manifests.ts'
+import { untyped } from '../../helpers/untyped.ts'
+
+/** Parses without a cluster: the error, or what was printed. */
+async function run(...args: readonly string[]): Promise<string> {
+  let output = ''
+  const take = (text: string) => {
+    output += text
+  }
+  const program = new Command('gatehouse-hooks')
+    .exitOverride()
+    .configureOutput({ writeOut: take, writeErr: take })
+  addCertificatesCommand(program)
+  for (const group of program.commands) {
+    for (const command of [group, ...group.commands]) {
+      command.exitOverride().configureOutput({ writeOut: take, writeErr: take })
+    }
+  }
+  try {
+    await program.parseAsync(args, { from: 'user' })
+    return output
+  } catch (error) {
+    return `${error instanceof Error ? error.message : ''}\n${output}`
+  }
+}
+
+const where = ['--namespace', 'n', '--secret', 's', '--service', 'svc', '--kubeconfig', '/nonexistent']
+
+await t.test('certificates: says what it needs', async (t) => {
+  t.match(await run('certificates', 'issue'), /required option '--\w+/)
+  t.match(await run('certificates', 'publish', '--namespace', 'n'), "required option '--secret <name>'")
+  t.match(await run('certificates', 'issue', '--help'), '--renew-before')
+})
+
+await t.test('certificates: durations and their relation are checked first', async (t) => {
+  t.match(await run('certificates', 'issue', ...where, '--lifetime', '90d'), 'expected a duration')
+  t.match(
+    await run('certificates', 'issue', ...where, '--lifetime', '24h', '--renew-before', '24h'),
+    '--renew-before must be shorter than --lifetime',
+  )
+})
+
+await t.test('certificates: a cluster that is not configured is a clear error', async (t) => {
+  t.match(await run('certificates', 'issue', ...where), 'the Kubernetes configuration cannot be read')
+})
+
+await t.test('certificates: the flags of the manifests are flags of the command', async (t) => {
+  for (const folder of ['', 'overlays/cert-manager']) {
+    const job = kustomized(folder).find(({ kind }) => kind === 'Job')
+    const args: string[] = untyped(job?.['spec']).template.spec.containers[0].args
+    const told = await run(...args, '--kubeconfig', '/nonexistent')
+    t.match(told, 'the Kubernetes configuration cannot be read', `${args[1]}: understood to the end`)
+  }
+})
