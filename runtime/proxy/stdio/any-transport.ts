@@ -1,0 +1,91 @@
+/**
+ * Finds out which of the two HTTP transports a server speaks, with its first message.
+ *
+ * An address that ends in `/sse` is asked for the old transport first. Any other gets a POST; a server that refuses it
+ * as only one without streamable HTTP would (400, 404, 405, and no JSON-RPC in it) is asked for the old stream then.
+ * Source: MCP 2025-11-25, transports, "Backwards Compatibility".
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Message } from '../../mcp/index.ts'
+import type { Call, Transport } from './call.ts'
+import type { Http } from './http.ts'
+import { OldSseTransport } from './old-sse.ts'
+import { StreamableTransport } from './streamable.ts'
+
+export interface TransportEvents {
+  /** Gets what the server says unasked. */
+  readonly onMessage: (message: Message) => Promise<void>
+  /** The session is gone without anybody having asked. */
+  readonly onLost: () => void
+}
+
+export class AnyTransport implements Transport {
+  readonly #streamable: StreamableTransport
+  readonly #old: OldSseTransport
+  readonly #oldFirst: boolean
+  #chosen: Transport | undefined
+
+  constructor(http: Http, events: TransportEvents) {
+    this.#streamable = new StreamableTransport(http, events.onMessage)
+    this.#old = new OldSseTransport(http, events)
+    this.#oldFirst = http.endpoint.pathname.endsWith('/sse')
+  }
+
+  async deliver(call: Call): Promise<void> {
+    if (this.#chosen) return this.#chosen.deliver(call)
+    if (this.#oldFirst) {
+      await this.#chooseFirst()
+      return this.deliver(call)
+    }
+    try {
+      await this.#streamable.deliver(call)
+      this.#chosen ??= this.#streamable
+    } catch (error) {
+      if (!isRefusal(error) || call.message.method !== 'initialize') throw error
+      await this.#fallBack(error)
+      await this.#old.deliver(call)
+    }
+  }
+
+  async #chooseFirst(): Promise<void> {
+    try {
+      await this.#old.connect()
+      this.#chosen = this.#old
+    } catch (error) {
+      if (!isRefusal(error)) throw error
+      this.#chosen = this.#streamable
+    }
+  }
+
+  /** Throws the refusal itself when there is no old stream either. */
+  async #fallBack(refusal: unknown): Promise<void> {
+    try {
+      await this.#old.connect()
+      this.#chosen = this.#old
+    } catch {
+      throw refusal
+    }
+  }
+
+  listen(): void {
+    this.#chosen?.listen()
+  }
+
+  forget(): void {
+    this.#chosen?.forget()
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#streamable.close(), this.#old.close()])
+  }
+}
+
+/** The server is there, and does not know this kind of request. */
+function isRefusal(error: unknown): boolean {
+  if (!(error instanceof GatehouseError) || error.code !== 'BACKEND_PROTOCOL') return false
+  const status: unknown =
+    typeof error.data === 'object' && error.data !== null && 'status' in error.data
+      ? error.data.status
+      : undefined
+  return status === undefined || status === 400 || status === 404 || status === 405
+}

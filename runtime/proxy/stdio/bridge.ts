@@ -1,0 +1,350 @@
+/**
+ * The raw bridge of `proxy stdio`: each line of the input goes to the server, each message of the server becomes one
+ * line of the output, unchanged.
+ *
+ * Requests run side by side; nothing overtakes `initialize` and `notifications/initialized`. A session that the server
+ * has lost is opened again with the client's own initialize, and the request that met the loss is sent once more. Every
+ * failure of a request becomes a JSON-RPC error with its id. A stateless request is cancelled by closing its stream.
+ * Source: spec document 1 (`proxy stdio`); MCP 2025-11-25 and 2026-07-28, transports.
+ */
+import type { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { GatehouseError } from '../../../schemas/index.ts'
+import {
+  type Era,
+  errorMessage,
+  JsonObject,
+  type Message,
+  MessageError,
+  paramsOf,
+  requestMessage,
+  RPC,
+  scanMessage,
+} from '../../mcp/index.ts'
+import type { Log } from '../../net/index.ts'
+import type { TransportEvents } from './any-transport.ts'
+import { type Call, eraOfMessage, isAnswerTo, mirroredHeaders, SessionLost, type Transport } from './call.ts'
+import { longestRetryMs, maxMessageBytes } from './http.ts'
+import { InFlight } from './in-flight.ts'
+import { type LineWriter, readLines } from './lines.ts'
+import { MirroredTools } from './mirrored-tools.ts'
+
+export interface BridgeOptions {
+  readonly input: Readable
+  readonly writer: LineWriter
+  readonly transport: (events: TransportEvents) => Transport
+  readonly log: Log
+  /** Ends the bridge without waiting for answers. */
+  readonly signal: AbortSignal
+  /** How long answers that are due are waited for after the end of the input. */
+  readonly drainMs: number
+}
+
+/** Pages of a tool list that are read to learn its mirrored arguments. */
+const maxPages = 50
+
+export class RawBridge {
+  readonly #options: BridgeOptions
+  readonly #transport: Transport
+  readonly #inFlight = new InFlight()
+  readonly #tools = new MirroredTools()
+  readonly #stop = new AbortController()
+  /** What later messages wait for. */
+  #barrier: Promise<void> = Promise.resolve()
+  #era: Era = 'session'
+  #initialize: Message | undefined
+  #initialized: Message | undefined
+  #reopening: Promise<boolean> | undefined
+  /** Counts sessions, so that a loss that was noticed late does not end the next one. */
+  #generation = 0
+  #nextOwnId = 1
+  /** True once the server gave any answer. */
+  reached = false
+
+  constructor(options: BridgeOptions) {
+    this.#options = options
+    this.#transport = options.transport({
+      onMessage: (message) => this.#write(message.bytes),
+      onLost: () => void this.#keepReopening(),
+    })
+  }
+
+  /** Runs until the input ends, nobody reads the output, the signal fires, or a first message reaches nobody. */
+  async run(): Promise<void> {
+    const { input, writer, signal } = this.#options
+    const stop = (): void => this.#stop.abort()
+    signal.addEventListener('abort', stop, { once: true })
+    if (signal.aborted) stop()
+    void writer.closed.then(stop)
+    this.#stop.signal.addEventListener('abort', () => input.destroy(), { once: true })
+    if (this.#stop.signal.aborted) input.destroy()
+    try {
+      for await (const line of readLines(input, maxMessageBytes)) await this.#accept(line)
+      await this.#drain()
+    } catch (error) {
+      // Destroying the input is how the loop above is left.
+      if (!this.#stop.signal.aborted) throw error
+    } finally {
+      signal.removeEventListener('abort', stop)
+      this.#stop.abort()
+      this.#inFlight.cancelAll()
+      await this.#transport.close()
+    }
+  }
+
+  /** The answers still due at the end of the input are worth waiting for, but not for ever. */
+  async #drain(): Promise<void> {
+    const enough = new AbortController()
+    const signal = AbortSignal.any([enough.signal, this.#stop.signal])
+    const limit = sleep(this.#options.drainMs, undefined, { signal }).catch(() => undefined)
+    await Promise.race([this.#inFlight.settled(), limit])
+    enough.abort()
+  }
+
+  async #write(message: Buffer): Promise<void> {
+    await this.#options.writer.write(message)
+  }
+
+  /** Takes one line; resolves when the next one may be read. */
+  async #accept(line: Buffer | undefined): Promise<void> {
+    try {
+      if (line === undefined) {
+        throw new MessageError('INVALID_REQUEST', undefined, {
+          detail: 'Invalid Request: the message is too large',
+        })
+      }
+      const message = scanMessage(line)
+      if (message.kind === 'notification' && this.#cancel(message)) return
+      const era = eraOfMessage(message, this.#era)
+      if (message.kind === 'request') {
+        this.#era = era
+        this.#startRequest(message, era)
+      } else await this.#startOther(message, era)
+    } catch (error) {
+      await this.#write(errorMessage(error instanceof MessageError ? error.id : undefined, error))
+    }
+  }
+
+  #startRequest(message: Message, era: Era): void {
+    const refusal = this.#inFlight.refusal(message)
+    if (refusal !== undefined) throw new MessageError('INVALID_REQUEST', message.id, { detail: refusal })
+    const before = this.#barrier
+    const cancel = new AbortController()
+    const run = async (): Promise<void> => {
+      await before
+      await this.#request(message, era, cancel.signal)
+    }
+    const done = run()
+    this.#inFlight.request(message, { era, cancel }, done)
+    if (message.method === 'initialize') this.#barrier = done
+  }
+
+  async #startOther(message: Message, era: Era): Promise<void> {
+    const before = this.#barrier
+    const send = async (): Promise<void> => {
+      await before
+      await this.#notify(message, era)
+    }
+    const done = send()
+    if (message.method === 'notifications/initialized') this.#barrier = done
+    await this.#inFlight.other(done)
+  }
+
+  /** A stateless request ends with its stream; there is nobody to tell. True when that was all there is to do. */
+  #cancel(message: Message): boolean {
+    if (message.method !== 'notifications/cancelled') return false
+    const id = paramsOf(message).raw('requestId')?.toString()
+    const found = id === undefined ? undefined : this.#inFlight.find(id)
+    if (found?.era === 'stateless') found.cancel.abort()
+    return (found?.era ?? this.#era) === 'stateless'
+  }
+
+  /** Never rejects: whatever happens, the request is answered, or was cancelled. */
+  async #request(message: Message, era: Era, signal: AbortSignal): Promise<void> {
+    let answered = false
+    const onMessage = async (received: Message): Promise<void> => {
+      const isAnswer = isAnswerTo(received, message.id)
+      if (isAnswer && answered) return
+      answered ||= isAnswer
+      if (isAnswer) this.#note(message, received, era)
+      await this.#write(received.bytes)
+    }
+    try {
+      await this.#deliver(message, era, signal, onMessage)
+    } catch (error) {
+      if (signal.aborted || this.#stop.signal.aborted) return
+      if (!answered) await this.#write(errorMessage(message.id, this.#faultOf(message, error)))
+    }
+  }
+
+  async #notify(message: Message, era: Era): Promise<void> {
+    try {
+      await this.#deliver(message, era, this.#stop.signal, (received) => this.#write(received.bytes))
+      if (message.method !== 'notifications/initialized') return
+      this.#initialized = message
+      this.#transport.listen()
+    } catch (error) {
+      if (!this.#stop.signal.aborted) this.#faultOf(message, error)
+    }
+  }
+
+  /** Logs a failure, and ends the bridge when the very first message reaches nobody. */
+  #faultOf({ method }: Message, error: unknown): unknown {
+    const fault = error instanceof SessionLost ? new GatehouseError('SESSION_NOT_FOUND') : error
+    this.#options.log.warn('a message failed', { method, err: fault })
+    const nobody = fault instanceof GatehouseError && fault.code === 'BACKEND_UNREACHABLE'
+    if (nobody && !this.reached) setImmediate(() => this.#stop.abort())
+    return fault
+  }
+
+  /** What later messages need to know of an answered request. */
+  #note(message: Message, answer: Message, era: Era): void {
+    if (!answer.result) return
+    if (message.method === 'initialize') {
+      this.#initialize = message
+      this.#generation++
+    }
+    if (message.method === 'tools/list' && era === 'stateless') this.#tools.learn(answer.result)
+  }
+
+  /** Sends; after the loss of a session, or a disagreement about mirrored arguments, once more. */
+  async #deliver(
+    message: Message,
+    era: Era,
+    signal: AbortSignal,
+    onMessage: (message: Message) => Promise<void>,
+  ): Promise<void> {
+    const generation = this.#generation
+    const call = (): Call => ({
+      message,
+      era,
+      headers: mirroredHeaders(message, era, this.#tools),
+      signal,
+      onMessage,
+    })
+    try {
+      if (message.method === 'tools/call' && era === 'stateless') await this.#callTool(call())
+      else await this.#send(call())
+    } catch (error) {
+      if (!(error instanceof SessionLost) || message.method === 'initialize') throw error
+      if (!(await this.#reopen(generation))) throw error
+      await this.#send(call())
+    }
+  }
+
+  async #send(call: Call): Promise<void> {
+    await this.#transport.deliver({
+      ...call,
+      onMessage: (message) => {
+        this.reached = true
+        return call.onMessage(message)
+      },
+    })
+    this.reached = true
+  }
+
+  /** A tool whose mirrored arguments are not known, or have changed, is refused; then the tools are listed anew. */
+  async #callTool(call: Call): Promise<void> {
+    let refused: Message | undefined
+    await this.#send({
+      ...call,
+      async onMessage(message) {
+        if (isAnswerTo(message, call.message.id) && isHeaderMismatch(message)) refused = message
+        else await call.onMessage(message)
+      },
+    })
+    if (!refused) return
+    await this.#listTools(call)
+    const headers = mirroredHeaders(call.message, call.era, this.#tools)
+    if (headers.join('\0') === call.headers.join('\0')) await call.onMessage(refused)
+    else await this.#send({ ...call, headers })
+  }
+
+  async #listTools({ message, signal }: Call): Promise<void> {
+    const meta = paramsOf(message).object('_meta')?.with({ progressToken: undefined }) ?? '{}'
+    let cursor: string | undefined
+    for (let page = 0; page < maxPages; page++) {
+      const params = new JsonObject(Buffer.from('{}')).with({
+        _meta: meta,
+        ...(cursor === undefined ? {} : { cursor: JSON.stringify(cursor) }),
+      })
+      const own = scanMessage(requestMessage(`"gatehouse-${this.#nextOwnId++}"`, 'tools/list', params))
+      cursor = undefined
+      await this.#send({
+        message: own,
+        era: 'stateless',
+        headers: mirroredHeaders(own, 'stateless', this.#tools),
+        signal,
+        onMessage: async (received) => {
+          if (isAnswerTo(received, own.id) && received.result) cursor = this.#tools.learn(received.result)
+        },
+      })
+      if (cursor === undefined) return
+    }
+  }
+
+  /** Opens the session again, once for everybody who lost it. False when that is not possible. */
+  #reopen(generation: number): Promise<boolean> {
+    if (this.#generation !== generation) return Promise.resolve(true)
+    this.#reopening ??= this.#initializeAgain()
+      .catch((error: unknown) => {
+        this.#options.log.warn('the session could not be opened again', { err: error })
+        return false
+      })
+      .finally(() => {
+        this.#reopening = undefined
+      })
+    return this.#reopening
+  }
+
+  async #initializeAgain(): Promise<boolean> {
+    const initialize = this.#initialize
+    if (!initialize) return false
+    const { signal } = this.#stop
+    this.#transport.forget()
+    let opened = false
+    await this.#send({
+      message: initialize,
+      era: 'session',
+      headers: [],
+      signal,
+      // The client has its answer already.
+      onMessage: async (message) => {
+        if (!isAnswerTo(message, initialize.id)) await this.#write(message.bytes)
+        else opened = message.result !== undefined
+      },
+    })
+    if (!opened) return false
+    if (this.#initialized) {
+      await this.#send({
+        message: this.#initialized,
+        era: 'session',
+        headers: [],
+        signal,
+        onMessage: async () => {},
+      })
+      this.#transport.listen()
+    }
+    this.#generation++
+    this.#options.log.info('the session was opened again')
+    return true
+  }
+
+  /** The connection that carried the session broke: what the server says unasked must arrive all the same. */
+  async #keepReopening(): Promise<void> {
+    const generation = this.#generation
+    const { signal } = this.#stop
+    for (
+      let waitMs = 500;
+      !signal.aborted && this.#initialize;
+      waitMs = Math.min(waitMs * 2, longestRetryMs)
+    ) {
+      if (await this.#reopen(generation)) return
+      await sleep(waitMs, undefined, { signal }).catch(() => undefined)
+    }
+  }
+}
+
+function isHeaderMismatch({ error }: Message): boolean {
+  return error !== undefined && new JsonObject(error).value('code') === RPC.headerMismatch
+}

@@ -1,0 +1,90 @@
+/**
+ * One message from the client on its way to the server, and what a transport is to the bridge.
+ *
+ * Works out which protocol era a message belongs to and which headers repeat its body: a stateless request carries its
+ * revision, method, name and mirrored arguments as headers too; the session era has none of that.
+ * Source: MCP 2025-11-25 and 2026-07-28, transports.
+ */
+import {
+  type Era,
+  eraOf,
+  HEADER,
+  type JsonObject,
+  type Message,
+  META,
+  metaOf,
+  NAMED_METHODS,
+  paramsOf,
+  STATELESS_VERSION,
+  writeHeaderValue,
+} from '../../mcp/index.ts'
+import type { MirroredTools } from './mirrored-tools.ts'
+
+export interface Call {
+  readonly message: Message
+  readonly era: Era
+  /** Header lines (name, value, …) beside those of every request. */
+  readonly headers: readonly string[]
+  /** Ends the call early. */
+  readonly signal: AbortSignal
+  /** Gets every message that arrives for this call, its answer included; resolves when there is room for more. */
+  readonly onMessage: (message: Message) => Promise<void>
+}
+
+/** The server does not know our session any more; nothing has been done with the call. */
+export class SessionLost extends Error {}
+
+export interface Transport {
+  /**
+   * Sends; resolves when a request has been answered, anything else has been accepted. Rejects with SessionLost,
+   * GatehouseError, or the reason of the call's signal.
+   */
+  deliver(call: Call): Promise<void>
+  /** Opens the stream for what the server says unasked, where there is one. */
+  listen(): void
+  /** Drops the session without telling the server: it is gone. */
+  forget(): void
+  /** Ends the session at the server, as far as it can be reached, and all streams. */
+  close(): Promise<void>
+}
+
+/** Start of every `_meta` key that declares the stateless revision. */
+const metaPrefix = Buffer.from('io.modelcontextprotocol/')
+
+/**
+ * The era of a message. `before` is that of the last request: notifications do not say theirs. Throws MessageError for
+ * params that can be read in two ways.
+ */
+export function eraOfMessage(message: Message, before: Era): Era {
+  if (message.kind === 'result' || message.kind === 'error') return 'session'
+  if (message.kind === 'notification')
+    return message.method === 'notifications/initialized' ? 'session' : before
+  if (message.params?.includes(metaPrefix) !== true) return 'session'
+  return eraOf(message.method, metaOf(message, paramsOf(message)), undefined)
+}
+
+/** Header lines that repeat a stateless message's body; none in the session era. */
+export function mirroredHeaders(message: Message, era: Era, tools: MirroredTools): readonly string[] {
+  if (era === 'session') return []
+  const params = paramsOf(message)
+  const version = metaOf(message, params)?.text(META.protocolVersion) ?? STATELESS_VERSION
+  return [
+    HEADER.protocolVersion,
+    version,
+    HEADER.method,
+    writeHeaderValue(message.method),
+    ...nameHeader(message.method, params),
+    ...(message.method === 'tools/call' ? tools.headersFor(params) : []),
+  ]
+}
+
+function nameHeader(method: string, params: JsonObject): readonly string[] {
+  const member = NAMED_METHODS[method]
+  const name = member === undefined ? undefined : params.text(member)
+  return name === undefined ? [] : [HEADER.name, writeHeaderValue(name)]
+}
+
+/** True for the answer to the request with this raw id. */
+export function isAnswerTo(message: Message, id: string | undefined): boolean {
+  return id !== undefined && message.method === '' && message.id === id
+}

@@ -1,0 +1,190 @@
+/**
+ * HTTP as the bridge needs it: one request to the server's address (or another one on its origin), and its answer read
+ * as a bounded body or as JSON-RPC messages of an event stream.
+ *
+ * What is not a JSON-RPC message never gets past here: the client's end must see messages and nothing else.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { errors, GatehouseError } from '../../../schemas/index.ts'
+import {
+  type EventSourceMessage,
+  EVENT_STREAM_TYPE,
+  isBatch,
+  JSON_TYPE,
+  type Message,
+  scanElements,
+  scanMessage,
+  sseReader,
+} from '../../mcp/index.ts'
+import type { Dispatcher, Log } from '../../net/index.ts'
+
+/** Largest message in either direction. */
+export const maxMessageBytes: number = 64 * 1024 * 1024
+const firstRetryMs = 1_000
+export const longestRetryMs = 30_000
+
+export interface HttpOptions {
+  readonly dispatcher: Dispatcher
+  readonly endpoint: URL
+  /** Header lines (name, value, …) of every request. */
+  readonly headers: readonly string[]
+  readonly log: Log
+}
+
+export type Answer = Dispatcher.ResponseData
+
+/** Where an event stream stands: what a later GET needs to take it up again. */
+export interface Position {
+  lastEventId: string | undefined
+  retryMs: number
+}
+
+export function newPosition(): Position {
+  return { lastEventId: undefined, retryMs: firstRetryMs }
+}
+
+export class Http {
+  readonly endpoint: URL
+  readonly log: Log
+  readonly #options: HttpOptions
+
+  constructor(options: HttpOptions) {
+    this.#options = options
+    this.endpoint = options.endpoint
+    this.log = options.log
+  }
+
+  /** Rejects with BACKEND_UNREACHABLE or the signal's reason. */
+  async request(
+    method: 'GET' | 'POST' | 'DELETE',
+    options: {
+      readonly url?: URL
+      readonly headers: readonly string[]
+      readonly body?: Buffer
+      readonly signal: AbortSignal
+    },
+  ): Promise<Answer> {
+    const { dispatcher, headers } = this.#options
+    const { url = this.endpoint, body, signal } = options
+    const accept = method === 'GET' ? EVENT_STREAM_TYPE : `${JSON_TYPE}, ${EVENT_STREAM_TYPE}`
+    const lines = ['Host', url.host, 'Accept', accept, ...headers, ...options.headers]
+    if (body) lines.push('Content-Type', JSON_TYPE)
+    try {
+      return await dispatcher.request({
+        origin: url.origin,
+        path: url.pathname + url.search,
+        method,
+        headers: lines,
+        body: body ?? null,
+        signal,
+      })
+    } catch (cause) {
+      signal.throwIfAborted()
+      throw new GatehouseError('BACKEND_UNREACHABLE', { cause })
+    }
+  }
+
+  /**
+   * Hands over each event until the stream ends; a stream that breaks counts as ended. Rejects with BACKEND_PROTOCOL for
+   * an event beyond the bound, or the signal's reason.
+   */
+  async readEvents(
+    answer: Answer,
+    position: Position,
+    signal: AbortSignal,
+    onEvent: (event: EventSourceMessage) => Promise<void>,
+  ): Promise<void> {
+    const queue: EventSourceMessage[] = []
+    const reader = sseReader(
+      maxMessageBytes,
+      (event) => queue.push(event),
+      (retryMs) => {
+        position.retryMs = Math.min(retryMs, longestRetryMs)
+      },
+    )
+    try {
+      for await (const chunk of answer.body) {
+        reader.push(Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk)))
+        for (const event of queue.splice(0)) {
+          await onEvent(event)
+          // Noted only now: what was not handed over is asked for again.
+          if (event.id !== undefined && event.id !== '') position.lastEventId = event.id
+        }
+      }
+    } catch (cause) {
+      signal.throwIfAborted()
+      if (cause instanceof GatehouseError) throw cause
+      if (cause instanceof RangeError) throw new GatehouseError('BACKEND_PROTOCOL', { cause })
+      this.log.debug('a stream broke off', { err: cause })
+    }
+  }
+
+  /** The messages in an event or a body, in order; what is no message is logged and left out. */
+  messagesIn(data: Buffer): readonly Message[] {
+    try {
+      // Revision 2025-03-26 allowed several messages in one answer.
+      if (isBatch(data)) return scanElements(data, data.indexOf('[')).map((element) => scanMessage(element))
+      return [scanMessage(data)]
+    } catch (error) {
+      this.log.warn('the server sent what is no message', { bytes: data.length, err: error })
+      return []
+    }
+  }
+}
+
+/** The whole body. Rejects with BACKEND_PROTOCOL beyond the bound. */
+export async function readBody(answer: Answer, signal: AbortSignal): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  try {
+    for await (const chunk of answer.body) {
+      const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk))
+      size += bytes.length
+      if (size > maxMessageBytes) {
+        throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the answer is larger than allowed' })
+      }
+      chunks.push(bytes)
+    }
+  } catch (cause) {
+    signal.throwIfAborted()
+    if (cause instanceof GatehouseError) throw cause
+    throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the answer was cut short', cause })
+  }
+  return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size)
+}
+
+/** Reads a body that nobody wants, so that its connection can be used again. */
+export async function drop(answer: Answer): Promise<void> {
+  await answer.body.dump({ limit: 65_536 }).catch(() => undefined)
+}
+
+export function isEventStream({ headers }: { readonly headers: IncomingHttpHeaders }): boolean {
+  return /^\s*text\/event-stream\b/i.test(headers['content-type'] ?? '')
+}
+
+/**
+ * A fault that the proxy in front found itself: nobody answered there. The proxy words it as JSON-RPC for messages and as
+ * problem details for the rest.
+ */
+export function unreachable(status: number, body: Buffer): GatehouseError | undefined {
+  const code = status === 502 ? 'BACKEND_UNREACHABLE' : status === 504 ? 'BACKEND_TIMEOUT' : undefined
+  if (code === undefined || !body.includes(errors[code].text)) return undefined
+  return new GatehouseError(code, { detail: unreachableTexts[code] })
+}
+
+const unreachableTexts = {
+  BACKEND_UNREACHABLE: 'the server could not be reached',
+  BACKEND_TIMEOUT: 'the server did not answer in time (--request-timeout)',
+} as const
+
+/** What an HTTP status means when the body says nothing in JSON-RPC. The body itself is not shown. */
+export function statusFault(status: number): GatehouseError {
+  const data = { status }
+  if (status === 401 || status === 403) {
+    const detail = `the server answered HTTP ${status}: sign in with --remote-auth, or give --remote-auth-bearer-token-file`
+    return new GatehouseError('BACKEND_AUTH_FAILED', { detail, data })
+  }
+  const detail = `the server answered HTTP ${status}`
+  if (status === 429 || status === 503) return new GatehouseError('BACKEND_UNAVAILABLE', { detail, data })
+  return new GatehouseError('BACKEND_PROTOCOL', { detail, data })
+}

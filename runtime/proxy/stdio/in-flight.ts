@@ -1,0 +1,65 @@
+/**
+ * What is under way: requests by their id, so that they can be cancelled, and everything else by number. Bounded, so that
+ * neither side can fill the memory of the bridge: further requests are refused, and further notifications wait.
+ */
+import type { Era, Message } from '../../mcp/index.ts'
+
+const maxRequests = 1_000
+const maxRequestBytes = 64 * 1024 * 1024
+const maxOthers = 100
+
+export interface InFlightRequest {
+  readonly era: Era
+  readonly cancel: AbortController
+}
+
+interface Entry extends InFlightRequest {
+  readonly done: Promise<void>
+}
+
+export class InFlight {
+  readonly #requests = new Map<string, Entry>()
+  readonly #others = new Set<Promise<void>>()
+  #bytes = 0
+
+  /** Why this request cannot be taken now. */
+  refusal({ id, bytes }: Message): string | undefined {
+    if (id !== undefined && this.#requests.has(id)) return 'a request with this id is under way'
+    const full = this.#requests.size >= maxRequests
+    return full || this.#bytes + bytes.length > maxRequestBytes
+      ? 'too many requests are under way'
+      : undefined
+  }
+
+  /** Keeps track of a request. `done` never rejects. */
+  request({ id = '', bytes }: Message, request: InFlightRequest, done: Promise<void>): void {
+    this.#requests.set(id, { ...request, done })
+    this.#bytes += bytes.length
+    void done.then(() => {
+      this.#requests.delete(id)
+      this.#bytes -= bytes.length
+    })
+  }
+
+  find(id: string): InFlightRequest | undefined {
+    return this.#requests.get(id)
+  }
+
+  /** Keeps track of what is no request; resolves when there is room for more. */
+  async other(done: Promise<void>): Promise<void> {
+    this.#others.add(done)
+    void done.then(() => {
+      this.#others.delete(done)
+    })
+    if (this.#others.size >= maxOthers) await Promise.race(this.#others)
+  }
+
+  /** Resolves when nothing is under way. */
+  async settled(): Promise<void> {
+    await Promise.all([...this.#others, ...[...this.#requests.values()].map(({ done }) => done)])
+  }
+
+  cancelAll(): void {
+    for (const { cancel } of this.#requests.values()) cancel.abort()
+  }
+}

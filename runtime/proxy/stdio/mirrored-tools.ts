@@ -1,0 +1,46 @@
+/**
+ * Which arguments of which tools want a header of their own (`Mcp-Param-*`), learnt from the tool lists that pass by.
+ *
+ * Bounded; a tool with a broken annotation is treated as one without.
+ * Source: MCP 2026-07-28, streamable HTTP, "Request Metadata".
+ */
+import { argumentHeaders, JsonObject, type MirroredArgument, mirroredArguments } from '../../mcp/index.ts'
+
+const maxTools = 10_000
+
+export class MirroredTools {
+  readonly #byName = new Map<string, readonly MirroredArgument[]>()
+
+  /** Takes up one page: the raw result of `tools/list`. Answers the cursor of the next one. */
+  learn(result: Buffer): string | undefined {
+    const page = new JsonObject(result)
+    const tools = page.value('tools')
+    for (const tool of Array.isArray(tools) ? (tools as readonly unknown[]) : []) this.#take(tool)
+    return page.text('nextCursor')
+  }
+
+  #take(tool: unknown): void {
+    if (typeof tool !== 'object' || tool === null || !('name' in tool) || typeof tool.name !== 'string')
+      return
+    const mirrored = annotations('inputSchema' in tool ? tool.inputSchema : undefined)
+    if (mirrored.length === 0) this.#byName.delete(tool.name)
+    else if (this.#byName.size < maxTools || this.#byName.has(tool.name))
+      this.#byName.set(tool.name, mirrored)
+  }
+
+  /** Header lines (name, value, …) for a call with these params. */
+  headersFor(params: JsonObject): readonly string[] {
+    const name = params.text('name')
+    const mirrored = name === undefined ? undefined : this.#byName.get(name)
+    if (mirrored === undefined) return []
+    return Object.entries(argumentHeaders(mirrored, params.value('arguments'))).flat()
+  }
+}
+
+function annotations(schema: unknown): readonly MirroredArgument[] {
+  try {
+    return mirroredArguments(schema)
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * The old HTTP+SSE transport: one GET stream brings everything, and its first event says where to POST.
+ *
+ * The address must lie on the server's own origin. A stream that ends takes the session with it: what waits for an
+ * answer fails, and the bridge opens a new one.
+ * Source: MCP 2024-11-05, transports, "HTTP with SSE".
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Message } from '../../mcp/index.ts'
+import { type Call, SessionLost, type Transport } from './call.ts'
+import {
+  type Answer,
+  drop,
+  type Http,
+  isEventStream,
+  newPosition,
+  readBody,
+  statusFault,
+  unreachable,
+} from './http.ts'
+
+export interface OldSseEvents {
+  /** Gets what belongs to no call. */
+  readonly onMessage: (message: Message) => Promise<void>
+  /** The stream broke, and with it the session. */
+  readonly onLost: () => void
+}
+
+interface Waiting {
+  readonly call: Call
+  readonly resolve: () => void
+  readonly reject: (error: Error) => void
+}
+
+interface Connection {
+  readonly endpoint: Promise<URL>
+  /** By raw JSON-RPC id. */
+  readonly waiting: Map<string, Waiting>
+  readonly end: AbortController
+}
+
+const endpointMs = 10_000
+
+export class OldSseTransport implements Transport {
+  readonly #http: Http
+  readonly #events: OldSseEvents
+  #connection: Connection | undefined
+
+  constructor(http: Http, events: OldSseEvents) {
+    this.#http = http
+    this.#events = events
+  }
+
+  /** Opens the stream unless it is open. Rejects with GatehouseError when the server has no such transport. */
+  async connect(): Promise<void> {
+    await this.#connected().endpoint
+  }
+
+  #connected(): Connection {
+    this.#connection ??= this.#open()
+    return this.#connection
+  }
+
+  async deliver(call: Call): Promise<void> {
+    const connection = this.#connected()
+    const url = await connection.endpoint
+    const signal = AbortSignal.any([call.signal, connection.end.signal])
+    const answered = this.#wait(connection, call)
+    try {
+      const answer = await this.#http.request('POST', { url, headers: [], body: call.message.bytes, signal })
+      if (answer.statusCode === 404) throw new SessionLost()
+      if (answer.statusCode >= 300) throw await refusal(answer, signal)
+      await drop(answer)
+      await answered
+    } finally {
+      if (call.message.id !== undefined) connection.waiting.delete(call.message.id)
+    }
+  }
+
+  /** Resolves with the answer to a request; at once for anything else. */
+  #wait({ waiting }: Connection, call: Call): Promise<void> {
+    const { kind, id } = call.message
+    if (kind !== 'request' || id === undefined) return Promise.resolve()
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    waiting.set(id, { call, resolve, reject })
+    call.signal.addEventListener('abort', () => reject(new Error('cancelled')), { once: true })
+    // Awaited later, if the message can be sent at all.
+    promise.catch(() => undefined)
+    return promise
+  }
+
+  #open(): Connection {
+    const { promise: endpoint, resolve, reject } = Promise.withResolvers<URL>()
+    endpoint.catch(() => undefined)
+    const connection: Connection = { endpoint, waiting: new Map(), end: new AbortController() }
+    const { end } = connection
+    const late = new GatehouseError('BACKEND_TIMEOUT', { detail: 'the server named no endpoint in time' })
+    const timer = setTimeout(() => end.abort(late), endpointMs)
+    let opened = false
+    const onEndpoint = (url: URL): void => {
+      clearTimeout(timer)
+      opened = true
+      resolve(url)
+    }
+    void this.#read(connection, onEndpoint).then((error) => {
+      clearTimeout(timer)
+      reject(error)
+      for (const { reject: fail } of connection.waiting.values()) fail(error)
+      if (this.#connection !== connection) return
+      this.#connection = undefined
+      if (opened) this.#events.onLost()
+    })
+    return connection
+  }
+
+  /** Reads the stream to its end; resolves with the reason. */
+  async #read(connection: Connection, onEndpoint: (url: URL) => void): Promise<Error> {
+    const { signal } = connection.end
+    try {
+      const answer = await this.#http.request('GET', { headers: [], signal })
+      if (answer.statusCode !== 200 || !isEventStream(answer)) return await refusal(answer, signal)
+      await this.#http.readEvents(answer, newPosition(), signal, async ({ event, data }) => {
+        if (event === 'endpoint') onEndpoint(this.#endpointOf(data))
+        else if (data !== '' && (event === undefined || event === 'message')) {
+          for (const message of this.#http.messagesIn(Buffer.from(data)))
+            await this.#hand(connection, message)
+        }
+      })
+      return new GatehouseError('BACKEND_UNREACHABLE', { detail: 'the connection to the server was lost' })
+    } catch (error) {
+      return error instanceof Error ? error : new GatehouseError('BACKEND_UNREACHABLE', { cause: error })
+    }
+  }
+
+  #endpointOf(data: string): URL {
+    const from = this.#http.endpoint
+    const url = URL.canParse(data, from.href) ? new URL(data, from) : undefined
+    if (url?.origin === from.origin) return url
+    throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server names an endpoint on another origin' })
+  }
+
+  async #hand({ waiting }: Connection, message: Message): Promise<void> {
+    const due = message.method === '' && message.id !== undefined ? waiting.get(message.id) : undefined
+    if (!due) return this.#events.onMessage(message)
+    await due.call.onMessage(message)
+    due.resolve()
+  }
+
+  listen(): void {
+    // The one stream carries everything.
+  }
+
+  forget(): void {
+    const connection = this.#connection
+    this.#connection = undefined
+    connection?.end.abort(new SessionLost())
+  }
+
+  close(): Promise<void> {
+    this.forget()
+    return Promise.resolve()
+  }
+}
+
+async function refusal(answer: Answer, signal: AbortSignal): Promise<Error> {
+  const { statusCode } = answer
+  if (statusCode === 200) {
+    answer.body.destroy()
+    return new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server opens no event stream here' })
+  }
+  return unreachable(statusCode, await readBody(answer, signal)) ?? statusFault(statusCode)
+}

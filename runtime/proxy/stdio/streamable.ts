@@ -1,0 +1,262 @@
+/**
+ * Streamable HTTP: each message is a POST, answered by JSON or by an event stream; a GET stream carries what the server
+ * says unasked.
+ *
+ * Keeps the session id and the negotiated revision. An answer stream of the session era that breaks is taken up again
+ * with `Last-Event-ID`; so is the GET stream, for as long as the session lives.
+ * Source: MCP 2025-11-25 and 2026-07-28, transports, "Streamable HTTP".
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { GatehouseError } from '../../../schemas/index.ts'
+import {
+  type Era,
+  type EventSourceMessage,
+  HEADER,
+  JsonObject,
+  type Message,
+  rawErrorMessage,
+  scanMessage,
+} from '../../mcp/index.ts'
+import { type Call, isAnswerTo, SessionLost, type Transport } from './call.ts'
+import {
+  type Answer,
+  drop,
+  type Http,
+  isEventStream,
+  longestRetryMs,
+  newPosition,
+  type Position,
+  readBody,
+  statusFault,
+  unreachable,
+} from './http.ts'
+
+/** Attempts to take up a stream that bring nothing new. */
+const maxIdleResumes = 5
+/** How long a stream may stay open after its answer. */
+const lingerMs = 2_000
+const endMs = 2_000
+/** A GET stream that lived this long was a good one. */
+const goodStreamMs = 10_000
+
+export class StreamableTransport implements Transport {
+  readonly #http: Http
+  readonly #onMessage: (message: Message) => Promise<void>
+  readonly #closed = new AbortController()
+  #sessionId: string | undefined
+  #version: string | undefined
+  #listening: AbortController | undefined
+
+  /** `onMessage` gets what arrives on the GET stream. */
+  constructor(http: Http, onMessage: (message: Message) => Promise<void>) {
+    this.#http = http
+    this.#onMessage = onMessage
+  }
+
+  async deliver(call: Call): Promise<void> {
+    const { message } = call
+    if (message.method === 'initialize') this.forget()
+    const sentId = call.era === 'session' ? this.#sessionId : undefined
+    const done = new AbortController()
+    const signal = AbortSignal.any([call.signal, this.#closed.signal, done.signal])
+    const answer = await this.#http.request('POST', {
+      headers: [...this.#session(call.era), ...call.headers],
+      body: message.bytes,
+      signal,
+    })
+    if (answer.statusCode >= 300) return this.#refused(call, answer, sentId, signal)
+    const id = answer.headers[HEADER.sessionId]
+    if (message.method === 'initialize' && typeof id === 'string') this.#sessionId = id
+    if (message.kind !== 'request') return drop(answer)
+    if (isEventStream(answer)) return this.#readStream(call, answer, signal, done)
+    await this.#readWhole(call, answer, signal)
+  }
+
+  #session(era: Era): readonly string[] {
+    if (era === 'stateless') return []
+    return [
+      ...(this.#sessionId === undefined ? [] : [HEADER.sessionId, this.#sessionId]),
+      ...(this.#version === undefined ? [] : [HEADER.protocolVersion, this.#version]),
+    ]
+  }
+
+  async #readWhole(call: Call, answer: Answer, signal: AbortSignal): Promise<void> {
+    let answered = false
+    for (const message of this.#http.messagesIn(await readBody(answer, signal))) {
+      const named = withId(message, call.message.id)
+      answered ||= isAnswerTo(named, call.message.id)
+      await this.#hand(call, named)
+    }
+    if (!answered) {
+      throw new GatehouseError('BACKEND_PROTOCOL', { detail: `no answer in HTTP ${answer.statusCode}` })
+    }
+  }
+
+  async #readStream(call: Call, first: Answer, signal: AbortSignal, done: AbortController): Promise<void> {
+    const { id } = call.message
+    const position = newPosition()
+    let timer: NodeJS.Timeout | undefined
+    const onEvent = async (event: EventSourceMessage): Promise<void> => {
+      for (const message of this.#messagesOf(event)) {
+        if (isAnswerTo(message, id)) timer ??= setTimeout(() => done.abort(), lingerMs).unref()
+        await this.#hand(call, message)
+      }
+    }
+    try {
+      await this.#http.readEvents(first, position, signal, onEvent)
+      if (timer === undefined) await this.#resume(call, position, signal, onEvent, () => timer !== undefined)
+    } catch (error) {
+      // With the answer delivered, how the stream ends is nobody's concern.
+      if (timer === undefined) throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Takes a broken answer stream up again until the answer is there. */
+  async #resume(
+    call: Call,
+    position: Position,
+    signal: AbortSignal,
+    onEvent: (event: EventSourceMessage) => Promise<void>,
+    answered: () => boolean,
+  ): Promise<void> {
+    for (let idle = 0; !answered(); idle++) {
+      const from = position.lastEventId
+      if (from === undefined || call.era === 'stateless' || idle > maxIdleResumes) {
+        throw new GatehouseError('BACKEND_PROTOCOL', {
+          detail: 'the server ended the stream before its answer',
+        })
+      }
+      await pause(Math.min(position.retryMs * 2 ** idle, longestRetryMs), signal)
+      const answer = await this.#get(from, signal)
+      if (answer.statusCode === 200 && isEventStream(answer)) {
+        await this.#http.readEvents(answer, position, signal, onEvent)
+        if (position.lastEventId !== from) idle = -1
+      } else {
+        await drop(answer)
+        if (answer.statusCode < 500) throw statusFault(answer.statusCode)
+      }
+    }
+  }
+
+  #messagesOf({ event, data }: EventSourceMessage): readonly Message[] {
+    if (data === '' || (event !== undefined && event !== 'message')) return []
+    return this.#http.messagesIn(Buffer.from(data))
+  }
+
+  async #hand(call: Call, message: Message): Promise<void> {
+    if (call.message.method === 'initialize' && message.result && isAnswerTo(message, call.message.id)) {
+      this.#version = new JsonObject(message.result).text('protocolVersion')
+    }
+    await call.onMessage(message)
+  }
+
+  /** An HTTP refusal: the JSON-RPC error in its body, or one made of the status; or the session is lost. */
+  async #refused(call: Call, answer: Answer, sentId: string | undefined, signal: AbortSignal): Promise<void> {
+    const { statusCode } = answer
+    const body = await readBody(answer, signal)
+    const nobody = unreachable(statusCode, body)
+    if (nobody) throw nobody
+    const error = errorIn(body)
+    if (sentId !== undefined && isSessionLost(statusCode, error)) throw new SessionLost()
+    const { id } = call.message
+    if (error?.error === undefined || id === undefined) throw statusFault(statusCode)
+    await call.onMessage(withId(error, id))
+  }
+
+  listen(): void {
+    this.#listening?.abort()
+    const controller = new AbortController()
+    this.#listening = controller
+    const signal = AbortSignal.any([controller.signal, this.#closed.signal])
+    this.#keepListening(signal).catch((error: unknown) => {
+      if (!signal.aborted) this.#http.log.warn('the stream of the server ended', { err: error })
+    })
+  }
+
+  async #keepListening(signal: AbortSignal): Promise<void> {
+    let position = newPosition()
+    for (let failures = 0; ; ) {
+      const from = position.lastEventId
+      const startedAt = performance.now()
+      const answer = await this.#get(from, signal)
+      if (answer.statusCode === 200 && isEventStream(answer)) {
+        await this.#http.readEvents(answer, position, signal, async (event) => {
+          for (const message of this.#messagesOf(event)) await this.#onMessage(message)
+        })
+        const good = position.lastEventId !== from || performance.now() - startedAt > goodStreamMs
+        failures = good ? 0 : failures + 1
+      } else {
+        await drop(answer)
+        if (answer.statusCode < 500 && answer.statusCode !== 429) {
+          // No such stream here; but a server that only does not know the event any more is asked once more.
+          if (from === undefined) return
+          position = newPosition()
+        }
+        failures++
+      }
+      await pause(Math.min(position.retryMs * 2 ** Math.min(failures, 5), longestRetryMs), signal)
+    }
+  }
+
+  #get(lastEventId: string | undefined, signal: AbortSignal): Promise<Answer> {
+    const resume = lastEventId === undefined ? [] : [HEADER.lastEventId, lastEventId]
+    return this.#http.request('GET', { headers: [...this.#session('session'), ...resume], signal })
+  }
+
+  forget(): void {
+    this.#listening?.abort()
+    this.#listening = undefined
+    this.#sessionId = undefined
+    this.#version = undefined
+  }
+
+  async close(): Promise<void> {
+    this.#listening?.abort()
+    if (this.#sessionId !== undefined) {
+      try {
+        const signal = AbortSignal.timeout(endMs)
+        await drop(await this.#http.request('DELETE', { headers: this.#session('session'), signal }))
+      } catch (error) {
+        this.#http.log.debug('the session could not be ended', { err: error })
+      }
+    }
+    this.#closed.abort()
+  }
+}
+
+/** A JSON-RPC error in a refusal. */
+function errorIn(body: Buffer): Message | undefined {
+  try {
+    const message = scanMessage(body)
+    return message.kind === 'error' ? message : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Some servers leave the id out of errors about requests that they did not read. */
+function withId(message: Message, id: string | undefined): Message {
+  if (message.kind !== 'error' || message.id !== undefined || id === undefined || !message.error)
+    return message
+  return { ...message, id, bytes: rawErrorMessage(id, message.error) }
+}
+
+/**
+ * 404 is the rule; -32001 its code. Many servers follow an early example instead: 400, -32000 and a text about the
+ * session. In all these cases nothing was done with the request.
+ */
+function isSessionLost(status: number, message: Message | undefined): boolean {
+  if (status === 404) return true
+  if (!message?.error) return false
+  const error = new JsonObject(message.error)
+  const code = error.value('code')
+  return (
+    code === -32001 || (status === 400 && code === -32000 && /session/i.test(error.text('message') ?? ''))
+  )
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal })
+}
