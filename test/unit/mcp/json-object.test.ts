@@ -120,3 +120,25 @@ t.test('scanElements: splits an array without reading it', async (t) => {
   t.same(elements.map(String), ['1', '{"a":[2]}', '"x,]"'])
   t.throws(() => scanElements(Buffer.from('[1,]')), JsonFault)
 })
+
+t.test('JsonObject: long strings are checked like short ones, wherever they lie', async () => {
+  const special = fc.constantFrom(
+    '\n',
+    '\u0000',
+    '\u001f',
+    '"',
+    '\\',
+    '\\q',
+    '\\u12G4',
+    'é',
+    '\u007f',
+    '\u0080',
+  )
+  fc.assert(
+    fc.property(fc.nat(300), fc.nat(300), special, fc.nat(7), (before, after, middle, shift) => {
+      const text = `${' '.repeat(shift)}{"a":"${'x'.repeat(before)}${middle}${'y'.repeat(after)}"}`
+      return accepts(() => JSON.parse(text)) === accepts(() => object(text))
+    }),
+    { numRuns: 2000 },
+  )
+})

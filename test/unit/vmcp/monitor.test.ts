@@ -1,0 +1,153 @@
+import t from 'tap'
+import { silentLog } from '../../../runtime/net/index.ts'
+import { HealthMonitor, type HealthSettings } from '../../../runtime/vmcp/health/monitor.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { proves } from '../../helpers/proves.ts'
+
+proves(
+  '3.state.backend.unhealthy',
+  '3.state.backend.healthy',
+  '3.config.operational.failureHandling.unhealthyThreshold',
+  '3.config.operational.failureHandling.healthCheckInterval',
+  '3.config.operational.failureHandling.healthCheckTimeout',
+  '3.config.operational.failureHandling.circuitBreaker.enabled',
+)
+
+const settings: HealthSettings = {
+  intervalMs: 30_000,
+  timeoutMs: 10_000,
+  unhealthyThreshold: 3,
+  breaker: undefined,
+}
+
+function make(more: Partial<HealthSettings> = {}, hasCredentials = false) {
+  let now = 0
+  let fault: Error | undefined
+  let takesMs = 0
+  const timers: { ms: number; work: () => void; cancelled: boolean }[] = []
+  const changes: string[] = []
+  const monitor = new HealthMonitor({
+    settings: { ...settings, ...more },
+    clock: {
+      now: () => now,
+      after(ms, work) {
+        const timer = { ms, work, cancelled: false }
+        timers.push(timer)
+        return () => {
+          timer.cancelled = true
+        }
+      },
+    },
+    log: silentLog,
+    onChange: (name) => changes.push(name),
+  })
+  monitor.add({
+    name: 'b',
+    hasCredentials,
+    async check() {
+      now += takesMs
+      if (fault) throw fault
+    },
+  })
+  return {
+    monitor,
+    changes,
+    timers,
+    health: () => monitor.health('b'),
+    async check(error?: Error, ms = 0) {
+      fault = error
+      takesMs = ms
+      await monitor.check('b')
+    },
+    pass(ms: number) {
+      now += ms
+    },
+  }
+}
+
+const down = new GatehouseError('BACKEND_UNREACHABLE')
+const refused = new GatehouseError('BACKEND_AUTH_FAILED')
+
+t.test(
+  'monitor: unknown at first, healthy after a check, unhealthy at the threshold, healthy at once again',
+  async (t) => {
+    const { health, check, monitor, changes } = make()
+    t.equal(health().status, 'unknown')
+    t.ok(monitor.available('b'), 'nobody waits for the first check')
+    await check()
+    t.equal(health().status, 'healthy')
+    await check(down)
+    await check(down)
+    t.match(health(), { status: 'healthy', consecutiveFailures: 2, lastErrorCategory: 'connection_failed' })
+    t.ok(monitor.available('b'))
+    await check(down)
+    t.match(health(), { status: 'unhealthy', consecutiveFailures: 3 })
+    t.notOk(monitor.available('b'))
+    t.same(changes, ['b'])
+    await check()
+    t.match(health(), { status: 'healthy', consecutiveFailures: 0, lastErrorCategory: undefined })
+    t.ok(monitor.available('b'))
+    t.same(changes, ['b', 'b'])
+  },
+)
+
+t.test('monitor: a slow backend is degraded and serves', async (t) => {
+  const { health, check, monitor } = make()
+  await check(undefined, 5_001)
+  t.equal(health().status, 'degraded')
+  t.ok(monitor.available('b'))
+})
+
+t.test('monitor: refused credentials are a fault only where none were given', async (t) => {
+  const without = make({ unhealthyThreshold: 1 })
+  await without.check(refused)
+  t.equal(without.health().status, 'unauthenticated')
+  t.notOk(without.monitor.available('b'))
+  const given = make({ unhealthyThreshold: 1 }, true)
+  await given.check(refused)
+  t.equal(given.health().status, 'healthy', 'it lives, it wants a user')
+})
+
+t.test('monitor: the circuit is fed by calls and checks, and is not there when it is off', async (t) => {
+  const off = make()
+  t.equal(off.health().circuit, undefined)
+  const { monitor, health, check, pass, changes } = make({
+    breaker: { failureThreshold: 2, timeoutMs: 60_000 },
+  })
+  await check()
+  monitor.report('b', down)
+  monitor.report('b', new GatehouseError('BACKEND_TIMEOUT'))
+  t.equal(health().circuit?.state, 'open')
+  t.notOk(monitor.available('b'))
+  t.throws(() => monitor.admit('b'), { code: 'BACKEND_UNAVAILABLE' })
+  t.same(changes, ['b'])
+  pass(60_000)
+  monitor.admit('b')
+  t.equal(health().circuit?.state, 'half-open')
+  t.throws(() => monitor.admit('b'), { code: 'BACKEND_UNAVAILABLE' })
+  monitor.report('b', undefined)
+  t.equal(health().circuit?.state, 'closed')
+})
+
+t.test('monitor: what one caller did wrong does not open the circuit for all', async (t) => {
+  const { monitor, health } = make({ breaker: { failureThreshold: 1, timeoutMs: 60_000 } })
+  monitor.report('b', refused)
+  monitor.report('b', new GatehouseError('BACKEND_PROTOCOL'))
+  t.equal(health().circuit?.state, 'closed')
+})
+
+t.test(
+  'monitor: checks run at the interval, are limited in time, and stop when the backend goes',
+  async (t) => {
+    const { monitor, timers } = make()
+    const [limit] = timers
+    t.equal(limit?.ms, 10_000)
+    await new Promise(setImmediate)
+    t.ok(limit?.cancelled, 'the limit of a check that is over')
+    const next = timers.find(({ ms }) => ms === 30_000)
+    t.ok(next)
+    monitor.remove('b')
+    t.ok(next?.cancelled)
+    t.equal(monitor.health('b').status, 'unknown')
+  },
+)
