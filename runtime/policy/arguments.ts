@@ -1,0 +1,77 @@
+/**
+ * The arguments of a tool call as attributes: `arg_<name>` with the value of a text, number or boolean,
+ * `arg_<name>_present` for a list or an object.
+ *
+ * Only names that policies read are converted. Where a policy and a backend could read the same arguments differently,
+ * the attribute is reported as unusable instead, and the call is refused when a policy asks for it: numbers that Cedar
+ * cannot hold, names that differ in case only (some servers take them for the same), one attribute from two arguments.
+ */
+import { GatehouseError } from '../../schemas/index.ts'
+import { JsonFault, JsonObject } from '../mcp/index.ts'
+import type { Value } from './cedar.ts'
+import { numberTextToCedar, toCedar } from './values.ts'
+
+export const ARGUMENT_PREFIX = 'arg_'
+
+export interface RequestAttributes {
+  readonly attributes: Readonly<Record<string, Value>>
+  /** Attributes that the request has but whose value cannot be told to the policies. */
+  readonly unusable: ReadonlySet<string>
+}
+
+/** Which attributes are of interest. */
+export interface Wanted {
+  has(name: string): boolean
+  /** The wanted names that are equal to a name but for case, without the name itself. */
+  variantsOf(name: string): readonly string[]
+}
+
+/** Throws INVALID_PARAMS when the arguments are no object or hold a member twice. `raw` is JSON text. */
+export function argumentAttributes(raw: Buffer, wanted: Wanted): RequestAttributes {
+  const attributes = new Map<string, Value>()
+  const unusable = new Set<string>()
+  for (const [argument, json] of membersOf(raw)) {
+    const isContainer = json[0] === 0x7b || json[0] === 0x5b
+    const name = `${ARGUMENT_PREFIX}${argument}${isContainer ? '_present' : ''}`
+    for (const variant of wanted.variantsOf(name)) unusable.add(variant)
+    if (!wanted.has(name)) continue
+    // Null is as good as not given.
+    const value = isContainer ? true : scalar(json)
+    if (value === null) continue
+    if (value === undefined || attributes.has(name) || !name.isWellFormed()) unusable.add(name)
+    else attributes.set(name, value)
+  }
+  return { attributes: Object.fromEntries(attributes), unusable }
+}
+
+function membersOf(raw: Buffer): [string, Buffer][] {
+  try {
+    return new JsonObject(raw).entries()
+  } catch (cause) {
+    if (!(cause instanceof JsonFault)) throw cause
+    throw new GatehouseError('INVALID_PARAMS', {
+      detail: 'Invalid params: arguments must be an object whose members have different names',
+      cause,
+    })
+  }
+}
+
+function scalar(json: Buffer): Value | undefined {
+  const text = json.toString()
+  if (text === 'null') return null
+  return /^[-\d]/.test(text) ? numberTextToCedar(text) : toCedar(JSON.parse(text))
+}
+
+/** The wanted names of some policies; `all` wants every name. */
+export function wantedNames(names: ReadonlySet<string>, all: boolean): Wanted {
+  const folded = Map.groupBy(names, fold)
+  return {
+    has: (name) => all || names.has(name),
+    variantsOf: (name) => (names.has(name) ? [] : (folded.get(fold(name)) ?? [])),
+  }
+}
+
+/** Both ways, because some letters have a capital in common only. */
+function fold(name: string): string {
+  return name.toUpperCase().toLowerCase()
+}

@@ -1,0 +1,271 @@
+/**
+ * Decides whether a caller may do something, by Cedar policies.
+ *
+ * Nothing is permitted by default, and a forbid outweighs every permit. A policy that fails during evaluation permits
+ * nothing; when it is a forbid, the answer is no. Both are logged once. Whatever keeps the engine from deciding is a no.
+ *
+ * Decisions that do not depend on arguments are remembered by what the policies can see of caller, action and resource,
+ * so a caller's new token changes nothing as long as no policy reads what changed.
+ * Source: spec document 3, incomingAuth.authz.
+ */
+import { hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { formatProblems, GatehouseError, type RuntimeAuthz } from '../../schemas/index.ts'
+import { type Caller, type Log, silentLog } from '../net/index.ts'
+import {
+  ARGUMENT_PREFIX,
+  argumentAttributes,
+  type RequestAttributes,
+  type Wanted,
+  wantedNames,
+} from './arguments.ts'
+import { cedar } from './cedar.ts'
+import { type Claims, claimsOfUpstream, type UpstreamTokenSource } from './claims.ts'
+import { EvaluationFaults } from './evaluation-faults.ts'
+import { mayApply, type Policy, readPolicies, type Target } from './policies.ts'
+import { RequestEntities } from './request-entities.ts'
+import { type Action, HINTS, type Question, resourceOf } from './requests.ts'
+import { readStaticEntities, type StaticEntities } from './static-entities.ts'
+import { makeSubject, outlaw, type Subject } from './subject.ts'
+
+/**
+ * `permitted` by a policy; `forbidden` by one, or because it could not be decided; `unmentioned` when no policy says
+ * anything, which is a no as well.
+ */
+export type Decision = 'permitted' | 'forbidden' | 'unmentioned'
+
+export interface Authorizer {
+  /** Works out who a caller is to the policies. Rejects with what the source of upstream tokens rejects with. */
+  subject(caller: Caller, signal?: AbortSignal): Promise<Subject>
+  /** Throws INVALID_PARAMS when policies read arguments and these cannot be read. */
+  decide(subject: Subject, question: Question): Decision
+  /** True when a tool's hints can change the decision. */
+  readsHints(subject: Subject, question: Question): boolean
+}
+
+export interface AuthorizerConfig extends Omit<RuntimeAuthz, 'type'> {
+  /** Claims that also appear as the set `claimset_<name>`. */
+  readonly multiValuedClaims?: readonly string[] | undefined
+}
+
+export interface AuthorizerParts {
+  /** Name of the server: the parent `MCP::"<name>"` of everything it offers. */
+  readonly serverName: string
+  /** Required for primaryUpstreamProvider; without it the claims are those of the presented token. */
+  readonly upstreamTokens?: UpstreamTokenSource | undefined
+  readonly log?: Log | undefined
+}
+
+const MEMO_BYTES = 16 * 1024 * 1024
+/** Longer names are decided anew each time: a stranger chooses them. */
+const MEMO_NAME = 512
+const NO_ARGUMENTS: RequestAttributes = { attributes: {}, unusable: new Set() }
+
+/** Throws INVALID_CONFIG naming every policy and entity document that cannot be used. */
+export function makeAuthorizer(config: AuthorizerConfig, parts: AuthorizerParts): Authorizer {
+  const { policies, problems } = readPolicies(config.policies ?? [])
+  const { entities, problems: entityProblems } = readStaticEntities(config.entitiesJson)
+  const all = [...problems, ...entityProblems]
+  if (policies.length === 0 && problems.length === 0)
+    all.push({ path: 'policies', message: 'needs at least one policy' })
+  if (all.length > 0) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `the authorization policies cannot be used:\n${formatProblems(all)}`,
+    })
+  }
+  return new CedarAuthorizer(config, parts, policies, entities)
+}
+
+/** A subject made from the tokens of an upstream provider, good as long as these stay the same. */
+interface FromUpstream {
+  readonly accessToken: string
+  readonly idToken: string | undefined
+  readonly subject: Subject
+}
+
+class CedarAuthorizer implements Authorizer {
+  readonly #config: AuthorizerConfig
+  readonly #parts: AuthorizerParts
+  readonly #log: Log
+  readonly #policies: readonly Policy[]
+  readonly #argumentPolicies: readonly Policy[]
+  readonly #hintPolicies: readonly Policy[]
+  readonly #wanted: Wanted
+  readonly #setId: string
+  readonly #entities: RequestEntities
+  readonly #actionsAbove: Readonly<Record<Action, ReadonlySet<string>>>
+  readonly #faults: EvaluationFaults
+  readonly #memo = new LRUCache<string, Decision>({
+    maxSize: MEMO_BYTES,
+    sizeCalculation: (_decision, key) => 64 + 2 * key.length,
+  })
+  /** By the claims of the presented token, which are never changed in place. */
+  readonly #subjects = new WeakMap<Claims, Subject>()
+  readonly #fromUpstream = new WeakMap<Claims, FromUpstream>()
+
+  constructor(
+    config: AuthorizerConfig,
+    parts: AuthorizerParts,
+    policies: readonly Policy[],
+    configured: StaticEntities,
+  ) {
+    this.#config = config
+    this.#parts = parts
+    this.#log = parts.log ?? silentLog
+    this.#policies = policies
+    this.#faults = new EvaluationFaults(policies, this.#log)
+    const reads = policies.map((policy) => policy.reads)
+    this.#wanted = wantedNames(
+      new Set(reads.flatMap(({ attributes }) => [...attributes])),
+      reads.some(({ wholeContext }) => wholeContext),
+    )
+    this.#argumentPolicies = policies.filter(
+      ({ reads }) =>
+        reads.wholeContext || [...reads.attributes].some((name) => name.startsWith(ARGUMENT_PREFIX)),
+    )
+    this.#hintPolicies = policies.filter(({ reads }) => HINTS.some((hint) => reads.attributes.has(hint)))
+    this.#setId = preparse(policies)
+    this.#entities = new RequestEntities({
+      configured,
+      serverName: parts.serverName,
+      named: reads.flatMap(({ entities }) => entities),
+      wants: (attribute) => this.#wanted.has(attribute),
+    })
+    this.#actionsAbove = {
+      call_tool: this.#entities.actionsAbove('call_tool'),
+      get_prompt: this.#entities.actionsAbove('get_prompt'),
+      read_resource: this.#entities.actionsAbove('read_resource'),
+    }
+    if (config.primaryUpstreamProvider !== undefined && !parts.upstreamTokens)
+      this.#log.warn('primaryUpstreamProvider has no effect without an embedded authorization server')
+  }
+
+  async subject(caller: Caller, signal?: AbortSignal): Promise<Subject> {
+    const { primaryUpstreamProvider: provider } = this.#config
+    const { upstreamTokens } = this.#parts
+    if (provider === undefined || !upstreamTokens) {
+      const known = this.#subjects.get(caller.claims)
+      if (known) return known
+      const subject = this.#subjectOf(caller.claims, caller)
+      this.#subjects.set(caller.claims, subject)
+      return subject
+    }
+    const tokens = await upstreamTokens.get(caller, provider, signal)
+    if (!tokens) return outlaw(caller.subject)
+    const { accessToken, idToken } = tokens
+    const known = this.#fromUpstream.get(caller.claims)
+    if (known?.accessToken === accessToken && known.idToken === idToken) return known.subject
+    const claims = claimsOfUpstream(accessToken, idToken, caller.claims)
+    if (!claims)
+      this.#log.warn('the access token of the primary upstream provider is not readable', { provider })
+    const subject = claims ? this.#subjectOf(claims, caller) : outlaw(caller.subject)
+    this.#fromUpstream.set(caller.claims, { accessToken, idToken, subject })
+    return subject
+  }
+
+  #subjectOf(claims: Claims, caller: Caller): Subject {
+    return makeSubject(claims, caller.subject, this.#config, (name) => this.#wanted.has(name))
+  }
+
+  readsHints(subject: Subject, question: Question): boolean {
+    if (question.action !== 'call_tool' || this.#hintPolicies.length === 0) return false
+    const target = this.#target(subject, question)
+    return this.#hintPolicies.some((policy) => mayApply(policy, target))
+  }
+
+  #target(subject: Subject, question: Question): Target {
+    return {
+      principal: subject.principal,
+      actions: this.#actionsAbove[question.action],
+      resource: resourceOf(question),
+    }
+  }
+
+  decide(subject: Subject, question: Question): Decision {
+    if (subject.outlaw || !question.id.isWellFormed()) return 'forbidden'
+    const given = this.#argumentsOf(subject, question)
+    const memorable =
+      question.id.length <= MEMO_NAME && given.unusable.size + Object.keys(given.attributes).length === 0
+    const key = memorable ? this.#memoKey(subject, question) : undefined
+    const known = key === undefined ? undefined : this.#memo.get(key)
+    if (known) return known
+    const decision = this.#evaluate(subject, question, given)
+    if (key !== undefined && decision) this.#memo.set(key, decision)
+    return decision ?? 'forbidden'
+  }
+
+  /** The arguments that a policy which can apply reads. */
+  #argumentsOf(subject: Subject, question: Question): RequestAttributes {
+    if (question.arguments === undefined || this.#argumentPolicies.length === 0) return NO_ARGUMENTS
+    const target = this.#target(subject, question)
+    if (!this.#argumentPolicies.some((policy) => mayApply(policy, target))) return NO_ARGUMENTS
+    return argumentAttributes(question.arguments, this.#wanted)
+  }
+
+  #memoKey(subject: Subject, { action, id, hints }: Question): string {
+    let marks = ''
+    for (const hint of HINTS) {
+      const value = this.#wanted.has(hint) ? hints?.[hint] : undefined
+      marks += value === undefined ? '-' : value ? '1' : '0'
+    }
+    return `${subject.fingerprint}${marks}${action}\0${id}`
+  }
+
+  /** Undefined when the engine failed, which another time it may not. */
+  #evaluate(subject: Subject, question: Question, given: RequestAttributes): Decision | undefined {
+    const unheard = this.#unheard(subject, question, given)
+    if (unheard) {
+      this.#faults.untold(unheard.policy, unheard.attribute)
+      return 'forbidden'
+    }
+    try {
+      const answer = cedar().statefulIsAuthorized({
+        principal: subject.principal,
+        action: { type: 'Action', id: question.action },
+        resource: resourceOf(question),
+        context: { ...subject.attributes, ...given.attributes },
+        preparsedPolicySetId: this.#setId,
+        // The engine only reads them; its type forgets to say so.
+        entities: this.#entities.of(subject, question, given.attributes) as never,
+      })
+      if (answer.type === 'failure') {
+        this.#faults.refused(answer.errors)
+        return 'forbidden'
+      }
+      const { decision, diagnostics } = answer.response
+      if (this.#faults.failed(diagnostics.errors)) return 'forbidden'
+      if (decision === 'allow') return 'permitted'
+      return diagnostics.reason.length > 0 ? 'forbidden' : 'unmentioned'
+    } catch (error) {
+      this.#log.error('the policy engine failed; the request is refused', { err: error })
+      return undefined
+    }
+  }
+
+  /** A policy that can apply and reads what cannot be told to it. */
+  #unheard(
+    subject: Subject,
+    question: Question,
+    given: RequestAttributes,
+  ): { policy: Policy; attribute: string } | undefined {
+    if (subject.unusable.size + given.unusable.size === 0) return undefined
+    const target = this.#target(subject, question)
+    for (const policy of this.#policies) {
+      const { wholeContext, attributes } = policy.reads
+      for (const attribute of [...subject.unusable, ...given.unusable]) {
+        if ((wholeContext || attributes.has(attribute)) && mayApply(policy, target))
+          return { policy, attribute }
+      }
+    }
+    return undefined
+  }
+}
+
+/** Hands the policies to the engine; equal policies share one set, so the engine never holds one twice. */
+function preparse(policies: readonly Policy[]): string {
+  const texts = Object.fromEntries(policies.map(({ id, text }) => [id, text]))
+  const id = hash('sha256', JSON.stringify(texts), 'base64url')
+  const answer = cedar().preparsePolicySet(id, { staticPolicies: texts })
+  if (answer.type === 'success') return id
+  throw new GatehouseError('INVALID_CONFIG', { detail: 'policies: the policies cannot be used together' })
+}

@@ -1,0 +1,21 @@
+/** The door of the policy room: who may do what (Cedar), and how often (token buckets). */
+export {
+  type Authorizer,
+  type AuthorizerConfig,
+  type AuthorizerParts,
+  type Decision,
+  makeAuthorizer,
+} from './authorizer.ts'
+export { checkPolicies } from './check.ts'
+export type { UpstreamTokenSource } from './claims.ts'
+export { type CheckOptions, type Gate, type GateOptions, type HintsAnswer, makeGate } from './gate.ts'
+export {
+  type LimitRefusal,
+  makeRateLimiter,
+  rateLimitError,
+  type RateLimiter,
+  type RateLimiterOptions,
+  type RateLimitEvent,
+} from './rate-limit.ts'
+export { type Action, hintsIn, type Question, type ToolHints } from './requests.ts'
+export type { Subject } from './subject.ts'

@@ -1,0 +1,208 @@
+/**
+ * How often tools may be called: refilling token buckets, for the whole server and for each user, over all tools and for
+ * single ones.
+ *
+ * A call takes a token from every bucket that concerns it, or from none. On Redis all of it is one atomic step on the
+ * server's own clock, shared by all replicas; on the memory store the same arithmetic counts for this process alone.
+ * Users are told apart by issuer and subject. Only tools/call counts.
+ *
+ * Stands after parsing and before authorization. When the store cannot be asked, calls go on uncounted (or are refused,
+ * as configured), without waiting for it each time.
+ * Source: spec document 3, config.rateLimiting; design, section 3 "Request".
+ */
+import { hash } from 'node:crypto'
+import {
+  GatehouseError,
+  parseDuration,
+  type RateLimitBucket,
+  type RateLimitConfig,
+} from '../../schemas/index.ts'
+import type { JsonObject } from '../mcp/index.ts'
+import { type Caller, type Log, silentLog } from '../net/index.ts'
+import type { Bucket, Store } from '../store/index.ts'
+
+export type LimitScope = 'shared' | 'per_user'
+export type LimitedOperation = 'server' | 'tool'
+export type StoreErrorType = 'timeout' | 'connection' | 'auth' | 'other'
+
+/** What happened, for metrics. */
+export type RateLimitEvent =
+  | {
+      /** One for each bucket of a granted call, one for the bucket that refused a call. */
+      readonly kind: 'decision'
+      readonly decision: 'allowed' | 'rejected'
+      readonly scope: LimitScope
+      readonly operationType: LimitedOperation
+    }
+  | { readonly kind: 'checked'; readonly milliseconds: number }
+  | { readonly kind: 'store_error'; readonly errorType: StoreErrorType }
+  /** A call went on uncounted. */
+  | { readonly kind: 'fail_open' }
+
+export interface RateLimiterOptions {
+  readonly config: RateLimitConfig
+  /** Its key prefix is put before every key; this limiter adds `rl:{namespace:server}:`. */
+  readonly store: Store
+  readonly namespace: string
+  readonly server: string
+  /** Default: allow. */
+  readonly whenStoreDown?: 'allow' | 'refuse' | undefined
+  /** How long a call waits for the store. Default 1 s. */
+  readonly timeoutMs?: number | undefined
+  /** Milliseconds; only for pauses after a failure and for latency. Default Date.now. */
+  readonly now?: (() => number) | undefined
+  readonly observe?: ((event: RateLimitEvent) => void) | undefined
+  readonly log?: Log | undefined
+}
+
+/** Why a call must wait. */
+export interface LimitRefusal {
+  /** Whole seconds, at least 1, after which every bucket will give again if nobody else takes. */
+  readonly retryAfterSeconds: number
+  readonly scope: LimitScope
+  readonly operationType: LimitedOperation
+}
+
+export interface RateLimiter {
+  /**
+   * Takes tokens for a request; the answer is undefined when it may go on. Rejects only with STORE_DOWN, and only when
+   * calls are refused while the store is down.
+   */
+  take(caller: Caller, method: string, params: JsonObject): Promise<LimitRefusal | undefined>
+}
+
+interface Limit extends Bucket {
+  readonly scope: LimitScope
+  readonly operationType: LimitedOperation
+}
+
+const DEFAULT_TIMEOUT_MS = 1_000
+/** After a failure the store is left alone for so long. */
+const PAUSE_MS = 1_000
+
+/** Throws INVALID_CONFIG for a refillPeriod that is no duration. */
+export function makeRateLimiter(options: RateLimiterOptions): RateLimiter {
+  const { now = Date.now, observe = () => {}, log = silentLog, timeoutMs = DEFAULT_TIMEOUT_MS } = options
+  const store = options.store.namespace(`rl:{${options.namespace}:${options.server}}:`)
+  const limitsOf = makeLimits(options.config)
+  let downUntil: number | undefined
+
+  /** What a call gets when it cannot be counted. */
+  function uncounted(cause: unknown): undefined {
+    if (options.whenStoreDown === 'refuse')
+      throw new GatehouseError('STORE_DOWN', { detail: 'rate limits cannot be checked now', cause })
+    observe({ kind: 'fail_open' })
+    return undefined
+  }
+
+  async function ask(limits: readonly Limit[]): Promise<LimitRefusal | undefined> {
+    const startedAt = now()
+    const taken = await within(timeoutMs, store.takeTokens(limits))
+    observe({ kind: 'checked', milliseconds: now() - startedAt })
+    if (downUntil !== undefined) {
+      downUntil = undefined
+      log.info('rate limits are enforced again')
+    }
+    const refusing = limits.find(({ key }) => key === taken.refusedBy)
+    const decision = taken.ok ? 'allowed' : 'rejected'
+    for (const { scope, operationType } of refusing ? [refusing] : limits)
+      observe({ kind: 'decision', decision, scope, operationType })
+    if (taken.ok) return undefined
+    return {
+      retryAfterSeconds: Math.max(1, Math.ceil(taken.retryAfterMs / 1000)),
+      scope: refusing?.scope ?? 'shared',
+      operationType: refusing?.operationType ?? 'server',
+    }
+  }
+
+  return {
+    async take(caller, method, params) {
+      if (method !== 'tools/call') return undefined
+      const limits = limitsOf(caller, params.text('name'))
+      if (limits.length === 0) return undefined
+      if (downUntil !== undefined && now() < downUntil) return uncounted(undefined)
+      try {
+        return await ask(limits)
+      } catch (error) {
+        if (downUntil === undefined) {
+          log.warn('rate limits cannot be checked', {
+            err: error,
+            calls: options.whenStoreDown === 'refuse' ? 'refused' : 'allowed',
+          })
+        }
+        downUntil = now() + PAUSE_MS
+        observe({ kind: 'store_error', errorType: errorTypeOf(error) })
+        return uncounted(error)
+      }
+    },
+  }
+}
+
+/** The refusal as an error: JSON-RPC 429 with data, HTTP 429 with Retry-After. */
+export function rateLimitError({ retryAfterSeconds }: LimitRefusal): GatehouseError {
+  return new GatehouseError('RATE_LIMITED', {
+    data: { retryAfterSeconds },
+    headers: { 'retry-after': String(retryAfterSeconds) },
+  })
+}
+
+/** The buckets of a call, in the order: server, tool, user, user and tool. */
+function makeLimits(config: RateLimitConfig): (caller: Caller, tool: string | undefined) => readonly Limit[] {
+  const shared = bucket(config.shared)
+  const perUser = bucket(config.perUser)
+  const tools = new Map(
+    (config.tools ?? []).map((tool) => [
+      tool.name,
+      { shared: bucket(tool.shared), perUser: bucket(tool.perUser) },
+    ]),
+  )
+  return function limitsOf(caller, name) {
+    const tool = name === undefined ? undefined : tools.get(name)
+    const limits: Limit[] = []
+    if (shared) limits.push({ ...shared, key: 'shared', scope: 'shared', operationType: 'server' })
+    if (tool?.shared)
+      limits.push({ ...tool.shared, key: `shared:tool:${name}`, scope: 'shared', operationType: 'tool' })
+    if (!perUser && !tool?.perUser) return limits
+    const user = userKey(caller)
+    if (perUser) limits.push({ ...perUser, key: `user:${user}`, scope: 'per_user', operationType: 'server' })
+    if (tool?.perUser)
+      limits.push({
+        ...tool.perUser,
+        key: `user-tool:${name}:${user}`,
+        scope: 'per_user',
+        operationType: 'tool',
+      })
+    return limits
+  }
+}
+
+function bucket(config: RateLimitBucket | undefined): Omit<Bucket, 'key'> | undefined {
+  return config && { capacity: config.maxTokens, refillMs: parseDuration(config.refillPeriod) }
+}
+
+/** Issuer and subject, in a form that fits a key and says nothing about the person. */
+function userKey({ key }: Caller): string {
+  return hash('sha256', key, 'base64url')
+}
+
+class Timeout extends Error {}
+
+async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Timeout('the store did not answer in time')), timeoutMs)
+  })
+  try {
+    return await Promise.race([work, timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function errorTypeOf(error: unknown): StoreErrorType {
+  if (error instanceof Timeout) return 'timeout'
+  const { cause, code } = (error instanceof GatehouseError ? error : {}) as { cause?: unknown; code?: string }
+  const text = cause instanceof Error ? cause.message : ''
+  if (/^(NOAUTH|WRONGPASS|NOPERM)/.test(text)) return 'auth'
+  return code === 'STORE_DOWN' ? 'connection' : 'other'
+}

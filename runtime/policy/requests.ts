@@ -1,0 +1,159 @@
+/**
+ * What an MCP request asks the policies: the action, the kind of thing it is done to, and which one.
+ *
+ * One table for the requests and one for the lists whose items are judged by the same actions.
+ * Source: spec document 3, authentication (authorization policies); MCP 2025-11-25 and 2026-07-28, server features.
+ */
+import { GatehouseError } from '../../schemas/index.ts'
+import { JsonFault, JsonObject } from '../mcp/index.ts'
+import type { Uid } from './cedar.ts'
+
+export type Action = 'call_tool' | 'get_prompt' | 'read_resource'
+
+interface ActionRow {
+  readonly entityType: string
+  readonly feature: string
+  readonly operation: string
+  /** What a refused client is told. */
+  readonly refusal: string
+}
+
+export const actions = {
+  call_tool: {
+    entityType: 'Tool',
+    feature: 'tool',
+    operation: 'call',
+    refusal: 'call denied by authorization policy',
+  },
+  get_prompt: {
+    entityType: 'Prompt',
+    feature: 'prompt',
+    operation: 'get',
+    refusal: 'prompt denied by authorization policy',
+  },
+  read_resource: {
+    entityType: 'Resource',
+    feature: 'resource',
+    operation: 'read',
+    refusal: 'read denied by authorization policy',
+  },
+} as const satisfies Record<Action, ActionRow>
+
+/** One thing that somebody wants to do. */
+export interface Question {
+  readonly action: Action
+  /** Advertised name of the tool or prompt, exact URI of the resource, or a URI template as it stands. */
+  readonly id: string
+  /** Raw JSON of a tool call's arguments. */
+  readonly arguments?: Buffer | undefined
+  /** What the tool says of itself. */
+  readonly hints?: ToolHints | undefined
+}
+
+export const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
+export type ToolHints = Readonly<Partial<Record<(typeof HINTS)[number], boolean>>>
+
+/** The hints among a tool's annotations. */
+export function hintsIn(annotations: unknown): ToolHints {
+  if (typeof annotations !== 'object' || annotations === null) return {}
+  const given = annotations as Readonly<Record<string, unknown>>
+  return Object.fromEntries(
+    HINTS.filter((hint) => typeof given[hint] === 'boolean').map((hint) => [hint, given[hint]]),
+  )
+}
+
+export function resourceOf({ action, id }: Question): Uid {
+  return { type: actions[action].entityType, id }
+}
+
+export function refusal(action: Action): GatehouseError {
+  return new GatehouseError('FORBIDDEN', { detail: actions[action].refusal })
+}
+
+export interface ListRow {
+  /** Member of the result that holds the items. */
+  readonly member: string
+  /** Member of an item by which clients name it. */
+  readonly key: string
+  readonly action: Action
+}
+
+/** Lists of which every caller sees the part that is permitted. */
+export const lists: Readonly<Record<string, ListRow>> = {
+  'tools/list': { member: 'tools', key: 'name', action: 'call_tool' },
+  'prompts/list': { member: 'prompts', key: 'name', action: 'get_prompt' },
+  'resources/list': { member: 'resources', key: 'uri', action: 'read_resource' },
+  'resources/templates/list': { member: 'resourceTemplates', key: 'uriTemplate', action: 'read_resource' },
+}
+
+/** Methods that the policies have no say in. Notifications are free as well. */
+const FREE: ReadonlySet<string> = new Set([
+  'initialize',
+  'ping',
+  'logging/setLevel',
+  'server/discover',
+  ...Object.keys(lists),
+])
+
+/**
+ * The questions that a request raises; none when the policies have no say in it, undefined when they do not know the
+ * method. Throws INVALID_PARAMS when what they must know cannot be read from the request.
+ */
+export function questionsOf(method: string, params: JsonObject): readonly Question[] | undefined {
+  switch (method) {
+    case 'tools/call':
+      return [{ action: 'call_tool', id: text(params, 'name'), arguments: params.raw('arguments') }]
+    case 'prompts/get':
+      return [{ action: 'get_prompt', id: text(params, 'name') }]
+    case 'resources/read':
+    case 'resources/subscribe':
+    // Its answer would tell whether there is such a resource.
+    case 'resources/unsubscribe':
+      return [{ action: 'read_resource', id: text(params, 'uri') }]
+    case 'completion/complete':
+      return [completionQuestion(params)]
+    case 'subscriptions/listen':
+      return subscriptionQuestions(params)
+    default:
+      return FREE.has(method) || method.startsWith('notifications/') ? [] : undefined
+  }
+}
+
+function completionQuestion(params: JsonObject): Question {
+  const ref = object(params, 'ref')
+  const type = ref?.text('type')
+  if (ref && type === 'ref/prompt') return { action: 'get_prompt', id: text(ref, 'name') }
+  if (ref && type === 'ref/resource') return { action: 'read_resource', id: text(ref, 'uri') }
+  throw new GatehouseError('INVALID_PARAMS', {
+    detail: 'Invalid params: ref must name a prompt or a resource',
+  })
+}
+
+function subscriptionQuestions(params: JsonObject): Question[] {
+  const uris = object(params, 'notifications')?.value('resourceSubscriptions') ?? []
+  if (!Array.isArray(uris) || !uris.every((uri) => typeof uri === 'string')) {
+    throw new GatehouseError('INVALID_PARAMS', {
+      detail: 'Invalid params: resourceSubscriptions must be a list of URIs',
+    })
+  }
+  return uris.map((uri: string) => ({ action: 'read_resource', id: uri }))
+}
+
+function text(params: JsonObject, member: string): string {
+  const value = params.text(member)
+  if (value === undefined)
+    throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${member} must be a string` })
+  return value
+}
+
+function object(params: JsonObject, member: string): JsonObject | undefined {
+  try {
+    return params.object(member)
+  } catch (cause) {
+    if (!(cause instanceof JsonFault)) throw cause
+    throw new GatehouseError('INVALID_PARAMS', {
+      detail: `Invalid params: ${member} must be an object whose members have different names`,
+      cause,
+    })
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * What the policies know of a caller: the principal, its parents, and its claims as attributes of principal and context.
+ *
+ * Source: spec document 3, incomingAuth.authz (groupClaimName, roleClaimName, groupEntityType).
+ */
+import { hash } from 'node:crypto'
+import type { Attributes, Uid, Value } from './cedar.ts'
+import type { Claims } from './claims.ts'
+import { toCedar } from './values.ts'
+
+export interface ClaimRules {
+  readonly groupClaimName?: string | undefined
+  readonly roleClaimName?: string | undefined
+  readonly groupEntityType: string
+  /** Claims that also appear as the set `claimset_<name>`, whether the issuer writes a list or a single value. */
+  readonly multiValuedClaims?: readonly string[] | undefined
+}
+
+/** The caller, ready for decisions. Made by Authorizer.subject. */
+export interface Subject {
+  readonly principal: Uid
+  /** Claims that policies read. */
+  readonly attributes: Attributes
+  readonly parents: readonly Uid[]
+  /** Attributes whose value cannot be told to the policies. */
+  readonly unusable: ReadonlySet<string>
+  /** Equal for callers whom no policy can tell apart. */
+  readonly fingerprint: string
+  /** Nothing at all is permitted: the claims that decide are not to be had. */
+  readonly outlaw: boolean
+}
+
+export const CLAIM_PREFIX = 'claim_'
+const CLAIM_SET_PREFIX = 'claimset_'
+const PRINCIPAL_TYPE = 'Client'
+const WELL_KNOWN_GROUP_CLAIMS = ['groups', 'roles', 'cognito:groups'] as const
+
+/** `wants` says which attributes some policy reads; `fallbackId` names a principal whose claims have no `sub`. */
+export function makeSubject(
+  claims: Claims,
+  fallbackId: string,
+  rules: ClaimRules,
+  wants: (attribute: string) => boolean,
+): Subject {
+  const { sub } = claims
+  const id = typeof sub === 'string' && sub !== '' ? sub : fallbackId
+  const { attributes, unusable } = claimAttributes(claims, rules.multiValuedClaims ?? [], wants)
+  const groups = [...new Set([...groupsOf(claims, rules), ...rolesOf(claims, rules)])].sort()
+  const parents = groups.map((group) => ({ type: rules.groupEntityType, id: group }))
+  const facts = JSON.stringify([id, groups, Object.entries(attributes).sort(byName), [...unusable].sort()])
+  return {
+    principal: { type: PRINCIPAL_TYPE, id },
+    attributes,
+    parents,
+    unusable,
+    fingerprint: hash('sha256', facts, 'base64url'),
+    outlaw: !id.isWellFormed(),
+  }
+}
+
+/** A caller to whom nothing is permitted. */
+export function outlaw(id: string): Subject {
+  return {
+    principal: { type: PRINCIPAL_TYPE, id },
+    attributes: {},
+    parents: [],
+    unusable: new Set(),
+    fingerprint: 'outlaw',
+    outlaw: true,
+  }
+}
+
+function byName([a]: [string, Value], [b]: [string, Value]): number {
+  return a < b ? -1 : 1
+}
+
+function claimAttributes(
+  claims: Claims,
+  multiValued: readonly string[],
+  wants: (attribute: string) => boolean,
+): { attributes: Attributes; unusable: ReadonlySet<string> } {
+  const attributes: [string, Value][] = []
+  const unusable = new Set<string>()
+  function add(name: string, claim: unknown): void {
+    if (claim === null || claim === undefined || !wants(name)) return
+    const value = toCedar(claim)
+    if (value === undefined || !name.isWellFormed()) unusable.add(name)
+    else attributes.push([name, value])
+  }
+  for (const [name, claim] of Object.entries(claims)) add(`${CLAIM_PREFIX}${name}`, claim)
+  for (const name of multiValued) {
+    const claim = ownClaim(claims, name)
+    if (claim !== undefined && claim !== null)
+      add(`${CLAIM_SET_PREFIX}${name}`, Array.isArray(claim) ? claim : [claim])
+  }
+  return { attributes: Object.fromEntries(attributes), unusable }
+}
+
+function groupsOf(claims: Claims, { groupClaimName }: ClaimRules): readonly string[] {
+  const named = groupClaimName === undefined ? undefined : claimAt(claims, groupClaimName)
+  if (Array.isArray(named)) return texts(named)
+  for (const name of WELL_KNOWN_GROUP_CLAIMS) {
+    const groups = ownClaim(claims, name)
+    if (Array.isArray(groups)) return texts(groups)
+  }
+  return []
+}
+
+function rolesOf(claims: Claims, { roleClaimName }: ClaimRules): readonly string[] {
+  const roles = roleClaimName === undefined ? undefined : claimAt(claims, roleClaimName)
+  return Array.isArray(roles) ? texts(roles) : []
+}
+
+/** The claim of exactly this name, else the one at this dotted path. */
+function claimAt(claims: Claims, name: string): unknown {
+  const exact = ownClaim(claims, name)
+  if (exact !== undefined) return exact
+  let at: unknown = claims
+  for (const step of name.split('.'))
+    at = typeof at === 'object' && at !== null ? ownClaim(at, step) : undefined
+  return at
+}
+
+function ownClaim(claims: object, name: string): unknown {
+  return Object.hasOwn(claims, name) ? (claims as Claims)[name] : undefined
+}
+
+/** A group is a text; whatever else stands in the list is nobody's group. */
+function texts(list: readonly unknown[]): string[] {
+  return list.filter((item): item is string => typeof item === 'string' && item !== '' && item.isWellFormed())
+}
