@@ -5,7 +5,7 @@
  * is slow is tried again later; when it stays full, the oldest lines are dropped and counted rather than kept without
  * bound.
  */
-import { writeSync } from 'node:fs'
+import { closeSync, writeSync } from 'node:fs'
 
 const maxKeptChars = 1_048_576
 const retryMs = 20
@@ -14,6 +14,8 @@ export interface LineFile {
   write(line: string): void
   /** Writes what is pending, as far as the descriptor takes it. */
   flushSync(): void
+  /** Writes what is pending and closes the descriptor, unless it is one of the process's own. */
+  close(): void
 }
 
 export interface LineFileOptions {
@@ -68,6 +70,12 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
     }
   }
 
+  function close(): void {
+    flushSync()
+    process.off('exit', flushSync)
+    if (fd > 2) closeSync(fd)
+  }
+
   process.once('exit', flushSync)
-  return { write, flushSync }
+  return { write, flushSync, close }
 }

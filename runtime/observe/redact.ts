@@ -2,7 +2,8 @@
  * Takes credentials out of log fields, by the name of the field and by the look of the value.
  *
  * By name: whatever is called a token, secret, cookie, password, authorization, code, assertion or session is replaced.
- * By look: bearer values, JWTs, userinfo and queries of URLs inside any text. Works on a copy, to a bounded depth.
+ * By look: bearer values, JWTs, keys of well-known services, private keys, userinfo and queries of URLs inside any text.
+ * Works on a copy, to a bounded depth.
  */
 import { Secret } from './secret.ts'
 
@@ -10,6 +11,8 @@ const censored = '[redacted]'
 const maxDepth = 5
 const maxItems = 100
 const maxText = 4096
+/** No key of a known service is shorter. */
+const minKeyLength = 19
 
 /** Names that hold a credential. `tokenType`, `secretName`, `tokenUrl` and the like only talk about one. */
 const secretName =
@@ -22,7 +25,19 @@ export function isSecretName(name: string): boolean {
 
 const bearer = /\b(bearer|basic|dpop)\s+[\w\-.~+/=]{6,}/gi
 const jwt = /\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*/g
-const urlQuery = /\b([a-z][a-z0-9+.-]*:\/\/)(?:[^\s/?#@"']*@)?([^\s?#"']*)([?#][^\s"']*)?/gi
+/** Prefixes by which issuers mark their keys: GitHub, GitLab, Slack, Stripe and model providers, AWS, Google. */
+const knownKey =
+  /\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|(?:sk|rk|pk)[-_](?:live|test|proj|ant)?[-_]?|AKIA|ASIA|AIza|ya29\.)[\w\-.]{16,}/g
+const privateKey = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]*(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?/g
+/** A credential under its name: `name=value` of forms and queries, and the member of a JSON text inside a text. */
+const secretNames =
+  '(?:access|refresh|id)_?token|client_?secret|client_?assertion|code_?verifier|subject_?token|password|passwd|api[-_]?key|secret|token'
+const named = new RegExp(
+  `(\\\\?"(?:${secretNames})\\\\?"\\s{0,4}:\\s{0,4}\\\\?")(?:[^"\\\\]|\\\\[^"])+|(\\b(?:${secretNames})=)[^"'\\\\\\s&;,]+`,
+  'gi',
+)
+// The scheme is bounded and unanchored: a long run of scheme characters must not be walked again from each of them.
+const urlQuery = /([a-z][a-z0-9+.-]{0,30}:\/\/)(?:[^\s/?#@"']*@)?([^\s?#"']*)([?#][^\s"']*)?/gi
 
 /** A text without bearer values, JWTs, and the userinfo, query and fragment of URLs. */
 export function redactText(text: string): string {
@@ -30,6 +45,9 @@ export function redactText(text: string): string {
   let out = short
   if (out.includes('://')) out = out.replace(urlQuery, redactUrl)
   if (out.includes('eyJ')) out = out.replace(jwt, censored)
+  if (out.includes('-----BEGIN')) out = out.replace(privateKey, censored)
+  if (out.includes('=') || out.includes('":')) out = out.replace(named, `$1$2${censored}`)
+  if (out.length >= minKeyLength) out = out.replace(knownKey, censored)
   return out.replace(bearer, (_all, scheme: string) => `${scheme} ${censored}`)
 }
 

@@ -1,0 +1,230 @@
+/**
+ * The audit log: one JSON line for each MCP operation of a client, for each request that did not become one, and for
+ * each event of a workflow.
+ *
+ * Says who did what with which outcome. Records no header, token or session id; bodies only when the configuration
+ * asks for them, redacted and cut. It sees refusals, but decides nothing, and a line that cannot be written never
+ * fails a request. Off, it costs nothing: no line is built and no answer is watched.
+ * Source: spec document 3, config.audit and "Events".
+ */
+import { randomUUID } from 'node:crypto'
+import { openSync } from 'node:fs'
+import type { Audit as AuditConfig, AuditEventType } from '../../../schemas/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Caller } from '../../net/index.ts'
+import { currentScope } from '../exchange/scope.ts'
+import { makeLineFile } from '../line-file.ts'
+import type { LineStream } from '../log.ts'
+import { delegationOf } from './delegation.ts'
+import { selectedTypes, type WorkflowEventType } from './events.ts'
+import { type ExchangeRecord, exchangeLine, subjectsOf } from './exchange-line.ts'
+import { type Payload, recordedPayload } from './payload.ts'
+
+export type AuditOutcome = 'success' | 'denied' | 'failure' | 'error' | 'application_error'
+
+/** A call of a tool from within a script or a step, on behalf of the request under way. */
+export interface CallRecord {
+  readonly caller: Caller | undefined
+  readonly tool: string
+  readonly backend: string | undefined
+  readonly outcome: AuditOutcome
+  readonly durationMs: number
+  readonly request?: unknown
+  readonly response?: unknown
+}
+
+export interface WorkflowRecord {
+  readonly type: WorkflowEventType
+  readonly outcome: AuditOutcome
+  readonly caller: Caller | undefined
+  readonly workflowId: string
+  readonly workflowName: string
+  readonly stepId?: string | undefined
+  /** What else is worth knowing: timeout_ms, duration_ms, step_count, step_type, tool_name, retry_count, condition. */
+  readonly extra?: Readonly<Record<string, string | number | boolean | undefined>>
+  readonly request?: unknown
+  readonly response?: unknown
+}
+
+export interface AuditOptions {
+  /** Replaces logFile (tests). */
+  readonly destination?: LineStream | undefined
+  /** Milliseconds since the epoch. */
+  readonly now?: (() => number) | undefined
+}
+
+export interface Audit {
+  readonly enabled: boolean
+  readonly detectApplicationErrors: boolean
+  /** How many bytes of an answer the record needs; 0: none. */
+  readonly responseBytes: number
+  records(type: AuditEventType): boolean
+  exchange(record: ExchangeRecord): void
+  call(record: CallRecord): void
+  workflow(record: WorkflowRecord): void
+  /** Writes out what is buffered. */
+  flush(): void
+  close(): void
+}
+
+const WORKFLOW_COMPONENT = 'vmcp-composer'
+const EXCHANGE_COMPONENT = 'gatehouse-api'
+/** Beyond what may be recorded, so that a credential at the edge is seen whole. */
+const MARGIN_BYTES = 4_096
+
+const off: Audit = {
+  enabled: false,
+  detectApplicationErrors: false,
+  responseBytes: 0,
+  records: () => false,
+  exchange() {},
+  call() {},
+  workflow() {},
+  flush() {},
+  close() {},
+}
+
+/** Throws INVALID_CONFIG when the file cannot be opened. */
+export function makeAudit(config: AuditConfig | undefined, options: AuditOptions = {}): Audit {
+  if (!config?.enabled) return off
+  const sink: Sink = options.destination ?? openSink(config.logFile)
+  const now = options.now ?? Date.now
+  const types = selectedTypes(config.eventTypes, config.excludeEventTypes)
+
+  function write(
+    type: AuditEventType,
+    outcome: AuditOutcome,
+    component: string,
+    rest: Readonly<Record<string, unknown>>,
+    data: { request?: Payload | undefined; response?: Payload | undefined } = {},
+  ): void {
+    const at = new Date(now()).toISOString()
+    const line = JSON.stringify({
+      time: at,
+      level: 'AUDIT',
+      msg: 'audit_event',
+      audit_id: randomUUID(),
+      type,
+      logged_at: at,
+      outcome,
+      component: config?.component ?? component,
+      ...rest,
+    })
+    const recorded = dataJson(data.request, data.response)
+    sink.write(recorded === '' ? `${line}\n` : `${line.slice(0, -1)},"data":{${recorded}}}\n`)
+  }
+
+  function value(from: unknown, wanted: boolean): Payload | undefined {
+    if (!wanted || from === undefined || config === undefined || config.maxDataSize === 0) return undefined
+    return recordedPayload(jsonText(from), true, config.maxDataSize)
+  }
+
+  function delegation(caller: Caller | undefined) {
+    return caller && delegationOf(caller.claims, config?.maxDelegationDepth ?? 0)
+  }
+
+  return {
+    enabled: true,
+    detectApplicationErrors: config.detectApplicationErrors,
+    responseBytes:
+      config.includeResponseData && config.maxDataSize > 0 ? config.maxDataSize + MARGIN_BYTES : 0,
+    records: (type) => types.has(type),
+
+    exchange(record) {
+      if (!types.has(record.type)) return
+      const { body, answer } = record
+      const whole = body.length <= config.maxDataSize + MARGIN_BYTES
+      const request =
+        config.includeRequestData && config.maxDataSize > 0 && body.length > 0
+          ? recordedPayload(
+              body.toString('utf8', 0, config.maxDataSize + MARGIN_BYTES),
+              whole,
+              config.maxDataSize,
+            )
+          : undefined
+      const response =
+        config.includeResponseData && config.maxDataSize > 0 && answer
+          ? recordedPayload(answer.text, answer.whole, config.maxDataSize)
+          : undefined
+      const rest = exchangeLine(record, delegation(record.caller))
+      write(record.type, record.outcome, EXCHANGE_COMPONENT, rest, { request, response })
+    },
+
+    call(record) {
+      if (!types.has('mcp_tool_call')) return
+      const rest = {
+        source: localSource(),
+        subjects: subjectsOf(record.caller, currentScope()?.request?.client),
+        delegation: delegation(record.caller),
+        target: { method: 'tools/call', name: record.tool, type: 'tool' },
+        metadata: {
+          extra: { duration_ms: record.durationMs, transport: 'local', backend_name: record.backend },
+        },
+      }
+      write('mcp_tool_call', record.outcome, EXCHANGE_COMPONENT, rest, {
+        request: value(record.request, config.includeRequestData),
+        response: value(record.response, config.includeResponseData),
+      })
+    },
+
+    workflow(record) {
+      if (!types.has(record.type)) return
+      const rest = {
+        source: localSource(),
+        subjects: subjectsOf(record.caller, currentScope()?.request?.client),
+        delegation: delegation(record.caller),
+        target: {
+          workflow_id: record.workflowId,
+          workflow_name: record.workflowName,
+          step_id: record.stepId,
+          type: record.stepId === undefined ? 'workflow' : 'workflow_step',
+        },
+        metadata: { extra: record.extra },
+      }
+      write(record.type, record.outcome, WORKFLOW_COMPONENT, rest, {
+        request: value(record.request, config.includeRequestData),
+        response: value(record.response, config.includeResponseData),
+      })
+    },
+
+    flush: () => sink.flushSync?.(),
+    close: () => (sink.close ? sink.close() : sink.flushSync?.()),
+  }
+}
+
+interface Sink extends LineStream {
+  close?(): void
+}
+
+function openSink(logFile: string | undefined): Sink {
+  if (logFile === undefined || logFile === '') return makeLineFile(1)
+  try {
+    return makeLineFile(openSync(logFile, 'a', 0o600))
+  } catch (cause) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: 'audit.logFile: the file cannot be opened for appending',
+      cause,
+    })
+  }
+}
+
+/** What happens inside belongs to the request that caused it. */
+function localSource(): unknown {
+  const request = currentScope()?.request
+  return { type: 'local', value: 'local', ...(request ? { extra: { request_id: request.requestId } } : {}) }
+}
+
+function jsonText(value: unknown): string {
+  if (Buffer.isBuffer(value)) return value.toString()
+  const text: unknown = JSON.stringify(value)
+  return typeof text === 'string' ? text : 'null'
+}
+
+function dataJson(request: Payload | undefined, response: Payload | undefined): string {
+  const members: string[] = []
+  if (request) members.push(`"request":${request.json}`)
+  if (request?.truncated) members.push('"request_truncated":true')
+  if (response) members.push(`"response":${response.json}`)
+  if (response?.truncated) members.push('"response_truncated":true')
+  return members.join(',')
+}

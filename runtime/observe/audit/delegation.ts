@@ -1,0 +1,66 @@
+/**
+ * Who acts for whom: the chain of actors in nested `act` claims, as the audit log records it.
+ *
+ * The chain only informs; nothing is decided by it. It is read to a bounded depth, and what is not an actor ends it.
+ * Source: RFC 8693 section 4.1; config.audit.maxDelegationDepth.
+ */
+export interface Actor {
+  readonly iss?: string
+  readonly sub: string
+}
+
+export interface Delegation {
+  /** The present actor first, earlier ones after it. */
+  readonly chain: readonly Actor[]
+  /** True when there were more actors than may be recorded. */
+  readonly truncated: boolean
+  /** How many were left out. */
+  readonly omitted: number
+  readonly malformed: boolean
+  readonly malformedReason?: string
+}
+
+/** Beyond this the rest is not counted any more. */
+const MAX_WALKED = 1_000
+const MAX_TEXT = 512
+
+/** The delegation in a token's claims; undefined when there is none. */
+export function delegationOf(
+  claims: Readonly<Record<string, unknown>>,
+  maxDepth: number,
+): Delegation | undefined {
+  if (claims['act'] === undefined) return undefined
+  const chain: Actor[] = []
+  let omitted = 0
+  let malformedReason: string | undefined
+  let next: unknown = claims['act']
+  for (let depth = 0; next !== undefined; depth++) {
+    const actor = depth < MAX_WALKED ? readActor(next) : 'the chain is too long'
+    if (typeof actor === 'string') {
+      malformedReason = actor
+      break
+    }
+    if (chain.length < maxDepth) chain.push(actor.actor)
+    else omitted++
+    next = actor.next
+  }
+  return {
+    chain,
+    truncated: omitted > 0,
+    omitted,
+    malformed: malformedReason !== undefined,
+    ...(malformedReason === undefined ? {} : { malformedReason }),
+  }
+}
+
+function readActor(value: unknown): { actor: Actor; next: unknown } | string {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'act is not an object'
+  const { iss, sub, act }: { iss?: unknown; sub?: unknown; act?: unknown } = value
+  if (typeof sub !== 'string' || sub === '') return 'act has no sub'
+  if (iss !== undefined && typeof iss !== 'string') return 'iss in act is not a string'
+  const actor = {
+    ...(iss === undefined ? {} : { iss: iss.slice(0, MAX_TEXT) }),
+    sub: sub.slice(0, MAX_TEXT),
+  }
+  return { actor, next: act }
+}

@@ -1,0 +1,66 @@
+/**
+ * The table of audit events: every type that is written, and what it is written for. docs/observability.md repeats it
+ * and a test compares the two.
+ *
+ * The names come from the schema (`AuditEventType`), so a configuration can select each of them.
+ * Source: spec document 3, "Events" and config.audit.
+ */
+import type { AuditEventType } from '../../../schemas/index.ts'
+
+interface EventRow {
+  /** JSON-RPC method; absent for types that no single method leads to. */
+  readonly method?: string
+  readonly when: string
+}
+
+export const AUDIT_EVENTS = {
+  mcp_initialize: { method: 'initialize', when: 'a client opens a session' },
+  mcp_ping: { method: 'ping', when: 'a client checks the connection' },
+  mcp_logging: { method: 'logging/setLevel', when: 'a client sets the level of log messages' },
+  mcp_completion: { method: 'completion/complete', when: 'a client asks for completions' },
+  mcp_notification: { when: 'a client sends a notification, other than of changed roots' },
+  mcp_roots_list_changed: {
+    method: 'notifications/roots/list_changed',
+    when: 'the roots of a client changed',
+  },
+  mcp_tool_call: { method: 'tools/call', when: 'a tool is called, by a client or from within a script' },
+  mcp_tools_list: { method: 'tools/list', when: 'a client lists tools' },
+  mcp_resource_read: { method: 'resources/read', when: 'a client reads a resource' },
+  mcp_resources_list: { method: 'resources/list', when: 'a client lists resources' },
+  mcp_prompt_get: { method: 'prompts/get', when: 'a client gets a prompt' },
+  mcp_prompts_list: { method: 'prompts/list', when: 'a client lists prompts' },
+  mcp_request: { when: 'any other MCP message of a client, answers to questions included' },
+  sse_connection: { when: 'an event stream is opened; written at opening' },
+  http_request: { when: 'a request that was refused before it was read as MCP, or is none' },
+  vmcp_workflow_started: { when: 'a workflow starts' },
+  vmcp_workflow_completed: { when: 'a workflow ends with a result' },
+  vmcp_workflow_failed: { when: 'a workflow ends with an error' },
+  vmcp_workflow_timed_out: { when: 'a workflow exceeds its time' },
+  vmcp_workflow_step_started: { when: 'a step starts' },
+  vmcp_workflow_step_completed: { when: 'a step ends with a result' },
+  vmcp_workflow_step_failed: { when: 'a step ends with an error' },
+  vmcp_workflow_step_skipped: { when: 'the condition of a step is false' },
+} as const satisfies Record<AuditEventType, EventRow>
+
+export type WorkflowEventType = Extract<AuditEventType, `vmcp_workflow_${string}`>
+
+const BY_METHOD: ReadonlyMap<string, AuditEventType> = new Map(
+  Object.entries(AUDIT_EVENTS).flatMap(([type, row]) =>
+    'method' in row ? [[row.method, type as AuditEventType] as const] : [],
+  ),
+)
+
+/** The type of an MCP message; '' is the method of an answer. */
+export function eventTypeOf(method: string): AuditEventType {
+  return BY_METHOD.get(method) ?? (method.startsWith('notifications/') ? 'mcp_notification' : 'mcp_request')
+}
+
+/** The types that a configuration selects. An empty list means all; what is excluded wins. */
+export function selectedTypes(
+  include: readonly AuditEventType[] | undefined,
+  exclude: readonly AuditEventType[] | undefined,
+): ReadonlySet<AuditEventType> {
+  const all = Object.keys(AUDIT_EVENTS) as AuditEventType[]
+  const from = include === undefined || include.length === 0 ? all : include
+  return new Set(from.filter((type) => exclude?.includes(type) !== true))
+}

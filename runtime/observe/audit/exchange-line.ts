@@ -1,0 +1,85 @@
+/** The members of an audit line that describe one HTTP request of a client. */
+import type { IncomingMessage } from 'node:http'
+import type { AuditEventType } from '../../../schemas/index.ts'
+import type { Caller } from '../../net/index.ts'
+import type { ClientName, RpcFacts } from '../exchange/rpc.ts'
+import type { RpcAnswer } from '../exchange/rpc-answer.ts'
+import { redactText } from '../redact.ts'
+import { cutBytes } from '../text.ts'
+import type { AuditOutcome } from './audit.ts'
+import type { Delegation } from './delegation.ts'
+
+export interface ExchangeRecord {
+  readonly type: AuditEventType
+  readonly outcome: AuditOutcome
+  readonly req: IncomingMessage
+  /** Path without the query. */
+  readonly path: string
+  readonly clientAddress: string
+  readonly requestId: string
+  readonly caller: Caller | undefined
+  readonly client: ClientName | undefined
+  readonly rpc: RpcFacts | undefined
+  readonly backend: string | undefined
+  readonly durationMs: number
+  /** Bytes of the answer; undefined while it goes on. */
+  readonly responseBytes: number | undefined
+  readonly rpcAnswer: RpcAnswer | undefined
+  /** The request's body. */
+  readonly body: Buffer
+  /** The beginning of the message that answered it. */
+  readonly answer: { readonly text: string; readonly whole: boolean } | undefined
+}
+
+const MAX_AGENT_BYTES = 256
+const MAX_PATH_BYTES = 512
+
+export function exchangeLine(
+  record: ExchangeRecord,
+  delegation: Delegation | undefined,
+): Record<string, unknown> {
+  const { req, rpc, rpcAnswer } = record
+  const agent = req.headers['user-agent']
+  return {
+    source: {
+      type: 'network',
+      value: record.clientAddress,
+      extra: {
+        user_agent: agent === undefined ? undefined : cutBytes(redactText(agent), MAX_AGENT_BYTES),
+        request_id: record.requestId,
+      },
+    },
+    subjects: subjectsOf(record.caller, record.client),
+    delegation,
+    target: {
+      endpoint: cutBytes(record.path, MAX_PATH_BYTES),
+      method: rpc === undefined || rpc.method === '' ? req.method : rpc.method,
+      name: rpc?.target,
+      type: record.type === 'sse_connection' ? 'sse_endpoint' : (rpc?.targetType ?? 'endpoint'),
+    },
+    metadata: {
+      extra: {
+        duration_ms: record.durationMs,
+        transport: 'http',
+        response_size_bytes: record.responseBytes,
+        backend_name: record.backend,
+        jsonrpc_error_code: rpcAnswer?.kind === 'error' ? rpcAnswer.code : undefined,
+        jsonrpc_error_message: rpcAnswer?.kind === 'error' ? rpcAnswer.message : undefined,
+        tool_error: rpcAnswer?.toolError === true ? true : undefined,
+      },
+    },
+  }
+}
+
+/** Who: `user` is a name for people, `user_id` the subject. */
+export function subjectsOf(
+  caller: Caller | undefined,
+  client: ClientName | undefined,
+): Record<string, string | undefined> {
+  return {
+    user: caller?.displayName ?? 'anonymous',
+    user_id: caller?.subject,
+    client_name: client?.name,
+    client_version: client?.version,
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * Bodies as the audit log keeps them: without credentials, and cut to a number of bytes instead of left out.
+ *
+ * JSON is gone through token by token, so that the beginning of a large or cut body is treated like a whole one. What
+ * is under the name of a credential is replaced, and every text is searched for what looks like one. A body that is no
+ * JSON is not recorded, because nothing can be said about where in it credentials are.
+ * Source: config.audit (includeRequestData, includeResponseData, maxDataSize).
+ */
+import { decodeString, skipScalar, skipSpace, skipString, skipValue } from '../json-prefix.ts'
+import { isSecretName, redactText } from '../redact.ts'
+import { cutBytes } from '../text.ts'
+
+const CENSORED = '"[redacted]"'
+/** Names that mean a credential in OAuth, and anything elsewhere: only a value that could be one is taken out. */
+const AMBIGUOUS = /^(?:code|state|nonce|session|sid)s?$/i
+const CREDENTIAL_LIKE = /^"[^\s"\\]{8,}"$/
+
+export interface Payload {
+  /** JSON text of one value on one line: the body itself, or a string with its beginning. */
+  readonly json: string
+  readonly truncated: boolean
+}
+
+/** `whole` false: `text` is the beginning of something longer. */
+export function recordedPayload(text: string, whole: boolean, maxBytes: number): Payload | undefined {
+  const start = skipSpace(text, 0)
+  const first = text.charCodeAt(start)
+  if (first !== 0x7b && first !== 0x5b) return undefined
+  const redacted = redactJson(text, start, maxBytes)
+  const cut = cutBytes(redacted.text, maxBytes)
+  const truncated = !whole || !redacted.complete || cut.length < redacted.text.length
+  // Only what is certainly JSON, and so on one line, is put in as it is.
+  const json = !truncated && isJson(cut) ? cut : JSON.stringify(cut)
+  return { json, truncated }
+}
+
+function isJson(text: string, lines = false): boolean {
+  try {
+    JSON.parse(text)
+    return lines || !text.includes('\n')
+  } catch {
+    return false
+  }
+}
+
+/** JSON text without white space between tokens and without credentials, at least `enough` characters of it. */
+function redactJson(text: string, from: number, enough: number): { text: string; complete: boolean } {
+  let out = ''
+  let i = from
+  while (i < text.length) {
+    if (out.length > enough) return { text: out, complete: false }
+    if (text.charCodeAt(i) !== 0x22) {
+      const end = isStructure(text.charCodeAt(i)) ? i + 1 : skipScalar(text, i)
+      out += text.slice(i, end < 0 ? text.length : end)
+      i = end < 0 ? text.length : skipSpace(text, end)
+      continue
+    }
+    const end = skipString(text, i)
+    if (end < 0) return { text: out + unfinished(text.slice(i)), complete: false }
+    const token = text.slice(i, end)
+    const value = decodeString(token) ?? token
+    const after = skipSpace(text, end)
+    if (text.charCodeAt(after) !== 0x3a) {
+      out += redactedToken(token, value)
+      i = after
+      continue
+    }
+    out += `${redactedToken(token, value)}:`
+    i = skipSpace(text, after + 1)
+    if (!isSecretName(value) || i >= text.length) continue
+    const valueEnd = skipValue(text, i)
+    if (valueEnd >= 0 && AMBIGUOUS.test(value) && !CREDENTIAL_LIKE.test(text.slice(i, valueEnd))) continue
+    out += CENSORED
+    if (valueEnd < 0) return { text: out, complete: false }
+    i = skipSpace(text, valueEnd)
+  }
+  return { text: out, complete: true }
+}
+
+function isStructure(c: number): boolean {
+  return c === 0x7b || c === 0x7d || c === 0x5b || c === 0x5d || c === 0x2c || c === 0x3a
+}
+
+/** Texts may hold JSON in their turn, as those of tool results often do. */
+function redactedToken(token: string, value: string): string {
+  const inner = value.charCodeAt(0)
+  const nested = (inner === 0x7b || inner === 0x5b) && isJson(value, true)
+  const safe = redactText(nested ? redactJson(value, 0, value.length * 2).text : value)
+  return safe === value ? token : JSON.stringify(safe)
+}
+
+/** A string whose end is missing: its last word may be the beginning of a credential and is left out. */
+function unfinished(token: string): string {
+  const body = token.slice(1).replace(/\\[^"\\]{0,5}$/, '')
+  return `"${redactText(body).replace(/[^\s\\"]+$/, '')}`
+}

@@ -1,0 +1,164 @@
+/**
+ * Watches an answer on its way to the client: how long it is, and whether it is a JSON-RPC error.
+ *
+ * Keeps the first and the last bytes of a JSON body, or of that event of a stream which carries the answer. Nothing is
+ * held back, changed or parsed.
+ */
+import type { ServerResponse } from 'node:http'
+import { readAnswer, type RpcAnswer, SCANNED_BYTES } from './rpc-answer.ts'
+
+const NEWLINE = 0x0a
+const DATA = 'data:'
+
+/** The two ends of one message that arrives in pieces. */
+class Ends {
+  readonly #keep: number
+  readonly #head: Buffer[] = []
+  #headSize = 0
+  #tail: Buffer = Buffer.alloc(0)
+  size = 0
+
+  constructor(keep: number) {
+    this.#keep = keep
+  }
+
+  add(piece: Buffer): void {
+    this.size += piece.length
+    if (this.#headSize < this.#keep) {
+      const part = piece.subarray(0, this.#keep - this.#headSize)
+      this.#head.push(part)
+      this.#headSize += part.length
+    }
+    this.#tail =
+      piece.length >= SCANNED_BYTES
+        ? piece.subarray(-SCANNED_BYTES)
+        : Buffer.concat([this.#tail, piece]).subarray(-SCANNED_BYTES)
+  }
+
+  get head(): string {
+    return Buffer.concat(this.#head).toString()
+  }
+
+  answer(): RpcAnswer | undefined {
+    if (this.size === 0) return undefined
+    return readAnswer(this.head.slice(0, SCANNED_BYTES), this.#tail.toString().trimEnd())
+  }
+}
+
+export class AnswerWatch {
+  /** Bytes of the body so far. */
+  bytes = 0
+  /** Time to the first byte was reached; the answer was begun. */
+  #kind: 'unknown' | 'json' | 'events' | 'other' = 'unknown'
+  readonly #keep: number
+  #message: Ends
+  #answered: { readonly message: Ends; readonly answer: RpcAnswer } | undefined
+  #line = ''
+  #lineSize = 0
+
+  /** `keepBytes`: how much of the message that carries the answer is wanted, for the record. */
+  constructor(keepBytes: number) {
+    this.#keep = Math.max(keepBytes, SCANNED_BYTES)
+    this.#message = new Ends(this.#keep)
+  }
+
+  take(chunk: Buffer): void {
+    this.bytes += chunk.length
+    if (this.#kind === 'unknown') this.#kind = kindOf(chunk)
+    if (this.#kind === 'json') this.#message.add(chunk)
+    else if (this.#kind === 'events') this.#takeEvents(chunk)
+  }
+
+  /** The JSON-RPC answer; undefined when there was none, or none that could be told. */
+  answer(): RpcAnswer | undefined {
+    if (this.#kind === 'json') return this.#message.answer()
+    return this.#answered?.answer
+  }
+
+  /** The message that carried the answer: its beginning, and whether that is all of it. */
+  body(): { readonly text: string; readonly whole: boolean } | undefined {
+    const message = this.#kind === 'json' ? this.#message : this.#answered?.message
+    return message && { text: message.head, whole: message.size <= this.#keep }
+  }
+
+  #takeEvents(chunk: Buffer): void {
+    let at = 0
+    while (at < chunk.length) {
+      const newline = chunk.indexOf(NEWLINE, at)
+      const end = newline < 0 ? chunk.length : newline
+      this.#takeLine(chunk.subarray(at, end))
+      if (newline < 0) return
+      this.#endLine()
+      at = newline + 1
+    }
+  }
+
+  #takeLine(piece: Buffer): void {
+    this.#lineSize += piece.length
+    let rest = piece
+    if (this.#line.length < DATA.length) {
+      const missing = DATA.length - this.#line.length
+      this.#line += piece.toString('latin1', 0, missing)
+      rest = piece.subarray(missing)
+    }
+    if (this.#line === DATA && rest.length > 0) this.#message.add(rest)
+  }
+
+  #endLine(): void {
+    const blank = this.#lineSize === 0 || (this.#lineSize === 1 && this.#line === '\r')
+    this.#line = ''
+    this.#lineSize = 0
+    if (!blank || this.#message.size === 0) return
+    const answer = this.#message.answer()
+    if (answer) this.#answered = { message: this.#message, answer }
+    this.#message = new Ends(this.#keep)
+  }
+}
+
+/** By the first character, since headers that were written at once cannot be read back. */
+function kindOf(chunk: Buffer): 'unknown' | 'json' | 'events' | 'other' {
+  const text = chunk.toString('latin1', 0, 64).trimStart()
+  if (text === '') return 'unknown'
+  if (text.startsWith('{')) return 'json'
+  return /^(?:data|event|id|retry)?:/.test(text) ? 'events' : 'other'
+}
+
+/**
+ * Puts a watch on a response; call before anything is written. `onOpen` is told when the headers are written.
+ */
+export function watchAnswer(res: ServerResponse, keepBytes: number, onOpen?: () => void): AnswerWatch {
+  const watch = new AnswerWatch(keepBytes)
+  const write = callable(res.write.bind(res))
+  const end = callable(res.end.bind(res))
+  res.write = ((...args: unknown[]) => {
+    take(watch, args)
+    return write(...args)
+  }) as typeof res.write
+  res.end = ((...args: unknown[]) => {
+    take(watch, args)
+    return end(...args)
+  }) as typeof res.end
+  if (onOpen) {
+    const writeHead = callable(res.writeHead.bind(res))
+    res.writeHead = ((...args: unknown[]) => {
+      const result = writeHead(...args)
+      onOpen()
+      return result
+    }) as typeof res.writeHead
+  }
+  return watch
+}
+
+/** A function of many signatures, called with whatever it was given. */
+function callable(method: unknown): (...args: unknown[]) => unknown {
+  return method as (...args: unknown[]) => unknown
+}
+
+function take(watch: AnswerWatch, [chunk, encoding]: readonly unknown[]): void {
+  if (chunk instanceof Uint8Array) watch.take(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength))
+  else if (typeof chunk === 'string') {
+    watch.take(
+      Buffer.from(chunk, typeof encoding === 'string' && Buffer.isEncoding(encoding) ? encoding : 'utf8'),
+    )
+  }
+}

@@ -1,0 +1,68 @@
+/** Counts the requests of clients. Labels take known names only: a client cannot make up new series. */
+import type { Metrics } from '../telemetry/metrics.ts'
+import { knownMethod } from './rpc.ts'
+import type { RpcAnswer } from './rpc-answer.ts'
+import type { RequestScope } from './scope.ts'
+
+/** Names of tools and prompts that were called with success, up to a number; every other one is `other`. */
+export interface KnownNames {
+  label(name: string, exists: boolean): string
+}
+
+const MAX_NAMES = 500
+const OTHER = 'other'
+
+export function makeKnownNames(max = MAX_NAMES): KnownNames {
+  const names = new Set<string>()
+  return {
+    label(name, exists) {
+      if (names.has(name)) return name
+      if (!exists || names.size >= max) return OTHER
+      names.add(name)
+      return name
+    },
+  }
+}
+
+export interface RequestCount {
+  readonly scope: RequestScope
+  readonly server: string
+  readonly transport: string
+  readonly method: string
+  readonly status: number
+  readonly seconds: number
+  readonly fault: string | undefined
+  readonly answer: RpcAnswer | undefined
+}
+
+export function countRequest(metrics: Metrics, names: KnownNames, count: RequestCount): void {
+  const { scope, server, transport, method, status, seconds, fault, answer } = count
+  const { rpc } = scope
+  const result = status >= 400 || fault !== undefined ? 'error' : 'success'
+  const labels = {
+    method,
+    status_code: status,
+    status: result,
+    mcp_method: rpc && rpc.method !== '' ? knownMethod(rpc.method) : undefined,
+    server,
+    transport,
+  }
+  metrics.mcpRequests(1, labels)
+  metrics.mcpRequestDuration(seconds, labels)
+  if (!rpc || rpc.method === '') return
+  // A name is worth a series when a backend was found for it, or the answer is what only an existing one gives.
+  const exists = scope.backend !== undefined || (status < 400 && answer?.kind === 'result')
+  const name = rpc.target === undefined ? OTHER : names.label(rpc.target, exists)
+  if (rpc.targetType === 'tool') metrics.mcpToolCalls(1, { server, tool: name, status: result })
+  metrics.serverOperationDuration(seconds, {
+    'mcp.method.name': knownMethod(rpc.method),
+    'jsonrpc.protocol.version': '2.0',
+    'network.transport': 'tcp',
+    'network.protocol.name': 'http',
+    'network.protocol.version': scope.req.httpVersion,
+    'error.type': fault,
+    'gen_ai.operation.name': rpc.targetType === 'tool' ? 'execute_tool' : undefined,
+    'gen_ai.tool.name': rpc.targetType === 'tool' ? name : undefined,
+    'gen_ai.prompt.name': rpc.targetType === 'prompt' ? name : undefined,
+  })
+}

@@ -1,0 +1,95 @@
+/**
+ * Tells from the beginning and the end of a JSON-RPC answer whether it is an error, without reading what lies between.
+ *
+ * Protocol errors show in the first bytes. A tool that failed says so by `isError`, usually behind its content, so the
+ * last bytes are looked at as well. An answer that hides it between the two counts as a success.
+ * Source: spec document 3, config.audit.detectApplicationErrors; JSON-RPC 2.0 section 5; MCP 2025-11-25, tools.
+ */
+import { decodeString, skipSpace, skipString, skipValue, walkMembers } from '../json-prefix.ts'
+import { redactText } from '../redact.ts'
+import { cutBytes } from '../text.ts'
+
+/** How many bytes of either end are looked at. */
+export const SCANNED_BYTES = 512
+const MAX_MESSAGE_BYTES = 256
+
+export interface RpcAnswer {
+  readonly kind: 'result' | 'error'
+  /** JSON-RPC error code. */
+  readonly code?: number
+  /** JSON-RPC error message, redacted, at most 256 bytes. */
+  readonly message?: string
+  /** True for a result that says `isError`. */
+  readonly toolError?: boolean
+}
+
+/** `head` and `tail` are the ends of one message; undefined when it is not an answer. */
+export function readAnswer(head: string, tail: string): RpcAnswer | undefined {
+  let answer: RpcAnswer | undefined
+  walkMembers(head, skipSpace(head, 0), (name, at) => {
+    if (name === 'error' && head.charCodeAt(at) === 0x7b) answer = readError(head, at)
+    else if (name === 'result') {
+      answer = { kind: 'result', toolError: saysIsError(head, at) || endsWithIsError(tail, 2) }
+    }
+    return answer === undefined && name !== 'method'
+  })
+  return answer
+}
+
+/** True when a bare tool result says `isError`. */
+export function isToolError(result: Buffer): boolean {
+  const head = result.toString('utf8', 0, SCANNED_BYTES)
+  const tail = result.toString('utf8', Math.max(0, result.length - SCANNED_BYTES))
+  return saysIsError(head, skipSpace(head, 0)) || endsWithIsError(tail, 1)
+}
+
+/** A JSON-RPC error object, or the beginning of one. */
+export function readError(text: string, at = 0): RpcAnswer {
+  let code: number | undefined
+  let message: string | undefined
+  walkMembers(text, at, (name, valueAt) => {
+    const end = skipValue(text, valueAt)
+    if (name === 'code' && end > 0) code = Number(text.slice(valueAt, end))
+    if (name === 'message' && text.charCodeAt(valueAt) === 0x22) {
+      message = end > 0 ? decodeString(text.slice(valueAt, end)) : text.slice(valueAt + 1)
+    }
+    return code === undefined || message === undefined
+  })
+  return {
+    kind: 'error',
+    ...(code !== undefined && Number.isInteger(code) ? { code } : {}),
+    ...(message === undefined ? {} : { message: cutBytes(redactText(message), MAX_MESSAGE_BYTES) }),
+  }
+}
+
+function saysIsError(text: string, at: number): boolean {
+  let found = false
+  walkMembers(text, at, (name, valueAt) => {
+    if (name === 'isError') found = text.startsWith('true', valueAt)
+    return name !== 'isError'
+  })
+  return found
+}
+
+/** True when the text ends with a member `isError: true` of the object that lies `closers` levels deep. */
+function endsWithIsError(tail: string, closers: number): boolean {
+  const member = /(?<=[{,\s])"isError"\s*:\s*true(?=[\s,}])/g
+  for (const match of tail.matchAll(member)) {
+    if (closingDepth(tail, match.index + match[0].length) === closers) return true
+  }
+  return false
+}
+
+/** How many containers the rest of a text closes; -1 when it opens one that it does not close, or goes on after all. */
+function closingDepth(text: string, from: number): number {
+  let depth = 0
+  for (let i = from; i < text.length; i++) {
+    const c = text.charCodeAt(i)
+    if (c === 0x22) {
+      i = skipString(text, i) - 1
+      if (i < 0) return -1
+    } else if (c === 0x7b || c === 0x5b) depth++
+    else if (c === 0x7d || c === 0x5d) depth--
+  }
+  return depth > 0 ? -1 : -depth
+}

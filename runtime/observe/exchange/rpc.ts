@@ -1,0 +1,130 @@
+/**
+ * What audit and telemetry want to know of a client's JSON-RPC message.
+ *
+ * Takes the message as the wire room reads it, by shape only, since that room stands above this one. Texts that a
+ * client chose are redacted and cut.
+ */
+import { redactText } from '../redact.ts'
+import { cutBytes } from '../text.ts'
+
+/** A read JSON-RPC message; mcp's Message fits. */
+export interface MessageView {
+  readonly kind: 'request' | 'notification' | 'result' | 'error'
+  /** Raw JSON text. */
+  readonly id: string | undefined
+  readonly method: string
+}
+
+/** A JSON object read member by member; mcp's JsonObject fits. Methods may throw on malformed members. */
+export interface ParamsView {
+  text(name: string): string | undefined
+  raw(name: string): Buffer | undefined
+  object(name: string): ParamsView | undefined
+}
+
+export type TargetType = 'tool' | 'resource' | 'prompt' | 'endpoint' | 'sse_endpoint'
+
+export interface RpcFacts {
+  readonly kind: MessageView['kind']
+  readonly id: string | undefined
+  readonly method: string
+  /** The name or URI that the message is about. */
+  readonly target: string | undefined
+  readonly targetType: TargetType
+  /** Raw JSON of a tool call's arguments. */
+  readonly toolArguments: Buffer | undefined
+  readonly protocolVersion: string | undefined
+  readonly client: ClientName | undefined
+  /** Trace context in `params._meta`. */
+  readonly traceparent: string | undefined
+  readonly tracestate: string | undefined
+}
+
+export interface ClientName {
+  readonly name: string | undefined
+  readonly version: string | undefined
+}
+
+const MAX_NAME_BYTES = 128
+const MAX_TARGET_BYTES = 512
+const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
+const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion'
+
+const TARGETS: Readonly<Record<string, readonly [TargetType, 'name' | 'uri']>> = {
+  'tools/call': ['tool', 'name'],
+  'prompts/get': ['prompt', 'name'],
+  'resources/read': ['resource', 'uri'],
+  'resources/subscribe': ['resource', 'uri'],
+  'resources/unsubscribe': ['resource', 'uri'],
+}
+
+/** Methods of MCP; a method label of a metric has no other value. */
+export const METHODS: ReadonlySet<string> = new Set([
+  ...Object.keys(TARGETS),
+  'initialize',
+  'ping',
+  'tools/list',
+  'prompts/list',
+  'resources/list',
+  'resources/templates/list',
+  'completion/complete',
+  'logging/setLevel',
+  'server/discover',
+  'subscriptions/listen',
+  'notifications/initialized',
+  'notifications/cancelled',
+  'notifications/progress',
+  'notifications/message',
+  'notifications/roots/list_changed',
+])
+
+/** The method, or `other` for what is no method of MCP. */
+export function knownMethod(method: string): string {
+  return METHODS.has(method) ? method : 'other'
+}
+
+/** Never throws: what cannot be read is left out. */
+export function readRpc(message: MessageView, params: ParamsView | undefined): RpcFacts {
+  const { kind, id, method } = message
+  const meta = read(() => params?.object('_meta'))
+  const [targetType, member] = TARGETS[method] ?? ['endpoint', 'name']
+  const target = targetType === 'endpoint' ? undefined : read(() => params?.text(member))
+  const info =
+    method === 'initialize' ? read(() => params?.raw('clientInfo')) : read(() => meta?.raw(CLIENT_INFO))
+  return {
+    kind,
+    id,
+    method: cutBytes(method, MAX_NAME_BYTES),
+    target: target === undefined ? undefined : cutBytes(redactText(target), MAX_TARGET_BYTES),
+    targetType,
+    toolArguments: targetType === 'tool' ? read(() => params?.raw('arguments')) : undefined,
+    protocolVersion:
+      method === 'initialize'
+        ? read(() => params?.text('protocolVersion'))
+        : read(() => meta?.text(PROTOCOL_VERSION)),
+    client: clientName(info),
+    traceparent: read(() => meta?.text('traceparent')),
+    tracestate: read(() => meta?.text('tracestate')),
+  }
+}
+
+/** Name and version of a raw `Implementation` object. */
+export function clientName(info: Buffer | undefined): ClientName | undefined {
+  if (!info || info.length > 16_384) return undefined
+  const value = read((): unknown => JSON.parse(info.toString()))
+  if (typeof value !== 'object' || value === null) return undefined
+  const { name, version }: { name?: unknown; version?: unknown } = value
+  return { name: clientText(name), version: clientText(version) }
+}
+
+function clientText(value: unknown): string | undefined {
+  return typeof value === 'string' ? cutBytes(redactText(value), MAX_NAME_BYTES) : undefined
+}
+
+function read<T>(get: () => T | undefined): T | undefined {
+  try {
+    return get()
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * What is known about the request under way, wherever in its handling the code runs: carried by the asynchronous
+ * context, so that no room has to pass it on.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Exchange } from '../../net/index.ts'
+import type { OpenSpan } from '../telemetry/tracer.ts'
+import type { AnswerWatch } from './answer-watch.ts'
+import type { ClientName, RpcFacts } from './rpc.ts'
+import type { RpcAnswer } from './rpc-answer.ts'
+
+/** One HTTP request of a client. Filled in on the way. */
+export interface RequestScope {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number
+  /** The client's own request id when it sent a usable one, else a new one. */
+  readonly requestId: string
+  watch: AnswerWatch | undefined
+  rpc: RpcFacts | undefined
+  client: ClientName | undefined
+  /** Backend that the request was taken to. */
+  backend: string | undefined
+  /** How the operation ended; what is known here wins over what the answer looks like. */
+  answer: RpcAnswer | undefined
+  span: OpenSpan | undefined
+  /** Operations that go on. */
+  pending: number
+  /** Waits for the last of them: the answer travels over another request's stream. */
+  deferred: (() => void) | undefined
+  finished: boolean
+  /** The pipeline's exchange, when the observer was told of it. */
+  exchange: Exchange | undefined
+}
+
+export interface Scope {
+  readonly request: RequestScope | undefined
+  readonly span: OpenSpan | undefined
+}
+
+const scopes = new AsyncLocalStorage<Scope>()
+
+export function currentScope(): Scope | undefined {
+  return scopes.getStore()
+}
+
+export function withScope<T>(scope: Scope, work: () => T): T {
+  return scopes.run(scope, work)
+}

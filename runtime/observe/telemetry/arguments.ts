@@ -1,0 +1,47 @@
+/**
+ * Arguments of a tool call as a span may show them: credentials out, at most 100 characters a value and 200 in all.
+ * Source: reference limits of tool argument recording; OpenTelemetry generative AI conventions (opt-in attribute).
+ */
+import { isSecretName, redactText } from '../redact.ts'
+
+const SENSITIVE = /password|token|secret|key|auth|credential|private/i
+const MAX_VALUE_CHARS = 100
+const MAX_ALL_CHARS = 200
+/** Beyond this, arguments are not even parsed. */
+const MAX_PARSED_BYTES = 65_536
+
+/** `name=value, …` in the order of the call. */
+export function describeArguments(raw: Buffer): string {
+  if (raw.length > MAX_PARSED_BYTES) return `[${raw.length} bytes]`
+  let args: unknown
+  try {
+    args = JSON.parse(raw.toString())
+  } catch {
+    return '[malformed]'
+  }
+  if (typeof args !== 'object' || args === null) return '[malformed]'
+  const parts: string[] = []
+  let length = 0
+  for (const [name, value] of Object.entries(args)) {
+    const part = `${cut(name, MAX_VALUE_CHARS)}=${isSensitive(name) ? '[redacted]' : describe(value)}`
+    parts.push(part)
+    length += part.length + 2
+    if (length > MAX_ALL_CHARS) break
+  }
+  return cut(parts.join(', '), MAX_ALL_CHARS)
+}
+
+function isSensitive(name: string): boolean {
+  return SENSITIVE.test(name) || isSecretName(name)
+}
+
+function describe(value: unknown): string {
+  if (typeof value === 'string') return cut(redactText(value), MAX_VALUE_CHARS)
+  if (Array.isArray(value)) return `[${value.length} items]`
+  if (typeof value === 'object' && value !== null) return `{${Object.keys(value).length} members}`
+  return String(value)
+}
+
+function cut(text: string, chars: number): string {
+  return text.length <= chars ? text : `${text.slice(0, chars - 1)}…`
+}

@@ -1,0 +1,118 @@
+/**
+ * How a request of a client is described on its span: the table of attributes, current names beside those of older
+ * conventions, which are added while useLegacyAttributes is on. docs/observability.md repeats the table and a test
+ * compares the two.
+ *
+ * No query, header or session id is recorded: a query is marked as present, a session id stands as a short hash.
+ * Source: spec document 3, config.telemetry; OpenTelemetry semantic conventions (HTTP, MCP, generative AI, RPC).
+ */
+import { createHash } from 'node:crypto'
+import type { RequestScope } from '../exchange/scope.ts'
+import { describeArguments } from './arguments.ts'
+import type { Attributes } from './tracer.ts'
+
+/** Current name to the legacy names of the same value. */
+export const ATTRIBUTES: Readonly<Record<string, readonly string[]>> = {
+  'http.request.method': ['http.method'],
+  'url.full': ['http.url'],
+  'url.scheme': ['http.scheme'],
+  'server.address': ['http.host'],
+  'url.path': ['http.target'],
+  'url.query': ['http.query'],
+  'user_agent.original': ['http.user_agent'],
+  'http.request.body.size': ['http.request_content_length'],
+  'http.response.body.size': ['http.response_content_length'],
+  'http.response.status_code': ['http.status_code'],
+  'mcp.method.name': ['mcp.method'],
+  'jsonrpc.request.id': ['mcp.request.id'],
+  'jsonrpc.protocol.version': [],
+  'rpc.system.name': ['rpc.system'],
+  'mcp.resource.uri': ['mcp.resource.id'],
+  'gen_ai.prompt.name': ['mcp.prompt.name'],
+  'gen_ai.tool.name': ['mcp.tool.name'],
+  'gen_ai.tool.call.arguments': ['mcp.tool.arguments'],
+  'gen_ai.operation.name': [],
+  'network.transport': [],
+  'network.protocol.name': [],
+  'network.protocol.version': [],
+  'mcp.session.id': [],
+  'mcp.protocol.version': [],
+  'mcp.client.name': [],
+  'mcp.server.name': [],
+  'client.address': [],
+  'client.port': [],
+  'error.type': [],
+}
+
+/** Legacy attributes without a current counterpart. */
+export const LEGACY_ONLY: readonly string[] = ['http.duration_ms', 'rpc.service', 'mcp.transport']
+
+export interface SpanFacts {
+  readonly scope: RequestScope
+  readonly path: string
+  readonly query: string
+  readonly status: number
+  readonly durationMs: number
+  readonly requestBytes: number
+  readonly server: string
+  readonly transport: string
+  readonly clientAddress: string
+  readonly toolArguments: boolean
+}
+
+export function requestAttributes(facts: SpanFacts, legacy: boolean): Attributes {
+  const current = currentAttributes(facts)
+  if (!legacy) return current
+  const all: Record<string, string | number | boolean | undefined> = { ...current }
+  for (const [name, older] of Object.entries(ATTRIBUTES)) {
+    for (const alias of older) all[alias] = current[name]
+  }
+  all['http.duration_ms'] = facts.durationMs
+  all['mcp.transport'] = facts.transport
+  if (facts.scope.rpc) all['rpc.service'] = 'mcp'
+  return all
+}
+
+function currentAttributes({ scope, ...facts }: SpanFacts): Record<string, string | number | undefined> {
+  const { req, rpc } = scope
+  const { host } = req.headers
+  const session = req.headers['mcp-session-id']
+  const version = req.headers['mcp-protocol-version']
+  const tool = rpc?.targetType === 'tool'
+  return {
+    'http.request.method': req.method,
+    'url.full': `http://${host ?? ''}${facts.path}`,
+    'url.scheme': 'http',
+    'server.address': host,
+    'url.path': facts.path,
+    'url.query': facts.query === '' ? undefined : '[redacted]',
+    'user_agent.original': req.headers['user-agent'],
+    'http.request.body.size': facts.requestBytes > 0 ? facts.requestBytes : undefined,
+    'http.response.body.size': scope.watch?.bytes,
+    'http.response.status_code': facts.status,
+    'mcp.method.name': rpc?.method,
+    'jsonrpc.request.id': rpc?.id,
+    'jsonrpc.protocol.version': rpc ? '2.0' : undefined,
+    'rpc.system.name': rpc ? 'jsonrpc' : undefined,
+    'mcp.resource.uri': rpc?.targetType === 'resource' ? rpc.target : undefined,
+    'gen_ai.prompt.name': rpc?.targetType === 'prompt' ? rpc.target : undefined,
+    'gen_ai.tool.name': tool ? rpc.target : undefined,
+    'gen_ai.tool.call.arguments':
+      facts.toolArguments && rpc?.toolArguments ? describeArguments(rpc.toolArguments) : undefined,
+    'gen_ai.operation.name': tool ? 'execute_tool' : undefined,
+    'network.transport': 'tcp',
+    'network.protocol.name': 'http',
+    'network.protocol.version': req.httpVersion,
+    'mcp.session.id': typeof session === 'string' ? fingerprint(session) : undefined,
+    'mcp.protocol.version': rpc?.protocolVersion ?? (typeof version === 'string' ? version : undefined),
+    'mcp.client.name': scope.client?.name,
+    'mcp.server.name': facts.server,
+    'client.address': facts.clientAddress,
+    'client.port': req.socket.remotePort,
+  }
+}
+
+/** Twelve hex digits that stand for a session. */
+function fingerprint(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 12)
+}

@@ -1,0 +1,121 @@
+/**
+ * Measures calls of backends: a client span, the counters of the backend, the duration.
+ *
+ * Addresses and resource URIs go onto the span; labels get names only.
+ * Source: OpenTelemetry semantic conventions for MCP, client.
+ */
+import type { Metrics } from './metrics.ts'
+import { errorType, type SpanHandle, type Tracer } from './tracer.ts'
+
+export interface BackendCall {
+  readonly backend: string
+  /** Address of the backend; on the span without userinfo and query. */
+  readonly url: string
+  readonly transport: 'streamable-http' | 'sse'
+  readonly method: string
+  /** MCP revision that the backend speaks, once known. */
+  readonly revision?: string | undefined
+  /** True when the request carries a credential. */
+  readonly authenticated: boolean
+  /** Tool or prompt by the backend's own name, or resource by its URI. */
+  readonly target?: string | undefined
+}
+
+export interface BackendCalls {
+  /**
+   * Runs a call. `faultOf` names the kind of fault of an answer that is one; a rejection is a fault by its code.
+   * The span's handle is for what becomes known on the way.
+   */
+  observe<T>(
+    call: BackendCall,
+    work: (span: SpanHandle) => Promise<T>,
+    faultOf?: (result: T) => string | undefined,
+  ): Promise<T>
+}
+
+const ACTIONS: Readonly<Record<string, string>> = {
+  'tools/call': 'call_tool',
+  'resources/read': 'read_resource',
+  'prompts/get': 'get_prompt',
+  'completion/complete': 'complete',
+  'tools/list': 'list_capabilities',
+  'resources/list': 'list_capabilities',
+  'resources/templates/list': 'list_capabilities',
+  'prompts/list': 'list_capabilities',
+}
+
+const unmeasured: SpanHandle = { recording: false, set() {}, fail() {} }
+
+export function makeBackendCalls(metrics: Metrics, tracer: Tracer, enabled: boolean): BackendCalls {
+  if (!enabled) return { observe: (_call, work) => work(unmeasured) }
+  return {
+    observe(call, work, faultOf) {
+      const name = call.target === undefined || isRead(call) ? call.method : `${call.method} ${call.target}`
+      return tracer.run('client', name, undefined, async (span) => {
+        const startedAt = performance.now()
+        if (span.recording) span.set(attributesOf(call))
+        let fault: string | undefined
+        try {
+          const result = await work(span)
+          fault = faultOf?.(result)
+          if (fault !== undefined) span.fail(fault)
+          return result
+        } catch (error) {
+          fault = errorType(error)
+          throw error
+        } finally {
+          count(metrics, call, (performance.now() - startedAt) / 1000, fault)
+        }
+      })
+    },
+  }
+}
+
+function isRead({ method }: BackendCall): boolean {
+  return method.startsWith('resources/')
+}
+
+function attributesOf(call: BackendCall) {
+  const { method, target } = call
+  return {
+    'mcp.method.name': method,
+    'mcp.protocol.version': call.revision,
+    'network.transport': 'tcp',
+    'network.protocol.name': 'http',
+    'target.workload_name': call.backend,
+    'target.base_url': call.url,
+    'target.transport_type': call.transport,
+    'auth.authenticated': call.authenticated,
+    'gen_ai.operation.name': method === 'tools/call' ? 'execute_tool' : undefined,
+    'gen_ai.tool.name': method === 'tools/call' ? target : undefined,
+    'gen_ai.prompt.name': method === 'prompts/get' ? target : undefined,
+    'mcp.resource.uri': isRead(call) ? target : undefined,
+  }
+}
+
+function count(metrics: Metrics, call: BackendCall, seconds: number, fault: string | undefined): void {
+  const { method, target } = call
+  const tool = method === 'tools/call' ? target : undefined
+  const prompt = method === 'prompts/get' ? target : undefined
+  const labels = {
+    'target.workload_id': call.backend,
+    'target.workload_name': call.backend,
+    'target.transport_type': call.transport,
+    action: ACTIONS[method] ?? 'other',
+    'mcp.method.name': method,
+    'mcp.protocol.revision': call.revision,
+    tool_name: tool,
+    'gen_ai.tool.name': tool,
+    prompt_name: prompt,
+    'gen_ai.prompt.name': prompt,
+    'auth.authenticated': call.authenticated,
+  }
+  metrics.backendRequests(1, labels)
+  if (fault !== undefined) metrics.backendErrors(1, labels)
+  metrics.backendRequestsDuration(seconds, labels)
+  metrics.clientOperationDuration(seconds, {
+    'mcp.method.name': method,
+    'network.transport': 'tcp',
+    'error.type': fault,
+  })
+}

@@ -1,0 +1,72 @@
+/**
+ * Exporters that send spans and metrics to a collector: OTLP over HTTP, JSON.
+ *
+ * A collector that is down costs nothing but the telemetry: queues are bounded, and the log says once when sending
+ * begins to fail and once when it works again. What the collector answered is not logged.
+ */
+import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
+import type { PushMetricExporter } from '@opentelemetry/sdk-metrics'
+import type { SpanExporter } from '@opentelemetry/sdk-trace'
+import type { Log } from '../../net/index.ts'
+import type { CollectorSettings } from './settings.ts'
+
+type ExportResult = Parameters<Parameters<SpanExporter['export']>[1]>[0]
+
+const EXPORT_TIMEOUT_MS = 10_000
+/** Of the OpenTelemetry API. */
+const SUCCESS = 0
+
+function options(url: string, { headers, ca }: CollectorSettings) {
+  return {
+    url,
+    headers: { ...headers },
+    timeoutMillis: EXPORT_TIMEOUT_MS,
+    httpAgentOptions: { keepAlive: true, ...(ca === undefined ? {} : { ca }) },
+  }
+}
+
+export function traceExporter(collector: CollectorSettings, log: Log): SpanExporter {
+  const exporter: SpanExporter = new OTLPTraceExporter(options(collector.tracesUrl, collector))
+  const watch = failureLog('traces', log)
+  return {
+    export: (spans, done) => exporter.export(spans, watch(done)),
+    shutdown: () => exporter.shutdown(),
+    forceFlush: async () => exporter.forceFlush?.(),
+  }
+}
+
+export function metricExporter(collector: CollectorSettings, log: Log): PushMetricExporter {
+  const exporter: PushMetricExporter = new OTLPMetricExporter(options(collector.metricsUrl, collector))
+  const watch = failureLog('metrics', log)
+  return {
+    export: (metrics, done) => exporter.export(metrics, watch(done)),
+    shutdown: () => exporter.shutdown(),
+    forceFlush: () => exporter.forceFlush(),
+  }
+}
+
+type Done = (result: ExportResult) => void
+
+/** Tells the log when sending begins to fail and when it works again. */
+function failureLog(signal: string, log: Log): (done: Done) => Done {
+  let failing = false
+  return (done) => (result) => {
+    const code: number = result.code
+    const failed = code !== SUCCESS
+    if (failed && !failing)
+      log.warn('telemetry cannot be sent to the collector', { signal, reason: reasonOf(result.error) })
+    else if (!failed && failing) log.info('telemetry is sent to the collector again', { signal })
+    failing = failed
+    done(result)
+  }
+}
+
+/** A status or a system error code, never a text of the collector's. */
+function reasonOf(error: Error | undefined): string {
+  const code: unknown = error && 'code' in error ? error.code : undefined
+  if (typeof code === 'string' || typeof code === 'number') return String(code)
+  const cause: unknown = error?.cause
+  const inner: unknown = cause instanceof Error && 'code' in cause ? cause.code : undefined
+  return typeof inner === 'string' ? inner : (error?.name ?? 'unknown')
+}

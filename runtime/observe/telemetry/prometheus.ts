@@ -1,0 +1,56 @@
+/**
+ * Metrics as Prometheus scrapes them: text format 0.0.4 on a route of the main listener.
+ *
+ * The exporter of the OpenTelemetry project would open a listener of its own, so only its serialiser is used.
+ * Source: spec document 3, "Endpoints" (/metrics).
+ */
+import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus'
+import { MetricReader, type ResourceMetrics } from '@opentelemetry/sdk-metrics'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type Exchange, sendBody } from '../../net/index.ts'
+
+const TEXT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+
+class ScrapeReader extends MetricReader {
+  protected override async onForceFlush(): Promise<void> {}
+  protected override async onShutdown(): Promise<void> {}
+}
+
+export interface Scrape {
+  readonly reader: MetricReader
+  /** Answers a scrape. Rejects with METHOD_NOT_ALLOWED for anything but GET and HEAD. */
+  answer(exchange: Exchange): Promise<void>
+}
+
+export function makeScrape(): Scrape {
+  const reader = new ScrapeReader()
+  const serializer = new PrometheusSerializer('', false, undefined, false, true)
+  return {
+    reader,
+    async answer({ req, res }) {
+      if (req.method !== 'GET' && req.method !== 'HEAD') {
+        throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow: 'GET, HEAD' } })
+      }
+      const { resourceMetrics } = await reader.collect()
+      // The serialiser may come with an SDK of another patch version, whose types are the same under other names.
+      const collected: unknown = withSeconds(resourceMetrics)
+      const text = serializer.serialize(collected as Parameters<typeof serializer.serialize>[0])
+      sendBody(res, 200, TEXT_TYPE, req.method === 'HEAD' ? '' : text, { 'cache-control': 'no-store' })
+    },
+  }
+}
+
+/** Prometheus wants the unit in the name; see prometheusName. */
+function withSeconds(all: ResourceMetrics): ResourceMetrics {
+  return {
+    ...all,
+    scopeMetrics: all.scopeMetrics.map((scope) => ({
+      ...scope,
+      metrics: scope.metrics.map((metric) =>
+        metric.descriptor.unit === 's'
+          ? { ...metric, descriptor: { ...metric.descriptor, name: `${metric.descriptor.name}_seconds` } }
+          : metric,
+      ),
+    })),
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * Trace context of a request: reads `traceparent` and `tracestate` as a client sent them, and writes them for backends.
+ * What is malformed is ignored; a fresh trace starts then.
+ * Source: W3C Trace Context, sections 3.2 and 3.3.
+ */
+import { createTraceState, isSpanContextValid, type SpanContext, TraceFlags } from '@opentelemetry/api'
+
+export interface TraceCarrier {
+  readonly traceparent?: string | undefined
+  readonly tracestate?: string | undefined
+}
+
+const PARENT = /^(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
+const STATE = /^[a-z0-9_\-*/@]{1,256}=[\x21-\x2b\x2d-\x3c\x3e-\x7e]{1,256}$/
+const MAX_STATE_LENGTH = 512
+const MAX_STATE_MEMBERS = 32
+
+/** The remote span that a carrier names; undefined when there is none. */
+export function readTraceContext(carrier: TraceCarrier): SpanContext | undefined {
+  const match = PARENT.exec(carrier.traceparent?.trim() ?? '')
+  if (!match) return undefined
+  const [, version, traceId = '', spanId = '', flags = '', more] = match
+  if (version === '00' && more !== undefined) return undefined
+  const state = readState(carrier.tracestate)
+  const context: SpanContext = {
+    traceId,
+    spanId,
+    traceFlags: Number.parseInt(flags, 16) & TraceFlags.SAMPLED,
+    isRemote: true,
+    ...(state === undefined ? {} : { traceState: createTraceState(state) }),
+  }
+  return isSpanContextValid(context) ? context : undefined
+}
+
+/** A state with a faulty member is dropped whole, as the recommendation says. */
+function readState(text: string | undefined): string | undefined {
+  if (text === undefined || text.length > MAX_STATE_LENGTH) return undefined
+  const members = text.split(',').map((member) => member.trim())
+  const used = members.filter((member) => member !== '')
+  if (used.length === 0 || used.length > MAX_STATE_MEMBERS) return undefined
+  return used.every((member) => STATE.test(member)) ? used.join(',') : undefined
+}
+
+/** Header (and `_meta`) members for what is called from within a span. */
+export function writeTraceContext(context: SpanContext): Readonly<Record<string, string>> {
+  const flags = (context.traceFlags & TraceFlags.SAMPLED).toString(16).padStart(2, '0')
+  const state = context.traceState?.serialize()
+  return {
+    traceparent: `00-${context.traceId}-${context.spanId}-${flags}`,
+    ...(state === undefined || state === '' ? {} : { tracestate: state }),
+  }
+}

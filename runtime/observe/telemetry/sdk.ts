@@ -1,0 +1,75 @@
+/**
+ * Puts the OpenTelemetry SDK together. Nothing global is registered and nothing is patched: providers live and end with
+ * the server that made them. Loaded only when some telemetry is on.
+ */
+import { resourceFromAttributes } from '@opentelemetry/resources'
+import { MeterProvider, type MetricReader, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace'
+import type { Exchange, Log } from '../../net/index.ts'
+import { makeMetrics, type Metrics, noMetrics } from './metrics.ts'
+import { metricExporter, traceExporter } from './otlp.ts'
+import { makeScrape } from './prometheus.ts'
+import type { TelemetrySettings } from './settings.ts'
+import { makeTracer } from './spans.ts'
+import { noTracer, type Tracer } from './tracer.ts'
+
+export interface SdkOptions {
+  readonly version: string
+  readonly log: Log
+  readonly exportIntervalMs: number
+}
+
+export interface Sdk {
+  readonly metrics: Metrics
+  readonly tracer: Tracer
+  readonly prometheus: ((exchange: Exchange) => Promise<void>) | undefined
+  flush(): Promise<void>
+  shutdown(): Promise<void>
+}
+
+const SCOPE = 'gatehouse'
+const MAX_ATTRIBUTE_CHARS = 2_048
+
+export function startSdk(settings: TelemetrySettings, options: SdkOptions): Sdk {
+  const { collector, legacy } = settings
+  const { log, version, exportIntervalMs } = options
+  const resource = resourceFromAttributes({ ...settings.resource })
+  const scrape = settings.prometheus ? makeScrape() : undefined
+  const readers: MetricReader[] = scrape ? [scrape.reader] : []
+  if (settings.metrics && collector) {
+    readers.push(
+      new PeriodicExportingMetricReader({
+        exporter: metricExporter(collector, log),
+        exportIntervalMillis: exportIntervalMs,
+        exportTimeoutMillis: Math.min(exportIntervalMs, 15_000),
+      }),
+    )
+  }
+  const meters = readers.length > 0 ? new MeterProvider({ resource, readers }) : undefined
+  const tracers =
+    settings.traces && collector
+      ? new TracerProvider({
+          resource,
+          sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(settings.samplingRatio) }),
+          spanLimits: { attributeValueLengthLimit: MAX_ATTRIBUTE_CHARS },
+          spanProcessors: [new BatchSpanProcessor({ exporter: traceExporter(collector, log) })],
+        })
+      : undefined
+  return {
+    metrics: meters ? makeMetrics(meters.getMeter(SCOPE, version), legacy) : noMetrics,
+    tracer: tracers ? makeTracer(tracers.getTracer(SCOPE, version)) : noTracer,
+    prometheus: scrape && ((exchange) => scrape.answer(exchange)),
+    // What cannot be sent was logged by the exporter.
+    async flush() {
+      await Promise.allSettled([meters?.forceFlush(), tracers?.forceFlush()])
+    },
+    async shutdown() {
+      await Promise.allSettled([meters?.shutdown(), tracers?.shutdown()])
+    },
+  }
+}

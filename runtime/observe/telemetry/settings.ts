@@ -1,0 +1,172 @@
+/**
+ * Checks and resolves `telemetry` of a configuration: addresses, headers, trust anchors, sampling.
+ *
+ * Reads no environment of its own: variables are given. Header values may name variables as `${NAME}`, so that secrets
+ * stay out of the file. The endpoint is the base of both signals: `/v1/traces` and `/v1/metrics` are appended.
+ * Source: spec document 3, config.telemetry; OpenTelemetry protocol exporter specification.
+ */
+import { readFileSync } from 'node:fs'
+import { GatehouseError, type Telemetry } from '../../../schemas/index.ts'
+import { isHeaderName, isHeaderValue, isLoopbackHost } from '../../net/index.ts'
+import { isSecretName } from '../redact.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export interface TelemetrySettings {
+  readonly traces: boolean
+  readonly metrics: boolean
+  readonly prometheus: boolean
+  readonly collector: CollectorSettings | undefined
+  readonly samplingRatio: number
+  readonly legacy: boolean
+  /** Resource attributes. */
+  readonly resource: Readonly<Record<string, string>>
+  /** Attributes of server spans. */
+  readonly environment: Readonly<Record<string, string>>
+  /** Things that are worth a warning and nothing more. */
+  readonly warnings: readonly string[]
+}
+
+export interface CollectorSettings {
+  readonly tracesUrl: string
+  readonly metricsUrl: string
+  readonly headers: Readonly<Record<string, string>>
+  /** PEM. */
+  readonly ca: string | undefined
+}
+
+export interface SettingsFrom {
+  readonly serverName: string
+  readonly version: string
+  readonly env: Environment
+}
+
+/** Undefined when everything is off. Throws INVALID_CONFIG naming every fault. */
+export function telemetrySettings(
+  config: Telemetry | undefined,
+  from: SettingsFrom,
+): TelemetrySettings | undefined {
+  if (!config) return undefined
+  const faults: string[] = []
+  const warnings: string[] = []
+  const { tracingEnabled, metricsEnabled, enablePrometheusMetricsPath: prometheus } = config
+  const collector = readCollector(config, from.env, faults, warnings)
+  if (collector && !tracingEnabled && !metricsEnabled)
+    faults.push('telemetry.endpoint: set tracingEnabled or metricsEnabled, or leave the endpoint out')
+  if (!config.endpoint && tracingEnabled)
+    warnings.push('telemetry.tracingEnabled has no effect without telemetry.endpoint')
+  if (!config.endpoint && metricsEnabled && !prometheus)
+    warnings.push(
+      'telemetry.metricsEnabled has no effect without telemetry.endpoint or telemetry.enablePrometheusMetricsPath',
+    )
+  const samplingRatio = Number(config.samplingRate)
+  if (config.samplingRate.trim() === '' || !(samplingRatio >= 0 && samplingRatio <= 1))
+    faults.push('telemetry.samplingRate: must be a number from 0.0 to 1.0')
+  const environment = readVariables(config.environmentVariables ?? [], from.env, warnings)
+  if (faults.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: faults.join('\n') })
+  const traces = tracingEnabled && collector !== undefined
+  const metrics = metricsEnabled && collector !== undefined
+  if (!traces && !metrics && !prometheus && warnings.length === 0) return undefined
+  return {
+    traces,
+    metrics,
+    prometheus,
+    collector,
+    samplingRatio,
+    legacy: config.useLegacyAttributes,
+    resource: {
+      ...config.customAttributes,
+      'service.name': config.serviceName || from.serverName,
+      'service.version': config.serviceVersion || from.version,
+    },
+    environment,
+    warnings,
+  }
+}
+
+function readCollector(
+  config: Telemetry,
+  env: Environment,
+  faults: string[],
+  warnings: string[],
+): CollectorSettings | undefined {
+  if (!config.endpoint) return undefined
+  const base = readEndpoint(config.endpoint, config.insecure, faults, warnings)
+  const headers = readHeaders(config.headers ?? {}, env, faults)
+  const ca = config.caCertPath === undefined ? undefined : readCa(config.caCertPath, faults)
+  if (!base) return undefined
+  return { tracesUrl: `${base}/v1/traces`, metricsUrl: `${base}/v1/metrics`, headers, ca }
+}
+
+/** The base URL without a slash at its end. */
+function readEndpoint(
+  endpoint: string,
+  insecure: boolean,
+  faults: string[],
+  warnings: string[],
+): string | undefined {
+  const text = /^https?:\/\//i.test(endpoint) ? endpoint : `${insecure ? 'http' : 'https'}://${endpoint}`
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url || url.search !== '' || url.hash !== '' || url.username !== '' || url.password !== '') {
+    faults.push(
+      'telemetry.endpoint: must be host:port or an http(s) URL without userinfo, query and fragment',
+    )
+    return undefined
+  }
+  if (url.protocol === 'http:' && !insecure && !isLoopbackHost(url.hostname)) {
+    faults.push(
+      'telemetry.endpoint: http needs telemetry.insecure true, because telemetry would travel in the clear',
+    )
+  }
+  if (url.protocol === 'https:' && insecure)
+    warnings.push('telemetry.insecure has no effect on an https endpoint')
+  return url.href.replace(/\/+$/, '')
+}
+
+function readHeaders(
+  headers: Readonly<Record<string, string>>,
+  env: Environment,
+  faults: string[],
+): Record<string, string> {
+  const out: Record<string, string> = {}
+  for (const [name, text] of Object.entries(headers)) {
+    const field = `telemetry.headers.${name}`
+    const value = text.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (_all, variable: string) => {
+      const found = env[variable]
+      if (found === undefined || found === '') faults.push(`${field}: the variable ${variable} is not set`)
+      return found ?? ''
+    })
+    if (!isHeaderName(name)) faults.push(`${field}: is not a header name`)
+    else if (!isHeaderValue(value)) faults.push(`${field}: the value cannot be sent as a header`)
+    else out[name] = value
+  }
+  return out
+}
+
+function readCa(path: string, faults: string[]): string | undefined {
+  try {
+    const pem = readFileSync(path, 'utf8')
+    if (pem.includes('-----BEGIN CERTIFICATE-----')) return pem
+    faults.push('telemetry.caCertPath: the file holds no PEM certificate')
+  } catch {
+    faults.push('telemetry.caCertPath: the file cannot be read')
+  }
+  return undefined
+}
+
+/** Variables that are not set are left out; those whose names say that they hold a credential, with a warning. */
+function readVariables(
+  names: readonly string[],
+  env: Environment,
+  warnings: string[],
+): Record<string, string> {
+  const out: Record<string, string> = {}
+  for (const name of names) {
+    const value = env[name]
+    if (value === undefined) continue
+    if (isSecretName(name))
+      warnings.push(`telemetry.environmentVariables: ${name} is left out, it names a secret`)
+    else out[`environment.${name}`] = value
+  }
+  return out
+}

@@ -1,0 +1,110 @@
+/**
+ * The telemetry of one server: metrics, traces, and what answers `/metrics`.
+ *
+ * Off, everything is there and does nothing; the SDK is not even loaded. A collector that cannot be reached never
+ * fails or delays a request, and closing waits for it a few seconds at most.
+ * Source: spec document 3, config.telemetry and "Endpoints".
+ */
+import type { Telemetry as TelemetryConfig } from '../../../schemas/index.ts'
+import { type Exchange, type Log, silentLog } from '../../net/index.ts'
+import { type BackendCalls, makeBackendCalls } from './backend-calls.ts'
+import { type Metrics, noMetrics } from './metrics.ts'
+import { telemetrySettings } from './settings.ts'
+import { noTracer, type Tracer } from './tracer.ts'
+
+export interface TelemetryOptions {
+  /** Default of serviceName. */
+  readonly serverName: string
+  /** Version of this program. */
+  readonly version: string
+  /** Variables that the configuration may name. */
+  readonly env?: Readonly<Record<string, string | undefined>> | undefined
+  readonly log?: Log | undefined
+  /** Records arguments of tool calls on spans, redacted and cut. Default false: arguments are the caller's own data. */
+  readonly toolArguments?: boolean | undefined
+  /** How often metrics are pushed. Default 60 s. */
+  readonly exportIntervalMs?: number | undefined
+}
+
+export interface Telemetry {
+  /** False: nothing is measured. */
+  readonly enabled: boolean
+  readonly metrics: Metrics
+  readonly tracer: Tracer
+  /** Measures calls of backends. */
+  readonly backendCalls: BackendCalls
+  /** Answers a scrape of `/metrics`; undefined unless enablePrometheusMetricsPath is true. */
+  readonly prometheus: ((exchange: Exchange) => Promise<void>) | undefined
+  /** How requests are described on spans. */
+  readonly spans: SpanOptions
+  /** Sends what is pending. */
+  flush(): Promise<void>
+  /** Sends what is pending, for a few seconds at most, and stops. */
+  close(): Promise<void>
+}
+
+export interface SpanOptions {
+  /** Adds the attribute names of older conventions. */
+  readonly legacy: boolean
+  readonly toolArguments: boolean
+  /** Attributes of every server span. */
+  readonly environment: Readonly<Record<string, string>>
+}
+
+const CLOSE_MS = 5_000
+const EXPORT_INTERVAL_MS = 60_000
+
+export const noTelemetry: Telemetry = {
+  enabled: false,
+  metrics: noMetrics,
+  tracer: noTracer,
+  backendCalls: makeBackendCalls(noMetrics, noTracer, false),
+  prometheus: undefined,
+  spans: { legacy: false, toolArguments: false, environment: {} },
+  flush: async () => {},
+  close: async () => {},
+}
+
+/** Rejects with INVALID_CONFIG naming every fault of the configuration. */
+export async function makeTelemetry(
+  config: TelemetryConfig | undefined,
+  options: TelemetryOptions,
+): Promise<Telemetry> {
+  const { serverName, version, env = {}, log = silentLog } = options
+  const settings = telemetrySettings(config, { serverName, version, env })
+  for (const warning of settings?.warnings ?? []) log.warn('telemetry setting', { hint: warning })
+  if (!settings || !(settings.traces || settings.metrics || settings.prometheus)) return noTelemetry
+  const { startSdk } = await import('./sdk.ts')
+  const sdk = startSdk(settings, {
+    version,
+    log,
+    exportIntervalMs: options.exportIntervalMs ?? EXPORT_INTERVAL_MS,
+  })
+  let closing: Promise<void> | undefined
+  return {
+    enabled: true,
+    metrics: sdk.metrics,
+    tracer: sdk.tracer,
+    backendCalls: makeBackendCalls(sdk.metrics, sdk.tracer, true),
+    prometheus: sdk.prometheus,
+    spans: {
+      legacy: settings.legacy,
+      toolArguments: options.toolArguments ?? false,
+      environment: settings.environment,
+    },
+    flush: () => sdk.flush(),
+    close() {
+      closing ??= atMost(sdk.shutdown(), CLOSE_MS)
+      return closing
+    },
+  }
+}
+
+async function atMost(work: Promise<void>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([work, late])
+  clearTimeout(timer)
+}
