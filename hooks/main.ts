@@ -9,6 +9,7 @@ import { readFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { addCertificatesCommand } from './certificates/index.ts'
 import { clusterEventWriter, type EventSink, eventSink } from './events.ts'
 import { jsonLog } from './log.ts'
 import { Metrics } from './metrics.ts'
@@ -41,6 +42,9 @@ const variables = {
 
 type Environment = Readonly<Partial<Record<keyof typeof variables, string>>>
 
+/** A combination of settings that cannot be meant. */
+class UsageError extends Error {}
+
 const log = jsonLog(process.stderr, () => new Date())
 
 const program = new Command('gatehouse-hooks')
@@ -55,6 +59,8 @@ const program = new Command('gatehouse-hooks')
   .exitOverride()
   .addHelpText('after', `\nEnvironment:\n${describe()}`)
   .action((flags: Flags) => serve(flags))
+
+addCertificatesCommand(program)
 
 try {
   await program.parseAsync()
@@ -86,9 +92,6 @@ function codeOf(error: unknown): number {
   log('error', error instanceof Error ? error.message : String(error))
   return error instanceof UsageError ? 2 : 1
 }
-
-/** A combination of settings that cannot be meant. */
-class UsageError extends Error {}
 
 async function serve(flags: Flags): Promise<void> {
   const settings = settingsFrom(process.env)

@@ -24,6 +24,8 @@ export interface CertificateWatch {
   readonly close: () => void
 }
 
+const pollMs = 60_000
+
 /**
  * Watches the folders of both files (a mounted Secret is swapped by a symbolic link beside them) and calls `apply` with
  * each new valid pair.
@@ -46,9 +48,18 @@ export function watchCertificate(
       return false
     }
   }
+  // Some mounts give no notice of a change.
+  const poll = setInterval(reload, pollMs)
+  poll.unref()
   const folders = new Set([dirname(files.certFile), dirname(files.keyFile)])
   const watchers = [...folders].map((folder) => watch(folder, { persistent: false }, reload))
-  return { reload, close: () => watchers.forEach((watcher) => watcher.close()) }
+  return {
+    reload,
+    close() {
+      clearInterval(poll)
+      for (const watcher of watchers) watcher.close()
+    },
+  }
 }
 
 /** Both files as one text; undefined while one of them is missing, as during a swap. */

@@ -11,9 +11,19 @@ type Check = (value: unknown, path: string) => readonly string[]
 const quantityForm = /^[+-]?(\d+|\d+\.\d*|\.\d+)([eE][+-]?\d+|[KMGTPE]i|[numkMGTPE])?$/
 const nameForm = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 
+/** A pod template needs about twelve. */
+const maxDepth = 40
+
 /** One line per fault; empty when the template can be decoded. */
 export function podTemplateFaults(template: unknown): readonly string[] {
+  if (isDeeperThan(template, maxDepth)) return [`podTemplateSpec is nested more than ${maxDepth} deep`]
   return podTemplate(template, 'podTemplateSpec')
+}
+
+function isDeeperThan(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (depth === 0) return true
+  return Object.values(value).some((item) => isDeeperThan(item, depth - 1))
 }
 
 /** Whether the text is a Kubernetes quantity such as `500m` or `1Gi`. */

@@ -28,6 +28,9 @@ const constants: ReadonlySet<string> = new Set(['true', 'false', 'nil'])
 /** Blocks in which the dot is something else than the root. */
 const movesDot: ReadonlySet<string> = new Set(['range', 'with', 'define', 'block'])
 
+/** Nesting of parentheses that is followed. */
+const maxDepth = 100
+
 interface Block {
   readonly keyword: string
   readonly variables: number
@@ -43,6 +46,7 @@ class Reader {
   readonly #reads: StepRead[] = []
   #words: readonly Word[] = []
   #at = 0
+  #depth = 0
 
   read(actions: readonly (readonly Word[])[]): readonly StepRead[] | string {
     try {
@@ -195,7 +199,10 @@ class Reader {
   }
 
   #parenthesis(): void {
+    this.#depth += 1
+    if (this.#depth > maxDepth) throw new Fault('parentheses are nested too deep')
     this.#pipeline()
+    this.#depth -= 1
     if (!this.#mark(')')) throw new Fault('a parenthesis is not closed')
     if (this.#words[this.#at]?.kind === 'chain') this.#at += 1
   }

@@ -43,25 +43,9 @@ function pairingProblems({ incomingAuth, authServerConfig: server }: VirtualMCPS
 }
 
 function aggregationProblems({ config }: VirtualMCPServerSpec): Problem[] {
-  const { aggregation } = config ?? {}
-  if (!aggregation) return []
-  const path = 'spec.config.aggregation'
-  const { conflictResolution, conflictResolutionConfig, tools = [] } = aggregation
-  const problems: Problem[] = []
-  if (conflictResolution === 'prefix' && !conflictResolutionConfig.prefixFormat.includes('{workload}')) {
-    problems.push({
-      path: `${path}.conflictResolutionConfig.prefixFormat`,
-      message: 'must contain {workload}, or all backends would get one prefix',
-    })
-  }
-  const seen = new Set<string>()
-  for (const [index, { workload, overrides }] of tools.entries()) {
-    if (seen.has(workload))
-      problems.push({ path: `${path}.tools[${index}].workload`, message: `${workload} has an entry already` })
-    seen.add(workload)
-    problems.push(...overrideProblems(overrides, `${path}.tools[${index}].overrides`))
-  }
-  return problems
+  return (config?.aggregation?.tools ?? []).flatMap(({ overrides }, index) =>
+    overrideProblems(overrides, `spec.config.aggregation.tools[${index}].overrides`),
+  )
 }
 
 function optimizerProblems({ config, embeddingServerRef }: VirtualMCPServerSpec): Problem[] {
@@ -75,13 +59,7 @@ function optimizerProblems({ config, embeddingServerRef }: VirtualMCPServerSpec)
 }
 
 function compositeProblems({ config }: VirtualMCPServerSpec): Problem[] {
-  const path = 'spec.config.compositeTools'
-  const seen = new Set<string>()
-  return (config?.compositeTools ?? []).flatMap((tool, index) => {
-    const again = seen.has(tool.name)
-      ? [{ path: `${path}[${index}].name`, message: `the workflow ${tool.name} exists already` }]
-      : []
-    seen.add(tool.name)
-    return [...again, ...workflowProblems(tool, `${path}[${index}]`)]
-  })
+  return (config?.compositeTools ?? []).flatMap((tool, index) =>
+    workflowProblems(tool, `spec.config.compositeTools[${index}]`),
+  )
 }

@@ -1,0 +1,58 @@
+import t from 'tap'
+import { addressFault } from '../../../hooks/addresses.ts'
+
+const never = [
+  'http://localhost/mcp',
+  'http://localhost./mcp',
+  'http://api.localhost',
+  'http://127.0.0.1',
+  'http://2130706433',
+  'http://0177.0.0.1',
+  'http://0.0.0.0:8080',
+  'http://169.254.169.254/latest',
+  'http://[::1]',
+  'http://[::]',
+  'http://[::ffff:127.0.0.1]',
+  'http://[fe80::1]',
+  'https://kubernetes.default.svc',
+  'https://kubernetes.default.svc.cluster.local',
+  'https://kubernetes.default',
+  'http://metadata.google.internal/computeMetadata',
+  'ftp://example.com',
+  'https://user:secret@example.com',
+  'not a url',
+]
+const inside = [
+  'http://10.1.2.3',
+  'http://172.16.0.1',
+  'http://192.168.1.1',
+  'http://100.64.0.1',
+  'http://[fd00::1]',
+  'http://[::ffff:10.0.0.1]',
+  'http://crm.team.svc.cluster.local',
+  'http://crm.team.svc',
+]
+const outside = [
+  'https://example.com/mcp',
+  'https://8.8.8.8',
+  'https://svc.example.com',
+  'https://localhost.example.com',
+]
+
+t.test('addressFault: loopback, metadata and the API server are never allowed', async (t) => {
+  for (const url of never) {
+    t.type(addressFault(url, false), 'string', url)
+    t.type(addressFault(url, true), 'string', `${url} even with allowPrivateEndpoint`)
+  }
+})
+
+t.test('addressFault: private addresses need allowPrivateEndpoint', async (t) => {
+  for (const url of inside) {
+    t.match(addressFault(url, false), /allowPrivateEndpoint/, url)
+    t.equal(addressFault(url, true), undefined, url)
+  }
+})
+
+t.test('addressFault: public addresses are fine', async (t) => {
+  for (const url of outside) t.equal(addressFault(url, false), undefined, url)
+})

@@ -1,0 +1,393 @@
+/**
+ * What the webhook refuses, kind by kind, and what it lets pass.
+ */
+import t from 'tap'
+import { hookSettings, makeHooks, reviewAdmission, validateResource } from '../../../hooks/index.ts'
+import { proves } from '../../helpers/proves.ts'
+import {
+  auth,
+  authzConfig,
+  embedded,
+  entry,
+  oidc,
+  oidcConfig,
+  remote,
+  resource,
+  server,
+  telemetryConfig,
+  toolConfig,
+  virtual,
+} from '../../hooks/resources.ts'
+import { testSettings } from '../../hooks/world.ts'
+
+const external = (type: string, config: object) =>
+  resource('MCPExternalAuthConfig', 'x', { type, [type]: config })
+const workflow = (spec: object) =>
+  resource('VirtualMCPCompositeToolDefinition', 'w', {
+    name: 'w',
+    description: 'd',
+    steps: [{ id: 'a', tool: 'x.a' }],
+    ...spec,
+  })
+const door = (config: object) => virtual({ config })
+const servedBy = {
+  ...oidc,
+  authzConfig: {
+    type: 'inline',
+    inline: { policies: ['permit(principal, action, resource);'], primaryUpstreamProvider: 'other' },
+  },
+}
+
+/** Manifest and where its one problem lies. */
+const refused: readonly [string, object, RegExp][] = [
+  [
+    'cloudSts without role',
+    external('cloudSts', { region: 'eu-west-1' }),
+    /fallbackRoleArn and roleMappings/,
+  ],
+  [
+    'cloudSts with a matcher that is not CEL',
+    external('cloudSts', {
+      region: 'eu-west-1',
+      roleMappings: [{ roleArn: 'arn:aws:iam::123456789012:role/x', matcher: 'claims.(' }],
+    }),
+    /spec\.cloudSts\.roleMappings\[0\]\.matcher: not a CEL expression/,
+  ],
+  [
+    'two blocks',
+    resource('MCPExternalAuthConfig', 'x', {
+      type: 'unauthenticated',
+      bearerToken: { tokenSecretRef: { name: 'a', key: 'b' } },
+    }),
+    /bearerToken must be set exactly/,
+  ],
+  [
+    'a secret without a client',
+    external('tokenExchange', {
+      tokenUrl: 'https://x',
+      audience: 'a',
+      clientSecretRef: { name: 'a', key: 'b' },
+    }),
+    /clientId: is required/,
+  ],
+  [
+    'an injected Host header',
+    external('headerInjection', { headerName: 'Host', valueSecretRef: { name: 'a', key: 'b' } }),
+    /headerName/,
+  ],
+  [
+    'an issuer with credentials',
+    external('embeddedAuthServer', embedded({ issuer: 'https://u:p@login.example.com' })),
+    /issuer/,
+  ],
+  [
+    'an entry on loopback',
+    entry('e', { remoteUrl: 'http://127.0.0.1:9/mcp' }),
+    /spec\.remoteUrl: names a loopback/,
+  ],
+  ['a proxy to a private address', remote('p', { remoteUrl: 'http://10.0.0.1/mcp' }), /allowPrivateEndpoint/],
+  [
+    'a header twice',
+    remote('p', {
+      headerForward: {
+        addPlaintextHeaders: { 'X-A': '1' },
+        addHeadersFromSecret: [{ headerName: 'x-a', valueSecretRef: { name: 'a', key: 'b' } }],
+      },
+    }),
+    /sets the same header/,
+  ],
+  [
+    'a variable twice',
+    server('s', { env: [{ name: 'A', value: '1' }], secrets: [{ name: 'x', key: 'A' }] }),
+    /the variable A is set twice/,
+  ],
+  [
+    'an inline policy that does not parse',
+    server('s', {
+      authzConfig: {
+        type: 'inline',
+        inline: { policies: ['permit(principal, action, resource);', 'permit('] },
+      },
+    }),
+    /spec\.authzConfig\.inline\.policies\[1\]: is not a Cedar policy/,
+  ],
+  [
+    'entities that are no entities',
+    virtual({
+      incomingAuth: {
+        type: 'anonymous',
+        authzConfig: {
+          type: 'inline',
+          inline: { policies: ['permit(principal, action, resource);'], entitiesJson: '{}' },
+        },
+      },
+    }),
+    /entitiesJson: the entities must be a JSON list/,
+  ],
+  [
+    'a shared policy that does not parse',
+    authzConfig({ policies: ['forbid'] }),
+    /spec\.config\.policies\[0\]: is not a Cedar policy/,
+  ],
+  [
+    'an unknown policy engine',
+    resource('MCPAuthzConfig', 'a', { type: 'rego', config: {} }),
+    /known are cedarv1, httpv1/,
+  ],
+  ['a misspelt policy field', authzConfig({ groupClaimName: 'x' }), /groupClaimName: is not known/],
+  [
+    'an issuer with a query',
+    oidcConfig({ issuer: 'https://login.example.com?x=1' }),
+    /neither query nor fragment/,
+  ],
+  [
+    'a collector that is no address',
+    telemetryConfig({ endpoint: 'not a host' }),
+    /must be host:port or a URL/,
+  ],
+  [
+    'two tools of one name',
+    toolConfig({ toolsOverride: { a: { name: 'c' }, b: { name: 'c' } } }),
+    /would both be called c/,
+  ],
+  [
+    'a prefix without placeholder',
+    door({ aggregation: { conflictResolutionConfig: { prefixFormat: 'x_' } } }),
+    /contains \{workload\}/,
+  ],
+  [
+    'two entries for one workload',
+    door({ aggregation: { tools: [{ workload: 'a' }, { workload: 'a' }] } }),
+    /repeats the workload/,
+  ],
+  ['an optimizer without embeddings', door({ optimizer: {} }), /spec\.embeddingServerRef: is required/],
+  [
+    'compat with embeddingServerRef',
+    virtual({
+      embeddingServerRef: { name: 'e' },
+      config: {
+        optimizer: { embeddingProvider: 'compat', embeddingModel: 'm', embeddingService: 'https://e' },
+      },
+    }),
+    /compat/,
+  ],
+  ['a restricted header', virtual({ passthroughHeaders: ['X-Forwarded-For'] }), /restricted header/],
+  ['an authorization server without oidc', virtual({ authServerConfig: embedded() }), /must be oidc/],
+  [
+    'a deprecated provider that does not exist',
+    virtual({ incomingAuth: servedBy, authServerConfig: embedded() }),
+    /one of authServerConfig\.upstreamProviders/,
+  ],
+  [
+    'a deprecated provider without server',
+    virtual({ incomingAuth: servedBy }),
+    /needs spec\.authServerConfig/,
+  ],
+  [
+    'a primary provider that does not exist',
+    virtual({ incomingAuth: oidc, authServerConfig: embedded({ primaryUpstreamProvider: 'other' }) }),
+    /primaryUpstreamProvider/,
+  ],
+  [
+    'a workflow in a circle',
+    workflow({ steps: [{ id: 'a', tool: 'x.a', dependsOn: ['a'] }] }),
+    /a -> a depend on each other/,
+  ],
+  ['a workflow without description', workflow({ description: undefined }), /spec\.description: is required/],
+  [
+    'one workflow twice',
+    door({
+      compositeTools: [
+        { name: 'w', description: 'd', steps: [{ id: 'a', tool: 'x.a' }] },
+        { name: 'w', description: 'd', steps: [{ id: 'a', tool: 'x.a' }] },
+      ],
+    }),
+    /exists already|unique/,
+  ],
+]
+
+t.test('admission: refuses what can only fail later, naming the field', async (t) => {
+  proves(
+    '2.error.cloudSts.no-role',
+    '3.error.passthroughHeaders',
+    '3.config.compositeTools',
+    '3.config.compositeTools.parameters',
+  )
+  for (const [what, manifest, where] of refused) {
+    const { problems } = validateResource(manifest)
+    t.ok(problems.length > 0, `${what}: refused`)
+    t.match(problems.map(({ path, message }) => `${path}: ${message}`).join('\n'), where, what)
+  }
+})
+
+t.test('admission: accepts what is right, whatever else exists', async (t) => {
+  const right = [
+    ...Object.values(auth),
+    ...[
+      server('s'),
+      remote('p'),
+      entry('e'),
+      virtual(),
+      oidcConfig(),
+      authzConfig(),
+      telemetryConfig(),
+      toolConfig(),
+      workflow({}),
+    ],
+    virtual({ groupRef: { name: 'nowhere' }, incomingAuth: oidc, authServerConfig: embedded() }),
+    virtual({ incomingAuth: oidc, authServerConfig: embedded({ issuer: 'http://login.example.com' }) }),
+  ]
+  for (const manifest of right)
+    t.strictSame(validateResource(manifest).problems, [], `${manifest.kind} ${manifest.metadata.name}`)
+})
+
+t.test('admission: says all faults at once', async (t) => {
+  const { problems } = validateResource(
+    virtual({
+      incomingAuth: servedBy,
+      config: { optimizer: {}, compositeTools: [{ name: 'w', steps: [{ id: 'a' }] }] },
+    }),
+  )
+  t.strictSame(
+    problems.map(({ path }) => path),
+    [
+      'spec.config.compositeTools[0].description',
+      'spec.config.compositeTools[0].steps[0].tool',
+      'spec.embeddingServerRef',
+      'spec.incomingAuth.authzConfig.inline.primaryUpstreamProvider',
+    ],
+  )
+})
+
+t.test('admission: warns of what is legal and seldom meant', async (t) => {
+  proves('3.version.telemetry', '3.version.primaryUpstreamProvider', '3.config.compositeTools.description')
+  const warned: [object, RegExp][] = [
+    [auth.none, /gets no credentials/],
+    [external('embeddedAuthServer', embedded({ issuer: 'http://login.example.com' })), /insecureAllowHTTP/],
+    [external('embeddedAuthServer', embedded({ signingKeySecretRefs: undefined })), /development only/],
+    [virtual({ config: { telemetry: {} } }), /telemetryConfigRef/],
+    [virtual({ config: { backends: [{ name: 'a', url: 'https://a', transport: 'sse' }] } }), /source inline/],
+    [
+      virtual({
+        incomingAuth: {
+          ...oidc,
+          authzConfig: {
+            type: 'inline',
+            inline: { policies: ['permit(principal, action, resource);'], primaryUpstreamProvider: 'corp' },
+          },
+        },
+        authServerConfig: embedded(),
+      }),
+      /deprecated/,
+    ],
+    [server('s', { transport: 'stdio' }), /needs the command/],
+  ]
+  for (const [manifest, text] of warned) {
+    const { problems, warnings } = validateResource(manifest)
+    t.strictSame(problems, [])
+    t.match(warnings.join('\n'), text)
+    for (const warning of warnings) t.ok(warning.length <= 120, warning)
+  }
+})
+
+t.test('admission: obo is judged at reconcile, not here', async (t) => {
+  const incomplete = external('obo', { scopes: ['a'] })
+  t.strictSame(validateResource(incomplete).problems, [])
+  t.strictSame(validateResource(incomplete, { settings: { enableObo: true } }).problems, [])
+})
+
+const registry = makeHooks(testSettings)
+const review = (request: object) =>
+  reviewAdmission(registry, {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: { uid: 'u-1', ...request },
+  })
+const bad = server('s', { env: [{ name: 'A', value: '1' }], secrets: [{ name: 'x', key: 'A' }] })
+const kind = { kind: { group: 'gatehouse.dev', version: 'v1beta1', kind: 'MCPServer' } }
+
+t.test('review: answers with the uid, 422 and every fault', async (t) => {
+  t.strictSame(review({ ...kind, operation: 'CREATE', object: server('s') }).review, {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    response: { uid: 'u-1', allowed: true },
+  })
+  const { response } = review({ ...kind, operation: 'CREATE', object: bad }).review
+  t.match(response, {
+    uid: 'u-1',
+    allowed: false,
+    status: { code: 422, reason: 'Invalid', message: /spec\.secrets\[0\]\.key/ },
+  })
+})
+
+t.test('review: lets pass what is being deleted, and what leaves the spec as it is', async (t) => {
+  const update = (object: object, oldObject: object) =>
+    review({ ...kind, operation: 'UPDATE', object, oldObject }).review.response.allowed
+  t.equal(update(bad, server('s')), false)
+  t.equal(update({ ...bad, metadata: { ...bad.metadata, finalizers: [] } }, bad), true, 'the same spec')
+  t.equal(
+    update({ ...bad, metadata: { ...bad.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } }, server('s')),
+    true,
+  )
+})
+
+t.test('review: deleting what is in use is refused, naming who uses it, unless it is marked', async (t) => {
+  const used = (metadata: object = {}) => ({
+    ...auth.bearer,
+    metadata: { ...auth.bearer.metadata, ...metadata },
+    status: {
+      referenceCount: 3,
+      referencingWorkloads: [
+        { kind: 'MCPServer', name: 'files' },
+        { kind: 'VirtualMCPServer', name: 'door' },
+      ],
+    },
+  })
+  const remove = (oldObject: object) =>
+    review({ operation: 'DELETE', object: null, oldObject }).review.response
+  t.match(remove(used()), {
+    allowed: false,
+    status: {
+      message: /MCPServer files, VirtualMCPServer door, 1 other resources.*gatehouse\.dev\/allow-delete/,
+    },
+  })
+  t.equal(remove(used({ annotations: { 'gatehouse.dev/allow-delete': 'true' } })).allowed, true)
+  t.equal(remove(used({ annotations: { 'gatehouse.dev/allow-delete': 'yes' } })).allowed, false)
+  t.equal(remove(used({ deletionTimestamp: '2026-01-01T00:00:00Z' })).allowed, true)
+  t.equal(remove({ ...auth.bearer, status: { referenceCount: 0, referencingWorkloads: [] } }).allowed, true)
+  t.equal(remove(auth.bearer).allowed, true, 'nobody has looked yet')
+})
+
+t.test('review: subresources and other operations are none of our business', async (t) => {
+  t.equal(review({ operation: 'UPDATE', subResource: 'status', object: bad }).review.response.allowed, true)
+  t.equal(review({ operation: 'CONNECT' }).review.response.allowed, true)
+})
+
+t.test('review: what is not a review is refused as such', async (t) => {
+  for (const body of [
+    undefined,
+    null,
+    1,
+    [],
+    {},
+    { kind: 'AdmissionReview' },
+    { kind: 'AdmissionReview', request: {} },
+    { kind: 'AdmissionReview', request: { uid: '' } },
+  ]) {
+    t.throws(() => reviewAdmission({ settings: hookSettings({ runtimeImage: 'i', version: '1' }) }, body), {
+      code: 'BAD_REQUEST',
+    })
+  }
+  t.match(review({ operation: 'CREATE', object: { kind: 'Pod' } }).review.response, { allowed: false })
+  t.match(review({ operation: 'CREATE', object: null }).review.response, { allowed: false })
+})
+
+t.test('review: a message without end is cut', async (t) => {
+  const secrets = Array.from({ length: 200 }, (_, i) => ({
+    name: `s${i}`,
+    key: `K${i}`,
+    targetEnvName: 'SAME',
+  }))
+  const { response } = review({ operation: 'CREATE', object: server('s', { secrets }) }).review
+  t.ok((response.status?.message.length ?? 0) <= 8000)
+})

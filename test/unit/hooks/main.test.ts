@@ -1,0 +1,166 @@
+/**
+ * The command, as a process: flags, environment, certificates taken up anew, end by signal.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { generateKeyPairSync } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { connect as tlsConnect } from 'node:tls'
+import t, { type Test } from 'tap'
+import { issue } from '../../../hooks/certificates/index.ts'
+import { testSettings, World } from '../../hooks/world.ts'
+import { virtual, group } from '../../hooks/resources.ts'
+
+interface Running {
+  child: ChildProcess
+  port: number
+  line(pattern: RegExp): Promise<string>
+  stop(): Promise<number | null>
+}
+
+async function start(t: Test, args: string[], env: Record<string, string> = {}): Promise<Running> {
+  const child = spawn(process.execPath, ['hooks/main.ts', '--port', '0', ...args], {
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  t.teardown(() => child.kill('SIGKILL'))
+  const lines: string[] = []
+  const waiting = new Set<() => void>()
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    lines.push(line)
+    for (const wake of waiting) wake()
+  })
+  const line = async (pattern: RegExp): Promise<string> => {
+    for (;;) {
+      const found = lines.find((text) => pattern.test(text))
+      if (found !== undefined) return found
+      if (child.exitCode !== null) throw new Error(`ended: ${lines.join('\n')}`)
+      await new Promise<void>((resolve) => {
+        waiting.add(resolve)
+        child.once('exit', () => resolve())
+      })
+    }
+  }
+  const { port } = JSON.parse(await line(/"listening"/)) as { port: number }
+  return {
+    child,
+    port,
+    line,
+    async stop() {
+      const gone = once(child, 'exit')
+      child.kill('SIGTERM')
+      return ((await gone) as [number | null])[0]
+    },
+  }
+}
+
+async function run(
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<{ code: number | null; text: string }> {
+  const child = spawn(process.execPath, ['hooks/main.ts', ...args], {
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let text = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (data: Buffer) => (text += data.toString()))
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, text }
+}
+
+/** A certificate whose common name tells which one it is. */
+async function certificate(name: string): Promise<{ cert: string; key: string }> {
+  const { certificate: cert, key } = await issue({ names: [name], now: new Date(), lifetimeMs: 3_600_000 })
+  return { cert, key }
+}
+
+const servedName = (port: number): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const socket = tlsConnect({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
+      resolve(String(socket.getPeerCertificate().subject.CN))
+      socket.destroy()
+    })
+    socket.on('error', reject)
+  })
+
+t.test(
+  'gatehouse-hooks: serves with the settings of its environment, and ends by SIGTERM with code 0',
+  async (t) => {
+    const running = await start(t, [], {
+      GATEHOUSE_RUNTIME_IMAGE: 'registry.example/own:9',
+      GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS: 'pull, other',
+      GATEHOUSE_DEFAULT_REDIS_ADDR: 'redis:6379',
+      GATEHOUSE_DEFAULT_REDIS_SECRET_NAME: 'redis',
+      GATEHOUSE_OPENSHIFT: 'true',
+      GATEHOUSE_CLUSTER_DOMAIN: 'corp.internal',
+    })
+    const body = new World(testSettings).apply(group, virtual()).settle().request('VirtualMCPServer', 'door')
+    const answer = await fetch(`http://127.0.0.1:${running.port}/hooks/virtualmcpservers/sync`, {
+      method: 'POST',
+      body: JSON.stringify(body),
+    })
+    const text = await answer.text()
+    for (const part of ['registry.example/own:9', '"name":"pull"', 'redis:6379', '.svc.corp.internal:4483'])
+      t.ok(text.includes(part), part)
+    t.notOk(text.includes('runAsUser'), 'the platform gives the ids')
+    t.equal(await running.stop(), 0)
+  },
+)
+
+t.test('gatehouse-hooks: a new certificate is served without a restart, a broken one is not', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'hooks-tls-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const files = { cert: join(folder, 'tls.crt'), key: join(folder, 'tls.key') }
+  const put = (pair: { cert: string; key: string }) => {
+    for (const kind of ['cert', 'key'] as const) {
+      writeFileSync(`${files[kind]}.new`, pair[kind])
+      renameSync(`${files[kind]}.new`, files[kind])
+    }
+  }
+  put(await certificate('first'))
+  const running = await start(t, ['--tls-cert-file', files.cert, '--tls-key-file', files.key])
+  t.equal(await servedName(running.port), 'first')
+  put(await certificate('second'))
+  await running.line(/taken up anew/)
+  t.equal(await servedName(running.port), 'second')
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  writeFileSync(files.key, privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  await running.line(/cannot be used/)
+  t.equal(await servedName(running.port), 'second')
+  const status = await new Promise<number | undefined>((resolve, reject) => {
+    const call = request(
+      { port: running.port, host: '127.0.0.1', path: '/healthz', rejectUnauthorized: false, agent: false },
+      (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      },
+    )
+    call.on('error', reject)
+    call.end()
+  })
+  t.equal(status, 200)
+  t.equal(await running.stop(), 0)
+})
+
+t.test('gatehouse-hooks: wrong usage ends with code 2 and says what is wrong', async (t) => {
+  const wrong: [string[], Record<string, string>, RegExp][] = [
+    [['--port', 'x'], {}, /0 to 65535/],
+    [['--tls-cert-file', 'a'], {}, /together/],
+    [['--nope'], {}, /unknown option/],
+    [['serve'], {}, /unknown command|too many arguments/],
+    [[], { GATEHOUSE_DEFAULT_REDIS_SECRET_NAME: 'x' }, /GATEHOUSE_DEFAULT_REDIS_ADDR/],
+  ]
+  for (const [args, env, text] of wrong) {
+    const ran = await run(args, env)
+    t.equal(ran.code, 2, args.join(' '))
+    t.match(ran.text, text)
+  }
+  const help = await run(['--help'])
+  t.equal(help.code, 0)
+  t.match(help.text, /GATEHOUSE_ENABLE_OBO/)
+})

@@ -1,0 +1,229 @@
+/**
+ * Workflow checks: what would only fail when somebody calls the tool is refused before.
+ */
+import t from 'tap'
+import { validateResource } from '../../../hooks/index.ts'
+import { readTemplate } from '../../../hooks/workflow/template.ts'
+import { proves } from '../../helpers/proves.ts'
+import { resource } from '../../hooks/resources.ts'
+
+const tool = (id: string, more: object = {}) => ({ id, tool: `x.${id}`, ...more })
+const problemsOf = (spec: object) =>
+  validateResource(
+    resource('VirtualMCPCompositeToolDefinition', 'w', {
+      name: 'w',
+      description: 'd',
+      steps: [tool('a')],
+      ...spec,
+    }),
+  ).problems.map(({ path, message }) => `${path}: ${message}`)
+const ask = (more: object = {}) => ({
+  id: 'ask',
+  type: 'elicitation',
+  message: 'Sure?',
+  schema: { type: 'object', properties: { ok: { type: 'boolean' } } },
+  ...more,
+})
+const each = (more: object = {}) => ({
+  id: 'each',
+  type: 'forEach',
+  collection: '{{.params.list}}',
+  step: { tool: 'x.y' },
+  ...more,
+})
+
+const wrong: readonly [string, object, RegExp][] = [
+  ['a tool step without tool', { steps: [{ id: 'a' }] }, /steps\[0\]\.tool: is required/],
+  ['a tool name with blanks', { steps: [{ id: 'a', tool: 'no tool' }] }, /is not a tool name/],
+  ['tool and message', { steps: [tool('a', { message: 'm' })] }, /both tool and message/],
+  ['elicitation without message', { steps: [ask({ message: undefined })] }, /message: is required/],
+  ['elicitation without schema', { steps: [ask({ schema: undefined })] }, /schema: is required/],
+  [
+    'elicitation with a nested schema',
+    { steps: [ask({ schema: { type: 'object', properties: { a: { type: 'object' } } } })] },
+    /properties\.a: must be a string/,
+  ],
+  [
+    'elicitation with no schema at all',
+    { steps: [ask({ schema: { type: 'object', properties: { a: { type: 'strin' } } } })] },
+    /not a JSON Schema/,
+  ],
+  ['forEach without collection', { steps: [each({ collection: undefined })] }, /collection: is required/],
+  ['forEach without step', { steps: [each({ step: undefined })] }, /\.step: is required/],
+  ['forEach with tool', { steps: [each({ tool: 'x.y' })] }, /inner step has the tool/],
+  ['forEach over index', { steps: [each({ itemVar: 'index' })] }, /cannot be index/],
+  ['forEach over no identifier', { steps: [each({ itemVar: '1st' })] }, /must be an identifier/],
+  ['an unknown dependency', { steps: [tool('a', { dependsOn: ['b'] })] }, /there is no step "b"/],
+  [
+    'a long circle',
+    {
+      steps: [
+        tool('a', { dependsOn: ['c'] }),
+        tool('b', { dependsOn: ['a'] }),
+        tool('c', { dependsOn: ['b'] }),
+      ],
+    },
+    /a -> c -> b -> a/,
+  ],
+  ['parameters of another type', { parameters: { type: 'array' } }, /parameters\.type: must be object/],
+  [
+    'parameters that are no schema',
+    { parameters: { type: 'object', properties: [] } },
+    /parameters: is not a JSON Schema/,
+  ],
+  [
+    'a template that does not parse',
+    { steps: [tool('a', { arguments: { q: '{{.params.x' } })] },
+    /arguments\.q: is not a template: an action is not closed/,
+  ],
+  [
+    'a nested template that does not parse',
+    { steps: [tool('a', { arguments: { q: { r: ['{{nope 1}}'] } } })] },
+    /arguments\.q\.r\[0\]: is not a template: the function nope/,
+  ],
+  [
+    'a read of no step',
+    { steps: [tool('a', { arguments: { q: '{{.steps.gone.output.x}}' } })] },
+    /reads the step gone, which does not exist/,
+  ],
+  [
+    'a read of a step that need not have run',
+    { steps: [tool('a'), tool('b', { arguments: { q: '{{.steps.a.output.x}}' } })] },
+    /name it in dependsOn/,
+  ],
+  [
+    'a read of what may be skipped',
+    {
+      steps: [tool('a', { condition: '{{.params.go}}' })],
+      output: { properties: { x: { type: 'string', value: '{{.steps.a.output.x}}' } } },
+    },
+    /defaultResults: needs x/,
+  ],
+  [
+    'an output that is required and not there',
+    { output: { properties: { x: { type: 'string', value: 'v' } }, required: ['y'] } },
+    /"y" is not one of the properties/,
+  ],
+  [
+    'an output with nothing',
+    { output: { properties: { x: { type: 'string' } } } },
+    /needs value or properties/,
+  ],
+  [
+    'an output with both',
+    { output: { properties: { x: { type: 'object', value: 'v', properties: {} } } } },
+    /both value and properties/,
+  ],
+  [
+    'nested properties of a string',
+    { output: { properties: { x: { type: 'string', properties: { y: { type: 'string', value: 'v' } } } } } },
+    /only for type object/,
+  ],
+]
+
+t.test('workflow: every mistake is found, with its place', async (t) => {
+  proves(
+    '3.config.compositeTools.steps.defaultResults.required',
+    '3.config.compositeTools.templates',
+    '3.config.compositeTools.output.required',
+    '3.config.compositeTools.output.properties',
+    '3.config.compositeTools.steps.step',
+    '3.config.compositeTools.steps.tool',
+    '3.config.compositeTools.steps.schema',
+  )
+  for (const [what, spec, where] of wrong) t.match(problemsOf(spec).join('\n'), where, what)
+})
+
+t.test('workflow: what is right passes', async (t) => {
+  const right = [
+    {
+      steps: [
+        tool('a'),
+        tool('b', { dependsOn: ['a'] }),
+        tool('c', { dependsOn: ['b'], arguments: { q: '{{.steps.a.output.x}}' } }),
+      ],
+    },
+    {
+      steps: [tool('a', { condition: '{{.params.go}}', defaultResults: { x: null } })],
+      output: { properties: { x: { type: 'string', value: '{{.steps.a.output.x}}' } } },
+    },
+    {
+      steps: [
+        tool('a', { onError: { action: 'continue' } }),
+        tool('b', { dependsOn: ['a'], condition: '{{eq .steps.a.status "completed"}}' }),
+      ],
+    },
+    { steps: [ask(), tool('b', { dependsOn: ['ask'], arguments: { q: '{{.steps.ask.output.ok}}' } })] },
+    { steps: [each({ step: { tool: 'x.y', arguments: { i: '{{.forEach.item}} {{.forEach.index}}' } } })] },
+    {
+      output: {
+        properties: {
+          x: { type: 'object', properties: { y: { type: 'string', value: '{{json .steps.a.content}}' } } },
+        },
+      },
+    },
+  ]
+  for (const spec of right) t.strictSame(problemsOf(spec), [], JSON.stringify(spec))
+})
+
+t.test('template: structure, functions and variables are checked', async (t) => {
+  const bad: [string, RegExp][] = [
+    ['{{', /not closed/],
+    ['{{}}', /empty/],
+    ['{{if .x}}', /if has no end/],
+    ['{{end}}', /nothing to end/],
+    ['{{else}}', /no if/],
+    ['{{if .x}}{{else}}{{else}}{{end}}', /else/],
+    ['{{nope .x}}', /function nope/],
+    ['{{$x}}', /\$x is not declared/],
+    ['{{if $x := .a}}{{end}}{{$x}}', /\$x is not declared/],
+    ['{{(.x}}', /parenthesis/],
+    ['{{.x | }}', /missing/],
+    ['{{break}}', /not in a range/],
+    ['{{.a-b}}', /./],
+    ['{{"open}}', /./],
+    ['{{/* open }}', /comment/],
+  ]
+  for (const [text, why] of bad) t.match(readTemplate(text), why, text)
+  const good = [
+    'no template at all',
+    '{"a": {{json .x}}}',
+    '{{- .x -}}',
+    '{{/* a comment with {{ in it */}}',
+    '{{if and .a (not .b)}}x{{else if .c}}y{{else}}z{{end}}',
+    '{{range $i, $e := .params.list}}{{$i}}{{$e.name}}{{else}}none{{end}}',
+    '{{with $x := .a}}{{$x}}{{end}}',
+    '{{$x := 1}}{{$x = 2}}{{$x}}',
+    '{{printf "%s }} %d" .name 3 | quote}}',
+    '{{(index .steps "a-b").output.x}}',
+    "{{`raw }}`}} {{'c'}} {{-1.5e3}} {{true}} {{nil}}",
+    '{{define "t"}}{{.}}{{end}}{{template "t" .x}}',
+    '{{range .x}}{{break}}{{continue}}{{end}}',
+  ]
+  for (const text of good) t.ok(Array.isArray(readTemplate(text)), `${text}: ${String(readTemplate(text))}`)
+})
+
+t.test('template: reads of steps are found where the dot is the root', async (t) => {
+  t.strictSame(
+    readTemplate(
+      '{{.steps.a.output.x.y}}{{$.steps.b.status}}{{range .l}}{{.steps.no.output.x}}{{$.steps.c.output.z}}{{end}}',
+    ),
+    [
+      { step: 'a', field: 'x' },
+      { step: 'b', field: undefined },
+      { step: 'c', field: 'z' },
+    ],
+  )
+})
+
+t.test('template: hostile texts end soon', async (t) => {
+  for (const text of [
+    '{{'.repeat(50_000),
+    `{{${'('.repeat(5_000)}}}`,
+    `{{"${'\\'.repeat(50_000)}`,
+    '{{.a'.repeat(20_000),
+    `{{${' '.repeat(100_000)}`,
+  ]) {
+    t.type(readTemplate(text), 'string')
+  }
+})
