@@ -1,0 +1,90 @@
+/**
+ * The official suite's required server scenarios of both revisions, through the proxy in front of a full server: as it
+ * is, and with incoming OIDC (a shim adds the bearer that the suite does not know of). No expected failures.
+ */
+import { createServer, request as httpRequest } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { makeAuthenticator } from '../../runtime/incoming/index.ts'
+import { runConformance } from '../helpers/conformance.ts'
+import { startFixture } from '../helpers/fixture-server/index.ts'
+import { startOidcProvider } from '../helpers/oidc-provider.ts'
+import { startRig } from '../helpers/proxy-rig.ts'
+
+const revisions = ['2025-11-25', '2026-07-28'] as const
+const resource = 'https://tools.example/mcp'
+
+async function target(t: Test): Promise<string> {
+  const fixture = await startFixture({ era: 'both' })
+  t.teardown(() => fixture.close())
+  return new URL(fixture.url).origin
+}
+
+/** Forwards byte for byte with one header more. It is made first: its origin is the one that clients see. */
+async function bearerShim(t: Test, to: { port: number; token: string }): Promise<string> {
+  const server = createServer((req, res) => {
+    const headers = { ...req.headers, authorization: `Bearer ${to.token}` }
+    const forward = httpRequest(
+      { host: '127.0.0.1', port: to.port, path: req.url, method: req.method, headers },
+      (answer) => {
+        res.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(res)
+      },
+    )
+    forward.on('error', () => res.destroy())
+    res.on('close', () => forward.destroy())
+    req.pipe(forward)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+for (const revision of revisions) {
+  await t.test(`proxy, ${revision}: every required scenario passes`, { timeout: 300_000 }, async (t) => {
+    const rig = await startRig(await target(t))
+    t.teardown(() => rig.close())
+    const { code, output } = await runConformance([
+      'server',
+      '--url',
+      `${rig.url}/mcp`,
+      '--requirements',
+      revision,
+    ])
+    t.equal(code, 0, output.slice(-4000))
+  })
+
+  await t.test(
+    `proxy with OIDC, ${revision}: every required scenario passes`,
+    { timeout: 300_000 },
+    async (t) => {
+      const idp = await startOidcProvider({
+        clients: [{ client_id: 'app', client_secret: 's', redirect_uris: ['https://app.example/cb'] }],
+        resources: { [resource]: {} },
+      })
+      t.teardown(() => idp.close())
+      const to = { port: 0, token: await idp.accessToken({ clientId: 'app', resource }) }
+      const shim = await bearerShim(t, to)
+      const rig = await startRig(await target(t), {
+        allowedOrigins: [shim],
+        incoming: () => makeAuthenticator({ type: 'oidc', oidc: { issuer: idp.issuer, audience: resource } }),
+      })
+      t.teardown(() => rig.close())
+      t.equal((await fetch(`${rig.url}/mcp`, { method: 'POST', body: '{}' })).status, 401, 'the door is shut')
+      to.port = rig.port
+      const { code, output } = await runConformance([
+        'server',
+        '--url',
+        `${shim}/mcp`,
+        '--requirements',
+        revision,
+      ])
+      t.equal(code, 0, output.slice(-4000))
+    },
+  )
+}
