@@ -53,6 +53,7 @@ t.test(
       ['unknown prompt', { prompt: 'create' }, 'invalid_request'],
       ['none with more', { prompt: 'none login' }, 'invalid_request'],
       ['bad max_age', { max_age: 'soon' }, 'invalid_request'],
+      ['a nonce that is kept for nothing', { nonce: 'n'.repeat(1025) }, 'invalid_request'],
     ]
     const clientId = await registerClient(rig)
     for (const [name, parameters, error] of cases) {
@@ -216,3 +217,13 @@ t.test(
     }
   },
 )
+
+t.test('authorize: what is kept until the login ends is bounded', async (t) => {
+  const rig = await startAuthServer(t)
+  const clientId = await registerClient(rig)
+  const state = 's'.repeat(4096)
+  const fine = await login(rig, { client_id: clientId, state })
+  t.equal(fine.answer.searchParams.get('state'), state)
+  const answer = await refusedWith(rig, { client_id: clientId, state: `${state}s` })
+  t.equal(answer.get('error'), 'invalid_request')
+})

@@ -193,3 +193,24 @@ t.test(
     t.match(rig.logged(), /CONSENT IS SWITCHED OFF/)
   },
 )
+
+t.test(
+  'consent: agreeing to one resource is not agreeing to another, in any combination of scopes',
+  async (t) => {
+    const [a, b] = ['https://a.example/mcp', 'https://b.example/mcp']
+    const rig = await startAuthServer(t, { config: { allowedAudiences: [a, b] } })
+    const clientId = await registerClient(rig, { redirect_uris: [web] })
+    const ask = (browser: Browser, resource: string, scope: string) =>
+      browser.open(start(rig, clientId, { redirect_uri: web, resource, scope }), web)
+    const { browser } = await login(rig, {
+      client_id: clientId,
+      redirect_uri: web,
+      resource: a,
+      scope: 'openid email',
+    })
+    await login(rig, { client_id: clientId, redirect_uri: web, resource: b, scope: 'openid' }, browser)
+    t.match((await ask(browser, a, 'email')).url.searchParams.get('code'), /^gh_ac_/)
+    t.match((await ask(browser, b, 'openid')).url.searchParams.get('code'), /^gh_ac_/)
+    t.equal((await ask(browser, b, 'openid email')).status, 200, 'e-mail was agreed to for the other one')
+  },
+)

@@ -2,13 +2,18 @@
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import t from 'tap'
 import {
+  authorizeUrl,
+  Browser,
+  corp,
   login,
+  pkce,
   redeem,
-  refresh,
   redirectUri,
+  refresh,
+  registerClient,
   startAuthServer,
-  tokensOf,
   textOf,
+  tokensOf,
 } from '../helpers/authserver.ts'
 
 t.test('login: a client that registers gets tokens for a person the provider knows', async (t) => {
@@ -46,3 +51,38 @@ t.test('login: a client that registers gets tokens for a person the provider kno
   t.not(second.payload.jti, access.payload.jti)
   t.ok(textOf(second.payload['tsid']).length > 20)
 })
+
+t.test('login: an issuer with a path, with a callback beside it or anywhere on the host', async (t) => {
+  for (const callback of ['/tenant/oauth/callback', '/oauth/callback', '/some/where/else']) {
+    const uri = (issuer: string): string => `${new URL(issuer).origin}${callback}`
+    const rig = await startAuthServer(t, {
+      issuerPath: '/tenant',
+      callbackPath: callback,
+      upstreams: ({ issuer, provider }) => [{ ...corp(issuer, provider), redirectUri: uri(issuer) }],
+    })
+    const done = await login(rig)
+    t.equal(done.answer.searchParams.get('iss'), rig.issuer)
+    t.match(await tokensOf(await redeem(rig, done)), { access_token: /^ey/ }, callback)
+  }
+})
+
+t.test(
+  'login: with the authorization endpoint on another host than the callback, consent is where the callback is',
+  async (t) => {
+    const rig = await startAuthServer(t, {
+      config: (issuer) => ({ authorizationEndpointBaseUrl: issuer.replace('127.0.0.1', 'localhost') }),
+    })
+    const { verifier, challenge } = pkce()
+    const clientId = await registerClient(rig)
+    const url = authorizeUrl(rig, { client_id: clientId, code_challenge: challenge })
+    url.hostname = 'localhost'
+    const browser = new Browser()
+    const page = await browser.open(url)
+    t.equal(page.url.origin, rig.issuer)
+    const back = await browser.press(page, 'approve', redirectUri)
+    const code = back.url.searchParams.get('code') ?? ''
+    const done = { clientId, verifier, browser, code, answer: back.url }
+    t.match(await tokensOf(await redeem(rig, done)), { access_token: /^ey/ })
+    t.equal(browser.cookies(url).size, 0, 'no cookie on the other host')
+  },
+)

@@ -296,3 +296,25 @@ t.test('manage: deleting a client ends its tokens', async (t) => {
   })
   t.equal(me.status, 401)
 })
+
+t.test('manage: scopes that a client gives up are not issued any more', async (t) => {
+  const rig = await startAuthServer(t)
+  const body = await jsonOf(await post(rig, { redirect_uris: [redirectUri] }))
+  const clientId = textOf(body['client_id'])
+  const tokens = await tokensOf(await redeem(rig, await login(rig, { client_id: clientId })))
+  const waiting = await login(rig, { client_id: clientId })
+  await fetch(textOf(body['registration_client_uri']), {
+    method: 'PUT',
+    headers: {
+      authorization: `Bearer ${textOf(body['registration_access_token'])}`,
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify({
+      client_id: clientId,
+      redirect_uris: [redirectUri],
+      scope: 'openid offline_access',
+    }),
+  })
+  t.equal((await tokensOf(await refresh(rig, clientId, tokens.refresh_token))).scope, 'openid offline_access')
+  t.equal((await tokensOf(await redeem(rig, waiting))).scope, 'openid offline_access')
+})

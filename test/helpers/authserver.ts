@@ -21,12 +21,14 @@ import { makeMemoryStore, type Store } from '../../runtime/store/index.ts'
 import { startOidcProvider, type TestProvider, type TestProviderOptions } from './oidc-provider.ts'
 
 export interface RigOptions {
-  readonly config?: Partial<AuthServerConfig>
+  readonly config?: Partial<AuthServerConfig> | ((issuer: string) => Partial<AuthServerConfig>)
   readonly provider?: TestProviderOptions
   /** Builds the upstreams; default: the real provider as `corp`. */
   readonly upstreams?: (rig: { issuer: string; provider: TestProvider }) => AuthServerConfig['upstreams']
   readonly store?: Store
   readonly documentFetch?: Fetch
+  /** Path of the upstream's redirect URI. Default: beside the issuer's endpoints. */
+  readonly callbackPath?: string
   /** Answers what the authorization server does not: the host's own endpoints. */
   readonly host?: (exchange: Exchange, rig: Rig) => void | Promise<void>
   /** Path of the issuer, for instance `/tenant`. */
@@ -160,7 +162,11 @@ function providerOptions(issuer: string, options: RigOptions): TestProviderOptio
       {
         client_id: 'gatehouse',
         client_secret: 'upstream-secret',
-        redirect_uris: [`${issuer}/oauth/callback`],
+        redirect_uris: [
+          options.callbackPath === undefined
+            ? `${issuer}/oauth/callback`
+            : `${new URL(issuer).origin}${options.callbackPath}`,
+        ],
         grant_types: ['authorization_code', 'refresh_token'],
       },
     ],
@@ -204,7 +210,7 @@ function rigConfig(issuer: string, provider: TestProvider, options: RigOptions):
     disableUpstreamTokenInjection: false,
     storage: { type: 'memory' },
     secrets: () => ({ signingKeys, hmacSecrets }),
-    ...options.config,
+    ...(typeof options.config === 'function' ? options.config(issuer) : options.config),
   }
 }
 

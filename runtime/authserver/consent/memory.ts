@@ -1,7 +1,7 @@
 /**
  * Consents that need not be asked for again.
  *
- * Remembered per person, client and redirect host, for the scopes, resources and providers that were shown. Redirects
+ * Remembered per person, client, redirect host and set of resources, for the scopes and providers that were shown. Redirects
  * to the person's own machine are never remembered: any program there could claim to be the client.
  * Source: design, section 4 "consent"; MCP 2025-11-25 security best practices (confused deputy).
  */
@@ -13,7 +13,7 @@ import { key, type State } from '../storage/state.ts'
 const keptMs = 90 * 24 * 3_600_000
 
 function keyOf(userId: string, request: AuthRequest): string {
-  return key(userId, request.clientId, redirectHost(request.redirectUri))
+  return key(userId, request.clientId, redirectHost(request.redirectUri), ...request.resources.toSorted())
 }
 
 /** The consent that covers everything this request asks for. */
@@ -24,11 +24,7 @@ export async function findConsent(
 ): Promise<Consent | undefined> {
   if (isUnownedRedirect(request.redirectUri)) return undefined
   const consent = await state.consents.get(keyOf(userId, request))
-  const covers =
-    consent !== undefined &&
-    within(request.scopes, consent.scopes) &&
-    within(request.resources, consent.resources)
-  return covers ? consent : undefined
+  return consent && within(request.scopes, consent.scopes) ? consent : undefined
 }
 
 /** Remembers what was agreed to, together with what was agreed to before. */
@@ -40,15 +36,6 @@ export async function rememberConsent(
 ): Promise<void> {
   if (isUnownedRedirect(request.redirectUri)) return
   const before = await state.consents.get(keyOf(userId, request))
-  const union = (a: readonly string[] | undefined, b: readonly string[]) => [...new Set([...(a ?? []), ...b])]
-  await state.consents.put(
-    keyOf(userId, request),
-    {
-      redirectHost: redirectHost(request.redirectUri),
-      scopes: union(before?.scopes, request.scopes),
-      resources: union(before?.resources, request.resources),
-      providers,
-    },
-    keptMs,
-  )
+  const scopes = [...new Set([...(before?.scopes ?? []), ...request.scopes])]
+  await state.consents.put(keyOf(userId, request), { scopes, providers }, keptMs)
 }

@@ -39,6 +39,7 @@ const beforeRedirect: readonly Step[] = [limitRate, findClient, matchRedirect]
 /** Errors go to the client. */
 const afterRedirect: readonly Step[] = [
   refuseRepeated,
+  refuseOversized,
   refuseUnsupported,
   checkResponseType,
   checkPkce,
@@ -126,6 +127,18 @@ function matchRedirect(draft: Draft): void {
 function refuseRepeated({ parameters }: Draft): void {
   const name = parameters.repeated()
   if (name !== undefined) throw new OAuthError('invalid_request', 'a parameter is repeated')
+}
+
+/** Everything that is kept until the login ends is bounded, for any stranger can begin one. */
+function refuseOversized({ parameters }: Draft): void {
+  for (const [name, max] of [
+    ['state', 4096],
+    ['nonce', 1024],
+  ] as const) {
+    if ((parameters.get(name)?.length ?? 0) > max) {
+      throw new OAuthError('invalid_request', `${name} must have at most ${max} characters`)
+    }
+  }
 }
 
 function refuseUnsupported({ parameters }: Draft): void {

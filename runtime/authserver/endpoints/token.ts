@@ -36,7 +36,7 @@ export async function token(exchange: Exchange, context: Context): Promise<void>
   if (client.kind === 'dcr' && !client.grantTypes.includes(grantType)) {
     throw new OAuthError('unauthorized_client', 'the client is not registered for this grant type')
   }
-  const granted = await handler(form, client, context)
+  const granted = stillRegistered(await handler(form, client, context), client)
   await context.clients.renew(client)
   sendPrivate(exchange, 200, await tokenResponse(granted, context))
   const { grant } = granted
@@ -48,6 +48,12 @@ export async function token(exchange: Exchange, context: Context): Promise<void>
     sessionHash: sessionHash(grant.sessionId),
     source: context.addressOf(exchange),
   })
+}
+
+/** Scopes that the client gave up meanwhile are not issued any more. */
+function stillRegistered(granted: Granted, client: Client): Granted {
+  if (client.kind !== 'dcr') return granted
+  return { ...granted, scopes: granted.scopes.filter((scope) => client.scopes.includes(scope)) }
 }
 
 async function redeemCode(form: Parameters, client: Client, context: Context): Promise<Granted> {

@@ -161,12 +161,7 @@ export type Row = NonNullable<ReturnType<typeof row>>
 
 export const browser = record({ userId: text })
 
-export const consent = record({
-  redirectHost: text,
-  scopes: list(text),
-  resources: list(text),
-  providers: list(text),
-})
+export const consent = record({ scopes: list(text), providers: list(text) })
 export type Consent = NonNullable<ReturnType<typeof consent>>
 
 /** Our own registration at an upstream. */

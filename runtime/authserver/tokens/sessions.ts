@@ -8,6 +8,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
+import type { Caller } from '../../net/index.ts'
 import type { Person, Session, UpstreamTokens } from '../storage/records.ts'
 import { key, type State } from '../storage/state.ts'
 import { hashed, randomId } from './opaque.ts'
@@ -23,6 +24,13 @@ export interface Claims {
   readonly gid: string
   readonly sub: string
   readonly client_id: string
+}
+
+/** What a caller's token says about its session; undefined for tokens that are not of this server. */
+export function sessionClaims(caller: Caller): Claims | undefined {
+  const { tsid, gid, client_id } = caller.claims
+  if (typeof tsid !== 'string' || typeof gid !== 'string' || typeof client_id !== 'string') return undefined
+  return { tsid, gid, client_id, sub: caller.subject }
 }
 
 export interface SessionsParts {
@@ -62,40 +70,42 @@ export class Sessions {
     obtained: readonly UpstreamTokens[],
     endsAtMs: number,
   ): Promise<{ sessionId: string; grantId: string }> {
-    const grantId = randomId()
-    const joined = await this.find(person.userId, clientId)
-    const sessionId = joined?.id ?? randomId()
-    const providers = obtained.map((tokens) => tokens.provider)
-    const fresh: Session = {
-      id: sessionId,
-      userId: person.userId,
-      clientId,
-      providers,
-      grants: [{ id: grantId, endsAtMs }],
-      endsAtMs,
+    const grant = { id: randomId(), endsAtMs }
+    const personal = {
       ...(person.name === undefined ? {} : { name: person.name }),
       ...(person.email === undefined ? {} : { email: person.email }),
     }
-    const added = joined && (await this.#change(sessionId, (old) => merge(old, fresh, this.#now())))
-    if (!added) await this.#state.sessions.put(sessionId, fresh, endsAtMs - this.#now())
-    const end = added?.endsAtMs ?? endsAtMs
+    const providers = obtained.map((tokens) => tokens.provider)
+    const joined = await this.find(person.userId, clientId)
+    const added =
+      joined &&
+      (await this.#change(joined.id, (old) => ({
+        ...old,
+        ...personal,
+        providers: [...new Set([...old.providers, ...providers])],
+        grants: [...old.grants.filter((one) => one.endsAtMs > this.#now()), grant].slice(-maxGrants),
+        endsAtMs: Math.max(old.endsAtMs, endsAtMs),
+      })))
+    // A session that ended meanwhile is not revived: its end may still be under way.
+    const session: Session = added ?? {
+      id: randomId(),
+      userId: person.userId,
+      clientId,
+      providers,
+      grants: [grant],
+      endsAtMs,
+      ...personal,
+    }
+    if (!added) await this.#state.sessions.put(session.id, session, endsAtMs - this.#now())
+    const leftMs = session.endsAtMs - this.#now()
+    const owner = { userId: person.userId, clientId }
     await Promise.all([
-      this.#state.links.put(key(person.userId, clientId), sessionId, end - this.#now()),
-      ...obtained.map((tokens) => this.putRow(sessionId, person.userId, clientId, tokens, end)),
+      this.#state.links.put(key(person.userId, clientId), session.id, leftMs),
+      ...obtained.map((tokens) =>
+        this.#state.rows.put(rowKey(session.id, tokens.provider), { ...tokens, ...owner }, leftMs),
+      ),
     ])
-    return { sessionId, grantId }
-  }
-
-  /** Stores tokens of one provider. */
-  async putRow(
-    sessionId: string,
-    userId: string,
-    clientId: string,
-    tokens: UpstreamTokens,
-    endsAtMs: number,
-  ): Promise<void> {
-    const row = { ...tokens, userId, clientId }
-    await this.#state.rows.put(rowKey(sessionId, tokens.provider), row, endsAtMs - this.#now())
+    return { sessionId: session.id, grantId: grant.id }
   }
 
   /** Gives a grant a later end. False when it was ended meanwhile; then nothing may be issued for it. */
@@ -144,7 +154,11 @@ export class Sessions {
       ...old,
       grants: old.grants.filter((grant) => grant.id !== grantId),
     }))
-    if (left?.grants.length === 0) await this.#drop(left)
+    if (left?.grants.length !== 0) return
+    // Only while it is still empty: somebody may be joining it right now.
+    const seen = await this.#state.sessions.read(sessionId)
+    if (seen?.value.grants.length !== 0) return
+    if (await this.#state.sessions.swap(sessionId, seen, undefined)) await this.#dropWhatBelongsTo(left)
   }
 
   /** Ends a session with everything in it: what an administrator does. False when there is none. */
@@ -152,16 +166,16 @@ export class Sessions {
     const session = await this.#state.sessions.get(sessionId)
     if (!session) return false
     this.#live.clear()
+    await this.#state.sessions.delete(sessionId)
     await Promise.all(session.grants.map((grant) => this.#state.families.delete(grant.id)))
-    await this.#drop(session)
+    await this.#dropWhatBelongsTo(session)
     return true
   }
 
-  async #drop(session: Session): Promise<void> {
+  async #dropWhatBelongsTo(session: Session): Promise<void> {
     const linkKey = key(session.userId, session.clientId)
     const link = await this.#state.links.read(linkKey)
     await Promise.all([
-      this.#state.sessions.delete(session.id),
       ...session.providers.map((provider) => this.#state.rows.delete(rowKey(session.id, provider))),
       ...(link?.value === session.id ? [this.#state.links.swap(linkKey, link, undefined)] : []),
     ])
@@ -195,15 +209,4 @@ export class Sessions {
 
 export function rowKey(sessionId: string, provider: string): string {
   return key(sessionId, provider)
-}
-
-function merge(old: Session, fresh: Session, nowMs: number): Session {
-  const running = old.grants.filter((grant) => grant.endsAtMs > nowMs)
-  return {
-    ...old,
-    ...fresh,
-    providers: [...new Set([...old.providers, ...fresh.providers])],
-    grants: [...running, ...fresh.grants].slice(-maxGrants),
-    endsAtMs: Math.max(old.endsAtMs, fresh.endsAtMs),
-  }
 }

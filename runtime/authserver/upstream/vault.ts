@@ -17,7 +17,7 @@ import type { AuthServerEvent } from '../events.ts'
 import type { Row, UpstreamTokens } from '../storage/records.ts'
 import type { Seen, State } from '../storage/state.ts'
 import { hashed } from '../tokens/opaque.ts'
-import { rowKey } from '../tokens/sessions.ts'
+import { type Claims, rowKey, sessionClaims, type Sessions } from '../tokens/sessions.ts'
 import type { Upstream } from './upstream.ts'
 
 export interface UpstreamTokenSource extends UpstreamTokensOfCallers {
@@ -37,6 +37,7 @@ export interface VaultParts {
   readonly upstreams: readonly Upstream[]
   readonly primary: string | undefined
   readonly state: State
+  readonly sessions: Sessions
   readonly now: () => number
   readonly log: Log
   readonly emit: (event: AuthServerEvent) => void
@@ -65,11 +66,11 @@ export function makeVault(parts: VaultParts): UpstreamTokenSource {
     const upstream = upstreams.find((candidate) => candidate.name === provider)
     if (!upstream)
       throw new GatehouseError('NOT_FOUND', { detail: `there is no upstream provider "${provider}"` })
-    const { tsid } = caller.claims
-    if (typeof tsid !== 'string') return undefined
-    const id = rowKey(tsid, provider)
-    const row = await state.rows.get(id)
-    if (!row || !isOwn(row, caller)) return undefined
+    const claims = sessionClaims(caller)
+    if (!claims) return undefined
+    const id = rowKey(claims.tsid, provider)
+    const [row, live] = await Promise.all([state.rows.get(id), parts.sessions.isLive(claims)])
+    if (!row || !live || !isOwn(row, claims)) return undefined
     return view(await abortable(fresh(id, row, upstream), signal))
   }
 
@@ -150,8 +151,8 @@ export function makeVault(parts: VaultParts): UpstreamTokenSource {
 }
 
 /** Nobody gets a token that was stored for another person or for another client. */
-function isOwn(row: Row, caller: Caller): boolean {
-  return row.userId === caller.subject && row.clientId === caller.claims['client_id']
+function isOwn(row: Row, claims: Claims): boolean {
+  return row.userId === claims.sub && row.clientId === claims.client_id
 }
 
 function isDue(row: Row, nowMs: number): boolean {
