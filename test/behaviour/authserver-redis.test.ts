@@ -102,6 +102,8 @@ t.test(
       '400 invalid_grant',
       'the code was used on the other replica',
     )
+    // Another replica may go on for five seconds by what it has seen.
+    other.pass(5_000)
     t.equal(await other.server.isLive(caller), false, 'and reusing it ended the grant everywhere')
   },
 )
