@@ -74,7 +74,7 @@ export function eventObject({ parent, type, reason, message }: HookEvent, now: (
 
 /** A writer that speaks to the API server of the pod's own cluster. Throws when there is none. */
 export async function clusterEventWriter(): Promise<EventWriter> {
-  const { CoreV1Api, KubeConfig } = await import('@kubernetes/client-node')
+  const { CoreV1Api, KubeConfig } = await import('./certificates/kubernetes.ts')
   const config = new KubeConfig()
   config.loadFromCluster()
   const api = config.makeApiClient(CoreV1Api)

@@ -15,6 +15,12 @@ import { addVmcpCommand } from './commands/vmcp.ts'
 import { exitCode, printError } from './output.ts'
 import { version } from './version.ts'
 
+// A reader that has seen enough, such as head, is no fault.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+  process.exit(exitCode.ok)
+})
+
 const program = new Command('gatehouse')
   .description('One guarded door to all of a team’s MCP servers.')
   .version(version, '-V, --version', 'print the version')
