@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { makeAuthServer, openAuthServerStore } from '../../runtime/authserver/index.ts'
+import { makeAuthServer, openAuthServer, openAuthServerStore } from '../../runtime/authserver/index.ts'
 import {
   type AuthServerConfig,
   authServerFaults,
@@ -443,5 +443,32 @@ upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: 'https://
     publish('v3', ['junk', old], randomBytes(32))
     await t.rejects(server.reload(), { code: 'INVALID_CONFIG', message: /signingKeySecretRefs\[0\]/ })
     t.equal(server.keys.version, before + 1, 'the old keys stay in use')
+  },
+)
+
+t.test(
+  'host: from the file to a running server, and a fault that the file does not show closes everything again',
+  async (t) => {
+    const { file } = folder(t)
+    const write = (key: string): string =>
+      file(
+        'authserver.yaml',
+        `
+issuer: https://mcp.example.com
+allowedAudiences: [https://mcp.example.com]
+signingKeyFiles: [${file('key', key)}]
+upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: 'https://127.0.0.1:1', clientId: x } }]
+`,
+      )
+    const server = await openAuthServer(write(pem()), {}, { reloadEveryMs: 0 })
+    t.equal(server.issuer, 'https://mcp.example.com')
+    t.equal(server.config.disableUpstreamTokenInjection, false)
+    t.type(server.routes('/oauth/token'), 'function')
+    t.equal(server.routes('/mcp'), undefined)
+    await server.close()
+    await t.rejects(openAuthServer(write('junk'), {}), {
+      code: 'INVALID_CONFIG',
+      message: /signingKeySecretRefs\[0\]/,
+    })
   },
 )

@@ -8,6 +8,7 @@ import { proves } from '../../helpers/proves.ts'
 proves(
   '2.storage.redis.sentinelConfig',
   '2.storage.redis.sentinelTls',
+  '2.storage.redis.sentinelTls.insecureSkipVerify',
   '2.storage.redis.sentinelConfig.masterName',
   '2.storage.redis.sentinelConfig.sentinelAddrs',
   '2.storage.redis.sentinelTls.caCertSecretRef',
@@ -39,6 +40,7 @@ t.test(
       sentinelTls.remove()
     })
     storeContract(t, () => ({ store, pass }))
+    await t.resolves(careless.ping(), 'verification can be switched off, for each connection')
     await t.rejects(swapped.ping(), { code: 'STORE_DOWN' }, 'each CA counts for its own connection only')
   },
 )

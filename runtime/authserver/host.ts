@@ -1,0 +1,37 @@
+/** For hosts: from the file to a running server, and back. */
+import { type AuthServerConfig, type Environment, loadAuthServerConfig } from '../config/index.ts'
+import { silentLog } from '../net/index.ts'
+import { type AuthServer, type AuthServerParts, makeAuthServer } from './server.ts'
+import { openAuthServerStore } from './storage/open.ts'
+
+export interface HostedAuthServer extends AuthServer {
+  /** What the host itself must know: issuer, audiences, disableUpstreamTokenInjection, … */
+  readonly config: AuthServerConfig
+}
+
+/**
+ * Reads the file, opens the store and makes the server; closing it closes the store too. Throws INVALID_CONFIG naming
+ * every fault.
+ */
+export async function openAuthServer(
+  path: string,
+  env: Environment,
+  parts: Omit<AuthServerParts, 'store'> = {},
+): Promise<HostedAuthServer> {
+  const config = loadAuthServerConfig(path, env)
+  const store = openAuthServerStore(config.storage, parts.log ?? silentLog)
+  try {
+    const server = await makeAuthServer(config, { ...parts, store })
+    return {
+      ...server,
+      config,
+      async close() {
+        await server.close()
+        await store.close()
+      },
+    }
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
