@@ -1,0 +1,105 @@
+/** Finding out from the ends of an answer how an operation went: JSON bodies and event streams, in any pieces. */
+import t from 'tap'
+import { AnswerWatch } from '../../../runtime/observe/exchange/answer-watch.ts'
+import { isToolError, readAnswer } from '../../../runtime/observe/exchange/rpc-answer.ts'
+import { proves } from '../../helpers/proves.ts'
+
+proves('3.error.audit.application', '3.config.audit.detectApplicationErrors')
+
+const long = 'x'.repeat(5_000)
+
+function answerOf(text: string) {
+  return readAnswer(text.slice(0, 512), text.slice(-512))
+}
+
+t.test('answer: an error is found by its first bytes, with code and message', async (t) => {
+  t.same(answerOf('{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no such tool"}}'), {
+    kind: 'error',
+    code: -32602,
+    message: 'no such tool',
+  })
+  const cut = answerOf(`{"jsonrpc":"2.0","id":1,"error":{"message":"Bearer abcdefgh ${long}","code":-32000}}`)
+  t.match(cut, { kind: 'error', message: /^Bearer \[redacted\] x+$/ })
+  t.equal(Buffer.byteLength(cut?.message ?? ''), 256)
+})
+
+t.test('answer: a large error or result is told without reading it whole', async (t) => {
+  t.match(answerOf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"m","data":"${long}"}}`), { code: -32000 })
+  t.same(answerOf(`{"jsonrpc":"2.0","id":1,"result":{"content":"${long}"}}`), { kind: 'result', toolError: false })
+})
+
+t.test('answer: isError is found before and behind the content, and nowhere else', async (t) => {
+  const results: readonly (readonly [string, boolean])[] = [
+    [`{"isError":true,"content":"${long}"}`, true],
+    [`{"content":"${long}","isError":true}`, true],
+    [`{"content":"${long}","isError" : true ,"_meta":{"a":[{}],"b":"}}"}}`, true],
+    [`{"content":"${long}","isError":false}`, false],
+    [`{"content":"${long}","structuredContent":{"isError":true}}`, false],
+    [`{"content":"${long}\\"isError\\":true"}`, false],
+    [`{"content":[{"type":"text","text":"\\"isError\\":true}"}]}`, false],
+    ['{"content":[{"isError":true}]}', false],
+  ]
+  for (const [result, expected] of results) {
+    t.equal(isToolError(Buffer.from(result)), expected, result.slice(0, 40))
+    t.equal(answerOf(`{"jsonrpc":"2.0","id":1,"result":${result}}`)?.toolError, expected, 'in its envelope')
+    t.equal(answerOf(`{"result":${result},"jsonrpc":"2.0","id":1}`)?.kind, 'result')
+  }
+})
+
+t.test('answer: requests, notifications and other documents are no answers', async (t) => {
+  for (const text of [
+    '{"jsonrpc":"2.0","method":"notifications/progress","params":{"error":{}}}',
+    '{"jsonrpc":"2.0","id":1,"method":"x","result":{}}',
+    '{"status":"ok"}',
+    '[{"error":{}}]',
+    '{"error":"invalid_token"}',
+    '{',
+    '',
+  ]) {
+    t.equal(answerOf(text), undefined, text)
+  }
+})
+
+function watched(chunks: readonly (string | Buffer)[], keep = 0): AnswerWatch {
+  const watch = new AnswerWatch(keep)
+  for (const chunk of chunks) watch.take(Buffer.from(chunk))
+  return watch
+}
+
+const error = '{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"boom"}}'
+const progress = '{"jsonrpc":"2.0","method":"notifications/progress","params":{}}'
+
+t.test('watch: counts bytes and reads a JSON body in pieces of any size', async (t) => {
+  for (const size of [1, 7, 100]) {
+    const pieces = error.match(new RegExp(`.{1,${size}}`, 'gs')) ?? []
+    const watch = watched(pieces)
+    t.match(watch.answer(), { kind: 'error', code: -32000 })
+    t.equal(watch.bytes, error.length)
+  }
+})
+
+t.test('watch: finds the event that carries the answer', async (t) => {
+  const stream = `: keep-alive\n\nevent: message\ndata: ${progress}\n\nid: 7\r\ndata:${error}\r\n\r\n: bye\n\n`
+  for (const size of [1, 5, 64, 1_000]) {
+    const pieces = stream.match(new RegExp(`.{1,${size}}`, 'gs')) ?? []
+    const watch = watched(pieces)
+    t.match(watch.answer(), { kind: 'error', code: -32000 }, `pieces of ${size}`)
+    t.equal(watch.body()?.text.trim(), error)
+  }
+  t.equal(watched([`data: ${progress}\n\n`]).answer(), undefined)
+})
+
+t.test('watch: a stream with a large result keeps its ends only', async (t) => {
+  const result = `{"jsonrpc":"2.0","id":1,"result":{"content":"${'y'.repeat(1_000_000)}","isError":true}}`
+  const watch = watched([`data: ${result.slice(0, 70_000)}`, result.slice(70_000), '\n', '\n'])
+  t.same(watch.answer(), { kind: 'result', toolError: true })
+  t.equal(watch.body()?.text.length, 512)
+  t.equal(watch.body()?.whole, false)
+})
+
+t.test('watch: keeps as much of the answer as the record wants', async (t) => {
+  t.same(watched([error], 2_000).body(), { text: error, whole: true })
+  t.equal(watched([`{"a":"${long}"}`], 1_000).body()?.text.length, 1_000)
+  t.equal(watched(['plain text']).body(), undefined)
+  t.equal(watched([' \n', '{"jsonrpc":"2.0","id":1,"result":{}}']).answer()?.kind, 'result')
+})

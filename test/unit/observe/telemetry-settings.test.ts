@@ -1,0 +1,133 @@
+/** What `telemetry` of a configuration means, and what is refused. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { makeTelemetry } from '../../../runtime/observe/index.ts'
+import { telemetrySettings } from '../../../runtime/observe/telemetry/settings.ts'
+import type { Telemetry } from '../../../schemas/index.ts'
+
+const defaults: Telemetry = {
+  enablePrometheusMetricsPath: false,
+  insecure: false,
+  metricsEnabled: false,
+  samplingRate: '0.05',
+  tracingEnabled: false,
+  useLegacyAttributes: true,
+}
+const from = { serverName: 'srv', version: '1.2.3', env: { TOKEN: 'abc', REGION: 'eu', DB_PASSWORD: 'x' } }
+
+function settings(config: Partial<Telemetry>) {
+  return telemetrySettings({ ...defaults, tracingEnabled: true, ...config }, from)
+}
+
+function fault(config: Partial<Telemetry>): string {
+  try {
+    settings(config)
+  } catch (error) {
+    return error instanceof Error ? error.message : ''
+  }
+  return 'nothing was refused'
+}
+
+t.test('telemetry settings: nothing configured is off, and loads nothing', async (t) => {
+  t.equal(telemetrySettings(undefined, from), undefined)
+  t.equal(telemetrySettings(defaults, from), undefined)
+  const telemetry = await makeTelemetry(defaults, { serverName: 's', version: '1' })
+  t.equal(telemetry.enabled, false)
+  t.equal(telemetry.prometheus, undefined)
+  t.same(telemetry.tracer.carrier(), {})
+  t.equal(
+    telemetry.tracer.run('internal', 'x', undefined, (span) => span.recording),
+    false,
+  )
+})
+
+t.test('telemetry settings: the endpoint is the base of both signals', async (t) => {
+  for (const [endpoint, insecure, base] of [
+    ['https://otel.example:4318', false, 'https://otel.example:4318'],
+    ['https://otel.example/tenant/a/', false, 'https://otel.example/tenant/a'],
+    ['otel.example:4318', false, 'https://otel.example:4318'],
+    ['otel.example:4318', true, 'http://otel.example:4318'],
+    ['http://otel.example', true, 'http://otel.example'],
+    ['http://127.0.0.1:4318', false, 'http://127.0.0.1:4318'],
+  ] as const) {
+    const found = settings({ endpoint, insecure })
+    t.match(found, { collector: { tracesUrl: `${base}/v1/traces`, metricsUrl: `${base}/v1/metrics` } }, endpoint)
+  }
+})
+
+t.test('telemetry settings: an unusable endpoint is refused', async (t) => {
+  t.match(fault({ endpoint: 'http://otel.example' }), /^telemetry\.endpoint: http needs telemetry\.insecure true/)
+  for (const endpoint of ['https://u:p@h', 'https://h/?a=b', 'https://h#x', 'https://', 'a b'])
+    t.match(fault({ endpoint }), /^telemetry\.endpoint: must be host:port or an http\(s\) URL/, endpoint)
+  t.match(
+    fault({ endpoint: 'https://h', tracingEnabled: false }),
+    'telemetry.endpoint: set tracingEnabled or metricsEnabled, or leave the endpoint out',
+  )
+})
+
+t.test('telemetry settings: header values come from the variables that they name', async (t) => {
+  const endpoint = 'https://h'
+  t.same(settings({ endpoint, headers: { authorization: 'Bearer ${TOKEN}', 'x-team': 'a$b' } })?.collector?.headers, {
+    authorization: 'Bearer abc',
+    'x-team': 'a$b',
+  })
+  t.equal(
+    fault({ endpoint, headers: { a: '${MISSING}', 'b c': 'x', d: 'x\ny' } }),
+    [
+      'telemetry.headers.a: the variable MISSING is not set',
+      'telemetry.headers.b c: is not a header name',
+      'telemetry.headers.d: the value cannot be sent as a header',
+    ].join('\n'),
+    'all faults at once, without values',
+  )
+})
+
+t.test('telemetry settings: the trust anchors must be readable and PEM', async (t) => {
+  const dir = t.testdir({ 'ca.crt': '-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n' })
+  const endpoint = 'https://h'
+  t.match(settings({ endpoint, caCertPath: join(dir, 'ca.crt') })?.collector?.ca, /BEGIN CERTIFICATE/)
+  t.equal(fault({ endpoint, caCertPath: join(dir, 'no') }), 'telemetry.caCertPath: the file cannot be read')
+  writeFileSync(join(dir, 'key'), 'nothing')
+  t.equal(
+    fault({ endpoint, caCertPath: join(dir, 'key') }),
+    'telemetry.caCertPath: the file holds no PEM certificate',
+  )
+})
+
+t.test('telemetry settings: sampling is a share', async (t) => {
+  for (const samplingRate of ['0', '0.05', '1.0', '1'])
+    t.equal(settings({ endpoint: 'https://h', samplingRate })?.samplingRatio, Number(samplingRate))
+  for (const samplingRate of ['', '-0.1', '1.1', 'all', 'NaN'])
+    t.equal(fault({ samplingRate }), 'telemetry.samplingRate: must be a number from 0.0 to 1.0', samplingRate)
+})
+
+t.test('telemetry settings: service name, version and attributes make the resource', async (t) => {
+  const endpoint = 'https://h'
+  t.same(settings({ endpoint, customAttributes: { team: 'a', 'service.name': 'no' } })?.resource, {
+    team: 'a',
+    'service.name': 'srv',
+    'service.version': '1.2.3',
+  })
+  t.match(settings({ endpoint, serviceName: 'mine', serviceVersion: '9' })?.resource, {
+    'service.name': 'mine',
+    'service.version': '9',
+  })
+})
+
+t.test('telemetry settings: variables become attributes, but not those that name a secret', async (t) => {
+  const found = settings({ endpoint: 'https://h', environmentVariables: ['REGION', 'UNSET', 'DB_PASSWORD'] })
+  t.same(found?.environment, { 'environment.REGION': 'eu' })
+  t.same(found?.warnings, ['telemetry.environmentVariables: DB_PASSWORD is left out, it names a secret'])
+})
+
+t.test('telemetry settings: a switch without its counterpart is told of', async (t) => {
+  t.match(settings({})?.warnings, ['telemetry.tracingEnabled has no effect without telemetry.endpoint'])
+  t.match(settings({ tracingEnabled: false, metricsEnabled: true })?.warnings, [/^telemetry\.metricsEnabled/])
+  t.match(settings({ endpoint: 'https://h', insecure: true })?.warnings, [/^telemetry\.insecure/])
+  t.match(settings({ tracingEnabled: false, metricsEnabled: true, enablePrometheusMetricsPath: true }), {
+    warnings: [],
+    prometheus: true,
+    metrics: false,
+  })
+})
