@@ -32,6 +32,12 @@ t.test(
       sentinelTls: { ca: tls.ca },
       writeTimeoutMs: 300,
     })
+    const careless = makeRedisStore({
+      ...config,
+      tls: { insecureSkipVerify: true },
+      sentinelTls: { insecureSkipVerify: true },
+    })
+    t.teardown(() => careless.close())
     t.teardown(async () => {
       await store.close()
       await swapped.close()
