@@ -6,6 +6,7 @@
  * whole status. Limits of type, reason and message: spec document 2, "status".
  */
 import { byText, fieldsOf, isFields, type KubeObject, listOf } from './kube.ts'
+import { isTimestamp } from './observed-time.ts'
 
 export type ConditionStatus = 'True' | 'False' | 'Unknown'
 
@@ -45,7 +46,7 @@ export class Conditions {
       status: value,
       reason,
       message: cut(message),
-      lastTransitionTime: typeof since === 'string' ? since : this.#observedTime(),
+      lastTransitionTime: isTimestamp(since) ? since : this.#observedTime(),
       ...(this.#generation !== undefined && { observedGeneration: this.#generation }),
     })
   }

@@ -46,7 +46,7 @@ export class SyncContext<K extends KindName> {
     let time: string | undefined
     this.conditions = new Conditions(request.parent, () => (time ??= observedTime(request)))
     this.problems = resourceProblems(request.parent, settings)
-    this.parent = withDefaults(ofKind(request.parent, kind))
+    this.parent = filledCopy(request.parent, kind)
   }
 
   get spec(): Kinds[K]['spec'] {
@@ -76,7 +76,7 @@ export class SyncContext<K extends KindName> {
   /** A related resource with its defaults; trust it only after it was judged. */
   filled<R extends KindName>(kind: R, name: string): Kinds[R] | undefined {
     const object = this.find(kind, name)
-    return object && withDefaults(ofKind(object, kind))
+    return object && filledCopy(object, kind)
   }
 
   configMap(name: string): KubeObject | undefined {
@@ -132,8 +132,14 @@ export class SyncContext<K extends KindName> {
 /** A context of whatever kind, for what does not look at the parent. */
 export type AnyContext = Omit<SyncContext<KindName>, 'parent' | 'spec'>
 
+/** With defaults and without status, which can be large and is read from the stored object. */
+function filledCopy<K extends KindName>(object: KubeObject, kind: K): Kinds[K] {
+  const { status: _, ...rest } = object
+  return withDefaults(ofKind(rest, kind))
+}
+
 /** The object as one of its kind. Throws when it is of another, which would be a fault of this program. */
-export function ofKind<K extends KindName>(object: KubeObject, kind: K): KubeObject & { readonly kind: K } {
+function ofKind<K extends KindName>(object: KubeObject, kind: K): KubeObject & { readonly kind: K } {
   if (isOfKind(object, kind)) return object
   throw new TypeError(`expected a ${kind}`)
 }

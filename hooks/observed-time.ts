@@ -11,11 +11,16 @@ import type { SyncRequest } from './protocol.ts'
 const epoch = '1970-01-01T00:00:00Z'
 const timestampForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
 
+/** True for a date and time of RFC 3339. */
+export function isTimestamp(value: unknown): value is string {
+  return typeof value === 'string' && timestampForm.test(value) && !Number.isNaN(Date.parse(value))
+}
+
 /** RFC 3339, UTC, whole seconds: the newest timestamp of parent, children and related objects. */
 export function observedTime(request: SyncRequest): string {
   let newest = Number.NEGATIVE_INFINITY
   const take = (value: unknown) => {
-    if (typeof value !== 'string' || !timestampForm.test(value)) return
+    if (!isTimestamp(value)) return
     const time = Date.parse(value)
     if (time > newest) newest = time
   }

@@ -118,9 +118,13 @@ function isObject(value: unknown): value is KubeObject {
   if (!isFields(metadata) || typeof metadata['name'] !== 'string') return false
   if (!textMembers.every((key) => metadata[key] === undefined || typeof metadata[key] === 'string'))
     return false
-  if (metadata['generation'] !== undefined && !Number.isSafeInteger(metadata['generation'])) return false
+  if (!isCount(metadata['generation'] ?? 0)) return false
   if (!isStringMap(metadata['labels']) || !isStringMap(metadata['annotations'])) return false
   return isOwnerList(metadata['ownerReferences'])
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && Number(value) >= 0
 }
 
 function isStringMap(value: unknown): boolean {

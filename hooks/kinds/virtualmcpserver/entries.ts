@@ -4,6 +4,7 @@
 import { conditionOf } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import { addHeaderForward } from '../../header-forward.ts'
+import { fieldsOf } from '../../kube.ts'
 import type { PodNeeds } from '../../needs.ts'
 import { caBundleOf, type ResolvedBackend, resolveBackends } from './backends.ts'
 import type { Outgoing } from './outgoing.ts'
@@ -34,7 +35,9 @@ function setCondition(context: Context, resolved: ResolvedBackend): void {
 
 function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedBackend): void {
   if (member?.kind !== 'MCPServerEntry') return
-  addHeaderForward(needs, name, context.filled('MCPServerEntry', name)?.spec.headerForward)
+  if (fieldsOf(member.object['spec'])['headerForward'] !== undefined) {
+    addHeaderForward(needs, name, context.filled('MCPServerEntry', name)?.spec.headerForward)
+  }
   const bundle = caBundleOf(context, member)
   if (bundle) needs.configFiles(`ca-bundle-${name}`, `${caBundleDirectory}/${name}`, bundle.configMap)
   // The Secrets are two hops away: the entry's own sync puts their revision into this condition.

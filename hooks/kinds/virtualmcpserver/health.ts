@@ -7,9 +7,10 @@
  */
 import type { DiscoveredBackend } from '../../../schemas/index.ts'
 import type { WorkloadState } from '../../children/workload.ts'
+import type { Fields } from '../../kube.ts'
 import { definedFields } from '../../status.ts'
 import type { ResolvedBackend } from './backends.ts'
-import { type BackendStatus, remembered, type Reports } from './report.ts'
+import { type BackendStatus, previousEntries, remembered, type Reports } from './report.ts'
 
 /** Status of every backend, sorted by name. */
 export function backendStatuses(
@@ -18,9 +19,10 @@ export function backendStatuses(
   previous: unknown,
   authTypeOf: (backend: ResolvedBackend) => string | undefined,
 ): readonly DiscoveredBackend[] {
+  const entries = previousEntries(previous)
   return backends.map((resolved) => {
     const url = resolved.backend?.url ?? resolved.member?.url
-    const known = resolved.backend && knownHealth(resolved, reports, previous)
+    const known = resolved.backend && knownHealth(resolved, reports, entries.get(resolved.name))
     return definedFields({
       ...(known ?? initial(resolved)),
       name: resolved.name,
@@ -34,11 +36,11 @@ export function backendStatuses(
 function knownHealth(
   { name, backend, authConfigRef }: ResolvedBackend,
   reports: Reports,
-  previous: unknown,
+  previous: Fields | undefined,
 ): DiscoveredBackend | undefined {
   const current = reports.current.get(name)
   if (current && (current.url === undefined || current.url === backend?.url)) return current
-  return reports.fresh ? undefined : remembered(previous, name, backend?.url ?? '', authConfigRef)
+  return reports.fresh ? undefined : remembered(previous, backend?.url ?? '', authConfigRef)
 }
 
 /** Before the first health check the member's own phase is all there is. */

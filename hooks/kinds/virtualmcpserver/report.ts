@@ -100,16 +100,17 @@ function worse(a: DiscoveredBackend, b: DiscoveredBackend): DiscoveredBackend {
   return order.indexOf(b.status ?? 'unknown') < order.indexOf(a.status ?? 'unknown') ? b : a
 }
 
+/** The entries of the present status by backend name. */
+export function previousEntries(discoveredBackends: unknown): ReadonlyMap<unknown, Fields> {
+  return new Map(listOf(discoveredBackends).filter(isFields).map((entry) => [entry['name'], entry]))
+}
+
 /** Keeps an unchanged backend's known health while no pod has reported on the present configuration. */
 export function remembered(
-  previous: unknown,
-  name: string,
+  entry: Fields | undefined,
   url: string,
   authConfigRef: string | undefined,
 ): DiscoveredBackend | undefined {
-  const entry = listOf(previous)
-    .filter(isFields)
-    .find((item) => item['name'] === name)
   // Only a report sets lastHealthCheck: an initial guess is made anew each time.
   if (!entry || entry['lastHealthCheck'] === undefined) return undefined
   if (entry['url'] !== url || entry['authConfigRef'] !== authConfigRef) return undefined
