@@ -1,4 +1,5 @@
 /** For hosts: from the file to a running server, and back. */
+import { GatehouseError } from '../../schemas/index.ts'
 import { type AuthServerConfig, type Environment, loadAuthServerConfig } from '../config/index.ts'
 import { silentLog } from '../net/index.ts'
 import { type AuthServer, type AuthServerParts, makeAuthServer } from './server.ts'
@@ -9,6 +10,11 @@ export interface HostedAuthServer extends AuthServer {
   readonly config: AuthServerConfig
 }
 
+export interface HostParts extends Omit<AuthServerParts, 'store'> {
+  /** Proxies in front of one server support one upstream (spec document 2, upstreamProviders). Default: any number. */
+  readonly maxUpstreams?: number
+}
+
 /**
  * Reads the file, opens the store and makes the server; closing it closes the store too. Throws INVALID_CONFIG naming
  * every fault.
@@ -16,9 +22,15 @@ export interface HostedAuthServer extends AuthServer {
 export async function openAuthServer(
   path: string,
   env: Environment,
-  parts: Omit<AuthServerParts, 'store'> = {},
+  parts: HostParts = {},
 ): Promise<HostedAuthServer> {
   const config = loadAuthServerConfig(path, env)
+  const { maxUpstreams = Number.POSITIVE_INFINITY } = parts
+  if (config.upstreams.length > maxUpstreams) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `upstreamProviders: at most ${maxUpstreams} is supported here, ${config.upstreams.length} are configured`,
+    })
+  }
   const store = openAuthServerStore(config.storage, parts.log ?? silentLog)
   try {
     const server = await makeAuthServer(config, { ...parts, store })

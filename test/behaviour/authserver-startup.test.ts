@@ -466,6 +466,9 @@ upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: 'https://
     t.type(server.routes('/oauth/token'), 'function')
     t.equal(server.routes('/mcp'), undefined)
     await server.close()
+    await t.rejects(openAuthServer(write(pem()), {}, { maxUpstreams: 0 }), {
+      message: /at most 0 is supported here/,
+    })
     await t.rejects(openAuthServer(write('junk'), {}), {
       code: 'INVALID_CONFIG',
       message: /signingKeySecretRefs\[0\]/,

@@ -369,6 +369,10 @@ t.test('registration: refusals and absence end the login, not the server', async
   ]) {
     answers.registration = registration
     t.same(await outcome(self), { error: 'server_error' })
+    const asked = self.seen('/register').length
+    t.same(await outcome(self), { error: 'server_error' })
+    t.equal(self.seen('/register').length, asked, 'not asked again at once')
+    self.rig.pass(5_000)
   }
   answers.registration = { status: 201, body: { client_id: 'x' } }
   t.ok((await outcome(self))['sub'])

@@ -406,5 +406,5 @@ t.test('RFC 9700 4.17: there is no channel between windows to attack', async (t)
     authorizeUrl(rig, { client_id: clientId, code_challenge: pkce().challenge }),
   )
   t.notMatch(page.text, /<script|postMessage/)
-  t.equal(page.headers.get('cross-origin-opener-policy'), 'same-origin')
+  t.match(page.headers.get('content-security-policy'), /^default-src 'none'; style-src 'sha256-/)
 })

@@ -75,8 +75,6 @@ ${body}
         "frame-ancestors 'none'",
         "base-uri 'none'",
       ].join('; '),
-      'Cross-Origin-Opener-Policy': 'same-origin',
-      'Permissions-Policy': 'publickey-credentials-get=()',
     },
   }
 }

@@ -12,6 +12,7 @@ import {
   type OAuth2UpstreamConfig,
   parseKeepingDigits,
   parseTokenPath,
+  type UpstreamRegistrationConfig,
 } from '../../config/index.ts'
 import type { Fetch } from '../../net/index.ts'
 import {
@@ -45,6 +46,8 @@ interface Endpoints {
 }
 
 const freshMs = 3_600_000
+/** After a failed registration. */
+const registrationPauseMs = 5_000
 
 export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: RegistrationParts): Upstream {
   const { now } = parts
@@ -58,10 +61,28 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
   })
   const mapped = config.tokenResponseMapping ? { map: mapper(config.tokenResponseMapping) } : {}
 
+  let refused: { readonly error: unknown; readonly untilMs: number } | undefined
+
+  /** A provider that refuses to register us is not asked again at every login. */
+  async function register(
+    dcr: UpstreamRegistrationConfig,
+    discovered: ServerMetadata | undefined,
+  ): Promise<UpstreamRegistration> {
+    if (refused && now() < refused.untilMs) throw refused.error
+    try {
+      const registration = await obtainRegistration(config, dcr, discovered, parts)
+      refused = undefined
+      return registration
+    } catch (error) {
+      refused = { error, untilMs: now() + registrationPauseMs }
+      throw error
+    }
+  }
+
   async function credentials(): Promise<{ client: OAuthClient; registration?: UpstreamRegistration }> {
     if (config.dcr) {
       const { discovered } = await endpoints.get()
-      const registration = await obtainRegistration(config, config.dcr, discovered, parts)
+      const registration = await register(config.dcr, discovered)
       const { clientId, clientSecret, authMethod } = registration
       return {
         registration,
