@@ -15,6 +15,8 @@ import type { BackendAuth } from './fleet.ts'
 type Environment = Readonly<Record<string, string | undefined>>
 
 export interface OutgoingAuth {
+  /** Faults of every strategy and of every backend's fixed headers, used or not; empty when all can be made. */
+  problems(config: VmcpConfig): readonly string[]
   /** Throws INVALID_CONFIG naming every fault. */
   authFor(backend: string, config: VmcpConfig): BackendAuth
   headersFor(backend: string): Readonly<Record<string, string>>
@@ -33,10 +35,30 @@ export function makeOutgoingAuth(
     log,
   })
   return {
+    problems: (config) => [...strategyProblems(outgoing, config), ...headerProblems(config, env)],
     authFor: (backend, config) => authFor(outgoing, backend, config),
     headersFor: (backend) => headersFor(backend, env),
     close: () => outgoing.close(),
   }
+}
+
+function strategyProblems(outgoing: Outgoing, { outgoingAuth }: VmcpConfig): string[] {
+  const entries = Object.entries(outgoingAuth.backends ?? {})
+  return [
+    ...(outgoingAuth.default ? outgoing.problems(outgoingAuth.default, 'outgoingAuth.default') : []),
+    ...entries.flatMap(([name, strategy]) => outgoing.problems(strategy, `outgoingAuth.backends.${name}`)),
+  ]
+}
+
+function headerProblems(config: VmcpConfig, env: Environment): string[] {
+  return (config.backends ?? []).flatMap(({ name }) => {
+    try {
+      headersFor(name, env)
+      return []
+    } catch (error) {
+      return [error instanceof Error ? error.message : String(error)]
+    }
+  })
 }
 
 function authFor(outgoing: Outgoing, backend: string, { outgoingAuth }: VmcpConfig): BackendAuth {
@@ -91,7 +113,9 @@ function parse(variable: string, text: string): HeaderForward {
   } catch {
     throw invalid(`${variable}: must be a JSON object`)
   }
-  if (typeof read !== 'object' || read === null) throw invalid(`${variable}: must be a JSON object`)
+  if (typeof read !== 'object' || read === null || Array.isArray(read)) {
+    throw invalid(`${variable}: must be a JSON object`)
+  }
   const {
     addPlaintextHeaders,
     addHeadersFromSecret,

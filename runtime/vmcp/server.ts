@@ -28,6 +28,7 @@ import { watcherOf } from './session-life.ts'
 import { sessionRecords } from './sessions/records.ts'
 import { openSessionStorage, type SessionStorage } from './sessions/storage.ts'
 import { SessionTable } from './sessions/table.ts'
+import { checkStart } from './start-check.ts'
 import { statusReport } from './status.ts'
 import { incomingConfig } from './incoming-config.ts'
 
@@ -117,9 +118,10 @@ class Vmcp implements VmcpServer {
     this.#log = options.log ?? silentLog
     this.#clock = options.clock ?? systemClock
     this.#version = options.version ?? '0.0.0'
-    this.#authenticator = makeAuthenticator(incomingConfig(config, options.env ?? {}), { log: this.#log })
     this.#monitor = this.#makeMonitor(config)
     this.#outgoing = makeOutgoingAuth(options.env ?? {}, options.upstreamTokens, this.#log)
+    checkStart(config, options.env ?? {}, this.#outgoing)
+    this.#authenticator = makeAuthenticator(incomingConfig(config, options.env ?? {}), { log: this.#log })
     this.#fleet = this.#makeFleet()
     this.#core = new Core(this.#parts(config))
     this.#notifier = new Notifier({
@@ -228,6 +230,7 @@ class Vmcp implements VmcpServer {
   }
 
   reload(config: VmcpConfig, checksum?: string): void {
+    checkStart(config, this.#options.env ?? {}, this.#outgoing)
     const authChanged = JSON.stringify(config.incomingAuth) !== JSON.stringify(this.#config.incomingAuth)
     const authenticator = authChanged
       ? makeAuthenticator(incomingConfig(config, this.#options.env ?? {}), { log: this.#log })

@@ -161,12 +161,12 @@ t.test(
   },
 )
 
-t.test('register: one caller gets ten a minute, then 429 with Retry-After', async (t) => {
+t.test('register: one caller gets thirty a minute, then 429 with Retry-After', async (t) => {
   const rig = await startAuthServer(t)
   const answers = await Promise.all(
-    Array.from({ length: 14 }, () => post(rig, { redirect_uris: [redirectUri] })),
+    Array.from({ length: 36 }, () => post(rig, { redirect_uris: [redirectUri] })),
   )
-  t.equal(answers.filter((answer) => answer.status === 201).length, 10)
+  t.equal(answers.filter((answer) => answer.status === 201).length, 30)
   const refused = answers.find((answer) => answer.status === 429)
   t.match(refused?.headers.get('retry-after'), /^\d+$/)
   t.match(refused && (await jsonOf(refused)), { error: 'temporarily_unavailable' })

@@ -68,11 +68,7 @@ t.test('a backend that comes back is offered again by itself', async (t) => {
   const up = await startRawBackend()
   const pending: (() => void)[] = []
   const clock = { now: Date.now, after: (_ms: number, work: () => void) => (pending.push(work), () => {}) }
-  const vmcp = await startTestVmcp(
-    { up: up.url, back: backend.url },
-    operational('best_effort'),
-    { clock },
-  )
+  const vmcp = await startTestVmcp({ up: up.url, back: backend.url }, operational('best_effort'), { clock })
   t.teardown(() => Promise.all([vmcp.close(), backend.close(), up.close()]))
   const session = await openSession(vmcp.url)
   const stream = await session.listen()

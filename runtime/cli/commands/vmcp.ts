@@ -15,7 +15,7 @@ import {
   watchFile,
 } from '../../config/index.ts'
 import { makeLog } from '../../observe/index.ts'
-import { startVmcp } from '../../vmcp/index.ts'
+import { checkStart, startVmcp } from '../../vmcp/index.ts'
 import { exitCode, print } from '../output.ts'
 import { version } from '../version.ts'
 import { collect } from './validate.ts'
@@ -46,7 +46,9 @@ export function addVmcpCommand(program: Command): void {
     .description('Runs every check that serve makes before it starts.')
     .requiredOption('-c, --config <file>', 'configuration file')
     .action((options: { readonly config: string }) => {
-      describe(loadVmcpConfig(options.config).config)
+      const { config } = loadVmcpConfig(options.config)
+      checkStart(config, environment())
+      describe(config)
     })
   vmcp
     .command('init')

@@ -1,0 +1,43 @@
+/**
+ * The checks of a configuration that need more than its text: variables that it names, files, strategies. The server
+ * makes them before it starts and before it takes a changed file, `gatehouse vmcp validate` makes them alone.
+ */
+import { existsSync } from 'node:fs'
+import { GatehouseError } from '../../schemas/index.ts'
+import type { VmcpConfig } from '../config/index.ts'
+import { type IncomingConfig, oidcProblems } from '../incoming/index.ts'
+import { silentLog } from '../net/index.ts'
+import { incomingConfig } from './incoming-config.ts'
+import { makeOutgoingAuth, type OutgoingAuth } from './outgoing-auth.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Throws INVALID_CONFIG naming every fault that would keep the server from starting. */
+export function checkStart(config: VmcpConfig, env: Environment, outgoing?: OutgoingAuth): void {
+  const auth = outgoing ?? makeOutgoingAuth(env, undefined, silentLog)
+  const problems = [...incomingProblems(config, env), ...auth.problems(config), ...fileProblems(config)]
+  if (!outgoing) void auth.close()
+  if (problems.length === 0) return
+  const lines = problems.map((line) => `  - ${line}`)
+  throw new GatehouseError('INVALID_CONFIG', { detail: `invalid configuration:\n${lines.join('\n')}` })
+}
+
+function incomingProblems(config: VmcpConfig, env: Environment): string[] {
+  let incoming: IncomingConfig
+  try {
+    incoming = incomingConfig(config, env)
+  } catch (error) {
+    return [error instanceof Error ? error.message : String(error)]
+  }
+  return incoming.type === 'oidc'
+    ? oidcProblems(incoming.oidc).map((line) => `incomingAuth.oidc.${line}`)
+    : []
+}
+
+function fileProblems(config: VmcpConfig): string[] {
+  return (config.backends ?? []).flatMap(({ caBundlePath }, i) =>
+    caBundlePath === undefined || existsSync(caBundlePath)
+      ? []
+      : [`backends[${i}].caBundlePath: there is no such file`],
+  )
+}

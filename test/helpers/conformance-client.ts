@@ -1,0 +1,37 @@
+/**
+ * What the official suite's client scenarios start: a virtual server in front of the suite's mock, and a client that
+ * does through it whatever there is to do. So it is the virtual server that is judged as a client.
+ * Usage: node conformance-client.ts <url of the mock>
+ */
+import { connect } from './mcp-clients.ts'
+import { bareNames, startTestVmcp } from './vmcp.ts'
+
+interface Context {
+  readonly toolCalls?: readonly { readonly name: string; readonly arguments: Record<string, unknown> }[]
+}
+
+const url = process.argv.at(-1) ?? ''
+const context = JSON.parse(process.env['MCP_CONFORMANCE_CONTEXT'] ?? '{}') as Context
+const vmcp = await startTestVmcp({ mock: url }, { aggregation: bareNames('mock') })
+const client = await connect('sdk1', vmcp.url)
+const tools = await client.listTools()
+const calls =
+  context.toolCalls ?? tools.map((tool) => ({ name: tool.name, arguments: sample(tool['inputSchema']) }))
+for (const call of calls) await client.call(call.name, call.arguments).catch(() => {})
+for (const uri of await client.listResources()) await client.readText(uri).catch(() => {})
+for (const name of await client.listPrompts()) await client.promptText(name).catch(() => {})
+await client.close()
+await vmcp.close()
+
+/** Some value for each property of a schema. */
+function sample(schema: unknown): Record<string, unknown> {
+  if (typeof schema !== 'object' || schema === null || !('properties' in schema)) return {}
+  const { properties } = schema
+  if (typeof properties !== 'object' || properties === null) return {}
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, { type }]: [string, { type?: string }]) => [
+      name,
+      type === 'string' ? 'text' : type === 'boolean' ? true : type === 'object' ? {} : 5,
+    ]),
+  )
+}

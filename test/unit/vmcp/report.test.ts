@@ -1,0 +1,130 @@
+import t from 'tap'
+import { silentLog } from '../../../runtime/net/index.ts'
+import { UNKNOWN_HEALTH } from '../../../runtime/vmcp/health/monitor.ts'
+import { type ReportedBackend, Reporter } from '../../../runtime/vmcp/report.ts'
+import { proves } from '../../helpers/proves.ts'
+
+proves('3.config.operational.failureHandling.statusReportingInterval')
+
+function make() {
+  const sent: { url: string; headers: Record<string, string>; data: Record<string, unknown> }[] = []
+  const timers: { ms: number; work: () => void; cancelled: boolean }[] = []
+  let status = 200
+  let backends: ReportedBackend[] = []
+  const fetch = Object.assign(
+    async (url: string | URL, init: { headers?: unknown; body?: unknown } = {}) => {
+      const { data } = JSON.parse(String(init.body)) as { data: Record<string, unknown> }
+      sent.push({ url: String(url), headers: init.headers as Record<string, string>, data })
+      return new Response(null, { status })
+    },
+    { close: async () => {} },
+  )
+  const reporter = new Reporter({
+    api: { baseUrl: 'https://api', token: () => 'pod-token', fetch },
+    namespace: 'ns',
+    configMap: 'vmcp-report',
+    pod: 'pod-1',
+    intervalMs: () => 30_000,
+    configChecksum: () => 'abc',
+    backends: () => backends,
+    clock: {
+      now: () => Date.UTC(2026, 0, 2, 3, 4, 5, 678),
+      after(ms, work) {
+        const timer = { ms, work, cancelled: false }
+        timers.push(timer)
+        return () => {
+          timer.cancelled = true
+        }
+      },
+    },
+    log: silentLog,
+  })
+  return {
+    reporter,
+    sent,
+    set(more: ReportedBackend[], answer = 200) {
+      backends = more
+      status = answer
+    },
+    /** Runs the timer that is due next and waits for what it does. */
+    async tick(ms: number) {
+      const timer = timers.findLast((each) => !each.cancelled)
+      t.equal(timer?.ms, ms)
+      timer?.work()
+      await new Promise(setImmediate)
+      await new Promise(setImmediate)
+    },
+    entry: () => JSON.parse(String(sent.at(-1)?.data['pod-1.json'])) as Record<string, unknown>,
+  }
+}
+
+const health = { ...UNKNOWN_HEALTH, lastCheckAt: Date.UTC(2026, 0, 2, 3, 4, 0) }
+
+t.test('report: one key of the ConfigMap, in the words of the status', async (t) => {
+  const { reporter, sent, set, tick, entry } = make()
+  set([
+    { name: 'a', url: 'http://a/mcp', mcpRevision: '2025-11-25', health: { ...health, status: 'healthy' } },
+    {
+      name: 'b',
+      url: 'http://b/mcp',
+      mcpRevision: undefined,
+      health: {
+        ...health,
+        status: 'unhealthy',
+        consecutiveFailures: 4,
+        lastErrorCategory: 'timeout',
+        circuit: { state: 'open', changedAt: Date.UTC(2026, 0, 2, 3, 0, 0) },
+      },
+    },
+  ])
+  await tick(1_000)
+  t.equal(sent[0]?.url, 'https://api/api/v1/namespaces/ns/configmaps/vmcp-report')
+  t.match(sent[0]?.headers, {
+    authorization: 'Bearer pod-token',
+    'content-type': 'application/merge-patch+json',
+  })
+  t.same(entry(), {
+    observedAt: '2026-01-02T03:04:05Z',
+    configChecksum: 'abc',
+    replica: 'pod-1',
+    backends: [
+      {
+        name: 'a',
+        url: 'http://a/mcp',
+        status: 'ready',
+        message: 'Healthy',
+        lastHealthCheck: '2026-01-02T03:04:00Z',
+        consecutiveFailures: 0,
+        mcpRevision: '2025-11-25',
+      },
+      {
+        name: 'b',
+        url: 'http://b/mcp',
+        status: 'unavailable',
+        message: 'Circuit breaker OPEN - Health check timed out (failures: 4)',
+        lastHealthCheck: '2026-01-02T03:04:00Z',
+        consecutiveFailures: 4,
+        circuitBreakerState: 'open',
+        circuitLastChanged: '2026-01-02T03:00:00Z',
+      },
+    ],
+  })
+  await reporter.close()
+})
+
+t.test('report: every interval, soon after a change, again after a fault, and away at the end', async (t) => {
+  const { reporter, sent, set, tick } = make()
+  await tick(1_000)
+  await tick(30_000)
+  reporter.poke()
+  reporter.poke()
+  set([], 503)
+  await tick(1_000)
+  set([])
+  await tick(30_000)
+  t.equal(sent.length, 4)
+  await reporter.close()
+  t.same(sent.at(-1)?.data, { 'pod-1.json': null })
+  reporter.poke()
+  t.equal(sent.length, 5)
+})
