@@ -3,6 +3,7 @@
  *
  * Buckets are in the store, so replicas share them. A caller's own bucket and the server's bucket are taken together or
  * not at all: a refused stranger leaves no trace, so keys cannot be grown without being served.
+ * Per caller is generous, because behind a proxy that the host does not trust everybody is one caller.
  * Pending requests and unused registrations are bounded by "so many per lifetime" rather than by counting.
  */
 import { isIPv6 } from 'node:net'
@@ -26,10 +27,10 @@ interface Limit {
 
 export const limits = {
   authorize: {
-    perCaller: { capacity: 60, refillMs: minute },
+    perCaller: { capacity: 300, refillMs: minute },
     total: { capacity: 10_000, refillMs: loginMs },
   },
-  register: { perCaller: { capacity: 10, refillMs: minute }, total: { capacity: 5_000, refillMs: day } },
+  register: { perCaller: { capacity: 30, refillMs: minute }, total: { capacity: 5_000, refillMs: day } },
   /** Fetches of metadata documents, by the host that is asked. */
   document: { perCaller: { capacity: 10, refillMs: minute }, total: { capacity: 300, refillMs: minute } },
 } as const satisfies Record<string, Limit>

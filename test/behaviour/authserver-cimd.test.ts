@@ -2,6 +2,7 @@
 import t, { type Test } from 'tap'
 import type { AuthServerConfig } from '../../runtime/config/index.ts'
 import { makeFetch } from '../../runtime/net/index.ts'
+import { makeMemoryStore } from '../../runtime/store/index.ts'
 import {
   authorizeUrl,
   Browser,
@@ -38,6 +39,8 @@ async function setup(t: Test, config: Partial<AuthServerConfig> = {}, cimd = {})
     await host.close()
   })
   const rig = await startAuthServer(t, {
+    // Limits run on the store's clock, caches on the server's: only the latter is moved here.
+    store: makeMemoryStore({ now: () => 0 }),
     documentFetch: fetch,
     config: { ...config, cimd: { cacheMaxSize: 256, cacheTtlMs: 5 * minute, allowLoopback: true, ...cimd } },
   })

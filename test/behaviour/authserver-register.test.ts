@@ -1,5 +1,6 @@
 /** Dynamic client registration and its management: what is taken, narrowed, refused, limited, forgotten. */
 import t from 'tap'
+import { makeMemoryStore } from '../../runtime/store/index.ts'
 import {
   authorizeUrl,
   jsonOf,
@@ -162,7 +163,7 @@ t.test(
 )
 
 t.test('register: one caller gets thirty a minute, then 429 with Retry-After', async (t) => {
-  const rig = await startAuthServer(t)
+  const rig = await startAuthServer(t, { store: makeMemoryStore({ now: () => 0 }) })
   const answers = await Promise.all(
     Array.from({ length: 36 }, () => post(rig, { redirect_uris: [redirectUri] })),
   )
@@ -174,7 +175,6 @@ t.test('register: one caller gets thirty a minute, then 429 with Retry-After', a
 
 t.test('register: unused for a day, a registration is forgotten; used, it stays', async (t) => {
   let aheadMs = 0
-  const { makeMemoryStore } = await import('../../runtime/store/index.ts')
   const rig = await startAuthServer(t, { store: makeMemoryStore({ now: () => Date.now() + aheadMs }) })
   const idle = await registerClient(rig)
   const done = await login(rig)

@@ -4,6 +4,7 @@
 import { decodeJwt } from 'jose'
 import t from 'tap'
 import { makeAuthenticator } from '../../runtime/incoming/index.ts'
+import { makeMemoryStore } from '../../runtime/store/index.ts'
 import {
   authorizeUrl,
   Browser,
@@ -317,7 +318,7 @@ t.test('RFC 9700 4.12: redirects are 303, so that a POST is never repeated elsew
 })
 
 t.test('RFC 9700 4.13: headers that a proxy should have removed change nothing', async (t) => {
-  const rig = await startAuthServer(t)
+  const rig = await startAuthServer(t, { store: makeMemoryStore({ now: () => 0 }) })
   const forged = {
     host: 'evil.example',
     'x-forwarded-host': 'evil.example',

@@ -1,6 +1,7 @@
 /** What strangers may do: confused deputy, floods, and what the log and the errors give away. */
 import { decodeJwt } from 'jose'
 import t from 'tap'
+import { makeMemoryStore } from '../../runtime/store/index.ts'
 import {
   authorizeUrl,
   Browser,
@@ -47,7 +48,7 @@ t.test(
 t.test(
   'floods: beginning logins is limited per caller, and the refusal is 429 with Retry-After',
   async (t) => {
-    const rig = await startAuthServer(t)
+    const rig = await startAuthServer(t, { store: makeMemoryStore({ now: () => 0 }) })
     const clientId = await registerClient(rig)
     const url = authorizeUrl(rig, { client_id: clientId, code_challenge: pkce().challenge })
     const responses = await Promise.all(Array.from({ length: 310 }, () => fetch(url, { redirect: 'manual' })))
