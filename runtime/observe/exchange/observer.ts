@@ -8,19 +8,28 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AuditEventType } from '../../../schemas/index.ts'
-import type { Audit, AuditOutcome } from '../audit/audit.ts'
+import type { Audit } from '../audit/audit.ts'
 import { clientAddress } from '../audit/client-address.ts'
-import { eventTypeOf } from '../audit/events.ts'
 import type { Exchange } from '../../net/index.ts'
 import { requestAttributes } from '../telemetry/attributes.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
-import { errorType } from '../telemetry/tracer.ts'
+import type { Attributes, OpenSpan } from '../telemetry/tracer.ts'
 import { watchAnswer } from './answer-watch.ts'
+import {
+  answerOfError,
+  carrierOf,
+  faultOf,
+  opensStream,
+  outcomeOf,
+  pathOf,
+  spanName,
+  statusOf,
+  typeOf,
+} from './judge.ts'
 import { countRequest, makeKnownNames } from './request-metrics.ts'
-import { clientName, knownMethod, type MessageView, type ParamsView, readRpc, type RpcFacts } from './rpc.ts'
+import { clientName, type MessageView, type ParamsView, readRpc } from './rpc.ts'
 import type { RpcAnswer } from './rpc-answer.ts'
-import { currentScope, type RequestScope, withScope } from './scope.ts'
+import { currentScope, type HttpSide, type RequestScope, withScope } from './scope.ts'
 
 export interface ObserverOptions {
   /** Name of the server, for labels. */
@@ -61,28 +70,28 @@ export interface Observer {
   ): Promise<T>
   /** Names the backend that the request under way was taken to. */
   backend(name: string): void
+  /** Adds attributes to the span of the request under way. */
+  annotate(attributes: Attributes): void
 }
 
 const REQUEST_ID = /^[\w.:-]{1,128}$/
-/** What is counted for a client that left before it was answered. */
-const CLIENT_LEFT = 499
 
 export function makeObserver(options: ObserverOptions): Observer {
   const { audit, telemetry, server } = options
   const { metrics, tracer } = telemetry
   const transport = options.transport ?? (() => 'streamable-http')
   const observes = options.observes ?? (() => true)
-  const toolNames = makeKnownNames()
+  const names = makeKnownNames()
+  const detects = audit.detectApplicationErrors || telemetry.enabled
   if (!audit.enabled && !telemetry.enabled) return unobserved
 
   function begin(req: IncomingMessage, res: ServerResponse, path: string): RequestScope {
     const stream = req.method === 'GET'
+    const http: HttpSide = { req, res, watch: undefined, exchange: undefined }
     const scope: RequestScope = {
-      req,
-      res,
       startedAt: performance.timeOrigin + performance.now(),
       requestId: requestIdOf(req),
-      watch: undefined,
+      http,
       rpc: undefined,
       client: undefined,
       backend: undefined,
@@ -90,14 +99,12 @@ export function makeObserver(options: ObserverOptions): Observer {
       span: undefined,
       pending: 0,
       deferred: undefined,
-      finished: false,
-      exchange: undefined,
     }
     // A stream is reported when it opens; its end may be hours away.
     const onOpen = (): void => {
-      if (scope.exchange && opensStream(scope)) end(scope, scope.exchange, undefined)
+      if (http.exchange && opensStream(req, res)) end(scope, http.exchange, undefined)
     }
-    scope.watch = watchAnswer(res, audit.responseBytes, stream ? onOpen : undefined)
+    http.watch = watchAnswer(res, audit.responseBytes, stream ? onOpen : undefined)
     const connection = {
       server,
       transport: transport(path),
@@ -109,64 +116,90 @@ export function makeObserver(options: ObserverOptions): Observer {
   }
 
   function end(scope: RequestScope, exchange: Exchange, error: unknown): void {
-    if (scope.finished) return
-    scope.finished = true
-    const { res, req, rpc } = scope
-    const { path, query } = exchange
-    const status = statusOf(req, res)
-    const durationMs = Math.round((performance.now() - exchange.startedAt) * 10) / 10
-    const answer = answerOf(scope, audit.detectApplicationErrors || !audit.enabled)
-    const type = typeOf(scope)
-    const address = clientAddress(req, options.trustProxyHeaders === true)
-    if (audit.records(type)) {
-      audit.exchange({
-        type,
-        outcome: outcomeOf(status, audit.detectApplicationErrors ? answer : undefined),
-        req,
-        path,
-        clientAddress: address,
-        requestId: scope.requestId,
-        caller: exchange.caller,
-        client: scope.client,
-        rpc,
-        backend: scope.backend,
-        durationMs,
-        responseBytes: type === 'sse_connection' ? undefined : scope.watch?.bytes,
-        rpcAnswer: audit.detectApplicationErrors ? answer : undefined,
-        body: exchange.body,
-        answer: scope.watch?.body(),
-      })
+    const { http, rpc } = scope
+    if (!http) return
+    scope.http = undefined
+    const { req, res, watch } = http
+    const ended: Ended = {
+      scope,
+      http,
+      exchange,
+      error,
+      status: statusOf(req, res),
+      durationMs: Math.round((performance.now() - exchange.startedAt) * 10) / 10,
+      answer: detects ? (scope.answer ?? watch?.answer()) : undefined,
+      clientAddress: clientAddress(req, options.trustProxyHeaders === true),
     }
+    if (audit.enabled) writeLine(ended)
     if (!telemetry.enabled) return
-    const fault = faultOf(status, answer, error)
-    countRequest(metrics, toolNames, {
+    const fault = faultOf(ended.status, ended.answer, error)
+    countRequest(metrics, names, {
       scope,
       server,
-      transport: transport(path),
+      transport: transport(exchange.path),
       method: req.method ?? '',
-      status,
-      seconds: durationMs / 1000,
+      httpVersion: req.httpVersion,
+      status: ended.status,
+      seconds: ended.durationMs / 1000,
       fault,
-      answer,
+      answer: ended.answer,
     })
     const span = scope.span ?? tracer.openServerSpan(spanName(rpc, req), scope.startedAt, carrierOf(req, rpc))
-    if (!span) return
+    if (span) endSpan(span, ended, fault)
+  }
+
+  function writeLine({
+    scope,
+    http,
+    exchange,
+    error,
+    status,
+    durationMs,
+    answer,
+    clientAddress,
+  }: Ended): void {
+    const { req, res, watch } = http
+    const type = typeOf(scope.rpc, req, res)
+    if (!audit.records(type)) return
+    const told = audit.detectApplicationErrors ? answer : undefined
+    audit.exchange({
+      type,
+      outcome: outcomeOf(status, told, error),
+      req,
+      path: exchange.path,
+      clientAddress,
+      requestId: scope.requestId,
+      caller: exchange.caller,
+      client: scope.client,
+      rpc: scope.rpc,
+      backend: scope.backend,
+      durationMs,
+      responseBytes: type === 'sse_connection' ? undefined : watch?.bytes,
+      rpcAnswer: told,
+      body: exchange.body,
+      answer: watch?.body(),
+    })
+  }
+
+  function endSpan(span: OpenSpan, ended: Ended, fault: string | undefined): void {
+    const { scope, http, exchange, status, durationMs, clientAddress } = ended
     if (span.recording) {
       const facts = {
         scope,
-        path,
-        query,
+        req: http.req,
+        path: exchange.path,
+        query: exchange.query,
         status,
         durationMs,
         requestBytes: exchange.body.length,
+        responseBytes: http.watch?.bytes,
         server,
-        transport: transport(path),
-        clientAddress: address,
+        transport: transport(exchange.path),
+        clientAddress,
         toolArguments: telemetry.spans.toolArguments,
       }
       span.set(requestAttributes(facts, telemetry.spans.legacy))
       span.set(telemetry.spans.environment)
-      span.set({ 'target.workload_name': scope.backend })
       if (fault !== undefined) span.fail(fault)
     }
     span.end()
@@ -186,36 +219,36 @@ export function makeObserver(options: ObserverOptions): Observer {
       }
     },
     started(exchange) {
-      const scope = currentScope()?.request
-      if (scope?.res === exchange.res) scope.exchange = exchange
+      const http = currentScope()?.request?.http
+      if (http?.res === exchange.res) http.exchange = exchange
       return exchange
     },
     finished(exchange, error, message, params) {
       const scope = currentScope()?.request
-      if (!scope || scope.res !== exchange.res) return
+      if (!scope || scope.http?.res !== exchange.res) return
       if (message) scope.rpc ??= readRpc(message, params)
       scope.client ??= scope.rpc?.client
       const finish = (): void => end(scope, exchange, error)
       // Accepted only: the answer travels over another request's stream, when the operation has ended.
-      if (scope.pending > 0 && scope.res.statusCode === 202) scope.deferred = finish
+      if (scope.pending > 0 && exchange.res.statusCode === 202) scope.deferred = finish
       else finish()
     },
     async operation(facts, work, read) {
       const scope = currentScope()?.request
-      if (!scope || scope.finished) return work()
+      if (!scope?.http) return work()
       const rpc = readRpc(facts.message, facts.params)
+      const { req } = scope.http
       scope.rpc ??= { ...rpc, protocolVersion: rpc.protocolVersion ?? facts.protocolVersion }
       scope.client ??= rpc.client ?? clientName(facts.clientInfo)
-      scope.span ??= tracer.openServerSpan(
-        spanName(rpc, scope.req),
-        scope.startedAt,
-        carrierOf(scope.req, rpc),
-      )
+      scope.span ??= tracer.openServerSpan(spanName(rpc, req), scope.startedAt, carrierOf(req, rpc))
       scope.pending++
       try {
         const result = await withScope({ request: scope, span: scope.span }, work)
         scope.answer ??= read(result)
         return result
+      } catch (error) {
+        scope.answer ??= answerOfError(error)
+        throw error
       } finally {
         scope.pending--
         if (scope.pending === 0) scope.deferred?.()
@@ -225,7 +258,22 @@ export function makeObserver(options: ObserverOptions): Observer {
       const scope = currentScope()?.request
       if (scope) scope.backend ??= name
     },
+    annotate(attributes) {
+      currentScope()?.request?.span?.set(attributes)
+    },
   }
+}
+
+/** One finished request. */
+interface Ended {
+  readonly scope: RequestScope
+  readonly http: HttpSide
+  readonly exchange: Exchange
+  readonly error: unknown
+  readonly status: number
+  readonly durationMs: number
+  readonly answer: RpcAnswer | undefined
+  readonly clientAddress: string
 }
 
 const unobserved: Observer = {
@@ -235,70 +283,10 @@ const unobserved: Observer = {
   finished() {},
   operation: (_facts, work) => work(),
   backend() {},
-}
-
-function pathOf({ url = '/' }: IncomingMessage): string {
-  const mark = url.indexOf('?')
-  return mark < 0 ? url : url.slice(0, mark)
+  annotate() {},
 }
 
 function requestIdOf(req: IncomingMessage): string {
   const id = req.headers['x-request-id']
   return typeof id === 'string' && REQUEST_ID.test(id) ? id : randomUUID()
-}
-
-function spanName(rpc: RpcFacts | undefined, req: IncomingMessage): string {
-  if (rpc === undefined || rpc.method === '') return `${req.method ?? ''} ${pathOf(req)}`
-  const method = knownMethod(rpc.method)
-  return rpc.target === undefined || rpc.targetType === 'resource' ? method : `${method} ${rpc.target}`
-}
-
-/** Headers win over `params._meta`. */
-function carrierOf({ headers }: IncomingMessage, rpc: RpcFacts | undefined) {
-  const { traceparent, tracestate } = headers
-  if (typeof traceparent === 'string')
-    return { traceparent, tracestate: Array.isArray(tracestate) ? tracestate.join(',') : tracestate }
-  return { traceparent: rpc?.traceparent, tracestate: rpc?.tracestate }
-}
-
-function typeOf(scope: RequestScope): AuditEventType {
-  if (scope.rpc) return eventTypeOf(scope.rpc.method)
-  return opensStream(scope) ? 'sse_connection' : 'http_request'
-}
-
-function opensStream({ req, res }: RequestScope): boolean {
-  return (
-    req.method === 'GET' &&
-    res.statusCode === 200 &&
-    req.headers.accept?.includes('text/event-stream') === true
-  )
-}
-
-/** A connection that was taken over has no response of its own. */
-function statusOf(req: IncomingMessage, res: ServerResponse): number {
-  if (res.headersSent) return res.statusCode
-  return req.headers.upgrade === undefined ? CLIENT_LEFT : 101
-}
-
-function answerOf(scope: RequestScope, detect: boolean): RpcAnswer | undefined {
-  if (!detect) return undefined
-  return scope.answer ?? scope.watch?.answer()
-}
-
-function outcomeOf(status: number, answer: RpcAnswer | undefined): AuditOutcome {
-  if (status === 401 || status === 403) return 'denied'
-  if (status >= 500) return 'error'
-  if (status >= 400) return 'failure'
-  if (answer?.kind === 'error')
-    return answer.code === 401 || answer.code === 403 ? 'denied' : 'application_error'
-  return answer?.toolError ? 'application_error' : 'success'
-}
-
-/** The kind of fault, for `error.type`; undefined when there was none that is ours or the backend's. */
-function faultOf(status: number, answer: RpcAnswer | undefined, error: unknown): string | undefined {
-  if (error !== undefined && status >= 500) return errorType(error)
-  if (status >= 500) return String(status)
-  if (answer?.kind === 'error') return String(answer.code ?? 'error')
-  if (answer?.toolError) return 'tool_error'
-  return undefined
 }

@@ -29,6 +29,7 @@ export interface RequestCount {
   readonly server: string
   readonly transport: string
   readonly method: string
+  readonly httpVersion: string
   readonly status: number
   readonly seconds: number
   readonly fault: string | undefined
@@ -59,7 +60,7 @@ export function countRequest(metrics: Metrics, names: KnownNames, count: Request
     'jsonrpc.protocol.version': '2.0',
     'network.transport': 'tcp',
     'network.protocol.name': 'http',
-    'network.protocol.version': scope.req.httpVersion,
+    'network.protocol.version': count.httpVersion,
     'error.type': fault,
     'gen_ai.operation.name': rpc.targetType === 'tool' ? 'execute_tool' : undefined,
     'gen_ai.tool.name': rpc.targetType === 'tool' ? name : undefined,

@@ -12,13 +12,12 @@ import type { RpcAnswer } from './rpc-answer.ts'
 
 /** One HTTP request of a client. Filled in on the way. */
 export interface RequestScope {
-  readonly req: IncomingMessage
-  readonly res: ServerResponse
   /** Milliseconds since the epoch. */
   readonly startedAt: number
   /** The client's own request id when it sent a usable one, else a new one. */
   readonly requestId: string
-  watch: AnswerWatch | undefined
+  /** Let go when the request was reported: connections that it opened may keep this scope for long. */
+  http: HttpSide | undefined
   rpc: RpcFacts | undefined
   client: ClientName | undefined
   /** Backend that the request was taken to. */
@@ -30,7 +29,12 @@ export interface RequestScope {
   pending: number
   /** Waits for the last of them: the answer travels over another request's stream. */
   deferred: (() => void) | undefined
-  finished: boolean
+}
+
+export interface HttpSide {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  watch: AnswerWatch | undefined
   /** The pipeline's exchange, when the observer was told of it. */
   exchange: Exchange | undefined
 }

@@ -7,6 +7,7 @@
  * Source: spec document 3, config.telemetry; OpenTelemetry semantic conventions (HTTP, MCP, generative AI, RPC).
  */
 import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import type { RequestScope } from '../exchange/scope.ts'
 import { describeArguments } from './arguments.ts'
 import type { Attributes } from './tracer.ts'
@@ -41,6 +42,7 @@ export const ATTRIBUTES: Readonly<Record<string, readonly string[]>> = {
   'mcp.server.name': [],
   'client.address': [],
   'client.port': [],
+  'target.workload_name': [],
   'error.type': [],
 }
 
@@ -49,11 +51,13 @@ export const LEGACY_ONLY: readonly string[] = ['http.duration_ms', 'rpc.service'
 
 export interface SpanFacts {
   readonly scope: RequestScope
+  readonly req: IncomingMessage
   readonly path: string
   readonly query: string
   readonly status: number
   readonly durationMs: number
   readonly requestBytes: number
+  readonly responseBytes: number | undefined
   readonly server: string
   readonly transport: string
   readonly clientAddress: string
@@ -73,8 +77,8 @@ export function requestAttributes(facts: SpanFacts, legacy: boolean): Attributes
   return all
 }
 
-function currentAttributes({ scope, ...facts }: SpanFacts): Record<string, string | number | undefined> {
-  const { req, rpc } = scope
+function currentAttributes({ scope, req, ...facts }: SpanFacts): Record<string, string | number | undefined> {
+  const { rpc } = scope
   const { host } = req.headers
   const session = req.headers['mcp-session-id']
   const version = req.headers['mcp-protocol-version']
@@ -88,7 +92,7 @@ function currentAttributes({ scope, ...facts }: SpanFacts): Record<string, strin
     'url.query': facts.query === '' ? undefined : '[redacted]',
     'user_agent.original': req.headers['user-agent'],
     'http.request.body.size': facts.requestBytes > 0 ? facts.requestBytes : undefined,
-    'http.response.body.size': scope.watch?.bytes,
+    'http.response.body.size': facts.responseBytes,
     'http.response.status_code': facts.status,
     'mcp.method.name': rpc?.method,
     'jsonrpc.request.id': rpc?.id,
@@ -109,6 +113,7 @@ function currentAttributes({ scope, ...facts }: SpanFacts): Record<string, strin
     'mcp.server.name': facts.server,
     'client.address': facts.clientAddress,
     'client.port': req.socket.remotePort,
+    'target.workload_name': scope.backend,
   }
 }
 

@@ -5,7 +5,7 @@
  * Source: OpenTelemetry semantic conventions for MCP, client.
  */
 import type { Metrics } from './metrics.ts'
-import { errorType, type SpanHandle, type Tracer } from './tracer.ts'
+import { errorType, noSpan, type SpanHandle, type Tracer } from './tracer.ts'
 
 export interface BackendCall {
   readonly backend: string
@@ -44,14 +44,12 @@ const ACTIONS: Readonly<Record<string, string>> = {
   'prompts/list': 'list_capabilities',
 }
 
-const unmeasured: SpanHandle = { recording: false, set() {}, fail() {} }
-
 export function makeBackendCalls(metrics: Metrics, tracer: Tracer, enabled: boolean): BackendCalls {
-  if (!enabled) return { observe: (_call, work) => work(unmeasured) }
+  if (!enabled) return { observe: (_call, work) => work(noSpan) }
   return {
     observe(call, work, faultOf) {
       const name = call.target === undefined || isRead(call) ? call.method : `${call.method} ${call.target}`
-      return tracer.run('client', name, undefined, async (span) => {
+      return tracer.client(name, async (span) => {
         const startedAt = performance.now()
         if (span.recording) span.set(attributesOf(call))
         let fault: string | undefined

@@ -27,15 +27,23 @@ export function makeTracer(otel: OtelTracer): Tracer {
     return openSpan(otel.startSpan(cutBytes(redactText(name), MAX_NAME_BYTES), options, parent))
   }
 
+  function run<T>(
+    kind: SpanKind,
+    name: string,
+    attributes: Attributes | undefined,
+    work: (span: SpanHandle) => T,
+  ): T {
+    const scope = currentScope()
+    const parent = scope?.span ? trace.setSpan(ROOT_CONTEXT, scope.span.span) : ROOT_CONTEXT
+    const span = open(kind, name, parent)
+    if (attributes) span.set(attributes)
+    return withScope({ request: scope?.request, span }, () => ending(span, work))
+  }
+
   return {
     enabled: true,
-    run(kind, name, attributes, work) {
-      const scope = currentScope()
-      const parent = scope?.span ? trace.setSpan(ROOT_CONTEXT, scope.span.span) : ROOT_CONTEXT
-      const span = open(kind === 'client' ? SpanKind.CLIENT : SpanKind.INTERNAL, name, parent)
-      if (attributes) span.set(attributes)
-      return withScope({ request: scope?.request, span }, () => ending(span, work))
-    },
+    internal: (name, attributes, work) => run(SpanKind.INTERNAL, name, attributes, work),
+    client: (name, work) => run(SpanKind.CLIENT, name, undefined, work),
     openServerSpan(name, startedAt, carrier) {
       const remote = readTraceContext(carrier)
       const parent = remote ? trace.setSpanContext(ROOT_CONTEXT, remote) : ROOT_CONTEXT

@@ -3,11 +3,12 @@
  * internal spans for what lies between. The implementation is spans.ts, loaded only when tracing is on.
  *
  * The parent of a span is the one under which the code runs (exchange/scope.ts). Errors appear by their code only;
- * messages and stacks stay out. Off, `run` calls its work and nothing else.
+ * messages and stacks stay out. Off, work is called and nothing else happens.
  */
 import type { Span } from '@opentelemetry/api'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { TraceCarrier } from './propagation.ts'
+import type { InternalSpan } from './span-table.ts'
 
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
 
@@ -29,12 +30,9 @@ export interface OpenSpan extends SpanHandle {
 export interface Tracer {
   readonly enabled: boolean
   /** Runs work under a new span; a rejection marks it as failed with the code of the error. */
-  run<T>(
-    kind: 'internal' | 'client',
-    name: string,
-    attributes: Attributes | undefined,
-    work: (span: SpanHandle) => T,
-  ): T
+  internal<T>(name: InternalSpan, attributes: Attributes | undefined, work: (span: SpanHandle) => T): T
+  /** The same for a call of a backend. */
+  client<T>(name: string, work: (span: SpanHandle) => T): T
   /** Opens the span of a request that arrived at `startedAt` (epoch ms); undefined when tracing is off. */
   openServerSpan(name: string, startedAt: number, carrier: TraceCarrier): OpenSpan | undefined
   /** Trace context for what is called from here; empty when there is none. */
@@ -42,11 +40,12 @@ export interface Tracer {
 }
 
 const NOTHING: Readonly<Record<string, string>> = {}
-const noSpan: SpanHandle = { recording: false, set() {}, fail() {} }
+export const noSpan: SpanHandle = { recording: false, set() {}, fail() {} }
 
 export const noTracer: Tracer = {
   enabled: false,
-  run: (_kind, _name, _attributes, work) => work(noSpan),
+  internal: (_name, _attributes, work) => work(noSpan),
+  client: (_name, work) => work(noSpan),
   openServerSpan: () => undefined,
   carrier: () => NOTHING,
 }

@@ -24,8 +24,13 @@ t.test('answer: an error is found by its first bytes, with code and message', as
 })
 
 t.test('answer: a large error or result is told without reading it whole', async (t) => {
-  t.match(answerOf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"m","data":"${long}"}}`), { code: -32000 })
-  t.same(answerOf(`{"jsonrpc":"2.0","id":1,"result":{"content":"${long}"}}`), { kind: 'result', toolError: false })
+  t.match(answerOf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"m","data":"${long}"}}`), {
+    code: -32000,
+  })
+  t.same(answerOf(`{"jsonrpc":"2.0","id":1,"result":{"content":"${long}"}}`), {
+    kind: 'result',
+    toolError: false,
+  })
 })
 
 t.test('answer: isError is found before and behind the content, and nowhere else', async (t) => {

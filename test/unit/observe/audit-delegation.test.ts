@@ -22,7 +22,11 @@ t.test('delegation: the present actor comes first', async (t) => {
 })
 
 t.test('delegation: beyond maxDelegationDepth actors are counted only', async (t) => {
-  t.match(delegationOf(nested(5), 2), { chain: [{ sub: 'agent-1' }, { sub: 'agent-2' }], truncated: true, omitted: 3 })
+  t.match(delegationOf(nested(5), 2), {
+    chain: [{ sub: 'agent-1' }, { sub: 'agent-2' }],
+    truncated: true,
+    omitted: 3,
+  })
   t.match(delegationOf(nested(1), 0), { chain: [], truncated: true, omitted: 1 })
 })
 

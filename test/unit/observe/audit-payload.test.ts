@@ -85,7 +85,16 @@ t.test('payload: what is no JSON is not recorded', async (t) => {
 })
 
 t.test('payload: malformed JSON never breaks the line', async (t) => {
-  for (const text of ['{"a":"x\ny"}', '{"a"', '[1,2', '{]}', '{"a":}\n{}', '[[[["\\', '{"password"', '{"a":1} \u0000']) {
+  for (const text of [
+    '{"a":"x\ny"}',
+    '{"a"',
+    '[1,2',
+    '{]}',
+    '{"a":}\n{}',
+    '[[[["\\',
+    '{"password"',
+    '{"a":1} \u0000',
+  ]) {
     const { json = '' } = record(text) ?? {}
     t.notMatch(json, /\n/)
     t.doesNotThrow(() => JSON.parse(json))

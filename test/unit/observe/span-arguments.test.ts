@@ -13,15 +13,29 @@ t.test('span arguments: names and values in order, containers by size', async (t
   )
 })
 
-t.test('span arguments: values under sensitive names and what looks like a credential are redacted', async (t) => {
-  for (const name of ['password', 'apiKey', 'AUTH_header', 'credentials', 'privateThing', 'sessionToken', 'mySecret'])
-    t.equal(describe({ [name]: 's3cr3t' }), `${name}=[redacted]`)
-  t.notMatch(describe({ note: 'Bearer s3cr3t-s3cr3t', url: 'https://u:s3cr3t@h/?s3cr3t' }), /s3cr3t/)
-})
+t.test(
+  'span arguments: values under sensitive names and what looks like a credential are redacted',
+  async (t) => {
+    for (const name of [
+      'password',
+      'apiKey',
+      'AUTH_header',
+      'credentials',
+      'privateThing',
+      'sessionToken',
+      'mySecret',
+    ])
+      t.equal(describe({ [name]: 's3cr3t' }), `${name}=[redacted]`)
+    t.notMatch(describe({ note: 'Bearer s3cr3t-s3cr3t', url: 'https://u:s3cr3t@h/?s3cr3t' }), /s3cr3t/)
+  },
+)
 
 t.test('span arguments: a value has at most 100 characters, all of them 200', async (t) => {
   t.equal(describe({ a: 'x'.repeat(500) }).length, 'a='.length + 100)
-  t.equal(describe(Object.fromEntries(Array.from({ length: 90 }, (_v, i) => [`n${i}`, 'x'.repeat(90)]))).length, 200)
+  t.equal(
+    describe(Object.fromEntries(Array.from({ length: 90 }, (_v, i) => [`n${i}`, 'x'.repeat(90)]))).length,
+    200,
+  )
 })
 
 t.test('span arguments: what is huge or malformed is not parsed', async (t) => {

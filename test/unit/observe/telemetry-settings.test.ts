@@ -37,7 +37,7 @@ t.test('telemetry settings: nothing configured is off, and loads nothing', async
   t.equal(telemetry.prometheus, undefined)
   t.same(telemetry.tracer.carrier(), {})
   t.equal(
-    telemetry.tracer.run('internal', 'x', undefined, (span) => span.recording),
+    telemetry.tracer.internal('optimizer.FindTool', undefined, (span) => span.recording),
     false,
   )
 })
@@ -52,12 +52,19 @@ t.test('telemetry settings: the endpoint is the base of both signals', async (t)
     ['http://127.0.0.1:4318', false, 'http://127.0.0.1:4318'],
   ] as const) {
     const found = settings({ endpoint, insecure })
-    t.match(found, { collector: { tracesUrl: `${base}/v1/traces`, metricsUrl: `${base}/v1/metrics` } }, endpoint)
+    t.match(
+      found,
+      { collector: { tracesUrl: `${base}/v1/traces`, metricsUrl: `${base}/v1/metrics` } },
+      endpoint,
+    )
   }
 })
 
 t.test('telemetry settings: an unusable endpoint is refused', async (t) => {
-  t.match(fault({ endpoint: 'http://otel.example' }), /^telemetry\.endpoint: http needs telemetry\.insecure true/)
+  t.match(
+    fault({ endpoint: 'http://otel.example' }),
+    /^telemetry\.endpoint: http needs telemetry\.insecure true/,
+  )
   for (const endpoint of ['https://u:p@h', 'https://h/?a=b', 'https://h#x', 'https://', 'a b'])
     t.match(fault({ endpoint }), /^telemetry\.endpoint: must be host:port or an http\(s\) URL/, endpoint)
   t.match(
@@ -68,10 +75,14 @@ t.test('telemetry settings: an unusable endpoint is refused', async (t) => {
 
 t.test('telemetry settings: header values come from the variables that they name', async (t) => {
   const endpoint = 'https://h'
-  t.same(settings({ endpoint, headers: { authorization: 'Bearer ${TOKEN}', 'x-team': 'a$b' } })?.collector?.headers, {
-    authorization: 'Bearer abc',
-    'x-team': 'a$b',
-  })
+  t.same(
+    settings({ endpoint, headers: { authorization: 'Bearer ${TOKEN}', 'x-team': 'a$b' } })?.collector
+      ?.headers,
+    {
+      authorization: 'Bearer abc',
+      'x-team': 'a$b',
+    },
+  )
   t.equal(
     fault({ endpoint, headers: { a: '${MISSING}', 'b c': 'x', d: 'x\ny' } }),
     [

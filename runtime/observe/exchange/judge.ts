@@ -1,0 +1,81 @@
+/** What a request was, and how it went: event type, status, outcome, kind of fault, name of the span. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type AuditEventType, GatehouseError } from '../../../schemas/index.ts'
+import type { AuditOutcome } from '../audit/audit.ts'
+import { eventTypeOf } from '../audit/events.ts'
+import type { TraceCarrier } from '../telemetry/propagation.ts'
+import { errorType } from '../telemetry/tracer.ts'
+import { knownMethod, type RpcFacts } from './rpc.ts'
+import type { RpcAnswer } from './rpc-answer.ts'
+
+/** What is counted for a client that left before it was answered. */
+const CLIENT_LEFT = 499
+
+export function typeOf(rpc: RpcFacts | undefined, req: IncomingMessage, res: ServerResponse): AuditEventType {
+  if (rpc) return eventTypeOf(rpc.method)
+  return opensStream(req, res) ? 'sse_connection' : 'http_request'
+}
+
+/** True when the answer is an event stream that a GET has asked for. */
+export function opensStream(req: IncomingMessage, res: ServerResponse): boolean {
+  return (
+    req.method === 'GET' &&
+    res.statusCode === 200 &&
+    req.headers.accept?.includes('text/event-stream') === true
+  )
+}
+
+/** A connection that was taken over has no response of its own. */
+export function statusOf(req: IncomingMessage, res: ServerResponse): number {
+  if (res.headersSent) return res.statusCode
+  return req.headers.upgrade === undefined ? CLIENT_LEFT : 101
+}
+
+/** `error` is what the pipeline was left with; after a good status it means that the answer was cut. */
+export function outcomeOf(status: number, answer: RpcAnswer | undefined, error: unknown): AuditOutcome {
+  if (status === 401 || status === 403) return 'denied'
+  if (status >= 500) return 'error'
+  if (status >= 400) return 'failure'
+  if (error !== undefined) return 'error'
+  if (answer?.kind === 'error') return isDenial(answer) ? 'denied' : 'application_error'
+  return answer?.toolError === true ? 'application_error' : 'success'
+}
+
+/** Refusals by policy may travel with status 200. */
+function isDenial({ code }: RpcAnswer): boolean {
+  return code === 401 || code === 403
+}
+
+/** The kind of fault, for `error.type`: a code, never a text. Undefined when nothing failed but the client. */
+export function faultOf(status: number, answer: RpcAnswer | undefined, error: unknown): string | undefined {
+  if (error !== undefined && (status >= 500 || status < 400)) return errorType(error)
+  if (status >= 500) return String(status)
+  if (answer?.kind === 'error') return String(answer.code ?? 'error')
+  return answer?.toolError === true ? 'tool_error' : undefined
+}
+
+/** A rejected operation as the answer that its client gets. */
+export function answerOfError(error: unknown): RpcAnswer {
+  return error instanceof GatehouseError
+    ? { kind: 'error', code: error.rpcCode, message: error.message }
+    : { kind: 'error', code: -32603 }
+}
+
+export function spanName(rpc: RpcFacts | undefined, req: IncomingMessage): string {
+  if (rpc === undefined || rpc.method === '') return `${req.method ?? ''} ${pathOf(req)}`
+  const method = knownMethod(rpc.method)
+  return rpc.target === undefined || rpc.targetType === 'resource' ? method : `${method} ${rpc.target}`
+}
+
+export function pathOf({ url = '/' }: IncomingMessage): string {
+  const mark = url.indexOf('?')
+  return mark < 0 ? url : url.slice(0, mark)
+}
+
+/** Headers win over `params._meta`. */
+export function carrierOf({ headers }: IncomingMessage, rpc: RpcFacts | undefined): TraceCarrier {
+  const { traceparent, tracestate } = headers
+  if (typeof traceparent === 'string')
+    return { traceparent, tracestate: Array.isArray(tracestate) ? tracestate.join(',') : tracestate }
+  return { traceparent: rpc?.traceparent, tracestate: rpc?.tracestate }
+}
