@@ -38,7 +38,12 @@ export interface Collector extends Pick<Loopback, 'url' | 'close'> {
 
 interface Attribute {
   readonly key: string
-  readonly value: { stringValue?: string; intValue?: number | string; doubleValue?: number; boolValue?: boolean }
+  readonly value: {
+    stringValue?: string
+    intValue?: number | string
+    doubleValue?: number
+    boolValue?: boolean
+  }
 }
 
 function attributesOf(list: readonly Attribute[] = []): Record<string, AttributeValue> {
@@ -93,7 +98,9 @@ export async function startCollector(): Promise<Collector> {
       status = next
     },
     text: () =>
-      loopback.seen.map(({ path, headers, body }) => `${path}\n${JSON.stringify(headers)}\n${body}`).join('\n'),
+      loopback.seen
+        .map(({ path, headers, body }) => `${path}\n${JSON.stringify(headers)}\n${body}`)
+        .join('\n'),
     headers: (signal) =>
       loopback.seen.filter(({ path }) => path.endsWith(`/v1/${signal}`)).map(({ headers }) => headers),
     spans: () =>
@@ -113,14 +120,15 @@ export async function startCollector(): Promise<Collector> {
       bodies('/v1/metrics').flatMap(({ resourceMetrics = [] }) =>
         resourceMetrics.flatMap(({ scopeMetrics }) =>
           scopeMetrics.flatMap(({ metrics }) =>
-            metrics.flatMap(({ name, unit = '', sum, gauge, histogram }) =>
-              (sum ?? gauge ?? histogram)?.dataPoints.map((point) => ({
-                name,
-                unit,
-                attributes: attributesOf(point.attributes),
-                value: Number(point.asInt ?? point.asDouble ?? point.count ?? 0),
-                bounds: point.explicitBounds,
-              })) ?? [],
+            metrics.flatMap(
+              ({ name, unit = '', sum, gauge, histogram }) =>
+                (sum ?? gauge ?? histogram)?.dataPoints.map((point) => ({
+                  name,
+                  unit,
+                  attributes: attributesOf(point.attributes),
+                  value: Number(point.asInt ?? point.asDouble ?? point.count ?? 0),
+                  bounds: point.explicitBounds,
+                })) ?? [],
             ),
           ),
         ),
