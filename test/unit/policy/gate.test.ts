@@ -1,0 +1,230 @@
+/** Which MCP requests the policies are asked about, what refused clients are told, and what is left of lists. */
+import t from 'tap'
+import { JsonObject } from '../../../runtime/mcp/index.ts'
+import { makeCaller } from '../../../runtime/net/index.ts'
+import { type Gate, type GateOptions, makeAuthorizer, makeGate } from '../../../runtime/policy/index.ts'
+import { proves } from '../../helpers/proves.ts'
+
+const ada = makeCaller({ issuer: 'i', subject: 'ada', claims: { sub: 'ada', groups: ['ops'] } })
+
+function gateOf(policies: readonly string[], options: Partial<GateOptions> = {}): Gate {
+  const authorizer = makeAuthorizer(
+    { policies, entitiesJson: '[]', groupEntityType: 'ServiceGroup' },
+    { serverName: 'front' },
+  )
+  return makeGate(authorizer, { unknownMethods: 'refuse', ...options })
+}
+
+const paramsOf = (value: unknown): JsonObject => new JsonObject(Buffer.from(JSON.stringify(value)))
+const nothing = gateOf(['forbid(principal, action, resource);'])
+const everything = gateOf(['permit(principal, action, resource);'])
+
+const guarded = [
+  ['tools/call', { name: 'x' }, 'call denied by authorization policy'],
+  ['prompts/get', { name: 'x' }, 'prompt denied by authorization policy'],
+  ['resources/read', { uri: 'x:' }, 'read denied by authorization policy'],
+  ['resources/subscribe', { uri: 'x:' }, 'read denied by authorization policy'],
+  ['resources/unsubscribe', { uri: 'x:' }, 'read denied by authorization policy'],
+  ['completion/complete', { ref: { type: 'ref/prompt', name: 'x' } }, 'prompt denied by authorization policy'],
+  ['completion/complete', { ref: { type: 'ref/resource', uri: 'x:' } }, 'read denied by authorization policy'],
+  ['subscriptions/listen', { notifications: { resourceSubscriptions: ['x:'] } }, 'read denied by authorization policy'],
+] as const
+
+t.test('check: guarded requests go on when permitted and are refused in their own words', async (t) => {
+  proves('3.auth.incoming.2')
+  for (const [method, params, message] of guarded) {
+    await t.resolves(everything.check(ada, method, paramsOf(params)), method)
+    await t.rejects(nothing.check(ada, method, paramsOf(params)), { code: 'FORBIDDEN', message }, method)
+  }
+})
+
+t.test('check: the rest of the protocol is free', async (t) => {
+  for (const method of [
+    'initialize',
+    'ping',
+    'logging/setLevel',
+    'server/discover',
+    'tools/list',
+    'prompts/list',
+    'resources/list',
+    'resources/templates/list',
+    'notifications/initialized',
+    'notifications/cancelled',
+  ])
+    await t.resolves(nothing.check(ada, method, paramsOf({})), method)
+  await t.resolves(nothing.check(ada, 'subscriptions/listen', paramsOf({ notifications: { toolsListChanged: true } })))
+})
+
+t.test('check: methods without an action are refused or passed on, as configured', async (t) => {
+  await t.rejects(everything.check(ada, 'tools/invoke', paramsOf({})), { code: 'FORBIDDEN' })
+  const passing = gateOf(['forbid(principal, action, resource);'], { unknownMethods: 'pass' })
+  await t.resolves(passing.check(ada, 'tools/invoke', paramsOf({})))
+})
+
+t.test('check: a request that does not say what it is about goes no further', async (t) => {
+  for (const [method, text] of [
+    ['tools/call', '{}'],
+    ['tools/call', '{"name":["x"]}'],
+    ['prompts/get', '{"name":1}'],
+    ['resources/read', '{"uri":null}'],
+    ['completion/complete', '{}'],
+    ['completion/complete', '{"ref":{"type":"ref/tool","name":"x"}}'],
+    ['completion/complete', '{"ref":{"type":"ref/prompt","uri":"x:"}}'],
+    ['completion/complete', '{"ref":{"type":"ref/prompt","name":"a","name":"b"}}'],
+    ['subscriptions/listen', '{"notifications":{"resourceSubscriptions":"x:"}}'],
+    ['subscriptions/listen', '{"notifications":{"resourceSubscriptions":[1]}}'],
+  ] as const) {
+    await t.rejects(
+      everything.check(ada, method, new JsonObject(Buffer.from(text))),
+      { code: 'INVALID_PARAMS' },
+      `${method} ${text}`,
+    )
+  }
+})
+
+t.test('check: several questions of one request must all be permitted', async (t) => {
+  const gate = gateOf(['permit(principal, action, resource == Resource::"a:");'])
+  const listen = (uris: readonly string[]) =>
+    gate.check(ada, 'subscriptions/listen', paramsOf({ notifications: { resourceSubscriptions: uris } }))
+  await t.resolves(listen(['a:']))
+  await t.rejects(listen(['a:', 'b:']), { code: 'FORBIDDEN' })
+})
+
+t.test('check: hints are looked up only when a policy that can apply reads them', async (t) => {
+  const gate = gateOf([
+    'permit(principal, action, resource);',
+    'forbid(principal, action == Action::"call_tool", resource) when { resource has destructiveHint && resource.destructiveHint };',
+  ])
+  const asked: string[] = []
+  const call = (name: string, hints: Awaited<ReturnType<NonNullable<Parameters<Gate['check']>[3]>['hintsOf'] & {}>>) =>
+    gate.check(ada, 'tools/call', paramsOf({ name }), {
+      hintsOf: (tool) => {
+        asked.push(tool)
+        return Promise.resolve(hints)
+      },
+    })
+  await t.resolves(call('a', {}))
+  await t.rejects(call('b', { destructiveHint: true }), { code: 'FORBIDDEN' })
+  await t.rejects(call('c', undefined), { code: 'FORBIDDEN' }, 'nothing is known of it')
+  await t.rejects(call('d', 'no such tool'), { code: 'INVALID_PARAMS', message: 'tool "d" not found' })
+  t.strictSame(asked, ['a', 'b', 'c', 'd'])
+  await gate.check(ada, 'prompts/get', paramsOf({ name: 'e' }), { hintsOf: () => t.fail('nobody needs them') as never })
+})
+
+t.test('check: under default deny a tool that does not exist is refused like one that does', async (t) => {
+  const gate = gateOf(['permit(principal, action, resource) when { resource has readOnlyHint && resource.readOnlyHint };'])
+  const call = (hints: {} | 'no such tool' | undefined) =>
+    gate.check(ada, 'tools/call', paramsOf({ name: 'x' }), { hintsOf: () => hints })
+  const refusal = { code: 'FORBIDDEN', message: 'call denied by authorization policy' }
+  await t.rejects(call({ readOnlyHint: false }), refusal)
+  await t.rejects(call('no such tool'), refusal)
+  await t.rejects(call(undefined), refusal)
+})
+
+t.test('check: a granted tool needs no permit, but a policy can forbid it', async (t) => {
+  const granted = (tool: string): boolean => tool === 'execute_tool_script'
+  const call = (gate: Gate, name: string) => gate.check(ada, 'tools/call', paramsOf({ name }))
+  const permitOther = gateOf(['permit(principal, action, resource == Tool::"other");'], { granted })
+  await t.resolves(call(permitOther, 'execute_tool_script'))
+  await t.rejects(call(permitOther, 'x'), { code: 'FORBIDDEN' })
+  const forbidding = gateOf(
+    ['permit(principal, action, resource);', 'forbid(principal, action, resource == Tool::"execute_tool_script");'],
+    { granted },
+  )
+  await t.rejects(call(forbidding, 'execute_tool_script'), { code: 'FORBIDDEN' })
+})
+
+const opsOnly = 'permit(principal in ServiceGroup::"ops", action, resource)'
+
+t.test('filter: keeps the bytes of what is kept, and everything beside the items', async (t) => {
+  const gate = gateOf([`${opsOnly} unless { resource.name == "b" };`])
+  const a = '{ "name" : "a", "big":12345678901234567890, "x":"\\u0041" }'
+  const c = '{"annotations":{"title":"C"},"name":"c"}'
+  const page = Buffer.from(`{"_meta":{"k": 1.0},"tools":[${a}, {"name":"b"} ,${c}],"nextCursor":"n","ttlMs":0}`)
+  const filtered = await gate.filter(ada, 'tools/list', page)
+  t.equal(filtered.toString(), `{"_meta":{"k": 1.0},"tools":[${a},${c}],"nextCursor":"n","ttlMs":0}`)
+  const again = await gate.filter(ada, 'tools/list', page)
+  t.equal(again, filtered, 'the view of a page is made once')
+})
+
+t.test('filter: a list of which nothing has to go is the same buffer', async (t) => {
+  const page = Buffer.from('{"tools":[{"name":"a"}]}')
+  t.equal(await everything.filter(ada, 'tools/list', page), page)
+  const result = Buffer.from('{"content":[]}')
+  t.equal(await nothing.filter(ada, 'tools/call', result), result, 'no list')
+})
+
+t.test('filter: each list is judged by the action of its items', async (t) => {
+  const gate = gateOf([
+    'permit(principal, action == Action::"call_tool", resource == Tool::"a");',
+    'permit(principal, action == Action::"get_prompt", resource == Prompt::"a");',
+    'permit(principal, action == Action::"read_resource", resource == Resource::"a:");',
+    'permit(principal, action == Action::"read_resource", resource == Resource::"a:{id}");',
+  ])
+  for (const [method, member, key, mine, other] of [
+    ['tools/list', 'tools', 'name', 'a', 'b'],
+    ['prompts/list', 'prompts', 'name', 'a', 'b'],
+    ['resources/list', 'resources', 'uri', 'a:', 'b:'],
+    ['resources/templates/list', 'resourceTemplates', 'uriTemplate', 'a:{id}', 'b:{id}'],
+  ] as const) {
+    const page = Buffer.from(JSON.stringify({ [member]: [{ [key]: other }, { [key]: mine }] }))
+    t.strictSame(JSON.parse((await gate.filter(ada, method, page)).toString()), { [member]: [{ [key]: mine }] }, method)
+  }
+})
+
+t.test('filter: hints and missing arguments count as they do for a call', async (t) => {
+  const gate = gateOf([
+    'permit(principal, action, resource) when { resource has readOnlyHint && resource.readOnlyHint };',
+    'permit(principal, action, resource == Tool::"pay") when { context.arg_sum < 10 };',
+  ])
+  const tools = [
+    { name: 'look', annotations: { readOnlyHint: true } },
+    { name: 'write', annotations: { readOnlyHint: false } },
+    { name: 'odd', annotations: { readOnlyHint: 'true' } },
+    { name: 'pay' },
+  ]
+  const { tools: left } = JSON.parse(
+    (await gate.filter(ada, 'tools/list', Buffer.from(JSON.stringify({ tools })))).toString(),
+  ) as { tools: { name: string }[] }
+  t.strictSame(
+    left.map(({ name }) => name),
+    ['look'],
+  )
+})
+
+t.test('filter: what has no readable name is taken out', async (t) => {
+  const page = Buffer.from('{"tools":[{"name":"a"},{"name":1},7,{},{"name":"b","name":"c"}]}')
+  t.equal((await everything.filter(ada, 'tools/list', page)).toString(), '{"tools":[{"name":"a"}]}')
+})
+
+t.test('filter: a result that is not the list it should be does not pass', async (t) => {
+  for (const text of ['{}', '{"tools":{"name":"a"}}', '{"tools":[],"tools":[{"name":"a"}]}', '[]', '{"tools":[}'])
+    await t.rejects(everything.filter(ada, 'tools/list', Buffer.from(text)), { code: 'BACKEND_PROTOCOL' }, text)
+})
+
+t.test('filter: callers do not see each other\'s views', async (t) => {
+  const gate = gateOf([`${opsOnly};`])
+  const bob = makeCaller({ issuer: 'i', subject: 'bob', claims: { sub: 'bob' } })
+  const page = Buffer.from('{"tools":[{"name":"a"}]}')
+  t.equal((await gate.filter(ada, 'tools/list', page)).toString(), page.toString())
+  t.equal((await gate.filter(bob, 'tools/list', page)).toString(), '{"tools":[]}')
+})
+
+t.test('filter: a long list lets others have a turn', async (t) => {
+  const gate = gateOf(['permit(principal, action, resource) when { resource.name like "*1" };'])
+  const tools = Array.from({ length: 1000 }, (_, at) => ({ name: `tool_${at}` }))
+  let turns = 0
+  let done = false
+  const count = (): void => {
+    turns++
+    if (!done) setImmediate(count)
+  }
+  setImmediate(count)
+  const filtered = await gate.filter(ada, 'tools/list', Buffer.from(JSON.stringify({ tools })))
+  done = true
+  t.equal((JSON.parse(filtered.toString()) as { tools: unknown[] }).tools.length, 100)
+  t.ok(turns > 1, `others had ${turns} turns`)
+  const gone = AbortSignal.abort(new Error('gone'))
+  const fresh = gateOf(['permit(principal, action, resource) when { resource.name like "*2" };'])
+  await t.rejects(fresh.filter(ada, 'tools/list', Buffer.from(JSON.stringify({ tools })), gone), { message: 'gone' })
+})

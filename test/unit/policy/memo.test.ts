@@ -1,0 +1,95 @@
+/**
+ * Which decisions are remembered, and that nothing is remembered across what a policy can see. Calls of the real engine
+ * are counted.
+ */
+import { createRequire } from 'node:module'
+import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs'
+import t from 'tap'
+import { makeCaller } from '../../../runtime/net/index.ts'
+import { makeAuthorizer, type Question } from '../../../runtime/policy/index.ts'
+
+const engine = createRequire(import.meta.url)('@cedar-policy/cedar-wasm/nodejs') as {
+  statefulIsAuthorized: typeof Cedar.statefulIsAuthorized
+}
+const real = engine.statefulIsAuthorized
+let calls = 0
+engine.statefulIsAuthorized = (call) => {
+  calls++
+  return real(call)
+}
+
+/** Decides in turn and answers how often the engine was asked for each. */
+function counter(policies: readonly string[], entitiesJson = '[]') {
+  const authorizer = makeAuthorizer(
+    { policies, entitiesJson, groupEntityType: 'ServiceGroup' },
+    { serverName: 'front' },
+  )
+  return async function count(
+    claims: Readonly<Record<string, unknown>>,
+    question: Partial<Omit<Question, 'arguments'>> & { readonly arguments?: string } = {},
+  ): Promise<number> {
+    const caller = makeCaller({ issuer: 'i', subject: 'ada', claims: { sub: 'ada', ...claims } })
+    const subject = await authorizer.subject(caller)
+    const { arguments: args, ...rest } = question
+    const before = calls
+    authorizer.decide(subject, {
+      action: 'call_tool',
+      id: 'echo',
+      ...rest,
+      ...(args === undefined ? {} : { arguments: Buffer.from(args) }),
+    })
+    return calls - before
+  }
+}
+
+t.test('memo: the same question of the same caller is asked once', async (t) => {
+  const count = counter(['permit(principal in ServiceGroup::"ops", action, resource);'])
+  t.equal(await count({ groups: ['ops'] }), 1)
+  t.equal(await count({ groups: ['ops'] }), 0)
+  t.equal(await count({ groups: ['ops'] }, { arguments: '{"x":1}' }), 0, 'nobody reads the arguments')
+  t.equal(await count({ groups: ['ops'] }, { id: 'other' }), 1)
+  t.equal(await count({ groups: ['ops'] }, { action: 'get_prompt' }), 1)
+  t.equal(await count({ groups: ['dev'] }), 1, 'another group')
+  t.equal(await count({ groups: ['ops'], sub: 'bob' }), 1, 'another principal')
+})
+
+t.test('memo: a new token changes nothing unless a policy reads what changed', async (t) => {
+  const count = counter(['permit(principal, action, resource) when { principal.claim_level > 3 };'])
+  t.equal(await count({ level: 4, exp: 1, jti: 'a' }), 1)
+  t.equal(await count({ level: 4, exp: 2, jti: 'b' }), 0)
+  t.equal(await count({ level: 5, exp: 2, jti: 'b' }), 1)
+})
+
+t.test('memo: hints are part of the question when a policy reads them', async (t) => {
+  const count = counter(['permit(principal, action, resource) when { resource has readOnlyHint };'])
+  t.equal(await count({}, { hints: { readOnlyHint: true } }), 1)
+  t.equal(await count({}, { hints: { readOnlyHint: false } }), 1)
+  t.equal(await count({}), 1)
+  t.equal(await count({}, { hints: { readOnlyHint: true, openWorldHint: true } }), 0, 'nobody reads that one')
+})
+
+t.test('memo: decisions that read arguments are made anew, others of the same policies are not', async (t) => {
+  const count = counter([
+    'permit(principal, action, resource);',
+    'forbid(principal, action == Action::"call_tool", resource == Tool::"pay") when { context has arg_sum && context.arg_sum > 10 };',
+  ])
+  t.equal(await count({}, { id: 'pay', arguments: '{"sum":1}' }), 1)
+  t.equal(await count({}, { id: 'pay', arguments: '{"sum":1}' }), 1)
+  t.equal(await count({}, { id: 'echo', arguments: '{"sum":1}' }), 1, 'the first time')
+  t.equal(await count({}, { id: 'echo', arguments: '{"sum":2}' }), 0, 'no policy reads its arguments')
+  t.equal(await count({}, { id: 'pay', arguments: '{"note":"x"}' }), 1, 'nothing that is read was given')
+  t.equal(await count({}, { id: 'pay', arguments: '{"note":"y"}' }), 0)
+  t.equal(await count({}, { id: 'pay' }), 0, 'as in a list')
+})
+
+t.test('memo: a policy that takes the context as a whole sees every argument', async (t) => {
+  const count = counter(['permit(principal, action, resource) unless { context == {claim_sub: "ada", arg_x: 1} };'])
+  t.equal(await count({}, { arguments: '{"x":1}' }), 1)
+  t.equal(await count({}, { arguments: '{"x":2}' }), 1)
+})
+
+t.test('memo: names that a stranger made long are not remembered', async (t) => {
+  const count = counter(['permit(principal, action, resource);'])
+  t.equal(await count({}, { id: 'x'.repeat(600) }), 1)
+  t.equal(await count({}, { id: 'x'.repeat(600) }), 1)
+})
