@@ -87,5 +87,5 @@ function isRefusal(error: unknown): boolean {
     typeof error.data === 'object' && error.data !== null && 'status' in error.data
       ? error.data.status
       : undefined
-  return status === undefined || status === 400 || status === 404 || status === 405
+  return status === 200 || status === 400 || status === 404 || status === 405
 }

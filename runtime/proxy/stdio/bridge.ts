@@ -55,6 +55,8 @@ export class RawBridge {
   #initialize: Message | undefined
   #initialized: Message | undefined
   #reopening: Promise<boolean> | undefined
+  /** The session is gone and could not be opened again yet. */
+  #lost = false
   /** Counts sessions, so that a loss that was noticed late does not end the next one. */
   #generation = 0
   #nextOwnId = 1
@@ -159,8 +161,12 @@ export class RawBridge {
     return (found?.era ?? this.#era) === 'stateless'
   }
 
-  /** Never rejects: whatever happens, the request is answered, or was cancelled. */
-  async #request(message: Message, era: Era, signal: AbortSignal): Promise<void> {
+  /**
+   * Resolves when the request is answered or was cancelled; how its stream ends after that holds nobody up. Never
+   * rejects.
+   */
+  #request(message: Message, era: Era, signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
     let answered = false
     const onMessage = async (received: Message): Promise<void> => {
       const isAnswer = isAnswerTo(received, message.id)
@@ -168,13 +174,15 @@ export class RawBridge {
       answered ||= isAnswer
       if (isAnswer) this.#note(message, received, era)
       await this.#write(received.bytes)
+      if (isAnswer) resolve()
     }
-    try {
-      await this.#deliver(message, era, signal, onMessage)
-    } catch (error) {
-      if (signal.aborted || this.#stop.signal.aborted) return
-      if (!answered) await this.#write(errorMessage(message.id, this.#faultOf(message, error)))
-    }
+    this.#deliver(message, era, signal, onMessage)
+      .catch(async (error: unknown) => {
+        if (answered || signal.aborted || this.#stop.signal.aborted) return
+        await this.#write(errorMessage(message.id, this.#faultOf(message, error)))
+      })
+      .finally(resolve)
+    return promise
   }
 
   async #notify(message: Message, era: Era): Promise<void> {
@@ -203,6 +211,7 @@ export class RawBridge {
     if (message.method === 'initialize') {
       this.#initialize = message
       this.#generation++
+      this.#lost = false
     }
     if (message.method === 'tools/list' && era === 'stateless') this.#tools.learn(answer.result)
   }
@@ -215,6 +224,9 @@ export class RawBridge {
     onMessage: (message: Message) => Promise<void>,
   ): Promise<void> {
     const generation = this.#generation
+    if (this.#lost && era === 'session' && message.method !== 'initialize') {
+      if (!(await this.#reopen(generation))) throw new SessionLost()
+    }
     const call = (): Call => ({
       message,
       era,
@@ -302,6 +314,7 @@ export class RawBridge {
     if (!initialize) return false
     const { signal } = this.#stop
     this.#transport.forget()
+    this.#lost = true
     let opened = false
     await this.#send({
       message: initialize,
@@ -326,6 +339,7 @@ export class RawBridge {
       this.#transport.listen()
     }
     this.#generation++
+    this.#lost = false
     this.#options.log.info('the session was opened again')
     return true
   }

@@ -46,10 +46,10 @@ export class InFlight {
   }
 
   /** Keeps track of what is no request; resolves when there is room for more. */
-  async other(done: Promise<void>): Promise<void> {
-    this.#others.add(done)
-    void done.then(() => {
-      this.#others.delete(done)
+  async other(accepted: Promise<void>): Promise<void> {
+    this.#others.add(accepted)
+    void accepted.then(() => {
+      this.#others.delete(accepted)
     })
     if (this.#others.size >= maxOthers) await Promise.race(this.#others)
   }

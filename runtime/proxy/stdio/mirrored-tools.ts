@@ -13,7 +13,13 @@ export class MirroredTools {
 
   /** Takes up one page: the raw result of `tools/list`. Answers the cursor of the next one. */
   learn(result: Buffer): string | undefined {
-    const page = new JsonObject(result)
+    let page: JsonObject
+    try {
+      page = new JsonObject(result)
+    } catch {
+      // A member twice: the client may judge it; nothing is learnt from it.
+      return undefined
+    }
     const tools = page.value('tools')
     for (const tool of Array.isArray(tools) ? (tools as readonly unknown[]) : []) this.#take(tool)
     return page.text('nextCursor')

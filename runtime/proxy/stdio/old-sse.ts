@@ -166,7 +166,8 @@ async function refusal(answer: Answer, signal: AbortSignal): Promise<Error> {
   const { statusCode } = answer
   if (statusCode === 200) {
     answer.body.destroy()
-    return new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server opens no event stream here' })
+    const detail = 'the server opens no event stream here'
+    return new GatehouseError('BACKEND_PROTOCOL', { detail, data: { status: 200 } })
   }
   return unreachable(statusCode, await readBody(answer, signal)) ?? statusFault(statusCode)
 }

@@ -1,0 +1,222 @@
+/**
+ * `gatehouse proxy stdio` as the program that an MCP client starts: both generations of the SDK, in both protocol eras,
+ * against real servers from npm and the fixture backend, over both HTTP transports.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { Client as Client2 } from '@modelcontextprotocol/client'
+import { StdioClientTransport as Transport2 } from '@modelcontextprotocol/client/stdio'
+import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js'
+import { StdioClientTransport as Transport1 } from '@modelcontextprotocol/sdk/client/stdio.js'
+import {
+  CreateMessageRequestSchema,
+  ElicitRequestSchema,
+  ListRootsRequestSchema,
+} from '@modelcontextprotocol/sdk/types.js'
+import t, { type Test } from 'tap'
+import { startFixture } from '../helpers/fixture-server/index.ts'
+import { freePort } from '../helpers/gatehouse.ts'
+import { proves } from '../helpers/proves.ts'
+
+proves('1.command.stdio')
+
+const everything = 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'
+
+function command(url: string, ...more: string[]) {
+  return {
+    command: process.execPath,
+    args: ['runtime/cli/main.ts', 'proxy', 'stdio', ...more, url],
+    stderr: 'pipe' as const,
+  }
+}
+
+/** The npm server over HTTP, as its own process. */
+async function startEverything(
+  t: Test,
+  transport: 'streamableHttp' | 'sse',
+): Promise<{ url: string; child: ChildProcess }> {
+  const port = await freePort()
+  const child = spawn(process.execPath, [everything, transport], {
+    env: { PATH: process.env['PATH'], PORT: String(port) },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  t.teardown(() => child.kill())
+  for await (const line of createInterface({ input: child.stderr })) if (line.includes(String(port))) break
+  child.stderr.resume()
+  return { url: `http://127.0.0.1:${port}/${transport === 'sse' ? 'sse' : 'mcp'}`, child }
+}
+
+async function connect1(t: Test, url: string, ...more: string[]) {
+  const client = new Client1(
+    { name: 'sdk1', version: '1' },
+    { capabilities: { sampling: {}, elicitation: { form: {}, url: {} }, roots: { listChanged: true } } },
+  )
+  client.setRequestHandler(CreateMessageRequestSchema, () => ({
+    model: 'none',
+    role: 'assistant' as const,
+    content: { type: 'text' as const, text: 'sampled words' },
+  }))
+  client.setRequestHandler(ElicitRequestSchema, () => ({
+    action: 'accept' as const,
+    content: { username: 'ada', email: 'ada@example.com', name: 'ada' },
+  }))
+  client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: [{ uri: 'file:///project' }] }))
+  const faults: Error[] = []
+  Object.assign(client, { onerror: (error: Error) => faults.push(error) })
+  const transport = new Transport1(command(url, ...more))
+  await client.connect(transport)
+  t.teardown(() => client.close())
+  return { client, transport, faults }
+}
+
+async function connect2(t: Test, url: string, mode: 'legacy' | 'auto' | { pin: string }) {
+  const client = new Client2(
+    { name: 'sdk2', version: '1' },
+    { capabilities: { elicitation: { form: {} }, sampling: {}, roots: {} }, versionNegotiation: { mode } },
+  )
+  client.setRequestHandler('elicitation/create', () => ({
+    action: 'accept' as const,
+    content: { name: 'ada', ok: true },
+  }))
+  client.setRequestHandler('roots/list', () => ({ roots: [{ uri: 'file:///project' }] }))
+  const faults: Error[] = []
+  Object.assign(client, { onerror: (error: Error) => faults.push(error) })
+  await client.connect(new Transport2(command(url)))
+  t.teardown(() => client.close())
+  return { client, faults }
+}
+
+function textOf(result: { [key: string]: unknown }): string {
+  return JSON.stringify(result['content'])
+}
+
+for (const kind of ['streamableHttp', 'sse'] as const) {
+  t.test(`sdk1, npm server over ${kind}: tools, progress and questions`, async (t) => {
+    const { url } = await startEverything(t, kind)
+    const { client, faults } = await connect1(t, url)
+    t.equal(client.getServerVersion()?.name, 'mcp-servers/everything')
+    t.ok((await client.listTools()).tools.some(({ name }) => name === 'echo'))
+    t.match(textOf(await client.callTool({ name: 'echo', arguments: { message: 'ünï\n2' } })), 'ünï\\n2')
+    const seen: number[] = []
+    await client.callTool(
+      { name: 'trigger-long-running-operation', arguments: { duration: 0.4, steps: 4 } },
+      undefined,
+      { onprogress: ({ progress }) => seen.push(progress) },
+    )
+    // The client forgets its handler with the answer, and may meet the last progress in the same read.
+    t.same(seen.slice(0, 3), [1, 2, 3])
+    const sampled = await client.callTool({
+      name: 'trigger-sampling-request',
+      arguments: { prompt: 'hi', maxTokens: 5 },
+    })
+    t.match(textOf(sampled), 'sampled words')
+    const odd = faults.filter(
+      ({ message }) => !message.includes('progress notification for an unknown token'),
+    )
+    t.same(odd, [], 'nothing but messages was printed')
+  })
+}
+
+t.test('sdk1, session-era fixture: unasked messages, questions, cancellation, the end', async (t) => {
+  const fixture = await startFixture()
+  t.teardown(() => fixture.close())
+  const { client, faults } = await connect1(t, fixture.url)
+  const changed = new Promise(
+    (resolve) => (client.fallbackNotificationHandler = async (n) => resolve(n.method)),
+  )
+  await client.callTool({ name: 'test_trigger_tool_change', arguments: {} })
+  t.equal(await changed, 'notifications/tools/list_changed', 'over the standing stream')
+  t.match(
+    textOf(await client.callTool({ name: 'test_elicitation', arguments: { message: 'who?' } })),
+    'ada@example.com',
+  )
+  t.match(textOf(await client.callTool({ name: 'test_roots', arguments: {} })), 'file:///project')
+  const abort = new AbortController()
+  const waiting = once(fixture.state.events, 'waiting')
+  const cancelled = once(fixture.state.events, 'cancelled')
+  const call = client.callTool({ name: 'wait', arguments: {} }, undefined, { signal: abort.signal })
+  await waiting
+  const many = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => client.callTool({ name: 'echo', arguments: { i } })),
+  )
+  t.same(
+    many.map(textOf).map((text) => /\d+/.exec(text)?.[0]),
+    Array.from({ length: 20 }, (_, i) => String(i)),
+    'side by side',
+  )
+  abort.abort()
+  await t.rejects(call)
+  await cancelled
+  await client.close()
+  t.equal(fixture.state.requests.at(-1)?.method, 'DELETE')
+  t.same(faults, [])
+})
+
+t.test(
+  'sdk2, stateless fixture: tools, questions by input_required, subscriptions, cancellation',
+  async (t) => {
+    const fixture = await startFixture({ era: 'stateless' })
+    t.teardown(() => fixture.close())
+    const { client, faults } = await connect2(t, fixture.url, { pin: '2026-07-28' })
+    t.ok((await client.listTools()).tools.some(({ name }) => name === 'test_simple_text'))
+    t.match(textOf(await client.callTool({ name: 'test_simple_text', arguments: {} })), 'simple text')
+    t.match(
+      textOf(await client.callTool({ name: 'test_input_required_result_elicitation', arguments: {} })),
+      'Hello, ada!',
+    )
+    await client
+      .callTool({ name: 'test_mirrored_header', arguments: { region: 'zürich' } })
+      .catch(() => undefined)
+    const mirrored = fixture.state.requests.find(
+      ({ headers }) => headers['mcp-name'] === 'test_mirrored_header',
+    )
+    t.equal(mirrored?.headers['mcp-param-region'], `=?base64?${Buffer.from('zürich').toString('base64')}?=`)
+    t.equal(mirrored?.headers['mcp-method'], 'tools/call')
+    t.equal(mirrored?.headers['mcp-protocol-version'], '2026-07-28')
+
+    const changed = new Promise((resolve) =>
+      client.setNotificationHandler('notifications/tools/list_changed', () => resolve(true)),
+    )
+    const subscription = await client.listen({ toolsListChanged: true })
+    await client.callTool({ name: 'test_trigger_tool_change', arguments: {} })
+    t.equal(await changed, true)
+    await subscription.close()
+
+    const abort = new AbortController()
+    const waiting = once(fixture.state.events, 'waiting')
+    const cancelled = once(fixture.state.events, 'cancelled')
+    const call = client.callTool({ name: 'wait', arguments: {} }, { signal: abort.signal })
+    await waiting
+    abort.abort()
+    await t.rejects(call)
+    await cancelled
+    t.notOk(
+      fixture.state.requests.some(({ method }) => method !== 'POST'),
+      'no session to end',
+    )
+    t.same(faults, [])
+  },
+)
+
+t.test('sdk2 finds out the era of the server by itself, through the bridge', async (t) => {
+  for (const [era, name] of [
+    ['session', 'fixture-session'],
+    ['stateless', 'fixture-stateless'],
+  ] as const) {
+    const fixture = await startFixture({ era })
+    t.teardown(() => fixture.close())
+    const { client } = await connect2(t, fixture.url, 'auto')
+    t.equal(client.getServerVersion()?.name, name)
+    t.match(textOf(await client.callTool({ name: 'test_simple_text', arguments: {} })), 'simple text')
+  }
+})
+
+t.test('sdk2 in the session era, old transport', async (t) => {
+  const fixture = await startFixture()
+  t.teardown(() => fixture.close())
+  const { client, faults } = await connect2(t, fixture.sseUrl, 'legacy')
+  t.match(textOf(await client.callTool({ name: 'test_simple_text', arguments: {} })), 'simple text')
+  t.match(textOf(await client.callTool({ name: 'test_roots', arguments: {} })), 'file:///project')
+  t.same(faults, [])
+})
