@@ -36,7 +36,7 @@ t.test(
     )
     const successors = new Set((await Promise.all(answers.map(tokensOf))).map((one) => one.refresh_token))
     t.equal(successors.size, 1)
-    rig.pass(9_000)
+    rig.pass(5_000)
     t.ok(successors.has((await tokensOf(await refresh(rig, clientId, tokens.refresh_token))).refresh_token))
   },
 )
