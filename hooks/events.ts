@@ -72,11 +72,12 @@ export function eventObject({ parent, type, reason, message }: HookEvent, now: (
   }
 }
 
-/** A writer that speaks to the API server of the pod's own cluster. Throws when there is none. */
-export async function clusterEventWriter(): Promise<EventWriter> {
+/** A writer that speaks to the API server of the pod's own cluster, or of a kubeconfig. Throws when there is none. */
+export async function clusterEventWriter(kubeconfig?: string): Promise<EventWriter> {
   const { CoreV1Api, KubeConfig } = await import('./certificates/kubernetes.ts')
   const config = new KubeConfig()
-  config.loadFromCluster()
+  if (kubeconfig === undefined) config.loadFromCluster()
+  else config.loadFromFile(kubeconfig)
   const api = config.makeApiClient(CoreV1Api)
   return async (event) => {
     try {

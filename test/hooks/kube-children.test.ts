@@ -4,8 +4,11 @@
  */
 import { readdirSync, readFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
+import fc from 'fast-check'
 import t from 'tap'
 import { kubeMissing, startKubeApiserver } from '../helpers/kube-apiserver.ts'
+import { arbitraryResources } from './arbitrary.ts'
+import { World } from './world.ts'
 
 const root = import.meta.dirname
 
@@ -24,7 +27,7 @@ await t.test(
   async (t) => {
     const server = await startKubeApiserver(t)
     server.must(['create', 'namespace', 'team'])
-    for (const [name, children] of cases()) {
+    for (const [name, children] of [...cases(), ...randomCases()]) {
       if (children.length === 0) continue
       const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: children })
       const ran = server.kubectl(
@@ -35,7 +38,7 @@ await t.test(
       const stored = storedObjects(ran.stdout)
       t.equal(stored.length, children.length)
       for (const [index, desired] of children.entries()) {
-        const live = stored[index] as unknown
+        const live = stored[index]
         t.strictSame(
           dynamicApply(live, desired, desired),
           live,
@@ -45,6 +48,16 @@ await t.test(
     }
   },
 )
+
+/** Children of random worlds, always the same ones. */
+function randomCases(): [string, Child[]][] {
+  return fc.sample(arbitraryResources(40), { numRuns: 12, seed: 7 }).map((resources, index) => {
+    const world = new World().apply(...resources).ready()
+    const parents = [...world.objects.values()].filter(({ kind }) => world.hooks.byKind(kind))
+    const children = parents.flatMap(({ kind, metadata }) => [...world.sync(kind, metadata.name).children])
+    return [`random ${index}`, children as unknown as Child[]]
+  })
+}
 
 function cases(): [string, Child[]][] {
   return readdirSync(root, { withFileTypes: true })

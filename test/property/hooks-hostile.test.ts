@@ -10,7 +10,9 @@ import { cases } from '../hooks/cases.ts'
 import { testSettings } from '../hooks/world.ts'
 
 const hooks = makeHooks(testSettings)
-const requests = Object.entries(cases).map(([key, scenario]) => [key.split('/')[0] ?? '', JSON.stringify(scenario())] as const)
+const requests = Object.entries(cases).map(
+  ([key, scenario]) => [key.split('/')[0] ?? '', JSON.stringify(scenario())] as const,
+)
 
 /** Every place in a JSON value, as a path. */
 function places(value: unknown, path: (string | number)[] = []): (string | number)[][] {
@@ -20,7 +22,23 @@ function places(value: unknown, path: (string | number)[] = []): (string | numbe
 }
 
 const strange = fc.oneof(
-  fc.constantFrom<unknown>(null, undefined, '', 0, -1, 1e308, true, [], {}, [null], 'x'.repeat(5000), '\u0000', '${x}', '../..', '__proto__'),
+  fc.constantFrom<unknown>(
+    null,
+    undefined,
+    '',
+    0,
+    -1,
+    1e308,
+    true,
+    [],
+    {},
+    [null],
+    'x'.repeat(5000),
+    '\u0000',
+    '${x}',
+    '../..',
+    '__proto__',
+  ),
   fc.json({ maxDepth: 4 }).map((text) => JSON.parse(text) as unknown),
   fc.string({ unit: 'binary' }),
 )
@@ -57,12 +75,19 @@ function put(root: Record<string, unknown>, path: readonly (string | number)[], 
 
 /** Faults of an answer, in words. */
 function faultsOf(kind: string, answer: { status: unknown; children: readonly unknown[] }): string[] {
-  const faults = validateStatus(kind as KindName, answer.status).map(({ path, message }) => `${path}: ${message}`)
+  const faults = validateStatus(kind as KindName, answer.status).map(
+    ({ path, message }) => `${path}: ${message}`,
+  )
   const seen = new Set<string>()
   for (const child of answer.children) {
-    const { apiVersion, kind, metadata } = child as { apiVersion?: unknown; kind?: unknown; metadata?: { name?: unknown } }
+    const { apiVersion, kind, metadata } = child as {
+      apiVersion?: unknown
+      kind?: unknown
+      metadata?: { name?: unknown }
+    }
     if (typeof apiVersion !== 'string' || typeof kind !== 'string') faults.push('a child without type')
-    if (typeof metadata?.name !== 'string' || !isDnsSubdomain(metadata.name)) faults.push(`a child called ${String(metadata?.name)}`)
+    if (typeof metadata?.name !== 'string' || !isDnsSubdomain(metadata.name))
+      faults.push(`a child called ${String(metadata?.name)}`)
     const key = `${String(apiVersion)} ${String(kind)} ${String(metadata?.name)}`
     if (seen.has(key)) faults.push(`${key} twice`)
     seen.add(key)
@@ -79,7 +104,8 @@ t.test('hooks: a damaged request is answered with valid objects or refused, neve
       if (!hook) return
       try {
         const { relatedResources } = hook.customize(request)
-        if (relatedResources.some(({ names }) => names?.length === 0)) throw new Error('a rule that selects everything')
+        if (relatedResources.some(({ names }) => names?.length === 0))
+          throw new Error('a rule that selects everything')
         const faults = faultsOf(kind, hook.sync(request))
         if (faults.length > 0) throw new Error(faults.join('\n'))
         hook.events?.(request)
@@ -96,11 +122,18 @@ t.test('admission: a damaged review or manifest is judged or refused, never more
     fc.property(damage, strange, (change, other) => {
       const { parent } = damaged(change).request
       const { problems, warnings } = validateResource(parent, { old: other })
-      for (const { path, message } of problems) if (typeof path !== 'string' || message === '') throw new Error('an empty problem')
+      for (const { path, message } of problems)
+        if (typeof path !== 'string' || message === '') throw new Error('an empty problem')
       for (const warning of warnings) if (warning === '') throw new Error('an empty warning')
       for (const operation of ['CREATE', 'UPDATE', 'DELETE', other]) {
-        reviewAdmission(hooks, { kind: 'AdmissionReview', request: { uid: 'u', operation, object: parent, oldObject: other } })
-        reviewAdmission(hooks, { kind: 'AdmissionReview', request: { uid: 'u', operation, object: other, oldObject: parent } })
+        reviewAdmission(hooks, {
+          kind: 'AdmissionReview',
+          request: { uid: 'u', operation, object: parent, oldObject: other },
+        })
+        reviewAdmission(hooks, {
+          kind: 'AdmissionReview',
+          request: { uid: 'u', operation, object: other, oldObject: parent },
+        })
       }
     }),
     { numRuns: 400 },
@@ -110,35 +143,41 @@ t.test('admission: a damaged review or manifest is judged or refused, never more
 t.test('hooks: anything at all as a body is refused with a clear word', async (t) => {
   for (const hook of hooks) {
     fc.assert(
-      fc.property(fc.oneof(strange, fc.record({ parent: strange, children: strange, related: strange })), (body) => {
-        try {
-          hook.sync(body)
-        } catch (error) {
-          if (!(error instanceof GatehouseError) || error.code !== 'BAD_REQUEST') throw error
-        }
-      }),
+      fc.property(
+        fc.oneof(strange, fc.record({ parent: strange, children: strange, related: strange })),
+        (body) => {
+          try {
+            hook.sync(body)
+          } catch (error) {
+            if (!(error instanceof GatehouseError) || error.code !== 'BAD_REQUEST') throw error
+          }
+        },
+      ),
       { numRuns: 60 },
     )
     t.pass(hook.kind)
   }
 })
 
-t.test('hooks: a huge group is answered within one configuration, or says that it is too large', async (t) => {
-  const entries = Object.fromEntries(
-    Array.from({ length: 3000 }, (_, i) => [
-      `team/e${i}`,
-      {
-        apiVersion: 'gatehouse.dev/v1beta1',
-        kind: 'MCPServerEntry',
-        metadata: { name: `e${i}`, namespace: 'team' },
-        spec: { remoteUrl: `https://e${i}.example.com/mcp`, transport: 'sse', groupRef: { name: 'tools' } },
-        status: { phase: 'Valid' },
-      },
-    ]),
-  )
-  const request = cases['VirtualMCPServer/minimal']?.() as { related: Record<string, unknown> }
-  request.related['MCPServerEntry.gatehouse.dev/v1beta1'] = entries
-  const { status } = hooks.byKind('VirtualMCPServer')?.sync(request) ?? { status: {} }
-  t.match(status, { phase: 'Failed', message: /500|ConfigMap holds/ })
-  t.strictSame(validateStatus('VirtualMCPServer', status), [])
-})
+t.test(
+  'hooks: a huge group is answered within one configuration, or says that it is too large',
+  async (t) => {
+    const entries = Object.fromEntries(
+      Array.from({ length: 3000 }, (_, i) => [
+        `team/e${i}`,
+        {
+          apiVersion: 'gatehouse.dev/v1beta1',
+          kind: 'MCPServerEntry',
+          metadata: { name: `e${i}`, namespace: 'team' },
+          spec: { remoteUrl: `https://e${i}.example.com/mcp`, transport: 'sse', groupRef: { name: 'tools' } },
+          status: { phase: 'Valid' },
+        },
+      ]),
+    )
+    const request = cases['VirtualMCPServer/minimal']?.() as { related: Record<string, unknown> }
+    request.related['MCPServerEntry.gatehouse.dev/v1beta1'] = entries
+    const { status } = hooks.byKind('VirtualMCPServer')?.sync(request) ?? { status: {} }
+    t.match(status, { phase: 'Failed', message: /500|ConfigMap holds/ })
+    t.strictSame(validateStatus('VirtualMCPServer', status), [])
+  },
+)

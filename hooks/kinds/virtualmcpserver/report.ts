@@ -102,7 +102,11 @@ function worse(a: DiscoveredBackend, b: DiscoveredBackend): DiscoveredBackend {
 
 /** The entries of the present status by backend name. */
 export function previousEntries(discoveredBackends: unknown): ReadonlyMap<unknown, Fields> {
-  return new Map(listOf(discoveredBackends).filter(isFields).map((entry) => [entry['name'], entry]))
+  return new Map(
+    listOf(discoveredBackends)
+      .filter(isFields)
+      .map((entry) => [entry['name'], entry]),
+  )
 }
 
 /** Keeps an unchanged backend's known health while no pod has reported on the present configuration. */

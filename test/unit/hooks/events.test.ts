@@ -1,6 +1,7 @@
 import t from 'tap'
-import { eventObject, eventSink } from '../../../hooks/events.ts'
+import { clusterEventWriter, eventObject, eventSink } from '../../../hooks/events.ts'
 import type { KubeObject } from '../../../hooks/index.ts'
+import { kubeMissing, startKubeApiserver } from '../../helpers/kube-apiserver.ts'
 
 const parent = (generation: number, name = 'door') => ({
   apiVersion: 'gatehouse.dev/v1beta1',
@@ -62,3 +63,28 @@ t.test('event: written once per server, again only after a failure', async (t) =
   sink.emit(event(2))
   t.equal(written.length, 3)
 })
+
+t.test(
+  'event: a real API server takes it, and a replay by another server changes nothing',
+  { skip: kubeMissing() },
+  async (t) => {
+    const server = await startKubeApiserver(t)
+    server.must(['create', 'namespace', 'team'])
+    const write = await clusterEventWriter(server.kubeconfig)
+    const object = eventObject(event(), now)
+    await write(object)
+    await write({ ...object, message: 'again' })
+    const { items } = server.get(['events', '-n', 'team']) as { items: Record<string, unknown>[] }
+    t.equal(items.length, 1)
+    t.match(items[0], {
+      type: 'Warning',
+      reason: 'R',
+      message: 'm',
+      involvedObject: { kind: 'VirtualMCPServer', name: 'door' },
+    })
+    await t.rejects(
+      write({ ...object, metadata: { name: 'x', namespace: 'elsewhere' } }),
+      'a namespace that is not there',
+    )
+  },
+)
