@@ -19,13 +19,13 @@ function scheduled(inner: Store, scheduler: fc.Scheduler): Store {
   const later = <A extends unknown[], R>(work: (...args: A) => Promise<R>) => scheduler.scheduleFunction(work)
   return {
     ...inner,
-    get: later(inner.get),
-    read: later(inner.read),
-    set: later(inner.set),
-    take: later(inner.take),
-    delete: later(inner.delete),
-    touch: later(inner.touch),
-    swap: later(inner.swap),
+    get: later((key) => inner.get(key)),
+    read: later((key) => inner.read(key)),
+    set: later((key, value, options) => inner.set(key, value, options)),
+    take: later((key) => inner.take(key)),
+    delete: later((key) => inner.delete(key)),
+    touch: later((key, ttlMs) => inner.touch(key, ttlMs)),
+    swap: later((key, seen, next, ttlMs) => inner.swap(key, seen, next, ttlMs)),
     namespace: (prefix) => scheduled(inner.namespace(prefix), scheduler),
   }
 }
