@@ -120,6 +120,8 @@ export const vmcpEnvironment = {
   stateKey: 'VMCP_SESSION_HMAC_SECRET',
   enableObo: 'GATEHOUSE_ENABLE_OBO',
   debug: 'GATEHOUSE_DEBUG',
+  /** `true`: spans show the arguments of tool calls, redacted and cut. */
+  telemetryToolArguments: 'GATEHOUSE_TELEMETRY_TOOL_ARGUMENTS',
   /** In a pod: where and under which name backend health is reported. */
   namespace: 'VMCP_NAMESPACE',
   reportConfigMap: 'GATEHOUSE_REPORT_CONFIGMAP',

@@ -9,6 +9,7 @@ import type { VmcpConfig } from '../config/index.ts'
 import { type Dispatcher, type Log, makeDispatcher } from '../net/index.ts'
 import { Backend, type BackendEvents, type BackendSettings } from './backends/backend.ts'
 import type { Credentials } from './backends/channel.ts'
+import type { BackendObservation } from './backends/measure.ts'
 import type { Listing } from './catalog/listing.ts'
 import { Listings } from './catalog/listings.ts'
 import type { Member } from './catalog/views.ts'
@@ -29,6 +30,7 @@ export interface FleetOptions {
   readonly log: Log
   readonly clock: Clock
   readonly events: BackendEvents
+  readonly observation?: BackendObservation | undefined
   /** Told when a listing was read for the first time, has changed, or cannot be read any more. */
   readonly onListing: (backend: Backend, listing: Listing | undefined, before: Listing | undefined) => void
   /** Told whenever what clients see may have changed. */
@@ -80,9 +82,9 @@ export class Fleet {
   }
 
   #member(settings: BackendSettings): Member {
-    const { info, log, clock, events, onListing, available } = this.#options
+    const { info, log, clock, events, observation, onListing, available } = this.#options
     const own = log.child({ backend: settings.name })
-    const backend = new Backend(settings, { events, info, log: own, now: clock.now })
+    const backend = new Backend(settings, { events, observation, info, log: own, now: clock.now })
     const listings = new Listings(backend, {
       log: own,
       clock,
@@ -108,6 +110,7 @@ export class Fleet {
         dispatcher: this.#dispatcher(ca),
         credentials: auth.credentials,
         headers,
+        trace: this.#options.observation?.calls.carrier,
       },
       timeoutMs,
       perCaller: auth.perCaller || passthrough.length > 0,

@@ -7,6 +7,7 @@
 import { GatehouseError } from '../../schemas/index.ts'
 import type { Authenticator } from '../incoming/index.ts'
 import { eraOf, metaOf, MessageError, paramsOf, scanMessage, STATELESS_VERSION } from '../mcp/index.ts'
+import type { Observer } from '../observe/index.ts'
 import {
   type Caller,
   type Log,
@@ -42,12 +43,14 @@ export interface HttpParts {
   readonly statelessEdge: StatelessEdge
   readonly routes: (exchange: VmcpExchange) => Stage<VmcpExchange> | undefined
   readonly stopping: () => boolean
+  readonly observer: Observer
   readonly log: Log
 }
 
 /** Makes the request listener of a virtual server. */
 export function makeHandler(parts: HttpParts): RequestHandler {
-  return pipeline<VmcpExchange>(
+  const { observer } = parts
+  const handle = pipeline<VmcpExchange>(
     {
       route: (exchange) => routeOf(parts, exchange),
       limits: checkHead,
@@ -55,10 +58,12 @@ export function makeHandler(parts: HttpParts): RequestHandler {
       authenticate: (exchange) => parts.authenticator().stage(exchange),
       parse,
       dispatch: (exchange) => dispatch(parts, exchange),
+      audit: (exchange, error) => observer.finished(exchange, error, exchange.message, exchange.params),
       recover: (exchange, error) => recover(parts, exchange, error),
     },
-    (req, res) => new VmcpExchange(req, res),
+    (req, res) => observer.started(new VmcpExchange(req, res)),
   )
+  return observer.wrap(handle)
 }
 
 function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> | undefined {

@@ -20,6 +20,7 @@ import { HealthMonitor, UNKNOWN_HEALTH } from './health/monitor.ts'
 import { healthSettings } from './health/settings.ts'
 import { makeHandler, MCP_PATH } from './http.ts'
 import { Notifier } from './notifier.ts'
+import { makeObservation, type Observation } from './observation.ts'
 import type { ClientSession, Middleware } from './operation.ts'
 import { makeOutgoingAuth, type OutgoingAuth } from './outgoing-auth.ts'
 import { type ClusterApi, type Reporter, reporterFor } from './report.ts'
@@ -80,9 +81,17 @@ const KEEP_ALIVE_SWEEPS = 5
 
 /** Binds and starts serving. Throws INVALID_CONFIG; rejects with the system's error when it cannot bind. */
 export async function startVmcp(config: VmcpConfig, options: StartOptions = {}): Promise<VmcpServer> {
-  const server = new Vmcp(config, options)
-  await server.listen()
-  return server
+  const { env = {}, version = '0.0.0', log = silentLog } = options
+  checkStart(config, env)
+  const observation = await makeObservation(config, { env, version, log })
+  try {
+    const server = new Vmcp(config, options, observation)
+    await server.listen()
+    return server
+  } catch (error) {
+    await observation.close()
+    throw error
+  }
 }
 
 class Vmcp implements VmcpServer {
@@ -92,6 +101,7 @@ class Vmcp implements VmcpServer {
   readonly #log: Log
   readonly #clock: Clock
   readonly #version: string
+  readonly #observation: Observation
   readonly #fleet: Fleet
   readonly #outgoing: OutgoingAuth
   readonly #core: Core
@@ -111,8 +121,9 @@ class Vmcp implements VmcpServer {
   #closeListener: (() => Promise<void>) | undefined
   #timer: NodeJS.Timeout | undefined
 
-  constructor(config: VmcpConfig, options: StartOptions) {
+  constructor(config: VmcpConfig, options: StartOptions, observation: Observation) {
     this.#options = options
+    this.#observation = observation
     this.#config = config
     this.#checksum = options.configChecksum
     this.#log = options.log ?? silentLog
@@ -141,7 +152,7 @@ class Vmcp implements VmcpServer {
     this.#edges = makeEdges({
       core: this.#core,
       sessions: this.#sessions,
-      middlewares: options.middlewares ?? [],
+      middlewares: [...observation.middlewares, ...(options.middlewares ?? [])],
       serverInfo: this.#identity(config.name),
       passthroughHeaders: () => (this.#config.passthroughHeaders ?? []).map((name) => name.toLowerCase()),
       stateSecret: () => this.#stateSecret,
@@ -162,6 +173,7 @@ class Vmcp implements VmcpServer {
       info: this.#identity('gatehouse-vmcp'),
       log: this.#log,
       clock: this.#clock,
+      observation: this.#observation.backends,
       events: {
         listChanged: (backend, _kind, scope) => this.#listChanged(backend, scope),
         resourceUpdated: (_backend, scope, params) => {
@@ -192,7 +204,7 @@ class Vmcp implements VmcpServer {
   #parts(config: VmcpConfig): CoreParts {
     return {
       members: this.#fleet.members,
-      views: new Views(config.aggregation, this.#clock.now),
+      views: new Views(config.aggregation, this.#clock.now, this.#observation.telemetry.tracer),
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
     }
   }
@@ -218,6 +230,7 @@ class Vmcp implements VmcpServer {
       const backend = this.#fleet.members.get(name)?.backend
       if (backend) this.#watch(backend)
     }
+    this.#observation.telemetry.metrics.backendsDiscovered(this.#fleet.members.size, {})
     if (added.length + removed.length > 0) this.#log.info('backends changed', { added, removed })
   }
 
@@ -254,6 +267,7 @@ class Vmcp implements VmcpServer {
     this.#core.replace(this.#parts(config))
     this.#notifier.poke()
     this.#reporter?.poke()
+    this.#observation.reloaded(config)
     this.#log.info('configuration reloaded', { backends: this.#fleet.members.size })
   }
 
@@ -268,8 +282,9 @@ class Vmcp implements VmcpServer {
       sessionEdge: this.#edges.sessionEdge,
       oldSseEdge: this.#edges.oldSseEdge,
       statelessEdge: this.#edges.statelessEdge,
-      routes: ({ path }) => builtInRoute(this.#routeParts(), path),
+      routes: ({ path }) => this.#observation.route(path) ?? builtInRoute(this.#routeParts(), path),
       stopping: () => this.#stopping,
+      observer: this.#observation.observer,
       log: this.#log,
     })
     this.#stateSecret = this.#options.env?.[vmcpEnvironment.stateKey] || undefined
@@ -363,6 +378,7 @@ class Vmcp implements VmcpServer {
     this.#sessions.close()
     await this.#fleet.close()
     await Promise.all([this.#outgoing.close(), this.#authenticator.close(), this.#storage?.close()])
+    await this.#observation.close()
     this.#log.info('virtual MCP server stopped')
   }
 }

@@ -226,7 +226,7 @@ export function makeObserver(options: ObserverOptions): Observer {
     finished(exchange, error, message, params) {
       const scope = currentScope()?.request
       if (!scope || scope.http?.res !== exchange.res) return
-      if (message) scope.rpc ??= readRpc(message, params)
+      if (message) scope.rpc = { ...readRpc(message, params), ...agreedVersion(scope) }
       scope.client ??= scope.rpc?.client
       const finish = (): void => end(scope, exchange, error)
       // Accepted only: the answer travels over another request's stream, when the operation has ended.
@@ -284,6 +284,11 @@ const unobserved: Observer = {
   operation: (_facts, work) => work(),
   backend() {},
   annotate() {},
+}
+
+/** The version that session and client have agreed on, when the work knew it. */
+function agreedVersion({ rpc }: RequestScope): { protocolVersion?: string } {
+  return rpc?.protocolVersion === undefined ? {} : { protocolVersion: rpc.protocolVersion }
 }
 
 function requestIdOf(req: IncomingMessage): string {

@@ -31,6 +31,8 @@ export interface BackendCalls {
     work: (span: SpanHandle) => Promise<T>,
     faultOf?: (result: T) => string | undefined,
   ): Promise<T>
+  /** Trace context for what is sent from here; empty when nothing is traced. */
+  readonly carrier: () => Readonly<Record<string, string>>
 }
 
 const ACTIONS: Readonly<Record<string, string>> = {
@@ -45,8 +47,10 @@ const ACTIONS: Readonly<Record<string, string>> = {
 }
 
 export function makeBackendCalls(metrics: Metrics, tracer: Tracer, enabled: boolean): BackendCalls {
-  if (!enabled) return { observe: (_call, work) => work(noSpan) }
+  const carrier = tracer.carrier.bind(tracer)
+  if (!enabled) return { observe: (_call, work) => work(noSpan), carrier }
   return {
+    carrier,
     observe(call, work, faultOf) {
       const name = call.target === undefined || isRead(call) ? call.method : `${call.method} ${call.target}`
       return tracer.client(name, async (span) => {

@@ -11,6 +11,7 @@ import { JsonObject } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Ask, AskReply, Client, ClientSession, Outcome } from '../operation.ts'
 import type { ChannelTarget, Sender } from './channel.ts'
+import { type BackendObservation, measured } from './measure.ts'
 import type { Connection, ConnectionEvents, ListKind, Request, ServerInfo } from './connection.ts'
 import { type Verdict, probeEra } from './probe.ts'
 import { SessionConnection } from './session-connection.ts'
@@ -62,6 +63,7 @@ const NOBODY: Sender = { caller: undefined, headers: {} }
 
 export interface BackendOptions {
   readonly events: BackendEvents
+  readonly observation?: BackendObservation | undefined
   readonly info: string
   readonly log: Log
   readonly now: () => number
@@ -114,7 +116,17 @@ export class Backend {
   }
 
   /** Carries out a client's operation. Rejects with BACKEND_* errors that name the backend. */
-  async call(client: Client, request: Request): Promise<Outcome> {
+  async call(client: Client, asked: Request): Promise<Outcome> {
+    this.#options.observation?.named(this.name)
+    return this.measured(asked, (request) => this.#call(client, request))
+  }
+
+  /** Puts a request under observation; for requests that go over a connection directly. */
+  measured(request: Request, work: (request: Request) => Promise<Outcome>): Promise<Outcome> {
+    return measured(this.#options.observation, this, request, work)
+  }
+
+  async #call(client: Client, request: Request): Promise<Outcome> {
     return this.#observed(async () => {
       if ((await this.#era(request.sender, request.signal)) === 'stateless')
         return this.#callStateless(client, request)

@@ -19,6 +19,8 @@ export interface ChannelTarget {
   readonly credentials: Credentials
   /** Headers from configuration. */
   readonly headers: Readonly<Record<string, string>>
+  /** Trace context headers of what is going on. */
+  readonly trace?: (() => Readonly<Record<string, string>>) | undefined
 }
 
 /** On whose behalf a message travels. */

@@ -41,6 +41,8 @@ export interface Request {
   readonly relay?: Relay | undefined
   /** Mirrored argument headers (stateless era). */
   readonly headers?: Readonly<Record<string, string>>
+  /** Trace context for `_meta`; replaces the client's own. */
+  readonly trace?: Readonly<Record<string, string>>
 }
 
 /** Where notifications and questions that belong to one request go. */

@@ -24,9 +24,9 @@ export function sessionParams(request: Request, token: string): Buffer {
   for (const name of RETRY_MEMBERS) {
     if (params.raw(name)) changes[name] = undefined
   }
-  const meta = params.object('_meta')
+  const meta = params.object('_meta') ?? (request.trace ? EMPTY : undefined)
   if (meta) {
-    const metaChanges: Record<string, Buffer | string | undefined> = {}
+    const metaChanges: Record<string, Buffer | string | undefined> = traceMembers(request)
     for (const key of CLIENT_META) {
       if (meta.raw(key)) metaChanges[key] = undefined
     }
@@ -47,6 +47,16 @@ function apply(
   changes['_meta'] = left ? meta.with(metaChanges) : undefined
 }
 
+/** Trace context as members of `_meta`; a state of the client's own belongs to another parent and goes. */
+function traceMembers({ trace }: Request): Record<string, string | undefined> {
+  if (!trace) return {}
+  const { traceparent, tracestate } = trace
+  return {
+    traceparent: JSON.stringify(traceparent),
+    tracestate: tracestate === undefined ? undefined : JSON.stringify(tracestate),
+  }
+}
+
 export interface StatelessIdentity {
   /** Raw JSON of our own `Implementation`. */
   readonly info: string
@@ -59,6 +69,7 @@ export function statelessParams(request: Request, identity: StatelessIdentity, t
   const { params, relay } = request
   const meta = params.object('_meta') ?? EMPTY
   const metaChanges: Record<string, Buffer | string | undefined> = {
+    ...traceMembers(request),
     [META.protocolVersion]: `"${STATELESS_VERSION}"`,
     [META.clientInfo]: identity.info,
     [META.clientCapabilities]: identity.capabilities,

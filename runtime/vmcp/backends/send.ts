@@ -24,7 +24,12 @@ export async function sendToBackend(
 ): Promise<BackendAnswer> {
   const url = request.url ?? target.url
   for (let attempt = 0; ; attempt++) {
-    const headers: Record<string, string> = { ...sender.headers, ...target.headers, ...request.headers }
+    const headers: Record<string, string> = {
+      ...sender.headers,
+      ...target.trace?.(),
+      ...target.headers,
+      ...request.headers,
+    }
     const outgoing = { method: request.method, url, headers, body: request.body }
     const pending = target.credentials.apply(outgoing, sender.caller, request.signal)
     if (pending) await pending

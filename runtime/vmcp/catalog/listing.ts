@@ -8,7 +8,8 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { JsonObject, type MirroredArgument, mirroredArguments, RPC, scanElements } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Sender } from '../backends/channel.ts'
-import type { Connection, ServerInfo } from '../backends/connection.ts'
+import type { Connection, Request, ServerInfo } from '../backends/connection.ts'
+import type { Outcome } from '../operation.ts'
 
 export interface Item {
   /** Name of a tool or prompt, URI of a resource, template of a resource template. */
@@ -47,6 +48,8 @@ export interface ListOptions {
   readonly signal: AbortSignal
   readonly timeoutMs: number
   readonly log: Log
+  /** Stands around each request. */
+  readonly measured: (request: Request, work: (request: Request) => Promise<Outcome>) => Promise<Outcome>
 }
 
 /** Rejects with BACKEND_* errors, or BACKEND_PROTOCOL when the lists break the protocol. */
@@ -105,7 +108,7 @@ async function readPage(
   cursor: string | undefined,
 ): Promise<JsonObject | undefined> {
   const { connection, sender, signal, timeoutMs, capabilities } = options
-  const outcome = await connection.request({
+  const request = {
     method,
     params: EMPTY,
     changes: cursor === undefined ? {} : { cursor: JSON.stringify(cursor) },
@@ -113,7 +116,8 @@ async function readPage(
     capabilities,
     signal,
     timeoutMs,
-  })
+  }
+  const outcome = await options.measured(request, (traced) => connection.request(traced))
   if (outcome.kind === 'result') return new JsonObject(outcome.result)
   if (outcome.kind === 'error' && new JsonObject(outcome.error).value('code') === RPC.methodNotFound)
     return undefined

@@ -221,7 +221,17 @@ export class Listings {
     const own = this.isForked(client) ? client.session : undefined
     const { connection, server } = await backend.listing(key, own, capabilities, sender, signal)
     const { log } = this.#options
-    return readListing({ backend: name, connection, server, capabilities, sender, signal, timeoutMs, log })
+    return readListing({
+      backend: name,
+      connection,
+      server,
+      capabilities,
+      sender,
+      signal,
+      timeoutMs,
+      log,
+      measured: (request, work) => backend.measured(request, work),
+    })
   }
 
   /** Marks the listing of a client as out of date when its backend does not announce changes and it is not brand-new. */

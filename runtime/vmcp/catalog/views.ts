@@ -5,6 +5,7 @@
  */
 import type { Aggregation } from '../../../schemas/index.ts'
 import type { Backend } from '../backends/backend.ts'
+import type { Tracer } from '../../observe/index.ts'
 import type { Client } from '../operation.ts'
 import { Catalog } from './catalog.ts'
 import type { Listing } from './listing.ts'
@@ -28,6 +29,11 @@ export interface View {
   readonly down: readonly { readonly name: string; readonly error: Error | undefined }[]
 }
 
+interface Asked {
+  readonly down: { name: string; error: Error | undefined }[]
+  readonly listings: Listing[]
+}
+
 interface Ready {
   readonly view: View
   readonly until: number
@@ -36,14 +42,16 @@ interface Ready {
 export class Views {
   readonly #aggregation: Aggregation
   readonly #now: () => number
+  readonly #tracer: Tracer
   /** Views that need no asking, by kind of client. */
   readonly #ready = new Map<string, Ready>()
   /** Insertion order is order of use. */
   readonly #catalogs = new Map<string, Catalog>()
 
-  constructor(aggregation: Aggregation, now: () => number) {
+  constructor(aggregation: Aggregation, now: () => number, tracer: Tracer) {
     this.#aggregation = aggregation
     this.#now = now
+    this.#tracer = tracer
   }
 
   /** What was known may be wrong now. */
@@ -59,6 +67,22 @@ export class Views {
 
   /** Asks all backends side by side; see Listings.get for `patient`. Never rejects. */
   async of(members: ReadonlyMap<string, Member>, client: Client, patient: boolean): Promise<View> {
+    return this.#tracer.internal('aggregator.AggregateCapabilities', undefined, async () => {
+      const { down, listings } = await this.#tracer.internal(
+        'aggregator.QueryAllCapabilities',
+        undefined,
+        () => this.#ask(members, client, patient),
+      )
+      const catalog = this.#tracer.internal('aggregator.MergeCapabilities', undefined, () =>
+        this.merge(listings),
+      )
+      const view = { catalog, down: down.sort((a, b) => (a.name < b.name ? -1 : 1)) }
+      this.#keep(members, client, view)
+      return view
+    })
+  }
+
+  async #ask(members: ReadonlyMap<string, Member>, client: Client, patient: boolean): Promise<Asked> {
     const down: { name: string; error: Error | undefined }[] = []
     const listings: Listing[] = []
     const pending: Promise<void>[] = []
@@ -69,16 +93,18 @@ export class Views {
         continue
       }
       pending.push(
-        member.listings.get(client, patient).then(
-          (listing) => void listings.push(listing),
-          (error: unknown) => void down.push({ name, error: error instanceof Error ? error : undefined }),
-        ),
+        this.#tracer
+          .internal('aggregator.QueryCapabilities', { 'target.workload_name': name }, () =>
+            member.listings.get(client, patient),
+          )
+          .then(
+            (listing) => void listings.push(listing),
+            (error: unknown) => void down.push({ name, error: error instanceof Error ? error : undefined }),
+          ),
       )
     }
     await Promise.all(pending)
-    const view = { catalog: this.merge(listings), down: down.sort((a, b) => (a.name < b.name ? -1 : 1)) }
-    this.#keep(members, client, view)
-    return view
+    return { down, listings }
   }
 
   #keep(members: ReadonlyMap<string, Member>, client: Client, view: View): void {
