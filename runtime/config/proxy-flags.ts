@@ -412,7 +412,7 @@ export const proxyFlags = {
     kind: 'integer',
     value: 'port',
     group: running,
-    help: 'serve metrics on this port of the loopback address; off by default',
+    help: 'serve Prometheus metrics on this port of the listening address; off by default',
     added: true,
   },
   workers: {

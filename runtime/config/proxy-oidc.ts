@@ -24,8 +24,17 @@ export interface ProxyOidc {
   readonly scopes: readonly string[] | undefined
   /** PEM. */
   readonly ca: string | undefined
+  /** Discovery and keys may live at a private address. */
   readonly allowPrivateIp: boolean
+  /** Introspection may, too. */
+  readonly introspectionAllowPrivateIp: boolean
   readonly insecureAllowHttp: boolean
+  /** From a configuration file: this proxy's own URL. */
+  readonly resource?: string | undefined
+  /** From a configuration file: a bearer token for requests to the key set. */
+  readonly jwksAuthTokenPath?: string | undefined
+  /** From a configuration file: only tokens of this subject. */
+  readonly subject?: string | undefined
 }
 
 const dependent = [
@@ -68,6 +77,7 @@ export function oidcSettings(input: ProxyInput, env: Environment, faults: Faults
     scopes: faults.scopes('oidcScopes'),
     ca: faults.file('oidcCaBundle'),
     allowPrivateIp: input.oidcAllowPrivateIp ?? false,
+    introspectionAllowPrivateIp: input.oidcAllowPrivateIp ?? false,
     insecureAllowHttp: allowHttp,
   }
 }

@@ -1,9 +1,10 @@
 /**
  * The MCP server behind a proxy, as `--target-uri` names it.
  *
- * A target has no path of its own: the client's path is forwarded byte for byte. Its query, if any, goes before the
- * client's. Userinfo and fragment are dropped.
- * Source: spec document 1 (--target-uri).
+ * On the command line a target has no path of its own: the client's path is forwarded byte for byte. In a file it may
+ * have one, which then takes the place of the client's. Its query, if any, goes before the client's. Userinfo and
+ * fragment are dropped.
+ * Source: spec document 1 (--target-uri); reference behaviour of remote servers.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { isLoopbackHost } from '../net/index.ts'
@@ -18,17 +19,21 @@ export interface Target {
   readonly query: string
   /** The host is a loopback name or address. */
   readonly loopback: boolean
+  /** Path of the endpoint, which takes the place of the client's; absent: the client's path is forwarded. */
+  readonly path?: string | undefined
+  /** Transport of the target; only `sse` has more than one path. Default streamable-http. */
+  readonly transport?: 'streamable-http' | 'sse' | undefined
 }
 
-/** Reads a target URI. Throws INVALID_CONFIG with the rule that was broken. */
-export function parseTarget(uri: string): Target {
+/** Reads a target URI; `withPath` allows one. Throws INVALID_CONFIG with the rule that was broken. */
+export function parseTarget(uri: string, withPath = false): Target {
   if (!URL.canParse(uri)) throw refused(uri, 'must be an absolute http or https URL')
   const url = new URL(uri)
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     throw refused(uri, 'must start with http:// or https://')
   }
   if (url.hostname === '') throw refused(uri, 'must name a host')
-  if (url.pathname !== '/') {
+  if (url.pathname !== '/' && !withPath) {
     throw refused(
       uri,
       `must not have a path: clients send it (give ${url.origin} here, and ${url.pathname} to the client)`,
@@ -40,6 +45,7 @@ export function parseTarget(uri: string): Target {
     protocol: url.protocol,
     query: url.search.slice(1),
     loopback: isLoopbackHost(url.hostname),
+    ...(url.pathname === '/' ? {} : { path: url.pathname }),
   }
 }
 

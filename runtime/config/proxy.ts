@@ -5,7 +5,8 @@
  * Half of a security setting is a fault, never an open door. Nothing here listens, connects or opens a browser.
  * Source: spec document 1, rules 1 to 7 and the flag tables.
  */
-import { parseOrigin, type ProxyEnvironment } from '../net/index.ts'
+import type { OutgoingStrategy, RuntimeSessionStorage } from '../../schemas/index.ts'
+import { type AddressPolicy, parseOrigin, type ProxyEnvironment } from '../net/index.ts'
 import { type Environment, isOn, proxyEnvironment, variables } from './env.ts'
 import { Faults } from './faults.ts'
 import { injectedHeaders, type InjectedHeader } from './injected-headers.ts'
@@ -37,6 +38,13 @@ export interface ProxyConfig {
   /** PEM, for the target and its authorization server. */
   readonly remoteCa: string | undefined
   readonly debug: boolean
+  /** From a configuration file: which addresses the target may have; undefined allows all. */
+  readonly targetAddresses?: AddressPolicy | undefined
+  /** From a configuration file: another way to authenticate to the target. */
+  readonly strategy?: OutgoingStrategy | undefined
+  readonly endpointPrefix?: string | undefined
+  readonly trustProxyHeaders?: boolean | undefined
+  readonly sessionStorage?: RuntimeSessionStorage | undefined
   readonly metricsPort: number | undefined
   readonly workers: number
   readonly proxyEnvironment: ProxyEnvironment
@@ -64,7 +72,10 @@ export function resolveProxyConfig(
     faults.about('passAuthorization', 'has no meaning without an --oidc-* flag: nothing is taken away then')
   }
   if (input.passAuthorization === true && (exchange || remote.kind !== 'none')) {
-    faults.about('passAuthorization', 'excludes a login, a bearer token and token exchange: they set that header')
+    faults.about(
+      'passAuthorization',
+      'excludes a login, a bearer token and token exchange: they set that header',
+    )
   }
   if (exchange && remote.kind === 'none' && oidc === undefined) {
     warnings.push(

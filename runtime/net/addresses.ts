@@ -40,14 +40,42 @@ const v6: readonly (readonly [string, number])[] = [
 for (const [net, prefix] of v4) refused.addSubnet(net, prefix, 'ipv4')
 for (const [net, prefix] of v6) refused.addSubnet(net, prefix, 'ipv6')
 
+/**
+ * Which addresses a connection may go to. `public`: no special-purpose range at all. `private`: private networks, too,
+ * but nothing of the machine itself or its link (loopback, metadata services, multicast).
+ */
+export type AddressPolicy = 'public' | 'private'
+
+/** Ranges that stay refused where private networks are allowed. */
+const local = new BlockList()
+for (const [net, prefix] of [
+  ['0.0.0.0', 8],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['224.0.0.0', 4],
+  ['240.0.0.0', 4],
+] as const) {
+  local.addSubnet(net, prefix, 'ipv4')
+}
+for (const [net, prefix] of [
+  ['::', 128],
+  ['::1', 128],
+  ['fd00:ec2::254', 128],
+  ['fe80::', 10],
+  ['ff00::', 8],
+] as const) {
+  local.addSubnet(net, prefix, 'ipv6')
+}
+
 /** True when a guarded connection may not go to this IP address (text form, zone allowed). Not an IP: true. */
-export function isRefusedAddress(address: string): boolean {
+export function isRefusedAddress(address: string, policy: AddressPolicy = 'public'): boolean {
   const bare = address.split('%', 1)[0] ?? ''
   const family = isIP(bare)
   if (family === 0) return true
-  if (family === 4) return refused.check(bare, 'ipv4')
+  const list = policy === 'public' ? refused : local
+  if (family === 4) return list.check(bare, 'ipv4')
   const embedded = embeddedIPv4(bare)
-  return embedded === undefined ? refused.check(bare, 'ipv6') : refused.check(embedded, 'ipv4')
+  return embedded === undefined ? list.check(bare, 'ipv6') : list.check(embedded, 'ipv4')
 }
 
 /** The IPv4 address inside a mapped, compatible, NAT64 or 6to4 address. */

@@ -9,14 +9,14 @@ import { type LookupAddress, type LookupOptions, lookup as systemLookup } from '
 import { connect as connectTcp, isIP, type LookupFunction } from 'node:net'
 import { getCACertificates } from 'node:tls'
 import { buildConnector } from 'undici'
-import { isRefusedAddress, unbracket } from './addresses.ts'
+import { type AddressPolicy, isRefusedAddress, unbracket } from './addresses.ts'
 import { dialTimeoutMs, tlsTimeoutMs } from './limits.ts'
 
 /** The guard refused to dial. `code` is stable; the message names the host, not the address it resolved to. */
 export class AddressRefusedError extends Error {
   readonly code = 'ADDRESS_REFUSED'
   constructor(host: string) {
-    super(`refused to connect to ${host}: it is not a public address`)
+    super(`refused to connect to ${host}: its address is not allowed`)
     this.name = 'AddressRefusedError'
   }
 }
@@ -28,8 +28,8 @@ export type LookupAll = (
 ) => void
 
 export interface ConnectorOptions {
-  /** Refuse private, loopback and special addresses. */
-  readonly guard: boolean
+  /** Refuses addresses; true means `public`. */
+  readonly guard: boolean | AddressPolicy
   /** PEM certificates trusted beside the system's. */
   readonly ca?: string | undefined
   /** Replaces the system's resolver (tests). */
@@ -45,6 +45,7 @@ const resolveAll: LookupAll = (hostname, options, callback) => {
 /** Makes an undici connector. The callback's error is AddressRefusedError, a system error, or a TLS error. */
 export function makeConnector(options: ConnectorOptions): buildConnector.connector {
   const { guard } = options
+  const policy: AddressPolicy = guard === 'private' ? 'private' : 'public'
   const resolve = options.lookup ?? resolveAll
   const dialMs = options.dialTimeoutMs ?? dialTimeoutMs
   const tls = buildConnector({
@@ -57,14 +58,14 @@ export function makeConnector(options: ConnectorOptions): buildConnector.connect
   return function connect(target, callback) {
     const secure = target.protocol === 'https:'
     const host = unbracket(target.hostname)
-    if (guard && isIP(host) !== 0 && isRefusedAddress(host)) {
+    if (guard && isIP(host) !== 0 && isRefusedAddress(host, policy)) {
       callback(new AddressRefusedError(host), null)
       return
     }
     const socket = connectTcp({
       host,
       port: Number(target.port || (secure ? 443 : 80)),
-      lookup: guard ? guardedLookup(resolve) : plainLookup(resolve),
+      lookup: guard ? guardedLookup(resolve, policy) : plainLookup(resolve),
       noDelay: true,
       keepAlive: true,
       keepAliveInitialDelay: 60_000,
@@ -80,7 +81,7 @@ export function makeConnector(options: ConnectorOptions): buildConnector.connect
       clearTimeout(timer)
       socket.off('error', onError)
       // Belt and braces: whatever resolved or proxied the name, the peer itself is judged once more.
-      if (guard && isRefusedAddress(socket.remoteAddress ?? '')) {
+      if (guard && isRefusedAddress(socket.remoteAddress ?? '', policy)) {
         socket.destroy()
         callback(new AddressRefusedError(host), null)
       } else if (secure) tls({ ...target, httpSocket: socket }, callback)
@@ -99,11 +100,11 @@ function plainLookup(resolve: LookupAll): LookupFunction {
   }
 }
 
-function guardedLookup(resolve: LookupAll): LookupFunction {
+function guardedLookup(resolve: LookupAll, policy: AddressPolicy): LookupFunction {
   return function lookup(hostname, options, callback) {
     resolve(hostname, options, (error, addresses) => {
       if (error) return answer(error, [], options, callback)
-      const allowed = addresses.filter(({ address }) => !isRefusedAddress(address))
+      const allowed = addresses.filter(({ address }) => !isRefusedAddress(address, policy))
       answer(allowed.length === 0 ? new AddressRefusedError(hostname) : null, allowed, options, callback)
     })
   }

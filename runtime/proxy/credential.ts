@@ -7,10 +7,23 @@
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { type Caller, makeCaller } from '../net/index.ts'
-import { findChallenge, parseChallenges } from '../oauth/index.ts'
+import { type Challenge, findChallenge, parseChallenges } from '../oauth/index.ts'
 import type { OutgoingRequest, OutgoingStrategy } from '../outgoing/index.ts'
 import type { ProxyExchange } from './exchange.ts'
-import type { Login } from './login/login.ts'
+
+/** Where the token of the proxy's own login comes from: the login itself, or the process that holds it. */
+export interface TokenSource {
+  /** Undefined: the target wants none. Throws GatehouseError when there is none to be had. */
+  token(): string | undefined | Promise<string | undefined>
+  readonly idToken: string | undefined
+  concerns(status: number, challenge: Challenge | undefined): boolean
+  refused(
+    status: number,
+    challenge: Challenge | undefined,
+    url: string,
+    usedToken: string | undefined,
+  ): Promise<void>
+}
 
 type HeaderValue = string | string[] | undefined
 
@@ -36,7 +49,7 @@ export interface Credential {
 const noLines: readonly string[] = []
 
 /** The proxy's own login. A client's own credential passes as long as the target wants no login. */
-export function loginCredential(login: Login): Credential {
+export function loginCredential(login: TokenSource): Credential {
   function linesFor(exchange: ProxyExchange, token: string | undefined): readonly string[] {
     exchange.usedToken = token
     if (token !== undefined) return ['Authorization', `Bearer ${token}`]

@@ -16,7 +16,8 @@ export interface EndpointRewriter {
 
 const empty: Buffer = Buffer.alloc(0)
 
-export function makeEndpointRewriter(targetOrigin: string): EndpointRewriter {
+/** `prefix` goes before the path, for clients behind an ingress that strips it. */
+export function makeEndpointRewriter(targetOrigin: string, prefix = ''): EndpointRewriter {
   let held: Buffer = empty
   let done = false
   return {
@@ -31,7 +32,7 @@ export function makeEndpointRewriter(targetOrigin: string): EndpointRewriter {
         return out
       }
       done = true
-      const out = to === undefined ? held : rewrite(held, comments, to, targetOrigin)
+      const out = to === undefined ? held : rewrite(held, comments, to, targetOrigin, prefix)
       held = empty
       return out
     },
@@ -63,13 +64,14 @@ function firstEvent(bytes: Buffer): Found {
   return { comments: from, to: undefined }
 }
 
-function rewrite(bytes: Buffer, from: number, to: number, targetOrigin: string): Buffer {
+function rewrite(bytes: Buffer, from: number, to: number, targetOrigin: string, prefix: string): Buffer {
   const text = bytes.toString('utf8', from, to)
   if (!/^event: ?endpoint\s*$/m.test(text)) return bytes
   const changed = text.replace(/^(data: ?)(\S+)/m, (all, field: string, value: string) => {
-    if (!URL.canParse(value)) return all
-    const url = new URL(value)
-    return url.origin === targetOrigin ? `${field}${url.pathname}${url.search}` : all
+    const isPath = value.startsWith('/') && !value.startsWith('//')
+    if (!isPath && !URL.canParse(value)) return all
+    const url = new URL(value, targetOrigin)
+    return url.origin === targetOrigin ? `${field}${prefix}${url.pathname}${url.search}` : all
   })
   return Buffer.concat([bytes.subarray(0, from), Buffer.from(changed), bytes.subarray(to)])
 }

@@ -22,6 +22,8 @@ export class ProxyExchange extends Exchange {
   usedToken: string | undefined
   /** The last attempt as the outgoing strategy saw it. */
   outgoing: OutgoingRequest | undefined
+  /** The answer is an event stream. */
+  streamed = false
   readonly upgrade: Upgrade | undefined
 
   #message: Message | undefined

@@ -15,7 +15,7 @@ import { maxRedirects, redirectPath } from './redirect.ts'
 import { type AnswerPolicy, type Aside, Relay } from './relay.ts'
 import { type HeaderRules, requestHeaders } from './request-headers.ts'
 import { firstValue } from './response-headers.ts'
-import type { SessionTable } from './sessions.ts'
+import type { Session, SessionTable } from './sessions.ts'
 import { type Target, targetPath } from './target.ts'
 
 /** A new token, and then a new login. */
@@ -29,6 +29,10 @@ export interface ForwarderOptions {
   readonly credential: Credential | undefined
   /** Until the target's response headers; not applied to event streams. 0 waits for ever. */
   readonly headersTimeoutMs: number
+  /** Path prefix of this proxy as clients see it; '' for none. */
+  readonly endpointPrefix: string
+  /** Without a prefix of its own, take `X-Forwarded-Prefix`. */
+  readonly trustForwardedPrefix: boolean
   readonly log: Log
 }
 
@@ -56,7 +60,7 @@ class Forwarding implements AnswerPolicy {
   constructor(options: ForwarderOptions, exchange: ProxyExchange) {
     this.#options = options
     this.#exchange = exchange
-    this.#path = targetPath(options.target, exchange.path, exchange.query)
+    this.#path = targetPath(options.target, exchange.req.method, exchange.path, exchange.query)
     this.rules = {
       sessionId: exchange.session?.clientId,
       hideChallenge: options.credential?.ownsAuthorization ?? false,
@@ -65,6 +69,13 @@ class Forwarding implements AnswerPolicy {
 
   get targetOrigin(): string {
     return this.#options.target.origin
+  }
+
+  get endpointPrefix(): string {
+    const { endpointPrefix, trustForwardedPrefix } = this.#options
+    if (endpointPrefix !== '' || !trustForwardedPrefix) return endpointPrefix
+    const given = this.#exchange.req.headers['x-forwarded-prefix']
+    return typeof given === 'string' && /^(?:\/[\w.~-]+)+$/.test(given) ? given : ''
   }
 
   async run(): Promise<void> {
@@ -184,7 +195,8 @@ class Forwarding implements AnswerPolicy {
   async #recover(): Promise<void> {
     this.#recovered = true
     const { session } = this.#exchange
-    const { dispatcher, target, headersTimeoutMs, log } = this.#options
+    const { dispatcher, target, headersTimeoutMs, log, sessions } = this.#options
+    if (session && this.#sentId !== undefined && (await this.#movedElsewhere(session, this.#sentId))) return
     const found =
       session !== undefined &&
       this.#sentId !== undefined &&
@@ -197,9 +209,20 @@ class Forwarding implements AnswerPolicy {
         timeoutMs: headersTimeoutMs || 60_000,
       }))
     log.info('the target had forgotten a session', { recovered: found })
-    if (found) return
+    if (found) {
+      if (session) sessions.moved(ownerOf(this.#exchange), session)
+      return
+    }
     if (session) this.#forget(session.clientId)
     throw new GatehouseError('SESSION_NOT_FOUND')
+  }
+
+  /** Another process may have opened it again already. */
+  async #movedElsewhere(session: Session, lostId: string): Promise<boolean> {
+    const newer = await this.#options.sessions.lookUp(ownerOf(this.#exchange), session.clientId)
+    if (!newer || newer.upstreamId === lostId) return false
+    this.#exchange.session = newer
+    return true
   }
 
   async #renew({ status, headers }: NonNullable<Aside>): Promise<void> {

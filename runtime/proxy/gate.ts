@@ -8,7 +8,7 @@ import { GatehouseError } from '../../schemas/index.ts'
 import { checkStateless, eraOf, HEADER, isBatch, metaOf, paramsOf, STATELESS_VERSION } from '../mcp/index.ts'
 import type { ProxyExchange } from './exchange.ts'
 import { ownerOf, sessionIdOf } from './forwarder.ts'
-import type { SessionTable } from './sessions.ts'
+import type { Session, SessionTable } from './sessions.ts'
 
 const supported: readonly string[] = [STATELESS_VERSION]
 /** Start of every `_meta` key that declares the stateless revision. */
@@ -44,12 +44,23 @@ export function checkBody(exchange: ProxyExchange): void {
  * else gets the answer for an unknown one, and the target is not asked. Without (nobody is authenticated), an unknown
  * id is left for the target to judge, so that sessions survive a restart of this proxy.
  */
-export function makeSessionGate(sessions: SessionTable, strict: boolean): (exchange: ProxyExchange) => void {
+export function makeSessionGate(
+  sessions: SessionTable,
+  strict: boolean,
+): (exchange: ProxyExchange) => void | Promise<void> {
+  function settle(exchange: ProxyExchange, session: Session | undefined): void {
+    exchange.session = session
+    if (session === undefined && strict) throw new GatehouseError('SESSION_NOT_FOUND')
+  }
+
   return function sessionGate(exchange) {
-    if (exchange.isInitialize) return
+    if (exchange.isInitialize) return undefined
     const id = sessionIdOf(exchange)
-    if (id === undefined) return
-    exchange.session = sessions.find(ownerOf(exchange), id)
-    if (exchange.session === undefined && strict) throw new GatehouseError('SESSION_NOT_FOUND')
+    if (id === undefined) return undefined
+    const owner = ownerOf(exchange)
+    const known = sessions.find(owner, id)
+    const elsewhere = known ? undefined : sessions.lookUp(owner, id)
+    if (!elsewhere) return settle(exchange, known)
+    return elsewhere.then((session) => settle(exchange, session))
   }
 }

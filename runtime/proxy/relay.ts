@@ -22,6 +22,8 @@ export interface AnswerPolicy {
   readonly rules: ResponseRules
   /** The target's origin; absolute `endpoint` events on it are reduced to a path. */
   readonly targetOrigin: string
+  /** Goes before the path of an `endpoint` event. */
+  readonly endpointPrefix: string
 }
 
 /** Set aside: the head of the answer that was not shown. Undefined: the client got an answer, or is gone. */
@@ -103,10 +105,11 @@ export class Relay implements DispatchHandler {
     // The head of a stream must not wait for its first byte; one tick lets both leave together.
     process.nextTick(flushHead, res)
     if (firstValue(headers['content-type'])?.startsWith('text/event-stream') !== true) return
+    this.#exchange.streamed = true
     holdsStream(res, () => this.#endStream())
     // Only a client of the old transport waits for an endpoint; the newer ones have a session or send POST.
     if (req.method === 'GET' && !req.headers['mcp-session-id'] && !headers['content-encoding']) {
-      this.#rewriter = makeEndpointRewriter(this.#policy.targetOrigin)
+      this.#rewriter = makeEndpointRewriter(this.#policy.targetOrigin, this.#policy.endpointPrefix)
     }
   }
 

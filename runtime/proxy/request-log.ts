@@ -12,6 +12,8 @@ export interface RequestFacts {
   readonly durationMs: number
   /** JSON-RPC method, when there was one. */
   readonly rpcMethod: string | undefined
+  /** The answer was an event stream or a tunnel: its duration says nothing. */
+  readonly stream: boolean
 }
 
 export type RequestObserver = (facts: RequestFacts) => void
@@ -35,7 +37,13 @@ export function makeRequestLog(
       ...(message?.method ? { rpc: message.method } : {}),
       ...(caller ? { caller: fingerprint(caller.key) } : {}),
     })
-    observe?.({ method, status, durationMs, rpcMethod: message?.method })
+    observe?.({
+      method,
+      status,
+      durationMs,
+      rpcMethod: message?.method,
+      stream: status === 101 || exchange.streamed,
+    })
   }
 }
 

@@ -62,6 +62,10 @@ export interface ProxyOptions {
   readonly passAuthorization?: boolean
   /** Until the target's response headers, not for event streams. Default 60 s; 0 waits for ever. */
   readonly headersTimeoutMs?: number
+  /** Path prefix of this proxy as clients see it, for the old transport's `endpoint` event. */
+  readonly endpointPrefix?: string | undefined
+  /** Take that prefix from `X-Forwarded-Prefix`. */
+  readonly trustForwardedPrefix?: boolean | undefined
   readonly maxBodyBytes?: number
   readonly limits?: Partial<ListenerLimits>
   readonly sessions?: SessionTableOptions
@@ -133,7 +137,7 @@ export function makeHandler(
     })
   }
   const maxBytes = options.maxBodyBytes ?? maxBodyBytes
-  const sessions = makeSessionTable(options.sessions)
+  const sessions = makeSessionTable(log, options.sessions)
   const headers = makeHeaderRules({
     target,
     inject: options.inject ?? [],
@@ -163,6 +167,8 @@ export function makeHandler(
         sessions,
         credential,
         headersTimeoutMs: options.headersTimeoutMs ?? 60_000,
+        endpointPrefix: options.endpointPrefix ?? '',
+        trustForwardedPrefix: options.trustForwardedPrefix ?? false,
         log,
       }),
       audit: makeRequestLog(log, options.observe),

@@ -1,11 +1,14 @@
 /**
  * Sessions of the session era that passed through this proxy, bound to the caller who opened them.
  *
- * Bounded three ways: count, bytes kept for recovery, and two hours without use. Knows nothing of how a session is
- * opened again: recovery.ts.
+ * Bounded three ways: count, bytes kept for recovery, and two hours without use. With a shared store other processes
+ * know them, too; this one asks it when it does not know an id itself. Knows nothing of how a session is opened again:
+ * recovery.ts.
  * Source: MCP 2025-11-25, "Session Management"; spec document 1 leaves sessions open.
  */
+import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import type { Log } from '../net/index.ts'
 
 /** One session as one caller knows it. */
 export interface Session {
@@ -19,14 +22,30 @@ export interface Session {
   recovering: Promise<boolean> | undefined
 }
 
-const maxInitBytes = 65_536
-const maxKeptBytes = 67_108_864
+/** What is kept of a session outside this process. */
+export interface SessionRecord {
+  readonly upstreamId: string
+  /** UTF-8 text of the initialize request. */
+  readonly initBody?: string | undefined
+}
+
+/** Where sessions are shared between processes. Keys hold no session id in clear. */
+export interface SharedSessions {
+  get(key: string): Promise<SessionRecord | undefined>
+  set(key: string, record: SessionRecord, idleMs: number): Promise<void>
+  delete(key: string): Promise<void>
+  close(): Promise<void>
+}
 
 export interface SessionTable {
-  /** The session with this id that this caller opened. */
+  /** The session with this id that this caller opened, as far as this process knows. */
   find(owner: string, clientId: string): Session | undefined
+  /** The same, asking the shared store. Rejects with SESSION_STORE_DOWN. Undefined at once when nothing is shared. */
+  lookUp(owner: string, clientId: string): Promise<Session | undefined> | undefined
   /** Remembers a session that the target opened for this caller. */
   open(owner: string, id: string, initBody: Buffer | undefined): Session
+  /** The session has another id at the target now. */
+  moved(owner: string, session: Session): void
   forget(owner: string, clientId: string): void
   readonly size: number
 }
@@ -37,33 +56,75 @@ export interface SessionTableOptions {
   readonly idleMs?: number
   /** Milliseconds, monotonic. */
   readonly now?: () => number
+  readonly shared?: SharedSessions | undefined
 }
 
-export function makeSessionTable(options: SessionTableOptions = {}): SessionTable {
-  const { now } = options
+const maxInitBytes = 65_536
+const maxKeptBytes = 67_108_864
+
+export function makeSessionTable(log: Log, options: SessionTableOptions = {}): SessionTable {
+  const { now, shared } = options
+  const idleMs = options.idleMs ?? 7_200_000
   const sessions = new LRUCache<string, Session>({
     max: options.maxSessions ?? 10_000,
     maxSize: maxKeptBytes,
     sizeCalculation: (session) => 256 + (session.initBody?.length ?? 0),
-    ttl: options.idleMs ?? 7_200_000,
+    ttl: idleMs,
     updateAgeOnGet: true,
     ...(now ? { perf: { now }, ttlResolution: 0 } : {}),
   })
   // The caller's key holds no NUL beyond the one of its own shape, and an id never does.
-  const key = (owner: string, id: string): string => `${owner}\0${id}`
+  const keyOf = (owner: string, id: string): string => `${owner}\0${id}`
+
+  function share(key: string, session: Session): void {
+    if (!shared) return
+    const { upstreamId, initBody } = session
+    const record = { upstreamId, ...(initBody ? { initBody: initBody.toString() } : {}) }
+    shared.set(sharedKey(key), record, idleMs).catch((error: unknown) => {
+      log.warn('a session could not be shared', { err: error })
+    })
+  }
+
+  async function fromShared(
+    store: SharedSessions,
+    key: string,
+    clientId: string,
+  ): Promise<Session | undefined> {
+    const record = await store.get(sharedKey(key))
+    if (!record) return undefined
+    const initBody = record.initBody === undefined ? undefined : Buffer.from(record.initBody)
+    const session: Session = { clientId, upstreamId: record.upstreamId, initBody, recovering: undefined }
+    sessions.set(key, session)
+    return session
+  }
+
   return {
-    find: (owner, clientId) => sessions.get(key(owner, clientId)),
+    find: (owner, clientId) => sessions.get(keyOf(owner, clientId)),
+    lookUp: (owner, clientId) => (shared ? fromShared(shared, keyOf(owner, clientId), clientId) : undefined),
     open(owner, id, initBody) {
       const kept = initBody && initBody.length <= maxInitBytes ? Buffer.from(initBody) : undefined
       const session: Session = { clientId: id, upstreamId: id, initBody: kept, recovering: undefined }
-      sessions.set(key(owner, id), session)
+      sessions.set(keyOf(owner, id), session)
+      share(keyOf(owner, id), session)
       return session
     },
+    moved(owner, session) {
+      share(keyOf(owner, session.clientId), session)
+    },
     forget(owner, clientId) {
-      sessions.delete(key(owner, clientId))
+      const key = keyOf(owner, clientId)
+      sessions.delete(key)
+      shared?.delete(sharedKey(key)).catch((error: unknown) => {
+        log.warn('a session could not be forgotten', { err: error })
+      })
     },
     get size() {
       return sessions.size
     },
   }
+}
+
+/** A session id is as good as a password: the store sees its digest only. */
+function sharedKey(key: string): string {
+  return hash('sha256', key, 'base64url')
 }

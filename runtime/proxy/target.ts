@@ -3,8 +3,16 @@ import type { Target } from '../config/index.ts'
 
 export type { Target }
 
-/** The request target for the upstream: path as sent, both queries joined. */
-export function targetPath(target: Target, path: string, query: string): string {
-  if (target.query === '') return query === '' ? path : `${path}?${query}`
-  return query === '' ? `${path}?${target.query}` : `${path}?${target.query}&${query}`
+/** The request target for the upstream: the path, and both queries joined. */
+export function targetPath(target: Target, method: string | undefined, path: string, query: string): string {
+  const own = ownPath(target, method, path)
+  if (target.query === '') return query === '' ? own : `${own}?${query}`
+  return query === '' ? `${own}?${target.query}` : `${own}?${target.query}&${query}`
+}
+
+/** A target with a path has one endpoint; the old transport has a second one, which its stream names. */
+function ownPath(target: Target, method: string | undefined, path: string): string {
+  if (target.path === undefined) return path
+  if (target.transport !== 'sse') return target.path
+  return method === 'GET' && (path === '/sse' || path === '/') ? target.path : path
 }

@@ -7,26 +7,58 @@
  * Exit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed.
  * Source: spec document 1.
  */
+import cluster from 'node:cluster'
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import type { Command } from 'commander'
+import { GatehouseError } from '../../../schemas/index.ts'
 import {
   environment,
+  loadProxyFile,
+  needsVirtualServer,
   type ProxyConfig,
   type ProxyInput,
   readVariable,
   resolveProxyConfig,
+  resolveProxyFile,
   shownUri,
   variables,
+  virtualServerOf,
+  type VmcpConfig,
+  vmcpEnvironment,
 } from '../../config/index.ts'
 import { makeLog } from '../../observe/index.ts'
-import { runProxy } from '../../proxy/index.ts'
+import { runPrimary, runProxy, runWorker } from '../../proxy/index.ts'
 import { exitCode, print, printError } from '../output.ts'
 import { addProxyFlags, loginFailed, stopSignal } from './proxy-shared.ts'
+import { serveStdioTarget } from './proxy-stdio-target.ts'
 import { addProxyStdioCommand } from './proxy-stdio.ts'
 import { addProxyTunnelCommand } from './proxy-tunnel.ts'
 
+const { isWorker } = cluster
 const graceMs = 5_000
 
-export function addProxyCommand(program: Command): Command {
+const authServerFileName = 'authserver-config.yaml'
+
+/** A configuration file that asks for more than forwarding, as the file of a virtual server. */
+export interface VirtualServerRequest {
+  readonly config: VmcpConfig
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly host: string
+  readonly port: number
+  readonly allowedOrigins: readonly string[]
+  /** File of an embedded authorization server. */
+  readonly authServerFile: string | undefined
+  readonly debug: boolean
+}
+
+/** What other features do for this command. */
+export interface ProxyFeatures {
+  /** Serves until a signal; resolves with the exit code. Must serve every section of the file, or throw. */
+  readonly virtualServer?: (request: VirtualServerRequest) => Promise<number>
+}
+
+export function addProxyCommand(program: Command, features: ProxyFeatures = {}): Command {
   const command = program
     .command('proxy')
     .summary('a transparent proxy in front of one MCP server')
@@ -48,24 +80,63 @@ export function addProxyCommand(program: Command): Command {
     )
     .action(async (name: string, input: ProxyInput & { readonly debug?: boolean }) => {
       const debug = input.debug === true || program.opts<{ readonly debug?: boolean }>().debug === true
-      const config = resolveProxyConfig(name, input, environment(), debug)
-      process.exitCode = await serve(config)
+      process.exitCode = await run(name, input, debug, features)
     })
   addProxyStdioCommand(command)
   addProxyTunnelCommand(command)
   return command
 }
 
+async function run(
+  name: string,
+  input: ProxyInput,
+  debug: boolean,
+  features: ProxyFeatures,
+): Promise<number> {
+  const env = environment()
+  if (input.config === undefined) return serve(resolveProxyConfig(name, input, env, debug))
+  const file = loadProxyFile(input.config)
+  if (file.stdio) return serveStdioTarget(file, input, debug || file.logLevel === 'debug')
+  const authServerFile = join(dirname(input.config), authServerFileName)
+  const withAuthServer = existsSync(authServerFile)
+  const deep = [
+    ...needsVirtualServer(file),
+    ...(withAuthServer ? [`the file ${authServerFileName} beside it`] : []),
+  ]
+  if (deep.length === 0) return serve(resolveProxyFile(name, file, input, env, debug))
+  if (!features.virtualServer) {
+    throw new GatehouseError('INVALID_CONFIG', { detail: `this build cannot serve: ${deep.join(', ')}` })
+  }
+  const { config, env: extended } = virtualServerOf(file, env)
+  return features.virtualServer({
+    config,
+    env: extended,
+    host: input.host ?? file.host,
+    port: Number(input.port ?? file.port),
+    allowedOrigins: input.allowedOrigins ?? file.allowedOrigins ?? [],
+    authServerFile: withAuthServer ? authServerFile : undefined,
+    debug: debug || file.logLevel === 'debug',
+  })
+}
+
 async function serve(config: ProxyConfig): Promise<number> {
   const log = makeLog({ level: config.debug ? 'debug' : 'info', name: 'proxy' })
   const stop = new AbortController()
   const stopped = stopSignal(stop)
-  const proxy = await runProxy(config, {
+  const env = environment()
+  const parts = {
     log,
     notify: printError,
-    browser: readVariable(environment(), variables.browser),
+    browser: readVariable(env, variables.browser),
+    secret: (variable: string) => env[variable],
+    enableObo: env[vmcpEnvironment.enableObo] === 'true',
     signal: stop.signal,
-  })
+  }
+  if (isWorker) {
+    await runWorker(config, parts)
+    return exitCode.ok
+  }
+  const proxy = await (config.workers > 1 ? runPrimary(config, parts) : runProxy(config, parts))
   try {
     await proxy.ready
   } catch (error) {

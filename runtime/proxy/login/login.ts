@@ -20,6 +20,7 @@ import {
   refreshGrant,
   type TokenSet,
 } from '../../oauth/index.ts'
+import type { TokenSource } from '../credential.ts'
 import { detect } from './detect.ts'
 import { type Located, locate } from './locate.ts'
 import { signIn, type SignInParts } from './sign-in.ts'
@@ -48,7 +49,7 @@ const minBetweenLoginsMs = 60_000
 const stepUpWindowMs = 600_000
 const longestTimerMs = 86_400_000
 
-export class Login {
+export class Login implements TokenSource {
   readonly #parts: LoginParts
   #session: Session | undefined
   /** The target was asked and wants nothing. */
@@ -121,6 +122,11 @@ export class Login {
     if (session && !this.#isDue(session)) return session.tokens.accessToken
     if (!session && this.#open) return undefined
     return this.#awaitToken()
+  }
+
+  /** When the access token ends, Unix milliseconds; undefined when nobody said. */
+  get expiresAt(): number | undefined {
+    return this.#session?.tokens.expiresAt
   }
 
   /** The ID token of the login, when there is one. */

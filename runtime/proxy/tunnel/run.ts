@@ -9,7 +9,8 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { ProxyConfig } from '../../config/index.ts'
 import type { Authenticator } from '../../incoming/index.ts'
 import { unbracket } from '../../net/index.ts'
-import { incomingFor, type RunningCommand, type RunParts, runProxy } from '../run.ts'
+import { incomingFor } from '../incoming-auth.ts'
+import { type RunningCommand, type RunParts, runProxy } from '../run.ts'
 import type { Tunnel, TunnelProvider } from './provider.ts'
 
 export interface TunnelOptions extends RunParts {

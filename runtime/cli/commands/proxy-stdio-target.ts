@@ -1,0 +1,63 @@
+/**
+ * `gatehouse proxy --config` for a program that speaks MCP on standard streams: served as streamable HTTP on `/mcp`.
+ *
+ * This is what runs inside the container of a stdio server. It protects nothing: the proxy in front of it does.
+ */
+import { GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
+import { environment, type ProxyInput } from '../../config/index.ts'
+import { makeLog } from '../../observe/index.ts'
+import { startStdioBridge } from '../../proxy/index.ts'
+import { exitCode, print, printError } from '../output.ts'
+import { stopSignal } from './proxy-shared.ts'
+
+const served: ReadonlySet<string> = new Set([
+  'name',
+  'stdio',
+  'transport',
+  'proxyMode',
+  'targetAddresses',
+  'trustProxyHeaders',
+  'host',
+  'port',
+  'logLevel',
+])
+
+export async function serveStdioTarget(file: ProxyFile, flags: ProxyInput, debug: boolean): Promise<number> {
+  const { stdio } = file
+  const beside = Object.keys(file).filter((field) => !served.has(field))
+  const faults = [
+    ...(beside.length > 0
+      ? [`${beside.join(', ')}: not served for a stdio target; put a proxy in front of it`]
+      : []),
+    ...(file.proxyMode === 'sse' ? ['proxyMode: a stdio target is served as streamable-http'] : []),
+  ]
+  if (!stdio || faults.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: faults.join('\n') })
+  const log = makeLog({ level: debug ? 'debug' : 'info', name: 'stdio-bridge' })
+  const stopped = stopSignal(new AbortController())
+  const bridge = await startStdioBridge({
+    command: [stdio.command, ...(stdio.args ?? [])],
+    env: childEnvironment(),
+    cwd: process.cwd(),
+    host: flags.host ?? file.host,
+    port: Number(flags.port ?? file.port),
+    log,
+    // What the server says about itself belongs to the container's log as it is.
+    onLine: printError,
+  })
+  print(`Stdio server ${file.name} started on port ${bridge.port}`)
+  const why = await Promise.race([bridge.failed, stopped.then(() => undefined)])
+  await bridge.close()
+  log.flush()
+  if (why === undefined) return exitCode.ok
+  printError(`Error: ${why}`)
+  return exitCode.failed
+}
+
+/** The server gets the environment of the container, without what is ours. */
+function childEnvironment(): Record<string, string> {
+  const own: Record<string, string> = {}
+  for (const [name, value] of Object.entries(environment())) {
+    if (value !== undefined && !name.startsWith('GATEHOUSE_')) own[name] = value
+  }
+  return own
+}

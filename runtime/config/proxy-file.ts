@@ -1,0 +1,180 @@
+/**
+ * The proxy's configuration file: what hooks write for MCPServer and MCPRemoteProxy, and what `--config` reads.
+ *
+ * Strict YAML, checked by the schema, all faults at once. Secrets are not in it; the variables and files that it names
+ * are read here. Flags that are given beside it win.
+ *
+ * A file that asks for what needs a look into every message (policies, tool filters, rate limits, audit, telemetry) is
+ * not for the transparent proxy: `needsVirtualServer` says so, and virtual-server.ts turns it into the file of a virtual
+ * server with one backend.
+ * Source: `schemas/runtime/proxy.json`; spec document 1.
+ */
+import { readFileSync } from 'node:fs'
+import { parseDocument } from 'yaml'
+import { GatehouseError, type Problem, type ProxyFile, validateRuntime } from '../../schemas/index.ts'
+import type { AddressPolicy } from '../net/index.ts'
+import { Secret } from '../observe/index.ts'
+import type { Environment } from './env.ts'
+import { type ProxyConfig, resolveProxyConfig } from './proxy.ts'
+import type { ProxyInput } from './proxy-flags.ts'
+import type { ProxyOidc } from './proxy-oidc.ts'
+import { parseTarget } from './proxy-target.ts'
+import { readSecretFile } from './secrets.ts'
+
+/** Reads and checks a file. Throws INVALID_CONFIG naming every fault. */
+export function loadProxyFile(path: string): ProxyFile {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (cause) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `the configuration file ${path} cannot be read`,
+      cause,
+    })
+  }
+  const document = parseDocument(text, { uniqueKeys: true, prettyErrors: true, strict: true })
+  if (document.errors.length > 0) {
+    throw invalid(
+      document.errors.map(({ message }) => ({ path: '', message: message.split('\n')[0] ?? message })),
+    )
+  }
+  const { config, problems } = validateRuntime('proxy', document.toJS({ maxAliasCount: 100 }))
+  if (!config) throw invalid(problems)
+  return config
+}
+
+function invalid(problems: readonly Problem[]): GatehouseError {
+  const lines = problems.map(({ path, message }) => `  - ${path === '' ? message : `${path}: ${message}`}`)
+  return new GatehouseError('INVALID_CONFIG', { detail: `invalid configuration:\n${lines.join('\n')}` })
+}
+
+/** Sections that only a server which understands every message can serve. */
+const deep = ['authz', 'audit', 'telemetry', 'rateLimiting', 'tools'] as const
+
+/** The sections of this file that the transparent proxy cannot serve. */
+export function needsVirtualServer(file: ProxyFile): readonly string[] {
+  return deep.filter((section) => file[section] !== undefined)
+}
+
+/** The settings of a transparent proxy. Throws INVALID_CONFIG; a stdio target has none. */
+export function resolveProxyFile(
+  name: string,
+  file: ProxyFile,
+  flags: ProxyInput,
+  env: Environment,
+  debug: boolean,
+): ProxyConfig {
+  const { targetUri } = file
+  if (targetUri === undefined)
+    throw new GatehouseError('INVALID_CONFIG', { detail: 'targetUri: is required here' })
+  const target = parseTarget(flags.targetUri ?? targetUri, flags.targetUri === undefined)
+  const bare = target.origin + (target.query === '' ? '' : `?${target.query}`)
+  const config = resolveProxyConfig(
+    name,
+    { ...inputOf(file, env), ...defined(flags), targetUri: bare },
+    env,
+    debug || file.logLevel === 'debug',
+  )
+  return {
+    ...config,
+    targetUri,
+    target: { ...target, transport: file.transport },
+    oidc: config.oidc ?? (file.oidc && oidcOf(file.oidc, env)),
+    targetAddresses: addresses(file.targetAddresses),
+    strategy: file.outgoingAuth?.type === 'unauthenticated' ? undefined : file.outgoingAuth,
+    endpointPrefix: file.endpointPrefix,
+    trustProxyHeaders: file.trustProxyHeaders,
+    sessionStorage: file.sessionStorage,
+  }
+}
+
+function addresses(value: ProxyFile['targetAddresses']): AddressPolicy | undefined {
+  return value === 'any' ? undefined : value
+}
+
+/** The file in the words of the flags. */
+function inputOf(file: ProxyFile, env: Environment): ProxyInput {
+  const { headerForward, remoteAuth } = file
+  const login = remoteAuth?.enabled === true || remoteAuth?.clientId !== undefined
+  return defined({
+    host: file.host,
+    port: String(file.port),
+    allowedOrigins: file.allowedOrigins,
+    resourceUrl: file.resourceUrl,
+    remoteCaBundle: file.targetCaBundlePath,
+    remoteForwardHeaders: Object.entries(headerForward?.addPlaintextHeaders ?? {}).map((pair) =>
+      pair.join('='),
+    ),
+    remoteForwardHeadersSecret: Object.entries(headerForward?.addHeadersFromSecret ?? {}).map((pair) =>
+      pair.join('='),
+    ),
+    remoteAuthBearerToken: fromVariable('remoteAuth.bearerTokenEnv', remoteAuth?.bearerTokenEnv, env),
+    remoteAuthBearerTokenFile: remoteAuth?.bearerTokenFile,
+    ...(remoteAuth && login ? loginInput(remoteAuth, env) : {}),
+  })
+}
+
+function loginInput(remoteAuth: NonNullable<ProxyFile['remoteAuth']>, env: Environment): ProxyInput {
+  return defined({
+    remoteAuth: remoteAuth.enabled,
+    remoteAuthIssuer: remoteAuth.issuer,
+    remoteAuthAuthorizeUrl: remoteAuth.authorizeUrl,
+    remoteAuthTokenUrl: remoteAuth.tokenUrl,
+    remoteAuthClientId: remoteAuth.clientId,
+    // The file wins over the variable, while among flags a value wins over a file.
+    remoteAuthClientSecret:
+      remoteAuth.clientSecretFile === undefined
+        ? fromVariable('remoteAuth.clientSecretEnv', remoteAuth.clientSecretEnv, env)
+        : undefined,
+    remoteAuthClientSecretFile: remoteAuth.clientSecretFile,
+    remoteAuthCallbackPort: String(remoteAuth.callbackPort),
+    remoteAuthResource: remoteAuth.resource,
+    remoteAuthScopes: remoteAuth.scopes,
+    remoteAuthScopeParamName: remoteAuth.scopeParamName,
+    remoteAuthSkipBrowser: remoteAuth.skipBrowser,
+    remoteAuthTimeout: remoteAuth.timeout,
+  })
+}
+
+function oidcOf(oidc: NonNullable<ProxyFile['oidc']>, env: Environment): ProxyOidc {
+  const secret =
+    oidc.clientSecretFile === undefined
+      ? fromVariable('oidc.clientSecretEnv', oidc.clientSecretEnv, env)
+      : readSecretFile(oidc.clientSecretFile).reveal()
+  return {
+    issuer: oidc.issuer,
+    audience: oidc.audience,
+    resource: oidc.resource,
+    clientId: oidc.clientId,
+    clientSecret: secret === undefined ? undefined : new Secret(secret),
+    introspectionUrl: oidc.introspectionUrl,
+    jwksUrl: oidc.jwksUrl,
+    scopes: oidc.scopes,
+    ca: oidc.caBundlePath === undefined ? undefined : readText('oidc.caBundlePath', oidc.caBundlePath),
+    allowPrivateIp: oidc.jwksAllowPrivateIp,
+    introspectionAllowPrivateIp: oidc.protectedResourceAllowPrivateIp,
+    insecureAllowHttp: oidc.insecureAllowHttp,
+    jwksAuthTokenPath: oidc.jwksAuthTokenPath,
+    subject: oidc.subject,
+  }
+}
+
+function fromVariable(field: string, name: string | undefined, env: Environment): string | undefined {
+  if (name === undefined) return undefined
+  const value = env[name]
+  if (value !== undefined && value !== '') return value
+  throw new GatehouseError('INVALID_CONFIG', { detail: `${field}: the variable ${name} is not set` })
+}
+
+function readText(field: string, path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (cause) {
+    throw new GatehouseError('INVALID_CONFIG', { detail: `${field}: the file ${path} cannot be read`, cause })
+  }
+}
+
+/** Without members that are undefined. */
+function defined(input: { readonly [K in keyof ProxyInput]?: ProxyInput[K] | undefined }): ProxyInput {
+  return Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined))
+}

@@ -1,0 +1,102 @@
+/**
+ * A proxy's file as the file of a virtual server with one backend, for proxies that must understand every message:
+ * policies, tool filters, rate limits, audit, telemetry.
+ *
+ * Names stay as the backend has them (priority with one entry never renames). What the transparent proxy alone can do
+ * (a login of its own, address rules, a stdio target) is refused here rather than left out.
+ * Source: `schemas/runtime/proxy.json`, `schemas/runtime/vmcp.json`.
+ */
+import { envName, GatehouseError, type input, type ProxyFile } from '../../schemas/index.ts'
+import type { Environment } from './env.ts'
+import { readSecretFile } from './secrets.ts'
+import { type VmcpConfig, parseVmcpConfig, vmcpEnvironment } from './vmcp.ts'
+
+export interface VirtualServer {
+  readonly config: VmcpConfig
+  /** The environment with what the file put there: secrets of files, headers for the backend. */
+  readonly env: Environment
+}
+
+const clientSecretVariable = 'GATEHOUSE_PROXY_OIDC_CLIENT_SECRET'
+
+/** Throws INVALID_CONFIG naming every fault. */
+export function virtualServerOf(file: ProxyFile, env: Environment): VirtualServer {
+  const { targetUri } = file
+  const faults = [
+    ...(targetUri === undefined
+      ? ['targetUri: is required beside policies, filters, limits, audit and telemetry']
+      : []),
+    ...(file.remoteAuth?.enabled === true ? ['remoteAuth: cannot be combined with them'] : []),
+    ...(file.targetAddresses === 'any' ? [] : ['targetAddresses: must be any beside them']),
+  ]
+  if (targetUri === undefined || faults.length > 0) {
+    throw new GatehouseError('INVALID_CONFIG', { detail: faults.join('\n') })
+  }
+  const oidc = file.oidc && oidcOf(file.oidc)
+  const server: input.VmcpFile = {
+    name: file.name,
+    groupRef: file.name,
+    incomingAuth: {
+      type: oidc ? 'oidc' : 'anonymous',
+      ...(oidc && { oidc }),
+      ...(file.authz && { authz: file.authz }),
+    },
+    outgoingAuth: { source: 'inline', ...(file.outgoingAuth && { default: file.outgoingAuth }) },
+    aggregation: {
+      conflictResolution: 'priority',
+      conflictResolutionConfig: { priorityOrder: [file.name] },
+      ...(file.tools && { tools: [{ workload: file.name, ...file.tools }] }),
+    },
+    backends: [
+      {
+        name: file.name,
+        url: endpointOf(targetUri, file.transport),
+        transport: file.transport,
+        ...(file.targetCaBundlePath !== undefined && {
+          type: 'entry' as const,
+          caBundlePath: file.targetCaBundlePath,
+        }),
+      },
+    ],
+    ...(file.audit && { audit: file.audit }),
+    ...(file.telemetry && { telemetry: file.telemetry }),
+    ...(file.rateLimiting && { rateLimiting: file.rateLimiting }),
+    ...(file.sessionStorage && { sessionStorage: file.sessionStorage }),
+  }
+  // JSON is YAML; the one reader of that file checks and completes it.
+  return { config: parseVmcpConfig(JSON.stringify(server)), env: { ...env, ...additions(file, env) } }
+}
+
+/** A target without a path is taken at the path that its transport usually has. */
+function endpointOf(targetUri: string, transport: ProxyFile['transport']): string {
+  const url = new URL(targetUri)
+  if (url.pathname === '/') url.pathname = transport === 'sse' ? '/sse' : '/mcp'
+  return url.href
+}
+
+function oidcOf(oidc: NonNullable<ProxyFile['oidc']>): input.RuntimeOidc {
+  const { clientSecretFile, ...rest } = oidc
+  const issuer = rest.issuer
+  if (issuer === undefined) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: 'oidc.issuer: is required beside policies, filters and limits',
+    })
+  }
+  return {
+    ...rest,
+    issuer,
+    audience: rest.audience ?? rest.resource ?? '',
+    ...(clientSecretFile !== undefined && { clientSecretEnv: clientSecretVariable }),
+  }
+}
+
+/** What a virtual server takes from its environment and a proxy from its file. */
+function additions(file: ProxyFile, env: Environment): Environment {
+  const { headerForward, oidc } = file
+  const secret = oidc?.clientSecretFile
+  const own = `${vmcpEnvironment.headerForward}${envName(file.name)}`
+  return {
+    ...(secret !== undefined && { [clientSecretVariable]: readSecretFile(secret).reveal() }),
+    ...(headerForward && env[own] === undefined && { [own]: JSON.stringify(headerForward) }),
+  }
+}

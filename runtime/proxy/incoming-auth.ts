@@ -1,0 +1,85 @@
+/**
+ * The proxy's incoming authentication, made of its settings when the port is known.
+ *
+ * Source: spec document 1, "Incoming (OIDC) flags" and --resource-url.
+ */
+import { GatehouseError } from '../../schemas/index.ts'
+import { type ProxyConfig, type ProxyOidc, rotatingSecret } from '../config/index.ts'
+import { type Authenticator, makeAuthenticator } from '../incoming/index.ts'
+import { type Caller, type Fetch, type Log, makeFetch, type ProxyEnvironment } from '../net/index.ts'
+import type { ProxyAddress } from './server.ts'
+
+/** The authenticator of the --oidc-* settings, when there are any. `resourceUrl` beats what is derived. */
+export function incomingFor(
+  { oidc, resourceUrl, host, proxyEnvironment }: ProxyConfig,
+  log: Log,
+): ((address: ProxyAddress) => Authenticator) | undefined {
+  if (!oidc) return undefined
+  return ({ port }) => {
+    const resource =
+      resourceUrl ?? oidc.resource ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}/mcp`
+    if (resourceUrl === undefined && oidc.resource === undefined) {
+      log.info('no --resource-url is given, using the listening address', { resource })
+    }
+    const fetches = keyFetches(oidc, proxyEnvironment)
+    const authenticator = makeAuthenticator(
+      {
+        type: 'oidc',
+        oidc: {
+          issuer: oidc.issuer,
+          audience: oidc.audience,
+          clientId: oidc.clientId,
+          clientSecret: oidc.clientSecret?.reveal(),
+          introspectionUrl: oidc.introspectionUrl,
+          jwksUrl: oidc.jwksUrl,
+          resource,
+          scopes: oidc.scopes,
+          ca: oidc.ca,
+          insecureAllowHttp: oidc.insecureAllowHttp,
+          jwksAllowPrivateIp: oidc.allowPrivateIp,
+          protectedResourceAllowPrivateIp: oidc.introspectionAllowPrivateIp,
+        },
+      },
+      { log, proxy: proxyEnvironment, ...(fetches ? { fetches } : {}) },
+    )
+    return oidc.subject === undefined ? authenticator : onlySubject(authenticator, oidc.subject)
+  }
+}
+
+/** Fetches for a key set that wants a token itself (an API server's), read anew for each call. */
+function keyFetches(
+  oidc: ProxyOidc,
+  proxy: ProxyEnvironment,
+): { keys: Fetch; introspection: Fetch } | undefined {
+  const path = oidc.jwksAuthTokenPath
+  if (path === undefined) return undefined
+  const shared = { ca: oidc.ca, proxy, allowHttp: oidc.insecureAllowHttp }
+  const keys = makeFetch({ ...shared, guard: !oidc.allowPrivateIp, timeoutMs: 5_000 })
+  const token = rotatingSecret(path)
+  return {
+    keys: (url, init) => {
+      const headers = new Headers(init?.headers)
+      headers.set('authorization', `Bearer ${token().reveal()}`)
+      return keys(url, { ...init, headers })
+    },
+    introspection: makeFetch({ ...shared, guard: !oidc.introspectionAllowPrivateIp, timeoutMs: 10_000 }),
+  }
+}
+
+/** Accepts the tokens of one subject only. */
+function onlySubject(authenticator: Authenticator, subject: string): Authenticator {
+  function check(caller: Caller): Caller {
+    if (caller.subject === subject) return caller
+    throw new GatehouseError('INVALID_TOKEN')
+  }
+  return {
+    ...authenticator,
+    async stage(exchange) {
+      await authenticator.stage(exchange)
+      if (exchange.caller) check(exchange.caller)
+    },
+    async authenticate(authorization) {
+      return check(await authenticator.authenticate(authorization))
+    },
+  }
+}

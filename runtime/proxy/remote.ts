@@ -1,0 +1,141 @@
+/**
+ * What the proxy presents to its target, made of its settings: its own login, a fixed token, token exchange or another
+ * strategy, alone or one feeding the other.
+ *
+ * Source: spec document 1, rules 1 to 7.
+ */
+import type { ExchangeSettings, OAuthSettings, ProxyConfig } from '../config/index.ts'
+import type { Dispatcher } from '../net/index.ts'
+import { makeOutgoing, type Outgoing, type StrategyConfig, type UpstreamTokens } from '../outgoing/index.ts'
+import { type Credential, loginCredential, strategyCredential, type TokenSource } from './credential.ts'
+import { openBrowser } from './login/browser.ts'
+import { type LoginFetch, makeLoginFetch } from './login/fetches.ts'
+import { keepInDirectory, keepNothing } from './login/kept.ts'
+import { Login } from './login/login.ts'
+import type { RunParts } from './run.ts'
+
+/** Names of our own secrets; no variable is called so. */
+const bearerName = '#bearer'
+const exchangeName = '#exchange'
+/** Name that the proxy's own login has as an upstream provider. */
+const loginProvider = 'login'
+
+export interface Remote {
+  readonly credential: Credential | undefined
+  start(): Promise<void>
+  close(): Promise<void>
+}
+
+export async function makeRemote(
+  config: ProxyConfig,
+  parts: RunParts,
+  dispatcher: Dispatcher,
+): Promise<Remote> {
+  const { remote, exchange } = config
+  const login =
+    remote.kind === 'oauth' && !parts.tokens ? await makeLogin(config, remote, parts, dispatcher) : undefined
+  const tokens = parts.tokens ?? login?.login
+  const outgoing = makeOutgoing({
+    ca: config.remoteCa,
+    proxy: config.proxyEnvironment,
+    log: parts.log,
+    enableObo: parts.enableObo,
+    secret(name) {
+      if (name === bearerName) return remote.kind === 'bearer' ? remote.token().reveal() : undefined
+      if (name === exchangeName) return exchange?.clientSecret?.reveal()
+      return parts.secret?.(name)
+    },
+    ...(tokens ? { upstream: upstreamOf(tokens) } : {}),
+  })
+  return {
+    credential: credentialFor(config, outgoing, tokens),
+    start: async () => login?.login.start(),
+    async close() {
+      login?.stop.abort(new Error('the proxy is ending'))
+      login?.login.close()
+      await Promise.all([outgoing.close(), login?.fetch.close()])
+    },
+  }
+}
+
+function credentialFor(
+  config: ProxyConfig,
+  outgoing: Outgoing,
+  login: TokenSource | undefined,
+): Credential | undefined {
+  const { remote, exchange } = config
+  if (exchange) {
+    return strategyCredential(
+      outgoing.strategy(exchangeStrategy(exchange, login !== undefined), '--token-exchange'),
+    )
+  }
+  if (config.strategy) return strategyCredential(outgoing.strategy(config.strategy, 'outgoingAuth'))
+  if (login) return loginCredential(login)
+  if (remote.kind !== 'bearer') return undefined
+  return strategyCredential(
+    outgoing.strategy({ type: 'bearer', bearer: { tokenEnv: bearerName } }, '--remote-auth-bearer'),
+  )
+}
+
+function exchangeStrategy(exchange: ExchangeSettings, withLogin: boolean): StrategyConfig {
+  return {
+    type: 'token_exchange',
+    tokenExchange: {
+      tokenUrl: exchange.url,
+      audience: exchange.audience,
+      clientId: exchange.clientId,
+      clientSecretEnv: exchange.clientSecret === undefined ? undefined : exchangeName,
+      scopes: exchange.scopes,
+      subjectTokenType: exchange.subjectTokenType,
+      externalTokenHeaderName: exchange.headerName,
+      subjectProviderName: withLogin ? loginProvider : undefined,
+    },
+  }
+}
+
+/** The proxy's own login as the source of the token to exchange, the same for every caller. */
+function upstreamOf(login: TokenSource): UpstreamTokens {
+  return {
+    async get() {
+      const accessToken = await login.token()
+      return accessToken === undefined ? undefined : { accessToken, idToken: login.idToken }
+    },
+  }
+}
+
+export interface MadeLogin {
+  readonly login: Login
+  readonly fetch: LoginFetch
+  readonly stop: AbortController
+}
+
+/** The login with its own connections; not started. */
+export async function makeLogin(
+  config: ProxyConfig,
+  settings: OAuthSettings,
+  parts: RunParts,
+  dispatcher: Dispatcher,
+): Promise<MadeLogin> {
+  const { log, notify } = parts
+  const fetch = await makeLoginFetch({
+    target: config.target,
+    typed: [settings.issuer, settings.authorizeUrl, settings.tokenUrl],
+    ca: config.remoteCa,
+    proxy: config.proxyEnvironment,
+  })
+  const stop = new AbortController()
+  const login = new Login({
+    settings,
+    target: config.target,
+    dispatcher,
+    fetch: fetch.fetch,
+    log,
+    notify,
+    open: (url) => openBrowser(url, parts.browser),
+    kept: settings.keep ? keepInDirectory(settings.keep.dir, settings.keep.password, log) : keepNothing,
+    needIdToken: config.exchange?.subjectTokenType.endsWith(':id_token') ?? false,
+    signal: parts.signal ? AbortSignal.any([stop.signal, parts.signal]) : stop.signal,
+    now: Date.now,
+  })
+  return { login, fetch, stop }
+}

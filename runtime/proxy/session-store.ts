@@ -1,0 +1,34 @@
+/** Sessions of the proxy in a store that replicas share (Redis). */
+import { GatehouseError } from '../../schemas/index.ts'
+import type { Store } from '../store/index.ts'
+import type { SessionRecord, SharedSessions } from './sessions.ts'
+
+export function sessionsInStore(store: Store): SharedSessions {
+  const sessions = store.namespace('proxy:')
+  return {
+    async get(key) {
+      let text: string | undefined
+      try {
+        text = await sessions.get(key)
+      } catch (cause) {
+        throw new GatehouseError('SESSION_STORE_DOWN', { headers: { 'Retry-After': '5' }, cause })
+      }
+      return text === undefined ? undefined : read(text)
+    },
+    async set(key, record, idleMs) {
+      await sessions.set(key, JSON.stringify(record), { ttlMs: idleMs })
+    },
+    async delete(key) {
+      await sessions.delete(key)
+    },
+    close: () => store.close(),
+  }
+}
+
+/** What is not of our making counts as absent. */
+function read(text: string): SessionRecord | undefined {
+  const value: unknown = JSON.parse(text)
+  if (typeof value !== 'object' || value === null || !('upstreamId' in value)) return undefined
+  const initBody = 'initBody' in value && typeof value.initBody === 'string' ? value.initBody : undefined
+  return typeof value.upstreamId === 'string' ? { upstreamId: value.upstreamId, initBody } : undefined
+}

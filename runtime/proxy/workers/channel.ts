@@ -1,0 +1,77 @@
+/**
+ * Calls between the primary process and a worker over the channel that Node gives them: each side offers named
+ * functions, the other awaits their results. Errors of the table cross as themselves, anything else as INTERNAL.
+ */
+import { type ErrorCode, errors, GatehouseError } from '../../../schemas/index.ts'
+
+type Handler = (argument: unknown) => unknown
+
+/** What carries the messages: a worker, or the process itself. */
+export interface Line {
+  send(message: object): void
+  onMessage(listener: (message: unknown) => void): void
+  onEnd(listener: () => void): void
+}
+
+export interface Channel {
+  /** The result of the other side's function. Rejects with its GatehouseError, or when the line ends first. */
+  call(name: string, argument?: unknown): Promise<unknown>
+}
+
+export function openChannel(line: Line, handlers: Readonly<Record<string, Handler>>): Channel {
+  const waiting = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>()
+  let next = 0
+
+  async function serve(id: number, name: string, argument: unknown): Promise<void> {
+    try {
+      const value = await handlers[name]?.(argument)
+      line.send({ reply: id, value })
+    } catch (error) {
+      const { code, message, headers } =
+        error instanceof GatehouseError ? error : new GatehouseError('INTERNAL')
+      line.send({ reply: id, error: { code, message, headers } })
+    }
+  }
+
+  line.onMessage((message) => {
+    if (!isObject(message)) return
+    const { call, reply } = message
+    if (typeof call === 'number') void serve(call, String(message['name']), message['argument'])
+    if (typeof reply !== 'number') return
+    const entry = waiting.get(reply)
+    waiting.delete(reply)
+    if (isObject(message['error'])) entry?.reject(revive(message['error']))
+    else entry?.resolve(message['value'])
+  })
+  line.onEnd(() => {
+    for (const { reject } of waiting.values()) reject(new GatehouseError('SHUTTING_DOWN'))
+    waiting.clear()
+  })
+
+  return {
+    call(name, argument) {
+      return new Promise((resolve, reject) => {
+        const id = next++
+        waiting.set(id, { resolve, reject })
+        line.send({ call: id, name, argument })
+      })
+    },
+  }
+}
+
+function revive(error: Readonly<Record<string, unknown>>): GatehouseError {
+  const code = String(error['code'])
+  const headers = isObject(error['headers']) ? Object.entries(error['headers']) : []
+  return new GatehouseError(isCode(code) ? code : 'INTERNAL', {
+    detail: String(error['message']),
+    headers: Object.fromEntries(headers.map(([name, value]) => [name, String(value)])),
+  })
+}
+
+function isCode(code: string): code is ErrorCode {
+  return Object.hasOwn(errors, code)
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
+}

@@ -1,0 +1,89 @@
+/**
+ * One of several processes that serve the same port. The login, the shared sessions and the metrics are the primary's;
+ * everything else is as in a single process.
+ */
+import type { ProxyConfig } from '../../config/index.ts'
+import type { ProxyMetrics } from '../metrics.ts'
+import { makeProxyMetrics } from '../metrics.ts'
+import { type RunningCommand, type RunParts, runProxy } from '../run.ts'
+import type { SessionRecord, SharedSessions } from '../sessions.ts'
+import { type Channel, isObject, type Line, openChannel } from './channel.ts'
+import { RemoteLogin } from './remote-login.ts'
+
+/** Serves until the primary says otherwise. Resolves when everything is closed. */
+export async function runWorker(config: ProxyConfig, parts: RunParts): Promise<void> {
+  const metrics = config.metricsPort === undefined ? undefined : makeProxyMetrics()
+  const ended = Promise.withResolvers<void>()
+  let proxy: RunningCommand | undefined
+
+  async function close(argument: unknown): Promise<void> {
+    const graceMs = isObject(argument) ? Number(argument['graceMs']) : 0
+    await proxy?.close({ graceMs })
+    ended.resolve()
+  }
+  const line = processLine()
+  const handlers: Record<string, (argument: unknown) => unknown> = {
+    close,
+    login: (state) => login.update(state),
+    metrics: () => metrics?.counts(),
+  }
+  const channel = openChannel(line, handlers)
+  const login = new RemoteLogin(channel)
+  line.onEnd(() => void close({ graceMs: 0 }))
+  try {
+    proxy = await runProxy(
+      { ...config, metricsPort: undefined, warnings: [] },
+      { ...parts, ...ofPrimary(config, channel, login, metrics) },
+    )
+    await channel.call('listening', { url: proxy.url, port: proxy.port })
+  } catch (error) {
+    await channel.call('failed', { message: error instanceof Error ? error.message : String(error) })
+    throw error
+  }
+  await ended.promise
+  process.disconnect()
+}
+
+function ofPrimary(
+  config: ProxyConfig,
+  channel: Channel,
+  login: RemoteLogin,
+  metrics: ProxyMetrics | undefined,
+): Partial<RunParts> {
+  return {
+    quiet: true,
+    ...(config.remote.kind === 'oauth' ? { tokens: login } : {}),
+    ...(config.sessionStorage?.provider === 'redis' ? {} : { sessions: sessionsOf(channel) }),
+    ...(metrics ? { observe: metrics.observe } : {}),
+  }
+}
+
+function sessionsOf(channel: Channel): SharedSessions {
+  return {
+    async get(key) {
+      const record = await channel.call('session.get', key)
+      return isRecord(record) ? record : undefined
+    },
+    async set(key, record) {
+      await channel.call('session.set', { key, record })
+    },
+    async delete(key) {
+      await channel.call('session.delete', key)
+    },
+    close: async () => {},
+  }
+}
+
+export function isRecord(value: unknown): value is SessionRecord {
+  return isObject(value) && typeof value['upstreamId'] === 'string'
+}
+
+function processLine(): Line {
+  return {
+    send(message) {
+      if (process.connected) process.send?.(message)
+    },
+    onMessage: (listener) => void process.on('message', listener),
+    onEnd: (listener) => void process.once('disconnect', listener),
+  }
+}
