@@ -2,8 +2,9 @@
  * `gatehouse relay`: a public address for proxies that have none. Takes tunnels from whoever knows the token, and
  * forwards each request for `<name>.<domain>` through that name's tunnel.
  *
- * The relay forwards as transparently as the proxy does and adds no authentication of its own: that is the proxy's, at
- * the other end. A name belongs to one session at a time; it is free again some time after its last connection broke.
+ * The relay streams bytes and adds no authentication of its own: that is the proxy's, at the other end. A name belongs to
+ * one session at a time; it is free again some time after its last connection broke. What strangers can fill is bounded:
+ * tunnels, and requests under way per tunnel.
  * Source: spec document 1 (`proxy tunnel`); see relay-protocol.ts.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto'
@@ -13,7 +14,7 @@ import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Listener, listen, type Log, sendJson, sendProblem } from '../../net/index.ts'
 import type { Secret } from '../../observe/index.ts'
-import { hostnamePattern, publicUrlHeader, subprotocol, tunnelPath } from './relay-protocol.ts'
+import { hostnamePattern, pingEveryMs, publicUrlHeader, subprotocol, tunnelPath } from './relay-protocol.ts'
 import { RelayTunnel } from './relay-tunnel.ts'
 import { acceptKey, WebSocketStream } from './websocket.ts'
 
@@ -29,8 +30,12 @@ export interface RelayOptions {
   readonly authToken: () => Secret
   readonly log: Log
   readonly maxTunnels?: number
+  /** Requests that may be under way at once, per tunnel. */
+  readonly maxRequests?: number
   /** How long a name stays taken without any connection. */
   readonly freeAfterMs?: number
+  /** How often connections are checked for life. */
+  readonly pingEveryMs?: number
 }
 
 export interface RunningRelay {
@@ -116,6 +121,8 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
       publicUrl: pattern.replace('*', name),
       log: options.log.child({ tunnel: name }),
       freeAfterMs: options.freeAfterMs ?? 30_000,
+      pingEveryMs: options.pingEveryMs ?? pingEveryMs,
+      maxRequests: options.maxRequests ?? 256,
       onFree() {
         tunnels.delete(name)
         options.log.info('a tunnel ended', { tunnel: name })

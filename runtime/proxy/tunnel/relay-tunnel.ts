@@ -1,12 +1,15 @@
 /**
- * One name at the relay: the idle connections of its client, and the forwarder that uses them as its sockets.
+ * One name at the relay: the connections of its client, and the requests that go through them.
+ *
+ * Bounded: connections that wait, requests under way, requests that wait for a connection. A connection that says
+ * nothing for three pings is dead and dropped, so that a name does not stay taken by a machine that lost its power.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { type Dispatcher, type Log, makeDispatcher } from '../../net/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type Dispatcher, type Log, makeDispatcher, sendProblem } from '../../net/index.ts'
 import type { Upgrade } from '../exchange.ts'
-import { makeHandler } from '../server.ts'
-import { pingEveryMs } from './relay-protocol.ts'
+import { forward } from './relay-forward.ts'
 import type { WebSocketStream } from './websocket.ts'
 
 export interface RelayTunnelOptions {
@@ -15,59 +18,86 @@ export interface RelayTunnelOptions {
   readonly publicUrl: string
   readonly log: Log
   readonly freeAfterMs: number
+  readonly pingEveryMs: number
+  /** Requests that may be under way at once. */
+  readonly maxRequests: number
   /** Called once, when the last connection has been gone for `freeAfterMs`. */
   readonly onFree: () => void
+}
+
+interface Waiting {
+  readonly serve: (stream: WebSocketStream) => void
+  readonly fail: (error: Error) => void
+  readonly timer: NodeJS.Timeout
 }
 
 const maxIdle = 16
 /** How long a request waits for a connection of the client. */
 const waitMs = 5_000
+/** Pings without any sign of life after which a connection is dead. */
+const deadAfterPings = 3
 
 export class RelayTunnel {
   readonly session: string
   readonly publicUrl: string
-  readonly handle: (req: IncomingMessage, res: ServerResponse, upgrade?: Upgrade) => void
   readonly #options: RelayTunnelOptions
+  readonly #origin: string
   readonly #dispatcher: Dispatcher
   readonly #idle: WebSocketStream[] = []
-  readonly #waiting: ((stream: WebSocketStream) => void)[] = []
+  readonly #waiting = new Set<Waiting>()
   readonly #open = new Set<WebSocketStream>()
   readonly #pings: NodeJS.Timeout
   #free: NodeJS.Timeout | undefined
+  #active = 0
+  #closed = false
 
   constructor(options: RelayTunnelOptions) {
     this.#options = options
     this.session = options.session
     this.publicUrl = options.publicUrl
-    const { host, origin } = new URL(options.publicUrl)
-    const inner = origin.replace(/^https/, 'http')
-    this.#dispatcher = makeDispatcher({ origin: inner, dial: () => this.#take(), headersTimeoutMs: 0 })
-    this.handle = makeHandler(
-      {
-        target: { origin: inner, authority: host, protocol: 'http:', query: '', loopback: false },
-        dispatcher: this.#dispatcher,
-        host: '0.0.0.0',
-        port: 0,
-        log: options.log,
-        checkOrigin: false,
-        builtInPaths: false,
-        headersTimeoutMs: 0,
-      },
-      0,
-    )
-    this.#pings = setInterval(() => this.#idle.forEach((stream) => stream.ping()), pingEveryMs)
+    this.#origin = new URL(options.publicUrl).origin.replace(/^https/, 'http')
+    this.#dispatcher = makeDispatcher({ origin: this.#origin, dial: () => this.#take(), headersTimeoutMs: 0 })
+    this.#pings = setInterval(() => this.#checkConnections(), options.pingEveryMs)
     this.#pings.unref()
     this.#watch()
   }
 
+  /** Forwards one request. */
+  handle(req: IncomingMessage, res: ServerResponse, upgrade?: Upgrade): void {
+    const { maxRequests, log } = this.#options
+    if (this.#active >= maxRequests) {
+      const headers = { 'Retry-After': '1', Connection: 'close' }
+      sendProblem(
+        res,
+        new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many requests at once', headers }),
+      )
+      return
+    }
+    this.#active++
+    const startedAt = performance.now()
+    void forward(this.#dispatcher, this.#origin, req, res, upgrade).then(() => {
+      this.#active--
+      log.info('request', {
+        method: req.method,
+        path: (req.url ?? '').split('?', 1)[0],
+        status: upgrade && !res.headersSent ? 101 : res.statusCode,
+        durationMs: Math.round((performance.now() - startedAt) * 10) / 10,
+      })
+    })
+  }
+
   /** A connection of the client is ready for use. */
   add(stream: WebSocketStream): void {
+    if (this.#closed) {
+      stream.destroy()
+      return
+    }
     this.#open.add(stream)
     clearTimeout(this.#free)
     stream.on('error', () => stream.destroy())
     stream.once('close', () => this.#drop(stream))
-    const next = this.#waiting.shift()
-    if (next) next(stream)
+    const [next] = this.#waiting
+    if (next) this.#serve(next, stream)
     else if (this.#idle.length < maxIdle) this.#idle.push(stream)
     else stream.destroy()
   }
@@ -79,32 +109,53 @@ export class RelayTunnel {
     if (this.#open.size === 0) this.#watch()
   }
 
+  /** Frees the name in a while, unless the client comes back. */
   #watch(): void {
     clearTimeout(this.#free)
-    this.#free = setTimeout(() => void this.close().then(this.#options.onFree), this.#options.freeAfterMs)
+    if (this.#closed) return
+    this.#free = setTimeout(() => {
+      void this.close().then(this.#options.onFree)
+    }, this.#options.freeAfterMs)
     this.#free.unref()
+  }
+
+  #checkConnections(): void {
+    const deadline = performance.now() - deadAfterPings * this.#options.pingEveryMs
+    for (const stream of this.#open) {
+      // What we do not read ourselves, because a public client is slow, says nothing about the other end.
+      if (stream.aliveAt < deadline && !stream.held) stream.destroy()
+      else stream.ping()
+    }
   }
 
   #take(): Promise<Duplex> {
     const stream = this.#idle.shift()
     if (stream) return Promise.resolve(stream)
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        const at = this.#waiting.indexOf(serve)
-        if (at >= 0) this.#waiting.splice(at, 1)
-        reject(new Error('the client of the tunnel opened no connection in time'))
-      }, waitMs)
-      const serve = (given: WebSocketStream): void => {
-        clearTimeout(timer)
-        resolve(given)
+      const fail = (error: Error): void => {
+        clearTimeout(waiting.timer)
+        this.#waiting.delete(waiting)
+        reject(error)
       }
-      this.#waiting.push(serve)
+      const timer = setTimeout(() => {
+        fail(new Error('the client of the tunnel opened no connection in time'))
+      }, waitMs)
+      const waiting: Waiting = { serve: resolve, fail, timer }
+      this.#waiting.add(waiting)
     })
   }
 
+  #serve(waiting: Waiting, stream: WebSocketStream): void {
+    clearTimeout(waiting.timer)
+    this.#waiting.delete(waiting)
+    waiting.serve(stream)
+  }
+
   async close(): Promise<void> {
+    this.#closed = true
     clearTimeout(this.#free)
     clearInterval(this.#pings)
+    for (const waiting of this.#waiting) waiting.fail(new Error('the tunnel is ending'))
     for (const stream of this.#open) stream.destroy()
     await this.#dispatcher.destroy()
   }

@@ -2,8 +2,9 @@
  * A byte stream over the binary frames of one WebSocket, on a socket whose upgrade is done already. Both sides use it;
  * the client's frames are masked, the server's are not.
  *
- * Emits `alive` for every frame. No extensions, no text frames, no fragments beyond joining them (the payload is a stream anyway). A frame that breaks
- * the protocol or is larger than allowed ends the stream. Pings are answered; `ping` sends one.
+ * Emits `alive` for every frame. No extensions and no text frames; where a message ends does not matter, the payload is
+ * a stream. A frame that breaks the protocol or is larger than allowed ends the stream. Pings are answered, unless the
+ * peer lets our own frames pile up; `ping` sends one.
  * Source: RFC 6455 sections 4 to 7.
  */
 import { createHash, randomBytes } from 'node:crypto'
@@ -11,6 +12,8 @@ import { Duplex } from 'node:stream'
 
 const guid = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 const maxFrameBytes = 1_048_576
+/** RFC 6455 section 5.5. */
+const maxControlBytes = 125
 /** Payload of one frame that we send. */
 const chunkBytes = 65_535
 
@@ -28,6 +31,9 @@ export class WebSocketStream extends Duplex {
   readonly #masks: boolean
   #held: Buffer = Buffer.alloc(0)
   #closed = false
+  #paused = false
+  /** `performance.now()` when the last frame arrived. */
+  aliveAt: number = performance.now()
 
   /** `client`: this side dialled. `head`: bytes already read past the upgrade. */
   constructor(socket: Duplex, client: boolean, head: Buffer = Buffer.alloc(0)) {
@@ -41,11 +47,17 @@ export class WebSocketStream extends Duplex {
     if (head.length > 0) this.#receive(head)
   }
 
+  /** True while this side does not read, because whoever takes the bytes is slow. */
+  get held(): boolean {
+    return this.#paused
+  }
+
   ping(): void {
-    this.#send(opcodes.ping, Buffer.alloc(0))
+    if (!this.#socket.writableNeedDrain) this.#send(opcodes.ping, Buffer.alloc(0))
   }
 
   override _read(): void {
+    this.#paused = false
     this.#socket.resume()
   }
 
@@ -91,11 +103,16 @@ export class WebSocketStream extends Duplex {
   }
 
   #handle({ opcode, payload }: Frame): void {
+    this.aliveAt = performance.now()
     this.emit('alive')
     if (opcode === opcodes.binary || opcode === opcodes.continuation) {
-      if (payload.length > 0 && !this.push(payload)) this.#socket.pause()
-    } else if (opcode === opcodes.ping) this.#send(opcodes.pong, payload)
-    else if (opcode === opcodes.close) {
+      if (payload.length > 0 && !this.push(payload)) {
+        this.#paused = true
+        this.#socket.pause()
+      }
+    } else if (opcode === opcodes.ping) {
+      if (!this.#socket.writableNeedDrain) this.#send(opcodes.pong, payload)
+    } else if (opcode === opcodes.close) {
       this.push(null)
       this.#close()
     } else if (opcode !== opcodes.pong) this.destroy()
@@ -115,7 +132,9 @@ export class WebSocketStream extends Duplex {
     if (held.length < 2 + lengthBytes) return undefined
     const length =
       short === 126 ? held.readUInt16BE(2) : short === 127 ? Number(held.readBigUInt64BE(2)) : short
-    if (length > maxFrameBytes) return this.#refuse()
+    const isControl = (first & 0x08) !== 0
+    if (length > (isControl ? maxControlBytes : maxFrameBytes)) return this.#refuse()
+    if (isControl && (first & 0x80) === 0) return this.#refuse()
     const headBytes = 2 + lengthBytes + (isMasked ? 4 : 0)
     if (held.length < headBytes + length) return undefined
     const body = held.subarray(headBytes, headBytes + length)

@@ -1,0 +1,161 @@
+/**
+ * One public request on its way through a tunnel, byte for byte: both bodies are streamed, nothing is kept, and nothing
+ * of MCP is looked at. The proxy at the other end is the one that checks, limits and remembers.
+ *
+ * Only what belongs to this hop ends here (RFC 9110 section 7.6.1). A tunnel that breaks in the middle breaks the answer
+ * off too.
+ */
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { GatehouseError } from '../../../schemas/index.ts'
+import {
+  type DispatchController,
+  type Dispatcher,
+  type DispatchHandler,
+  holdsStream,
+  hopByHop,
+  namedByConnection,
+  repeatedSingleton,
+  sendProblem,
+} from '../../net/index.ts'
+import { ProxyExchange, type Upgrade } from '../exchange.ts'
+import { acceptUpgrade } from '../upgrade.ts'
+
+/** Resolves when the exchange is over, however it ended. Never rejects. */
+export function forward(
+  dispatcher: Dispatcher,
+  origin: string,
+  req: IncomingMessage,
+  res: ServerResponse,
+  upgrade: Upgrade | undefined,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const handler = new RelayedAnswer(new ProxyExchange(req, res, upgrade), resolve)
+    const path = req.url ?? '/'
+    if (!path.startsWith('/') || repeatedSingleton(req.rawHeaders) !== undefined) {
+      handler.refuse(new GatehouseError('BAD_REQUEST'))
+      return
+    }
+    if (req.headers.expect?.toLowerCase() === '100-continue') res.writeContinue()
+    const hasBody =
+      req.headers['content-length'] !== undefined || req.headers['transfer-encoding'] !== undefined
+    dispatcher.dispatch(
+      {
+        origin,
+        path,
+        method: req.method ?? 'GET',
+        headers: requestLines(req),
+        body: hasBody ? req : null,
+        headersTimeout: 0,
+        upgrade: upgrade ? 'websocket' : null,
+      },
+      handler,
+    )
+  })
+}
+
+function requestLines({ rawHeaders, headers }: IncomingMessage): string[] {
+  const named = namedByConnection(headers.connection)
+  const lines: string[] = []
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? ''
+    const lower = name.toLowerCase()
+    if (hopByHop.has(lower) || lower === 'expect' || named.includes(lower)) continue
+    lines.push(name, rawHeaders[i + 1] ?? '')
+  }
+  return lines
+}
+
+const clientGone = new Error('the client disconnected')
+
+class RelayedAnswer implements DispatchHandler {
+  readonly #exchange: ProxyExchange
+  readonly #done: () => void
+  readonly #onClose: () => void
+  #controller: DispatchController | undefined
+
+  constructor(exchange: ProxyExchange, done: () => void) {
+    this.#exchange = exchange
+    this.#onClose = () => {
+      this.#controller?.abort(clientGone)
+      done()
+    }
+    this.#done = () => {
+      exchange.res.off('close', this.#onClose)
+      done()
+    }
+    exchange.res.once('close', this.#onClose)
+  }
+
+  refuse(error: GatehouseError): void {
+    sendProblem(this.#exchange.res, error)
+    this.#done()
+  }
+
+  onRequestStart(controller: DispatchController): void {
+    this.#controller = controller
+    if (this.#exchange.res.destroyed) controller.abort(clientGone)
+  }
+
+  onRequestUpgrade(
+    _controller: DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+    socket: Duplex,
+  ): void {
+    acceptUpgrade(this.#exchange, status, headers, socket)
+    // What the tunnel carries for it counts as under way until it ends.
+    socket.once('close', this.#done)
+  }
+
+  onResponseStart(
+    _controller: DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+    text?: string,
+  ): void {
+    if (status < 200) return
+    const { res } = this.#exchange
+    const lines = responseLines(headers)
+    if (text === undefined || text === '') res.writeHead(status, lines)
+    else res.writeHead(status, text, lines)
+    if (headers['content-length'] !== undefined) return
+    // The head of a stream must not wait for its first byte.
+    res.flushHeaders()
+    if (/^text\/event-stream\b/i.test(headers['content-type'] ?? '')) holdsStream(res, () => res.end())
+  }
+
+  onResponseData(controller: DispatchController, chunk: Buffer): void {
+    const { res } = this.#exchange
+    if (res.write(chunk)) return
+    controller.pause()
+    res.once('drain', () => controller.resume())
+  }
+
+  onResponseEnd(_controller: DispatchController, trailers: IncomingHttpHeaders): void {
+    const { res } = this.#exchange
+    for (const [name, value] of Object.entries(trailers)) res.addTrailers({ [name]: String(value) })
+    res.end()
+    this.#done()
+  }
+
+  onResponseError(_controller: DispatchController, cause: Error): void {
+    const { res } = this.#exchange
+    if (cause === clientGone) return
+    if (res.headersSent) res.destroy()
+    else
+      sendProblem(
+        res,
+        cause instanceof GatehouseError ? cause : new GatehouseError('BACKEND_UNREACHABLE', { cause }),
+      )
+    this.#done()
+  }
+}
+
+function responseLines(headers: IncomingHttpHeaders): string[] {
+  const named = namedByConnection(headers.connection)
+  return Object.entries(headers).flatMap(([name, value]) => {
+    if ((hopByHop.has(name) && name !== 'trailer') || named.includes(name) || value === undefined) return []
+    return (Array.isArray(value) ? value : [value]).flatMap((one) => [name, one])
+  })
+}
