@@ -1,10 +1,11 @@
 /**
  * An OAuth client as we present ourselves at token, introspection and revocation endpoints.
  *
- * Chooses the authentication method; the credentials are put on the request by oauth4webapi. Private-key
- * authentication is not offered. Source: RFC 6749 section 2.3, RFC 8414 (token_endpoint_auth_methods_supported).
+ * Chooses the authentication method and makes what oauth4webapi calls to put the credentials on the request.
+ * Private-key authentication is not offered. Source: RFC 6749 section 2.3, RFC 8414
+ * (token_endpoint_auth_methods_supported).
  */
-import { type ClientAuth, ClientSecretBasic, ClientSecretPost, None } from 'oauth4webapi'
+import { type ClientAuth, ClientSecretPost, None } from 'oauth4webapi'
 import { OAuthFault } from './fault.ts'
 import type { ServerMetadata } from './server-metadata.ts'
 
@@ -17,11 +18,12 @@ export interface OAuthClient {
   readonly authMethod?: ClientAuthMethod | undefined
 }
 
-const preference: readonly ClientAuthMethod[] = ['client_secret_basic', 'client_secret_post']
+const preference: readonly ClientAuthMethod[] = ['client_secret_basic', 'client_secret_post', 'none']
 
 /**
- * The method to use. Without a secret it is `none`; with one the first of basic and post that `supported` lists, basic
- * when nothing is listed. Throws OAuthFault `protocol` when the server supports neither.
+ * The method to use. Without a secret it is `none`; with one the first of basic, post and none that `supported` lists,
+ * basic when nothing is listed. (Servers for public clients only are seen to hand out secrets at registration.) Throws
+ * OAuthFault `protocol` when the server supports none of them.
  */
 export function chooseAuthMethod(
   client: OAuthClient,
@@ -36,9 +38,24 @@ export function chooseAuthMethod(
 }
 
 const methods: Record<ClientAuthMethod, (secret: string) => ClientAuth> = {
-  client_secret_basic: ClientSecretBasic,
+  client_secret_basic: basic,
   client_secret_post: ClientSecretPost,
   none: None,
+}
+
+/**
+ * Id and secret in form encoding (RFC 6749 section 2.3.1), by the URL standard's serialiser: letters, digits and `*-._`
+ * stay as they are. oauth4webapi escapes those four too, and servers that do not decode take that for another client.
+ */
+function basic(secret: string): ClientAuth {
+  return (_server, { client_id: id }, _body, headers) => {
+    const credentials = `${formEncoded(id)}:${formEncoded(secret)}`
+    headers.set('authorization', `Basic ${Buffer.from(credentials).toString('base64')}`)
+  }
+}
+
+function formEncoded(value: string): string {
+  return new URLSearchParams({ '': value }).toString().slice(1)
 }
 
 export function isClientAuthMethod(value: string): value is ClientAuthMethod {

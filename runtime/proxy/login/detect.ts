@@ -1,14 +1,16 @@
 /**
- * Finds out whether the target wants authentication, by asking it once without any.
+ * Finds out whether the target wants authentication, by asking it without any.
  *
- * The MCP endpoint is asked first, then the root: a GET, and where that is not refused a POST of `initialize`, whose
- * session is given back at once. Only a 401 with a Bearer challenge (or a protected-resource document) means yes; a
- * target that does not answer is unknown, which is not the same as open.
+ * The MCP endpoint is asked first, then the root: a GET, where that is not refused a POST of `initialize`, and where
+ * that is not refused either a POST of `tools/list`, because some servers take a handshake from anybody. It speaks the
+ * era that the answer to `initialize` shows; a session that was opened is given back at once. Only a 401 with a Bearer
+ * challenge (or a protected-resource document) means yes; a target that does not answer is unknown, which is not the
+ * same as open.
  * Source: spec document 1, rule 1; MCP 2025-11-25 authorization.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Target } from '../../config/index.ts'
-import { HEADER } from '../../mcp/index.ts'
+import { HEADER, LATEST_SESSION_VERSION, META, STATELESS_VERSION } from '../../mcp/index.ts'
 import type { Dispatcher } from '../../net/index.ts'
 import {
   type Challenge,
@@ -29,34 +31,77 @@ export interface Detection {
 const paths = ['/mcp', '/']
 const limitMs = 10_000
 
-const initialize = Buffer.from(
-  JSON.stringify({
-    jsonrpc: '2.0',
-    id: 1,
-    method: 'initialize',
-    params: {
-      protocolVersion: '2025-11-25',
-      capabilities: {},
-      clientInfo: { name: 'gatehouse', version: '1' },
-    },
-  }),
-)
+const clientInfo = { name: 'gatehouse', version: '1' }
+
+const initialize = rpc('initialize', {
+  protocolVersion: LATEST_SESSION_VERSION,
+  capabilities: {},
+  clientInfo,
+})
+const listInSession = rpc('tools/list', {})
+const listStateless = rpc('tools/list', {
+  _meta: {
+    [META.protocolVersion]: STATELESS_VERSION,
+    [META.clientInfo]: clientInfo,
+    [META.clientCapabilities]: {},
+  },
+})
+
+function rpc(method: string, params: Record<string, unknown>): Buffer {
+  return Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }))
+}
+
+interface Asking {
+  readonly target: Target
+  readonly dispatcher: Dispatcher
+  readonly signal: AbortSignal
+}
+
+interface Answer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+}
 
 export async function detect(target: Target, dispatcher: Dispatcher, fetch: Fetch): Promise<Detection> {
   const signal = AbortSignal.timeout(limitMs)
   let answered = false
   for (const path of paths) {
-    for (const method of ['GET', 'POST'] as const) {
-      const answer = await ask(target, dispatcher, path, method, signal)
-      if (!answer) continue
+    for await (const { status, headers } of answers({ target, dispatcher, signal }, path)) {
       answered = true
-      const challenge = bearerChallenge(answer.status, answer.headers)
+      const challenge = bearerChallenge(status, headers)
       if (challenge) return { kind: 'protected', url: target.origin + path, challenge }
     }
   }
   const url = `${target.origin}/mcp`
   if (!answered) return { kind: 'unknown', url, challenge: undefined }
   return { kind: (await hasDocument(url, fetch, signal)) ? 'protected' : 'open', url, challenge: undefined }
+}
+
+/** What the target answers at one path, question after question, until somebody stops listening. */
+async function* answers(asking: Asking, path: string): AsyncGenerator<Answer> {
+  const got = await ask(asking, path, { method: 'GET' })
+  if (got) yield got
+  const opened = await ask(asking, path, { method: 'POST', body: initialize })
+  if (!opened) return
+  const id = opened.headers[HEADER.sessionId]
+  const session = typeof id === 'string' ? [HEADER.sessionId, id] : []
+  try {
+    yield opened
+    const listed = isSuccess(opened)
+      ? await ask(asking, path, { method: 'POST', body: listInSession, headers: session })
+      : await ask(asking, path, {
+          method: 'POST',
+          body: listStateless,
+          headers: [HEADER.protocolVersion, STATELESS_VERSION, HEADER.method, 'tools/list'],
+        })
+    if (listed) yield listed
+  } finally {
+    if (session.length > 0) await ask(asking, path, { method: 'DELETE', headers: session })
+  }
+}
+
+function isSuccess({ status }: Answer): boolean {
+  return status >= 200 && status < 300
 }
 
 /** The Bearer challenge of a refusal; `OAuth` is an old name of the same. */
@@ -67,32 +112,30 @@ export function bearerChallenge(status: number, headers: IncomingHttpHeaders): C
 }
 
 async function ask(
-  target: Target,
-  dispatcher: Dispatcher,
+  { target, dispatcher, signal }: Asking,
   path: string,
-  method: 'GET' | 'POST' | 'DELETE',
-  signal: AbortSignal,
-  sessionId?: string,
-): Promise<{ status: number; headers: IncomingHttpHeaders } | undefined> {
-  const headers = ['Host', target.authority, 'Accept', 'application/json, text/event-stream']
-  if (method === 'POST') headers.push('Content-Type', 'application/json')
-  if (sessionId !== undefined) headers.push('Mcp-Session-Id', sessionId)
+  request: {
+    readonly method: 'GET' | 'POST' | 'DELETE'
+    readonly body?: Buffer
+    readonly headers?: readonly string[]
+  },
+): Promise<Answer | undefined> {
+  const { method, body, headers = [] } = request
+  const type = body ? ['Content-Type', 'application/json'] : []
+  const accept = ['Accept', 'application/json, text/event-stream']
   try {
     const answer = await dispatcher.request({
       origin: target.origin,
       path: target.query === '' ? path : `${path}?${target.query}`,
       method,
-      headers,
-      body: method === 'POST' ? initialize : null,
+      headers: ['Host', target.authority, ...accept, ...type, ...headers],
+      body: body ?? null,
       headersTimeout: 5_000,
       signal,
     })
     // A stream would not end by itself.
     answer.body.on('error', () => {})
     answer.body.destroy()
-    const opened = answer.headers[HEADER.sessionId]
-    if (method === 'POST' && typeof opened === 'string')
-      await ask(target, dispatcher, path, 'DELETE', signal, opened)
     return { status: answer.statusCode, headers: answer.headers }
   } catch {
     return undefined
