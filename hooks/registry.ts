@@ -2,7 +2,7 @@
  * Kind -> hooks: the one table from which the server takes its routes and manifests/ its CompositeControllers.
  */
 import type { HookEvent } from './events.ts'
-import { byText } from './kube.ts'
+import { byText, type KubeObject } from './kube.ts'
 import { embeddingServer } from './kinds/embeddingserver/index.ts'
 import { mcpAuthzConfig } from './kinds/mcpauthzconfig/index.ts'
 import { mcpExternalAuthConfig } from './kinds/mcpexternalauthconfig/index.ts'
@@ -47,8 +47,8 @@ export interface KindHooks {
   readonly relatedKinds: readonly RelatedKind[]
   readonly customize: (request: CustomizeRequest) => CustomizeResponse
   readonly sync: (request: SyncRequest, settings: HookSettings) => SyncResponse
-  /** Kubernetes Events that the state in this request calls for. */
-  readonly events?: (request: SyncRequest, settings: HookSettings) => readonly HookEvent[]
+  /** Kubernetes Events that the state of this parent calls for. */
+  readonly events?: (parent: KubeObject, settings: HookSettings) => readonly HookEvent[]
 }
 
 /** One kind's hooks as the edges call them: with a request body that nobody has looked at. */
@@ -109,6 +109,6 @@ function entryOf(hooks: KindHooks, settings: HookSettings): HookEntry {
     relatedKinds,
     customize: (body) => hooks.customize(readCustomizeRequest(body, kind)),
     sync: (body) => hooks.sync(readSyncRequest(body, kind), settings),
-    ...(events && { events: (body: unknown) => events(readSyncRequest(body, kind), settings) }),
+    ...(events && { events: (body: unknown) => events(readCustomizeRequest(body, kind).parent, settings) }),
   }
 }

@@ -11,7 +11,7 @@ const replicas = fc.option(fc.integer({ min: 0, max: 3 }), { nil: undefined })
 const authNames = fc.constantFrom('missing', ...Object.values(auth).map(({ metadata }) => metadata.name))
 
 /** An object with a few of the optional members. */
-function some<T extends Record<string, fc.Arbitrary<unknown>>>(members: T): fc.Arbitrary<object> {
+function some(members: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<object> {
   const seldom = Object.entries(members).map(([key, member]) => [
     key,
     fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: member }),
@@ -132,13 +132,13 @@ const virtual = fc
 const config = fc.constantFrom<Stored>(
   ...Object.values(auth),
   ...secrets,
-  ...[
-    oidcConfig(),
-    oidcConfig({ issuer: 'http://insecure.example.com' }),
-    authzConfig(),
-    authzConfig({ policies: ['permit('] }),
-  ],
-  ...[telemetryConfig(), toolConfig(), resource('EmbeddingServer', 'embed', { modelCache: {} })],
+  oidcConfig(),
+  oidcConfig({ issuer: 'http://insecure.example.com' }),
+  authzConfig(),
+  authzConfig({ policies: ['permit('] }),
+  telemetryConfig(),
+  toolConfig(),
+  resource('EmbeddingServer', 'embed', { modelCache: {} }),
 )
 
 export function arbitraryResources(minLength = 0): fc.Arbitrary<Stored[]> {

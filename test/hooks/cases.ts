@@ -245,7 +245,13 @@ const virtualServers: Record<string, () => Request> = {
   'VirtualMCPServer/outgoing-strategies': () =>
     door(
       world(
-        ...[auth.bearer, auth.header, auth.exchange, auth.sts, auth.none, auth.obo, auth.inject],
+        auth.bearer,
+        auth.header,
+        auth.exchange,
+        auth.sts,
+        auth.none,
+        auth.obo,
+        auth.inject,
         ...['bearer', 'header', 'exchange', 'sts', 'none', 'obo', 'inject'].map((name) =>
           entry(`with-${name}`, { externalAuthConfigRef: { name } }),
         ),

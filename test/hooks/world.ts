@@ -125,7 +125,7 @@ export class World {
   settle(): this {
     for (let round = 0; round < 20; round++) {
       const before = this.#writes
-      for (const object of [...this.objects.values()]) {
+      for (const object of this.objects.values().toArray()) {
         if (object.apiVersion === apiVersion) this.sync(object.kind, object.metadata.name)
       }
       if (this.#writes === before) return this
@@ -173,7 +173,7 @@ export class World {
   #merged(live: Stored | undefined, child: Stored, parent: Stored): Stored {
     const text = (live?.metadata['annotations'] as Record<string, string> | undefined)?.[lastApplied]
     const before = text === undefined ? {} : (JSON.parse(text) as Record<string, unknown>)
-    const merged = threeWay(live ?? {}, before, child as Record<string, unknown>) as Stored
+    const merged = threeWay(live ?? {}, before, child) as Stored
     merged.metadata['annotations'] = {
       ...(merged.metadata['annotations'] as object),
       [lastApplied]: JSON.stringify(child),
@@ -215,7 +215,7 @@ export class World {
     this.objects.set(key, {
       ...next,
       metadata: { ...next.metadata, resourceVersion: String(this.#writes) },
-    } as unknown as Stored)
+    })
     void version
   }
 

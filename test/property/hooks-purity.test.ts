@@ -52,7 +52,7 @@ function deepFreeze<T>(value: T): T {
 function shuffled(value: unknown): string {
   return JSON.stringify(value, (_key, item: unknown) =>
     typeof item === 'object' && item !== null && !Array.isArray(item)
-      ? Object.fromEntries(Object.entries(item).reverse())
+      ? Object.fromEntries(Object.entries(item).toReversed())
       : item,
   )
 }

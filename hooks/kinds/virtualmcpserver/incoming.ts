@@ -2,14 +2,10 @@
  * Who may call the virtual server: incoming authentication and authorization of the configuration, with the conditions
  * of the references they come from.
  */
-import type {
-  RuntimeAuthz,
-  RuntimeIncomingAuth,
-  RuntimeOidc,
-  VirtualMCPServer,
-} from '../../../schemas/index.ts'
+import type { RuntimeAuthz, RuntimeIncomingAuth, RuntimeOidc } from '../../../schemas/index.ts'
 import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
+import { fieldsOf } from '../../kube.ts'
 import type { PodNeeds } from '../../needs.ts'
 import { ownAuthz, sharedAuthz } from '../../parts/authz.ts'
 import { oidcPart } from '../../parts/oidc.ts'
@@ -97,9 +93,12 @@ function sharedAuthzOf(context: Context, name: string): Part<RuntimeAuthz> {
 }
 
 /** The deprecated inline field, when it is what decides; undefined otherwise. */
-export function deprecatedPrimary({ spec }: VirtualMCPServer): string | undefined {
-  const inline = spec.incomingAuth.authzConfig?.inline?.primaryUpstreamProvider
-  return spec.authServerConfig?.primaryUpstreamProvider === undefined ? inline : undefined
+export function deprecatedPrimary(server: object): string | undefined {
+  const spec = fieldsOf(fieldsOf(server)['spec'])
+  const authzConfig = fieldsOf(fieldsOf(spec['incomingAuth'])['authzConfig'])
+  const inline = fieldsOf(authzConfig['inline'])['primaryUpstreamProvider']
+  if (typeof inline !== 'string') return undefined
+  return fieldsOf(spec['authServerConfig'])['primaryUpstreamProvider'] === undefined ? inline : undefined
 }
 
 /**

@@ -4,8 +4,10 @@
  * The sync judges every reference, and then either answers with the whole desired set or, when something it needs is
  * broken, with the children as they run and the reasons in the conditions.
  */
+import { resourceProblems } from '../../admission/checks.ts'
 import { childKinds } from '../../child-kinds.ts'
 import type { HookEvent } from '../../events.ts'
+import type { KubeObject } from '../../kube.ts'
 import type { SyncRequest, SyncResponse } from '../../protocol.ts'
 import type { KindHooks } from '../../registry.ts'
 import { coreRelated, ownRelatedKinds } from '../../rules.ts'
@@ -39,10 +41,9 @@ export const virtualMcpServer: KindHooks = {
 }
 
 /** The deprecated field is consumed: the server is told once per generation. */
-function events(request: SyncRequest, settings: HookSettings): readonly HookEvent[] {
-  const { parent, problems } = new SyncContext(request, settings, 'VirtualMCPServer')
-  if (problems.length > 0 || deprecatedPrimary(parent) === undefined) return []
-  return [{ parent: request.parent, type: 'Warning', reason: deprecatedReason, message: deprecatedMessage }]
+function events(parent: KubeObject, settings: HookSettings): readonly HookEvent[] {
+  if (deprecatedPrimary(parent) === undefined || resourceProblems(parent, settings).length > 0) return []
+  return [{ parent, type: 'Warning', reason: deprecatedReason, message: deprecatedMessage }]
 }
 
 function sync(request: SyncRequest, settings: HookSettings): SyncResponse {

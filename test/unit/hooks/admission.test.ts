@@ -223,17 +223,15 @@ t.test('admission: refuses what can only fail later, naming the field', async (t
 t.test('admission: accepts what is right, whatever else exists', async (t) => {
   const right = [
     ...Object.values(auth),
-    ...[
-      server('s'),
-      remote('p'),
-      entry('e'),
-      virtual(),
-      oidcConfig(),
-      authzConfig(),
-      telemetryConfig(),
-      toolConfig(),
-      workflow({}),
-    ],
+    server('s'),
+    remote('p'),
+    entry('e'),
+    virtual(),
+    oidcConfig(),
+    authzConfig(),
+    telemetryConfig(),
+    toolConfig(),
+    workflow({}),
     virtual({ groupRef: { name: 'nowhere' }, incomingAuth: oidc, authServerConfig: embedded() }),
     virtual({ incomingAuth: oidc, authServerConfig: embedded({ issuer: 'http://login.example.com' }) }),
   ]

@@ -26,7 +26,7 @@ interface Status {
   referencingWorkloads: { kind: string; name: string }[]
   conditions: { type: string; status: string; reason: string; message: string }[]
 }
-const statusOf = (w: World, kind: string, name: string) => w.get(kind, name)['status'] as unknown as Status
+const statusOf = (w: World, kind: string, name: string) => w.get(kind, name)['status'] as Status
 const valid = (w: World, kind: string, name: string) =>
   statusOf(w, kind, name).conditions.find(({ type }) => type === 'Valid')
 const podOf = (w: World, name: string) =>
@@ -91,14 +91,12 @@ t.test('referencingWorkloads: the other configuration kinds have them as well', 
     toolConfigRef: { name: 'readonly' },
   }
   const w = world(
-    ...[
-      oidcConfig(),
-      authzConfig(),
-      telemetryConfig(),
-      toolConfig(),
-      server('s', references),
-      remote('r', references),
-    ],
+    oidcConfig(),
+    authzConfig(),
+    telemetryConfig(),
+    toolConfig(),
+    server('s', references),
+    remote('r', references),
     virtual({
       incomingAuth: { ...oidc, authzConfigRef: { name: 'policies' } },
       telemetryConfigRef: { name: 'otel' },
@@ -136,22 +134,19 @@ t.test(
 
 t.test('rotation: a rewritten Secret rolls the pods of every consumer', async (t) => {
   const w = world(
-    ...[
-      auth.bearer,
-      oidcConfig({ clientId: 'c', clientSecretRef: { name: 'oidc', key: 's' } }),
-      secret('oidc', { s: '1' }),
-    ],
-    ...[entry('e', own('bearer')), remote('crm', own('bearer'))],
+    auth.bearer,
+    oidcConfig({ clientId: 'c', clientSecretRef: { name: 'oidc', key: 's' } }),
+    secret('oidc', { s: '1' }),
+    entry('e', own('bearer')),
+    remote('crm', own('bearer')),
     entry('h', {
       headerForward: {
         addHeadersFromSecret: [{ headerName: 'X', valueSecretRef: { name: 'headers', key: 'x' } }],
       },
     }),
-    ...[
-      secret('headers', { x: '1' }),
-      server('files', { secrets: [{ name: 'own', key: 'K' }] }),
-      secret('own', { K: '1' }),
-    ],
+    secret('headers', { x: '1' }),
+    server('files', { secrets: [{ name: 'own', key: 'K' }] }),
+    secret('own', { K: '1' }),
     virtual({
       incomingAuth: oidc,
       sessionStorage: { provider: 'redis', address: 'r:1', passwordRef: { name: 'redis', key: 'password' } },

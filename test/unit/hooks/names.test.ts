@@ -3,8 +3,20 @@ import { embeddingNames, remoteProxyNames, serverNames, virtualServerNames } fro
 import { isDnsLabel } from '../../../schemas/index.ts'
 
 const given = [
-  ...['a', 'a-remote', 'a-server', 'a-proxy', 'a-vmcp', 'a-server-headless', 'mcp-a', 'vmcp-a', 'a.b', 'a-b'],
-  ...['x'.repeat(253), `${'x'.repeat(252)}y`, `${'long.'.repeat(40)}end`, '1st'],
+  'a',
+  'a-remote',
+  'a-server',
+  'a-proxy',
+  'a-vmcp',
+  'a-server-headless',
+  'mcp-a',
+  'vmcp-a',
+  'a.b',
+  'a-b',
+  'x'.repeat(253),
+  `${'x'.repeat(252)}y`,
+  `${'long.'.repeat(40)}end`,
+  '1st',
 ]
 
 t.test('names: no two resources of any kind claim one object, whatever they are called', async (t) => {

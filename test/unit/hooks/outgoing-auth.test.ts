@@ -68,13 +68,13 @@ t.test(
     )
     for (const source of ['discovered', 'inline']) {
       const w = world(
-        ...[auth.header, auth.bearer, auth.none],
-        ...[
-          entry('listed', own('header')),
-          entry('own', own('header')),
-          entry('plain'),
-          entry('asked', own('header')),
-        ],
+        auth.header,
+        auth.bearer,
+        auth.none,
+        entry('listed', own('header')),
+        entry('own', own('header')),
+        entry('plain'),
+        entry('asked', own('header')),
         virtual({
           outgoingAuth: {
             source,
@@ -193,7 +193,9 @@ t.test('references: an object of another namespace does not exist', async (t) =>
   }
   const status = w.hooks.byKind('VirtualMCPServer')?.sync(request).status
   t.match(
-    (status?.['conditions'] as { type: string }[]).find(({ type }) => type === 'DiscoveredAuthConfig-e'),
+    ((status?.['conditions'] ?? []) as { type: string }[]).find(
+      ({ type }) => type === 'DiscoveredAuthConfig-e',
+    ),
     { status: 'False', message: /does not exist/ },
   )
 })
@@ -226,7 +228,11 @@ t.test(
       },
     ]
     const w = world(
-      ...[oidcConfig(), auth.exchange, auth.sts, entry('x', own('exchange')), entry('s', own('sts'))],
+      oidcConfig(),
+      auth.exchange,
+      auth.sts,
+      entry('x', own('exchange')),
+      entry('s', own('sts')),
       virtual({
         incomingAuth: {
           type: 'oidc',
@@ -267,7 +273,9 @@ t.test('xaa: refuses to guess which upstream gives the id token', async (t) => {
   const base = embedded() as { upstreamProviders: { name: string }[] }
   const upstreams = [...base.upstreamProviders, { ...base.upstreamProviders[0], name: 'other' }]
   const w = world(
-    ...[oidcConfig(), auth.xaa, entry('x', own('xaa'))],
+    oidcConfig(),
+    auth.xaa,
+    entry('x', own('xaa')),
     virtual({
       incomingAuth: {
         type: 'oidc',
@@ -390,7 +398,9 @@ t.test('disableUpstreamTokenInjection: refused together with token exchange or c
     })
   }
   const v = world(
-    ...[oidcConfig(), auth.exchange, entry('x', own('exchange'))],
+    oidcConfig(),
+    auth.exchange,
+    entry('x', own('exchange')),
     virtual({
       incomingAuth: { type: 'oidc', oidcConfigRef: references.oidcConfigRef },
       authServerConfig: embedded({ disableUpstreamTokenInjection: true }),

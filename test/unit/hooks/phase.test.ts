@@ -13,7 +13,7 @@ interface Status {
   conditions: { type: string; status: string; reason: string }[]
   discoveredBackends: Record<string, unknown>[]
 }
-const statusOf = (w: World) => w.get('VirtualMCPServer', 'door')['status'] as unknown as Status
+const statusOf = (w: World) => w.get('VirtualMCPServer', 'door')['status'] as Status
 const readyReason = (w: World) => statusOf(w).conditions.find(({ type }) => type === 'Ready')?.reason
 const checksum = (w: World) =>
   (w.get('ConfigMap', 'door-vmcp-config').metadata['annotations'] as Record<string, string>)[

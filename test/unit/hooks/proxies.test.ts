@@ -125,7 +125,11 @@ t.test(
 
 t.test('MCPServer: every reference is in the proxy’s file', async (t) => {
   const w = world(
-    ...[oidcConfig(), authzConfig(), telemetryConfig(), toolConfig(), auth.header],
+    oidcConfig(),
+    authzConfig(),
+    telemetryConfig(),
+    toolConfig(),
+    auth.header,
     server('files', {
       oidcConfigRef: { name: 'login', audience: 'a' },
       authzConfigRef: { name: 'policies' },

@@ -141,7 +141,7 @@ t.test('server: errors repeat nothing of the body, and neither does the log', as
   ]
   for (const body of bodies) {
     const answer = await post(`${url}/hooks/mcpgroups/sync`, body)
-    t.equal(answer.status, 400, String(body))
+    t.equal(answer.status, 400, JSON.stringify(body))
     const text = await answer.text()
     t.notMatch(text, /hunter2/i)
     t.match(JSON.parse(text), { status: 400, title: 'BAD_REQUEST', detail: String })

@@ -422,7 +422,9 @@ t.test('config: what the resource says arrives in the file, references resolved'
         },
       },
     },
-    ...[oidcConfig(), toolConfig(), server('files')],
+    oidcConfig(),
+    toolConfig(),
+    server('files'),
     resource('VirtualMCPCompositeToolDefinition', 'shared', {
       name: 'shared',
       description: 'd',

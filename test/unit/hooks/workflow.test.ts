@@ -200,7 +200,8 @@ t.test('template: structure, functions and variables are checked', async (t) => 
     '{{define "t"}}{{.}}{{end}}{{template "t" .x}}',
     '{{range .x}}{{break}}{{continue}}{{end}}',
   ]
-  for (const text of good) t.ok(Array.isArray(readTemplate(text)), `${text}: ${String(readTemplate(text))}`)
+  for (const text of good)
+    t.ok(Array.isArray(readTemplate(text)), `${text}: ${JSON.stringify(readTemplate(text))}`)
 })
 
 t.test('template: reads of steps are found where the dot is the root', async (t) => {
