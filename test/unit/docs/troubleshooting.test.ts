@@ -1,0 +1,30 @@
+/** The troubleshooting page and the hooks speak of the same reasons. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+
+const page = readFileSync('docs/guides/troubleshooting.md', 'utf8')
+const listed = new Set(
+  page
+    .split('\n')
+    .filter((line) => /^\| [A-Z]/.test(line) && !line.startsWith('| Reason'))
+    .flatMap((line) => (line.split('|')[1] ?? '').split(',').map((reason) => reason.trim())),
+)
+
+const sources = readdirSync('hooks', { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts') && !name.startsWith('certificates'))
+  .map((name) => readFileSync(join('hooks', name), 'utf8'))
+  .join('\n')
+
+t.test('troubleshooting: every reason of the page is one that the hooks give', async (t) => {
+  t.ok(listed.size > 40)
+  for (const reason of listed) t.ok(sources.includes(`'${reason}'`), reason)
+})
+
+t.test('troubleshooting: every reason that the hooks give for a fault is on the page', async (t) => {
+  const faults = [...sources.matchAll(/reason: '([A-Za-z]+)'/g)].map((match) => match[1] ?? '')
+  // Phases and successes share the form; what is left is a fault.
+  const fine =
+    /^(Ready|NotReady|.*(Valid|Succeeded|Configured|NotConfigured|NotApplicable|NotActive|Routable|Pending|Unhealthy|Synthesized|Discovered|Unavailable|Degraded|Overridden|Manual|Deprecated|Ignored|AutoSelected|WithoutUserInfo|Unique))$/
+  for (const reason of new Set(faults)) if (!fine.test(reason)) t.ok(listed.has(reason), reason)
+})
