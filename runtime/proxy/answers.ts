@@ -29,7 +29,7 @@ export function makeRecover(
     const fault = toGatehouseError(error)
     if (fault.code === 'INTERNAL') log.error('a request failed', { err: fault.cause, path: exchange.path })
     else if (fault.status >= 500)
-      log.warn('the target could not be used', { code: fault.code, err: fault.cause })
+      log.warn('the target could not be used', { fault: fault.code, err: fault.cause })
     if (exchange.message === undefined && !always.has(fault.code)) return sendProblem(exchange.res, fault)
     const id = fault instanceof MessageError ? fault.id : exchange.rpcId
     sendBody(exchange.res, fault.status, 'application/json', errorMessage(id, fault), fault.headers)

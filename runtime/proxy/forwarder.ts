@@ -152,6 +152,8 @@ class Forwarding implements AnswerPolicy {
     }
     if (status === 404) return this.#lostSession()
     if (status === 401 || status === 403) {
+      // A credential that is good but not good enough: the client may see that, without the challenge.
+      if (status === 403 && this.#renewals >= maxRenewals) return false
       this.#next = 'renew'
       return credential?.concerns(status, headers['www-authenticate']) ?? false
     }
