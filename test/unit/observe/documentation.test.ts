@@ -1,0 +1,99 @@
+/** docs/observability.md and the tables in the code say the same, in both directions. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import {
+  ATTRIBUTES,
+  AUDIT_EVENTS,
+  LEGACY_ONLY,
+  METRICS,
+  prometheusName,
+  SPANS,
+} from '../../../runtime/observe/index.ts'
+import { METHODS } from '../../../runtime/observe/exchange/rpc.ts'
+import { DURATION_BOUNDS, type MetricRow } from '../../../runtime/observe/telemetry/metric-table.ts'
+import { eventTypeOf } from '../../../runtime/observe/audit/events.ts'
+
+const page = readFileSync(join(import.meta.dirname, '../../../docs/observability.md'), 'utf8')
+
+/** The cells of the table under a header row, code marks taken off. */
+function table(header: string): string[][] {
+  const lines = page.split('\n')
+  const start = lines.indexOf(header)
+  if (start < 0) throw new Error(`no table ${header}`)
+  const rows: string[][] = []
+  for (const line of lines.slice(start + 2)) {
+    if (!line.startsWith('|')) break
+    rows.push(
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim().replaceAll('`', '')),
+    )
+  }
+  return rows
+}
+
+const label = (name: string) => name.replaceAll('.', '_')
+
+t.test('documentation: audit events are those of the code', async (t) => {
+  t.same(
+    table('| Type | Method | Written when |'),
+    Object.entries(AUDIT_EVENTS).map(([type, row]) => [type, 'method' in row ? row.method : '', row.when]),
+  )
+})
+
+t.test('documentation: metrics, kinds and labels are those of the code', async (t) => {
+  const rows: readonly MetricRow[] = Object.values(METRICS)
+  t.same(
+    table('| Metric | Kind | Labels | Counts |'),
+    rows.map((row) => [
+      prometheusName(row),
+      row.kind.replaceAll('_', '-'),
+      row.labels.map(label).join(', '),
+      row.help,
+    ]),
+  )
+  t.ok(page.replaceAll('\n', ' ').includes(`${DURATION_BOUNDS.join(' ')} seconds`), 'the bounds')
+})
+
+t.test('documentation: inner spans and attributes are those of the code', async (t) => {
+  const header = page.indexOf('Spans inside:')
+  t.same(
+    page
+      .slice(header)
+      .split('\n')
+      .filter((line) => /^\| `(?:aggregator|core|optimizer)\./.test(line))
+      .map((line) => line.split('|')[1]?.trim().replaceAll('`', '')),
+    Object.keys(SPANS),
+  )
+  t.same(
+    table('| Attribute | Older name |'),
+    Object.entries(ATTRIBUTES).map(([name, older]) => [name, older.join(', ')]),
+  )
+  for (const name of LEGACY_ONLY) t.ok(page.includes(`\`${name}\``), name)
+})
+
+t.test('audit events: every type of the schema has a row, every method its type', async (t) => {
+  const schema = JSON.parse(
+    readFileSync(join(import.meta.dirname, '../../../schemas/kinds/vmcp-config.json'), 'utf8'),
+  ) as { $defs: { AuditEventType: { enum: string[] } } }
+  t.same(Object.keys(AUDIT_EVENTS), schema.$defs.AuditEventType.enum)
+  const types = new Set(Object.keys(AUDIT_EVENTS))
+  for (const method of METHODS) t.ok(types.has(eventTypeOf(method)), method)
+  t.equal(eventTypeOf('tools/call'), 'mcp_tool_call')
+  t.equal(eventTypeOf('notifications/roots/list_changed'), 'mcp_roots_list_changed')
+  t.equal(eventTypeOf('notifications/initialized'), 'mcp_notification')
+  t.equal(eventTypeOf('resources/templates/list'), 'mcp_request')
+  t.equal(eventTypeOf(''), 'mcp_request', 'answers of clients')
+})
+
+t.test('metrics: names are unique, legacy labels are labels, nothing unbounded is one', async (t) => {
+  const rows: readonly MetricRow[] = Object.values(METRICS)
+  t.equal(new Set(rows.map(prometheusName)).size, rows.length)
+  for (const row of rows) {
+    for (const name of row.legacy ?? []) t.ok(row.labels.includes(name), `${row.name} ${name}`)
+    for (const name of row.labels)
+      t.notMatch(name, /uri|url|session|user|subject|id$(?<!workload_id)/, row.name)
+  }
+})
