@@ -1,15 +1,14 @@
 /**
  * Puts together what the engine is told for one decision: principal, action and resource with their attributes, and
- * those configured entities that can be reached from them. Attributes that no policy reads stay out.
+ * those configured entities that a policy can get hold of. Attributes that no policy reads stay out.
  *
  * What is configured for an entity of a request is merged into it. The request has the last word on an attribute, but
  * for a tool's hints: what a tool says of itself counts less than what the configuration says of it.
  * Source: spec document 3, incomingAuth.authz.entitiesJson.
  */
-import type { Attributes, Entity, Uid } from './cedar.ts'
-import { keyOf } from './cedar.ts'
+import { type Attributes, type Entity, keyOf, type Uid } from './cedar.ts'
 import { type Action, actions, type Question, resourceOf } from './requests.ts'
-import type { StaticEntities } from './static-entities.ts'
+import { referencesIn, type StaticEntities } from './static-entities.ts'
 import type { Subject } from './subject.ts'
 
 export interface RequestEntitiesOptions {
@@ -26,21 +25,19 @@ type ByAction = Partial<Record<Action, readonly Entity[]>>
 
 export class RequestEntities {
   readonly #options: RequestEntitiesOptions
-  readonly #server: Uid
-  /** Configured entities that matter whatever the request. */
-  readonly #always: ReadonlyMap<string, Entity>
+  /** The server and everything above it. */
+  readonly #server: readonly Uid[]
   /** Everything but the resource, made once for a subject. */
   readonly #around = new WeakMap<Subject, ByAction>()
 
   constructor(options: RequestEntitiesOptions) {
     this.#options = options
-    this.#server = { type: 'MCP', id: options.serverName }
-    this.#always = options.configured.reachableFrom([this.#server, ...options.named])
+    this.#server = options.configured.withAncestors([{ type: 'MCP', id: options.serverName }])
   }
 
   /** Keys of an action and of everything above it. */
   actionsAbove(action: Action): ReadonlySet<string> {
-    return this.#options.configured.upwardsFrom({ type: 'Action', id: action })
+    return new Set(this.#options.configured.withAncestors([actionUid(action)]).map(keyOf))
   }
 
   of(subject: Subject, question: Question, argumentAttributes: Attributes): readonly Entity[] {
@@ -57,12 +54,12 @@ export class RequestEntities {
         ...this.#wanted(own),
         ...argumentAttributes,
       },
-      parents: [this.#server, ...(configured?.parents ?? [])],
+      parents: [...this.#server, ...(configured?.parents ?? [])],
     }
     const around = this.#aroundOf(subject, question.action)
     if (!configured) return [resource, ...around]
-    // Rare: what the resource leads to may be there already.
-    const all = this.#options.configured.reachableFrom([uid])
+    // Rare: what the resource refers to, or the resource itself, may be there already.
+    const all = this.#options.configured.within(referencesIn(configured))
     for (const entity of [...around, resource]) all.set(keyOf(entity.uid), entity)
     return [...all.values()]
   }
@@ -81,23 +78,28 @@ export class RequestEntities {
   }
 
   #makeAround(subject: Subject, action: Action): readonly Entity[] {
-    const { configured } = this.#options
-    const { principal, parents } = subject
-    const uid = { type: 'Action', id: action }
-    const all = configured.reachableFrom([principal, uid, ...parents])
-    for (const [key, entity] of this.#always) all.set(key, entity)
+    const { configured, named } = this.#options
+    const uid = actionUid(action)
+    const all = configured.within([subject.principal, uid, ...named])
     const attrs = this.#wanted({ operation: actions[action].operation })
     for (const entity of [
       { uid, attrs, parents: [] },
-      { uid: principal, attrs: subject.attributes, parents },
-    ]) {
-      const whole = merged(entity, configured.get(entity.uid))
-      // To the engine, an entity about which nothing is said is no different from an absent one.
-      if (Object.keys(whole.attrs).length + whole.parents.length > 0 || whole.tags)
-        all.set(keyOf(entity.uid), whole)
-    }
-    return [...all.values()]
+      {
+        uid: subject.principal,
+        attrs: subject.attributes,
+        parents: configured.withAncestors(subject.parents),
+      },
+    ])
+      all.set(keyOf(entity.uid), merged(entity, configured.get(entity.uid)))
+    // To the engine, an entity about which nothing is said is no different from an absent one.
+    return [...all.values()].filter(
+      ({ attrs, parents, tags }) => Object.keys(attrs).length + parents.length > 0 || tags,
+    )
   }
+}
+
+function actionUid(action: Action): Uid {
+  return { type: 'Action', id: action }
 }
 
 /** An entity of a request with what the configuration says of it. */

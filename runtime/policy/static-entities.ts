@@ -1,8 +1,9 @@
 /**
  * The entities of the configuration: groups above groups, attributes of tools, whatever the policies refer to.
  *
- * Only what can be reached from the entities of a request is handed to the engine, because everything handed over is
- * read again for each decision.
+ * Everything handed to the engine is read again for each decision, so only that is handed over which a policy can get
+ * hold of. A policy cannot go from an entity to its parents, only ask whether one is above it: so parents are handed
+ * over as the whole list of what is above, and not as entities of their own.
  * Source: spec document 3, incomingAuth.authz.entitiesJson (an absent entity has no parents, so `in` is false).
  */
 import type { Problem } from '../../schemas/index.ts'
@@ -11,56 +12,75 @@ import { type Attributes, cedar, type Entity, faultText, keyOf, toUid, type Uid 
 const path = 'entitiesJson'
 
 export class StaticEntities {
+  /** With everything above them as parents. */
   readonly #entities: ReadonlyMap<string, Entity>
 
   constructor(entities: readonly Entity[]) {
-    this.#entities = new Map(entities.map((entity) => [keyOf(entity.uid), entity]))
+    const configured = new Map(entities.map((entity) => [keyOf(entity.uid), entity]))
+    this.#entities = new Map(
+      entities.map((entity) => [
+        keyOf(entity.uid),
+        { ...entity, parents: upwards(entity.parents, (key) => configured.get(key)?.parents) },
+      ]),
+    )
   }
 
   get(uid: Uid): Entity | undefined {
     return this.#entities.get(keyOf(uid))
   }
 
+  /** Some entities and everything above them, each once. */
+  withAncestors(uids: readonly Uid[]): readonly Uid[] {
+    return upwards(uids, (key) => this.#entities.get(key)?.parents)
+  }
+
   /**
-   * The configured entities that can be reached from some others over parents and over references in attributes and
-   * tags; those others are included when they are configured.
+   * Those of some entities that are configured, and the configured entities that a policy can get hold of from there,
+   * over references in attributes and tags.
    */
-  reachableFrom(roots: Iterable<Uid>): Map<string, Entity> {
-    const reached = new Map<string, Entity>()
+  within(roots: Iterable<Uid>): Map<string, Entity> {
+    const found = new Map<string, Entity>()
     const queue = [...roots]
     for (let uid = queue.pop(); uid; uid = queue.pop()) {
       const key = keyOf(uid)
       const entity = this.#entities.get(key)
-      if (!entity || reached.has(key)) continue
-      reached.set(key, entity)
-      queue.push(...entity.parents)
-      collectReferences(entity.attrs, queue)
-      collectReferences(entity.tags, queue)
+      if (!entity || found.has(key)) continue
+      found.set(key, entity)
+      queue.push(...referencesIn(entity))
     }
-    return reached
-  }
-
-  /** Keys of an entity and of everything above it. */
-  upwardsFrom(uid: Uid): ReadonlySet<string> {
-    const above = new Set<string>()
-    const queue = [uid]
-    for (let next = queue.pop(); next; next = queue.pop()) {
-      const key = keyOf(next)
-      if (above.has(key)) continue
-      above.add(key)
-      queue.push(...(this.#entities.get(key)?.parents ?? []))
-    }
-    return above
+    return found
   }
 }
 
-/** Entities that a value refers to, appended to `to`. */
-export function collectReferences(value: unknown, to: Uid[]): void {
+function upwards(
+  uids: readonly Uid[],
+  parentsOf: (key: string) => readonly Uid[] | undefined,
+): readonly Uid[] {
+  const above = new Map<string, Uid>()
+  const queue = [...uids]
+  for (let uid = queue.pop(); uid; uid = queue.pop()) {
+    const key = keyOf(uid)
+    if (above.has(key)) continue
+    above.set(key, uid)
+    queue.push(...(parentsOf(key) ?? []))
+  }
+  return [...above.values()]
+}
+
+/** Entities that the attributes and tags of an entity refer to. */
+export function referencesIn({ attrs, tags }: Pick<Entity, 'attrs' | 'tags'>): Uid[] {
+  const found: Uid[] = []
+  collect(attrs, found)
+  collect(tags, found)
+  return found
+}
+
+function collect(value: unknown, to: Uid[]): void {
   if (typeof value !== 'object' || value === null) return
   const { __entity: entity }: { __entity?: unknown } = value
   const uid = toUid(entity)
   if (uid) to.push(uid)
-  else for (const inner of Object.values(value)) collectReferences(inner, to)
+  else for (const inner of Object.values(value)) collect(inner, to)
 }
 
 /** Reads the document of static entities. Never throws. */

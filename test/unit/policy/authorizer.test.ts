@@ -18,7 +18,11 @@ async function ask(
   question: Partial<Omit<Question, 'arguments'>> & { readonly arguments?: string } = {},
 ): Promise<string> {
   const authorizer = makeAuthorizer({ ...base, ...config, policies }, { serverName: 'front' })
-  const caller = makeCaller({ issuer: 'https://idp.example', subject: 'ada', claims: { sub: 'ada', ...claims } })
+  const caller = makeCaller({
+    issuer: 'https://idp.example',
+    subject: 'ada',
+    claims: { sub: 'ada', ...claims },
+  })
   const subject = await authorizer.subject(caller)
   const { arguments: args, ...rest } = question
   return authorizer.decide(subject, {
@@ -30,11 +34,14 @@ async function ask(
 }
 
 /** A permit with a condition. */
-const when = (condition: string): readonly string[] => [`permit(principal, action, resource) when { ${condition} };`]
+const when = (condition: string): readonly string[] => [
+  `permit(principal, action, resource) when { ${condition} };`,
+]
 
 t.test('decision: nothing is permitted by default, and a forbid outweighs every permit', async (t) => {
   proves('3.config.incomingAuth.authz.policies', '3.auth.incoming.2')
-  const permit = 'permit(principal == Client::"ada", action == Action::"call_tool", resource == Tool::"echo");'
+  const permit =
+    'permit(principal == Client::"ada", action == Action::"call_tool", resource == Tool::"echo");'
   t.equal(await ask({ policies: [permit] }), 'permitted')
   t.equal(await ask({ policies: [permit] }, { id: 'other' }), 'unmentioned')
   t.equal(await ask({ policies: [permit] }, { action: 'get_prompt' }), 'unmentioned')
@@ -47,7 +54,10 @@ t.test('entities: each action has its own kind of resource, and all belong to th
   ]
   t.equal(await ask({ policies: ofServer('Tool') }), 'permitted')
   t.equal(await ask({ policies: ofServer('Prompt') }, { action: 'get_prompt' }), 'permitted')
-  t.equal(await ask({ policies: ofServer('Resource') }, { action: 'read_resource', id: 'file:///a' }), 'permitted')
+  t.equal(
+    await ask({ policies: ofServer('Resource') }, { action: 'read_resource', id: 'file:///a' }),
+    'permitted',
+  )
   t.equal(
     await ask({ policies: ['permit(principal, action, resource) when { resource in MCP::"back" };'] }),
     'unmentioned',
@@ -56,7 +66,10 @@ t.test('entities: each action has its own kind of resource, and all belong to th
 
 t.test('entities: resource and action carry their attributes', async (t) => {
   const tool = 'resource.name == "echo" && resource.operation == "call" && resource.feature == "tool"'
-  t.equal(await ask({ policies: when(`${tool} && action.operation == "call" && !(resource has uri)`) }), 'permitted')
+  t.equal(
+    await ask({ policies: when(`${tool} && action.operation == "call" && !(resource has uri)`) }),
+    'permitted',
+  )
   t.equal(
     await ask(
       { policies: when('resource.uri == "file:///a" && resource.feature == "resource"') },
@@ -65,7 +78,10 @@ t.test('entities: resource and action carry their attributes', async (t) => {
     'permitted',
   )
   t.equal(
-    await ask({ policies: when('resource.feature == "prompt" && action.operation == "get"') }, { action: 'get_prompt' }),
+    await ask(
+      { policies: when('resource.feature == "prompt" && action.operation == "get"') },
+      { action: 'get_prompt' },
+    ),
     'permitted',
   )
 })
@@ -100,7 +116,11 @@ t.test('claims: are attributes of principal and context, converted by their kind
     ].join(' && ')
     t.equal(await ask({ policies: when(condition), claims }), 'permitted', holder)
   }
-  t.equal(await ask({ policies: when('context == {claim_sub: "ada"}') }), 'permitted', 'the context as a whole')
+  t.equal(
+    await ask({ policies: when('context == {claim_sub: "ada"}') }),
+    'permitted',
+    'the context as a whole',
+  )
 })
 
 t.test('claims: multi-valued ones are a set, however the issuer writes them', async (t) => {
@@ -157,7 +177,10 @@ t.test('roles: are groups as well, beside those of the group claim', async (t) =
 t.test('groups: have the configured entity type', async (t) => {
   proves('3.config.incomingAuth.authz.groupEntityType')
   const policies = ['permit(principal in Team::"ops", action, resource);']
-  t.equal(await ask({ policies, config: { groupEntityType: 'Team' }, claims: { groups: ['ops'] } }), 'permitted')
+  t.equal(
+    await ask({ policies, config: { groupEntityType: 'Team' }, claims: { groups: ['ops'] } }),
+    'permitted',
+  )
   t.equal(await ask({ policies, claims: { groups: ['ops'] } }), 'unmentioned')
 })
 
@@ -166,7 +189,11 @@ t.test('static entities: groups above groups count, and without them they do not
   const policies = ['permit(principal in ServiceGroup::"staff", action, resource);']
   const entitiesJson = JSON.stringify([
     { uid: { type: 'ServiceGroup', id: 'ops' }, attrs: {}, parents: [{ type: 'ServiceGroup', id: 'tech' }] },
-    { uid: { type: 'ServiceGroup', id: 'tech' }, attrs: {}, parents: [{ type: 'ServiceGroup', id: 'staff' }] },
+    {
+      uid: { type: 'ServiceGroup', id: 'tech' },
+      attrs: {},
+      parents: [{ type: 'ServiceGroup', id: 'staff' }],
+    },
     { uid: { type: 'ServiceGroup', id: 'staff' }, attrs: {}, parents: [] },
   ])
   const claims = { groups: ['ops'] }
@@ -218,20 +245,23 @@ t.test('static entities: are merged with those of the request', async (t) => {
   )
 })
 
-t.test('arguments: scalars are attributes of resource and context, lists and objects are marked', async (t) => {
-  const args = '{"path":"/tmp/x","count":5,"share":0.5,"force":false,"list":[1],"map":{"a":1},"none":null}'
-  for (const holder of ['resource', 'context']) {
-    const condition = [
-      `${holder}.arg_path like "/tmp/*"`,
-      `${holder}.arg_count < 10`,
-      `${holder}.arg_share.lessThan(decimal("0.6"))`,
-      `!${holder}.arg_force`,
-      `${holder}.arg_list_present && ${holder}.arg_map_present`,
-      `!(${holder} has arg_list) && !(${holder} has arg_map) && !(${holder} has arg_none)`,
-    ].join(' && ')
-    t.equal(await ask({ policies: when(condition) }, { arguments: args }), 'permitted', holder)
-  }
-})
+t.test(
+  'arguments: scalars are attributes of resource and context, lists and objects are marked',
+  async (t) => {
+    const args = '{"path":"/tmp/x","count":5,"share":0.5,"force":false,"list":[1],"map":{"a":1},"none":null}'
+    for (const holder of ['resource', 'context']) {
+      const condition = [
+        `${holder}.arg_path like "/tmp/*"`,
+        `${holder}.arg_count < 10`,
+        `${holder}.arg_share.lessThan(decimal("0.6"))`,
+        `!${holder}.arg_force`,
+        `${holder}.arg_list_present && ${holder}.arg_map_present`,
+        `!(${holder} has arg_list) && !(${holder} has arg_map) && !(${holder} has arg_none)`,
+      ].join(' && ')
+      t.equal(await ask({ policies: when(condition) }, { arguments: args }), 'permitted', holder)
+    }
+  },
+)
 
 t.test('arguments: whole numbers keep all their digits', async (t) => {
   const policies = when('context.arg_id == 9007199254740993')

@@ -36,7 +36,13 @@ t.test('checkPolicies: says what is wrong with the entities', async (t) => {
     ['[{"uid":{"type":"A","id":"1"}}]', /are not Cedar entities/],
     [JSON.stringify([entity, { ...entity, attrs: { x: 1 } }]), /duplicate/],
     [JSON.stringify([{ ...entity, attrs: { x: null } }]), /null/],
-    [JSON.stringify([{ ...entity, parents: [{ type: 'B', id: '1' }] }, { uid: { type: 'B', id: '1' }, attrs: {}, parents: [uid] }]), /cycle/],
+    [
+      JSON.stringify([
+        { ...entity, parents: [{ type: 'B', id: '1' }] },
+        { uid: { type: 'B', id: '1' }, attrs: {}, parents: [uid] },
+      ]),
+      /cycle/,
+    ],
   ] as const) {
     const [problem, ...more] = checkPolicies([good], text)
     t.equal(problem?.path, 'entitiesJson', text)

@@ -23,7 +23,17 @@ const entities = [
   'Action::"call_tool"',
   'Action::"act"',
 ]
-const attributes = ['claim_a', 'claim_b', 'arg_a', 'arg_b', 'arg_a_present', 'level', 'peer', 'name', 'readOnlyHint']
+const attributes = [
+  'claim_a',
+  'claim_b',
+  'arg_a',
+  'arg_b',
+  'arg_a_present',
+  'level',
+  'peer',
+  'name',
+  'readOnlyHint',
+]
 
 const variable = fc.constantFrom('principal', 'resource', 'action')
 const attribute = fc.constantFrom(...attributes)
@@ -38,7 +48,9 @@ const { condition } = fc.letrec<{ condition: string; value: string; holder: stri
     fc.constant('context'),
     entity,
     fc.tuple(tie('holder'), attribute).map(([of, name]) => `${of}.${name}`),
-    fc.tuple(tie('condition'), tie('holder'), tie('holder')).map(([c, a, b]) => `(if ${c} then ${a} else ${b})`),
+    fc
+      .tuple(tie('condition'), tie('holder'), tie('holder'))
+      .map(([c, a, b]) => `(if ${c} then ${a} else ${b})`),
     fc.tuple(tie('value')).map(([value]) => `{"left": ${value}, "Var": principal}["Var"]`),
   ),
   value: fc.oneof(
@@ -66,9 +78,24 @@ const { condition } = fc.letrec<{ condition: string; value: string; holder: stri
 const policy = fc
   .record({
     effect: fc.constantFrom('permit', 'permit', 'forbid'),
-    principal: fc.constantFrom('principal', 'principal == Client::"ada"', 'principal in ServiceGroup::"g1"', 'principal is Client'),
-    action: fc.constantFrom('action', 'action == Action::"call_tool"', 'action in [Action::"act"]', 'action == Action::"get_prompt"'),
-    resource: fc.constantFrom('resource', 'resource == Tool::"t0"', 'resource is Tool in MCP::"front"', 'resource in Shelf::"s0"'),
+    principal: fc.constantFrom(
+      'principal',
+      'principal == Client::"ada"',
+      'principal in ServiceGroup::"g1"',
+      'principal is Client',
+    ),
+    action: fc.constantFrom(
+      'action',
+      'action == Action::"call_tool"',
+      'action in [Action::"act"]',
+      'action == Action::"get_prompt"',
+    ),
+    resource: fc.constantFrom(
+      'resource',
+      'resource == Tool::"t0"',
+      'resource is Tool in MCP::"front"',
+      'resource in Shelf::"s0"',
+    ),
     condition,
   })
   .map(({ effect, principal, action, resource, condition }) => ({
@@ -93,9 +120,27 @@ const staticEntities = fc
         attrs: levels[id] === undefined ? {} : { level: levels[id], peer: { __entity: group('g3') } },
         parents: above.filter(([from, to]) => from === at && to > at).map(([, to]) => group(`g${to}`)),
       })),
-      ...(ada ? [{ uid: { type: 'Client', id: 'ada' }, attrs: { level: 1, peer: { __entity: group('g0') } }, parents: [group('g1')] }] : []),
-      ...(shelved ? [{ uid: { type: 'Tool', id: 't0' }, attrs: { level: 2 }, parents: [{ type: 'Shelf', id: 's0' }] }] : []),
-      ...(acting ? [{ uid: { type: 'Action', id: 'call_tool' }, attrs: { level: 1 }, parents: [{ type: 'Action', id: 'act' }] }] : []),
+      ...(ada
+        ? [
+            {
+              uid: { type: 'Client', id: 'ada' },
+              attrs: { level: 1, peer: { __entity: group('g0') } },
+              parents: [group('g1')],
+            },
+          ]
+        : []),
+      ...(shelved
+        ? [{ uid: { type: 'Tool', id: 't0' }, attrs: { level: 2 }, parents: [{ type: 'Shelf', id: 's0' }] }]
+        : []),
+      ...(acting
+        ? [
+            {
+              uid: { type: 'Action', id: 'call_tool' },
+              attrs: { level: 1 },
+              parents: [{ type: 'Action', id: 'act' }],
+            },
+          ]
+        : []),
     ]
   })
 
@@ -109,18 +154,20 @@ const request = fc.record({
   readOnlyHint: fc.option(fc.boolean()),
 })
 
-type Entity = Awaited<ReturnType<typeof everything>>['entities'][number]
 type Request = typeof request extends fc.Arbitrary<infer R> ? R : never
 type Configured = typeof staticEntities extends fc.Arbitrary<infer S> ? S : never
 
 /** The request as the plain engine is told it: every attribute, every entity. */
-function everything(asked: Request, configured: Configured) {
-  const claims = Object.fromEntries(
-    Object.entries({ sub: asked.sub, groups: asked.groups, ...asked.claims }).map(([name, value]) => [`claim_${name}`, value]),
+function everything(asked: Request, configured: Configured): Omit<Cedar.AuthorizationCall, 'policies'> {
+  const claims: Cedar.Context = Object.fromEntries(
+    Object.entries({ sub: asked.sub, groups: asked.groups, ...asked.claims }).map(([name, value]) => [
+      `claim_${name}`,
+      value,
+    ]),
   )
-  const args = Object.fromEntries(
+  const args: Cedar.Context = Object.fromEntries(
     Object.entries(asked.arguments ?? {}).map(([name, value]) =>
-      Array.isArray(value) ? [`arg_${name}_present`, true] : [`arg_${name}`, value],
+      typeof value === 'object' ? [`arg_${name}_present`, true] : [`arg_${name}`, value],
     ),
   )
   const principal = { type: 'Client', id: asked.sub }
@@ -136,27 +183,38 @@ function everything(asked: Request, configured: Configured) {
       parents: [{ type: 'MCP', id: 'front' }],
     },
   ]
-  const same = (a: { type: string; id: string }, b: { type: string; id: string }) => a.type === b.type && a.id === b.id
+  const same = (a: { type: string; id: string }, b: { type: string; id: string }) =>
+    a.type === b.type && a.id === b.id
   const merged = own.map((entity) => {
     const known = configured.find(({ uid }) => same(uid, entity.uid))
     return known
-      ? { uid: entity.uid, attrs: { ...known.attrs, ...entity.attrs }, parents: [...entity.parents, ...known.parents] }
+      ? {
+          uid: entity.uid,
+          attrs: { ...known.attrs, ...entity.attrs },
+          parents: [...entity.parents, ...known.parents],
+        }
       : entity
   })
   const others = configured.filter(({ uid }) => !own.some((entity) => same(entity.uid, uid)))
-  return { principal, action, resource, context: { ...claims, ...args }, entities: [...merged, ...others] as { uid: typeof principal }[] }
+  return { principal, action, resource, context: { ...claims, ...args }, entities: [...merged, ...others] }
 }
 
-function plainDecision(policies: readonly { effect: string; text: string }[], asked: Request, configured: Configured): string {
+function plainDecision(
+  policies: readonly { effect: string; text: string }[],
+  asked: Request,
+  configured: Configured,
+): string {
   const told = everything(asked, configured)
   const answer = engine.isAuthorized({
     ...told,
-    entities: told.entities as (Entity & Cedar.EntityJson)[],
-    policies: { staticPolicies: Object.fromEntries(policies.map(({ text }, index) => [String(index), text])) },
+    policies: {
+      staticPolicies: Object.fromEntries(policies.map(({ text }, index) => [String(index), text])),
+    },
   })
   if (answer.type === 'failure') return `failure ${answer.errors.map(({ message }) => message).join()}`
   const { decision, diagnostics } = answer.response
-  if (diagnostics.errors.some(({ policyId }) => policies[Number(policyId)]?.effect === 'forbid')) return 'forbidden'
+  if (diagnostics.errors.some(({ policyId }) => policies[Number(policyId)]?.effect === 'forbid'))
+    return 'forbidden'
   if (decision === 'allow') return 'permitted'
   return diagnostics.reason.length > 0 ? 'forbidden' : 'unmentioned'
 }

@@ -25,9 +25,21 @@ const guarded = [
   ['resources/read', { uri: 'x:' }, 'read denied by authorization policy'],
   ['resources/subscribe', { uri: 'x:' }, 'read denied by authorization policy'],
   ['resources/unsubscribe', { uri: 'x:' }, 'read denied by authorization policy'],
-  ['completion/complete', { ref: { type: 'ref/prompt', name: 'x' } }, 'prompt denied by authorization policy'],
-  ['completion/complete', { ref: { type: 'ref/resource', uri: 'x:' } }, 'read denied by authorization policy'],
-  ['subscriptions/listen', { notifications: { resourceSubscriptions: ['x:'] } }, 'read denied by authorization policy'],
+  [
+    'completion/complete',
+    { ref: { type: 'ref/prompt', name: 'x' } },
+    'prompt denied by authorization policy',
+  ],
+  [
+    'completion/complete',
+    { ref: { type: 'ref/resource', uri: 'x:' } },
+    'read denied by authorization policy',
+  ],
+  [
+    'subscriptions/listen',
+    { notifications: { resourceSubscriptions: ['x:'] } },
+    'read denied by authorization policy',
+  ],
 ] as const
 
 t.test('check: guarded requests go on when permitted and are refused in their own words', async (t) => {
@@ -52,7 +64,9 @@ t.test('check: the rest of the protocol is free', async (t) => {
     'notifications/cancelled',
   ])
     await t.resolves(nothing.check(ada, method, paramsOf({})), method)
-  await t.resolves(nothing.check(ada, 'subscriptions/listen', paramsOf({ notifications: { toolsListChanged: true } })))
+  await t.resolves(
+    nothing.check(ada, 'subscriptions/listen', paramsOf({ notifications: { toolsListChanged: true } })),
+  )
 })
 
 t.test('check: methods without an action are refused or passed on, as configured', async (t) => {
@@ -96,7 +110,10 @@ t.test('check: hints are looked up only when a policy that can apply reads them'
     'forbid(principal, action == Action::"call_tool", resource) when { resource has destructiveHint && resource.destructiveHint };',
   ])
   const asked: string[] = []
-  const call = (name: string, hints: Awaited<ReturnType<NonNullable<Parameters<Gate['check']>[3]>['hintsOf'] & {}>>) =>
+  const call = (
+    name: string,
+    hints: Awaited<ReturnType<NonNullable<Parameters<Gate['check']>[3]>['hintsOf'] & {}>>,
+  ) =>
     gate.check(ada, 'tools/call', paramsOf({ name }), {
       hintsOf: (tool) => {
         asked.push(tool)
@@ -108,11 +125,15 @@ t.test('check: hints are looked up only when a policy that can apply reads them'
   await t.rejects(call('c', undefined), { code: 'FORBIDDEN' }, 'nothing is known of it')
   await t.rejects(call('d', 'no such tool'), { code: 'INVALID_PARAMS', message: 'tool "d" not found' })
   t.strictSame(asked, ['a', 'b', 'c', 'd'])
-  await gate.check(ada, 'prompts/get', paramsOf({ name: 'e' }), { hintsOf: () => t.fail('nobody needs them') as never })
+  await gate.check(ada, 'prompts/get', paramsOf({ name: 'e' }), {
+    hintsOf: () => t.fail('nobody needs them') as never,
+  })
 })
 
 t.test('check: under default deny a tool that does not exist is refused like one that does', async (t) => {
-  const gate = gateOf(['permit(principal, action, resource) when { resource has readOnlyHint && resource.readOnlyHint };'])
+  const gate = gateOf([
+    'permit(principal, action, resource) when { resource has readOnlyHint && resource.readOnlyHint };',
+  ])
   const call = (hints: {} | 'no such tool' | undefined) =>
     gate.check(ada, 'tools/call', paramsOf({ name: 'x' }), { hintsOf: () => hints })
   const refusal = { code: 'FORBIDDEN', message: 'call denied by authorization policy' }
@@ -128,7 +149,10 @@ t.test('check: a granted tool needs no permit, but a policy can forbid it', asyn
   await t.resolves(call(permitOther, 'execute_tool_script'))
   await t.rejects(call(permitOther, 'x'), { code: 'FORBIDDEN' })
   const forbidding = gateOf(
-    ['permit(principal, action, resource);', 'forbid(principal, action, resource == Tool::"execute_tool_script");'],
+    [
+      'permit(principal, action, resource);',
+      'forbid(principal, action, resource == Tool::"execute_tool_script");',
+    ],
     { granted },
   )
   await t.rejects(call(forbidding, 'execute_tool_script'), { code: 'FORBIDDEN' })
@@ -140,7 +164,9 @@ t.test('filter: keeps the bytes of what is kept, and everything beside the items
   const gate = gateOf([`${opsOnly} unless { resource.name == "b" };`])
   const a = '{ "name" : "a", "big":12345678901234567890, "x":"\\u0041" }'
   const c = '{"annotations":{"title":"C"},"name":"c"}'
-  const page = Buffer.from(`{"_meta":{"k": 1.0},"tools":[${a}, {"name":"b"} ,${c}],"nextCursor":"n","ttlMs":0}`)
+  const page = Buffer.from(
+    `{"_meta":{"k": 1.0},"tools":[${a}, {"name":"b"} ,${c}],"nextCursor":"n","ttlMs":0}`,
+  )
   const filtered = await gate.filter(ada, 'tools/list', page)
   t.equal(filtered.toString(), `{"_meta":{"k": 1.0},"tools":[${a},${c}],"nextCursor":"n","ttlMs":0}`)
   const again = await gate.filter(ada, 'tools/list', page)
@@ -168,7 +194,11 @@ t.test('filter: each list is judged by the action of its items', async (t) => {
     ['resources/templates/list', 'resourceTemplates', 'uriTemplate', 'a:{id}', 'b:{id}'],
   ] as const) {
     const page = Buffer.from(JSON.stringify({ [member]: [{ [key]: other }, { [key]: mine }] }))
-    t.strictSame(JSON.parse((await gate.filter(ada, method, page)).toString()), { [member]: [{ [key]: mine }] }, method)
+    t.strictSame(
+      JSON.parse((await gate.filter(ada, method, page)).toString()),
+      { [member]: [{ [key]: mine }] },
+      method,
+    )
   }
 })
 
@@ -198,11 +228,21 @@ t.test('filter: what has no readable name is taken out', async (t) => {
 })
 
 t.test('filter: a result that is not the list it should be does not pass', async (t) => {
-  for (const text of ['{}', '{"tools":{"name":"a"}}', '{"tools":[],"tools":[{"name":"a"}]}', '[]', '{"tools":[}'])
-    await t.rejects(everything.filter(ada, 'tools/list', Buffer.from(text)), { code: 'BACKEND_PROTOCOL' }, text)
+  for (const text of [
+    '{}',
+    '{"tools":{"name":"a"}}',
+    '{"tools":[],"tools":[{"name":"a"}]}',
+    '[]',
+    '{"tools":[}',
+  ])
+    await t.rejects(
+      everything.filter(ada, 'tools/list', Buffer.from(text)),
+      { code: 'BACKEND_PROTOCOL' },
+      text,
+    )
 })
 
-t.test('filter: callers do not see each other\'s views', async (t) => {
+t.test("filter: callers do not see each other's views", async (t) => {
   const gate = gateOf([`${opsOnly};`])
   const bob = makeCaller({ issuer: 'i', subject: 'bob', claims: { sub: 'bob' } })
   const page = Buffer.from('{"tools":[{"name":"a"}]}')
@@ -226,5 +266,7 @@ t.test('filter: a long list lets others have a turn', async (t) => {
   t.ok(turns > 1, `others had ${turns} turns`)
   const gone = AbortSignal.abort(new Error('gone'))
   const fresh = gateOf(['permit(principal, action, resource) when { resource.name like "*2" };'])
-  await t.rejects(fresh.filter(ada, 'tools/list', Buffer.from(JSON.stringify({ tools })), gone), { message: 'gone' })
+  await t.rejects(fresh.filter(ada, 'tools/list', Buffer.from(JSON.stringify({ tools })), gone), {
+    message: 'gone',
+  })
 })

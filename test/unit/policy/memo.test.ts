@@ -68,22 +68,27 @@ t.test('memo: hints are part of the question when a policy reads them', async (t
   t.equal(await count({}, { hints: { readOnlyHint: true, openWorldHint: true } }), 0, 'nobody reads that one')
 })
 
-t.test('memo: decisions that read arguments are made anew, others of the same policies are not', async (t) => {
-  const count = counter([
-    'permit(principal, action, resource);',
-    'forbid(principal, action == Action::"call_tool", resource == Tool::"pay") when { context has arg_sum && context.arg_sum > 10 };',
-  ])
-  t.equal(await count({}, { id: 'pay', arguments: '{"sum":1}' }), 1)
-  t.equal(await count({}, { id: 'pay', arguments: '{"sum":1}' }), 1)
-  t.equal(await count({}, { id: 'echo', arguments: '{"sum":1}' }), 1, 'the first time')
-  t.equal(await count({}, { id: 'echo', arguments: '{"sum":2}' }), 0, 'no policy reads its arguments')
-  t.equal(await count({}, { id: 'pay', arguments: '{"note":"x"}' }), 1, 'nothing that is read was given')
-  t.equal(await count({}, { id: 'pay', arguments: '{"note":"y"}' }), 0)
-  t.equal(await count({}, { id: 'pay' }), 0, 'as in a list')
-})
+t.test(
+  'memo: decisions that read arguments are made anew, others of the same policies are not',
+  async (t) => {
+    const count = counter([
+      'permit(principal, action, resource);',
+      'forbid(principal, action == Action::"call_tool", resource == Tool::"pay") when { context has arg_sum && context.arg_sum > 10 };',
+    ])
+    t.equal(await count({}, { id: 'pay', arguments: '{"sum":1}' }), 1)
+    t.equal(await count({}, { id: 'pay', arguments: '{"sum":1}' }), 1)
+    t.equal(await count({}, { id: 'echo', arguments: '{"sum":1}' }), 1, 'the first time')
+    t.equal(await count({}, { id: 'echo', arguments: '{"sum":2}' }), 0, 'no policy reads its arguments')
+    t.equal(await count({}, { id: 'pay', arguments: '{"note":"x"}' }), 1, 'nothing that is read was given')
+    t.equal(await count({}, { id: 'pay', arguments: '{"note":"y"}' }), 0)
+    t.equal(await count({}, { id: 'pay' }), 0, 'as in a list')
+  },
+)
 
 t.test('memo: a policy that takes the context as a whole sees every argument', async (t) => {
-  const count = counter(['permit(principal, action, resource) unless { context == {claim_sub: "ada", arg_x: 1} };'])
+  const count = counter([
+    'permit(principal, action, resource) unless { context == {claim_sub: "ada", arg_x: 1} };',
+  ])
   t.equal(await count({}, { arguments: '{"x":1}' }), 1)
   t.equal(await count({}, { arguments: '{"x":2}' }), 1)
 })

@@ -1,5 +1,5 @@
 /** Token buckets: keys, all or nothing, waiting times, outages. The same cases on memory and on a real Redis. */
-import t from 'tap'
+import t, { type Test } from 'tap'
 import type { RateLimitConfig } from '../../../schemas/index.ts'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { makeCaller } from '../../../runtime/net/index.ts'
@@ -20,8 +20,11 @@ const ada = caller('ada')
 const bob = caller('bob')
 const paramsOf = (value: unknown): JsonObject => new JsonObject(Buffer.from(JSON.stringify(value)))
 
-const limiterOf = (store: Store, config: RateLimitConfig, more: Partial<RateLimiterOptions> = {}): RateLimiter =>
-  makeRateLimiter({ config, store, namespace: 'team', server: 'front', ...more })
+const limiterOf = (
+  store: Store,
+  config: RateLimitConfig,
+  more: Partial<RateLimiterOptions> = {},
+): RateLimiter => makeRateLimiter({ config, store, namespace: 'team', server: 'front', ...more })
 
 const call = (limiter: RateLimiter, who = ada, tool = 'echo') =>
   limiter.take(who, 'tools/call', paramsOf({ name: tool }))
@@ -35,7 +38,7 @@ async function letThrough(limiter: RateLimiter, who = ada, tool = 'echo', most =
 const hour = (maxTokens: number) => ({ maxTokens, refillPeriod: '1h' })
 
 /** What must hold on every kind of store. No bucket refills noticeably during a test. */
-function contract(t: Tap, storeOf: () => Store): void {
+function contract(t: Test, storeOf: () => Store): void {
   t.test('shared: one bucket for all callers and tools', async (t) => {
     proves('3.config.rateLimiting', '3.config.rateLimiting.shared', '3.config.rateLimiting.bucket.maxTokens')
     const limiter = limiterOf(storeOf(), { shared: hour(3) })
@@ -89,7 +92,14 @@ function contract(t: Tap, storeOf: () => Store): void {
 
   t.test('requests: only tools/call counts', async (t) => {
     const limiter = limiterOf(storeOf(), { shared: hour(1) })
-    for (const method of ['tools/list', 'resources/read', 'prompts/get', 'completion/complete', 'ping', 'initialize'])
+    for (const method of [
+      'tools/list',
+      'resources/read',
+      'prompts/get',
+      'completion/complete',
+      'ping',
+      'initialize',
+    ])
       t.equal(await limiter.take(ada, method, paramsOf({ name: 'echo' })), undefined, method)
     t.equal(await limiter.take(ada, 'tools/call', paramsOf({})), undefined, 'a call without a name counts')
     t.ok(await call(limiter))
@@ -120,15 +130,15 @@ function contract(t: Tap, storeOf: () => Store): void {
   })
 }
 
-type Tap = typeof t
-
 t.test('rate limits in memory', (t) => {
   contract(t, () => makeMemoryStore())
 
   t.test('refill: is continuous, and the wait is exact', async (t) => {
     proves('3.config.rateLimiting.bucket.refillPeriod')
     let now = 1_000_000
-    const limiter = limiterOf(makeMemoryStore({ now: () => now }), { shared: { maxTokens: 4, refillPeriod: '1m' } })
+    const limiter = limiterOf(makeMemoryStore({ now: () => now }), {
+      shared: { maxTokens: 4, refillPeriod: '1m' },
+    })
     t.equal(await letThrough(limiter), 4)
     t.strictSame(await call(limiter), { retryAfterSeconds: 15, scope: 'shared', operationType: 'server' })
     now += 5_500
@@ -225,7 +235,11 @@ t.test('rate limits on Redis', { skip: missingRedis }, async (t) => {
   })
 
   await t.test('refill: happens on the clock of Redis', async (t) => {
-    const never = limiterOf(open('gh:refill:'), { shared: { maxTokens: 1, refillPeriod: '50ms' } }, { now: () => 0 })
+    const never = limiterOf(
+      open('gh:refill:'),
+      { shared: { maxTokens: 1, refillPeriod: '50ms' } },
+      { now: () => 0 },
+    )
     t.equal(await call(never), undefined)
     await until(async () => (await call(never)) === undefined)
     t.pass('a token came back although the clock here stands still')
@@ -235,7 +249,7 @@ t.test('rate limits on Redis', { skip: missingRedis }, async (t) => {
 interface Outage {
   readonly limiter: RateLimiter
   readonly events: RateLimitEvent[]
-  tick(ms: number): void
+  readonly tick: (ms: number) => void
 }
 
 function outage(store: Store, more: Partial<RateLimiterOptions> = {}): Outage {
@@ -252,32 +266,36 @@ function outage(store: Store, more: Partial<RateLimiterOptions> = {}): Outage {
 const kinds = (events: readonly RateLimitEvent[]) =>
   events.map((event) => (event.kind === 'store_error' ? event.errorType : event.kind))
 
-t.test('outage: calls go on uncounted, which is counted, and limits return with Redis', { skip: missingRedis }, async (t) => {
-  const redis = await startRedis()
-  t.teardown(() => redis.stop())
-  const store = makeRedisStore({ addr: redis.addr, keyPrefix: 'gh:' })
-  t.teardown(() => store.close())
-  const { limiter, events, tick } = outage(store)
-  t.equal(await call(limiter), undefined)
-  t.ok(await call(limiter), 'limited while Redis is there')
-  events.length = 0
-  redis.freeze()
-  t.equal(await call(limiter), undefined)
-  t.strictSame(kinds(events), ['timeout', 'fail_open'])
-  t.equal(await call(limiter), undefined, 'and the next does not wait for it')
-  t.strictSame(kinds(events), ['timeout', 'fail_open', 'fail_open'])
-  redis.thaw()
-  tick(1_001)
-  await until(async () => {
+t.test(
+  'outage: calls go on uncounted, which is counted, and limits return with Redis',
+  { skip: missingRedis },
+  async (t) => {
+    const redis = await startRedis()
+    t.teardown(() => redis.stop())
+    const store = makeRedisStore({ addr: redis.addr, keyPrefix: 'gh:' })
+    t.teardown(() => store.close())
+    const { limiter, events, tick } = outage(store)
+    t.equal(await call(limiter), undefined)
+    t.ok(await call(limiter), 'limited while Redis is there')
+    events.length = 0
+    redis.freeze()
+    t.equal(await call(limiter), undefined)
+    t.strictSame(kinds(events), ['timeout', 'fail_open'])
+    t.equal(await call(limiter), undefined, 'and the next does not wait for it')
+    t.strictSame(kinds(events), ['timeout', 'fail_open', 'fail_open'])
+    redis.thaw()
     tick(1_001)
-    return (await call(limiter)) !== undefined
-  })
-  t.pass('limited again')
-  events.length = 0
-  await redis.stop()
-  t.equal(await call(limiter), undefined)
-  t.equal(events.at(-1)?.kind, 'fail_open')
-})
+    await until(async () => {
+      tick(1_001)
+      return (await call(limiter)) !== undefined
+    })
+    t.pass('limited again')
+    events.length = 0
+    await redis.stop()
+    t.equal(await call(limiter), undefined)
+    t.equal(events.at(-1)?.kind, 'fail_open')
+  },
+)
 
 t.test('outage: refused instead, when so configured', { skip: missingRedis }, async (t) => {
   const store = makeRedisStore({ addr: `127.0.0.1:${await freePort()}`, keyPrefix: 'gh:' })

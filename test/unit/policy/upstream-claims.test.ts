@@ -60,15 +60,23 @@ t.test('primaryUpstreamProvider: not set, the claims are those of the presented 
   )
 })
 
-t.test('primaryUpstreamProvider: name and email come from the ID token when the access token has none', async (t) => {
-  const idToken = jwt({ name: 'Ada', email: 'ada@example.com', level: 9 })
-  const condition = 'context.claim_name == "Ada" && context.claim_email == "own@example.com" && !(context has claim_level)'
-  t.equal(await ask(condition, { accessToken: jwt({ email: 'own@example.com' }), idToken }), 'permitted')
-})
+t.test(
+  'primaryUpstreamProvider: name and email come from the ID token when the access token has none',
+  async (t) => {
+    const idToken = jwt({ name: 'Ada', email: 'ada@example.com', level: 9 })
+    const condition =
+      'context.claim_name == "Ada" && context.claim_email == "own@example.com" && !(context has claim_level)'
+    t.equal(await ask(condition, { accessToken: jwt({ email: 'own@example.com' }), idToken }), 'permitted')
+  },
+)
 
 t.test('primaryUpstreamProvider: an opaque token leaves the claims of the presented one', async (t) => {
   for (const accessToken of ['ya29.abc-def', 'gho_abcdef', 'a.b.c', `${part({ alg: 'RSA-OAEP' })}.a.b.c.d`])
-    t.equal(await ask('principal == Client::"u-1" && context.claim_own', { accessToken }), 'permitted', accessToken)
+    t.equal(
+      await ask('principal == Client::"u-1" && context.claim_own', { accessToken }),
+      'permitted',
+      accessToken,
+    )
 })
 
 t.test('primaryUpstreamProvider: without a token or with a broken one nothing is permitted', async (t) => {

@@ -1,0 +1,143 @@
+/**
+ * Decisions per second, asked anew and remembered, for a list of 300 tools; and what a plain call of the engine with
+ * everything told costs in the same run. One core. Read the ratios, not the digits. `node test/bench/policy.ts`
+ */
+import { createRequire } from 'node:module'
+import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs'
+import { makeCaller } from '../../runtime/net/index.ts'
+import { type Authorizer, makeAuthorizer, makeGate } from '../../runtime/policy/index.ts'
+
+const TOOLS = 300
+const GROUPS = 100
+const tools = Array.from({ length: TOOLS }, (_, at) => `tool_${at}`)
+
+export interface PolicyBenchRow {
+  readonly name: string
+  readonly perSecond: number
+  readonly microseconds: number
+}
+
+/** A chain of groups, as an operator would write them down. */
+const entities = Array.from({ length: GROUPS }, (_, at) => ({
+  uid: { type: 'ServiceGroup', id: `group_${at}` },
+  attrs: {},
+  parents: at < 10 ? [{ type: 'ServiceGroup', id: `group_${at + 10}` }] : [],
+}))
+
+/** Claims of the size that real tokens have; `serial` makes another caller of it. */
+const claimsOf = (serial: number): Readonly<Record<string, unknown>> => ({
+  iss: 'https://idp.example',
+  sub: `user-${serial}`,
+  aud: ['gatehouse', 'other'],
+  exp: 1_900_000_000,
+  iat: 1_800_000_000,
+  jti: `token-${serial}`,
+  email: 'someone@example.com',
+  name: 'Some One',
+  groups: ['group_1', 'group_2', 'group_3'],
+  department: 'research',
+  address: { country: 'GB', locality: 'London' },
+})
+
+function policiesOf(count: number): string[] {
+  return Array.from({ length: count }, (_, at) =>
+    at % 2 === 0
+      ? `permit(principal in ServiceGroup::"group_${at % GROUPS}", action == Action::"call_tool", resource == Tool::"tool_${at}");`
+      : `permit(principal, action == Action::"call_tool", resource) when { principal.claim_department == "d${at}" };`,
+  )
+}
+
+/** Prints the table. */
+export async function run(): Promise<void> {
+  for (const count of [4, 50, 200]) {
+    console.log(`\n${count} policies, ${GROUPS} configured entities, ${TOOLS} tools`)
+    for (const { name, perSecond, microseconds } of await measure(count)) {
+      console.log(
+        `  ${name.padEnd(34)} ${Math.round(perSecond).toLocaleString('en').padStart(10)} /s ${microseconds.toFixed(1).padStart(9)} µs each`,
+      )
+    }
+  }
+}
+
+/** The rows for one number of policies. */
+export async function measure(policyCount: number): Promise<readonly PolicyBenchRow[]> {
+  const policies = policiesOf(policyCount)
+  const authorizer = makeAuthorizer(
+    { policies, entitiesJson: JSON.stringify(entities), groupEntityType: 'ServiceGroup' },
+    { serverName: 'front' },
+  )
+  await decideAll(authorizer, 0)
+  let serial = 1
+  const anew = await timed(TOOLS, () => decideAll(authorizer, serial++))
+  const remembered = await timed(TOOLS, () => decideAll(authorizer, 0))
+  const page = Buffer.from(
+    JSON.stringify({ tools: tools.map((name) => ({ name, inputSchema: { type: 'object' } })) }),
+  )
+  const gate = makeGate(authorizer, { unknownMethods: 'pass' })
+  const filter = (of: number, list: Buffer) =>
+    gate.filter(makeCaller({ issuer: 'i', subject: `user-${of}`, claims: claimsOf(of) }), 'tools/list', list)
+  await filter(0, page)
+  const lists = await timed(1, () => filter(0, page))
+  const otherPages = await timed(1, () => filter(0, Buffer.from(page)))
+  const plain = plainEngine(policies)
+  return [
+    row('engine told everything', await timed(50, plain)),
+    row('decision, asked anew', anew),
+    row('decision, remembered', remembered),
+    row('list of 300, page seen before', lists),
+    row('list of 300, page taken apart anew', otherPages),
+  ]
+}
+
+function row(name: string, microseconds: number): PolicyBenchRow {
+  return { name, microseconds, perSecond: 1e6 / microseconds }
+}
+
+async function decideAll(authorizer: Authorizer, serial: number): Promise<void> {
+  const caller = makeCaller({ issuer: 'i', subject: `user-${serial}`, claims: claimsOf(serial) })
+  const subject = await authorizer.subject(caller)
+  for (const id of tools) authorizer.decide(subject, { action: 'call_tool', id })
+}
+
+/** The engine as its interface suggests: policies parsed once, all entities and all claims each time. */
+function plainEngine(policies: readonly string[]): () => void {
+  const engine = createRequire(import.meta.url)('@cedar-policy/cedar-wasm/nodejs') as typeof Cedar
+  engine.preparsePolicySet('bench', {
+    staticPolicies: Object.fromEntries(policies.map((text, at) => [String(at), text])),
+  })
+  const principal = { type: 'Client', id: 'user-0' }
+  const claims = Object.fromEntries(
+    Object.entries(claimsOf(0)).map(([name, value]) => [`claim_${name}`, value]),
+  ) as Cedar.Context
+  const parents = ['group_1', 'group_2', 'group_3'].map((id) => ({ type: 'ServiceGroup', id }))
+  return () => {
+    for (let at = 0; at < 50; at++) {
+      const resource = { type: 'Tool', id: tools[at] ?? '' }
+      engine.statefulIsAuthorized({
+        principal,
+        action: { type: 'Action', id: 'call_tool' },
+        resource,
+        context: claims,
+        preparsedPolicySetId: 'bench',
+        entities: [
+          ...entities,
+          { uid: principal, attrs: claims, parents },
+          { uid: resource, attrs: { name: resource.id }, parents: [{ type: 'MCP', id: 'front' }] },
+        ],
+      })
+    }
+  }
+}
+
+/** Microseconds for each of the `units` that one run of `work` does: the median of ten runs after a warm-up. */
+async function timed(units: number, work: () => Promise<unknown> | void): Promise<number> {
+  const times: number[] = []
+  for (let i = 0; i < 13; i++) {
+    const startedAt = performance.now()
+    await work()
+    times.push(((performance.now() - startedAt) * 1000) / units)
+  }
+  return times.slice(3).sort((a, b) => a - b)[5] ?? 0
+}
+
+if (import.meta.main) await run()
