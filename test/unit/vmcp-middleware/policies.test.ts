@@ -1,0 +1,154 @@
+/** The middlewares for authorization and rate limits, around the end of a pipeline that says what reached it. */
+import t from 'tap'
+import { makeCaller } from '../../../runtime/net/index.ts'
+import { type HintsAnswer, makeAuthorizer, makeGate, makeRateLimiter } from '../../../runtime/policy/index.ts'
+import { makeMemoryStore } from '../../../runtime/store/index.ts'
+import type { Client, Middleware, Outcome } from '../../../runtime/vmcp/index.ts'
+import { authorize, rateLimit } from '../../../runtime/vmcp/middleware/index.ts'
+import { ownOperation, resultOutcome } from '../../../runtime/vmcp/operation.ts'
+import { proves } from '../../helpers/proves.ts'
+
+function clientOf(era: Client['era'] = 'session', subject = 'ada'): Client {
+  return {
+    era,
+    protocolVersion: '2025-11-25',
+    caller: makeCaller({ issuer: 'i', subject, claims: { sub: subject } }),
+    abilities: { raw: Buffer.from('{}'), elicitation: false, sampling: false, roots: false, signature: '' },
+    info: undefined,
+    headers: {},
+    session: undefined,
+  }
+}
+
+/** Runs an operation through the middlewares; `reached` tells whether it got to the end. */
+async function run(
+  middlewares: readonly Middleware[],
+  client: Client,
+  method: string,
+  params: unknown,
+  end: Outcome = resultOutcome({ content: [] }),
+): Promise<{ readonly outcome: Outcome; readonly reached: boolean }> {
+  const operation = ownOperation(client, method, params, new AbortController().signal)
+  let reached = false
+  const core = (): Promise<Outcome> => {
+    reached = true
+    return Promise.resolve(end)
+  }
+  const chain = middlewares.reduceRight<() => Promise<Outcome>>(
+    (next, middleware) => () => middleware(operation, next),
+    core,
+  )
+  return { outcome: await chain(), reached }
+}
+
+const gateOf = (...policies: string[]) =>
+  makeGate(
+    makeAuthorizer(
+      { policies, entitiesJson: '[]', groupEntityType: 'ServiceGroup' },
+      { serverName: 'front' },
+    ),
+    { unknownMethods: 'pass' },
+  )
+
+const guarded = (hints: HintsAnswer, ...policies: string[]): Middleware => {
+  const gate = gateOf(...policies)
+  return authorize({ gate: () => gate, hintsOf: () => Promise.resolve(hints) })
+}
+
+const limited = (maxTokens: number): Middleware => {
+  const limiter = makeRateLimiter({
+    config: { shared: { maxTokens, refillPeriod: '1h' } },
+    store: makeMemoryStore({ now: () => 0 }),
+    namespace: 'team',
+    server: 'front',
+  })
+  return rateLimit({ limiter: () => limiter })
+}
+
+const parse = (outcome: Outcome): unknown =>
+  outcome.kind === 'result' ? JSON.parse(outcome.result.toString()) : outcome.kind
+
+t.test('authorize: a denied operation never gets further', async (t) => {
+  const middleware = guarded(undefined, 'permit(principal, action, resource == Tool::"a");')
+  t.equal((await run([middleware], clientOf(), 'tools/call', { name: 'a' })).reached, true)
+  let reached = false
+  const watch: Middleware = (_operation, next) => {
+    reached = true
+    return next()
+  }
+  await t.rejects(run([middleware, watch], clientOf(), 'tools/call', { name: 'b' }), {
+    code: 'FORBIDDEN',
+    message: 'call denied by authorization policy',
+  })
+  t.equal(reached, false)
+})
+
+t.test('authorize: looks hints up for the client that asks', async (t) => {
+  const gate = gateOf(
+    'permit(principal, action, resource) when { resource has readOnlyHint && resource.readOnlyHint };',
+  )
+  const asked: string[] = []
+  const middleware = authorize({
+    gate: () => gate,
+    hintsOf: (client, tool) => {
+      asked.push(`${client.caller.subject} ${tool}`)
+      return Promise.resolve({ readOnlyHint: tool === 'look' })
+    },
+  })
+  t.equal((await run([middleware], clientOf(), 'tools/call', { name: 'look' })).reached, true)
+  await t.rejects(run([middleware], clientOf('session', 'bob'), 'tools/call', { name: 'write' }), {
+    code: 'FORBIDDEN',
+  })
+  t.strictSame(asked, ['ada look', 'bob write'])
+})
+
+t.test('authorize: filters lists and leaves every other outcome alone', async (t) => {
+  const middleware = guarded(undefined, 'permit(principal, action, resource == Tool::"a");')
+  const list = resultOutcome({ tools: [{ name: 'a' }, { name: 'b' }] })
+  t.strictSame(parse((await run([middleware], clientOf(), 'tools/list', {}, list)).outcome), {
+    tools: [{ name: 'a' }],
+  })
+  const whole = resultOutcome({ tools: [{ name: 'a' }] })
+  t.equal((await run([middleware], clientOf(), 'tools/list', {}, whole)).outcome, whole)
+  const fault: Outcome = { kind: 'error', error: Buffer.from('{"code":-1,"message":"x"}') }
+  t.equal((await run([middleware], clientOf(), 'tools/list', {}, fault)).outcome, fault)
+  const called = resultOutcome({ content: [], tools: [{ name: 'b' }] })
+  t.equal((await run([middleware], clientOf(), 'tools/call', { name: 'a' }, called)).outcome, called)
+})
+
+t.test('authorize: without a gate everything passes', async (t) => {
+  const middleware = authorize({ gate: () => undefined, hintsOf: () => Promise.resolve(undefined) })
+  t.equal((await run([middleware], clientOf(), 'tools/call', { name: 'a' })).reached, true)
+})
+
+t.test('rateLimit: a refused call never gets further', async (t) => {
+  proves('3.config.rateLimiting.shared')
+  const middleware = limited(1)
+  t.equal((await run([middleware], clientOf(), 'tools/call', { name: 'a' })).reached, true)
+  const refused = await run([middleware], clientOf(), 'tools/call', { name: 'a' })
+  t.equal(refused.reached, false)
+  t.strictSame(parse(refused.outcome), {
+    content: [{ type: 'text', text: 'Rate limit exceeded' }],
+    structuredContent: { code: 429, message: 'Rate limit exceeded', data: { retryAfterSeconds: 3600 } },
+    isError: true,
+  })
+  t.equal((await run([middleware], clientOf(), 'tools/list', {})).reached, true, 'lists are free')
+})
+
+t.test('rateLimit: stateless clients get an error', async (t) => {
+  const middleware = limited(1)
+  await run([middleware], clientOf('stateless'), 'tools/call', { name: 'a' })
+  await t.rejects(run([middleware], clientOf('stateless'), 'tools/call', { name: 'a' }), {
+    code: 'RATE_LIMITED',
+    rpcCode: 429,
+    message: 'Rate limit exceeded',
+    data: { retryAfterSeconds: 3600 },
+  })
+})
+
+t.test('order: a call is counted before it is judged', async (t) => {
+  const pipeline = [limited(2), guarded(undefined, 'permit(principal, action, resource == Tool::"a");')]
+  await t.rejects(run(pipeline, clientOf(), 'tools/call', { name: 'b' }), { code: 'FORBIDDEN' })
+  t.equal((await run(pipeline, clientOf(), 'tools/call', { name: 'a' })).reached, true)
+  t.match(parse((await run(pipeline, clientOf(), 'tools/call', { name: 'b' })).outcome), { isError: true })
+})
