@@ -6,7 +6,16 @@ import t from 'tap'
 import { type ProxyInput, proxyFlags, resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { proves } from '../../helpers/proves.ts'
 
-proves('1.rule.3', '1.rule.3.a', '1.rule.3.b', '1.rule.3.c', '1.rule.5', '1.rule.6', '1.rule.7')
+proves(
+  '1.limit.callback-port',
+  '1.rule.3',
+  '1.rule.3.a',
+  '1.rule.3.b',
+  '1.rule.3.c',
+  '1.rule.5',
+  '1.rule.6',
+  '1.rule.7',
+)
 
 const dir = mkdtempSync(join(tmpdir(), 'proxy-config-'))
 const file = (name: string, text: string): string => {
