@@ -12,11 +12,14 @@ import {
   makeObserver,
   makeTelemetry,
   type Observer,
+  type RateLimitFacts,
+  rateLimitRecorder,
   readError,
   type RpcAnswer,
   type Telemetry,
 } from '../observe/index.ts'
-import type { BackendObservation } from './backends/measure.ts'
+import type { Backend } from './backends/backend.ts'
+import { type BackendObservation, measuredCall } from './backends/measure.ts'
 import { MESSAGES_PATH, SSE_PATH } from './edge/old-sse-edge.ts'
 import { MCP_PATH } from './http.ts'
 import type { Middleware, Outcome } from './operation.ts'
@@ -27,6 +30,8 @@ export interface ObservationOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly version: string
   readonly log: Log
+  /** Paths whose requests are audited and measured. */
+  readonly paths?: readonly string[]
 }
 
 export interface Observation {
@@ -47,7 +52,7 @@ export interface Observation {
 /** Rejects with INVALID_CONFIG when a setting cannot be used or the audit file cannot be opened. */
 export async function makeObservation(
   config: VmcpConfig,
-  { env, version, log }: ObservationOptions,
+  { env, version, log, paths = [MCP_PATH, SSE_PATH, MESSAGES_PATH] }: ObservationOptions,
 ): Promise<Observation> {
   const telemetry = await makeTelemetry(config.telemetry, {
     serverName: config.name,
@@ -61,7 +66,7 @@ export async function makeObservation(
     server: config.name,
     audit,
     telemetry,
-    observes: (path) => path === MCP_PATH || path === SSE_PATH || path === MESSAGES_PATH,
+    observes: (path) => paths.includes(path),
     transport: (path) => (path === MCP_PATH ? 'streamable-http' : 'sse'),
   })
   const settings = settingsOf(config)
@@ -72,7 +77,7 @@ export async function makeObservation(
     backends: observer.enabled
       ? { calls: telemetry.backendCalls, named: (name) => observer.backend(name) }
       : undefined,
-    middlewares: observer.enabled ? [observeOperations(observer)] : [],
+    middlewares: observer.enabled ? [observe(observer)] : [],
     route: (path) => (path === METRICS_PATH ? telemetry.prometheus : undefined),
     reloaded(changed) {
       if (settingsOf(changed) !== settings)
@@ -89,7 +94,8 @@ function settingsOf({ audit, telemetry }: VmcpConfig): string {
   return JSON.stringify([audit, telemetry])
 }
 
-function observeOperations(observer: Observer): Middleware {
+/** Puts operations under the span of their request, and tells the audit log how they ended. */
+export function observe(observer: Observer): Middleware {
   return function observeOperations({ method, params, client }, next) {
     const facts = {
       message: { kind: 'request', id: undefined, method },
@@ -99,6 +105,30 @@ function observeOperations(observer: Observer): Middleware {
     } as const
     return observer.operation(facts, next, (outcome) => answerOf(method, outcome))
   }
+}
+
+/** Measures calls of backends from the core; undefined: they are not measured. */
+export function backendCalls({ backends }: Observation) {
+  if (!backends) return undefined
+  return {
+    call<T extends Outcome>(
+      facts: { readonly backend: Backend; readonly method: string; readonly target: string | undefined },
+      work: () => Promise<T>,
+    ): Promise<T> {
+      backends.named(facts.backend.name)
+      return measuredCall(backends, facts.backend, facts, work)
+    },
+    headers: () => backends.calls.carrier(),
+  }
+}
+
+/** What a rate limiter tells, as metrics and on the span of the request. */
+export function countLimits(
+  { telemetry }: Observation,
+  server: string,
+  namespace: string,
+): (event: RateLimitFacts) => void {
+  return rateLimitRecorder(telemetry.metrics, { server, namespace })
 }
 
 function answerOf(method: string, outcome: Outcome): RpcAnswer {

@@ -20,12 +20,23 @@ interface Observed {
 /** Runs a request; `work` gets it with the trace context that the backend is to see. */
 export function measured(
   observation: BackendObservation | undefined,
-  { settings, revision }: Observed,
+  backend: Observed,
   request: Request,
   work: (request: Request) => Promise<Outcome>,
 ): Promise<Outcome> {
   if (!observation) return work(request)
-  const { method } = request
+  const { calls } = observation
+  const facts = { method: request.method, target: targetOf(request) }
+  return measuredCall(observation, backend, facts, () => work(traced(request, calls.carrier())))
+}
+
+/** Runs a call of a method about a target: the backend's own name of a tool or prompt, or a URI. */
+export function measuredCall<T extends Outcome>(
+  { calls }: BackendObservation,
+  { settings, revision }: Observed,
+  { method, target }: { readonly method: string; readonly target: string | undefined },
+  work: () => Promise<T>,
+): Promise<T> {
   const call = {
     backend: settings.name,
     url: settings.target.url.href,
@@ -33,13 +44,9 @@ export function measured(
     method,
     revision,
     authenticated: settings.authType !== 'unauthenticated',
-    target: targetOf(request),
+    target,
   }
-  return observation.calls.observe(
-    call,
-    () => work(traced(request, observation.calls.carrier())),
-    (outcome) => faultOf(method, outcome),
-  )
+  return calls.observe(call, work, (outcome) => faultOf(method, outcome))
 }
 
 function traced(request: Request, trace: Readonly<Record<string, string>>): Request {

@@ -5,7 +5,7 @@
  */
 import type { Aggregation } from '../../../schemas/index.ts'
 import type { Backend } from '../backends/backend.ts'
-import type { Tracer } from '../../observe/index.ts'
+import { noTelemetry, type Tracer } from '../../observe/index.ts'
 import type { Client } from '../operation.ts'
 import { Catalog } from './catalog.ts'
 import type { Listing } from './listing.ts'
@@ -48,7 +48,7 @@ export class Views {
   /** Insertion order is order of use. */
   readonly #catalogs = new Map<string, Catalog>()
 
-  constructor(aggregation: Aggregation, now: () => number, tracer: Tracer) {
+  constructor(aggregation: Aggregation, now: () => number, tracer: Tracer = noTelemetry.tracer) {
     this.#aggregation = aggregation
     this.#now = now
     this.#tracer = tracer
