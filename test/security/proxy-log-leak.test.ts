@@ -57,17 +57,6 @@ await t.test('log: no credential, code, session id, query or body, whatever happ
       `--token-exchange-client-secret-file=${file}`,
       'demo',
     ],
-      ...[
-        '--remote-forward-headers-secret',
-        'X-Named=named',
-        '--oidc-introspection-url',
-        `${idp.url}/i`,
-        '--oidc-audience',
-        'me',
-      ],
-      ...['--oidc-client-id', 'c', '--oidc-client-secret', mark, '--token-exchange-url', `${sts.url}/t`],
-      ...['--token-exchange-client-id', 'c', '--token-exchange-client-secret-file', file, 'demo'],
-    ],
     { ...process.env, GATEHOUSE_SECRET_NAMED: mark },
   )
   const [, port] = await run.waitFor(started)
