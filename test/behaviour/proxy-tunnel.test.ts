@@ -228,7 +228,13 @@ await t.test('exec: the program gets the address, the token in a variable, and i
 })
 
 await t.test('exec: a program that cannot be started is an error, not a wait', async (t) => {
-  await t.rejects(open('exec', { command: ['/no/such/program'] }), { code: 'ENOENT' })
+  await t.rejects(open('exec', { command: ['/no/such/program', '{target}'] }), { code: 'INVALID_CONFIG' })
+  const file = join(mkdtempSync(join(tmpdir(), 'tunnel-')), 'broken')
+  writeFileSync(file, '#!/no/such/interpreter\n', { mode: 0o755 })
+  await t.rejects(open('exec', { command: [file, '{target}'] }), { message: /the command was not found/ })
+  await t.rejects(open('exec', { command: ['/bin/sh', '-c', 'exit 3', '{target}'] }), {
+    message: /exited with code 3/,
+  })
 })
 
 const sshd = '/usr/sbin/sshd'
@@ -301,7 +307,7 @@ await t.test(
     t.equal((await fetch(`${chosen.urls[0]}/mcp`)).status, 200)
     await chosen.proxy.close({ graceMs: 0 })
     await t.rejects(open('ssh', { ...args, 'identity-file': join(dir, 'host') }, env), {
-      message: /ended with code 255/,
+      message: /exited with code 255: .*Permission denied/,
     })
   },
 )
@@ -325,6 +331,23 @@ await t.test('tunnel: settings are checked as a whole, --dry-run opens nothing',
     ],
     [['--tunnel-provider', 'exec', '--provider-args', '{"command":"ngrok http"}'], /command: must be a list/],
     [
+      ['--tunnel-provider', 'exec', '--provider-args', '{"command":["/no/such"]}'],
+      /must have \{target\}[\s\S]*the program \/no\/such cannot be found/,
+    ],
+    [
+      ['--tunnel-provider', 'relay', '--provider-args', '{"url":"ws://relay.example"}'],
+      /url: must begin with wss:\/\/ or https:\/\//,
+    ],
+    [
+      [
+        '--tunnel-provider',
+        'ssh',
+        '--provider-args',
+        '{"host":"h","identity-file":"/no/key","remote-bind":"99999"}',
+      ],
+      /at most 65535[\s\S]*identity-file: the file \/no\/key cannot be read/,
+    ],
+    [
       ['--tunnel-provider', 'exec', '--provider-args', '{"command":["x"],"url-pattern":"("}'],
       /url-pattern: must be a regular expression/,
     ],
@@ -340,11 +363,12 @@ await t.test('tunnel: settings are checked as a whole, --dry-run opens nothing',
     '--tunnel-provider',
     'exec',
     '--provider-args',
-    '{"command":["/no/such"]}',
+    '{"command":["false","{target}"]}',
   ])
   t.equal(dry.code, 0)
-  t.match(dry.stdout, /nothing was opened/)
-  const open = await runGatehouse([
+  t.match(dry.stderr, /nothing was opened/)
+  t.equal(dry.stdout, '')
+  const exposed = [
     'proxy',
     'tunnel',
     target.url,
@@ -352,8 +376,11 @@ await t.test('tunnel: settings are checked as a whole, --dry-run opens nothing',
     '--tunnel-provider',
     'exec',
     '--provider-args',
-    '{"command":["true"]}',
-  ])
-  t.equal(open.code, 2)
-  t.match(open.stderr, /--insecure-unauthenticated/)
+    '{"command":["true","{target}"]}',
+  ]
+  for (const args of [exposed, [...exposed, '--dry-run']]) {
+    const open = await runGatehouse(args)
+    t.equal(open.code, 2)
+    t.match(open.stderr, /--insecure-unauthenticated/)
+  }
 })

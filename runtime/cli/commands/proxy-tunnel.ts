@@ -3,7 +3,7 @@
  * foreground until SIGINT or SIGTERM.
  *
  * TARGET is the target's URL (without a path) or the name of a resource in the current cluster. Standard output carries
- * one line per public URL. Exit codes as for the proxy command.
+ * the public URL, one line for each time that it changes, and nothing else. Exit codes as for the proxy command.
  * Source: spec document 1 (`proxy tunnel`).
  */
 import type { Command } from 'commander'
@@ -15,7 +15,7 @@ import {
   variables,
 } from '../../config/index.ts'
 import { makeLog } from '../../observe/index.ts'
-import { makeTunnelProvider, runTunnel, tunnelProviders } from '../../proxy/index.ts'
+import { makeTunnelProvider, refuseOpenTunnel, runTunnel, tunnelProviders } from '../../proxy/index.ts'
 import { exitCode, print, printError } from '../output.ts'
 import { urlOfResource } from './kube-target.ts'
 import { addProxyFlags, loginFailed, stopSignal } from './proxy-shared.ts'
@@ -65,15 +65,16 @@ export function addProxyTunnelCommand(proxy: Command): void {
 
 async function tunnel(target: string, name: string, input: TunnelInput, debug: boolean): Promise<number> {
   const env = environment()
-  const targetUri = /^[a-z][a-z0-9+.-]*:\/\//i.test(target) ? target : await originOf(target, input.namespace)
+  const { targetUri, path } = await readTarget(target, input.namespace)
   const config = resolveProxyConfig(name, { ...input, targetUri }, env, debug)
   const provider = makeTunnelProvider(input.tunnelProvider, input.providerArgs, {
     env,
     ca: config.remoteCa,
     proxy: config.proxyEnvironment,
   })
+  refuseOpenTunnel(config, input.insecureUnauthenticated ?? false)
   if (input.dryRun) {
-    print('The settings are valid; nothing was opened (--dry-run)')
+    printError('The settings are valid; nothing was opened (--dry-run)')
     return exitCode.ok
   }
   const log = makeLog({ level: config.debug ? 'debug' : 'info', name: 'proxy-tunnel' })
@@ -83,7 +84,7 @@ async function tunnel(target: string, name: string, input: TunnelInput, debug: b
     config,
     provider,
     insecureUnauthenticated: input.insecureUnauthenticated ?? false,
-    onUrl: (url) => print(`Tunnel for server ${name}: ${url}`),
+    onUrl: (url) => print(url.replace(/\/$/, '') + path),
     log,
     notify: printError,
     browser: readVariable(env, variables.browser),
@@ -101,7 +102,12 @@ async function tunnel(target: string, name: string, input: TunnelInput, debug: b
   return exitCode.ok
 }
 
-/** Clients bring the path. */
-async function originOf(name: string, namespace: string | undefined): Promise<string> {
-  return new URL(await urlOfResource(name, namespace)).origin
+/** Clients bring the path; that of a resource is known, and shown with the public URL. */
+async function readTarget(
+  target: string,
+  namespace: string | undefined,
+): Promise<{ readonly targetUri: string; readonly path: string }> {
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(target)) return { targetUri: target, path: '' }
+  const url = new URL(await urlOfResource(target, namespace))
+  return { targetUri: url.origin + url.search, path: url.pathname === '/' ? '' : url.pathname }
 }

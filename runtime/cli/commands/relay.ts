@@ -19,6 +19,8 @@ interface RelayFlags {
   readonly debug?: boolean
 }
 
+const minTokenChars = 16
+
 export function addRelayCommand(program: Command): void {
   program
     .command('relay')
@@ -59,6 +61,10 @@ async function relay(flags: RelayFlags, debug: boolean): Promise<number> {
   const authToken = tokenSource(flags)
   if (!authToken)
     faults.push(`--auth-token-file: is required, or the variable ${variables.tunnelAuthToken.name}`)
+  else if (authToken().reveal().length < minTokenChars) {
+    // Whoever guesses it takes a name, and with it what its clients send.
+    faults.push(`--auth-token-file: the token must have at least ${minTokenChars} characters`)
+  }
   if (!authToken || faults.length > 0)
     throw new GatehouseError('INVALID_CONFIG', { detail: faults.join('\n') })
   const log = makeLog({ level: debug ? 'debug' : 'info', name: 'relay' })

@@ -1,13 +1,21 @@
-/** Runs a program for a tunnel: no shell, its lines handed on, ended together with the tunnel. */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
+/**
+ * Runs a program for a tunnel: no shell, its lines handed on, ended together with the tunnel and with everything that it
+ * started itself.
+ *
+ * The program gets the environment without our own variables: they hold secrets that are none of its business.
+ */
+import { spawn } from 'node:child_process'
+import { accessSync, constants } from 'node:fs'
+import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
+import type { Environment } from '../../config/index.ts'
+import { groupEnded, signalGroup } from '../bridge/process-group.ts'
 
 export interface ChildOptions {
   readonly program: string
   readonly args: readonly string[]
-  readonly env: Readonly<Record<string, string | undefined>>
+  readonly env: Environment
   readonly onLine: (line: string, stream: 'stdout' | 'stderr') => void
   readonly signal: AbortSignal
 }
@@ -16,29 +24,48 @@ const killAfterMs = 3_000
 
 /** Resolves when the program ends by the signal; rejects when it ends by itself or cannot be started. */
 export async function runChild(options: ChildOptions): Promise<void> {
-  const child = spawn(options.program, [...options.args], {
-    env: { ...options.env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  follow(child.stdout, (line) => options.onLine(line, 'stdout'))
-  follow(child.stderr, (line) => options.onLine(line, 'stderr'))
-  const stop = (): void => end(child)
-  options.signal.addEventListener('abort', stop, { once: true })
-  try {
-    if (options.signal.aborted) stop()
-    const [code, signal] = await once(child, 'exit')
-    if (!options.signal.aborted)
-      throw new Error(`${options.program} ended with ${signal === null ? `code ${code}` : signal}`)
-  } finally {
-    options.signal.removeEventListener('abort', stop)
+  const { program, args, env, onLine, signal } = options
+  const child = spawn(program, [...args], { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  const ended = groupEnded(child)
+  follow(child.stdout, (line) => onLine(line, 'stdout'))
+  follow(child.stderr, (line) => onLine(line, 'stderr'))
+  let kill: NodeJS.Timeout | undefined
+  const stop = (): void => {
+    signalGroup(child.pid, 'SIGTERM')
+    kill = setTimeout(() => signalGroup(child.pid, 'SIGKILL'), killAfterMs)
   }
+  signal.addEventListener('abort', stop, { once: true })
+  if (signal.aborted) stop()
+  const why = await ended
+  clearTimeout(kill)
+  signal.removeEventListener('abort', stop)
+  if (!signal.aborted) throw new Error(`${program}: ${why}`)
 }
 
 function follow(stream: Readable, onLine: (line: string) => void): void {
   createInterface({ input: stream }).on('line', onLine)
 }
 
-function end(child: ChildProcess): void {
-  child.kill('SIGTERM')
-  setTimeout(() => child.kill('SIGKILL'), killAfterMs).unref()
+/** The environment for a program that is not ours. */
+export function foreignEnvironment(env: Environment): Environment {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('GATEHOUSE_')))
+}
+
+/** True when the program can be started, as far as that can be told beforehand. */
+export function canRun(program: string, env: Environment): boolean {
+  // There, suffixes are tried too; starting it will tell.
+  if (process.platform === 'win32') return true
+  const paths = program.includes('/')
+    ? [program]
+    : (env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, program))
+  return paths.some((path) => isExecutable(path))
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
 }

@@ -6,13 +6,13 @@
  */
 import type { Environment } from '../../config/index.ts'
 import type { Secret } from '../../observe/index.ts'
-import { runChild } from './child.ts'
+import { foreignEnvironment, runChild } from './child.ts'
 import { keepRunning, type Tunnel, type TunnelEvents, type TunnelProvider } from './provider.ts'
 
 export interface ExecSettings {
   /** Program and arguments; `{target}` becomes the proxy's URL, `{port}` its port. */
   readonly command: readonly string[]
-  /** The first group, or the whole match, is the public URL. */
+  /** The first group, or the whole match, is the public URL; looked for in both outputs of the program. */
   readonly urlPattern: RegExp
   /** Variable under which the program gets the token. */
   readonly authTokenEnv: string | undefined
@@ -25,9 +25,9 @@ export function execProvider(
   env: Environment,
   token: Secret | undefined,
 ): TunnelProvider {
-  const childEnv: Record<string, string | undefined> = { ...env }
-  delete childEnv['GATEHOUSE_TUNNEL_AUTH_TOKEN']
-  if (settings.authTokenEnv !== undefined && token) childEnv[settings.authTokenEnv] = token.reveal()
+  const given =
+    settings.authTokenEnv !== undefined && token ? { [settings.authTokenEnv]: token.reveal() } : {}
+  const childEnv = { ...foreignEnvironment(env), ...given }
   return {
     open(port: number, events: TunnelEvents): Tunnel {
       const stop = new AbortController()
@@ -41,10 +41,11 @@ export function execProvider(
           env: childEnv,
           signal,
           onLine(line, stream) {
-            const match = stream === 'stdout' ? settings.urlPattern.exec(line.slice(0, longestLine)) : null
+            const text = line.slice(0, longestLine)
+            const match = settings.urlPattern.exec(text)
             const url = match?.[1] ?? match?.[0]
             if (url !== undefined && /^https?:\/\//.test(url) && URL.canParse(url)) events.onUp(url)
-            else events.log.debug('tunnel program', { line: line.slice(0, longestLine), stream })
+            else events.log.debug('tunnel program', { line: text, stream })
           },
         })
       const done = keepRunning(attempt, stop.signal, events.onDown)

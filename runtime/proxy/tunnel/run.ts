@@ -2,7 +2,8 @@
  * `proxy tunnel`: the proxy on a loopback port, with a provider that makes it reachable from outside.
  *
  * The whole pipeline stands in front of the target; without incoming authentication nothing is opened unless that is
- * asked for in so many words. The public name is added to the allowed hosts when it is known.
+ * asked for in so many words. The public name is added to the allowed hosts when it is known, and is the resource that
+ * tokens must be meant for, unless --resource-url says otherwise.
  * Source: spec document 1 (`proxy tunnel`).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -11,6 +12,8 @@ import type { Authenticator } from '../../incoming/index.ts'
 import { unbracket } from '../../net/index.ts'
 import { incomingFor } from '../incoming-auth.ts'
 import { type RunningCommand, type RunParts, runProxy } from '../run.ts'
+import type { ProxyAddress } from '../server.ts'
+import { exchangeable, type ExchangeableAuthenticator } from './authenticator.ts'
 import type { Tunnel, TunnelProvider } from './provider.ts'
 
 export interface TunnelOptions extends RunParts {
@@ -20,65 +23,119 @@ export interface TunnelOptions extends RunParts {
   readonly insecureUnauthenticated: boolean
   /** Told about the public URL, again when it changes. */
   readonly onUrl: (url: string) => void
+  /** How long the first attempt may take. Default 60 s. */
+  readonly upWithinMs?: number
+}
+
+/** Throws INVALID_CONFIG when the tunnel would let the whole world use the target and nobody has said that it may. */
+export function refuseOpenTunnel(config: ProxyConfig, insecureUnauthenticated: boolean): void {
+  if (config.oidc || insecureUnauthenticated) return
+  throw new GatehouseError('INVALID_CONFIG', {
+    detail:
+      'a tunnel without --oidc-* flags lets the whole world use the target: protect it, or give --insecure-unauthenticated',
+  })
 }
 
 /** Resolves when the tunnel is up. Rejects when the first attempt fails, or the proxy cannot start. */
 export async function runTunnel(options: TunnelOptions): Promise<RunningCommand> {
-  const { config, provider, log, insecureUnauthenticated } = options
-  if (!config.oidc && !insecureUnauthenticated) {
-    throw new GatehouseError('INVALID_CONFIG', {
-      detail:
-        'a tunnel without --oidc-* flags lets the whole world use the target: protect it, or give --insecure-unauthenticated',
-    })
-  }
-  const hosts = new Set<string>()
-  let tunnel: Tunnel | undefined
-
-  /** Opens the tunnel; resolves with its first URL. */
-  function open(port: number): Promise<string> {
-    return new Promise((resolve, reject) => {
-      let up = false
-      tunnel = provider.open(port, {
-        log,
-        onUp(url) {
-          hosts.add(unbracket(new URL(url).hostname).toLowerCase())
-          options.onUrl(url)
-          up = true
-          resolve(url)
-        },
-        onDown(error) {
-          log.warn('the tunnel is down', { err: error })
-          if (!up) reject(error instanceof Error ? error : new Error(String(error)))
-        },
-      })
-    })
-  }
-
-  async function protectedBy({ port, url }: { port: number; url: string }): Promise<Authenticator> {
-    const publicUrl = await open(port)
-    const make = incomingFor({ ...config, resourceUrl: config.resourceUrl ?? `${publicUrl}/mcp` }, log)
-    if (!make) throw new GatehouseError('INTERNAL')
-    return make({ port, url })
-  }
-
+  const { config } = options
+  refuseOpenTunnel(config, options.insecureUnauthenticated)
+  const opening = new Opening(options)
   let proxy: RunningCommand | undefined
   try {
     const running = await runProxy(
       { ...config, host: '127.0.0.1' },
-      { ...options, allowedHosts: hosts, ...(config.oidc ? { incoming: protectedBy } : {}) },
+      {
+        ...options,
+        allowedHosts: opening.hosts,
+        ...(config.oidc ? { incoming: (address: ProxyAddress) => opening.protect(address) } : {}),
+      },
     )
     proxy = running
-    if (!config.oidc) await open(running.port)
+    if (!config.oidc) await opening.open(running.port)
     return {
       ...running,
       async close(end) {
-        await tunnel?.close()
+        await opening.close()
         await running.close(end)
       },
     }
   } catch (error) {
-    await tunnel?.close()
+    await opening.close()
     await proxy?.close({ graceMs: 0 })
     throw error
+  }
+}
+
+/** A tunnel on its way up, and what follows from its URL. */
+class Opening {
+  /** Names under which the proxy is reached. */
+  readonly hosts = new Set<string>()
+  readonly #options: TunnelOptions
+  #tunnel: Tunnel | undefined
+  #authenticator: ExchangeableAuthenticator | undefined
+  #address: ProxyAddress | undefined
+  #url: string | undefined
+
+  constructor(options: TunnelOptions) {
+    this.#options = options
+  }
+
+  /** Opens the tunnel; resolves with its first URL. */
+  async open(port: number): Promise<string> {
+    const { provider, log, signal, upWithinMs = 60_000 } = this.#options
+    const { promise, resolve, reject } = Promise.withResolvers<string>()
+    const late = (): void => reject(new Error(`the tunnel did not come up within ${upWithinMs / 1000}s`))
+    const stop = (): void => reject(new Error('stopped while the tunnel was being opened'))
+    const timer = setTimeout(late, upWithinMs)
+    signal?.addEventListener('abort', stop, { once: true })
+    if (signal?.aborted) stop()
+    try {
+      this.#tunnel = provider.open(port, {
+        log,
+        onUp: (url) => {
+          this.#onUp(url)
+          resolve(url)
+        },
+        onDown(error) {
+          log.warn('the tunnel is down', { err: error })
+          reject(error instanceof Error ? error : new Error(String(error)))
+        },
+      })
+      return await promise
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', stop)
+    }
+  }
+
+  #onUp(url: string): void {
+    if (url === this.#url) return
+    this.#url = url
+    this.hosts.add(unbracket(new URL(url).hostname).toLowerCase())
+    if (this.#authenticator && this.#address && this.#options.config.resourceUrl === undefined) {
+      this.#authenticator.exchange(this.#make(url, this.#address))
+    }
+    this.#options.onUrl(url)
+  }
+
+  /** The incoming authentication, which needs the public URL and so the tunnel. */
+  async protect(address: ProxyAddress): Promise<Authenticator> {
+    const authenticator = exchangeable(this.#make(await this.open(address.port), address))
+    this.#address = address
+    this.#authenticator = authenticator
+    return authenticator
+  }
+
+  #make(publicUrl: string, address: ProxyAddress): Authenticator {
+    const { config, log } = this.#options
+    const resourceUrl = config.resourceUrl ?? new URL('/mcp', publicUrl).href
+    const authenticator = incomingFor({ ...config, resourceUrl }, log)?.(address)
+    if (!authenticator) throw new GatehouseError('INTERNAL')
+    return authenticator
+  }
+
+  async close(): Promise<void> {
+    await this.#tunnel?.close()
   }
 }

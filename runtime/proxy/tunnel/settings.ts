@@ -2,10 +2,12 @@
  * The settings of a tunnel provider: `--tunnel-provider` and the JSON of `--provider-args`, checked as a whole. Unknown
  * keys and wrong types are faults. Nothing is started here, which is what --dry-run relies on.
  */
+import { accessSync, constants } from 'node:fs'
 import { GatehouseError, nearest } from '../../../schemas/index.ts'
 import { type Environment, readVariable, rotatingSecret, variables } from '../../config/index.ts'
 import { Secret } from '../../observe/index.ts'
-import type { ProxyEnvironment } from '../../net/index.ts'
+import { isLoopbackHost, type ProxyEnvironment } from '../../net/index.ts'
+import { canRun } from './child.ts'
 import { execProvider } from './exec.ts'
 import type { TunnelProvider } from './provider.ts'
 import { relayProvider } from './relay-client.ts'
@@ -45,16 +47,15 @@ const makers: Record<
         }) ?? '',
       user: args.text('user', { pattern: /^[A-Za-z0-9_][\w.-]*$/, rule: 'must be a user name' }),
       port: args.port('port'),
-      remoteBind:
-        args.text('remote-bind', { pattern: /^(?:[\w.*-]*:)?\d{1,5}$/, rule: 'must be [address:]port' }) ??
-        '0',
-      identityFile: args.text('identity-file'),
+      remoteBind: remoteBind(args),
+      identityFile: args.file('identity-file'),
       url: args.url('url', /^https?:$/),
     }
+    if (!canRun('ssh', env)) args.faults.push('--tunnel-provider ssh: there is no ssh in PATH')
     return () => sshProvider(settings, env)
   },
   relay(args, { env, ca, proxy }) {
-    const url = args.url('url', /^(?:wss?|https?):$/, true) ?? ''
+    const url = relayUrl(args)
     const hostname = args.text('hostname', { pattern: hostnamePattern, rule: 'must be a DNS label' })
     const file = args.text('auth-token-file')
     const given = readVariable(env, variables.tunnelAuthToken)
@@ -64,7 +65,7 @@ const makers: Record<
     return () => relayProvider({ url, hostname, authToken: authToken ?? (() => new Secret('')), ca, proxy })
   },
   exec(args, { env }) {
-    const command = args.list('command')
+    const command = commandOf(args, env)
     const urlPattern = args.pattern('url-pattern') ?? /https?:\/\/\S+/
     const authTokenEnv = args.text('auth-token-env', {
       pattern: /^[A-Za-z_]\w*$/,
@@ -77,6 +78,41 @@ const makers: Record<
     }
     return () => execProvider({ command, urlPattern, authTokenEnv }, env, token)
   },
+}
+
+function remoteBind(args: Reader): string {
+  const pattern = /^(?:(?:[\w.*-]*|\[[\da-fA-F:]+\]):)?\d{1,5}$/
+  const value = args.text('remote-bind', { pattern, rule: 'must be [address:]port' }) ?? '0'
+  if (Number(value.split(':').at(-1)) > 65_535) args.fault('remote-bind', 'the port must be at most 65535')
+  return value
+}
+
+/** The token travels in the clear where the URL has no TLS. */
+function relayUrl(args: Reader): string {
+  const value = args.url('url', /^(?:wss?|https?):$/, true)
+  if (value === undefined) return ''
+  const { protocol, hostname, pathname, search, hash, username, password } = new URL(value)
+  if (pathname !== '/' || search + hash + username + password !== '') {
+    args.fault('url', 'must be scheme and host only')
+  }
+  if (/^(?:ws|http):$/.test(protocol) && !isLoopbackHost(hostname)) {
+    args.fault('url', 'must begin with wss:// or https://, except for a relay on this machine')
+  }
+  return value
+}
+
+function commandOf(args: Reader, env: Environment): readonly string[] {
+  const command = args.list('command')
+  const [program] = command
+  if (program === undefined) return command
+  if (!command.some((part) => part.includes('{target}') || part.includes('{port}'))) {
+    args.fault(
+      'command',
+      'must have {target} or {port} somewhere, which the address of the proxy takes the place of',
+    )
+  }
+  if (!canRun(program, env)) args.fault('command', `the program ${program} cannot be found or started`)
+  return command
 }
 
 function tokenFrom(file: string | undefined, given: string | undefined): (() => Secret) | undefined {
@@ -151,6 +187,19 @@ class Reader {
     if (value === undefined || (URL.canParse(value) && protocols.test(new URL(value).protocol))) return value
     this.fault(name, 'must be an absolute URL')
     return undefined
+  }
+
+  /** A file that can be read. */
+  file(name: string): string | undefined {
+    const path = this.text(name)
+    if (path === undefined) return undefined
+    try {
+      accessSync(path, constants.R_OK)
+      return path
+    } catch {
+      this.fault(name, `the file ${path} cannot be read`)
+      return undefined
+    }
   }
 
   list(name: string): readonly string[] {

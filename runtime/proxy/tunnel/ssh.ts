@@ -5,7 +5,7 @@
  * says that the remote forward was accepted.
  */
 import type { Environment } from '../../config/index.ts'
-import { runChild } from './child.ts'
+import { foreignEnvironment, runChild } from './child.ts'
 import { keepRunning, type Tunnel, type TunnelEvents, type TunnelProvider } from './provider.ts'
 
 export interface SshSettings {
@@ -19,6 +19,23 @@ export interface SshSettings {
   readonly url: string | undefined
 }
 
+/**
+ * A connection of its own that asks nobody, carries nothing but the forward, gives up when that is refused, and notices
+ * when the other end is gone.
+ */
+const fixedOptions = [
+  'BatchMode=yes',
+  'ConnectTimeout=15',
+  'ControlMaster=no',
+  'ControlPath=none',
+  'ExitOnForwardFailure=yes',
+  'ForwardAgent=no',
+  'ForwardX11=no',
+  'PermitLocalCommand=no',
+  'ServerAliveInterval=15',
+  'ServerAliveCountMax=3',
+]
+
 /** The arguments of ssh for a local port. */
 export function sshArguments(settings: SshSettings, localPort: number): string[] {
   const { host, user, port, remoteBind, identityFile } = settings
@@ -26,13 +43,8 @@ export function sshArguments(settings: SshSettings, localPort: number): string[]
     '-N',
     '-T',
     '-v',
-    ...[
-      'BatchMode=yes',
-      'ExitOnForwardFailure=yes',
-      'ServerAliveInterval=15',
-      'ServerAliveCountMax=3',
-    ].flatMap((option) => ['-o', option]),
-    ...(identityFile === undefined ? [] : ['-i', identityFile]),
+    ...fixedOptions.flatMap((option) => ['-o', option]),
+    ...(identityFile === undefined ? [] : ['-o', 'IdentitiesOnly=yes', '-i', identityFile]),
     ...(port === undefined ? [] : ['-p', String(port)]),
     '-R',
     `${remoteBind}:127.0.0.1:${localPort}`,
@@ -46,18 +58,24 @@ export function sshProvider(settings: SshSettings, env: Environment, program = '
     open(port: number, events: TunnelEvents): Tunnel {
       const stop = new AbortController()
       const attempt = async (signal: AbortSignal): Promise<void> => {
-        await runChild({
-          program,
-          args: sshArguments(settings, port),
-          env,
-          signal,
-          onLine(line) {
-            const remotePort = forwardedPort(line, settings)
-            if (remotePort !== undefined) events.onUp(settings.url ?? `http://${settings.host}:${remotePort}`)
-            // Debug lines are ssh's own; anything else is worth showing.
-            else if (!line.startsWith('debug')) events.log.info('ssh', { line })
+        let last = ''
+        const onLine = (line: string): void => {
+          const remotePort = forwardedPort(line, settings)
+          if (remotePort !== undefined) {
+            events.onUp(settings.url ?? `http://${authorityOf(settings.host)}:${remotePort}`)
+          } else if (!chatter.test(line)) {
+            last = line
+            events.log.info('ssh', { line })
+          }
+        }
+        const args = sshArguments(settings, port)
+        await runChild({ program, args, env: foreignEnvironment(env), signal, onLine }).catch(
+          (cause: unknown) => {
+            // What ssh said last is why it ended.
+            const reason = cause instanceof Error ? cause.message : String(cause)
+            throw new Error(last === '' ? reason : `${reason}: ${last}`, { cause })
           },
-        })
+        )
       }
       const done = keepRunning(attempt, stop.signal, events.onDown)
       return {
@@ -68,6 +86,13 @@ export function sshProvider(settings: SshSettings, env: Environment, program = '
       }
     },
   }
+}
+
+/** What -v says beside what matters. */
+const chatter = /^(?:debug|OpenSSH_|Authenticated to |Transferred: |Bytes per second: )/
+
+function authorityOf(host: string): string {
+  return host.includes(':') ? `[${host}]` : host
 }
 
 /** The port of the server, when the line says that the forward is accepted. */
