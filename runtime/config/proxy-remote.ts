@@ -6,7 +6,7 @@
 import { managedParameters } from '../oauth/index.ts'
 import { Secret } from '../observe/index.ts'
 import { type Environment, readVariable, variables } from './env.ts'
-import type { Faults, InputKey } from './faults.ts'
+import { Faults, type InputKey } from './faults.ts'
 import type { ProxyInput } from './proxy-flags.ts'
 import { secretFrom } from './secret-precedence.ts'
 import { rotatingSecret } from './secrets.ts'
@@ -24,6 +24,8 @@ export interface OAuthSettings {
   readonly kind: 'oauth'
   /** False: only when the target asks for it (rule 1). */
   readonly required: boolean
+  /** Nobody asked for a login: what clients send themselves goes first, and a failed login changes nothing. */
+  readonly optional: boolean
   readonly issuer: string | undefined
   readonly authorizeUrl: string | undefined
   readonly tokenUrl: string | undefined
@@ -134,6 +136,7 @@ function oauthSettings(
   return {
     kind: 'oauth',
     required: input.remoteAuth ?? false,
+    optional: false,
     issuer: faults.url('remoteAuthIssuer'),
     authorizeUrl,
     tokenUrl,
@@ -185,4 +188,21 @@ function keepIn(env: Environment): NonNullable<OAuthSettings['keep']> {
     dir: readVariable(env, variables.stateDir) ?? `${base}/gatehouse`,
     password: password === undefined ? undefined : new Secret(password),
   }
+}
+
+/**
+ * The settings of a login that no flag asked for, for a person at a terminal: the target is asked whether it wants one.
+ * Undefined when something else authenticates already.
+ */
+export function offeredLogin(
+  config: {
+    readonly remote: RemoteAuth
+    readonly exchange: unknown
+    readonly inject: readonly { readonly name: string }[]
+  },
+  env: Environment,
+): OAuthSettings | undefined {
+  const taken = config.inject.some(({ name }) => name.toLowerCase() === 'authorization')
+  if (config.remote.kind !== 'none' || config.exchange !== undefined || taken) return undefined
+  return { ...oauthSettings({}, env, new Faults({}), []), optional: true }
 }

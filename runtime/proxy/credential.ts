@@ -48,8 +48,11 @@ export interface Credential {
 
 const noLines: readonly string[] = []
 
-/** The proxy's own login. A client's own credential passes as long as the target wants no login. */
-export function loginCredential(login: TokenSource): Credential {
+/**
+ * The proxy's own login. A client's own credential passes as long as the target wants no login, and always where the
+ * login is only offered.
+ */
+export function loginCredential(login: TokenSource, offered = false): Credential {
   function linesFor(exchange: ProxyExchange, token: string | undefined): readonly string[] {
     exchange.usedToken = token
     if (token !== undefined) return ['Authorization', `Bearer ${token}`]
@@ -58,8 +61,11 @@ export function loginCredential(login: TokenSource): Credential {
   }
   return {
     headerNames: ['authorization'],
-    ownsAuthorization: true,
+    ownsAuthorization: !offered,
     lines(exchange) {
+      if (offered && exchange.caller === undefined && exchange.req.headers.authorization !== undefined) {
+        return linesFor(exchange, undefined)
+      }
       const token = login.token()
       return token instanceof Promise
         ? token.then((value) => linesFor(exchange, value))

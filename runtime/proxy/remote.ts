@@ -49,7 +49,12 @@ export async function makeRemote(
   })
   return {
     credential: credentialFor(config, outgoing, tokens),
-    start: async () => login?.login.start(),
+    async start() {
+      const started = login?.login.start()
+      // An offered login is nobody's condition for serving.
+      if (remote.kind === 'oauth' && remote.optional) started?.catch(() => undefined)
+      else await started
+    },
     async close() {
       login?.stop.abort(new Error('the proxy is ending'))
       login?.login.close()
@@ -70,7 +75,7 @@ function credentialFor(
     )
   }
   if (config.strategy) return strategyCredential(outgoing.strategy(config.strategy, 'outgoingAuth'))
-  if (login) return loginCredential(login)
+  if (login) return loginCredential(login, remote.kind === 'oauth' && remote.optional)
   if (remote.kind !== 'bearer') return undefined
   return strategyCredential(
     outgoing.strategy({ type: 'bearer', bearer: { tokenEnv: bearerName } }, '--remote-auth-bearer'),

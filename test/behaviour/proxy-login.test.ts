@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import t from 'tap'
-import { type ProxyInput, resolveProxyConfig } from '../../runtime/config/index.ts'
+import { offeredLogin, type ProxyInput, resolveProxyConfig } from '../../runtime/config/index.ts'
 import { silentLog } from '../../runtime/net/index.ts'
+import { Secret } from '../../runtime/observe/index.ts'
 import { type RunningCommand, runProxy } from '../../runtime/proxy/index.ts'
 import { startOidcProvider, type TestProvider, walk } from '../helpers/oidc-provider.ts'
 import { json, rpc, startUpstream, type Upstream } from '../helpers/proxy-rig.ts'
@@ -459,3 +460,70 @@ await t.test(
     await t.rejects(run.proxy.ready, { message: /another resource/ })
   },
 )
+
+await t.test(
+  'login: one that nobody asked for is offered; clients that bring a token are not held up',
+  async (t) => {
+    const world = await startWorld()
+    const plain = resolveProxyConfig('demo', { targetUri: world.target.url }, {}, false)
+    const env = { GATEHOUSE_STATE_DIR: mkdtempSync(join(tmpdir(), 'login-')) }
+    const offered = offeredLogin(plain, env)
+    if (!offered) throw new Error('nothing was offered')
+    const url = Promise.withResolvers<string>()
+    const proxy = await runProxy(
+      { ...plain, remote: { ...offered, skipBrowser: true, callbackPort: 0 } },
+      {
+        log: silentLog,
+        notify(line) {
+          const found = /https?:\/\/\S+/.exec(line)?.[0]
+          if (found !== undefined) url.resolve(found)
+        },
+      },
+    )
+    t.teardown(async () => {
+      await proxy.close({ graceMs: 0 })
+      await world.close()
+    })
+    await proxy.ready
+    const call = (headers: Record<string, string> = {}): Promise<Response> =>
+      fetch(`${proxy.url}/mcp`, { method: 'POST', headers: { ...json, ...headers }, body: rpc(1) })
+    const page = await url.promise
+    t.equal((await call()).status, 503, 'without a token the login is waited for')
+    const own = await call({ authorization: 'Bearer own' })
+    t.equal(own.status, 401)
+    t.match(
+      own.headers.get('www-authenticate'),
+      /resource_metadata/,
+      'the target speaks to the client itself',
+    )
+    await fetch(await walk(page, 'http://localhost:'))
+    let status = 503
+    while (status === 503) status = (await call()).status
+    t.equal(status, 200)
+
+    t.equal(offeredLogin({ ...plain, inject: [{ name: 'authorization' }] }, env), undefined)
+    t.equal(
+      offeredLogin({ ...plain, remote: { kind: 'bearer', token: () => new Secret('x') } }, env),
+      undefined,
+    )
+  },
+)
+
+await t.test('login: an offered one that fails leaves plain forwarding', async (t) => {
+  const target = await startUpstream((_seen, res) => {
+    res.writeHead(401, { 'WWW-Authenticate': 'Bearer resource_metadata="http://127.0.0.1:1/x"' }).end()
+  })
+  const plain = resolveProxyConfig('demo', { targetUri: target.url }, {}, false)
+  const offered = offeredLogin(plain, { GATEHOUSE_STATE_DIR: mkdtempSync(join(tmpdir(), 'login-')) })
+  if (!offered) throw new Error('nothing was offered')
+  const proxy = await runProxy({ ...plain, remote: offered }, { log: silentLog, notify() {} })
+  t.teardown(async () => {
+    await proxy.close({ graceMs: 0 })
+    await target.close()
+  })
+  await proxy.ready
+  let answer = await fetch(`${proxy.url}/mcp`)
+  while (answer.status === 503) answer = await fetch(`${proxy.url}/mcp`)
+  t.equal(answer.status, 401)
+  t.match(answer.headers.get('www-authenticate'), /^Bearer/)
+})

@@ -1,5 +1,6 @@
 /** What the forms of the proxy command share: flags from the table, signals, and how a failed login is told. */
 import { type Command, Option } from 'commander'
+import { GatehouseError } from '../../../schemas/index.ts'
 import { type FlagRow, proxyFlags } from '../../config/index.ts'
 import type { RootLog } from '../../observe/index.ts'
 import { exitCode, printError } from '../output.ts'
@@ -27,7 +28,8 @@ export function loginFailed(error: unknown, interrupted: boolean, log: RootLog):
   printError(
     `Error: failed to authenticate to remote server: ${error instanceof Error ? error.message : String(error)}`,
   )
-  return exitCode.authentication
+  const misconfigured = error instanceof GatehouseError && error.code === 'INVALID_CONFIG'
+  return misconfigured ? exitCode.usage : exitCode.authentication
 }
 
 /** Resolves at the first SIGINT or SIGTERM; the second one ends the process at once. */

@@ -16,6 +16,7 @@ import {
   environment,
   loadProxyFile,
   needsVirtualServer,
+  offeredLogin,
   type ProxyConfig,
   type ProxyInput,
   readVariable,
@@ -94,7 +95,7 @@ async function run(
   features: ProxyFeatures,
 ): Promise<number> {
   const env = environment()
-  if (input.config === undefined) return serve(resolveProxyConfig(name, input, env, debug))
+  if (input.config === undefined) return serve(withOfferedLogin(resolveProxyConfig(name, input, env, debug)))
   const file = loadProxyFile(input.config)
   if (file.stdio) return serveStdioTarget(file, input, debug || file.logLevel === 'debug')
   const authServerFile = join(dirname(input.config), authServerFileName)
@@ -117,6 +118,13 @@ async function run(
     authServerFile: withAuthServer ? authServerFile : undefined,
     debug: debug || file.logLevel === 'debug',
   })
+}
+
+/** A person at a terminal is offered the login that the target wants; a program is not. */
+function withOfferedLogin(config: ProxyConfig): ProxyConfig {
+  const offered =
+    process.stderr.isTTY && config.workers === 1 ? offeredLogin(config, environment()) : undefined
+  return offered ? { ...config, remote: offered } : config
 }
 
 async function serve(config: ProxyConfig): Promise<number> {

@@ -54,6 +54,8 @@ export class Login implements TokenSource {
   #session: Session | undefined
   /** The target was asked and wants nothing. */
   #open = false
+  /** An offered login that failed is not offered again. */
+  #gaveUp = false
   #failure: GatehouseError | undefined
   #flight: { readonly kind: Flight; readonly done: Promise<void> } | undefined
   #timer: NodeJS.Timeout | undefined
@@ -80,7 +82,7 @@ export class Login implements TokenSource {
     const kept = this.#parts.kept.read(this.#keptName())
     if (isSession(kept) && (await this.#takeUp(kept))) return
     const typed = settings.issuer !== undefined || settings.authorizeUrl !== undefined
-    if (settings.required && typed) return this.#signIn(`${target.origin}/mcp`, undefined)
+    if (settings.required && typed) return this.#signIn(`${target.origin}${target.path ?? '/mcp'}`, undefined)
     const found = await detect(target, dispatcher, fetch)
     if (found.kind === 'protected' || settings.required) return this.#signIn(found.url, found.challenge)
     if (found.kind === 'unknown')
@@ -143,6 +145,7 @@ export class Login implements TokenSource {
 
   /** True when an answer with this status is for this login to act on. */
   concerns(status: number, challenge: Challenge | undefined): boolean {
+    if (this.#gaveUp) return false
     if (status === 401) return this.#session !== undefined || (this.#open && challenge !== undefined)
     const widen = challenge?.params.get('error') === 'insufficient_scope' && challenge.params.has('scope')
     return status === 403 && widen && this.#session !== undefined && !this.#hasSteppedUpEnough()
@@ -236,12 +239,14 @@ export class Login implements TokenSource {
     await this.#signIn(url, challenge)
   }
 
+  /** `url` is as clients name it; a target with a path of its own has one endpoint. */
   async #signIn(url: string, challenge: Challenge | undefined, scopes?: readonly string[]): Promise<void> {
     const parts = this.#parts
     try {
       const found = await locate({
         settings: parts.settings,
-        url,
+        targetUri: uriOf(parts.target),
+        url: parts.target.path === undefined ? url : uriOf(parts.target),
         challenge,
         fetch: parts.fetch,
         signal: parts.signal,
@@ -298,6 +303,11 @@ export class Login implements TokenSource {
         ? cause
         : new GatehouseError('BACKEND_AUTH_FAILED', { detail, cause })
     this.#parts.log.warn(text, { err: cause })
+    // Without the login the target is forwarded to as if nobody had offered one.
+    if (this.#parts.settings.optional && !this.#session) {
+      this.#open = true
+      this.#gaveUp = true
+    }
     return this.#failure
   }
 
@@ -316,8 +326,12 @@ export class Login implements TokenSource {
   #keptName(): string {
     const { target, settings } = this.#parts
     const { issuer, tokenUrl, clientId, scopes, resource } = settings
-    return JSON.stringify(['login', target.origin, issuer, tokenUrl, clientId, scopes, resource])
+    return JSON.stringify(['login', uriOf(target), issuer, tokenUrl, clientId, scopes, resource])
   }
+}
+
+function uriOf({ origin, path = '' }: Target): string {
+  return origin + path
 }
 
 function unavailable(text: string, cause?: unknown): GatehouseError {
