@@ -44,6 +44,11 @@ export interface AuthenticatorParts {
   readonly now?: (() => number) | undefined
   /** Keys that this process holds itself (embedded authorization server); nothing is fetched then. */
   readonly keys?: Keys | undefined
+  /**
+   * Asked about every caller after the token was found good: false refuses it (embedded authorization server, revoked
+   * grants). May throw GatehouseError when it cannot be told.
+   */
+  readonly isLive?: ((caller: Caller) => Promise<boolean>) | undefined
   readonly proxy?: ProxyEnvironment | undefined
   /** Replaces the fetches made from the configuration. */
   readonly fetches?: { readonly keys: Fetch; readonly introspection: Fetch } | undefined
@@ -97,7 +102,7 @@ function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authe
   })
   const translate = translator(config, log)
 
-  function authenticate(authorization: string | undefined): Caller | Promise<Caller> {
+  function verify(authorization: string | undefined): Caller | Promise<Caller> {
     const token = bearerToken(authorization, config)
     try {
       const caller = verifier.verify(token)
@@ -108,6 +113,17 @@ function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authe
       throw translate(error)
     }
   }
+
+  const { isLive } = parts
+  async function verifyLive(
+    authorization: string | undefined,
+    stillLive: (caller: Caller) => Promise<boolean>,
+  ): Promise<Caller> {
+    const caller = await verify(authorization)
+    if (await stillLive(caller)) return caller
+    throw withChallenge('INVALID_TOKEN', config)
+  }
+  const authenticate = isLive ? (value: string | undefined) => verifyLive(value, isLive) : verify
 
   return {
     stage(exchange) {

@@ -8,7 +8,13 @@ import { hash } from 'node:crypto'
 import { GatehouseError } from '../../schemas/index.ts'
 import type { Caller } from '../net/index.ts'
 import { CredentialCache, type Used } from './cache.ts'
-import { type CloudStsBlock, providerProblems, type StrategyModule, type StrategyParts } from './config.ts'
+import {
+  type CloudStsBlock,
+  providerOf,
+  providerProblems,
+  type StrategyModule,
+  type StrategyParts,
+} from './config.ts'
 import { type RoleChooser, roleChooser } from './role-mapping.ts'
 import { signRequest } from './sigv4.ts'
 import type { OutgoingRequest, OutgoingStrategy } from './strategy.ts'
@@ -109,7 +115,8 @@ class CloudSts implements OutgoingStrategy {
   async #assume(roleArn: string, caller: Caller, signal: AbortSignal | undefined): Promise<Used> {
     const { region = '', subjectProviderName, sessionDuration = 3600 } = this.#block
     const { cache, fetch, stsEndpoint, upstream } = this.#parts
-    const subject = { provider: subjectProviderName, tokenType: tokenTypes.access_token }
+    const provider = providerOf(subjectProviderName, this.#parts)
+    const subject = { provider, tokenType: tokenTypes.access_token }
     const token = await subjectToken(caller, subject, upstream, signal)
     const name = this.#sessionName(caller)
     const digest = hash('sha256', token, 'base64url')

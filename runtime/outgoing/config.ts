@@ -91,14 +91,34 @@ export function urlProblems(field: string, value: string | undefined, allowHttp 
   return problem === undefined ? [] : [`${field}: ${problem}`]
 }
 
-/** Fault of an upstream's name when there is nothing that could hold upstream tokens. */
+/**
+ * Fault of an upstream's name: nothing could hold upstream tokens, there is no such provider, or none is named and
+ * there are several.
+ */
 export function providerProblems(
   field: string,
   name: string | undefined,
   parts: StrategyParts,
 ): readonly string[] {
-  if (!name || parts.upstream !== undefined) return []
-  return [`${field}: needs an embedded authorization server`]
+  const { upstream } = parts
+  const { providers = [] } = upstream ?? {}
+  if (!name) {
+    return providers.length > 1
+      ? [`${field}: must name one of the upstream providers, which are ${providers.join(', ')}`]
+      : []
+  }
+  if (upstream === undefined) return [`${field}: needs an embedded authorization server`]
+  return upstream.providers === undefined || providers.includes(name)
+    ? []
+    : [`${field}: "${name}" is not the name of an upstream provider, which are ${providers.join(', ')}`]
+}
+
+/** The provider whose token stands for the user: the named one, else the first; undefined: the caller's own token. */
+export function providerOf(
+  name: string | undefined,
+  { upstream }: Pick<StrategyParts, 'upstream'>,
+): string | undefined {
+  return name || upstream?.providers?.[0]
 }
 
 function last(field: string): string {

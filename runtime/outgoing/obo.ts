@@ -33,7 +33,10 @@ export const obo: StrategyModule = {
       ...(cacheSkewSeconds !== undefined && cacheSkewSeconds < 0
         ? ['obo.cacheSkewSeconds: must not be negative']
         : []),
-      ...providerProblems('obo.subjectTokenProviderName', block.subjectTokenProviderName, parts),
+      // Without a name it is the caller's own token, whatever providers there are.
+      ...(block.subjectTokenProviderName
+        ? providerProblems('obo.subjectTokenProviderName', block.subjectTokenProviderName, parts)
+        : []),
     ]
   },
   make({ obo: block = {} }, parts) {

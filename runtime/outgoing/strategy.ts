@@ -49,6 +49,8 @@ export interface UpstreamToken {
 
 /** Where upstream tokens come from: the embedded authorization server, or the proxy's own login. */
 export interface UpstreamTokens {
+  /** Names of the providers, the first one being the default; absent: any name may be asked for. */
+  readonly providers?: readonly string[] | undefined
   /**
    * A usable token, renewed if need be; undefined when the caller has none at this provider. Rejects with
    * GatehouseError UPSTREAM_TOKEN_MISSING when it cannot be renewed, AUTH_UNAVAILABLE when it cannot be looked up.

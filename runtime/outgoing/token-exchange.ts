@@ -6,7 +6,14 @@
  */
 import { clientCredentialsGrant, tokenExchangeGrant, typedServer } from '../oauth/index.ts'
 import { CredentialCache } from './cache.ts'
-import { providerProblems, secretProblems, secretReader, type StrategyModule, urlProblems } from './config.ts'
+import {
+  providerOf,
+  providerProblems,
+  secretProblems,
+  secretReader,
+  type StrategyModule,
+  urlProblems,
+} from './config.ts'
 import { headerNameProblem } from './injected-headers.ts'
 import { tokenTypes, tokenTypeUrn } from './subject.ts'
 import { clientFrom, TokenStrategy } from './token-strategy.ts'
@@ -43,7 +50,7 @@ export const tokenExchange: StrategyModule = {
       {
         type: 'token_exchange',
         headerName: block.externalTokenHeaderName?.toLowerCase() || undefined,
-        subject: { provider: block.subjectProviderName, tokenType },
+        subject: { provider: providerOf(block.subjectProviderName, parts), tokenType },
         fingerprint: () => CredentialCache.key(JSON.stringify(block), readSecret()),
         obtain: (subjectToken) =>
           tokenExchangeGrant({

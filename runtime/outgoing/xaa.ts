@@ -17,6 +17,7 @@ import {
 } from '../oauth/index.ts'
 import { CredentialCache } from './cache.ts'
 import {
+  providerOf,
   providerProblems,
   secretProblems,
   secretReader,
@@ -56,7 +57,10 @@ export const xaa: StrategyModule = {
     return new TokenStrategy(
       {
         type: 'xaa',
-        subject: { provider: block.subjectProviderName, tokenType: tokenTypes.id_token },
+        subject: {
+          provider: providerOf(block.subjectProviderName, parts),
+          tokenType: tokenTypes.id_token,
+        },
         fingerprint: () => flow.fingerprint(),
         obtain: (idToken) => flow.obtain(idToken),
         obtainOwn: flow.mayActAlone ? () => flow.obtainOwn() : undefined,

@@ -1,0 +1,63 @@
+/** What an embedded authorization server asks of its host: matching settings, and refusal of revoked grants. */
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
+import t from 'tap'
+import { makeAuthenticator, pairingProblems } from '../../../runtime/incoming/index.ts'
+import { localKeys } from '../../../runtime/oauth/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+
+const issuer = 'https://gate.example'
+const audience = 'https://gate.example/mcp'
+
+t.test('pairing: issuer, audience and resource must be those that the server issues tokens for', (t) => {
+  const server = { issuer, allowedAudiences: [audience] }
+  t.same(pairingProblems(server, { issuer, audience }, 'oidc'), [])
+  t.same(pairingProblems(server, { issuer, audience, resource: audience }, 'oidc'), [])
+  const faults = pairingProblems(
+    server,
+    { issuer: 'https://other.example', audience: 'https://other.example/mcp', resource: audience },
+    'oidc',
+  )
+  t.match(faults, [
+    /^oidc\.issuer: must be/,
+    /^oidc\.audience: must be one of/,
+    /^oidc\.resource: must equal/,
+  ])
+  t.end()
+})
+
+t.test(
+  'isLive: a good token of a revoked grant gets the challenge, an unknown answer is passed on',
+  async (t) => {
+    const { publicKey, privateKey } = await generateKeyPair('ES256')
+    const jwk = { ...(await exportJWK(publicKey)), kid: 'one', alg: 'ES256' }
+    const token = await new SignJWT({ sub: 'alice' })
+      .setProtectedHeader({ alg: 'ES256', kid: 'one', typ: 'at+jwt' })
+      .setIssuer(issuer)
+      .setAudience(audience)
+      .setExpirationTime('1h')
+      .sign(privateKey)
+    let live: boolean | Error = true
+    const authenticator = makeAuthenticator(
+      { type: 'oidc', oidc: { issuer, audience } },
+      {
+        keys: localKeys(() => ({ keys: [jwk] })),
+        isLive: async ({ subject }) => {
+          if (live instanceof Error) throw live
+          return live && subject === 'alice'
+        },
+      },
+    )
+    t.teardown(() => authenticator.close())
+    const ask = async () => authenticator.authenticate(`Bearer ${token}`)
+    t.equal((await ask()).subject, 'alice')
+    live = false
+    // The token itself was remembered as good; the grant is asked about each time all the same.
+    await t.rejects(ask(), {
+      code: 'INVALID_TOKEN',
+      status: 401,
+      headers: { 'www-authenticate': /resource_metadata=.*error="invalid_token"/ },
+    })
+    live = new GatehouseError('STORE_DOWN')
+    await t.rejects(ask(), { code: 'STORE_DOWN', status: 503 })
+  },
+)
