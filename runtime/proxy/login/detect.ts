@@ -1,11 +1,11 @@
 /**
  * Finds out whether the target wants authentication, by asking it without any.
  *
- * The MCP endpoint is asked first, then the root: a GET, where that is not refused a POST of `initialize`, and where
- * that is not refused either a POST of `tools/list`, because some servers take a handshake from anybody. It speaks the
- * era that the answer to `initialize` shows; a session that was opened is given back at once. Only a 401 with a Bearer
- * challenge (or a protected-resource document) means yes; a target that does not answer is unknown, which is not the
- * same as open.
+ * The MCP endpoint is asked first, then the root; a target with a path of its own is asked there only. A GET, where
+ * that is not refused a POST of `initialize`, and where that is not refused either a POST of `tools/list`, because some
+ * servers take a handshake from anybody. It speaks the era that the answer to `initialize` shows; a session that was
+ * opened is given back at once. Only a 401 with a Bearer challenge (or a protected-resource document) means yes; a
+ * target that does not answer is unknown, which is not the same as open.
  * Source: spec document 1, rule 1; MCP 2025-11-25 authorization.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -28,7 +28,8 @@ export interface Detection {
   readonly challenge: Challenge | undefined
 }
 
-const paths = ['/mcp', '/']
+/** Where the endpoint of a target without a path of its own may be. */
+const usualPaths = ['/mcp', '/'] as const
 const limitMs = 10_000
 
 const clientInfo = { name: 'gatehouse', version: '1' }
@@ -64,6 +65,7 @@ interface Answer {
 
 export async function detect(target: Target, dispatcher: Dispatcher, fetch: Fetch): Promise<Detection> {
   const signal = AbortSignal.timeout(limitMs)
+  const paths = target.path === undefined ? usualPaths : ([target.path] as const)
   let answered = false
   for (const path of paths) {
     for await (const { status, headers } of answers({ target, dispatcher, signal }, path)) {
@@ -72,7 +74,7 @@ export async function detect(target: Target, dispatcher: Dispatcher, fetch: Fetc
       if (challenge) return { kind: 'protected', url: target.origin + path, challenge }
     }
   }
-  const url = `${target.origin}/mcp`
+  const url = target.origin + paths[0]
   if (!answered) return { kind: 'unknown', url, challenge: undefined }
   return { kind: (await hasDocument(url, fetch, signal)) ? 'protected' : 'open', url, challenge: undefined }
 }

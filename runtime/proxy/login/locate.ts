@@ -34,6 +34,8 @@ export interface Located {
 
 export interface LocateOptions {
   readonly settings: OAuthSettings
+  /** The target as it was configured, without query. */
+  readonly targetUri: string
   /** The target's URL as it was refused. */
   readonly url: string
   readonly challenge: Challenge | undefined
@@ -151,8 +153,8 @@ function withOffline(scopes: readonly string[], server: ServerMetadata): readonl
 }
 
 function resourceFor(options: LocateOptions, document: ResourceMetadata | undefined): string | undefined {
-  const { settings, url } = options
+  const { settings, targetUri } = options
   if (settings.resource === '') return undefined
   if (settings.resource !== undefined) return settings.resource
-  return document?.resource ?? canonicalResource(new URL(url).origin)
+  return document?.resource ?? canonicalResource(targetUri)
 }
