@@ -29,7 +29,7 @@ import {
 import { countRequest, makeKnownNames } from './request-metrics.ts'
 import { clientName, type MessageView, type ParamsView, readRpc } from './rpc.ts'
 import type { RpcAnswer } from './rpc-answer.ts'
-import { currentScope, type HttpSide, type RequestScope, withScope } from './scope.ts'
+import { annotate, currentScope, type HttpSide, type RequestScope, withScope } from './scope.ts'
 
 export interface ObserverOptions {
   /** Name of the server, for labels. */
@@ -97,6 +97,7 @@ export function makeObserver(options: ObserverOptions): Observer {
       backend: undefined,
       answer: undefined,
       span: undefined,
+      attributes: undefined,
       pending: 0,
       deferred: undefined,
     }
@@ -200,6 +201,7 @@ export function makeObserver(options: ObserverOptions): Observer {
       }
       span.set(requestAttributes(facts, telemetry.spans.legacy))
       span.set(telemetry.spans.environment)
+      if (scope.attributes) span.set(scope.attributes)
       if (fault !== undefined) span.fail(fault)
     }
     span.end()
@@ -258,9 +260,7 @@ export function makeObserver(options: ObserverOptions): Observer {
       const scope = currentScope()?.request
       if (scope) scope.backend ??= name
     },
-    annotate(attributes) {
-      currentScope()?.request?.span?.set(attributes)
-    },
+    annotate,
   }
 }
 

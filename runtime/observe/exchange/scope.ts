@@ -25,6 +25,8 @@ export interface RequestScope {
   /** How the operation ended; what is known here wins over what the answer looks like. */
   answer: RpcAnswer | undefined
   span: OpenSpan | undefined
+  /** Attributes from whatever the request went through, for its span. */
+  attributes: Readonly<Record<string, string | number | boolean | undefined>> | undefined
   /** Operations that go on. */
   pending: number
   /** Waits for the last of them: the answer travels over another request's stream. */
@@ -48,6 +50,12 @@ const scopes = new AsyncLocalStorage<Scope>()
 
 export function currentScope(): Scope | undefined {
   return scopes.getStore()
+}
+
+/** Adds attributes to the span of the request under way, whether it is open yet or not. */
+export function annotate(attributes: NonNullable<RequestScope['attributes']>): void {
+  const request = scopes.getStore()?.request
+  if (request?.http) request.attributes = { ...request.attributes, ...attributes }
 }
 
 export function withScope<T>(scope: Scope, work: () => T): T {

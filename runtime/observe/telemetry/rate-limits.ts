@@ -1,5 +1,5 @@
 /** Counts what a rate limiter tells, and notes it on the span of the request. */
-import { currentScope } from '../exchange/scope.ts'
+import { annotate } from '../exchange/scope.ts'
 import type { Metrics } from './metrics.ts'
 
 /** One thing a rate limiter tells; policy's RateLimitEvent fits. */
@@ -19,12 +19,11 @@ export function rateLimitRecorder(
   limiter: { readonly namespace: string; readonly server: string },
 ): (event: RateLimitFacts) => void {
   return (event) => {
-    const span = currentScope()?.request?.span
     switch (event.kind) {
       case 'decision': {
         const { decision, scope, operationType } = event
         metrics.rateLimitDecisions(1, { ...limiter, decision, scope, operation_type: operationType })
-        span?.set({
+        annotate({
           'rate_limit.decision': decision,
           'rate_limit.rejected_by': decision === 'rejected' ? scope : undefined,
         })
@@ -38,7 +37,7 @@ export function rateLimitRecorder(
         break
       default:
         metrics.rateLimitFailOpen(1, limiter)
-        span?.set({ 'rate_limit.fail_open': true })
+        annotate({ 'rate_limit.fail_open': true })
     }
   }
 }
