@@ -11,7 +11,9 @@ import { stripVTControlCharacters } from 'node:util'
 /** Files between two lines of progress. */
 const step = 10
 
-const tap = spawn('tap', ['--reporter=terse', ...process.argv.slice(2)], { stdio: ['ignore', 'pipe', 'inherit'] })
+const tap = spawn('tap', ['--reporter=terse', ...process.argv.slice(2)], {
+  stdio: ['ignore', 'pipe', 'inherit'],
+})
 let asserts = ''
 let progress = -1
 let blank = true

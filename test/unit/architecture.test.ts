@@ -125,9 +125,12 @@ t.test('environment: only runtime/config and the hooks entry point read process.
   }
 })
 
-t.test('files: none is longer than 400 lines', async (t) => {
+/** Tables may be long. */
+const tables = new Set(['runtime/config/proxy-flags.ts'])
+
+t.test('files: none is longer than 400 lines, tables apart', async (t) => {
   for (const file of files) {
     const lines = readFileSync(join(root, file), 'utf8').split('\n').length
-    if (lines > 401) t.fail(`${file} has ${lines} lines`)
+    if (lines > 401 && !tables.has(file)) t.fail(`${file} has ${lines} lines`)
   }
 })
