@@ -9,13 +9,7 @@ import { hash } from 'node:crypto'
 import { readFileSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { parseDocument } from 'yaml'
-import {
-  GatehouseError,
-  parseDuration,
-  type Problem,
-  validateRuntime,
-  type VmcpFile,
-} from '../../schemas/index.ts'
+import { GatehouseError, type Problem, validateRuntime, type VmcpFile } from '../../schemas/index.ts'
 
 /** The file with all defaults filled in; deeply frozen. */
 export type VmcpConfig = VmcpFile

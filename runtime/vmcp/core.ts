@@ -122,6 +122,11 @@ export class Core {
     return { kind: 'result', result: renderPage(kind, entries, operation.params.text('cursor')) }
   }
 
+  /** What a tool says of itself; undefined when the client has no such tool. */
+  async annotationsOf(client: Client, tool: string): Promise<Readonly<Record<string, unknown>> | undefined> {
+    return (await this.#find(client, (catalog) => visible(catalog.tools.get(tool))))?.annotations
+  }
+
   /** Looks for something that a client named; asks the backends anew before it says that there is no such thing. */
   async #find<E>(client: Client, look: (catalog: Catalog) => E | undefined): Promise<E | undefined> {
     const found = look(await this.view(client, false))
@@ -144,6 +149,7 @@ export class Core {
     const entry = await this.#find(operation.client, (catalog) => visible(catalog.tools.get(name)))
     if (!entry)
       throw new GatehouseError('INVALID_PARAMS', { detail: `tool ${JSON.stringify(name)} not found` })
+    if (operation.headers) requireMirrored(entry, operation.params, operation.headers)
     try {
       return await this.callEntry(operation, entry, { name: JSON.stringify(entry.original) })
     } catch (error) {
@@ -190,13 +196,7 @@ export class Core {
   async checkMirrored(client: Client, params: JsonObject, headers: IncomingHttpHeaders): Promise<void> {
     const name = params.text('name') ?? ''
     const entry = this.peek(client).tools.get(name) ?? (await this.view(client, false)).tools.get(name)
-    if (!entry || entry.mirrored.length === 0) return
-    const header = disagreeingArgument(entry.mirrored, params.value('arguments') ?? {}, headers)
-    if (header === undefined) return
-    throw new GatehouseError('HEADER_MISMATCH', {
-      detail: `Header mismatch: Mcp-Param-${header} does not match the request`,
-      data: { header: `Mcp-Param-${header}` },
-    })
+    if (entry) requireMirrored(entry, params, headers)
   }
 
   async #getPrompt(operation: Operation): Promise<Outcome> {
@@ -267,6 +267,16 @@ function unavailable({ down }: View): GatehouseError {
     detail: `${names.length === 1 ? 'backend' : 'backends'} ${names.join(', ')} unavailable`,
     data: { backends: names },
     ...(cause ? { cause } : {}),
+  })
+}
+
+function requireMirrored({ mirrored }: ToolEntry, params: JsonObject, headers: IncomingHttpHeaders): void {
+  if (mirrored.length === 0) return
+  const header = disagreeingArgument(mirrored, params.value('arguments') ?? {}, headers)
+  if (header === undefined) return
+  throw new GatehouseError('HEADER_MISMATCH', {
+    detail: `Header mismatch: Mcp-Param-${header} does not match the request`,
+    data: { header: `Mcp-Param-${header}` },
   })
 }
 

@@ -3,7 +3,7 @@ import type { Log } from '../net/index.ts'
 import type { Clock } from './clock.ts'
 import type { Core } from './core.ts'
 import type { Answer } from './edge/answer.ts'
-import { Listeners } from './edge/listeners.ts'
+import { Listeners, type ListenersOptions } from './edge/listeners.ts'
 import { makeStateSealer } from './edge/sealed-state.ts'
 import { OldSseEdge } from './edge/old-sse-edge.ts'
 import { SessionEdge } from './edge/session-edge.ts'
@@ -19,6 +19,8 @@ export interface EdgesOptions {
   readonly core: Core
   readonly sessions: SessionTable
   readonly middlewares: readonly Middleware[]
+  /** Rejects when the caller may not listen to what was named. */
+  readonly authorizeListener: ListenersOptions['authorize']
   readonly serverInfo: string
   readonly passthroughHeaders: () => readonly string[]
   /** Key material shared by replicas; undefined: state is good on this one only. */
@@ -54,6 +56,7 @@ export function makeEdges(options: EdgesOptions): Edges {
   })
   const listeners = new Listeners({
     serverInfo,
+    authorize: options.authorizeListener,
     present: (client) => core.present(client),
     subscribe: async (client, uri, signal) => {
       const outcome = await core.subscribe(client, uri, signal)

@@ -1,15 +1,14 @@
 /**
  * The HTTP surface of a virtual server: built-in paths, then the MCP endpoint, in the one pipeline order.
  *
- * MCP is served on `/mcp`; what is not a known path is 404. Requests of both eras meet here and part after parsing.
+ * MCP is served on `/mcp` (and `/sse` with `/messages` for the old transport); what is not a known path is 404.
+ * Requests of both eras meet here and part after parsing.
  * Source: design, section 3 "Request"; spec document 3, "Endpoints".
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import type { Authenticator } from '../incoming/index.ts'
-import { eraOf, metaOf, MessageError, paramsOf, scanMessage, STATELESS_VERSION } from '../mcp/index.ts'
-import type { Observer } from '../observe/index.ts'
+import { eraOf, MessageError, metaOf, paramsOf, scanMessage, STATELESS_VERSION } from '../mcp/index.ts'
 import {
-  type Caller,
   type Log,
   type OriginGuard,
   pipeline,
@@ -20,11 +19,12 @@ import {
   sendProblem,
   type Stage,
 } from '../net/index.ts'
+import type { Observer } from '../observe/index.ts'
+import type { Gate } from '../policy/index.ts'
 import { VmcpExchange } from './edge/exchange.ts'
 import { answerError } from './edge/http-answers.ts'
-import { MESSAGES_PATH, type OldSseEdge, SSE_PATH } from './edge/old-sse-edge.ts'
-import type { SessionEdge } from './edge/session-edge.ts'
-import type { StatelessEdge } from './edge/stateless-edge.ts'
+import { MESSAGES_PATH, SSE_PATH } from './edge/old-sse-edge.ts'
+import type { Edges } from './edges.ts'
 
 export const MCP_PATH = '/mcp'
 
@@ -37,24 +37,24 @@ const METHODS: Readonly<Record<string, readonly string[]>> = {
 
 export interface HttpParts {
   readonly authenticator: () => Authenticator
-  readonly guard: () => OriginGuard
-  readonly sessionEdge: SessionEdge
-  readonly oldSseEdge: OldSseEdge
-  readonly statelessEdge: StatelessEdge
+  readonly originGuard: () => OriginGuard
+  /** The policies in force, where there are any. */
+  readonly gate: () => Gate | undefined
+  readonly edges: Edges
+  readonly observer: Observer
   readonly routes: (exchange: VmcpExchange) => Stage<VmcpExchange> | undefined
   readonly stopping: () => boolean
-  readonly observer: Observer
   readonly log: Log
 }
 
 /** Makes the request listener of a virtual server. */
 export function makeHandler(parts: HttpParts): RequestHandler {
   const { observer } = parts
-  const handle = pipeline<VmcpExchange>(
+  const handler = pipeline<VmcpExchange>(
     {
       route: (exchange) => routeOf(parts, exchange),
       limits: checkHead,
-      guard: (exchange) => parts.guard().check(exchange),
+      guard: (exchange) => parts.originGuard().check(exchange),
       authenticate: (exchange) => parts.authenticator().stage(exchange),
       parse,
       dispatch: (exchange) => dispatch(parts, exchange),
@@ -63,7 +63,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
     },
     (req, res) => observer.started(new VmcpExchange(req, res)),
   )
-  return observer.wrap(handle)
+  return observer.wrap(handler)
 }
 
 function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> | undefined {
@@ -87,15 +87,15 @@ function checkHead(exchange: VmcpExchange): void {
     throw new GatehouseError('BAD_REQUEST', { detail: `the header ${repeated} occurs twice` })
   if (method !== 'POST') return
   const type = headers['content-type']
-  if (type === undefined || !/^\s*application\/json\s*(?:;|$)/i.test(type))
+  if (type === undefined || !/^\s*application\/json\s*(?:;|$)/i.test(type)) {
     throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE')
+  }
   refuseDeclaredSize(exchange)
 }
 
 function notAllowed(path: string): GatehouseError {
-  return new GatehouseError('METHOD_NOT_ALLOWED', {
-    headers: { allow: [...(METHODS[path] ?? []), 'OPTIONS'].join(', ') },
-  })
+  const allow = [...(METHODS[path] ?? []), 'OPTIONS'].join(', ')
+  return new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow } })
 }
 
 /** Reads the message and tells the eras apart. GET and DELETE have none. */
@@ -107,28 +107,35 @@ async function parse(exchange: VmcpExchange): Promise<void> {
   exchange.message = message
   exchange.params = paramsOf(message)
   exchange.era =
-    message.method === ''
+    message.method === '' || exchange.path === MESSAGES_PATH
       ? 'session'
       : eraOf(message.method, metaOf(message, exchange.params), exchange.header('protocolVersion'))
 }
 
 function dispatch(parts: HttpParts, exchange: VmcpExchange): void | Promise<void> {
-  const { message, params, caller } = exchange
+  const { message, params, caller, path, era } = exchange
+  const { sessionEdge, oldSseEdge, statelessEdge } = parts.edges
   if (!caller) throw new GatehouseError('UNAUTHENTICATED')
   if (parts.stopping()) throw new MessageError('SHUTTING_DOWN', message?.id)
-  if (message && params) return post(parts, exchange, caller)
-  if (exchange.path === SSE_PATH) return parts.oldSseEdge.open(exchange, caller)
+  if (message && params) {
+    if (path === MESSAGES_PATH) return oldSseEdge.post(exchange, message, params, caller)
+    if (era === 'stateless') return statelessEdge.post(exchange, message, params, caller)
+    return sessionEdge
+      .post(exchange, message, params, caller)
+      .catch((error: unknown) => refuseFirst(parts, exchange, error))
+  }
+  if (path === SSE_PATH) return oldSseEdge.open(exchange, caller)
   return exchange.req.method === 'GET'
-    ? parts.sessionEdge.get(exchange, caller)
-    : parts.sessionEdge.delete(exchange, caller)
+    ? sessionEdge.get(exchange, caller)
+    : sessionEdge.delete(exchange, caller)
 }
 
-function post(parts: HttpParts, exchange: VmcpExchange, caller: Caller): Promise<void> {
-  const { message, params, era } = exchange
-  if (!message || !params) throw new GatehouseError('INTERNAL')
-  if (exchange.path === MESSAGES_PATH) return parts.oldSseEdge.post(exchange, message, params, caller)
-  if (era === 'stateless') return parts.statelessEdge.post(exchange, message, params, caller)
-  return parts.sessionEdge.post(exchange, message, params, caller)
+/** Nothing is said of sessions to a caller who may not do this anyway. Rejects with what is to be said. */
+async function refuseFirst(parts: HttpParts, exchange: VmcpExchange, error: unknown): Promise<never> {
+  const { message, params, caller, signal } = exchange
+  if (error instanceof GatehouseError && error.code === 'SESSION_NOT_FOUND' && message && params && caller)
+    await parts.gate()?.check(caller, message.method, params, { signal })
+  throw error
 }
 
 function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void {

@@ -30,10 +30,17 @@ export class Notifier {
   #timer: NodeJS.Timeout | undefined
   #running = false
   #again = false
+  #everybody = false
   #closed = false
 
   constructor(options: NotifierOptions) {
     this.#options = options
+  }
+
+  /** What callers may see has changed, whatever there is: everybody has to ask again. */
+  pokeAll(): void {
+    this.#everybody = true
+    this.poke()
   }
 
   /** Something may have changed. */
@@ -54,9 +61,11 @@ export class Notifier {
   async #run(): Promise<void> {
     this.#timer = undefined
     this.#running = true
+    const everybody = this.#everybody
+    this.#everybody = false
     const queue = [...this.#options.watchers()].filter((watcher) => watcher.seen !== undefined)
     const workers = Array.from({ length: Math.min(PARALLEL, queue.length) }, async () => {
-      for (let watcher = queue.pop(); watcher; watcher = queue.pop()) await this.#tell(watcher)
+      for (let watcher = queue.pop(); watcher; watcher = queue.pop()) await this.#tell(watcher, everybody)
     })
     await Promise.all(workers)
     this.#running = false
@@ -66,12 +75,14 @@ export class Notifier {
     }
   }
 
-  async #tell(watcher: Watcher): Promise<void> {
+  async #tell(watcher: Watcher, whatever: boolean): Promise<void> {
     try {
       const { digests } = await watcher.view()
       const { seen } = watcher
       if (!seen || this.#closed) return
-      const changed = KINDS.filter((kind) => seen[kind] !== undefined && seen[kind] !== digests[kind])
+      const changed = KINDS.filter(
+        (kind) => seen[kind] !== undefined && (whatever || seen[kind] !== digests[kind]),
+      )
       if (changed.length === 0) return
       watcher.seen = { ...seen, ...Object.fromEntries(changed.map((kind) => [kind, digests[kind]])) }
       for (const kind of changed)

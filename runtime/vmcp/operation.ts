@@ -5,6 +5,7 @@
  * Params and results stay JSON bytes. Times are milliseconds.
  * Source: design, section 3 "Eras"; spec document 3.
  */
+import type { IncomingHttpHeaders } from 'node:http'
 import { type Era, JsonObject } from '../mcp/index.ts'
 import type { Caller } from '../net/index.ts'
 
@@ -71,6 +72,8 @@ export interface Operation {
   readonly method: string
   readonly params: JsonObject
   readonly client: Client
+  /** Headers of the request, where they have to agree with the arguments. */
+  readonly headers?: IncomingHttpHeaders | undefined
   /** Fires when the client cancelled or went away. */
   readonly signal: AbortSignal
   /** Raw JSON of the client's progress token; undefined when it wants no progress. */
@@ -93,7 +96,7 @@ export type Outcome =
   /** The stateless era's "ask again with these answers": a raw InputRequiredResult. */
   | { readonly kind: 'input'; readonly result: Buffer }
 
-/** Stands between the edges and the core. Order: runtime/vmcp/pipeline.ts. */
+/** Stands between the edges and the core. Order: runtime/vmcp/guards.ts. */
 export type Middleware = (operation: Operation, next: () => Promise<Outcome>) => Promise<Outcome>
 
 export function resultOutcome(value: unknown): Outcome {

@@ -1,8 +1,8 @@
 /**
- * Starts a virtual MCP server in this process: listener, sessions, backends, health, and the wiring between them.
+ * Starts a virtual MCP server in this process: the side towards clients, the side towards backends, and one life.
  *
  * `reload` takes a changed configuration without a restart: backends come and go, sessions stay and are told what
- * changed for them. What belongs to the listener and the session store takes effect at the next start.
+ * changed for them. Listener, session store, audit and telemetry take their changes at the next start.
  * Source: spec document 3; design, section 3.
  */
 import { GatehouseError, parseDuration } from '../../schemas/index.ts'
@@ -10,19 +10,15 @@ import { type VmcpConfig, vmcpEnvironment } from '../config/index.ts'
 import { type Authenticator, makeAuthenticator } from '../incoming/index.ts'
 import { listen, type Log, makeOriginGuard, type OriginGuard, silentLog } from '../net/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
-import type { Backend, ConnectionScope } from './backends/backend.ts'
-import { Views } from './catalog/views.ts'
 import { type Clock, systemClock } from './clock.ts'
-import { Core, type CoreParts } from './core.ts'
 import { type Edges, makeEdges } from './edges.ts'
-import { Fleet } from './fleet.ts'
-import { HealthMonitor, UNKNOWN_HEALTH } from './health/monitor.ts'
+import { Engine } from './engine.ts'
+import { guarding, type Guards, makeGuards } from './guards.ts'
 import { healthSettings } from './health/settings.ts'
 import { makeHandler, MCP_PATH } from './http.ts'
-import { Notifier } from './notifier.ts'
+import { incomingConfig } from './incoming-config.ts'
 import { makeObservation, type Observation } from './observation.ts'
 import type { ClientSession, Middleware } from './operation.ts'
-import { makeOutgoingAuth, type OutgoingAuth } from './outgoing-auth.ts'
 import { type ClusterApi, type Reporter, reporterFor } from './report.ts'
 import { builtInRoute } from './routes.ts'
 import { watcherOf } from './session-life.ts'
@@ -31,7 +27,6 @@ import { openSessionStorage, type SessionStorage } from './sessions/storage.ts'
 import { SessionTable } from './sessions/table.ts'
 import { checkStart } from './start-check.ts'
 import { statusReport } from './status.ts'
-import { incomingConfig } from './incoming-config.ts'
 
 export interface StartOptions {
   /** Bind address. Default 127.0.0.1. */
@@ -45,7 +40,7 @@ export interface StartOptions {
   readonly maxSessions?: number | undefined
   readonly allowedOrigins?: readonly string[] | undefined
   readonly clock?: Clock | undefined
-  /** Stand between the edges and the core, outermost first. */
+  /** Stand between the edges and the core, inside observation and list filter, outermost first. */
   readonly middlewares?: readonly Middleware[] | undefined
   /** Upstream tokens of callers, from the embedded authorization server. */
   readonly upstreamTokens?: UpstreamTokens | undefined
@@ -79,10 +74,10 @@ const SWEEP_MS = 5_000
 const IDLE_MS = 5 * 60_000
 const KEEP_ALIVE_SWEEPS = 5
 
-/** Binds and starts serving. Throws INVALID_CONFIG; rejects with the system's error when it cannot bind. */
+/** Binds and starts serving. Rejects with INVALID_CONFIG, or with the system's error when it cannot bind. */
 export async function startVmcp(config: VmcpConfig, options: StartOptions = {}): Promise<VmcpServer> {
-  const { env = {}, version = '0.0.0', log = silentLog } = options
-  checkStart(config, env)
+  const { env = {}, log = silentLog, version = '0.0.0' } = options
+  checkStart(config, env, options.upstreamTokens)
   const observation = await makeObservation(config, { env, version, log })
   try {
     const server = new Vmcp(config, options, observation)
@@ -98,217 +93,162 @@ class Vmcp implements VmcpServer {
   url = ''
   origin = ''
   readonly #options: StartOptions
+  readonly #env: Readonly<Record<string, string | undefined>>
   readonly #log: Log
   readonly #clock: Clock
-  readonly #version: string
   readonly #observation: Observation
-  readonly #fleet: Fleet
-  readonly #outgoing: OutgoingAuth
-  readonly #core: Core
+  readonly #engine: Engine
   readonly #sessions: SessionTable
-  readonly #notifier: Notifier
   readonly #edges: Edges
   readonly #storage: SessionStorage | undefined
-  #stateSecret: string | undefined
-  #checksum: string | undefined
-  #reporter: Reporter | undefined
   #config: VmcpConfig
-  #monitor: HealthMonitor
+  #checksum: string | undefined
+  #guards: Guards
   #authenticator: Authenticator
-  #guard: OriginGuard | undefined
+  #originGuard: OriginGuard | undefined
+  #stateSecret: string | undefined
+  #reporter: Reporter | undefined
   #stopping = false
   #sweeps = 0
   #closeListener: (() => Promise<void>) | undefined
   #timer: NodeJS.Timeout | undefined
 
   constructor(config: VmcpConfig, options: StartOptions, observation: Observation) {
+    const { env = {}, log = silentLog, clock = systemClock } = options
     this.#options = options
+    this.#env = env
+    this.#log = log
+    this.#clock = clock
     this.#observation = observation
     this.#config = config
     this.#checksum = options.configChecksum
-    this.#log = options.log ?? silentLog
-    this.#clock = options.clock ?? systemClock
-    this.#version = options.version ?? '0.0.0'
-    this.#monitor = this.#makeMonitor(config)
-    this.#outgoing = makeOutgoingAuth(options.env ?? {}, options.upstreamTokens, this.#log)
-    checkStart(config, options.env ?? {}, this.#outgoing)
-    this.#authenticator = makeAuthenticator(incomingConfig(config, options.env ?? {}), { log: this.#log })
-    this.#fleet = this.#makeFleet()
-    this.#core = new Core(this.#parts(config))
-    this.#notifier = new Notifier({
+    this.#stateSecret = env[vmcpEnvironment.stateKey] || undefined
+    this.#storage = openSessionStorage(config, env, log)
+    this.#authenticator = makeAuthenticator(incomingConfig(config, env), { log })
+    this.#guards = this.#makeGuards(config)
+    this.#engine = new Engine(config, {
+      env,
+      upstreamTokens: options.upstreamTokens,
+      info: this.#identity('gatehouse-vmcp'),
+      clock,
+      log,
       watchers: () => this.#watchers(),
-      onError: (error) => this.#log.debug('a client could not be told of changes', { err: error }),
+      onChange: () => this.#reporter?.poke(),
+      observation,
     })
     const ttlMs = options.sessionTtlMs ?? DEFAULT_TTL_MS
-    this.#storage = openSessionStorage(config, options.env ?? {}, this.#log)
     this.#sessions = new SessionTable({
       ttlMs,
       maxSessions: options.maxSessions ?? (this.#storage ? DEFAULT_SHARED_SESSIONS : DEFAULT_MAX_SESSIONS),
-      now: this.#clock.now,
-      records: this.#storage && sessionRecords(this.#storage.store, ttlMs, this.#clock.now),
-      log: this.#log,
-      onEnd: (session, gone) => this.#endSession(session, gone),
+      now: clock.now,
+      records: this.#storage && sessionRecords(this.#storage.store, ttlMs, clock.now),
+      log,
+      onEnd: (session, gone) => this.#engine.endSession(session, gone),
     })
     this.#edges = makeEdges({
-      core: this.#core,
+      core: this.#engine.core,
       sessions: this.#sessions,
-      middlewares: [...observation.middlewares, ...(options.middlewares ?? [])],
+      middlewares: [
+        ...observation.middlewares,
+        ...guarding(
+          () => this.#guards,
+          () => this.#engine.core,
+        ),
+        ...(options.middlewares ?? []),
+      ],
+      authorizeListener: async ({ caller }, params, signal) =>
+        this.#guards.gate?.check(caller, 'subscriptions/listen', params, { signal }),
       serverInfo: this.#identity(config.name),
       passthroughHeaders: () => (this.#config.passthroughHeaders ?? []).map((name) => name.toLowerCase()),
       stateSecret: () => this.#stateSecret,
-      clock: this.#clock,
-      log: this.#log,
-      endSession: (session) => this.#endSession(session, true),
+      clock,
+      log,
+      endSession: (session: ClientSession) => this.#engine.endSession(session, true),
     })
-    this.#applyFleet(config)
+    this.#engine.apply(config)
   }
 
   *#watchers() {
-    for (const session of this.#sessions.all()) yield watcherOf(session, this.#core)
+    for (const session of this.#sessions.all()) yield watcherOf(session, this.#engine.core)
     yield* this.#edges.listeners.watchers()
   }
 
-  #makeFleet(): Fleet {
-    return new Fleet({
-      info: this.#identity('gatehouse-vmcp'),
-      log: this.#log,
-      clock: this.#clock,
-      observation: this.#observation.backends,
-      events: {
-        listChanged: (backend, _kind, scope) => this.#listChanged(backend, scope),
-        resourceUpdated: (_backend, scope, params) => {
-          if (scope.kind === 'session') scope.session.deliver('', 'notifications/resources/updated', params)
-        },
-        admit: (backend) => this.#monitor.admit(backend.name),
-        outcome: (backend, error) => this.#monitor.report(backend.name, error),
-      },
-      onListing: () => this.#notifier.poke(),
-      onState: () => this.#core.parts.views.changed(),
-      available: (name) => this.#monitor.available(name),
-      authFor: (name, config) => this.#outgoing.authFor(name, config),
-      headersFor: (name) => this.#outgoing.headersFor(name),
-    })
-  }
-
-  #listChanged(backend: Backend, scope: ConnectionScope): void {
-    const listings = this.#fleet.members.get(backend.name)?.listings
-    if (scope.kind === 'session' && backend.era === 'session') listings?.fork(scope.session.id)
-    listings?.expire(scope.kind === 'listing' ? scope.key : undefined)
-    this.#notifier.poke()
-  }
-
   #identity(name: string): string {
-    return JSON.stringify({ name, version: this.#version })
+    return JSON.stringify({ name, version: this.#options.version ?? '0.0.0' })
   }
 
-  #parts(config: VmcpConfig): CoreParts {
-    return {
-      members: this.#fleet.members,
-      views: new Views(config.aggregation, this.#clock.now, this.#observation.telemetry.tracer),
-      partialFailureMode: config.operational.failureHandling.partialFailureMode,
-    }
-  }
-
-  #makeMonitor(config: VmcpConfig): HealthMonitor {
-    return new HealthMonitor({
-      settings: healthSettings(config),
-      clock: this.#clock,
+  #makeGuards(config: VmcpConfig): Guards {
+    const namespace = this.#env[vmcpEnvironment.namespace] || 'local'
+    return makeGuards(config, {
+      store: this.#storage?.store,
+      namespace,
+      upstreamTokens: this.#options.upstreamTokens,
+      telemetry: this.#observation.telemetry,
       log: this.#log,
-      onChange: (name) => {
-        this.#core.parts.views.changed()
-        this.#reporter?.poke()
-        this.#fleet.members.get(name)?.listings.expire()
-        this.#notifier.poke()
-      },
-    })
-  }
-
-  #applyFleet(config: VmcpConfig): void {
-    const { added, removed } = this.#fleet.apply(config)
-    for (const name of removed) this.#monitor.remove(name)
-    for (const name of added) {
-      const backend = this.#fleet.members.get(name)?.backend
-      if (backend) this.#watch(backend)
-    }
-    this.#observation.telemetry.metrics.backendsDiscovered(this.#fleet.members.size, {})
-    if (added.length + removed.length > 0) this.#log.info('backends changed', { added, removed })
-  }
-
-  #watch(backend: Backend): void {
-    this.#monitor.add({
-      name: backend.name,
-      hasCredentials: backend.settings.authType !== 'unauthenticated',
-      check: (signal) => backend.check(signal),
     })
   }
 
   reload(config: VmcpConfig, checksum?: string): void {
-    checkStart(config, this.#options.env ?? {}, this.#outgoing)
+    checkStart(config, this.#env, this.#options.upstreamTokens)
+    const guards = this.#makeGuards(config)
+    const authzChanged =
+      JSON.stringify(config.incomingAuth.authz) !== JSON.stringify(this.#config.incomingAuth.authz)
     const authChanged = JSON.stringify(config.incomingAuth) !== JSON.stringify(this.#config.incomingAuth)
     const authenticator = authChanged
-      ? makeAuthenticator(incomingConfig(config, this.#options.env ?? {}), { log: this.#log })
+      ? makeAuthenticator(incomingConfig(config, this.#env), { log: this.#log })
       : undefined
-    const monitor =
-      JSON.stringify(healthSettings(config)) === JSON.stringify(healthSettings(this.#config))
-        ? undefined
-        : this.#makeMonitor(config)
-    this.#applyFleet(config)
-    if (monitor) {
-      this.#monitor.close()
-      this.#monitor = monitor
-      for (const { backend } of this.#fleet.members.values()) this.#watch(backend)
-    }
+    this.#config = config
+    this.#checksum = checksum
+    this.#guards = guards
     if (authenticator) {
       void this.#authenticator.close()
       this.#authenticator = authenticator
     }
-    this.#config = config
-    this.#checksum = checksum
-    this.#core.replace(this.#parts(config))
-    this.#notifier.poke()
-    this.#reporter?.poke()
+    this.#engine.apply(config)
+    if (authzChanged) this.#engine.permissionsChanged()
     this.#observation.reloaded(config)
-    this.#log.info('configuration reloaded', { backends: this.#fleet.members.size })
+    this.#log.info('configuration reloaded', { backends: config.backends?.length ?? 0 })
   }
 
   async listen(): Promise<void> {
     const { host = '127.0.0.1', port = DEFAULT_PORT, allowedOrigins = [] } = this.#options
     const handler = makeHandler({
       authenticator: () => this.#authenticator,
-      guard: () => {
-        if (!this.#guard) throw new GatehouseError('SHUTTING_DOWN')
-        return this.#guard
+      originGuard: () => {
+        if (!this.#originGuard) throw new GatehouseError('SHUTTING_DOWN')
+        return this.#originGuard
       },
-      sessionEdge: this.#edges.sessionEdge,
-      oldSseEdge: this.#edges.oldSseEdge,
-      statelessEdge: this.#edges.statelessEdge,
+      gate: () => this.#guards.gate,
+      edges: this.#edges,
+      observer: this.#observation.observer,
       routes: ({ path }) => this.#observation.route(path) ?? builtInRoute(this.#routeParts(), path),
       stopping: () => this.#stopping,
-      observer: this.#observation.observer,
       log: this.#log,
     })
-    this.#stateSecret = this.#options.env?.[vmcpEnvironment.stateKey] || undefined
     void this.#shareSecret()
     const listener = await listen({ host, port, handler, log: this.#log })
-    this.#guard = makeOriginGuard({ host, port: listener.port, allowedOrigins })
+    this.#originGuard = makeOriginGuard({ host, port: listener.port, allowedOrigins })
     this.origin = listener.url
     this.url = `${listener.url}${MCP_PATH}`
     this.#closeListener = () => listener.close({ graceMs: this.#options.graceMs ?? DEFAULT_GRACE_MS })
     this.#reporter = this.#makeReporter()
     this.#timer = setInterval(() => this.#sweep(), SWEEP_MS)
     this.#timer.unref()
-    this.#log.info('virtual MCP server listening', { url: this.url, backends: this.#fleet.members.size })
+    this.#log.info('virtual MCP server listening', {
+      url: this.url,
+      backends: this.#config.backends?.length ?? 0,
+    })
   }
 
   #makeReporter(): Reporter | undefined {
-    return reporterFor(this.#options.env ?? {}, this.#options.clusterApi, {
+    return reporterFor(this.#env, this.#options.clusterApi, {
       intervalMs: () => parseDuration(this.#config.operational.failureHandling.statusReportingInterval),
       configChecksum: () => this.#checksum,
       backends: () =>
-        [...this.#fleet.members.values()].map(({ backend }) => ({
+        [...this.#engine.backends].map((backend) => ({
           name: backend.name,
           url: backend.settings.target.url.href,
-          health: this.#monitor.health(backend.name),
+          health: this.#engine.health(backend.name),
           mcpRevision: backend.revision,
         })),
       clock: this.#clock,
@@ -324,16 +264,13 @@ class Vmcp implements VmcpServer {
         statusReport({
           name: this.#config.name,
           group: this.#config.groupRef,
-          version: this.#version,
+          version: this.#options.version ?? '0.0.0',
           sessions: this.#sessions.size,
-          members: this.#fleet.members.values(),
-          health: (name) => this.#monitor.health(name),
-          catalogs: this.#core.parts.views.catalogs(),
+          backends: this.#engine.backends,
+          health: (name) => this.#engine.health(name),
+          catalogs: this.#engine.core.parts.views.catalogs(),
         }),
-      health: () =>
-        new Map(
-          [...this.#fleet.members.keys()].map((name) => [name, this.#monitor.health(name) ?? UNKNOWN_HEALTH]),
-        ),
+      health: () => new Map([...this.#engine.backends].map(({ name }) => [name, this.#engine.health(name)])),
       monitoring: () => healthSettings(this.#config).intervalMs > 0,
     }
   }
@@ -351,34 +288,24 @@ class Vmcp implements VmcpServer {
   #sweep(): void {
     void this.#shareSecret()
     this.#sessions.sweep()
-    this.#fleet.sweep(IDLE_MS)
+    this.#engine.sweep(IDLE_MS)
     if (++this.#sweeps % KEEP_ALIVE_SWEEPS !== 0) return
     for (const session of this.#sessions.all()) session.keepAlive()
     this.#edges.keepAlive()
   }
 
-  #endSession(session: ClientSession, gone: boolean): void {
-    for (const { backend, listings } of this.#fleet.members.values()) {
-      listings.unfork(session.id)
-      backend
-        .endSession(session, gone)
-        .catch((error: unknown) => this.#log.debug('a backend session was not ended', { err: error }))
-    }
-  }
-
+  /** Streams end first, then calls in flight have their grace, then everything behind them ends. */
   async close(): Promise<void> {
     if (this.#stopping) return
     this.#stopping = true
     clearInterval(this.#timer)
-    this.#notifier.close()
-    this.#monitor.close()
+    this.#engine.stop()
     this.#edges.close()
     await this.#closeListener?.()
     await this.#reporter?.close()
     this.#sessions.close()
-    await this.#fleet.close()
-    await Promise.all([this.#outgoing.close(), this.#authenticator.close(), this.#storage?.close()])
-    await this.#observation.close()
+    await this.#engine.close()
+    await Promise.all([this.#authenticator.close(), this.#storage?.close(), this.#observation.close()])
     this.#log.info('virtual MCP server stopped')
   }
 }

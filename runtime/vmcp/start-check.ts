@@ -7,16 +7,24 @@ import { GatehouseError } from '../../schemas/index.ts'
 import type { VmcpConfig } from '../config/index.ts'
 import { type IncomingConfig, oidcProblems } from '../incoming/index.ts'
 import { silentLog } from '../net/index.ts'
+import type { UpstreamTokens } from '../outgoing/index.ts'
+import { checkPolicies } from '../policy/index.ts'
 import { incomingConfig } from './incoming-config.ts'
-import { makeOutgoingAuth, type OutgoingAuth } from './outgoing-auth.ts'
+import { makeOutgoingAuth } from './outgoing-auth.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
 /** Throws INVALID_CONFIG naming every fault that would keep the server from starting. */
-export function checkStart(config: VmcpConfig, env: Environment, outgoing?: OutgoingAuth): void {
-  const auth = outgoing ?? makeOutgoingAuth(env, undefined, silentLog)
-  const problems = [...incomingProblems(config, env), ...auth.problems(config), ...fileProblems(config)]
-  if (!outgoing) void auth.close()
+export function checkStart(config: VmcpConfig, env: Environment, upstreamTokens?: UpstreamTokens): void {
+  const auth = makeOutgoingAuth(env, upstreamTokens, silentLog)
+  const problems = [
+    ...incomingProblems(config, env),
+    ...policyProblems(config),
+    ...auth.problems(config),
+    ...fileProblems(config),
+    ...missingParts(config),
+  ]
+  void auth.close()
   if (problems.length === 0) return
   const lines = problems.map((line) => `  - ${line}`)
   throw new GatehouseError('INVALID_CONFIG', { detail: `invalid configuration:\n${lines.join('\n')}` })
@@ -40,4 +48,21 @@ function fileProblems(config: VmcpConfig): string[] {
       ? []
       : [`backends[${i}].caBundlePath: there is no such file`],
   )
+}
+
+function policyProblems({ incomingAuth }: VmcpConfig): string[] {
+  const { authz } = incomingAuth
+  if (authz?.type !== 'cedar') return []
+  return checkPolicies(authz.policies ?? [], authz.entitiesJson ?? '[]').map(
+    ({ path, message }) => `incomingAuth.authz.${path}: ${message}`,
+  )
+}
+
+/** Sections that this build cannot carry out: better no server than one that ignores what it was told. */
+function missingParts(config: VmcpConfig): string[] {
+  const missing: string[] = []
+  if ((config.compositeTools ?? []).length > 0) missing.push('compositeTools')
+  if (config.optimizer !== undefined) missing.push('optimizer')
+  if (config.codeMode?.enabled) missing.push('codeMode')
+  return missing.map((section) => `${section}: is not available in this build`)
 }

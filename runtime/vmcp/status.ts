@@ -2,8 +2,8 @@
  * What `/status`, `/readyz` and the health endpoints say. Names and states only: no addresses, no error texts.
  * Source: spec document 3 (status.discoveredBackends); names in snake case, backends sorted.
  */
+import type { Backend } from './backends/backend.ts'
 import type { Catalog } from './catalog/catalog.ts'
-import type { Member } from './catalog/views.ts'
 import type { BackendHealth } from './health/monitor.ts'
 
 export interface StatusReport {
@@ -30,11 +30,11 @@ export function statusReport(options: {
   readonly group: string
   readonly version: string
   readonly sessions: number
-  readonly members: Iterable<Member>
+  readonly backends: Iterable<Backend>
   readonly health: (name: string) => BackendHealth
   readonly catalogs: Iterable<Catalog>
 }): StatusReport {
-  const backends = [...options.members].map(({ backend }): BackendStatus => {
+  const backends = [...options.backends].map((backend): BackendStatus => {
     const { settings, revision } = backend
     return {
       name: settings.name,

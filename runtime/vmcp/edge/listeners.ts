@@ -36,6 +36,8 @@ const FILTERS: Readonly<Record<string, ListKind>> = {
 
 export interface ListenersOptions {
   readonly serverInfo: string
+  /** Rejects when the caller may not listen to what was named. */
+  readonly authorize: (client: Client, params: JsonObject, signal: AbortSignal) => Promise<void>
   /** What a client sees now. Never rejects. */
   readonly present: (client: Client) => Promise<Catalog>
   /** Subscribes a listener to a resource. Rejects when that is not possible. */
@@ -68,6 +70,7 @@ export class Listeners {
         detail: 'Not Acceptable: the client must accept text/event-stream',
       })
     }
+    await this.#options.authorize(client, params, exchange.signal)
     const own = [...this.#open].filter(({ owner }) => owner === client.caller.key).length
     if (this.#open.size >= MAX_LISTENERS || own >= MAX_PER_CALLER) {
       throw new MessageError('RATE_LIMITED', id, { detail: 'too many subscriptions' })

@@ -1,4 +1,5 @@
 /** An operation that a client waits for: joins the request, the reply and the ways to cancel it. */
+import type { IncomingHttpHeaders } from 'node:http'
 import { type JsonObject, type Message, notificationMessage } from '../../mcp/index.ts'
 import type { Ask, AskReply, Client, Operation } from '../operation.ts'
 import { passesLevel } from '../sessions/session.ts'
@@ -14,6 +15,7 @@ export interface LiveOperationOptions {
   readonly message: Message
   readonly params: JsonObject
   readonly client: Client
+  readonly headers?: IncomingHttpHeaders | undefined
   readonly logLevel: string | undefined
   /** False: no log messages at all (stateless clients that set no level). */
   readonly logs: boolean
@@ -22,6 +24,7 @@ export interface LiveOperationOptions {
 
 export class LiveOperation implements Operation {
   readonly method: string
+  readonly headers: IncomingHttpHeaders | undefined
   readonly params: JsonObject
   readonly client: Client
   readonly progressToken: string | undefined
@@ -33,6 +36,7 @@ export class LiveOperation implements Operation {
 
   constructor(options: LiveOperationOptions) {
     this.method = options.message.method
+    this.headers = options.headers
     this.params = options.params
     this.client = options.client
     this.logLevel = options.logLevel

@@ -99,7 +99,6 @@ export class OldSseEdge {
     }
   }
 
-  /** Keeps quiet streams open. */
   close(): void {
     for (const { res } of this.#streams.values()) res.end()
   }

@@ -99,7 +99,7 @@ export class SessionProtocol {
 
   /**
    * Takes one message of a session. Requests are answered on `answer`; everything else is only taken note of. Rejects
-   * with faults that HTTP has to answer: a caller who must sign in again.
+   * with faults that HTTP has to answer: a caller who must sign in again, or who may not do this.
    */
   async receive(session: Session, message: Message, params: JsonObject, answer: Answer): Promise<void> {
     this.#options.life.used(session)
@@ -156,7 +156,7 @@ export class SessionProtocol {
       this.#note(session, message.method, params)
     } catch (error) {
       if (cancelled) answer.drop()
-      else if (mustSignIn(error) && !answer.streaming) throw error
+      else if (isForHttp(error) && !answer.streaming) throw error
       else answer.end(sessionError(id, error))
     } finally {
       ignore()
@@ -191,9 +191,9 @@ export class SessionProtocol {
   }
 }
 
-/** The caller's credentials are what is wrong: only HTTP can say so in a way that starts a new login. */
-export function mustSignIn(error: unknown): boolean {
-  return error instanceof GatehouseError && error.status === 401
+/** Who the caller is, or what the caller may do, is what is wrong: the status has to say so. */
+export function isForHttp(error: unknown): boolean {
+  return error instanceof GatehouseError && (error.status === 401 || error.code === 'FORBIDDEN')
 }
 
 function refusal(id: string, why: string): Buffer {

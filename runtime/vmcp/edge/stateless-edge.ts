@@ -27,7 +27,7 @@ import type { VmcpExchange } from './exchange.ts'
 import { LiveOperation } from './live-operation.ts'
 import type { Listeners } from './listeners.ts'
 import { Reply } from './reply.ts'
-import { mustSignIn } from './session-protocol.ts'
+import { isForHttp } from './session-protocol.ts'
 import type { StateBinding, StateSealer } from './sealed-state.ts'
 import { type ParkedCalls, StatelessCall } from './stateless-call.ts'
 import { completeResult, inputRequired, statusOf } from './stateless-results.ts'
@@ -124,13 +124,11 @@ export class StatelessEdge {
     const { answers } = this.#options
     answers.add(reply)
     try {
-      if (message.method === 'tools/call')
-        await this.#options.checkHeaders(client, params, exchange.req.headers)
       const binding = new RequestBinding(client.caller.key, message.method, params)
-      const call = this.#callOf(message, params, client, meta, binding)
+      const call = await this.#callOf(exchange, message, params, client, meta, binding)
       await this.#follow(call, id, message.method, reply, binding)
     } catch (error) {
-      if (mustSignIn(error) && !reply.streaming) throw error
+      if (isForHttp(error) && !reply.streaming) throw error
       this.#fail(reply, id, error)
     } finally {
       answers.delete(reply)
@@ -138,15 +136,17 @@ export class StatelessEdge {
   }
 
   /** A new call, or the parked one that the client's state leads to, with the client's answers handed over. */
-  #callOf(
+  async #callOf(
+    exchange: VmcpExchange,
     message: Message,
     params: JsonObject,
     client: Client,
     meta: StatelessMeta,
     binding: StateBinding,
-  ): StatelessCall {
+  ): Promise<StatelessCall> {
+    const { headers } = exchange.req
     const state = params.text('requestState')
-    if (state === undefined) return this.#start(message, params, client, meta)
+    if (state === undefined) return this.#start(message, params, client, meta, headers)
     const content = this.#options.sealer.open(state, binding)
     if (!content)
       throw new GatehouseError('INVALID_PARAMS', {
@@ -154,8 +154,9 @@ export class StatelessEdge {
       })
     if (content.kind === 'pass') {
       const own = new JsonObject(params.with({ requestState: JSON.stringify(content.value) }))
-      return this.#start(message, own, client, meta)
+      return this.#start(message, own, client, meta, headers)
     }
+    if (message.method === 'tools/call') await this.#options.checkHeaders(client, params, headers)
     const call = this.#options.parked.take(content.value, binding.caller)
     if (!call) {
       throw new GatehouseError('INVALID_PARAMS', {
@@ -166,7 +167,13 @@ export class StatelessEdge {
     return call
   }
 
-  #start(message: Message, params: JsonObject, client: Client, meta: StatelessMeta): StatelessCall {
+  #start(
+    message: Message,
+    params: JsonObject,
+    client: Client,
+    meta: StatelessMeta,
+    headers: IncomingHttpHeaders,
+  ): StatelessCall {
     return new StatelessCall(
       client.caller.key,
       (ask) =>
@@ -174,6 +181,7 @@ export class StatelessEdge {
           message,
           params,
           client,
+          headers,
           logLevel: meta.logLevel,
           logs: meta.logLevel !== undefined,
           sink: { send: () => false, ask },

@@ -1,0 +1,181 @@
+/**
+ * The side towards backends as one thing: the fleet, its health, the catalog made of it, and the word to clients when
+ * that changes. Takes a changed configuration while it runs.
+ */
+import type { VmcpConfig } from '../config/index.ts'
+import type { Log } from '../net/index.ts'
+import type { UpstreamTokens } from '../outgoing/index.ts'
+import type { Backend, ConnectionScope } from './backends/backend.ts'
+import { Views } from './catalog/views.ts'
+import type { Clock } from './clock.ts'
+import { Core, type CoreParts } from './core.ts'
+import { Fleet } from './fleet.ts'
+import { type BackendHealth, HealthMonitor } from './health/monitor.ts'
+import { healthSettings } from './health/settings.ts'
+import { Notifier, type Watcher } from './notifier.ts'
+import type { ClientSession } from './operation.ts'
+import type { Observation } from './observation.ts'
+import { makeOutgoingAuth, type OutgoingAuth } from './outgoing-auth.ts'
+
+export interface EngineOptions {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly upstreamTokens: UpstreamTokens | undefined
+  /** Raw JSON of our own `Implementation`, as backends see it. */
+  readonly info: string
+  readonly clock: Clock
+  readonly log: Log
+  /** Clients who want to know of changed lists. */
+  readonly watchers: () => Iterable<Watcher>
+  /** Told when something changed that is worth a report. */
+  readonly onChange: () => void
+  readonly observation: Pick<Observation, 'backends' | 'telemetry'>
+}
+
+export class Engine {
+  readonly core: Core
+  readonly outgoing: OutgoingAuth
+  readonly #options: EngineOptions
+  readonly #fleet: Fleet
+  readonly #notifier: Notifier
+  #monitor: HealthMonitor
+  #config: VmcpConfig
+
+  /** Backends are there only after the first `apply`. */
+  constructor(config: VmcpConfig, options: EngineOptions) {
+    const { env, upstreamTokens, log } = options
+    this.#options = options
+    this.#config = config
+    this.outgoing = makeOutgoingAuth(env, upstreamTokens, log)
+    this.#monitor = this.#makeMonitor(config)
+    this.#fleet = this.#makeFleet()
+    this.core = new Core(this.#parts(config))
+    this.#notifier = new Notifier({
+      watchers: options.watchers,
+      onError: (error) => log.debug('a client could not be told of changes', { err: error }),
+    })
+  }
+
+  get backends(): Iterable<Backend> {
+    return [...this.#fleet.members.values()].map(({ backend }) => backend)
+  }
+
+  health(name: string): BackendHealth {
+    return this.#monitor.health(name)
+  }
+
+  #makeFleet(): Fleet {
+    const { info, log, clock } = this.#options
+    return new Fleet({
+      info,
+      log,
+      clock,
+      observation: this.#options.observation.backends,
+      events: {
+        listChanged: (backend, _kind, scope) => this.#listChanged(backend, scope),
+        resourceUpdated: (backend, scope, params) => {
+          if (scope.kind === 'session')
+            scope.session.deliver(backend.name, 'notifications/resources/updated', params)
+        },
+        admit: (backend) => this.#monitor.admit(backend.name),
+        outcome: (backend, error) => this.#monitor.report(backend.name, error),
+      },
+      onListing: () => this.#notifier.poke(),
+      onState: () => this.core.parts.views.changed(),
+      available: (name) => this.#monitor.available(name),
+      authFor: (name, config) => this.outgoing.authFor(name, config),
+      headersFor: (name) => this.outgoing.headersFor(name),
+    })
+  }
+
+  #listChanged(backend: Backend, scope: ConnectionScope): void {
+    const listings = this.#fleet.members.get(backend.name)?.listings
+    if (scope.kind === 'session' && backend.era === 'session') listings?.fork(scope.session.id)
+    listings?.expire(scope.kind === 'listing' ? scope.key : undefined)
+    this.#notifier.poke()
+  }
+
+  #parts(config: VmcpConfig): CoreParts {
+    const { clock, observation } = this.#options
+    return {
+      members: this.#fleet.members,
+      views: new Views(config.aggregation, clock.now, observation.telemetry.tracer),
+      partialFailureMode: config.operational.failureHandling.partialFailureMode,
+    }
+  }
+
+  #makeMonitor(config: VmcpConfig): HealthMonitor {
+    const { clock, log } = this.#options
+    return new HealthMonitor({
+      settings: healthSettings(config),
+      clock,
+      log,
+      onChange: (name) => {
+        this.core.parts.views.changed()
+        this.#fleet.members.get(name)?.listings.expire()
+        this.#notifier.poke()
+        this.#options.onChange()
+      },
+    })
+  }
+
+  /** Makes backends, health checks and catalog what the configuration says; unchanged backends are left alone. */
+  apply(config: VmcpConfig): void {
+    const { added, removed } = this.#fleet.apply(config)
+    for (const name of removed) this.#monitor.remove(name)
+    if (JSON.stringify(healthSettings(config)) === JSON.stringify(healthSettings(this.#config))) {
+      for (const name of added) this.#watch(name)
+    } else {
+      this.#monitor.close()
+      this.#monitor = this.#makeMonitor(config)
+      for (const name of this.#fleet.members.keys()) this.#watch(name)
+    }
+    this.#config = config
+    this.core.replace(this.#parts(config))
+    this.#options.observation.telemetry.metrics.backendsDiscovered(this.#fleet.members.size, {})
+    if (added.length + removed.length > 0) this.#options.log.info('backends changed', { added, removed })
+    this.#notifier.poke()
+    this.#options.onChange()
+  }
+
+  #watch(name: string): void {
+    const backend = this.#fleet.members.get(name)?.backend
+    if (!backend) return
+    this.#monitor.add({
+      name,
+      hasCredentials: backend.settings.authType !== 'unauthenticated',
+      check: (signal) => backend.check(signal),
+    })
+  }
+
+  /** Callers may see something else than before, although no backend has changed. */
+  permissionsChanged(): void {
+    this.#notifier.pokeAll()
+  }
+
+  /** Ends what backends hold for a session; `gone` false leaves their sessions to another replica. */
+  endSession(session: ClientSession, gone: boolean): void {
+    for (const { backend, listings } of this.#fleet.members.values()) {
+      listings.unfork(session.id)
+      backend
+        .endSession(session, gone)
+        .catch((error: unknown) => this.#options.log.debug('a backend session was not ended', { err: error }))
+    }
+  }
+
+  /** Closes connections that nobody has used for so long. */
+  sweep(idleMs: number): void {
+    this.#fleet.sweep(idleMs)
+  }
+
+  /** No more checks and words to clients; requests in flight go on. */
+  stop(): void {
+    this.#notifier.close()
+    this.#monitor.close()
+  }
+
+  async close(): Promise<void> {
+    this.stop()
+    await this.#fleet.close()
+    await this.outgoing.close()
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * What stands between an authenticated request and the core: rate limits, then authorization, as the configuration says.
+ *
+ * Made anew for a changed configuration; requests under way keep the answers that they got.
+ * Source: spec document 3 (incomingAuth.authz, rateLimiting); design, section 3 "Request".
+ */
+import { GatehouseError } from '../../schemas/index.ts'
+import type { VmcpConfig } from '../config/index.ts'
+import type { Log } from '../net/index.ts'
+import { rateLimitRecorder, type Telemetry } from '../observe/index.ts'
+import type { UpstreamTokens } from '../outgoing/index.ts'
+import {
+  type Gate,
+  hintsIn,
+  makeAuthorizer,
+  makeGate,
+  makeRateLimiter,
+  type RateLimiter,
+} from '../policy/index.ts'
+import type { Store } from '../store/index.ts'
+import type { Core } from './core.ts'
+import { authorize, rateLimit } from './middleware/index.ts'
+import type { Middleware } from './operation.ts'
+
+export interface Guards {
+  /** Undefined: everybody may do everything. */
+  readonly gate: Gate | undefined
+  readonly limiter: RateLimiter | undefined
+}
+
+export interface GuardParts {
+  /** The shared store; rate limits need it. */
+  readonly store: Store | undefined
+  /** Part of the keys of rate limits. */
+  readonly namespace: string
+  readonly upstreamTokens: UpstreamTokens | undefined
+  readonly telemetry: Telemetry
+  readonly log: Log
+}
+
+/** Throws INVALID_CONFIG naming what cannot be used. */
+export function makeGuards(config: VmcpConfig, parts: GuardParts): Guards {
+  return { gate: gateOf(config, parts), limiter: limiterOf(config, parts) }
+}
+
+function gateOf({ name, incomingAuth }: VmcpConfig, { upstreamTokens, log }: GuardParts): Gate | undefined {
+  const { authz } = incomingAuth
+  if (authz?.type !== 'cedar') return undefined
+  const authorizer = makeAuthorizer(authz, { serverName: name, upstreamTokens, log })
+  return makeGate(authorizer, { unknownMethods: 'pass' })
+}
+
+function limiterOf({ name, rateLimiting }: VmcpConfig, parts: GuardParts): RateLimiter | undefined {
+  if (!rateLimiting) return undefined
+  const { store, namespace, telemetry, log } = parts
+  if (!store)
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: 'rateLimiting: needs sessionStorage with provider redis',
+    })
+  const observe = rateLimitRecorder(telemetry.metrics, { namespace, server: name })
+  return makeRateLimiter({ config: rateLimiting, store, namespace, server: name, observe, log })
+}
+
+/** The guards in force as middlewares, in the order in which they stand. */
+export function guarding(guards: () => Guards, core: () => Core): readonly Middleware[] {
+  return [
+    rateLimit({ limiter: () => guards().limiter }),
+    authorize({
+      gate: () => guards().gate,
+      async hintsOf(client, tool) {
+        const annotations = await core().annotationsOf(client, tool)
+        return annotations === undefined ? 'no such tool' : hintsIn(annotations)
+      },
+    }),
+  ]
+}
