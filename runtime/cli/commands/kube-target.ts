@@ -1,42 +1,114 @@
 /**
  * The address of an MCP server that runs in the cluster of the current kubeconfig, by the resource's name.
  *
- * Looks for a VirtualMCPServer, MCPServer, MCPRemoteProxy or MCPServerEntry (`kind/name` chooses) and takes its
- * `status.url`, or the entry's `spec.remoteUrl`. The Kubernetes client is loaded only when this is used.
+ * Looks for a VirtualMCPServer, MCPServer, MCPRemoteProxy or MCPServerEntry and takes its `status.url`, or the entry's
+ * `spec.remoteUrl`. A name that several of them have is refused; `kind/name` chooses. The Kubernetes client is loaded
+ * only when this is used.
  */
 import { apiGroup, apiVersion, GatehouseError, type KindName, kindOf, kinds } from '../../../schemas/index.ts'
 
 const candidates: readonly KindName[] = ['VirtualMCPServer', 'MCPServer', 'MCPRemoteProxy', 'MCPServerEntry']
 
-/** Throws INVALID_CONFIG when there is no such resource, or it has no address yet. */
+interface Found {
+  readonly kind: KindName
+  /** Undefined: there is none of this name. */
+  readonly object?: unknown
+  readonly forbidden?: true
+}
+
+/**
+ * Throws INVALID_CONFIG for a name that cannot be one or names several resources, NOT_FOUND when there is none or it has
+ * no address yet, BACKEND_UNREACHABLE when the cluster does not answer.
+ */
 export async function urlOfResource(target: string, namespace: string | undefined): Promise<string> {
   const { kind, name } = split(target)
+  const cluster = await connect(namespace)
+  const all = await Promise.all(
+    (kind === undefined ? candidates : [kind]).map((one) => cluster.find(one, name)),
+  )
+  const found = all.filter(({ object }) => object !== undefined)
+  const [first, second] = found
+  if (second) {
+    const ways = found.map((one) => `${one.kind.toLowerCase()}/${name}`).join(' or ')
+    throw refused(`TARGET: ${name} names several resources in namespace ${cluster.namespace}: write ${ways}`)
+  }
+  if (!first) {
+    const forbidden = all.filter((one) => one.forbidden).map((one) => pluralOf(one.kind))
+    throw notFound(
+      `no ${kind ?? 'MCP server'} called ${name} in namespace ${cluster.namespace} (context ${cluster.context})` +
+        (forbidden.length > 0 ? `; you may not read ${forbidden.join(', ')} there` : ''),
+    )
+  }
+  const url = urlIn(first)
+  if (url === undefined) throw notFound(`${first.kind} ${cluster.namespace}/${name} has no address yet`)
+  return url
+}
+
+/** What to say about an address that cannot be reached; undefined when nothing is known about it. */
+export function reachabilityHint(url: URL): string | undefined {
+  if (!/\.svc(?:\.|$)/.test(url.hostname)) return undefined
+  const [service = '', namespace = ''] = url.hostname.split('.')
+  const port = url.port || (url.protocol === 'https:' ? '443' : '80')
+  return (
+    'this address exists inside the cluster only; from outside, forward a port and give its URL:\n' +
+    `  kubectl port-forward -n ${namespace} service/${service} 8080:${port}   (http://127.0.0.1:8080${url.pathname})`
+  )
+}
+
+interface Cluster {
+  readonly namespace: string
+  readonly context: string
+  find(kind: KindName, name: string): Promise<Found>
+}
+
+async function connect(namespace: string | undefined): Promise<Cluster> {
   const { KubeConfig, CustomObjectsApi } = await import('@kubernetes/client-node')
   const config = new KubeConfig()
-  config.loadFromDefault()
-  const api = config.makeApiClient(CustomObjectsApi)
-  const where = namespace ?? config.getContextObject(config.getCurrentContext())?.namespace ?? 'default'
-  for (const candidate of kind === undefined ? candidates : [kind]) {
-    const found = await get(() =>
-      api.getNamespacedCustomObject({
-        group: apiGroup,
-        version: apiVersion.split('/').at(-1) ?? apiVersion,
-        namespace: where,
-        plural: pluralOf(candidate),
-        name,
-      }),
-    )
-    const url = urlIn(found)
-    if (url !== undefined) return url
-    if (found !== undefined) throw refused(`${candidate} ${where}/${name} has no address yet`)
+  try {
+    config.loadFromDefault()
+  } catch (cause) {
+    throw new GatehouseError('INVALID_CONFIG', { detail: 'TARGET: the kubeconfig cannot be read', cause })
   }
-  throw refused(`TARGET: no ${kind ?? 'MCP server'} called ${name} in namespace ${where}`)
+  const context = config.getCurrentContext()
+  const api = config.makeApiClient(CustomObjectsApi)
+  const where = namespace ?? config.getContextObject(context)?.namespace ?? 'default'
+  return {
+    namespace: where,
+    context,
+    async find(kind, name) {
+      const version = apiVersion.split('/').at(-1) ?? apiVersion
+      try {
+        const plural = pluralOf(kind)
+        return {
+          kind,
+          object: await api.getNamespacedCustomObject({
+            group: apiGroup,
+            version,
+            namespace: where,
+            plural,
+            name,
+          }),
+        }
+      } catch (cause) {
+        const status: unknown = cause instanceof Error && 'code' in cause ? cause.code : undefined
+        // The object or its definition does not exist.
+        if (status === 404) return { kind }
+        if (status === 403) return { kind, forbidden: true }
+        const server = config.getCurrentCluster()?.server ?? 'without a server'
+        const detail =
+          status === 401
+            ? `the cluster ${server} (context ${context}) does not accept your credentials`
+            : `the cluster ${server} (context ${context}) does not answer`
+        throw new GatehouseError('BACKEND_UNREACHABLE', { detail, cause })
+      }
+    },
+  }
 }
 
 function split(target: string): { kind: KindName | undefined; name: string } {
-  const [first = '', second] = target.split('/')
+  const [first = '', second, more] = target.split('/')
   const name = second ?? first
-  if (!/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/.test(name)) {
+  if (more !== undefined || !/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/.test(name)) {
     throw refused('TARGET: must be an http or https URL, or the name of a resource')
   }
   if (second === undefined) return { kind: undefined, name }
@@ -46,20 +118,13 @@ function split(target: string): { kind: KindName | undefined; name: string } {
   return { kind, name }
 }
 
-/** Undefined when the object or its definition does not exist. */
-async function get(call: () => Promise<unknown>): Promise<unknown> {
-  try {
-    return await call()
-  } catch (error) {
-    if (typeof error === 'object' && error !== null && 'code' in error && error.code === 404) return undefined
-    throw error
-  }
-}
-
-function urlIn(object: unknown): string | undefined {
-  const status = member(object, 'status')
-  const url = member(status, 'url') ?? member(member(object, 'spec'), 'remoteUrl')
-  return typeof url === 'string' && url !== '' ? url : undefined
+/** An entry stands for a server elsewhere. The `remoteUrl` of a proxy is what it guards, and no way around it. */
+function urlIn({ kind, object }: Found): string | undefined {
+  const url =
+    kind === 'MCPServerEntry'
+      ? member(member(object, 'spec'), 'remoteUrl')
+      : member(member(object, 'status'), 'url')
+  return typeof url === 'string' && URL.canParse(url) ? url : undefined
 }
 
 function member(value: unknown, name: string): unknown {
@@ -74,4 +139,8 @@ function pluralOf(kind: KindName): string {
 
 function refused(detail: string): GatehouseError {
   return new GatehouseError('INVALID_CONFIG', { detail })
+}
+
+function notFound(detail: string): GatehouseError {
+  return new GatehouseError('NOT_FOUND', { detail: `TARGET: ${detail}` })
 }

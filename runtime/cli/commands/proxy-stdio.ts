@@ -18,7 +18,7 @@ import {
 import { makeLog } from '../../observe/index.ts'
 import { runStdio } from '../../proxy/index.ts'
 import { exitCode, printError } from '../output.ts'
-import { urlOfResource } from './kube-target.ts'
+import { reachabilityHint, urlOfResource } from './kube-target.ts'
 import { addProxyFlags, loginFailed, stopSignal } from './proxy-shared.ts'
 
 export function addProxyStdioCommand(proxy: Command): void {
@@ -86,7 +86,8 @@ async function bridge(
     })
     log.flush()
     if (reached || stop.signal.aborted) return exitCode.ok
-    printError('Error: the server could not be reached')
+    const hint = reachabilityHint(url)
+    printError(`Error: the server could not be reached${hint === undefined ? '' : `: ${hint}`}`)
     return exitCode.failed
   } catch (error) {
     if (error instanceof GatehouseError && error.code === 'BACKEND_AUTH_FAILED')
