@@ -2,7 +2,7 @@
 import { GatehouseError } from '../../schemas/index.ts'
 import { type AuthServerConfig, type Environment, loadAuthServerConfig } from '../config/index.ts'
 import { silentLog } from '../net/index.ts'
-import { type AuthServer, type AuthServerParts, makeAuthServer } from './server.ts'
+import { type AuthServer, type AuthServerParts, checkSettings, makeAuthServer } from './server.ts'
 import { openAuthServerStore } from './storage/open.ts'
 
 export interface HostedAuthServer extends AuthServer {
@@ -24,13 +24,7 @@ export async function openAuthServer(
   env: Environment,
   parts: HostParts = {},
 ): Promise<HostedAuthServer> {
-  const config = loadAuthServerConfig(path, env)
-  const { maxUpstreams = Number.POSITIVE_INFINITY } = parts
-  if (config.upstreams.length > maxUpstreams) {
-    throw new GatehouseError('INVALID_CONFIG', {
-      detail: `upstreamProviders: at most ${maxUpstreams} is supported here, ${config.upstreams.length} are configured`,
-    })
-  }
+  const config = readConfig(path, env, parts.maxUpstreams)
   const store = openAuthServerStore(config.storage, parts.log ?? silentLog)
   try {
     const server = await makeAuthServer(config, { ...parts, store })
@@ -46,4 +40,29 @@ export async function openAuthServer(
     await store.close()
     throw error
   }
+}
+
+/** What `openAuthServer` would refuse, found without opening anything. Throws INVALID_CONFIG naming every fault. */
+export async function checkAuthServer(
+  path: string,
+  env: Environment,
+  { maxUpstreams }: Pick<HostParts, 'maxUpstreams'> = {},
+): Promise<AuthServerConfig> {
+  const config = readConfig(path, env, maxUpstreams)
+  await checkSettings(config)
+  return config
+}
+
+function readConfig(
+  path: string,
+  env: Environment,
+  maxUpstreams = Number.POSITIVE_INFINITY,
+): AuthServerConfig {
+  const config = loadAuthServerConfig(path, env)
+  if (config.upstreams.length > maxUpstreams) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `upstreamProviders: at most ${maxUpstreams} is supported here, ${config.upstreams.length} are configured`,
+    })
+  }
+  return config
 }

@@ -82,6 +82,7 @@ export function resolveProxyFile(
     oidc: config.oidc ?? (file.oidc && oidcOf(file.oidc, env)),
     targetAddresses: addresses(file.targetAddresses),
     strategy: file.outgoingAuth?.type === 'unauthenticated' ? undefined : file.outgoingAuth,
+    unauthenticated: file.outgoingAuth?.type === 'unauthenticated',
     endpointPrefix: file.endpointPrefix,
     trustProxyHeaders: file.trustProxyHeaders,
     sessionStorage: file.sessionStorage,

@@ -42,6 +42,8 @@ export interface ProxyConfig {
   readonly targetAddresses?: AddressPolicy | undefined
   /** From a configuration file: another way to authenticate to the target. */
   readonly strategy?: OutgoingStrategy | undefined
+  /** From a configuration file: no credential is wanted, not even that of an embedded authorization server. */
+  readonly unauthenticated?: boolean | undefined
   readonly endpointPrefix?: string | undefined
   readonly trustProxyHeaders?: boolean | undefined
   readonly sessionStorage?: RuntimeSessionStorage | undefined

@@ -5,14 +5,18 @@
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { type ProxyConfig, type ProxyOidc, rotatingSecret } from '../config/index.ts'
-import { type Authenticator, makeAuthenticator } from '../incoming/index.ts'
+import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../incoming/index.ts'
 import { type Caller, type Fetch, type Log, makeFetch, type ProxyEnvironment } from '../net/index.ts'
 import type { ProxyAddress } from './server.ts'
 
-/** The authenticator of the --oidc-* settings, when there are any. `resourceUrl` beats what is derived. */
+/**
+ * The authenticator of the --oidc-* settings, when there are any. `resourceUrl` beats what is derived. With an embedded
+ * authorization server nothing is fetched, and revoked grants are refused.
+ */
 export function incomingFor(
   { oidc, resourceUrl, host, proxyEnvironment }: ProxyConfig,
   log: Log,
+  authServer?: EmbeddedAuthServer,
 ): ((address: ProxyAddress) => Authenticator) | undefined {
   if (!oidc) return undefined
   return ({ port }) => {
@@ -40,7 +44,13 @@ export function incomingFor(
           protectedResourceAllowPrivateIp: oidc.introspectionAllowPrivateIp,
         },
       },
-      { log, proxy: proxyEnvironment, ...(fetches ? { fetches } : {}) },
+      {
+        log,
+        proxy: proxyEnvironment,
+        keys: authServer?.keys,
+        isLive: authServer?.isLive,
+        ...(fetches ? { fetches } : {}),
+      },
     )
     return oidc.subject === undefined ? authenticator : onlySubject(authenticator, oidc.subject)
   }

@@ -5,8 +5,10 @@
  * Source: spec document 1, rules 1 to 7.
  */
 import type { ExchangeSettings, OAuthSettings, ProxyConfig } from '../config/index.ts'
+import type { EmbeddedAuthServer } from '../incoming/index.ts'
 import type { Dispatcher } from '../net/index.ts'
 import { makeOutgoing, type Outgoing, type StrategyConfig, type UpstreamTokens } from '../outgoing/index.ts'
+import { swapStrategy } from './auth-server.ts'
 import { type Credential, loginCredential, strategyCredential, type TokenSource } from './credential.ts'
 import { openBrowser } from './login/browser.ts'
 import { type LoginFetch, makeLoginFetch } from './login/fetches.ts'
@@ -35,6 +37,7 @@ export async function makeRemote(
   const login =
     remote.kind === 'oauth' && !parts.tokens ? await makeLogin(config, remote, parts, dispatcher) : undefined
   const tokens = parts.tokens ?? login?.login
+  const upstream = tokens ? upstreamOf(tokens) : parts.authServer?.upstreamTokens
   const outgoing = makeOutgoing({
     ca: config.remoteCa,
     proxy: config.proxyEnvironment,
@@ -45,10 +48,10 @@ export async function makeRemote(
       if (name === exchangeName) return exchange?.clientSecret?.reveal()
       return parts.secret?.(name)
     },
-    ...(tokens ? { upstream: upstreamOf(tokens) } : {}),
+    upstream,
   })
   return {
-    credential: credentialFor(config, outgoing, tokens),
+    credential: credentialFor(config, outgoing, tokens, parts.authServer),
     async start() {
       const started = login?.login.start()
       // An offered login is nobody's condition for serving.
@@ -67,8 +70,11 @@ function credentialFor(
   config: ProxyConfig,
   outgoing: Outgoing,
   login: TokenSource | undefined,
+  authServer: EmbeddedAuthServer | undefined,
 ): Credential | undefined {
   const { remote, exchange } = config
+  const swap = authServer && swapStrategy(config, authServer.config)
+  if (swap) return strategyCredential(outgoing.strategy(swap, 'the embedded authorization server'))
   if (exchange) {
     return strategyCredential(
       outgoing.strategy(exchangeStrategy(exchange, login !== undefined), '--token-exchange'),

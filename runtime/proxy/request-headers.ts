@@ -28,6 +28,8 @@ export interface HeaderOptions {
   readonly credentialNames: readonly string[]
   /** False: the client's `Authorization` was for this proxy and ends here. */
   readonly passAuthorization: boolean
+  /** Lower-case names of further headers of the client that end here. */
+  readonly strip: readonly string[]
 }
 
 /** Computes once what holds for every request. */
@@ -48,6 +50,7 @@ export function makeHeaderRules(options: HeaderOptions): HeaderRules {
   }
   for (const name of options.credentialNames) drop.add(name)
   if (!options.passAuthorization) drop.add('authorization')
+  for (const name of options.strip) drop.add(name)
   const injected = new Set(options.inject.map(({ name }) => name.toLowerCase()))
   return { drop, add, injected, target: options.target }
 }

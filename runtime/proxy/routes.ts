@@ -5,15 +5,21 @@
  * authorization server through the proxy.
  */
 import { GatehouseError } from '../../schemas/index.ts'
+import type { EmbeddedAuthServer } from '../incoming/index.ts'
 import { sendJson, sendText } from '../net/index.ts'
 import type { ProxyExchange } from './exchange.ts'
+
+/** The paths of an embedded authorization server. */
+type AuthServerRoutes = EmbeddedAuthServer['routes']
 
 type Route = (exchange: ProxyExchange) => ((x: ProxyExchange) => void | Promise<void>) | undefined
 
 /** `protectedResource` serves this proxy's RFC 9728 document; undefined when the endpoint is not protected. */
-export function makeRoutes(protectedResource: Route | undefined): Route {
+export function makeRoutes(protectedResource: Route | undefined, authServer?: AuthServerRoutes): Route {
   return function route(exchange) {
     const { path } = exchange
+    const issuing = authServer?.(path)
+    if (issuing) return issuing
     // Most requests are decided by one character.
     const second = path.charCodeAt(1)
     if (second === 0x68 && path === '/health') return health

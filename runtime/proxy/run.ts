@@ -8,9 +8,10 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { GatehouseError } from '../../schemas/index.ts'
 import { type ProxyConfig, vmcpEnvironment } from '../config/index.ts'
-import type { Authenticator } from '../incoming/index.ts'
+import type { Authenticator, EmbeddedAuthServer } from '../incoming/index.ts'
 import { type Listener, type Log, makeDispatcher, unbracket } from '../net/index.ts'
 import { makeRedisStore, sealStore } from '../store/index.ts'
+import { authServerProblems, strippedHeaders } from './auth-server.ts'
 import type { TokenSource } from './credential.ts'
 import { incomingFor } from './incoming-auth.ts'
 import { makeProxyMetrics, serveMetrics } from './metrics.ts'
@@ -42,6 +43,8 @@ export interface RunParts {
   readonly signal?: AbortSignal
   /** Protects the endpoint in place of the --oidc-* settings. */
   readonly incoming?: (address: ProxyAddress) => Authenticator | Promise<Authenticator>
+  /** Issues the tokens that this proxy accepts. Whoever opened it closes it. */
+  readonly authServer?: EmbeddedAuthServer
   /** Host names under which this proxy is reached from outside; may change at any time. */
   readonly allowedHosts?: ReadonlySet<string>
 }
@@ -53,7 +56,8 @@ export interface RunningCommand extends RunningProxy {
 
 /** Binds and serves. Rejects with INVALID_CONFIG, or with the system's error when the address cannot be bound. */
 export async function runProxy(config: ProxyConfig, parts: RunParts): Promise<RunningCommand> {
-  const { log } = parts
+  const { log, authServer } = parts
+  if (authServer) checkAuthServer(config, authServer)
   for (const warning of config.warnings) log.warn(warning)
   if (!config.oidc && !parts.incoming && !parts.quiet)
     log.warn('no --oidc-* flag is given: everybody who reaches this port may use the proxy')
@@ -86,7 +90,9 @@ export async function runProxy(config: ProxyConfig, parts: RunParts): Promise<Ru
       log,
       allowedOrigins: config.allowedOrigins,
       allowedHosts: parts.allowedHosts ?? publicHosts(config),
-      incoming: parts.incoming ?? incomingFor(config, log),
+      incoming: parts.incoming ?? incomingFor(config, log, authServer),
+      authServerRoutes: authServer?.routes,
+      strip: authServer?.config.disableUpstreamTokenInjection ? strippedHeaders : [],
       credential: made.credential,
       inject: config.inject,
       // An exchanged token takes the place of the client's, in whatever header it travels.
@@ -111,6 +117,11 @@ export async function runProxy(config: ProxyConfig, parts: RunParts): Promise<Ru
       await release()
     },
   }
+}
+
+function checkAuthServer(config: ProxyConfig, { config: server }: EmbeddedAuthServer): void {
+  const problems = authServerProblems(config, server)
+  if (problems.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: problems.join('\n') })
 }
 
 /** A literal as it is; a name's first IPv4 address, else its first. Throws INVALID_CONFIG for a name without any. */

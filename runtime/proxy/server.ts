@@ -6,7 +6,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatehouseError } from '../../schemas/index.ts'
-import type { Authenticator } from '../incoming/index.ts'
+import type { Authenticator, EmbeddedAuthServer } from '../incoming/index.ts'
 import {
   type Dispatcher,
   isLoopbackHost,
@@ -60,6 +60,10 @@ export interface ProxyOptions {
   readonly inject?: readonly { readonly name: string; readonly value: string }[]
   /** Forward the client's `Authorization`. Default: only when this proxy does not validate it. */
   readonly passAuthorization?: boolean
+  /** Lower-case names of further headers of the client that are not forwarded. */
+  readonly strip?: readonly string[]
+  /** Paths that an embedded authorization server answers, ahead of everything else. */
+  readonly authServerRoutes?: EmbeddedAuthServer['routes'] | undefined
   /** Until the target's response headers, not for event streams. Default 60 s; 0 waits for ever. */
   readonly headersTimeoutMs?: number
   /** Path prefix of this proxy as clients see it, for the old transport's `endpoint` event. */
@@ -143,11 +147,14 @@ export function makeHandler(
     inject: options.inject ?? [],
     credentialNames: credential?.headerNames ?? [],
     passAuthorization: options.passAuthorization ?? incoming === undefined,
+    strip: options.strip ?? [],
   })
 
   return pipeline<ProxyExchange, [Upgrade?]>(
     {
-      ...(options.builtInPaths === false ? {} : { route: makeRoutes(incoming?.route) }),
+      ...(options.builtInPaths === false
+        ? {}
+        : { route: makeRoutes(incoming?.route, options.authServerRoutes) }),
       limits(exchange) {
         refuseOddRequests(exchange)
         refuseStatelessMethod(exchange)

@@ -8,10 +8,9 @@
  * Source: spec document 1.
  */
 import cluster from 'node:cluster'
-import { existsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
 import type { Command } from 'commander'
 import { GatehouseError } from '../../../schemas/index.ts'
+import { checkAuthServer } from '../../authserver/index.ts'
 import {
   environment,
   loadProxyFile,
@@ -28,9 +27,11 @@ import {
   type VmcpConfig,
   vmcpEnvironment,
 } from '../../config/index.ts'
-import { makeLog } from '../../observe/index.ts'
-import { runPrimary, runProxy, runWorker } from '../../proxy/index.ts'
+import type { EmbeddedAuthServer } from '../../incoming/index.ts'
+import { makeLog, type RootLog } from '../../observe/index.ts'
+import { authServerProblems, runPrimary, runProxy, runWorker } from '../../proxy/index.ts'
 import { exitCode, print, printError } from '../output.ts'
+import { authServerFileBeside, Checks, withAuthServer } from './auth-server.ts'
 import { addProxyFlags, loginFailed, stopSignal } from './proxy-shared.ts'
 import { serveStdioTarget } from './proxy-stdio-target.ts'
 import { addProxyStdioCommand } from './proxy-stdio.ts'
@@ -38,8 +39,8 @@ import { addProxyTunnelCommand } from './proxy-tunnel.ts'
 
 const { isWorker } = cluster
 const graceMs = 5_000
-
-const authServerFileName = 'authserver-config.yaml'
+/** A proxy stands in front of one server, so there is nothing to choose between. */
+const maxUpstreams = 1
 
 /** A configuration file that asks for more than forwarding, as the file of a virtual server. */
 export interface VirtualServerRequest {
@@ -98,13 +99,12 @@ async function run(
   if (input.config === undefined) return serve(withOfferedLogin(resolveProxyConfig(name, input, env, debug)))
   const file = loadProxyFile(input.config)
   if (file.stdio) return serveStdioTarget(file, input, debug || file.logLevel === 'debug')
-  const authServerFile = join(dirname(input.config), authServerFileName)
-  const withAuthServer = existsSync(authServerFile)
-  const deep = [
-    ...needsVirtualServer(file),
-    ...(withAuthServer ? [`the file ${authServerFileName} beside it`] : []),
-  ]
-  if (deep.length === 0) return serve(resolveProxyFile(name, file, input, env, debug))
+  const authServerFile = authServerFileBeside(input.config)
+  const deep = needsVirtualServer(file)
+  if (deep.length === 0) {
+    const config = await checked(() => resolveProxyFile(name, file, input, env, debug), authServerFile)
+    return serve(config, authServerFile)
+  }
   if (!features.virtualServer) {
     throw new GatehouseError('INVALID_CONFIG', { detail: `this build cannot serve: ${deep.join(', ')}` })
   }
@@ -115,7 +115,7 @@ async function run(
     host: input.host ?? file.host,
     port: Number(input.port ?? file.port),
     allowedOrigins: input.allowedOrigins ?? file.allowedOrigins ?? [],
-    authServerFile: withAuthServer ? authServerFile : undefined,
+    authServerFile,
     debug: debug || file.logLevel === 'debug',
   })
 }
@@ -127,8 +127,35 @@ function withOfferedLogin(config: ProxyConfig): ProxyConfig {
   return offered ? { ...config, remote: offered } : config
 }
 
-async function serve(config: ProxyConfig): Promise<number> {
+/** The settings of the proxy, after they and those of the authorization server were found to be good together. */
+async function checked(resolve: () => ProxyConfig, authServerFile: string | undefined): Promise<ProxyConfig> {
+  if (authServerFile === undefined) return resolve()
+  const checks = new Checks()
+  const config = await checks.run(resolve)
+  const server = await checks.run(() => checkAuthServer(authServerFile, environment(), { maxUpstreams }))
+  if (config && server) {
+    await checks.run(() => {
+      const problems = authServerProblems(config, server)
+      if (problems.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: problems.join('\n') })
+    })
+  }
+  checks.throwIfAny()
+  if (!config) throw new GatehouseError('INTERNAL')
+  return config
+}
+
+async function serve(config: ProxyConfig, authServerFile?: string): Promise<number> {
   const log = makeLog({ level: config.debug ? 'debug' : 'info', name: 'proxy' })
+  return withAuthServer(authServerFile, { log, maxUpstreams }, (authServer) =>
+    serveWith(config, log, authServer),
+  )
+}
+
+async function serveWith(
+  config: ProxyConfig,
+  log: RootLog,
+  authServer: EmbeddedAuthServer | undefined,
+): Promise<number> {
   const stop = new AbortController()
   const stopped = stopSignal(stop)
   const env = environment()
@@ -139,6 +166,7 @@ async function serve(config: ProxyConfig): Promise<number> {
     secret: (variable: string) => env[variable],
     enableObo: env[vmcpEnvironment.enableObo] === 'true',
     signal: stop.signal,
+    ...(authServer ? { authServer } : {}),
   }
   if (isWorker) {
     await runWorker(config, parts)

@@ -1,0 +1,61 @@
+/**
+ * The embedded authorization server of a configuration file: where its own file is, and opening it for a host.
+ *
+ * It is the file `authserver-config.yaml` in the directory of the host's file; none there means no embedded server,
+ * one that cannot be read or used is a fault. Its own settings take effect at the next start, its keys at once.
+ * Source: spec documents 2 and 3.
+ */
+import { lstatSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type HostedAuthServer, openAuthServer } from '../../authserver/index.ts'
+import { type Environment, environment } from '../../config/index.ts'
+import type { Log } from '../../net/index.ts'
+
+const authServerFileName = 'authserver-config.yaml'
+
+/** The path of the file beside `configFile`; undefined when there is none. A link to nothing is a file. */
+export function authServerFileBeside(configFile: string | undefined): string | undefined {
+  if (configFile === undefined) return undefined
+  const path = join(dirname(configFile), authServerFileName)
+  return lstatSync(path, { throwIfNoEntry: false }) ? path : undefined
+}
+
+/** Opens the server of a file, hands it to `work`, and closes it when `work` is done. */
+export async function withAuthServer<T>(
+  path: string | undefined,
+  options: { readonly log: Log; readonly env?: Environment; readonly maxUpstreams?: number },
+  work: (server: HostedAuthServer | undefined) => Promise<T>,
+): Promise<T> {
+  if (path === undefined) return work(undefined)
+  const { env = environment(), ...parts } = options
+  const server = await openAuthServer(path, env, parts)
+  try {
+    return await work(server)
+  } finally {
+    await server.close()
+  }
+}
+
+/** Gathers the faults of several checks, so that one run names them all. */
+export class Checks {
+  readonly #faults: string[] = []
+
+  /** The check's answer; undefined when it found faults. Whatever is no fault of configuration is thrown on. */
+  async run<T>(check: () => T | Promise<T>): Promise<T | undefined> {
+    try {
+      return await check()
+    } catch (error) {
+      if (!(error instanceof GatehouseError && error.code === 'INVALID_CONFIG')) throw error
+      this.#faults.push(error.message)
+      return undefined
+    }
+  }
+
+  /** Throws INVALID_CONFIG with everything that was found. */
+  throwIfAny(): void {
+    if (this.#faults.length > 0) {
+      throw new GatehouseError('INVALID_CONFIG', { detail: this.#faults.join('\n') })
+    }
+  }
+}

@@ -1,0 +1,64 @@
+/**
+ * The embedded authorization server of a proxy: which settings it needs and excludes, and what becomes of the client's
+ * credentials.
+ *
+ * By default the validated token is swapped for the person's token at the upstream provider. An outgoing strategy or a
+ * login of the proxy replaces the swap. With disableUpstreamTokenInjection the client's credentials end here and none
+ * is added.
+ * Source: spec document 2, type embeddedAuthServer, disableUpstreamTokenInjection, Errors.
+ */
+import type { ProxyConfig } from '../config/index.ts'
+import { type AuthServerFacts, pairingProblems } from '../incoming/index.ts'
+import type { StrategyConfig } from '../outgoing/index.ts'
+
+/** Credentials of the client that never travel on when the server strips them. */
+export const strippedHeaders: readonly string[] = ['authorization', 'cookie', 'proxy-authorization']
+
+const readds: ReadonlySet<string> = new Set(['token_exchange', 'cloud_sts'])
+
+/** Every fault of these settings beside an embedded server, as "field: rule" lines. */
+export function authServerProblems(config: ProxyConfig, server: AuthServerFacts): readonly string[] {
+  return [...incomingProblems(config, server), ...outgoingProblems(config, server)]
+}
+
+function incomingProblems({ oidc, resourceUrl }: ProxyConfig, server: AuthServerFacts): readonly string[] {
+  if (!oidc) return ['oidc: is required beside an embedded authorization server, which issues the tokens']
+  const resource = resourceUrl ?? oidc.resource
+  if (oidc.audience === undefined && resource === undefined) {
+    return ['oidc.audience: set audience or resourceUrl, because tokens are issued for it']
+  }
+  return pairingProblems(server, { issuer: oidc.issuer, audience: oidc.audience, resource }, 'oidc')
+}
+
+function outgoingProblems(
+  { exchange, strategy, passAuthorization, remote, workers }: ProxyConfig,
+  { disableUpstreamTokenInjection, upstreams }: AuthServerFacts,
+): readonly string[] {
+  const type = exchange ? 'token_exchange' : strategy?.type
+  const provider = strategy?.upstreamInject?.providerName
+  return [
+    ...(upstreams.length > 1 ? ['upstreamProviders: a proxy supports one'] : []),
+    ...(provider === undefined || upstreams.some(({ name }) => name === provider)
+      ? []
+      : [`outgoingAuth.upstreamInject.providerName: "${provider}" is not the name of an upstream provider`]),
+    ...(disableUpstreamTokenInjection && type !== undefined && readds.has(type)
+      ? [`disableUpstreamTokenInjection: excludes ${type}, which would add a credential again`]
+      : []),
+    ...(passAuthorization
+      ? ['passAuthorization: the tokens of the embedded authorization server are for this proxy alone']
+      : []),
+    ...(remote.kind === 'oauth' && exchange
+      ? ['tokenExchange: the token of a login and that of the upstream provider cannot both be exchanged']
+      : []),
+    ...(workers > 1 ? ['workers: an embedded authorization server needs a single process'] : []),
+  ]
+}
+
+/** The swap for the upstream's token; undefined when the settings say otherwise. */
+export function swapStrategy(config: ProxyConfig, server: AuthServerFacts): StrategyConfig | undefined {
+  const [upstream] = server.upstreams
+  const own =
+    config.exchange ?? config.strategy ?? (config.remote.kind === 'none' ? undefined : config.remote)
+  if (own || config.unauthenticated || server.disableUpstreamTokenInjection || !upstream) return undefined
+  return { type: 'upstream_inject', upstreamInject: { providerName: upstream.name } }
+}
