@@ -75,16 +75,19 @@ async function locateFromTarget(options: LocateOptions): Promise<Located> {
   })
   const server = await serverFor(document, options)
   requirePkce(server)
-  const asked = challenge?.params
-    .get('scope')
-    ?.split(' ')
-    .filter((scope) => scope !== '')
+  const asked = challenge?.params.has('scope') ? scopesOf(challenge) : document?.scopesSupported
   return {
     server,
     issuer: server.issuer,
     resource: resourceFor(options, document),
-    scopes: settings.scopes ?? withOffline(asked ?? document?.scopesSupported ?? [], server),
+    scopes: settings.scopes ?? withOffline(asked ?? [], server),
   }
+}
+
+/** The scopes that a challenge asks for. */
+export function scopesOf(challenge: Challenge | undefined): readonly string[] {
+  const text = challenge?.params.get('scope') ?? ''
+  return text.split(' ').filter((scope) => scope !== '')
 }
 
 async function serverFor(

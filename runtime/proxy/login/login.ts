@@ -22,7 +22,7 @@ import {
 } from '../../oauth/index.ts'
 import type { TokenSource } from '../credential.ts'
 import { detect } from './detect.ts'
-import { type Located, locate } from './locate.ts'
+import { type Located, locate, scopesOf } from './locate.ts'
 import { signIn, type SignInParts } from './sign-in.ts'
 
 export interface LoginParts extends SignInParts {
@@ -44,6 +44,8 @@ const marginMs = 10_000
 /** A renewal in the background starts this long before the end. */
 const aheadMs = 60_000
 const maxStepUps = 3
+/** Asking again for what was asked for already helps once at most: when the user had left a scope out. */
+const maxRepeats = 1
 const freshMs = 30_000
 const minBetweenLoginsMs = 60_000
 const stepUpWindowMs = 600_000
@@ -60,6 +62,8 @@ export class Login implements TokenSource {
   #flight: { readonly kind: Flight; readonly done: Promise<void> } | undefined
   #timer: NodeJS.Timeout | undefined
   #stepUps = 0
+  /** Step-ups in a row that asked for nothing new. */
+  #repeats = 0
   #steppedUpAt = Number.NEGATIVE_INFINITY
   #renewedAt = Number.NEGATIVE_INFINITY
   /** When a login was last begun because the target refused one. */
@@ -148,7 +152,7 @@ export class Login implements TokenSource {
     if (this.#gaveUp) return false
     if (status === 401) return this.#session !== undefined || (this.#open && challenge !== undefined)
     const widen = challenge?.params.get('error') === 'insufficient_scope' && challenge.params.has('scope')
-    return status === 403 && widen && this.#session !== undefined && !this.#hasSteppedUpEnough()
+    return status === 403 && widen && this.#session !== undefined && !this.#hasSteppedUpEnough(challenge)
   }
 
   /** The target refused `usedToken` at `url`: gets a better one. Throws like `token`. */
@@ -166,8 +170,13 @@ export class Login implements TokenSource {
     return this.#once('login', () => this.#signInAgain(url, challenge))
   }
 
-  #hasSteppedUpEnough(): boolean {
-    return this.#stepUps >= maxStepUps && this.#parts.now() - this.#steppedUpAt < stepUpWindowMs
+  #hasSteppedUpEnough(challenge: Challenge): boolean {
+    if (this.#parts.now() - this.#steppedUpAt >= stepUpWindowMs) return false
+    return this.#stepUps >= maxStepUps || (this.#repeats >= maxRepeats && this.#isRepeat(scopesOf(challenge)))
+  }
+
+  #isRepeat(wanted: readonly string[]): boolean {
+    return wanted.every((scope) => this.#session?.located.scopes.includes(scope))
   }
 
   close(): void {
@@ -217,13 +226,12 @@ export class Login implements TokenSource {
 
   async #stepUp(challenge: Challenge | undefined, url: string): Promise<void> {
     const now = this.#parts.now()
-    this.#stepUps = now - this.#steppedUpAt < stepUpWindowMs ? this.#stepUps + 1 : 1
+    const goesOn = now - this.#steppedUpAt < stepUpWindowMs
+    const wanted = scopesOf(challenge)
+    this.#stepUps = goesOn ? this.#stepUps + 1 : 1
+    if (this.#isRepeat(wanted)) this.#repeats = goesOn ? this.#repeats + 1 : 1
+    else this.#repeats = 0
     this.#steppedUpAt = now
-    const wanted =
-      challenge?.params
-        .get('scope')
-        ?.split(' ')
-        .filter((scope) => scope !== '') ?? []
     this.#parts.log.info('the target asks for more scopes', { scopes: wanted })
     await this.#signIn(url, challenge, [...(this.#session?.located.scopes ?? []), ...wanted])
   }

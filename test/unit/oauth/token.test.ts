@@ -92,6 +92,18 @@ await t.test(
       plain.server.seen[0]?.headers.authorization,
       `Basic ${Buffer.from('a%3Ab:c+d%25').toString('base64')}`,
     )
+    const dashed = await peer(t, good)
+    await clientCredentialsGrant({ ...dashed.base, client: { clientId: 'my-app_1.0', clientSecret: 's~' } })
+    t.equal(
+      dashed.server.seen[0]?.headers.authorization,
+      `Basic ${Buffer.from('my-app_1.0:s%7E').toString('base64')}`,
+      'not escaped further than forms are: some servers do not decode',
+    )
+    const open = await peer(t, good)
+    const publicOnly = { ...open.base.server, token_endpoint_auth_methods_supported: ['none'] }
+    await clientCredentialsGrant({ ...open.base, server: publicOnly, client })
+    t.equal(open.server.seen[0]?.headers.authorization, undefined)
+    t.match(sent(open.server), { client_id: 'a:b', client_secret: undefined })
     const post = await peer(t, good)
     const server = { ...post.base.server, token_endpoint_auth_methods_supported: ['client_secret_post'] }
     await clientCredentialsGrant({ ...post.base, server, client })
