@@ -10,7 +10,7 @@ import type { StatusReport } from './status.ts'
 
 export interface RouteParts {
   /** Why the server is not ready; undefined when it is. */
-  readonly notReady: () => string | undefined
+  readonly notReady: () => string | undefined | Promise<string | undefined>
   readonly mode: 'static' | 'dynamic'
   readonly status: () => StatusReport
   readonly health: () => ReadonlyMap<string, BackendHealth>
@@ -26,8 +26,8 @@ export function builtInRoute(parts: RouteParts, path: string): Stage<Exchange> |
     case '/ping':
       return ({ res }) => sendJson(res, 200, { status: 'ok' })
     case '/readyz':
-      return ({ res }) => {
-        const reason = parts.notReady()
+      return async ({ res }) => {
+        const reason = await parts.notReady()
         if (reason === undefined) sendJson(res, 200, { status: 'ready', mode: parts.mode })
         else sendJson(res, 503, { status: 'not_ready', mode: parts.mode, reason })
       }

@@ -7,11 +7,12 @@
  */
 import { GatehouseError, parseDuration } from '../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../config/index.ts'
-import { type Authenticator, makeAuthenticator } from '../incoming/index.ts'
+import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../incoming/index.ts'
 import { listen, type Log, makeOriginGuard, type OriginGuard, silentLog } from '../net/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { type Edges, makeEdges } from './edges.ts'
+import { withPrimary } from './embedded-auth.ts'
 import { Engine } from './engine.ts'
 import { guarding, type Guards, makeGuards } from './guards.ts'
 import { healthSettings } from './health/settings.ts'
@@ -44,6 +45,8 @@ export interface StartOptions {
   readonly middlewares?: readonly Middleware[] | undefined
   /** Upstream tokens of callers, from the embedded authorization server. */
   readonly upstreamTokens?: UpstreamTokens | undefined
+  /** Issues the tokens that this server accepts, and holds those of upstreams. Whoever opened it closes it. */
+  readonly authServer?: EmbeddedAuthServer | undefined
   readonly env?: Readonly<Record<string, string | undefined>> | undefined
   /** SHA-256 of the configuration file, for the report to the cluster. */
   readonly configChecksum?: string | undefined
@@ -75,9 +78,11 @@ const IDLE_MS = 5 * 60_000
 const KEEP_ALIVE_SWEEPS = 5
 
 /** Binds and starts serving. Rejects with INVALID_CONFIG, or with the system's error when it cannot bind. */
-export async function startVmcp(config: VmcpConfig, options: StartOptions = {}): Promise<VmcpServer> {
-  const { env = {}, log = silentLog, version = '0.0.0' } = options
-  checkStart(config, env, options.upstreamTokens)
+export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Promise<VmcpServer> {
+  const { env = {}, log = silentLog, version = '0.0.0', authServer } = more
+  const options = authServer ? { ...more, upstreamTokens: authServer.upstreamTokens } : more
+  const config = withPrimary(given, authServer?.config)
+  checkStart(config, env, options.upstreamTokens, authServer?.config)
   const observation = await makeObservation(config, { env, version, log })
   try {
     const server = new Vmcp(config, options, observation)
@@ -124,7 +129,7 @@ class Vmcp implements VmcpServer {
     this.#checksum = options.configChecksum
     this.#stateSecret = env[vmcpEnvironment.stateKey] || undefined
     this.#storage = openSessionStorage(config, env, log)
-    this.#authenticator = makeAuthenticator(incomingConfig(config, env), { log })
+    this.#authenticator = this.#makeAuthenticator(config)
     this.#guards = this.#makeGuards(config)
     this.#engine = new Engine(config, {
       env,
@@ -188,15 +193,24 @@ class Vmcp implements VmcpServer {
     })
   }
 
-  reload(config: VmcpConfig, checksum?: string): void {
-    checkStart(config, this.#env, this.#options.upstreamTokens)
+  #makeAuthenticator(config: VmcpConfig): Authenticator {
+    const { authServer } = this.#options
+    return makeAuthenticator(incomingConfig(config, this.#env), {
+      log: this.#log,
+      keys: authServer?.keys,
+      isLive: authServer?.isLive,
+    })
+  }
+
+  reload(given: VmcpConfig, checksum?: string): void {
+    const { upstreamTokens, authServer } = this.#options
+    const config = withPrimary(given, authServer?.config)
+    checkStart(config, this.#env, upstreamTokens, authServer?.config)
     const guards = this.#makeGuards(config)
     const authzChanged =
       JSON.stringify(config.incomingAuth.authz) !== JSON.stringify(this.#config.incomingAuth.authz)
     const authChanged = JSON.stringify(config.incomingAuth) !== JSON.stringify(this.#config.incomingAuth)
-    const authenticator = authChanged
-      ? makeAuthenticator(incomingConfig(config, this.#env), { log: this.#log })
-      : undefined
+    const authenticator = authChanged ? this.#makeAuthenticator(config) : undefined
     this.#config = config
     this.#checksum = checksum
     this.#guards = guards
@@ -221,7 +235,10 @@ class Vmcp implements VmcpServer {
       gate: () => this.#guards.gate,
       edges: this.#edges,
       observer: this.#observation.observer,
-      routes: ({ path }) => this.#observation.route(path) ?? builtInRoute(this.#routeParts(), path),
+      routes: ({ path }) =>
+        this.#observation.route(path) ??
+        builtInRoute(this.#routeParts(), path) ??
+        this.#options.authServer?.routes(path),
       stopping: () => this.#stopping,
       log: this.#log,
     })
@@ -258,7 +275,10 @@ class Vmcp implements VmcpServer {
 
   #routeParts() {
     return {
-      notReady: () => (this.#stopping ? 'shutting_down' : undefined),
+      notReady: async () => {
+        if (this.#stopping) return 'shutting_down'
+        return (await this.#options.authServer?.notReady())?.join('; ') || undefined
+      },
       mode: 'static' as const,
       status: () =>
         statusReport({

@@ -5,22 +5,34 @@
 import { existsSync } from 'node:fs'
 import { GatehouseError } from '../../schemas/index.ts'
 import type { VmcpConfig } from '../config/index.ts'
-import { type IncomingConfig, oidcProblems } from '../incoming/index.ts'
+import { type AuthServerFacts, type IncomingConfig, oidcProblems } from '../incoming/index.ts'
 import { silentLog } from '../net/index.ts'
+import { telemetryProblems } from '../observe/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
 import { checkPolicies } from '../policy/index.ts'
+import { embeddedProblems } from './embedded-auth.ts'
 import { incomingConfig } from './incoming-config.ts'
 import { makeOutgoingAuth } from './outgoing-auth.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Throws INVALID_CONFIG naming every fault that would keep the server from starting. */
-export function checkStart(config: VmcpConfig, env: Environment, upstreamTokens?: UpstreamTokens): void {
+/**
+ * Throws INVALID_CONFIG naming every fault that would keep the server from starting. `authServer` are the settings of
+ * the embedded authorization server; its tokens come from `upstreamTokens`, for checks those of `providersOnly` will do.
+ */
+export function checkStart(
+  config: VmcpConfig,
+  env: Environment,
+  upstreamTokens?: UpstreamTokens,
+  authServer?: AuthServerFacts,
+): void {
   const auth = makeOutgoingAuth(env, upstreamTokens, silentLog)
   const problems = [
     ...incomingProblems(config, env),
+    ...(authServer ? embeddedProblems(config, authServer) : []),
     ...policyProblems(config),
     ...auth.problems(config),
+    ...telemetryProblems(config.telemetry, env),
     ...fileProblems(config),
     ...missingParts(config),
   ]
