@@ -84,7 +84,7 @@ export class PodNeeds {
   }
 }
 
-/** A volume name: a DNS label. */
+/** A volume name: a DNS label. Names of resources may have dots, and `a.b` must not become another one's `a-b`. */
 function volumeName(text: string): string {
-  return shortName(text.replaceAll('.', '-'), 63)
+  return shortName(text.includes('.') ? `${text.replaceAll('.', '-')}-${hashOf(text).slice(0, 8)}` : text, 63)
 }

@@ -4,7 +4,9 @@
  * Not a full validation of PodSpec: unknown members are left to the API server, which drops them. What is checked is
  * what it would refuse to decode, and the few values (quantities, names, ports) that are often wrong.
  */
-import { isFields } from '../kube.ts'
+import { fieldsOf, isFields } from '../kube.ts'
+import { annotationFault, labelFault } from './metadata-shape.ts'
+import { compareQuantities } from './quantity.ts'
 
 type Check = (value: unknown, path: string) => readonly string[]
 
@@ -76,6 +78,36 @@ function object(members: Readonly<Record<string, Check>>, required: readonly str
   }
 }
 
+function requestsAboveLimits(value: unknown, path: string): readonly string[] {
+  const { limits, requests } = fieldsOf(value)
+  return Object.entries(fieldsOf(requests)).flatMap(([name, request]) => {
+    const limit = fieldsOf(limits)[name]
+    const above = isAmount(request) && isAmount(limit) && compareQuantities(`${request}`, `${limit}`) > 0
+    return above ? [`${path}.requests.${name} must not be more than the limit, ${limit}`] : []
+  })
+}
+
+function isAmount(value: unknown): value is string | number {
+  return typeof value === 'string' || typeof value === 'number'
+}
+
+const labels: Check = (value, path) => [...map(text)(value, path), ...faultsOfKeys(value, path, labelFault)]
+const annotations: Check = (value, path) => [
+  ...map(text)(value, path),
+  ...faultsOfKeys(value, path, annotationFault),
+]
+
+function faultsOfKeys(
+  value: unknown,
+  path: string,
+  faultOf: (key: string, value: string) => string | undefined,
+): readonly string[] {
+  return Object.entries(fieldsOf(value)).flatMap(([key, item]) => {
+    const fault = key.startsWith('$') || typeof item !== 'string' ? undefined : faultOf(key, item)
+    return fault === undefined ? [] : [`${path}.${key} ${fault}`]
+  })
+}
+
 function isDelete(value: unknown): boolean {
   return isFields(value) && value['$patch'] !== undefined
 }
@@ -89,7 +121,8 @@ const env = object(
   },
   ['name'],
 )
-const resources = object({ limits: map(quantity), requests: map(quantity) })
+const amounts = object({ limits: map(quantity), requests: map(quantity) })
+const resources: Check = (value, path) => [...amounts(value, path), ...requestsAboveLimits(value, path)]
 const probe = object({
   httpGet: object({ path: text, port: portOrName }),
   tcpSocket: object({ port: portOrName }),
@@ -164,6 +197,6 @@ const podSpec = object({
   enableServiceLinks: flag,
 })
 const podTemplate = object({
-  metadata: object({ labels: map(text), annotations: map(text) }),
+  metadata: object({ labels, annotations }),
   spec: podSpec,
 })

@@ -50,3 +50,20 @@ function binary(nano: bigint, suffix: string): string {
   }
   return `${amount}${binarySuffixes[index] ?? ''}`
 }
+
+/** Below zero when `a` is less, above when it is more; zero when equal, or when one of them is no quantity. */
+export function compareQuantities(a: string, b: string): number {
+  const difference = amountOf(a) - amountOf(b)
+  return Number.isNaN(difference) ? 0 : difference
+}
+
+const amountForm = /^([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|(Ki|Mi|Gi|Ti|Pi|Ei)|([numkMGTPE]))?$/
+
+/** Close enough to compare: the seventeenth digit of an amount of memory is nobody's limit. */
+function amountOf(text: string): number {
+  const [, digits = '', exponent = '', binary = '', decimal = ''] = amountForm.exec(text) ?? []
+  if (digits === '') return Number.NaN
+  const amount = Number(`${digits}${exponent}`)
+  if (binary !== '') return amount * 1024 ** binarySuffixes.indexOf(binary)
+  return amount * 1000 ** (decimalSuffixes.indexOf(decimal) - 3)
+}

@@ -6,6 +6,7 @@
  */
 import { childKinds } from '../../child-kinds.ts'
 import { workloadState } from '../../children/workload.ts'
+import { sizeFault } from '../../children/size.ts'
 import type { Fault } from '../../conditions.ts'
 import { conflictCondition, strangersFault } from '../../conflicts.ts'
 import { SyncContext } from '../../context.ts'
@@ -51,12 +52,10 @@ function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
   const pod = podTemplate(context)
   const template = pod.faults && { reason: 'InvalidPodTemplateSpec', message: pod.faults.join('; ') }
   context.conditions.check('PodTemplateValid', template, 'ValidPodTemplateSpec', 'The pod template is valid')
-  const faults = [template, secretFault(context)].filter((fault) => fault !== undefined)
-  return respond(
-    context,
-    pod.template && faults.length === 0 ? childrenOf(context, pod.template) : undefined,
-    faults,
-  )
+  const children = pod.template && childrenOf(context, pod.template)
+  const size = children && sizeFault(children)
+  const faults = [template, secretFault(context), size].filter((fault) => fault !== undefined)
+  return respond(context, faults.length === 0 ? children : undefined, faults)
 }
 
 function secretFault(context: Context): Fault | undefined {

@@ -3,6 +3,7 @@
  */
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import { addressFault } from '../../addresses.ts'
+import { sizeFault } from '../../children/size.ts'
 import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import type { KubeObject } from '../../kube.ts'
@@ -56,7 +57,8 @@ export function build(context: Context): Built {
   const template = built?.fault
   conditions.check('PodTemplateValid', template, 'ValidPodTemplateSpec', 'The pod template is valid')
   judgeConfiguration(context, headers ?? configurationFault(proxy.faults))
-  const faults = [headers, ...proxy.faults, template].filter((fault) => fault !== undefined)
+  const size = built?.children && sizeFault(built.children)
+  const faults = [headers, ...proxy.faults, template, size].filter((fault) => fault !== undefined)
   if (faults.length > 0 || !built?.children) return { children: undefined, faults, hashes: proxy.hashes }
   return { children: built.children, faults: [], hashes: proxy.hashes }
 }

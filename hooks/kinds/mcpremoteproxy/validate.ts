@@ -6,6 +6,7 @@ import { addressFault } from '../../addresses.ts'
 import { authzProblems } from '../../admission/authz.ts'
 import { headerForwardProblems } from '../../admission/headers.ts'
 import { podTemplateProblems } from '../../children/pod-template.ts'
+import { proxyOverrideProblems, resourcesProblems } from '../../children/spec-checks.ts'
 
 export function remoteProxyProblems({ spec }: MCPRemoteProxy): Problem[] {
   const fault = addressFault(spec.remoteUrl, spec.allowPrivateEndpoint)
@@ -14,5 +15,7 @@ export function remoteProxyProblems({ spec }: MCPRemoteProxy): Problem[] {
     ...headerForwardProblems(spec.headerForward, 'spec.headerForward'),
     ...podTemplateProblems(spec.podTemplateSpec),
     ...authzProblems(spec.authzConfig, 'spec.authzConfig'),
+    ...resourcesProblems(spec.resources, 'spec.resources'),
+    ...proxyOverrideProblems(spec.resourceOverrides, 'spec.resourceOverrides'),
   ]
 }

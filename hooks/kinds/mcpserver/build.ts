@@ -3,6 +3,7 @@
  */
 import { hashOf, type MCPServer } from '../../../schemas/index.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
+import { sizeFault } from '../../children/size.ts'
 import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import type { KubeObject } from '../../kube.ts'
@@ -73,6 +74,8 @@ export function build(context: Context): Built {
     return { children: undefined, faults, hashes: proxy.hashes }
   }
   const children = [...serverChildren(context, server.template, bridge.value, policy), ...built.children]
+  const size = sizeFault(children)
+  if (size) return { children: undefined, faults: [size], hashes: proxy.hashes }
   return { children, faults: [], hashes: proxy.hashes }
 }
 

@@ -4,13 +4,38 @@
 import type { MCPServer, Problem } from '../../../schemas/index.ts'
 import { authzProblems } from '../../admission/authz.ts'
 import { podTemplateProblems } from '../../children/pod-template.ts'
+import { imageProblems, proxyOverrideProblems, resourcesProblems } from '../../children/spec-checks.ts'
 
 export function serverProblems({ spec }: MCPServer): Problem[] {
   return [
     ...podTemplateProblems(spec.podTemplateSpec),
     ...authzProblems(spec.authzConfig, 'spec.authzConfig'),
     ...environmentProblems(spec),
+    ...imageProblems(spec.image, 'spec.image'),
+    ...resourcesProblems(spec.resources, 'spec.resources'),
+    ...proxyOverrideProblems(spec.resourceOverrides, 'spec.resourceOverrides'),
+    ...volumeProblems(spec),
   ]
+}
+
+/** Names that begin like this belong to the bridge of a stdio server. */
+const ownVolumes = 'gatehouse-'
+
+function volumeProblems({ volumes = [] }: MCPServer['spec']): Problem[] {
+  const seen = new Set<string>()
+  return volumes.flatMap(({ name, mountPath }, index) => {
+    const problems: Problem[] = []
+    const path = `spec.volumes[${index}]`
+    if (name.startsWith(ownVolumes))
+      problems.push({ path: `${path}.name`, message: `must not begin with ${ownVolumes}` })
+    if (mountPath.includes(':')) problems.push({ path: `${path}.mountPath`, message: "must not contain ':'" })
+    if (mountPath === '/gatehouse' || mountPath.startsWith('/gatehouse/'))
+      problems.push({ path: `${path}.mountPath`, message: 'belongs to the bridge of stdio servers' })
+    if (seen.has(mountPath))
+      problems.push({ path: `${path}.mountPath`, message: 'is the path of another volume too' })
+    seen.add(mountPath)
+    return problems
+  })
 }
 
 /** Two sources for one variable: which one wins would be a surprise. */

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import { formatProblems, type input, validateRuntime } from '../../../schemas/index.ts'
+import { sizeFault } from '../../children/size.ts'
 import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import type { Strategy } from '../../externalauth/index.ts'
@@ -70,14 +71,14 @@ export function build(context: Context): Built {
     'The pod template is valid',
   )
   const texts = textsOf(judged.files)
-  const size = sizeFault(texts)
-  const faults = [template, size].filter((fault) => fault !== undefined)
-  if (!pod.template || faults.length > 0)
-    return { children: undefined, backends, checksum: undefined, faults, hashes }
+  const stopped = { children: undefined, backends, checksum: undefined, hashes }
+  if (!pod.template) return { ...stopped, faults: template ? [template] : [] }
   const checksum = createHash('sha256')
     .update(texts[configFile] ?? '')
     .digest('hex')
   const children = childrenOf(context, pod.template, texts, checksum)
+  const size = sizeFault(children)
+  if (size) return { ...stopped, faults: [size] }
   return { children, backends, defaultStrategy: judged.defaultStrategy, checksum, faults: [], hashes }
 }
 
@@ -149,20 +150,5 @@ function textsOf({ config, authServer }: Files): StringMap {
   return {
     [configFile]: toYaml(config),
     ...(authServer && { [authServerFile]: toYaml(authServer) }),
-  }
-}
-
-/**
- * The whole ConfigMap is repeated in its last-applied annotation, and all annotations of an object together may have
- * 256 KiB.
- */
-const maxConfigBytes = 240 * 1024
-
-function sizeFault(texts: StringMap): Fault | undefined {
-  const bytes = Buffer.byteLength(JSON.stringify(texts))
-  if (bytes <= maxConfigBytes) return undefined
-  return {
-    reason: 'ConfigTooLarge',
-    message: `the configuration has ${bytes} bytes, and a ConfigMap holds ${maxConfigBytes}; use fewer backends or workflows`,
   }
 }

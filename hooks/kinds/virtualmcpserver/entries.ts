@@ -30,6 +30,13 @@ function setCondition(context: Context, resolved: ResolvedBackend): void {
   // What relies on the default has the condition of the default.
   if (authConfigRef === undefined || (!strategy && !fault)) return
   const type = `${explicit ? 'BackendAuthConfig' : 'DiscoveredAuthConfig'}-${name}`
+  const config = context.filled('MCPExternalAuthConfig', authConfigRef)
+  // It authenticates callers of the backend; it is no way to authenticate to one.
+  if (!fault && config?.spec.type === 'embeddedAuthServer') {
+    const message = `MCPExternalAuthConfig ${authConfigRef} is an authorization server: requests to the backend are not authenticated`
+    context.conditions.set(type, true, 'NoOutgoingStrategy', message)
+    return
+  }
   context.conditions.check(type, fault, 'ConversionSucceeded', `Uses MCPExternalAuthConfig ${authConfigRef}`)
 }
 

@@ -91,6 +91,5 @@ function resolveConfig(context: Context, needs: PodNeeds, name: string): Part<St
   const part = toStrategy(config, { needs, upstreams, enableObo: context.settings.enableObo })
   if (part.fault) return part
   needs.revision(`externalAuth ${name}`, configHashOf(context, 'MCPExternalAuthConfig', name))
-  // An embedded authorization server is no way to authenticate to a backend.
   return { value: part.value ?? { type: 'unauthenticated' } }
 }

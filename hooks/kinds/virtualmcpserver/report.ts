@@ -8,10 +8,11 @@
  *
  * A report about another configuration than the present one is passed over, but what the status already knows about an
  * unchanged backend is kept meanwhile, so that a new member does not blank the health of the others. With several pods
- * the worst word about a backend counts. Reports are data of a pod: every member is checked.
+ * the worst word about a backend counts. A pod that was killed leaves its report behind: what is much older than the
+ * newest report does not count. Reports are data of a pod: every member is checked.
  */
 import type { DiscoveredBackend } from '../../../schemas/index.ts'
-import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../kube.ts'
+import { byText, type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../kube.ts'
 
 export type BackendStatus = NonNullable<DiscoveredBackend['status']>
 
@@ -25,24 +26,42 @@ export interface Reports {
   readonly fresh: boolean
 }
 
-/** Reads the report ConfigMap; `checksum` is the SHA-256 of the present config.yaml. */
-export function readReports(report: KubeObject | undefined, checksum: string): Reports {
+/** Reports that a pod may miss before it is taken for dead. */
+const missedReports = 4
+/** Clocks of nodes differ; a pod with a short interval is not dead because of that. */
+const leastAgeMs = 60_000
+
+/** Reads the report ConfigMap; `checksum` is the SHA-256 of the present config.yaml, `intervalMs` how often pods report. */
+export function readReports(report: KubeObject | undefined, checksum: string, intervalMs: number): Reports {
   const current = new Map<string, DiscoveredBackend>()
-  let fresh = false
-  const data = Object.entries(fieldsOf(report?.['data'])).sort(([a], [b]) => (a < b ? -1 : 1))
-  for (const [key, text] of data) {
-    if (!key.endsWith('.json') || typeof text !== 'string') continue
-    const one = parse(text)
-    if (one?.['configChecksum'] !== checksum) continue
-    fresh = true
-    for (const item of listOf(one['backends']).filter(isFields)) {
-      const backend = backendOf(item)
-      if (!backend) continue
-      const other = current.get(backend.name)
-      current.set(backend.name, other ? worse(other, backend) : backend)
-    }
+  const reports = presentReports(report, checksum, Math.max(missedReports * intervalMs, leastAgeMs))
+  for (const item of reports.flatMap((one) => listOf(one['backends'])).filter(isFields)) {
+    const backend = backendOf(item)
+    if (!backend) continue
+    const other = current.get(backend.name)
+    current.set(backend.name, other ? worse(other, backend) : backend)
   }
-  return { current, fresh }
+  return { current, fresh: reports.length > 0 }
+}
+
+/** What pods say about the present configuration, by name of pod, without the pods that are gone. */
+function presentReports(
+  report: KubeObject | undefined,
+  checksum: string,
+  maxAgeMs: number,
+): readonly Fields[] {
+  const reports = Object.entries(fieldsOf(report?.['data']))
+    .sort(([a], [b]) => byText(a, b))
+    .flatMap(([key, text]) => (key.endsWith('.json') && typeof text === 'string' ? [parse(text)] : []))
+    .filter((one) => one?.['configChecksum'] === checksum) as readonly Fields[]
+  const newest = Math.max(...reports.map(observedAt))
+  // One without a time is taken for the oldest: it counts only where no pod tells the time.
+  return reports.filter((one) => newest === -Infinity || newest - observedAt(one) <= maxAgeMs)
+}
+
+function observedAt({ observedAt: time }: Fields): number {
+  const ms = typeof time === 'string' && timeForm.test(time) ? Date.parse(time) : Number.NaN
+  return Number.isNaN(ms) ? -Infinity : ms
 }
 
 function parse(text: string): Fields | undefined {

@@ -1,6 +1,7 @@
 /**
  * The answer of a virtual server's sync: status from what was built and from what the pods report.
  */
+import { parseDuration } from '../../../schemas/index.ts'
 import { selectorLabels } from '../../children/labels.ts'
 import { workloadState } from '../../children/workload.ts'
 import type { Fault } from '../../conditions.ts'
@@ -34,7 +35,7 @@ export function respond(context: Context, built: Built): SyncResponse {
       ? listOf(previous['discoveredBackends'])
       : backendStatuses(
           built.backends,
-          readReports(context.child('ConfigMap', names.report), built.checksum),
+          readReports(context.child('ConfigMap', names.report), built.checksum, reportInterval(context)),
           previous['discoveredBackends'],
           (backend) => authTypeOf(built, backend),
         )
@@ -55,6 +56,11 @@ export function respond(context: Context, built: Built): SyncResponse {
     }),
     children: built.children ?? echoChildren(context.request),
   }
+}
+
+function reportInterval({ parent }: Context): number {
+  const interval = parent.spec.config?.operational?.failureHandling?.statusReportingInterval
+  return parseDuration(interval ?? '30s')
 }
 
 function blocked(faults: readonly Fault[]): Phase {

@@ -138,6 +138,32 @@ t.test(
   },
 )
 
+t.test('reports: a pod that is gone does not count, one that is late does', async (t) => {
+  const w = world(server('files'), entry('a'), virtual()).settle()
+  deployment(w, { availableReplicas: 1 })
+  const at = (observedAt: string | undefined, pod: string, status: string) => ({
+    [`${pod}.json`]: JSON.stringify({
+      observedAt,
+      configChecksum: checksum(w),
+      backends: [backend('a', status)],
+    }),
+  })
+  const statusWith = (observedAt: string | undefined) => {
+    const old = at(observedAt, 'old', 'unavailable')
+    w.setData('door-vmcp-status', { ...at('2026-01-01T01:10:00Z', 'new', 'ready'), ...old }).settle()
+    return statusOf(w).discoveredBackends.find(({ name }) => name === 'a')?.['status']
+  }
+  t.equal(statusWith('2026-01-01T01:09:00Z'), 'unavailable')
+  t.equal(statusWith('2026-01-01T01:08:00Z'), 'unavailable', 'four intervals of 30 s are not too many')
+  t.equal(statusWith('2026-01-01T01:07:59Z'), 'ready')
+  t.equal(statusWith(undefined), 'ready')
+  t.equal(statusWith('soon'), 'ready')
+  w.apply(
+    virtual({ config: { operational: { failureHandling: { statusReportingInterval: '5m' } } } }),
+  ).settle()
+  t.equal(statusWith('2026-01-01T00:55:00Z'), 'unavailable')
+})
+
 t.test('reports: whatever is in the ConfigMap, the status stays valid', async (t) => {
   const { validateStatus } = await import('../../../schemas/index.ts')
   const w = world(entry('a'), virtual()).ready()

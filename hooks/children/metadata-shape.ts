@@ -1,0 +1,46 @@
+/**
+ * Labels and annotations as the API server takes them. Source: Kubernetes, "Labels and Selectors", "Annotations".
+ */
+import type { MetadataOverrides, Problem } from '../../schemas/index.ts'
+
+const nameForm = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/
+const prefixForm = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
+const maxPrefix = 253
+/** The API server allows 256 KiB; the last-applied annotation needs its part. */
+const maxAnnotationBytes = 64 * 1024
+
+/** A name of at most 63 characters, with a DNS name and a slash before it or not. */
+function isQualifiedName(key: string): boolean {
+  const slash = key.indexOf('/')
+  if (slash === -1) return nameForm.test(key)
+  const prefix = key.slice(0, slash)
+  return prefix.length <= maxPrefix && prefixForm.test(prefix) && nameForm.test(key.slice(slash + 1))
+}
+
+/** What is wrong with a label; undefined when nothing is. */
+export function labelFault(key: string, value: string): string | undefined {
+  if (!isQualifiedName(key)) return 'is not a label name'
+  if (value !== '' && !nameForm.test(value)) {
+    return "must be a label value: at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+  }
+  return undefined
+}
+
+/** What is wrong with an annotation's key; undefined when nothing is. Upper case is allowed in the prefix. */
+export function annotationFault(key: string): string | undefined {
+  return isQualifiedName(key.toLowerCase()) ? undefined : 'is not an annotation name'
+}
+
+/** Faults of labels and annotations that a resource gives to its children. */
+export function metadataProblems(given: MetadataOverrides | undefined, path: string): Problem[] {
+  const problems: Problem[] = []
+  const add = (at: string, message: string | undefined) => {
+    if (message !== undefined) problems.push({ path: `${path}.${at}`, message })
+  }
+  for (const [key, value] of Object.entries(given?.labels ?? {})) add(`labels.${key}`, labelFault(key, value))
+  for (const key of Object.keys(given?.annotations ?? {})) add(`annotations.${key}`, annotationFault(key))
+  if (Buffer.byteLength(JSON.stringify(given?.annotations ?? {})) > maxAnnotationBytes) {
+    add('annotations', `must not have more than ${maxAnnotationBytes} bytes together`)
+  }
+  return problems
+}

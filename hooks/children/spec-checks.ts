@@ -1,0 +1,37 @@
+/**
+ * Checks of the parts of a resource that go into its children unchanged: what the API server would refuse there, where
+ * nobody sees it, is refused here.
+ */
+import type { Problem, ResourceOverrides, ResourceRequirements } from '../../schemas/index.ts'
+import { metadataProblems } from './metadata-shape.ts'
+import { compareQuantities } from './quantity.ts'
+
+/** A request above its limit. */
+export function resourcesProblems({ requests, limits }: ResourceRequirements = {}, path: string): Problem[] {
+  return (['cpu', 'memory'] as const).flatMap((resource) => {
+    const request = requests?.[resource]
+    const limit = limits?.[resource]
+    if (request === undefined || limit === undefined || compareQuantities(request, limit) <= 0) return []
+    return [{ path: `${path}.requests.${resource}`, message: `must not be more than the limit, ${limit}` }]
+  })
+}
+
+/** Labels and annotations for a proxy's Deployment, pods and Service. */
+export function proxyOverrideProblems(
+  { proxyDeployment, proxyService }: ResourceOverrides = {},
+  path: string,
+): Problem[] {
+  return [
+    ...metadataProblems(proxyDeployment, `${path}.proxyDeployment`),
+    ...metadataProblems(
+      proxyDeployment?.podTemplateMetadataOverrides,
+      `${path}.proxyDeployment.podTemplateMetadataOverrides`,
+    ),
+    ...metadataProblems(proxyService, `${path}.proxyService`),
+  ]
+}
+
+/** An image reference is one word. */
+export function imageProblems(image: string, path: string): Problem[] {
+  return /\s/.test(image) ? [{ path, message: 'must not contain white space' }] : []
+}
