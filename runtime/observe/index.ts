@@ -26,5 +26,6 @@ export { type MetricName, METRICS, prometheusName } from './telemetry/metric-tab
 export { type InternalSpan, SPANS } from './telemetry/span-table.ts'
 export type { Labels, Metrics } from './telemetry/metrics.ts'
 export { type RateLimitFacts, rateLimitRecorder } from './telemetry/rate-limits.ts'
+export { telemetryProblems } from './telemetry/settings.ts'
 export { makeTelemetry, noTelemetry, type Telemetry, type TelemetryOptions } from './telemetry/telemetry.ts'
 export type { Attributes, SpanHandle, Tracer } from './telemetry/tracer.ts'

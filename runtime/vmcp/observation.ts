@@ -12,26 +12,22 @@ import {
   makeObserver,
   makeTelemetry,
   type Observer,
-  type RateLimitFacts,
-  rateLimitRecorder,
   readError,
   type RpcAnswer,
   type Telemetry,
 } from '../observe/index.ts'
-import type { Backend } from './backends/backend.ts'
-import { type BackendObservation, measuredCall } from './backends/measure.ts'
+import type { BackendObservation } from './backends/measure.ts'
 import { MESSAGES_PATH, SSE_PATH } from './edge/old-sse-edge.ts'
 import { MCP_PATH } from './http.ts'
 import type { Middleware, Outcome } from './operation.ts'
 
 const METRICS_PATH = '/metrics'
+const MCP_PATHS: ReadonlySet<string> = new Set([MCP_PATH, SSE_PATH, MESSAGES_PATH])
 
 export interface ObservationOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly version: string
   readonly log: Log
-  /** Paths whose requests are audited and measured. */
-  readonly paths?: readonly string[]
 }
 
 export interface Observation {
@@ -52,7 +48,7 @@ export interface Observation {
 /** Rejects with INVALID_CONFIG when a setting cannot be used or the audit file cannot be opened. */
 export async function makeObservation(
   config: VmcpConfig,
-  { env, version, log, paths = [MCP_PATH, SSE_PATH, MESSAGES_PATH] }: ObservationOptions,
+  { env, version, log }: ObservationOptions,
 ): Promise<Observation> {
   const telemetry = await makeTelemetry(config.telemetry, {
     serverName: config.name,
@@ -66,7 +62,7 @@ export async function makeObservation(
     server: config.name,
     audit,
     telemetry,
-    observes: (path) => paths.includes(path),
+    observes: (path) => MCP_PATHS.has(path),
     transport: (path) => (path === MCP_PATH ? 'streamable-http' : 'sse'),
   })
   const settings = settingsOf(config)
@@ -95,7 +91,7 @@ function settingsOf({ audit, telemetry }: VmcpConfig): string {
 }
 
 /** Puts operations under the span of their request, and tells the audit log how they ended. */
-export function observe(observer: Observer): Middleware {
+function observe(observer: Observer): Middleware {
   return function observeOperations({ method, params, client }, next) {
     const facts = {
       message: { kind: 'request', id: undefined, method },
@@ -105,30 +101,6 @@ export function observe(observer: Observer): Middleware {
     } as const
     return observer.operation(facts, next, (outcome) => answerOf(method, outcome))
   }
-}
-
-/** Measures calls of backends from the core; undefined: they are not measured. */
-export function backendCalls({ backends }: Observation) {
-  if (!backends) return undefined
-  return {
-    call<T extends Outcome>(
-      facts: { readonly backend: Backend; readonly method: string; readonly target: string | undefined },
-      work: () => Promise<T>,
-    ): Promise<T> {
-      backends.named(facts.backend.name)
-      return measuredCall(backends, facts.backend, facts, work)
-    },
-    headers: () => backends.calls.carrier(),
-  }
-}
-
-/** What a rate limiter tells, as metrics and on the span of the request. */
-export function countLimits(
-  { telemetry }: Observation,
-  server: string,
-  namespace: string,
-): (event: RateLimitFacts) => void {
-  return rateLimitRecorder(telemetry.metrics, { server, namespace })
 }
 
 function answerOf(method: string, outcome: Outcome): RpcAnswer {

@@ -188,7 +188,7 @@ await t.test('metrics: labels under older names while useLegacyAttributes is on'
     const { vmcp, scrape } = await rig(t, { enablePrometheusMetricsPath: true, useLegacyAttributes })
     const session = await openSession(vmcp.url)
     await session.request('tools/call', { name: 'test_simple_text' })
-    const [sample] = (await scrape()).filter(
+    const sample = (await scrape()).find(
       ({ name, labels }) =>
         name === 'gatehouse_vmcp_backend_requests_total' && labels['action'] === 'call_tool',
     )

@@ -41,13 +41,30 @@ export interface SettingsFrom {
   readonly env: Environment
 }
 
+/** What keeps a configuration from being used, one line for each fault. */
+export function telemetryProblems(config: Telemetry | undefined, env: Environment): readonly string[] {
+  const faults: string[] = []
+  readSettings(config, { serverName: '', version: '', env }, faults)
+  return faults
+}
+
 /** Undefined when everything is off. Throws INVALID_CONFIG naming every fault. */
 export function telemetrySettings(
   config: Telemetry | undefined,
   from: SettingsFrom,
 ): TelemetrySettings | undefined {
-  if (!config) return undefined
   const faults: string[] = []
+  const settings = readSettings(config, from, faults)
+  if (faults.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: faults.join('\n') })
+  return settings
+}
+
+function readSettings(
+  config: Telemetry | undefined,
+  from: SettingsFrom,
+  faults: string[],
+): TelemetrySettings | undefined {
+  if (!config) return undefined
   const warnings: string[] = []
   const { tracingEnabled, metricsEnabled, enablePrometheusMetricsPath: prometheus } = config
   const collector = readCollector(config, from.env, faults, warnings)
@@ -63,7 +80,6 @@ export function telemetrySettings(
   if (config.samplingRate.trim() === '' || !(samplingRatio >= 0 && samplingRatio <= 1))
     faults.push('telemetry.samplingRate: must be a number from 0.0 to 1.0')
   const environment = readVariables(config.environmentVariables ?? [], from.env, warnings)
-  if (faults.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: faults.join('\n') })
   const traces = tracingEnabled && collector !== undefined
   const metrics = metricsEnabled && collector !== undefined
   if (!traces && !metrics && !prometheus && warnings.length === 0) return undefined

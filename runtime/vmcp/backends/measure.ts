@@ -20,23 +20,13 @@ interface Observed {
 /** Runs a request; `work` gets it with the trace context that the backend is to see. */
 export function measured(
   observation: BackendObservation | undefined,
-  backend: Observed,
+  { settings, revision }: Observed,
   request: Request,
   work: (request: Request) => Promise<Outcome>,
 ): Promise<Outcome> {
   if (!observation) return work(request)
   const { calls } = observation
-  const facts = { method: request.method, target: targetOf(request) }
-  return measuredCall(observation, backend, facts, () => work(traced(request, calls.carrier())))
-}
-
-/** Runs a call of a method about a target: the backend's own name of a tool or prompt, or a URI. */
-export function measuredCall<T extends Outcome>(
-  { calls }: BackendObservation,
-  { settings, revision }: Observed,
-  { method, target }: { readonly method: string; readonly target: string | undefined },
-  work: () => Promise<T>,
-): Promise<T> {
+  const { method } = request
   const call = {
     backend: settings.name,
     url: settings.target.url.href,
@@ -44,9 +34,13 @@ export function measuredCall<T extends Outcome>(
     method,
     revision,
     authenticated: settings.authType !== 'unauthenticated',
-    target,
+    target: targetOf(request),
   }
-  return calls.observe(call, work, (outcome) => faultOf(method, outcome))
+  return calls.observe(
+    call,
+    () => work(traced(request, calls.carrier())),
+    (outcome) => faultOf(method, outcome),
+  )
 }
 
 function traced(request: Request, trace: Readonly<Record<string, string>>): Request {
