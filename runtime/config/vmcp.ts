@@ -8,7 +8,7 @@
 import { hash } from 'node:crypto'
 import { readFileSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { parseDocument } from 'yaml'
+import { type Document, parseDocument } from 'yaml'
 import { GatehouseError, type Problem, validateRuntime, type VmcpFile } from '../../schemas/index.ts'
 
 /** The file with all defaults filled in; deeply frozen. */
@@ -42,9 +42,18 @@ export function parseVmcpConfig(text: string): VmcpConfig {
       document.errors.map(({ message }) => ({ path: '', message: message.split('\n')[0] ?? message })),
     )
   }
-  const { config, problems } = validateRuntime('vmcp', document.toJS({ maxAliasCount: 100 }))
+  const { config, problems } = validateRuntime('vmcp', valueOf(document))
   if (!config) throw invalid(problems)
   return deepFreeze(config)
+}
+
+/** The document as a value. Few bytes with many aliases can stand for very much: that is refused. */
+function valueOf(document: Document): unknown {
+  try {
+    return document.toJS({ maxAliasCount: 100 })
+  } catch (error) {
+    throw invalid([{ path: '', message: error instanceof Error ? error.message : 'cannot be read' }])
+  }
 }
 
 function invalid(problems: readonly Problem[]): GatehouseError {

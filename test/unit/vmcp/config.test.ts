@@ -1,0 +1,106 @@
+/** The configuration file of a virtual server: strict reading, frozen values, and changes noticed however they come. */
+import { hash } from 'node:crypto'
+import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { loadVmcpConfig, parseVmcpConfig, watchFile } from '../../../runtime/config/index.ts'
+
+const MINIMAL =
+  'name: v\ngroupRef: g\nincomingAuth: {type: anonymous}\noutgoingAuth: {source: inline}\naggregation: {}\n'
+
+t.test('a file is read with defaults, frozen to the bottom, and known by its checksum', async (t) => {
+  const file = join(t.testdir({ 'vmcp.yaml': MINIMAL }), 'vmcp.yaml')
+  const { config, checksum } = loadVmcpConfig(file)
+  t.equal(config.aggregation.conflictResolution, 'prefix')
+  t.equal(config.operational.timeouts.default, '30s')
+  t.equal(config.operational.failureHandling.partialFailureMode, 'fail')
+  t.equal(checksum, hash('sha256', MINIMAL, 'hex'))
+  t.ok(Object.isFrozen(config) && Object.isFrozen(config.operational.failureHandling))
+})
+
+t.test('what is not YAML, said twice or unknown is refused by name', (t) => {
+  const refused = (text: string, message: RegExp): void =>
+    void t.throws(() => parseVmcpConfig(text), { code: 'INVALID_CONFIG', message }, text)
+  refused('name: [', /invalid configuration/)
+  refused(`${MINIMAL}name: w\n`, /unique/)
+  refused(`${MINIMAL}nonsense: 1\n`, /nonsense/)
+  refused(`${MINIMAL}optimizer: {size: 1}\n`, /optimizer\.size|optimizer/)
+  refused('', /invalid configuration/)
+  refused('- a\n', /invalid configuration/)
+  t.throws(() => loadVmcpConfig(join(t.testdir({}), 'absent.yaml')), {
+    code: 'INVALID_CONFIG',
+    message: /cannot be read/,
+  })
+  t.end()
+})
+
+t.test('many aliases in few bytes are refused', async (t) => {
+  const levels = Array.from({ length: 9 }, (_, i) =>
+    i === 0
+      ? 'l0: &l0 [x, x, x, x, x, x, x, x, x]'
+      : `l${i}: &l${i} [${Array(9)
+          .fill(`*l${i - 1}`)
+          .join(', ')}]`,
+  )
+  t.throws(() => parseVmcpConfig(`${MINIMAL}${levels.join('\n')}\n`), {
+    code: 'INVALID_CONFIG',
+    message: /alias/,
+  })
+})
+
+/** Watches a file; `changed` resolves at the next call. */
+function watching(t: Test, file: string): { changed: () => Promise<void>; calls: () => number } {
+  let calls = 0
+  // The watch itself keeps no process alive.
+  const alive = setInterval(() => {}, 1_000)
+  t.teardown(() => clearInterval(alive))
+  let wake: () => void = () => {}
+  t.teardown(
+    watchFile(file, () => {
+      calls++
+      wake()
+    }),
+  )
+  return {
+    calls: () => calls,
+    changed: () =>
+      new Promise((resolve) => {
+        wake = resolve
+      }),
+  }
+}
+
+t.test('a change is noticed: written in place, renamed over, or removed and made again', async (t) => {
+  const file = join(t.testdir({ 'vmcp.yaml': 'one' }), 'vmcp.yaml')
+  const { changed, calls } = watching(t, file)
+  let next = changed()
+  writeFileSync(file, 'two')
+  await next
+  next = changed()
+  writeFileSync(`${file}.tmp`, 'three')
+  renameSync(`${file}.tmp`, file)
+  await next
+  next = changed()
+  unlinkSync(file)
+  writeFileSync(file, 'four')
+  await next
+  t.equal(calls(), 3, 'once for each new content')
+})
+
+t.test('a mounted ConfigMap is noticed when its link is moved', async (t) => {
+  const dir = t.testdir({})
+  const version = (name: string, text: string): void => {
+    mkdirSync(join(dir, name))
+    writeFileSync(join(dir, name, 'vmcp.yaml'), text)
+    symlinkSync(name, join(dir, '..data_tmp'))
+    renameSync(join(dir, '..data_tmp'), join(dir, '..data'))
+  }
+  version('..2026_01', 'one')
+  symlinkSync(join('..data', 'vmcp.yaml'), join(dir, 'vmcp.yaml'))
+  const { changed } = watching(t, join(dir, 'vmcp.yaml'))
+  const next = changed()
+  version('..2026_02', 'two')
+  rmSync(join(dir, '..2026_01'), { recursive: true })
+  await next
+  t.pass('noticed')
+})
