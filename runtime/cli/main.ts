@@ -8,9 +8,11 @@ import { Command, CommanderError } from 'commander'
 import { GatehouseError } from '../../schemas/index.ts'
 import { addDevCommand } from './commands/dev.ts'
 import { addProxyCommand } from './commands/proxy.ts'
+import { addRelayCommand } from './commands/relay.ts'
 import { addRenderCommand } from './commands/render.ts'
 import { addUnpackCommand } from './commands/unpack.ts'
 import { addValidateCommand } from './commands/validate.ts'
+import { serveAsVirtualServer } from './commands/virtual-server.ts'
 import { addVmcpCommand } from './commands/vmcp.ts'
 import { exitCode, printError } from './output.ts'
 import { version } from './version.ts'
@@ -36,8 +38,9 @@ const program = new Command('gatehouse')
       '  gatehouse dev -f manifests/examples/quickstart                   many servers as one, from manifests',
   )
 
-addProxyCommand(program)
+addProxyCommand(program, { virtualServer: serveAsVirtualServer })
 addVmcpCommand(program)
+addRelayCommand(program)
 addValidateCommand(program)
 addRenderCommand(program)
 addDevCommand(program)

@@ -1,0 +1,38 @@
+/**
+ * Serves a virtual server in the foreground until a signal: the part that `vmcp serve` and a proxy with policies, limits
+ * or audit have in common.
+ */
+import { makeLog } from '../../observe/index.ts'
+import { startVmcp } from '../../vmcp/index.ts'
+import { exitCode, print } from '../output.ts'
+import { version } from '../version.ts'
+import { withAuthServer } from './auth-server.ts'
+import type { VirtualServerRequest } from './proxy.ts'
+import { stopSignal } from './proxy-shared.ts'
+
+/** A proxy stands in front of one server, so there is nothing to choose between. */
+const maxUpstreams = 1
+
+/** Serves a proxy's file as a virtual server with one backend; resolves with the exit code. */
+export async function serveAsVirtualServer(request: VirtualServerRequest): Promise<number> {
+  const { config, env, host, port, allowedOrigins } = request
+  const log = makeLog({ level: request.debug ? 'debug' : 'info', name: 'proxy' })
+  return withAuthServer(request.authServerFile, { log, env, maxUpstreams }, async (authServer) => {
+    const server = await startVmcp(config, {
+      host,
+      port,
+      log,
+      version,
+      env,
+      allowedOrigins,
+      ...(authServer && { authServer }),
+    })
+    const stop = new AbortController()
+    const stopped = stopSignal(stop)
+    print(`Proxy started for server ${config.name} on port ${new URL(server.url).port}`)
+    await stopped
+    await server.close()
+    log.flush()
+    return exitCode.ok
+  })
+}
