@@ -15,8 +15,11 @@ import { type ListedItem, type ParsedList, parseList, withItems } from './list-f
 import { lists, type Question, questionsOf, refusal, type ToolHints } from './requests.ts'
 import type { Subject } from './subject.ts'
 
-/** What is known of a tool's hints: the hints, that there is no such tool, or nothing. */
-export type HintsAnswer = ToolHints | 'no such tool' | undefined
+/**
+ * What is known of a tool's hints: the hints, that there is no such tool, or nothing. `later`: the request goes no
+ * further than where it is checked again, with an answer.
+ */
+export type HintsAnswer = ToolHints | 'no such tool' | 'later' | undefined
 
 export interface CheckOptions {
   readonly signal?: AbortSignal | undefined
@@ -74,6 +77,7 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
       return
     }
     const hints = await hintsOf?.(question.id)
+    if (hints === 'later') return
     const known = hints === 'no such tool' ? undefined : hints
     if (!allows(subject, { ...question, hints: known })) throw refusal(question.action)
     if (known) return

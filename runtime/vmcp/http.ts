@@ -134,7 +134,7 @@ function dispatch(parts: HttpParts, exchange: VmcpExchange): void | Promise<void
 async function refuseFirst(parts: HttpParts, exchange: VmcpExchange, error: unknown): Promise<never> {
   const { message, params, caller, signal } = exchange
   if (error instanceof GatehouseError && error.code === 'SESSION_NOT_FOUND' && message && params && caller)
-    await parts.gate()?.check(caller, message.method, params, { signal })
+    await parts.gate()?.check(caller, message.method, params, { signal, hintsOf: () => 'later' })
   throw error
 }
 

@@ -1,11 +1,10 @@
 /**
- * Authorization of an operation: the check before it, the filter of lists after it.
+ * Authorization in the pipeline of the virtual server: the check before an operation, the filter of lists after it.
  *
- * Requests are checked on their way in already, as a stage of the HTTP pipeline. This middleware is for operations that
- * do not come from there: each inner call of a script or of `call_tool` passes through it under its real name and with
- * its real arguments. It stands after the rate limit and before everything that looks up what was named, so that a
- * denied caller cannot tell what exists; and outside of whatever adds items to lists, so that these are judged too. The
- * steps of a workflow do not pass through it: the workflow itself was permitted.
+ * Stands after the rate limit and before everything that looks up what was named (optimizer, code mode, workflows, the
+ * core), so that a denied caller cannot tell what exists; and outside of whatever adds items to lists, so that these
+ * are judged too. Inner calls of a script pass through it again, one by one, under their real names and with their real
+ * arguments; the steps of a workflow do not: the workflow itself was permitted.
  *
  * A refusal is a FORBIDDEN error with the text of its kind; lists are answered with what the caller may use.
  * Source: spec document 3, authentication (incoming, 2) and endpoints (execute_tool_script); design, section 3 "Request".
@@ -16,7 +15,10 @@ import type { Client, Middleware } from '../operation.ts'
 export interface AuthorizeOptions {
   /** The gate in force; undefined: nobody is asked. Read for each operation, because a reload may replace it. */
   readonly gate: () => Gate | undefined
-  /** Hints of a tool that this client could call, looked up as the call itself would. */
+  /**
+   * Hints of a tool that this client could call, looked up as the call itself would. Whatever offers tools of its own
+   * must be asked here too, because a tool that is said not to exist cannot be called.
+   */
   readonly hintsOf: (client: Client, tool: string) => Promise<HintsAnswer>
 }
 

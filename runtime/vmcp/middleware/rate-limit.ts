@@ -1,9 +1,8 @@
 /**
- * Rate limits of an operation.
+ * Rate limits in the pipeline of the virtual server.
  *
- * Requests are counted on their way in already, as a stage of the HTTP pipeline. This middleware is for operations that
- * do not come from there: each inner call of a script costs a token of its own. It stands directly before authorization.
- * The steps of a workflow do not pass through it: a workflow costs one token.
+ * Stands directly before authorization and outside of everything that makes several calls out of one: a workflow costs
+ * one token, while each inner call of a script, which comes through here again, costs its own.
  *
  * Session-era clients get a result that their model can read; stateless clients an error with code 429. Both travel
  * with HTTP 200, because client libraries repeat a bare 429 by themselves.

@@ -124,8 +124,9 @@ t.test('check: hints are looked up only when a policy that can apply reads them'
   await t.rejects(call('b', { destructiveHint: true }), { code: 'FORBIDDEN' })
   await t.rejects(call('c', undefined), { code: 'FORBIDDEN' }, 'nothing is known of it')
   await t.rejects(call('d', 'no such tool'), { code: 'INVALID_PARAMS', message: 'tool "d" not found' })
-  t.strictSame(asked, ['a', 'b', 'c', 'd'])
-  await gate.check(ada, 'prompts/get', paramsOf({ name: 'e' }), {
+  await t.resolves(call('e', 'later'), 'it is checked again')
+  t.strictSame(asked, ['a', 'b', 'c', 'd', 'e'])
+  await gate.check(ada, 'prompts/get', paramsOf({ name: 'f' }), {
     hintsOf: () => t.fail('nobody needs them') as never,
   })
 })
