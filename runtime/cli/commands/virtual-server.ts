@@ -9,15 +9,22 @@ import { version } from '../version.ts'
 import { withAuthServer } from './auth-server.ts'
 import type { VirtualServerRequest } from './proxy.ts'
 import { stopSignal } from './proxy-shared.ts'
+import { readChecked, withSwap } from './vmcp-serve.ts'
 
 /** A proxy stands in front of one server, so there is nothing to choose between. */
 const maxUpstreams = 1
 
 /** Serves a proxy's file as a virtual server with one backend; resolves with the exit code. */
 export async function serveAsVirtualServer(request: VirtualServerRequest): Promise<number> {
-  const { config, env, host, port, allowedOrigins } = request
+  const { env, host, port, allowedOrigins, authServerFile } = request
+  const { config } = await readChecked({
+    read: () => ({ config: withSwap(request.config, authServerFile, env), checksum: undefined }),
+    authServerFile,
+    maxUpstreams,
+    env,
+  })
   const log = makeLog({ level: request.debug ? 'debug' : 'info', name: 'proxy' })
-  return withAuthServer(request.authServerFile, { log, env, maxUpstreams }, async (authServer) => {
+  return withAuthServer(authServerFile, { log, env, maxUpstreams }, async (authServer) => {
     const server = await startVmcp(config, {
       host,
       port,

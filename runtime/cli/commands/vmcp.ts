@@ -7,18 +7,12 @@
  */
 import type { Command } from 'commander'
 import { parseDuration } from '../../../schemas/index.ts'
-import {
-  environment,
-  loadVmcpConfig,
-  type VmcpConfig,
-  vmcpEnvironment,
-  watchFile,
-} from '../../config/index.ts'
-import { makeLog } from '../../observe/index.ts'
-import { checkStart, startVmcp } from '../../vmcp/index.ts'
-import { exitCode, print } from '../output.ts'
+import { environment, loadVmcpConfig, type VmcpConfig } from '../../config/index.ts'
+import { print } from '../output.ts'
 import { version } from '../version.ts'
+import { authServerFileBeside } from './auth-server.ts'
 import { collect } from './validate.ts'
+import { type ReadConfig, readChecked, serveVmcp } from './vmcp-serve.ts'
 import { quickConfig, starterFile, writeStarter } from './vmcp-starter.ts'
 
 interface ServeOptions {
@@ -45,9 +39,12 @@ export function addVmcpCommand(program: Command): void {
     .summary('check a configuration file')
     .description('Runs every check that serve makes before it starts.')
     .requiredOption('-c, --config <file>', 'configuration file')
-    .action((options: { readonly config: string }) => {
-      const { config } = loadVmcpConfig(options.config)
-      checkStart(config, environment())
+    .action(async (options: { readonly config: string }) => {
+      const { config } = await readChecked({
+        read: () => loadVmcpConfig(options.config),
+        authServerFile: authServerFileBeside(options.config),
+        env: environment(),
+      })
       describe(config)
     })
   vmcp
@@ -86,7 +83,7 @@ function addServe(vmcp: Command): void {
     })
 }
 
-function readConfig(options: ServeOptions): { config: VmcpConfig; checksum: string | undefined } {
+function readConfig(options: ServeOptions): ReadConfig {
   const { config, checksum } =
     options.config === undefined
       ? { config: quickConfig(options.group, options.backend, options.host), checksum: undefined }
@@ -110,48 +107,18 @@ function withAudit(config: VmcpConfig): VmcpConfig {
 }
 
 async function serve(options: ServeOptions, debug: boolean): Promise<void> {
-  const { config, checksum } = readConfig(options)
-  const env = environment()
-  const verbose = debug || env[vmcpEnvironment.debug] === 'true' || config.operational.logLevel === 'debug'
-  const log = makeLog({ level: verbose ? 'debug' : 'info', name: 'vmcp' })
   const ttlMs = parseDuration(options.sessionTtl)
-  const server = await startVmcp(config, {
+  process.exitCode = await serveVmcp({
+    read: () => readConfig(options),
+    path: options.config,
+    authServerFile: authServerFileBeside(options.config),
+    env: environment(),
     host: options.host,
     port: Number(options.port),
-    log,
-    version,
-    env,
     allowedOrigins: options.allowedOrigins,
-    configChecksum: checksum,
-    ...(ttlMs > 0 ? { sessionTtlMs: ttlMs } : {}),
-  })
-  const { config: file } = options
-  const stopWatching =
-    file === undefined
-      ? () => {}
-      : watchFile(file, () => {
-          try {
-            const changed = readConfig(options)
-            server.reload(changed.config, changed.checksum)
-          } catch (error) {
-            log.error('the changed configuration cannot be used; the running one goes on', { err: error })
-          }
-        })
-  const signal = await stopSignal()
-  log.info('stopping', { signal })
-  stopWatching()
-  await server.close()
-  log.flush()
-  process.exitCode = exitCode.ok
-}
-
-function stopSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    const stop = (signal: NodeJS.Signals): void => {
-      process.off('SIGINT', stop).off('SIGTERM', stop)
-      resolve(signal)
-    }
-    process.on('SIGINT', stop).on('SIGTERM', stop)
+    debug,
+    version,
+    sessionTtlMs: ttlMs > 0 ? ttlMs : undefined,
   })
 }
 

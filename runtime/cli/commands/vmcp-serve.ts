@@ -1,0 +1,132 @@
+/**
+ * Runs a virtual server in this process with everything that belongs to it, until a signal: its embedded authorization
+ * server, and changes of its file.
+ * Source: spec document 3; spec document 2, embeddedAuthServer.
+ */
+import { checkAuthServer } from '../../authserver/index.ts'
+import {
+  type Environment,
+  loadAuthServerConfig,
+  type VmcpConfig,
+  vmcpEnvironment,
+  watchFile,
+} from '../../config/index.ts'
+import { type AuthServerFacts, providersOnly } from '../../incoming/index.ts'
+import { makeLog, type RootLog } from '../../observe/index.ts'
+import type { UpstreamTokens } from '../../outgoing/index.ts'
+import { checkStart, type StartOptions, startVmcp, type VmcpServer } from '../../vmcp/index.ts'
+import { exitCode } from '../output.ts'
+import { Checks, withAuthServer } from './auth-server.ts'
+
+export interface ReadConfig {
+  readonly config: VmcpConfig
+  readonly checksum: string | undefined
+}
+
+export interface ServedFile {
+  /** Reads the configuration, also after a change. Throws INVALID_CONFIG. */
+  readonly read: () => ReadConfig
+  /** The file to watch; undefined: the configuration never changes. */
+  readonly path: string | undefined
+  readonly authServerFile: string | undefined
+  readonly maxUpstreams?: number
+  readonly env: Environment
+}
+
+/** Makes every check that serving makes before it starts. Throws INVALID_CONFIG with the faults of both files. */
+export async function readChecked(file: Omit<ServedFile, 'path'>): Promise<ReadConfig> {
+  const { read, authServerFile, env } = file
+  const checks = new Checks()
+  const loaded = await checks.run(read)
+  if (authServerFile === undefined) {
+    if (loaded) await checks.run(() => checkStart(loaded.config, env))
+  } else {
+    const limits = file.maxUpstreams === undefined ? {} : { maxUpstreams: file.maxUpstreams }
+    await checks.run(() => checkAuthServer(authServerFile, env, limits))
+    const facts = factsOf(authServerFile, env)
+    if (loaded) {
+      const tokens = facts ? providersOnly(facts) : anyProvider
+      await checks.run(() => checkStart(loaded.config, env, tokens, facts))
+    }
+  }
+  checks.throwIfAny()
+  // Without a fault it was read.
+  return loaded ?? read()
+}
+
+/** Stands for a server whose file has faults: they are known, and others must not follow from them. */
+const anyProvider: UpstreamTokens = { get: async () => undefined }
+
+function factsOf(path: string, env: Environment): AuthServerFacts | undefined {
+  try {
+    return loadAuthServerConfig(path, env)
+  } catch {
+    // Reported by the check of that file.
+    return undefined
+  }
+}
+
+export interface ServeOptions extends ServedFile, Pick<StartOptions, 'host' | 'port' | 'allowedOrigins'> {
+  readonly debug: boolean
+  readonly version: string
+  readonly sessionTtlMs?: number | undefined
+}
+
+/** Serves until a signal. Resolves with the exit code. */
+export async function serveVmcp(options: ServeOptions): Promise<number> {
+  const { env, authServerFile, maxUpstreams } = options
+  const read = await readChecked(options)
+  const verbose =
+    options.debug || env[vmcpEnvironment.debug] === 'true' || read.config.operational.logLevel === 'debug'
+  const log = makeLog({ level: verbose ? 'debug' : 'info', name: 'vmcp' })
+  const parts = { log, env, ...(maxUpstreams === undefined ? {} : { maxUpstreams }) }
+  await withAuthServer(authServerFile, parts, async (authServer) => {
+    const { host, port, version, allowedOrigins, sessionTtlMs } = options
+    const start = { host, port, log, version, env, allowedOrigins, sessionTtlMs, authServer }
+    const server = await startVmcp(read.config, { ...start, configChecksum: read.checksum })
+    const stopWatching = watch(options, server, log)
+    const signal = await stopSignal()
+    log.info('stopping', { signal })
+    stopWatching()
+    await server.close()
+  })
+  log.flush()
+  return exitCode.ok
+}
+
+function watch({ path, read }: ServedFile, server: VmcpServer, log: RootLog): () => void {
+  if (path === undefined) return () => {}
+  return watchFile(path, () => {
+    try {
+      const changed = read()
+      server.reload(changed.config, changed.checksum)
+    } catch (error) {
+      log.error('the changed configuration cannot be used; the running one goes on', { err: error })
+    }
+  })
+}
+
+function stopSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    const stop = (signal: NodeJS.Signals): void => {
+      process.off('SIGINT', stop).off('SIGTERM', stop)
+      resolve(signal)
+    }
+    process.on('SIGINT', stop).on('SIGTERM', stop)
+  })
+}
+
+/** The client's token is swapped for the upstream's, unless the file says how else the target is authenticated to. */
+export function withSwap(
+  config: VmcpConfig,
+  authServerFile: string | undefined,
+  env: Environment,
+): VmcpConfig {
+  const facts = authServerFile === undefined ? undefined : factsOf(authServerFile, env)
+  const provider = facts?.upstreams[0]?.name
+  if (provider === undefined || facts?.disableUpstreamTokenInjection || config.outgoingAuth.default) {
+    return config
+  }
+  const swap = { type: 'upstream_inject' as const, upstreamInject: { providerName: provider } }
+  return { ...config, outgoingAuth: { ...config.outgoingAuth, default: swap } }
+}
