@@ -1,0 +1,80 @@
+/**
+ * The official suite's client scenarios with the proxy command as the OAuth client: what both revisions require
+ * (which holds the whole suite `auth`), the servers of the oldest revision, and the extensions, of which each that
+ * fails is named in proxy-auth.expected.yaml.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { runConformance } from '../helpers/conformance.ts'
+import { proves } from '../helpers/proves.ts'
+
+proves('1.does.outgoing-auth', '1.does.detect-auth', '1.does.register', '1.rule.4')
+
+// The suite starts all scenarios of a run at once, each with two processes of ours.
+t.setTimeout(900_000)
+
+const expected = join(import.meta.dirname, 'proxy-auth.expected.yaml')
+const fixture = join(import.meta.dirname, 'fixtures/proxy-client.ts')
+/** The suite hands the command to a shell as it is. */
+const command = [process.execPath, fixture].map((path) => path.replace(/[^\w@%+=:,./-]/g, '\\$&')).join(' ')
+
+/** How each scenario's client ended; the suite does not look at that when it runs many. */
+async function runClient(t: Test, args: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const dir = mkdtempSync(join(tmpdir(), 'client-suite-'))
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }))
+  const { code, output } = await runConformance([
+    ...['client', '--command', command, '--timeout', '240000', '--verbose', '-o', dir],
+    ...args,
+  ])
+  if (code !== 0) t.comment(output.slice(-20_000))
+  t.equal(code, 0, 'the suite is content')
+  const outcomes = new Map<string, string>()
+  for (const path of readdirSync(dir, { recursive: true, encoding: 'utf8' })) {
+    const scenario = /^(.+)-\d{4}-\d\d-\d\dT[\d-]+Z\/stdout\.txt$/.exec(path)?.[1]
+    if (scenario === undefined) continue
+    outcomes.set(scenario, /^outcome: (.*)$/m.exec(readFileSync(join(dir, path), 'utf8'))?.[1] ?? 'none')
+  }
+  return outcomes
+}
+
+const extension = /^auth\/(client-credentials|enterprise|wif|dpop)/
+
+const revisions = [
+  { revision: '2025-11-25', required: 18, refused: ['auth/scope-retry-limit'] },
+  {
+    revision: '2026-07-28',
+    required: 32,
+    /** Servers that must not be trusted, and one that asks for more for ever. */
+    refused: [
+      'auth/iss-normalized',
+      'auth/iss-supported-missing',
+      'auth/iss-unexpected',
+      'auth/iss-wrong-issuer',
+      'auth/metadata-issuer-mismatch',
+      'auth/resource-mismatch',
+      'auth/scope-retry-limit',
+    ],
+  },
+]
+
+for (const { revision, required, refused } of revisions) {
+  await t.test(`proxy as OAuth client, ${revision}: every required scenario passes`, async (t) => {
+    const outcomes = await runClient(t, ['--requirements', revision])
+    const own = [...outcomes].filter(([scenario]) => !extension.test(scenario))
+    t.ok(own.length >= required, `${own.length} scenarios ran`)
+    const others = own.filter(([, outcome]) => !/^\d+ tools called$/.test(outcome))
+    t.same(others.map(([scenario]) => scenario).toSorted(), refused, 'these alone were refused')
+  })
+}
+
+await t.test('proxy as OAuth client: servers of revision 2025-03-26', async (t) => {
+  const outcomes = await runClient(t, ['--suite', 'backcompat'])
+  t.same([...outcomes.values()], ['1 tools called', '1 tools called'])
+})
+
+await t.test('proxy as OAuth client: of the extensions none fails that is not named', async (t) => {
+  const outcomes = await runClient(t, ['--suite', 'extensions', '--expected-failures', expected])
+  t.ok(outcomes.size > 0)
+})
