@@ -9,6 +9,8 @@ import {
   type WireStream,
 } from '../helpers/mcp-wire.ts'
 import { proves } from '../helpers/proves.ts'
+import { startVmcp } from '../../runtime/vmcp/index.ts'
+import { startRawBackend, textResult } from '../helpers/raw-backend.ts'
 import { bareNames, startTestVmcp, vmcpConfig } from '../helpers/vmcp.ts'
 
 proves('3.config.backends', '3.config.aggregation')
@@ -101,5 +103,64 @@ t.test('a backend of whose tools none is offered may change them unnoticed', asy
   fixture.state.togglePrompt()
   await stream.next(is('notifications/prompts/list_changed'))
   t.same(stream.pending, [])
+  stream.close()
+})
+
+t.test(
+  'a backend that shows one client more than others: that client alone is told and sees it',
+  async (t) => {
+    const unlocked = new Set<unknown>()
+    const tool = (name: string) => `{"name":"${name}","inputSchema":{"type":"object"}}`
+    const backend = await startRawBackend({
+      answers: {
+        'tools/list': ({ headers }) =>
+          `{"tools":[${tool('unlock')}${unlocked.has(headers['mcp-session-id']) ? `,${tool('vault')}` : ''}]}`,
+        'tools/call': ({ headers, params, id, res }) => {
+          if (params['name'] !== 'unlock')
+            return textResult(unlocked.has(headers['mcp-session-id']) ? 'gold' : 'no')
+          unlocked.add(headers['mcp-session-id'])
+          const event = (message: string) => `data: ${message}\n\n`
+          res.writeHead(200, { 'content-type': 'text/event-stream' })
+          res.write(event('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'))
+          res.end(event(`{"jsonrpc":"2.0","id":${id},"result":${textResult('unlocked')}}`))
+          return undefined
+        },
+      },
+    })
+    const vmcp = await startTestVmcp({ raw: backend.url }, { aggregation: bareNames('raw') })
+    t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+    const [ada, bob] = await Promise.all([listening(vmcp.url), listening(vmcp.url)])
+    for (const { session } of [ada, bob]) t.same(await toolNames(session), ['unlock'])
+    t.match((await ada.session.request('tools/call', { name: 'unlock' })).text, 'unlocked')
+    await ada.stream.next(is('notifications/tools/list_changed'))
+    t.same(await toolNames(ada.session), ['unlock', 'vault'])
+    t.match((await ada.session.request('tools/call', { name: 'vault' })).text, 'gold')
+    t.same(await toolNames(bob.session), ['unlock'])
+    t.same(bob.stream.pending, [])
+    t.equal((await bob.session.request('tools/call', { name: 'vault' })).response?.error?.code, -32602)
+    ada.stream.close()
+    bob.stream.close()
+  },
+)
+
+t.test('changed policies: everybody who has seen a list is told to ask again', async (t) => {
+  const fixture = await startFixture()
+  t.teardown(() => fixture.close())
+  const config = (policy: string) =>
+    vmcpConfig(
+      { fixture: fixture.url },
+      {
+        aggregation: bareNames('fixture'),
+        incomingAuth: { type: 'anonymous', authz: { type: 'cedar', policies: [policy] } },
+      },
+    )
+  const vmcp = await startVmcp(config('permit(principal, action, resource);'), { port: 0 })
+  t.teardown(() => vmcp.close())
+  const { session, stream } = await listening(vmcp.url)
+  t.ok((await toolNames(session)).length > 1)
+  vmcp.reload(config('permit(principal, action, resource == Tool::"echo");'))
+  await stream.next(is('notifications/tools/list_changed'))
+  t.same(await toolNames(session), ['echo'])
+  t.same(stream.pending, [], 'prompts were never asked for')
   stream.close()
 })

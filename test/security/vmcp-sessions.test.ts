@@ -128,3 +128,21 @@ t.test('requests in flight of one session are bounded', async (t) => {
   clearInterval(timer)
   t.equal(answers.filter(({ response }) => response?.error).length, 1)
 })
+
+t.test('what a caller may not do is refused as such, whether or not there is such a session', async (t) => {
+  const issuer = await startTokenIssuer()
+  const backend = await startRawBackend()
+  const authz = {
+    type: 'cedar',
+    policies: ['permit(principal == Client::"ada", action, resource == Tool::"raw_echo");'],
+  }
+  const vmcp = await startTestVmcp({ raw: backend.url }, { incomingAuth: { ...issuer.incomingAuth, authz } })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close(), issuer.close()]))
+  const call = async (subject: string) =>
+    post(vmcp.url, '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"raw_echo"}}', {
+      authorization: `Bearer ${await issuer.token(subject)}`,
+      'mcp-session-id': 'no-such-session',
+    })
+  t.match(await call('eve'), { status: 403, response: { id: 7, error: { code: 403 } } })
+  t.match(await call('ada'), { status: 404, response: { id: 7, error: { code: -32001 } } })
+})
