@@ -55,9 +55,16 @@ export function environmentOf(
   const result: Record<string, string> = {}
   for (const entry of container.env ?? []) {
     const value = valueOf(entry, context)
-    if (value !== undefined) result[entry.name] = value
+    if (value !== undefined) result[entry.name] = entry.valueFrom ? value : expand(value, result)
   }
   return result
+}
+
+/** `$(NAME)` stands for a variable that is set above, `$$(NAME)` for itself; an unknown name stays as it is. */
+function expand(value: string, known: Readonly<Record<string, string>>): string {
+  return value.replaceAll(/\$(\$)?\(([^()]+)\)/g, (text, escaped: string | undefined, name: string) =>
+    escaped ? text.slice(1) : (known[name] ?? text),
+  )
 }
 
 function valueOf(

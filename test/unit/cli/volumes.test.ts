@@ -1,0 +1,96 @@
+/** A pod's volumes and environment, made local. */
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Container } from '../../../runtime/cli/dev/pods.ts'
+import { environmentOf, localPaths, writeVolumes } from '../../../runtime/cli/dev/volumes.ts'
+import type { KubeObject } from '../../../runtime/cli/local/objects.ts'
+
+const secret: KubeObject = {
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { name: 's', namespace: 'default' },
+  data: { token: Buffer.from('hidden').toString('base64') },
+}
+const map: KubeObject = {
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name: 'c', namespace: 'default' },
+  data: { 'config.yaml': 'key: /etc/keys/key.pem\nurl: SERVICE\n' },
+}
+const pod: KubeObject = {
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name: 'd', namespace: 'default' },
+}
+
+t.test('environment: references are looked up, variables expanded, optional ones left out', async (t) => {
+  const container: Container = {
+    name: 'c',
+    image: 'i',
+    env: [
+      { name: 'TOKEN', valueFrom: { secretKeyRef: { name: 's', key: 'token' } } },
+      { name: 'HEADER', value: 'Bearer $(TOKEN)' },
+      { name: 'LITERAL', value: '$$(TOKEN) $(UNKNOWN)' },
+      { name: 'NONE', valueFrom: { secretKeyRef: { name: 'absent', key: 'k', optional: true } } },
+      { name: 'NAMESPACE', valueFrom: { fieldRef: { fieldPath: 'metadata.namespace' } } },
+    ],
+  }
+  t.same(environmentOf(container, { object: pod, objects: [secret] }), {
+    TOKEN: 'hidden',
+    HEADER: 'Bearer hidden',
+    LITERAL: '$(TOKEN) $(UNKNOWN)',
+    NAMESPACE: 'default',
+  })
+  const missing: Container = {
+    ...container,
+    env: [{ name: 'X', valueFrom: { secretKeyRef: { name: 'no', key: 'k' } } }],
+  }
+  t.throws(
+    () => environmentOf(missing, { object: pod, objects: [] }),
+    /Secret "no" with key "k" is needed for X/,
+  )
+})
+
+t.test(
+  'volumes: files are written with local paths and addresses, and nobody else may read them',
+  async (t) => {
+    const folder = t.testdir({})
+    const container: Container = {
+      name: 'c',
+      image: 'i',
+      volumeMounts: [
+        { name: 'config', mountPath: '/etc/config' },
+        { name: 'keys', mountPath: '/etc/keys' },
+      ],
+    }
+    const template = {
+      spec: {
+        containers: [container],
+        volumes: [
+          { name: 'config', configMap: { name: 'c' } },
+          { name: 'keys', secret: { secretName: 's', items: [{ key: 'token', path: 'key.pem' }] } },
+        ],
+      },
+    }
+    const mounts = writeVolumes(template, container, {
+      namespace: 'default',
+      objects: [secret, map],
+      folder,
+      localise: (text) => text.replace('SERVICE', 'http://127.0.0.1:1'),
+    })
+    const config = readFileSync(join(folder, 'config/config.yaml'), 'utf8')
+    t.equal(config, `key: ${join(folder, 'keys/key.pem')}\nurl: http://127.0.0.1:1\n`)
+    t.equal(readFileSync(join(folder, 'keys/key.pem'), 'utf8'), 'hidden')
+    t.equal(statSync(join(folder, 'keys/key.pem')).mode & 0o777, 0o600)
+    t.equal(
+      localPaths('--config=/etc/config/config.yaml', mounts),
+      `--config=${join(folder, 'config')}/config.yaml`,
+    )
+    t.equal(
+      localPaths('/etc/configuration /x/etc/config', mounts),
+      '/etc/configuration /x/etc/config',
+      'whole paths only',
+    )
+  },
+)
