@@ -9,6 +9,8 @@ import { startFixture } from '../helpers/fixture-server/index.ts'
 import { openSession } from '../helpers/mcp-wire.ts'
 import { bareNames, startTestVmcp } from '../helpers/vmcp.ts'
 
+t.setTimeout(900_000)
+
 const revisions = { '2025-11-25': 'session', '2026-07-28': 'stateless' } as const
 
 for (const [revision, era] of Object.entries(revisions)) {
