@@ -6,7 +6,7 @@ import { eventTypeOf } from '../audit/events.ts'
 import type { TraceCarrier } from '../telemetry/propagation.ts'
 import { errorType } from '../telemetry/tracer.ts'
 import { knownMethod, type RpcFacts } from './rpc.ts'
-import type { RpcAnswer } from './rpc-answer.ts'
+import { type RpcAnswer, safeMessage } from './rpc-answer.ts'
 
 /** What is counted for a client that left before it was answered. */
 const CLIENT_LEFT = 499
@@ -57,7 +57,7 @@ export function faultOf(status: number, answer: RpcAnswer | undefined, error: un
 /** A rejected operation as the answer that its client gets. */
 export function answerOfError(error: unknown): RpcAnswer {
   return error instanceof GatehouseError
-    ? { kind: 'error', code: error.rpcCode, message: error.message }
+    ? { kind: 'error', code: error.rpcCode, message: safeMessage(error.message) }
     : { kind: 'error', code: -32603 }
 }
 

@@ -58,8 +58,13 @@ export function readError(text: string, at = 0): RpcAnswer {
   return {
     kind: 'error',
     ...(code !== undefined && Number.isInteger(code) ? { code } : {}),
-    ...(message === undefined ? {} : { message: cutBytes(redactText(message), MAX_MESSAGE_BYTES) }),
+    ...(message === undefined ? {} : { message: safeMessage(message) }),
   }
+}
+
+/** A message as the record may show it. */
+export function safeMessage(message: string): string {
+  return cutBytes(redactText(message), MAX_MESSAGE_BYTES)
 }
 
 function saysIsError(text: string, at: number): boolean {

@@ -31,7 +31,8 @@ export function describeArguments(raw: Buffer): string {
   return cut(parts.join(', '), MAX_ALL_CHARS)
 }
 
-function isSensitive(name: string): boolean {
+/** True for names that are kept from spans: more than those that surely hold a credential. */
+export function isSensitive(name: string): boolean {
   return SENSITIVE.test(name) || isSecretName(name)
 }
 

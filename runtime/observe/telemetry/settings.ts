@@ -8,7 +8,7 @@
 import { readFileSync } from 'node:fs'
 import { GatehouseError, type Telemetry } from '../../../schemas/index.ts'
 import { isHeaderName, isHeaderValue, isLoopbackHost } from '../../net/index.ts'
-import { isSecretName } from '../redact.ts'
+import { isSensitive } from './arguments.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -180,7 +180,7 @@ function readVariables(
   for (const name of names) {
     const value = env[name]
     if (value === undefined) continue
-    if (isSecretName(name))
+    if (isSensitive(name))
       warnings.push(`telemetry.environmentVariables: ${name} is left out, it names a secret`)
     else out[`environment.${name}`] = value
   }
