@@ -4,7 +4,14 @@
  * An object with the same member twice is refused: two readers could take different ones, and a policy decision on
  * the one would be carried out on the other.
  */
-import { DuplicateMember, JsonFault, type Member, readString, scanMembers, skipWhitespace } from './json-scan.ts'
+import {
+  DuplicateMember,
+  JsonFault,
+  type Member,
+  readString,
+  scanMembers,
+  skipWhitespace,
+} from './json-scan.ts'
 
 /** New value of a member as JSON text; undefined removes the member. */
 export type Changes = Readonly<Record<string, Buffer | string | undefined>>

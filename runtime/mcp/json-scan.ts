@@ -110,7 +110,9 @@ function skipPlain(text: Uint8Array, at: number): number {
     const quote = word ^ 0x22222222
     const backslash = word ^ 0x5c5c5c5c
     const special =
-      ((word - 0x20202020) & ~word) | ((quote - 0x01010101) & ~quote) | ((backslash - 0x01010101) & ~backslash)
+      ((word - 0x20202020) & ~word) |
+      ((quote - 0x01010101) & ~quote) |
+      ((backslash - 0x01010101) & ~backslash)
     if ((special & 0x80808080) !== 0) return i + k * 4
   }
   return i + words.length * 4

@@ -1,4 +1,5 @@
 /** Backends that are down, slow, broken or restarted: what clients get, and that nobody else suffers. */
+import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { openSession, post, stateless, type WireSession } from '../helpers/mcp-wire.ts'
 import { proves } from '../helpers/proves.ts'
@@ -9,6 +10,7 @@ proves(
   '3.error.partialFailure.fail',
   '3.error.partialFailure.best_effort',
   '3.config.operational.failureHandling.partialFailureMode',
+  '3.config.operational.timeouts.default',
   '3.config.operational.timeouts.perWorkload',
 )
 
@@ -20,7 +22,7 @@ function operational(partialFailureMode: string, more: Record<string, unknown> =
 
 async function names(session: WireSession): Promise<string[]> {
   const { response } = await session.request('tools/list')
-  return (response?.result?.['tools'] as { name: string }[]).map(({ name }) => name)
+  return ((response?.result?.['tools'] ?? []) as { name: string }[]).map(({ name }) => name)
 }
 
 t.test('best_effort: the backends that are up answer', async (t) => {
@@ -104,6 +106,25 @@ t.test('a tool that takes longer than its workload may is given up, and the back
   await toldOff
   const read = await stateless(vmcp.url, 'tools/call', { name: 'slow_echo' })
   t.match(read.response?.result, { isError: true })
+})
+
+t.test('workloads without a time of their own have the default', async (t) => {
+  const never = () => new Promise<string>(() => {})
+  const soon = () => setTimeout(200).then(() => textResult('done'))
+  const [hangs, takes] = await Promise.all([
+    startRawBackend({ answers: { 'tools/call': never } }),
+    startRawBackend({ answers: { 'tools/call': soon } }),
+  ])
+  const timeouts = { default: '100ms', perWorkload: { takes: '30s' } }
+  const vmcp = await startTestVmcp({ hangs: hangs.url, takes: takes.url }, { operational: { timeouts } })
+  t.teardown(() => Promise.all([vmcp.close(), hangs.close(), takes.close()]))
+  const session = await openSession(vmcp.url)
+  const [given, done] = await Promise.all([
+    session.request('tools/call', { name: 'hangs_echo' }),
+    session.request('tools/call', { name: 'takes_echo' }),
+  ])
+  t.match(given.text, 'did not answer in time')
+  t.match(done.text, 'done')
 })
 
 t.test('a backend that forgot the session gets a new one, and the call is carried out once', async (t) => {

@@ -24,7 +24,7 @@ async function report(origin: string): Promise<Report> {
 
 async function names(session: WireSession): Promise<string[]> {
   const { response } = await session.request('tools/list')
-  return (response?.result?.['tools'] as { name: string }[]).map(({ name }) => name)
+  return ((response?.result?.['tools'] ?? []) as { name: string }[]).map(({ name }) => name)
 }
 
 /** A backend that can be broken; timers run when the test says so. */

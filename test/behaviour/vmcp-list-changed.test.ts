@@ -17,7 +17,7 @@ proves('3.config.backends', '3.config.aggregation')
 
 async function toolNames(session: WireSession): Promise<string[]> {
   const { response } = await session.request('tools/list')
-  return (response?.result?.['tools'] as { name: string }[]).map(({ name }) => name)
+  return ((response?.result?.['tools'] ?? []) as { name: string }[]).map(({ name }) => name)
 }
 
 function is(method: string) {

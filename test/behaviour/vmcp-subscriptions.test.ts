@@ -73,6 +73,6 @@ t.test('a closing server ends subscriptions with a result', async (t) => {
   await vmcp.close()
   const last = await listener.next()
   t.equal(last.result?.['resultType'], 'complete')
-  t.match(last.result?.['_meta'], ack.params?.['_meta'] as object)
+  t.match(last.result?.['_meta'], ack.params?.['_meta'])
   await listener.ended
 })

@@ -47,14 +47,24 @@ export async function run(): Promise<void> {
 export async function measureAll(): Promise<readonly BenchRow[]> {
   pin(process.pid, 1)
   const backend = await start('mcp-backend.ts', ['100'], 1)
-  const vmcp = await start('vmcp.ts', [`${backend.url}`], 0)
+  const vmcp = await start('vmcp.ts', [backend.url], 0)
   const rows: BenchRow[] = []
   try {
     const directSessions = await openSessions(backend.url)
     const sessions = await openSessions(vmcp.url)
     for (const load of loads) {
-      const direct = await measure(`${load.name}: direct`, backend.url, directSessions, body(load, ''), undefined, undefined)
-      rows.push(direct, await measure(`${load.name}: vmcp`, vmcp.url, sessions, body(load, 'b0_'), vmcp.pid, direct))
+      const direct = await measure(
+        `${load.name}: direct`,
+        backend.url,
+        directSessions,
+        body(load, ''),
+        undefined,
+        undefined,
+      )
+      rows.push(
+        direct,
+        await measure(`${load.name}: vmcp`, vmcp.url, sessions, body(load, 'b0_'), vmcp.pid, direct),
+      )
     }
   } finally {
     await vmcp.stop()
@@ -106,7 +116,8 @@ async function measure(
   const before = pid === undefined ? 0 : cpuMicros(pid)
   const result = await autocannon({ ...options, duration: seconds })
   const cpu = pid === undefined ? undefined : (cpuMicros(pid) - before) / result.requests.total
-  if (result.non2xx > 0 || result.errors > 0) throw new Error(`${name}: ${result.non2xx} refusals, ${result.errors} errors`)
+  if (result.non2xx > 0 || result.errors > 0)
+    throw new Error(`${name}: ${result.non2xx} refusals, ${result.errors} errors`)
   const requestsPerSecond = result.requests.total / result.duration
   return {
     name,

@@ -92,7 +92,7 @@ export async function connect(
     const transport = options.sse
       ? new SSEClientTransport(new URL(url), init)
       : new Transport1(new URL(url), init)
-    await client.connect(transport as never)
+    await client.connect(transport)
     return wrap(kind, client as never, asked, () =>
       'sessionId' in transport ? transport.sessionId : undefined,
     )

@@ -17,7 +17,8 @@ for (const backend of backends) {
   for (const kind of clients) {
     t.test(`${kind} client, ${backend} backend: everything a client does`, async (t) => {
       const fixture = await startFixture({ era: backend === 'stateless' ? 'stateless' : 'session' })
-      const target = backend === 'sse' ? { url: fixture.sseUrl, transport: 'sse' as const } : { url: fixture.url }
+      const target =
+        backend === 'sse' ? { url: fixture.sseUrl, transport: 'sse' as const } : { url: fixture.url }
       const vmcp = await startTestVmcp({ fixture: target }, { aggregation: bareNames('fixture') })
       const client = await connect(kind, vmcp.url)
       t.teardown(async () => {
@@ -38,7 +39,11 @@ for (const backend of backends) {
       t.match(await client.promptText('test_prompt_with_arguments', { arg1: 'a', arg2: 'b' }), "arg1='a'")
       t.same(await client.complete('test_prompt_with_arguments', 'arg1', 'par'), ['paris', 'park', 'party'])
       const progress: number[] = []
-      await client.callText('test_tool_with_progress', {}, { onprogress: (p) => void progress.push(p.progress) })
+      await client.callText(
+        'test_tool_with_progress',
+        {},
+        { onprogress: (p) => void progress.push(p.progress) },
+      )
       t.same(progress, [0, 50, 100])
       await t.rejects(client.call('no_such_tool'))
       await t.rejects(client.readText('test://no-such-resource'))
@@ -46,7 +51,8 @@ for (const backend of backends) {
 
     t.test(`${kind} client, ${backend} backend: questions of the backend reach the client`, async (t) => {
       const fixture = await startFixture({ era: backend === 'stateless' ? 'stateless' : 'session' })
-      const target = backend === 'sse' ? { url: fixture.sseUrl, transport: 'sse' as const } : { url: fixture.url }
+      const target =
+        backend === 'sse' ? { url: fixture.sseUrl, transport: 'sse' as const } : { url: fixture.url }
       const vmcp = await startTestVmcp({ fixture: target }, { aggregation: bareNames('fixture') })
       const client = await connect(kind, vmcp.url)
       t.teardown(async () => {

@@ -10,7 +10,11 @@ const toolCount = Number(process.argv[2] ?? 100)
 const tools = Array.from({ length: toolCount }, (_, i) => ({
   name: i === 0 ? 'echo' : i === 1 ? 'stream' : i === 2 ? 'large' : `tool_${i}`,
   description: `Tool number ${i} does something useful with its input and says what it did`,
-  inputSchema: { type: 'object', properties: { text: { type: 'string' }, count: { type: 'integer' } }, required: ['text'] },
+  inputSchema: {
+    type: 'object',
+    properties: { text: { type: 'string' }, count: { type: 'integer' } },
+    required: ['text'],
+  },
 }))
 const small = JSON.stringify({ content: [{ type: 'text', text: 'x'.repeat(400) }], isError: false })
 const large = JSON.stringify({ content: [{ type: 'text', text: 'x'.repeat(1_000_000) }], isError: false })
@@ -50,7 +54,8 @@ const server = createServer((req, res) => {
       res.writeHead(400).end()
       return
     }
-    const result = method === 'tools/call' ? (params?.name === 'large' ? large : small) : (results[method] ?? '{}')
+    const result =
+      method === 'tools/call' ? (params?.name === 'large' ? large : small) : (results[method] ?? '{}')
     const body = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`
     const session = method === 'initialize' ? { 'mcp-session-id': randomUUID() } : {}
     if (params?.name === 'stream') {
@@ -58,7 +63,11 @@ const server = createServer((req, res) => {
       res.end(`event: message\ndata: ${body}\n\n`)
       return
     }
-    res.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), ...session })
+    res.writeHead(200, {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      ...session,
+    })
     res.end(body)
   })
 })

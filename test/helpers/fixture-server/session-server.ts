@@ -130,12 +130,12 @@ function makeServer(state: FixtureState): Server {
   server.setRequestHandler(ReadResourceRequestSchema, ({ params }) => {
     const read = readResource(params.uri)
     if (!read) throw new McpError(-32002, 'Resource not found', { uri: params.uri })
-    return read as never
+    return read
   })
   server.setRequestHandler(GetPromptRequestSchema, ({ params }) => {
     const prompt = getPrompt(params.name, params.arguments ?? {})
     if (!prompt) throw new McpError(-32602, 'unknown prompt')
-    return prompt as never
+    return prompt
   })
   server.setRequestHandler(CompleteRequestSchema, ({ params }) => complete(params.argument.value))
   server.setRequestHandler(SubscribeRequestSchema, ({ params }) => {

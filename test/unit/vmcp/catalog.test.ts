@@ -245,7 +245,7 @@ t.test('the order of listings makes no difference', async () => {
     fc.property(offers, strategy, (offer, value) => {
       const forwards = Object.entries(offer).map(([key, each]) => listing(key, each))
       const one = new Catalog(forwards, aggregation(value))
-      const other = new Catalog([...forwards].reverse(), aggregation(value))
+      const other = new Catalog([...forwards].toReversed(), aggregation(value))
       const keys = one.toolList.map(({ key }) => key)
       return (
         JSON.stringify(one.digests) === JSON.stringify(other.digests) &&
