@@ -94,7 +94,7 @@ t.test('a tool that takes longer than its workload may is given up, and the back
       return false
     },
   })
-  const timeouts = { default: '30s', perWorkload: { slow: '100ms' } }
+  const timeouts = { default: '30s', perWorkload: { slow: '1s' } }
   const vmcp = await startTestVmcp({ slow: backend.url }, { operational: { timeouts } })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
   const session = await openSession(vmcp.url)
@@ -110,12 +110,12 @@ t.test('a tool that takes longer than its workload may is given up, and the back
 
 t.test('workloads without a time of their own have the default', async (t) => {
   const never = () => new Promise<string>(() => {})
-  const soon = () => setTimeout(200).then(() => textResult('done'))
+  const soon = () => setTimeout(1_500).then(() => textResult('done'))
   const [hangs, takes] = await Promise.all([
     startRawBackend({ answers: { 'tools/call': never } }),
     startRawBackend({ answers: { 'tools/call': soon } }),
   ])
-  const timeouts = { default: '100ms', perWorkload: { takes: '30s' } }
+  const timeouts = { default: '1s', perWorkload: { takes: '60s' } }
   const vmcp = await startTestVmcp({ hangs: hangs.url, takes: takes.url }, { operational: { timeouts } })
   t.teardown(() => Promise.all([vmcp.close(), hangs.close(), takes.close()]))
   const session = await openSession(vmcp.url)

@@ -23,7 +23,6 @@ export const open: readonly string[] = [
   '3.config.compositeTools.steps.onError.retryDelay',
   '3.config.compositeTools.steps.timeout',
   '3.config.compositeTools.timeout',
-  '3.config.operational.timeouts.default',
   '3.config.optimizer.apiKey',
   '3.config.optimizer.embeddingModel',
   '3.config.optimizer.embeddingProvider',
