@@ -110,9 +110,13 @@ function join(stream: Duplex, { port, signal }: Slot): void {
   stream.on('error', stop)
   stream.on('close', () => {
     signal.removeEventListener('abort', stop)
-    local.destroy()
+    // What the relay sent last is still to be handed on; nobody waits for an answer any more.
+    local.destroySoon()
   })
-  local.on('close', () => stream.destroy())
+  local.on('close', () => {
+    // After its end, the stream is ended by the pipe, when the last bytes are out.
+    if (!local.readableEnded) stream.destroy()
+  })
   stream.pipe(local)
   local.pipe(stream)
 }
