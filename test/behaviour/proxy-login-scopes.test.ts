@@ -22,7 +22,10 @@ async function startLogin(t: Test, path: string, judge: (seen: Seen) => Verdict)
       )
       return
     }
-    if (seen.url !== path || seen.method === 'GET') return void res.writeHead(404).end()
+    if (seen.url !== path || seen.method === 'GET') {
+      res.writeHead(404).end()
+      return
+    }
     const verdict = judge(seen)
     if (verdict) res.writeHead(verdict.status, { 'WWW-Authenticate': verdict.challenge }).end()
     else res.writeHead(200, { 'Content-Type': 'application/json', 'Mcp-Session-Id': 'probe' }).end('{}')

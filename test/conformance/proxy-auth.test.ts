@@ -9,11 +9,13 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { runConformance } from '../helpers/conformance.ts'
 import { proves } from '../helpers/proves.ts'
+import { startTurnstile } from './fixtures/turnstile.ts'
 
 proves('1.does.outgoing-auth', '1.does.detect-auth', '1.does.register', '1.rule.4')
 
-// The suite starts all scenarios of a run at once, each with two processes of ours.
 t.setTimeout(900_000)
+const turnstile = await startTurnstile(3)
+t.teardown(() => turnstile.close())
 
 const expected = join(import.meta.dirname, 'proxy-auth.expected.yaml')
 const fixture = join(import.meta.dirname, 'fixtures/proxy-client.ts')
@@ -24,10 +26,10 @@ const command = [process.execPath, fixture].map((path) => path.replace(/[^\w@%+=
 async function runClient(t: Test, args: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const dir = mkdtempSync(join(tmpdir(), 'client-suite-'))
   t.teardown(() => rmSync(dir, { recursive: true, force: true }))
-  const { code, output } = await runConformance([
-    ...['client', '--command', command, '--timeout', '240000', '--verbose', '-o', dir],
-    ...args,
-  ])
+  const { code, output } = await runConformance(
+    ['client', '--command', command, '--timeout', '600000', '--verbose', '-o', dir, ...args],
+    { CONFORMANCE_TURNSTILE: String(turnstile.port) },
+  )
   if (code !== 0) t.comment(output.slice(-20_000))
   t.equal(code, 0, 'the suite is content')
   const outcomes = new Map<string, string>()
