@@ -244,6 +244,17 @@ await t.test('backpressure: a reader that does not read stops the server, not th
   t.match(await bridge.message(), { id: 1, result: {} }, 'and nothing was lost')
 })
 
+await t.test('end: an input without any message ends it well, and without asking the server', async (t) => {
+  const target = await startUpstream((_seen, res) => res.end())
+  t.teardown(() => target.close())
+  t.equal(await startStdio(t, `${target.url}/mcp`).end(), true)
+  t.equal(target.seen.length, 0)
+  const nobody = startStdio(t, 'http://127.0.0.1:1/mcp')
+  nobody.send(rpc(1))
+  t.match(await nobody.message(), { id: 1, error: { message: 'the server could not be reached' } })
+  t.equal(await nobody.done, false, 'while the input is still open')
+})
+
 await t.test('command: a reader that goes away ends it, quietly', async (t) => {
   const target = await startUpstream((_seen, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' })

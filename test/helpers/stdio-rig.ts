@@ -8,7 +8,7 @@ import { runStdio } from '../../runtime/proxy/index.ts'
 import { untyped } from './untyped.ts'
 
 export interface StdioRig {
-  /** Resolves when the bridge has ended: true when the server was reached. */
+  /** Resolves when the bridge has ended: false when its first message reached nobody. */
   readonly done: Promise<boolean>
   readonly input: PassThrough
   readonly output: PassThrough

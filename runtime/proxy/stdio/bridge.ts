@@ -60,8 +60,10 @@ export class RawBridge {
   /** Counts sessions, so that a loss that was noticed late does not end the next one. */
   #generation = 0
   #nextOwnId = 1
-  /** True once the server gave any answer. */
-  reached = false
+  /** The server gave an answer. */
+  #reached = false
+  /** The first message reached nobody, which ended the bridge. */
+  unreachable = false
 
   constructor(options: BridgeOptions) {
     this.#options = options
@@ -201,7 +203,11 @@ export class RawBridge {
     const fault = error instanceof SessionLost ? new GatehouseError('SESSION_NOT_FOUND') : error
     this.#options.log.warn('a message failed', { method, err: fault })
     const nobody = fault instanceof GatehouseError && fault.code === 'BACKEND_UNREACHABLE'
-    if (nobody && !this.reached) setImmediate(() => this.#stop.abort())
+    if (nobody && !this.#reached) {
+      this.unreachable = true
+      // The client is told why before the end.
+      setImmediate(() => this.#stop.abort())
+    }
     return fault
   }
 
@@ -248,11 +254,11 @@ export class RawBridge {
     await this.#transport.deliver({
       ...call,
       onMessage: (message) => {
-        this.reached = true
+        this.#reached = true
         return call.onMessage(message)
       },
     })
-    this.reached = true
+    this.#reached = true
   }
 
   /** A tool whose mirrored arguments are not known, or have changed, is refused; then the tools are listed anew. */

@@ -29,8 +29,8 @@ export interface StdioOptions extends RunParts {
 }
 
 /**
- * Runs until the input ends, nobody reads the output, or the signal fires. Resolves true when the server was reached at
- * all. Rejects when the login failed.
+ * Runs until the input ends, nobody reads the output, or the signal fires. Resolves false when the first message reached
+ * nobody. Rejects when the login failed.
  */
 export async function runStdio(options: StdioOptions): Promise<boolean> {
   const { config, log } = options
@@ -56,7 +56,7 @@ export async function runStdio(options: StdioOptions): Promise<boolean> {
       drainMs: options.drainMs ?? 30_000,
     })
     await bridge.run()
-    return bridge.reached
+    return !bridge.unreachable
   } finally {
     await dispatcher.destroy()
     await proxy.close({ graceMs: 1_000 })
