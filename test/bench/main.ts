@@ -6,7 +6,7 @@
  */
 import { cpus } from 'node:os'
 
-const benches = ['proxy', 'vmcp', 'hooks', 'authserver'] as const
+const benches = ['proxy', 'vmcp', 'hooks', 'authserver', 'policy'] as const
 
 const wanted = process.argv.slice(2)
 const unknown = wanted.filter((name) => !benches.some((bench) => bench === name))

@@ -31,12 +31,10 @@ export const open: readonly string[] = [
   '3.config.optimizer.hybridSearchSemanticRatio',
   '3.config.optimizer.maxToolsToReturn',
   '3.config.optimizer.semanticDistanceThreshold',
-  '3.endpoint.authserver',
   '3.endpoint.execute-tool-script',
   '3.endpoint.execute-tool-script.authz',
   '3.endpoint.execute-tool-script.limits',
   '3.endpoint.find-call-tool',
-  '3.endpoint.protected-resource',
   '3.error.script.timeout',
   '3.limit.codeMode',
 ]
