@@ -48,6 +48,7 @@ export function skipValue(text: string, at: number): number {
 
 /** The text of a complete string token, decoded; undefined when it is not valid. */
 export function decodeString(token: string): string | undefined {
+  if (!token.includes('\\')) return token.slice(1, -1)
   try {
     const value: unknown = JSON.parse(token)
     return typeof value === 'string' ? value : undefined

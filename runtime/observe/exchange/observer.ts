@@ -62,7 +62,7 @@ export interface Observer {
   started<X extends Exchange>(exchange: X): X
   /** The pipeline's `audit` hook. `error` is what was thrown, if anything. Never throws. */
   finished(exchange: Exchange, error: unknown, message?: MessageView, params?: ParamsView): void
-  /** Runs an operation under the server span; `read` says how it ended where that is known exactly. */
+  /** Runs the operation of a request under the server span; `read` says how it ended where that is known exactly. */
   operation<T>(
     facts: OperationFacts,
     work: () => Promise<T>,
@@ -237,7 +237,8 @@ export function makeObserver(options: ObserverOptions): Observer {
     },
     async operation(facts, work, read) {
       const scope = currentScope()?.request
-      if (!scope?.http) return work()
+      // Calls from within an operation belong to it.
+      if (!scope?.http || scope.pending > 0) return work()
       const rpc = readRpc(facts.message, facts.params)
       const { req } = scope.http
       scope.rpc ??= { ...rpc, protocolVersion: rpc.protocolVersion ?? facts.protocolVersion }

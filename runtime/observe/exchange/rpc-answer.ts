@@ -78,6 +78,7 @@ function saysIsError(text: string, at: number): boolean {
 
 /** True when the text ends with a member `isError: true` of the object that lies `closers` levels deep. */
 function endsWithIsError(tail: string, closers: number): boolean {
+  if (!tail.includes('"isError"')) return false
   const member = /(?<=[{,\s])"isError"\s*:\s*true(?=[\s,}])/g
   for (const match of tail.matchAll(member)) {
     if (closingDepth(tail, match.index + match[0].length) === closers) return true

@@ -108,9 +108,21 @@ export function readRpc(message: MessageView, params: ParamsView | undefined): R
   }
 }
 
+/** What was read of the object that a session keeps of its client. */
+const clientNames = new WeakMap<Buffer, ClientName>()
+const MAX_INFO_BYTES = 16_384
+
 /** Name and version of a raw `Implementation` object. */
 export function clientName(info: Buffer | undefined): ClientName | undefined {
-  if (!info || info.length > 16_384) return undefined
+  if (!info || info.length > MAX_INFO_BYTES) return undefined
+  const known = clientNames.get(info)
+  if (known) return known
+  const name = readClientName(info)
+  if (name) clientNames.set(info, name)
+  return name
+}
+
+function readClientName(info: Buffer): ClientName | undefined {
   const value = read((): unknown => JSON.parse(info.toString()))
   if (typeof value !== 'object' || value === null) return undefined
   const { name, version }: { name?: unknown; version?: unknown } = value
