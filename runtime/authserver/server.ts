@@ -246,9 +246,14 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
     })
   }
   const upstream = parts.fetch ? undefined : makeFetch({ timeoutMs: 30_000, allowHttp: plain.length > 0 })
-  const document = parts.documentFetch
-    ? undefined
-    : makeFetch({ guard: true, timeoutMs: 5_000, maxBytes: 10_240, maxRedirects: 0, keepAlive: false })
+  const documents = { timeoutMs: 5_000, maxBytes: 10_240, maxRedirects: 0, keepAlive: false }
+  const guarded = parts.documentFetch ? undefined : makeFetch({ ...documents, guard: true })
+  const local =
+    parts.documentFetch || !config.cimd?.allowLoopback ? undefined : makeFetch({ ...documents, guard: false })
+  const document: Fetch | undefined =
+    guarded && local
+      ? (url, init) => (isLoopbackHost(new URL(url).hostname) ? local : guarded)(url, init)
+      : guarded
   const ending =
     (fetch: Fetch | undefined): Fetch =>
     async (url, init) => {
@@ -261,7 +266,7 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
     document: ending(parts.documentFetch ?? document),
     async close() {
       closing.abort(new Error('the authorization server is closing'))
-      await Promise.all([upstream?.close(), document?.close()])
+      await Promise.all([upstream?.close(), guarded?.close(), local?.close()])
     },
   }
 }

@@ -40,9 +40,11 @@ declare module 'oidc-provider' {
       accountId: string
       clientId: string
     }) => Grant
-    readonly AccessToken: new (
+    readonly AccessToken: {
+      find(value: string): Promise<{ readonly accountId: string } | undefined>
+    } & (new (
       from: object,
-    ) => AccessToken
+    ) => AccessToken)
     readonly ResourceServer: new (
       identifier: string,
       info: object,

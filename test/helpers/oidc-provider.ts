@@ -5,6 +5,7 @@
  * tokens unless they are listed as opaque. Signing keys can be replaced while it runs.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
 import { type Context, Provider } from 'oidc-provider'
 
@@ -27,6 +28,8 @@ export interface TestProviderOptions {
   readonly features?: Readonly<Record<string, unknown>>
   /** Further oidc-provider configuration. */
   readonly configuration?: Readonly<Record<string, unknown>>
+  /** PEM; the provider is at an https address then. */
+  readonly tls?: { readonly cert: string; readonly key: string }
   /** Sees every request first; true means that it was answered. */
   readonly intercept?: (req: IncomingMessage, res: ServerResponse) => boolean
 }
@@ -50,14 +53,15 @@ export interface TestProvider {
 export async function startOidcProvider(options: TestProviderOptions = {}): Promise<TestProvider> {
   const requests: string[] = []
   let handle: (req: IncomingMessage, res: ServerResponse) => void = () => {}
-  const server = createServer((req, res) => {
+  const listener = (req: IncomingMessage, res: ServerResponse): void => {
     requests.push((req.url ?? '').split('?', 1)[0] ?? '')
     if (!options.intercept?.(req, res)) handle(req, res)
-  })
+  }
+  const server = options.tls ? createTlsServer(options.tls, listener) : createServer(listener)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
   const port = typeof address === 'object' && address !== null ? address.port : 0
-  const issuer = `http://127.0.0.1:${port}`
+  const issuer = `${options.tls ? 'https' : 'http'}://127.0.0.1:${port}`
   const accountId = options.accountId ?? 'alice'
   const provider = new Provider(issuer, await configuration(options, accountId))
   const serve = provider.callback()

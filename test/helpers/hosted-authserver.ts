@@ -1,0 +1,260 @@
+/**
+ * What a gateway with an embedded authorization server needs around it in end-to-end tests: real OpenID providers with
+ * login forms, MCP backends that ask the provider whose token they were sent, key files, and the gateway process.
+ */
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
+import type { Test } from 'tap'
+import { type RunningGatehouse, startGatehouse } from './gatehouse.ts'
+import { startOidcProvider, type TestProvider } from './oidc-provider.ts'
+import type { Certificates } from './redis.ts'
+
+type Scope = Pick<Test, 'teardown'>
+
+export const upstreamSecretVariable = 'TEST_UPSTREAM_SECRET'
+const upstreamSecret = 'upstream-secret-of-the-gateway'
+
+export interface FormProvider extends TestProvider {
+  /** What the token endpoint does instead of its work. */
+  fault: 'down' | 'refuse' | undefined
+}
+
+const longLives = Object.fromEntries(
+  ['AuthorizationCode', 'Grant', 'IdToken', 'Interaction', 'RefreshToken', 'Session'].map((name) => [
+    name,
+    90 * 86_400,
+  ]),
+)
+
+/** A provider with its own login and consent forms at an https address, for the gateway at `gateway`. */
+export async function startFormProvider(
+  t: Scope,
+  gateway: string,
+  { certFile, keyFile }: Certificates,
+): Promise<FormProvider> {
+  let made: FormProvider | undefined
+  const provider = await startOidcProvider({
+    features: { devInteractions: { enabled: true } },
+    tls: { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') },
+    // The gateway's clock runs ahead of the provider's: what the gateway judges itself must live long enough.
+    configuration: { ttl: { ...longLives, AccessToken: 3600 } },
+    clients: [
+      {
+        client_id: 'gatehouse',
+        client_secret: upstreamSecret,
+        redirect_uris: [`${gateway}/oauth/callback`],
+        grant_types: ['authorization_code', 'refresh_token'],
+      },
+    ],
+    intercept(req, res) {
+      if (made === undefined) return false
+      if (req.url?.startsWith('/interaction/')) {
+        // The provider's own forms, instead of the helper's automatic answer.
+        void made.provider.callback()(req, res)
+        return true
+      }
+      if (made.fault === undefined || req.method !== 'POST' || !req.url?.startsWith('/token')) return false
+      res.writeHead(made.fault === 'down' ? 503 : 400, { 'content-type': 'application/json' })
+      res.end(made.fault === 'down' ? '{}' : '{"error":"invalid_grant"}')
+      return true
+    },
+  })
+  made = Object.assign(provider, { fault: undefined })
+  t.teardown(() => provider.close())
+  return made
+}
+
+export interface Backend {
+  readonly url: string
+  /** Header blocks of all MCP requests. */
+  readonly seen: readonly IncomingMessage['headers'][]
+}
+
+/**
+ * An MCP server with the tool `whoami`, which asks the provider whose token came with the call. Without a provider it
+ * wants no token and says which credentials it was sent.
+ */
+export async function startBackend(t: Scope, provider?: TestProvider): Promise<Backend> {
+  const seen: IncomingMessage['headers'][] = []
+  const server = createServer((req, res) => {
+    seen.push(req.headers)
+    void answer(req, res, provider)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const address = server.address()
+  return { url: `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}/mcp`, seen }
+}
+
+async function answer(
+  req: IncomingMessage,
+  res: ServerResponse,
+  provider: TestProvider | undefined,
+): Promise<void> {
+  const { authorization, cookie } = req.headers
+  if (provider !== undefined && authorization === undefined) {
+    res.writeHead(401, { 'www-authenticate': 'Bearer' }).end()
+    return
+  }
+  const mcp = new McpServer({ name: 'who', version: '1' })
+  mcp.registerTool('whoami', { description: 'whose token was sent' }, async () => ({
+    content: [
+      {
+        type: 'text',
+        text:
+          provider === undefined
+            ? `authorization: ${authorization ?? 'none'}, cookie: ${cookie ?? 'none'}`
+            : await personOf(provider, authorization ?? ''),
+      },
+    ],
+  }))
+  const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true })
+  await mcp.connect(transport as never)
+  await transport.handleRequest(req, res)
+}
+
+async function personOf({ provider, issuer }: TestProvider, authorization: string): Promise<string> {
+  const token = await provider.AccessToken.find(authorization.replace(/^Bearer /, ''))
+  return token === undefined ? 'a token that the provider does not know' : `${token.accountId} at ${issuer}`
+}
+
+export interface Keys {
+  readonly signing: readonly string[]
+  readonly hmac: readonly string[]
+  /** A new signing key; the present one goes on verifying. */
+  rotate(): void
+}
+
+/** Key files as a mounted Secret has them. */
+export function makeKeys(dir: string): Keys {
+  const pem = (): string =>
+    generateKeyPairSync('ec', { namedCurve: 'P-256' })
+      .privateKey.export({ type: 'pkcs8', format: 'pem' })
+      .toString()
+  const signing = [join(dir, 'key-0.pem'), join(dir, 'key-1.pem')]
+  const hmac = [join(dir, 'hmac-0')]
+  let current = pem()
+  const write = (first: string, second: string): void => {
+    writeFileSync(signing[0] ?? '', first)
+    writeFileSync(signing[1] ?? '', second)
+  }
+  write(current, pem())
+  writeFileSync(hmac[0] ?? '', randomBytes(48).toString('base64url'))
+  return {
+    signing,
+    hmac,
+    rotate() {
+      const next = pem()
+      write(next, current)
+      current = next
+    },
+  }
+}
+
+/** The file of the authorization server, as JSON (which is YAML). */
+export function authServerFile(options: {
+  readonly origin: string
+  readonly providers: Readonly<Record<string, TestProvider>>
+  readonly keys: Keys
+  readonly more?: Readonly<Record<string, unknown>>
+}): string {
+  const { origin, keys } = options
+  return JSON.stringify({
+    issuer: origin,
+    allowedAudiences: [`${origin}/mcp`],
+    signingKeyFiles: keys.signing,
+    hmacSecretFiles: keys.hmac,
+    upstreamProviders: Object.entries(options.providers).map(([name, provider]) => ({
+      name,
+      type: 'oidc',
+      oidcConfig: {
+        issuerUrl: provider.issuer,
+        clientId: 'gatehouse',
+        clientSecretEnv: upstreamSecretVariable,
+        redirectUri: `${origin}/oauth/callback`,
+      },
+    })),
+    ...options.more,
+  })
+}
+
+/** `incomingAuth.oidc`, or the `oidc` of a proxy's file. */
+export function oidcOf(origin: string) {
+  return {
+    issuer: origin,
+    audience: `${origin}/mcp`,
+    resource: `${origin}/mcp`,
+    scopes: ['openid', 'offline_access'],
+  }
+}
+
+export interface Gateway {
+  readonly running: () => RunningGatehouse
+  /** Ends the process by a signal and starts it anew with the same files. */
+  restart(): Promise<void>
+  /** Puts the clock of the process ahead; only that of the process that runs now. */
+  ahead(ms: number): Promise<void>
+}
+
+/** Starts `gatehouse` from source; `ready` is what it prints when it listens. */
+export async function startGateway(
+  t: Scope,
+  options: {
+    readonly args: readonly string[]
+    readonly dir: string
+    readonly ready: RegExp
+    readonly env?: NodeJS.ProcessEnv
+  },
+): Promise<Gateway> {
+  const clock = join(options.dir, 'clock')
+  const env = {
+    ...process.env,
+    [upstreamSecretVariable]: upstreamSecret,
+    NODE_OPTIONS: `--import=${join(import.meta.dirname, 'moved-clock.ts')}`,
+    TEST_CLOCK_FILE: clock,
+    ...options.env,
+  }
+  const start = async (): Promise<RunningGatehouse> => {
+    const started = startGatehouse(options.args, env)
+    await started.waitFor(options.ready)
+    return started
+  }
+  let running = await start()
+  t.teardown(() => running.interrupt())
+  return {
+    running: () => running,
+    async restart() {
+      await running.interrupt()
+      running = await start()
+    },
+    async ahead(ms) {
+      writeFileSync(clock, String(ms))
+      const said = running.waitFor(new RegExp(`the clock is ${ms} ms ahead`))
+      running.child.kill('SIGUSR2')
+      await said
+    },
+  }
+}
+
+/** Key ids that the server publishes. */
+export async function publishedKeys(origin: string): Promise<readonly string[]> {
+  const response = await fetch(`${origin}/.well-known/jwks.json`)
+  const { keys } = (await response.json()) as { keys: { kid: string }[] }
+  return keys.map(({ kid }) => kid)
+}
+
+/** Waits until the server publishes a key that was not there before. */
+export async function newKey(origin: string, before: readonly string[]): Promise<string> {
+  for (;;) {
+    const added = (await publishedKeys(origin)).find((kid) => !before.includes(kid))
+    if (added !== undefined) return added
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}

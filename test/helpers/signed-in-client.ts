@@ -1,0 +1,203 @@
+/**
+ * MCP clients of both SDK generations that sign in by OAuth, and the person who does it in a real Chromium: reads the
+ * consent page, types name and password at every provider, and ends on the client's own page.
+ */
+import { existsSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { Client as Client2, StreamableHTTPClientTransport as Transport2 } from '@modelcontextprotocol/client'
+import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js'
+import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport as Transport1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { type Browser, chromium } from 'playwright-core'
+import type { Test } from 'tap'
+
+const executablePath = '/usr/bin/chromium'
+
+export const missingBrowser: string | false = existsSync(executablePath)
+  ? false
+  : 'chromium is not installed on this machine: logins were NOT tested'
+
+type Scope = Pick<Test, 'teardown'>
+
+export async function openBrowser(t: Scope): Promise<Browser> {
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+  t.teardown(() => browser.close())
+  return browser
+}
+
+/** A client's own page, where the browser ends up with the code. */
+export interface Landing {
+  readonly redirectUri: string
+  /** Query of the next visit. */
+  next(): Promise<URLSearchParams>
+}
+
+export async function startLanding(t: Scope): Promise<Landing> {
+  let arrived: (query: URLSearchParams) => void = () => {}
+  const server = createServer((req, res) => {
+    const url = new URL(req.url ?? '/', 'http://127.0.0.1')
+    res.setHeader('content-type', 'text/html')
+    res.end('<title>done</title><p>signed in</p>')
+    if (url.pathname === '/callback') arrived(url.searchParams)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const address = server.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  return {
+    redirectUri: `http://127.0.0.1:${port}/callback`,
+    next: () => new Promise((resolve) => (arrived = resolve)),
+  }
+}
+
+export interface SeenLogin {
+  /** Titles of the pages, in order. */
+  readonly titles: readonly string[]
+  readonly query: URLSearchParams
+}
+
+/** Signs in as `account` wherever a form asks for it; allows what is asked. */
+export async function signIn(
+  browser: Browser,
+  landing: Landing,
+  start: URL,
+  account: string,
+): Promise<SeenLogin> {
+  const context = await browser.newContext({ ignoreHTTPSErrors: true })
+  const page = await context.newPage()
+  const titles: string[] = []
+  const arrival = landing.next()
+  try {
+    await page.goto(start.href)
+    for (let step = 0; step < 12; step++) {
+      const url = page.url()
+      if (url.startsWith(landing.redirectUri)) break
+      titles.push(await page.title())
+      const name = page.locator('input[name=login]')
+      if ((await name.count()) > 0) {
+        await name.fill(account)
+        await page.locator('input[name=password]').fill('secret')
+      }
+      const approve = page.locator('button[value=approve]')
+      const button = (await approve.count()) > 0 ? approve : page.locator('button[type=submit]').first()
+      await Promise.all([page.waitForURL((next) => next.href !== url), button.click()])
+    }
+    return { titles, query: await arrival }
+  } finally {
+    await context.close()
+  }
+}
+
+export interface KeptProvider extends OAuthClientProvider {
+  /** Where the client sent its person. */
+  readonly sentTo: () => URL | undefined
+  readonly clientId: () => string
+  readonly accessToken: () => string
+}
+
+/** What an MCP client keeps of its authorization; registers dynamically unless it has a document of its own. */
+export function keptProvider(landing: Landing, clientMetadataUrl?: string): KeptProvider {
+  const kept = new Map<string, unknown>()
+  let sent: URL | undefined
+  return {
+    redirectUrl: landing.redirectUri,
+    ...(clientMetadataUrl === undefined ? {} : { clientMetadataUrl }),
+    clientMetadata: {
+      redirect_uris: [landing.redirectUri],
+      client_name: 'Desk client',
+      token_endpoint_auth_method: 'none',
+      grant_types: ['authorization_code', 'refresh_token'],
+    },
+    clientInformation: () => kept.get('client') as never,
+    saveClientInformation: (client) => void kept.set('client', client),
+    tokens: () => kept.get('tokens') as never,
+    saveTokens: (tokens) => void kept.set('tokens', tokens),
+    redirectToAuthorization: (url) => void (sent = url),
+    saveCodeVerifier: (verifier) => void kept.set('verifier', verifier),
+    codeVerifier: () => String(kept.get('verifier')),
+    sentTo: () => sent,
+    clientId: () => (kept.get('client') as { client_id: string }).client_id,
+    accessToken: () => (kept.get('tokens') as { access_token: string }).access_token,
+  }
+}
+
+export type Generation = 'sdk1' | 'sdk2'
+
+export interface SignedInClient {
+  readonly provider: KeptProvider
+  readonly login: SeenLogin
+  listTools(): Promise<readonly string[]>
+  /** Text of the first content, with `!` in front when the result is an error. */
+  call(name: string): Promise<string>
+  close(): Promise<void>
+}
+
+interface Sdk {
+  listTools(): Promise<{ tools: { name: string }[] }>
+  callTool(params: { name: string; arguments: object }): Promise<Record<string, unknown>>
+  close(): Promise<void>
+}
+
+interface Attempt {
+  readonly connect: () => Promise<Sdk>
+  readonly finish: (query: URLSearchParams) => Promise<void>
+}
+
+function attemptOf(generation: Generation, url: string, authProvider: KeptProvider): Attempt {
+  if (generation === 'sdk1') {
+    const transport = new Transport1(new URL(url), { authProvider })
+    return {
+      finish: (query) => transport.finishAuth(query.get('code') ?? ''),
+      async connect() {
+        const client = new Client1({ name: 'sdk1', version: '1' })
+        await client.connect(transport as never)
+        return client as never
+      },
+    }
+  }
+  const transport = new Transport2(new URL(url), { authProvider: authProvider as never })
+  return {
+    finish: (query) => transport.finishAuth(query),
+    async connect() {
+      const client = new Client2({ name: 'sdk2', version: '1' })
+      await client.connect(transport)
+      return client as never
+    },
+  }
+}
+
+/** Connects from nothing: refused, discovers, registers, sends the person away, gets tokens, connects. */
+export async function connectSignedIn(options: {
+  readonly generation: Generation
+  readonly url: string
+  readonly provider: KeptProvider
+  readonly login: (start: URL) => Promise<SeenLogin>
+}): Promise<SignedInClient> {
+  const { generation, url, provider } = options
+  const first = attemptOf(generation, url, provider)
+  const refused = await first.connect().then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  const start = provider.sentTo()
+  if (refused === undefined || start === undefined) {
+    throw new Error(`the client was not sent away to sign in: ${String(refused)}`)
+  }
+  const login = await options.login(start)
+  await first.finish(login.query)
+  const client = await attemptOf(generation, url, provider).connect()
+  return {
+    provider,
+    login,
+    listTools: async () => (await client.listTools()).tools.map(({ name }) => name),
+    async call(name) {
+      const result = await client.callTool({ name, arguments: {} })
+      const [content] = result['content'] as { text?: string }[]
+      return `${result['isError'] === true ? '!' : ''}${content?.text ?? ''}`
+    },
+    close: () => client.close(),
+  }
+}
