@@ -21,6 +21,8 @@ export interface LineFile {
 export interface LineFileOptions {
   /** Replaces fs.writeSync (tests). Returns the bytes that were taken. */
   readonly writeSync?: (fd: number, bytes: Buffer) => number
+  /** Told when lines begin to be lost (disk full, pipe closed), and not again before some could be written. */
+  readonly onLoss?: (error: unknown) => void
 }
 
 export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFile {
@@ -29,6 +31,7 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
   let chars = 0
   let rest: Buffer | undefined
   let dropped = 0
+  let losing = false
   let scheduled = false
 
   function write(line: string): void {
@@ -59,9 +62,14 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
     while (bytes.length > 0) {
       try {
         bytes = bytes.subarray(put(fd, bytes))
+        losing = false
       } catch (error) {
-        // Anything but a full pipe (closed, disk full) has no remedy here, and nowhere to be reported.
-        if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) return
+        // Anything but a full pipe (closed, disk full) has no remedy here.
+        if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) {
+          if (!losing) options.onLoss?.(error)
+          losing = true
+          return
+        }
         rest = bytes
         scheduled = true
         setTimeout(flushSync, retryMs).unref()

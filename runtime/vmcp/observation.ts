@@ -57,7 +57,7 @@ export async function makeObservation(
     log,
     toolArguments: env[vmcpEnvironment.telemetryToolArguments] === 'true',
   })
-  const audit = makeAudit(config.audit)
+  const audit = makeAudit(config.audit, { log })
   const observer = makeObserver({
     server: config.name,
     audit,

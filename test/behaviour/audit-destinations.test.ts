@@ -38,6 +38,16 @@ await t.test('audit file: one that cannot be opened keeps the server from starti
   })
 })
 
+await t.test('audit file: a full disk costs lines and an error in the log, but no request', async (t) => {
+  const errors: string[] = []
+  const log = { ...quiet(), error: (message: string) => void errors.push(message) }
+  const vmcp = await startTestVmcp({}, { audit: { enabled: true, logFile: '/dev/full' } }, { log })
+  const session = await openSession(vmcp.url)
+  t.equal((await session.request('ping')).status, 200)
+  await vmcp.close()
+  t.same(errors, ['audit lines are lost'])
+})
+
 await t.test('audit off: no file, no line, by default and by a section that says so', async (t) => {
   proves('3.config.audit.enabled')
   const logFile = join(t.testdir({}), 'audit.log')

@@ -11,7 +11,7 @@ import { randomUUID } from 'node:crypto'
 import { openSync } from 'node:fs'
 import type { Audit as AuditConfig, AuditEventType } from '../../../schemas/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Caller } from '../../net/index.ts'
+import { type Caller, type Log, silentLog } from '../../net/index.ts'
 import { currentScope } from '../exchange/scope.ts'
 import { makeLineFile } from '../line-file.ts'
 import type { LineStream } from '../log.ts'
@@ -49,6 +49,7 @@ export interface WorkflowRecord {
 export interface AuditOptions {
   /** Replaces logFile (tests). */
   readonly destination?: LineStream | undefined
+  readonly log?: Log | undefined
   /** Milliseconds since the epoch. */
   readonly now?: (() => number) | undefined
 }
@@ -87,7 +88,7 @@ const off: Audit = {
 /** Throws INVALID_CONFIG when the file cannot be opened. */
 export function makeAudit(config: AuditConfig | undefined, options: AuditOptions = {}): Audit {
   if (!config?.enabled) return off
-  const sink: Sink = options.destination ?? openSink(config.logFile)
+  const sink: Sink = options.destination ?? openSink(config.logFile, options.log ?? silentLog)
   const now = options.now ?? Date.now
   const types = selectedTypes(config.eventTypes, config.excludeEventTypes)
 
@@ -196,10 +197,11 @@ interface Sink extends LineStream {
   close?(): void
 }
 
-function openSink(logFile: string | undefined): Sink {
-  if (logFile === undefined || logFile === '') return makeLineFile(1)
+function openSink(logFile: string | undefined, log: Log): Sink {
+  const onLoss = (error: unknown): void => log.error('audit lines are lost', { err: error })
+  if (logFile === undefined || logFile === '') return makeLineFile(1, { onLoss })
   try {
-    return makeLineFile(openSync(logFile, 'a', 0o600))
+    return makeLineFile(openSync(logFile, 'a', 0o600), { onLoss })
   } catch (cause) {
     throw new GatehouseError('INVALID_CONFIG', {
       detail: 'audit.logFile: the file cannot be opened for appending',
