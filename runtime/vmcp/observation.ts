@@ -62,6 +62,7 @@ export async function makeObservation(
     server: config.name,
     audit,
     telemetry,
+    log,
     observes: (path) => MCP_PATHS.has(path),
     transport: (path) => (path === MCP_PATH ? 'streamable-http' : 'sse'),
   })

@@ -10,7 +10,7 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Audit } from '../audit/audit.ts'
 import { clientAddress } from '../audit/client-address.ts'
-import type { Exchange } from '../../net/index.ts'
+import { type Exchange, type Log, silentLog } from '../../net/index.ts'
 import { requestAttributes } from '../telemetry/attributes.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Attributes, OpenSpan } from '../telemetry/tracer.ts'
@@ -41,6 +41,7 @@ export interface ObserverOptions {
   readonly transport?: ((path: string) => string) | undefined
   /** Believes X-Forwarded-For for the client's address. Default false. */
   readonly trustProxyHeaders?: boolean | undefined
+  readonly log?: Log | undefined
 }
 
 /** An operation as the work begins. */
@@ -82,6 +83,7 @@ export function makeObserver(options: ObserverOptions): Observer {
   const transport = options.transport ?? (() => 'streamable-http')
   const observes = options.observes ?? (() => true)
   const names = makeKnownNames()
+  const log = options.log ?? silentLog
   const detects = audit.detectApplicationErrors || telemetry.enabled
   if (!audit.enabled && !telemetry.enabled) return unobserved
 
@@ -116,10 +118,20 @@ export function makeObserver(options: ObserverOptions): Observer {
     return scope
   }
 
+  /** Reports a request, once. What goes wrong here must not reach the request. */
   function end(scope: RequestScope, exchange: Exchange, error: unknown): void {
-    const { http, rpc } = scope
+    const { http } = scope
     if (!http) return
     scope.http = undefined
+    try {
+      report(scope, http, exchange, error)
+    } catch (fault) {
+      log.error('a request could not be reported', { err: fault })
+    }
+  }
+
+  function report(scope: RequestScope, http: HttpSide, exchange: Exchange, error: unknown): void {
+    const { rpc } = scope
     const { req, res, watch } = http
     const ended: Ended = {
       scope,

@@ -294,3 +294,31 @@ t.test('observer: what happens on the way is noted on the span, even before it i
     ],
   )
 })
+
+t.test('observer: an audit log that fails does not fail the request', async (t) => {
+  const errors: string[] = []
+  const destination = {
+    write() {
+      throw new Error('no')
+    },
+  }
+  const observer = makeObserver({
+    server: 's',
+    audit: makeAudit(settings, { destination }),
+    telemetry: noTelemetry,
+    log: { ...silentLog, error: (text) => void errors.push(text) },
+  })
+  const handler = pipeline<Exchange>(
+    { dispatch: answer, audit: (exchange, error) => observer.finished(exchange, error), recover: () => {} },
+    (req, res) => new Exchange(req, res),
+  )
+  const listener = await listen({
+    host: '127.0.0.1',
+    port: 0,
+    handler: observer.wrap(handler),
+    log: silentLog,
+  })
+  t.equal((await fetch(listener.url)).status, 200)
+  await listener.close()
+  t.same(errors, ['a request could not be reported'])
+})
