@@ -12,7 +12,9 @@ import { holdsStream } from '../../net/index.ts'
 import type { Answer } from './answer.ts'
 
 /** What may wait in a slow client's socket before its stream is cut. */
-export const MAX_BUFFERED_BYTES = 64 * 1024 * 1024
+export const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
+/** A client that takes nothing of a waiting answer for so long is cut off. */
+const STUCK_MS = 60_000
 
 /** Results from this size on are not copied into one buffer. */
 const LARGE = 16 * 1024
@@ -41,6 +43,11 @@ export function writeBounded(res: ServerResponse, bytes: Buffer): boolean {
   }
   res.write(bytes)
   return true
+}
+
+/** Lets an answer that was ended wait only as long as the client takes something of it. */
+export function cutWhenStuck(res: ServerResponse, ms = STUCK_MS): void {
+  if (!res.writableFinished) res.setTimeout(ms, () => res.destroy())
 }
 
 export class Reply implements Answer {
@@ -93,6 +100,7 @@ export class Reply implements Answer {
     if (this.over) return
     if (this.#streaming) {
       this.res.end(encodeEvent(message))
+      if (message.length >= LARGE) cutWhenStuck(this.res)
       return
     }
     this.res.writeHead(status, {
@@ -101,6 +109,7 @@ export class Reply implements Answer {
       ...this.#headers,
     })
     this.res.end(message)
+    if (message.length >= LARGE) cutWhenStuck(this.res)
   }
 
   /** Sends `{…,"result":…}`; a large result goes out as it is, without a copy. */
@@ -121,6 +130,7 @@ export class Reply implements Answer {
     for (const part of parts) this.res.write(part)
     this.res.end()
     this.res.uncork()
+    cutWhenStuck(this.res)
   }
 
   /** Ends without a result: the client went away or asked for no answer. */
