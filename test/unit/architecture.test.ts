@@ -64,6 +64,9 @@ const gates: Record<string, readonly string[]> = {
   '@cedar-policy/cedar-wasm': ['runtime/policy', 'hooks'],
   express: ['hooks'],
   pino: ['runtime/observe'],
+  '@opentelemetry/api': ['runtime/observe'],
+  '@opentelemetry/sdk-trace': ['runtime/observe'],
+  '@opentelemetry/sdk-metrics': ['runtime/observe'],
   commander: ['runtime/cli', 'hooks'],
 }
 
