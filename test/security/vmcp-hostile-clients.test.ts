@@ -5,7 +5,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { cutWhenStuck, MAX_BUFFERED_BYTES } from '../../runtime/vmcp/edge/reply.ts'
 import { openSession, post, statelessRequest } from '../helpers/mcp-wire.ts'
-import { type RawBackend, startRawBackend, textResult } from '../helpers/raw-backend.ts'
+import { type RawBackend, startRawBackend } from '../helpers/raw-backend.ts'
 import { startTestVmcp } from '../helpers/vmcp.ts'
 
 async function start(t: Test, answers: Parameters<typeof startRawBackend>[0] = {}) {
