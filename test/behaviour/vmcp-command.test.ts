@@ -10,6 +10,8 @@ import { startRawBackend } from '../helpers/raw-backend.ts'
 
 proves('3.config.operational.logLevel', '3.config.groupRef')
 
+t.setTimeout(180_000)
+
 t.test('init writes a file that validate accepts and only its owner can read', async (t) => {
   const file = join(t.testdir({}), 'vmcp.yaml')
   const made = await runGatehouse([

@@ -28,6 +28,8 @@ function storage(redis: RedisProcess) {
   return { sessionStorage: { provider: 'redis', address: redis.addr, db: 3, keyPrefix: 'team-a:' } }
 }
 
+t.setTimeout(180_000)
+
 t.test('replicas', { skip: missingRedis }, async (t) => {
   const redis = await startRedis({ auth: { password: PASSWORD } })
   t.teardown(() => redis.stop())
