@@ -5,7 +5,7 @@
  * Source: spec document 3 (what the service does, operational.failureHandling).
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { GatehouseError } from '../../schemas/index.ts'
+import { type ErrorCode, GatehouseError } from '../../schemas/index.ts'
 import { argumentHeaders, type Changes, disagreeingArgument, type JsonObject } from '../mcp/index.ts'
 import { type Backend, isBackendFault } from './backends/backend.ts'
 import type { Sender } from './backends/channel.ts'
@@ -169,7 +169,7 @@ export class Core {
     const { client, params, signal } = operation
     const backend = this.#backend(entry.backend)
     const mirrored = entry.mirrored ?? []
-    return backend.call(client, {
+    const call = backend.call(client, {
       method,
       params,
       changes: sameAs(params, changes) ? {} : changes,
@@ -180,6 +180,7 @@ export class Core {
       relay: relayOf(operation),
       ...(mirrored.length > 0 ? { headers: argumentHeaders(mirrored, params.value('arguments') ?? {}) } : {}),
     })
+    return call.catch((error: unknown) => Promise.reject(ofBackendAlone(backend.name, error)))
   }
 
   #backend(name: string): Backend {
@@ -262,12 +263,41 @@ function visible(entry: ToolEntry | undefined): ToolEntry | undefined {
 
 function unavailable({ down }: View): GatehouseError {
   const names = down.map(({ name }) => name)
-  const cause = down.find(({ error }) => error)?.error
+  const errors = down.flatMap(({ error }) => error ?? [])
+  const cause = errors.find(isSignInNeeded) ?? errors[0]
   return new GatehouseError('BACKEND_UNAVAILABLE', {
-    detail: `${names.length === 1 ? 'backend' : 'backends'} ${names.join(', ')} unavailable`,
+    detail: `${names.length === 1 ? 'backend' : 'backends'} ${names.join(', ')} unavailable${signInHint(cause)}`,
     data: { backends: names },
     ...(cause ? { cause } : {}),
   })
+}
+
+const PROVIDER_FAULTS: Readonly<Record<string, ErrorCode>> = {
+  UPSTREAM_TOKEN_MISSING: 'BACKEND_AUTH_FAILED',
+  AUTH_UNAVAILABLE: 'BACKEND_AUTH_UNAVAILABLE',
+}
+
+/**
+ * An upstream provider that is silent, or has ended the person's login, concerns its own backend: the caller, who is
+ * signed in here, is not refused, and no breaker counts it.
+ */
+function ofBackendAlone(backend: string, error: unknown): unknown {
+  const code = error instanceof GatehouseError ? PROVIDER_FAULTS[error.code] : undefined
+  if (!(error instanceof GatehouseError) || code === undefined) return error
+  return new GatehouseError(code, {
+    detail: `authentication failed for backend ${backend}: ${error.message}`,
+    data: { backend },
+    cause: error,
+  })
+}
+
+/** The person can mend this by signing in again, and nobody else can. */
+function isSignInNeeded(error: Error): boolean {
+  return error instanceof GatehouseError && error.code === 'UPSTREAM_TOKEN_MISSING'
+}
+
+function signInHint(cause: Error | undefined): string {
+  return cause && isSignInNeeded(cause) ? `: ${cause.message}` : ''
 }
 
 function requireMirrored({ mirrored }: ToolEntry, params: JsonObject, headers: IncomingHttpHeaders): void {
