@@ -2,7 +2,7 @@
  * The kinds of children with the way Metacontroller updates them. Without a strategy it would never update any; in place
  * is right for all of ours, for Deployments and StatefulSets roll their own pods.
  */
-import type { ChildKind } from './registry.ts'
+import type { ChildKind } from './kind-hooks.ts'
 
 export const childKinds = {
   ConfigMap: { apiVersion: 'v1', kind: 'ConfigMap', resource: 'configmaps', updateStrategy: 'InPlace' },

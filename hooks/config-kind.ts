@@ -12,11 +12,12 @@ import { fieldsOf } from './kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from './protocol.ts'
 import { caBundleFault, specFault } from './references.ts'
 import { type References, referrersOf } from './referrers.ts'
-import type { KindHooks } from './registry.ts'
+import type { KindHooks } from './kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from './rules.ts'
 import { secretNamesIn } from './secret-names.ts'
 import type { HookSettings } from './settings.ts'
-import { definedFields, observedFields } from './status.ts'
+import { definedFields } from './defined.ts'
+import { observedFields } from './status.ts'
 
 /** The kinds whose status has a hash and referrers. */
 export type ConfigName =

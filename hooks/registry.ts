@@ -2,7 +2,8 @@
  * Kind -> hooks: the one table from which the server takes its routes and manifests/ its CompositeControllers.
  */
 import type { HookEvent } from './events.ts'
-import { byText, type KubeObject } from './kube.ts'
+import type { ChildKind, KindHooks, RelatedKind } from './kind-hooks.ts'
+import { byText } from './kube.ts'
 import { embeddingServer } from './kinds/embeddingserver/index.ts'
 import { mcpAuthzConfig } from './kinds/mcpauthzconfig/index.ts'
 import { mcpExternalAuthConfig } from './kinds/mcpexternalauthconfig/index.ts'
@@ -16,40 +17,13 @@ import { mcpToolConfig } from './kinds/mcptoolconfig/index.ts'
 import { compositeToolDefinition } from './kinds/virtualmcpcompositetooldefinition/index.ts'
 import { virtualMcpServer } from './kinds/virtualmcpserver/index.ts'
 import {
-  type CustomizeRequest,
   type CustomizeResponse,
   readCustomizeRequest,
   readSyncRequest,
-  type SyncRequest,
   type SyncResponse,
 } from './protocol.ts'
 import { pluralOf } from './rules.ts'
 import type { HookSettings } from './settings.ts'
-
-export interface ChildKind {
-  readonly apiVersion: string
-  readonly kind: string
-  /** Plural resource name. */
-  readonly resource: string
-  readonly updateStrategy: 'InPlace' | 'OnDelete'
-}
-
-export interface RelatedKind {
-  readonly apiVersion: string
-  readonly resource: string
-}
-
-/** What a kind's folder exports: pure functions of request and settings. */
-export interface KindHooks {
-  readonly kind: string
-  readonly childKinds: readonly ChildKind[]
-  /** Everything that a customize answer may name. */
-  readonly relatedKinds: readonly RelatedKind[]
-  readonly customize: (request: CustomizeRequest) => CustomizeResponse
-  readonly sync: (request: SyncRequest, settings: HookSettings) => SyncResponse
-  /** Kubernetes Events that the state of this parent calls for. */
-  readonly events?: (parent: KubeObject, settings: HookSettings) => readonly HookEvent[]
-}
 
 /** One kind's hooks as the edges call them: with a request body that nobody has looked at. */
 export interface HookEntry {

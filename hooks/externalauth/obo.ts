@@ -6,7 +6,7 @@
  */
 import { type OboConfig, parseDuration, type Problem } from '../../schemas/index.ts'
 import { faulty } from '../parts/part.ts'
-import { definedFields } from '../status.ts'
+import { definedFields } from '../defined.ts'
 import { type ExternalAuthModule, present } from './module.ts'
 
 const defaultAuthority = 'https://login.microsoftonline.com'

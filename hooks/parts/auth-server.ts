@@ -15,7 +15,7 @@ import type {
 } from '../../schemas/index.ts'
 import { variablePart } from '../header-forward.ts'
 import type { PodNeeds } from '../needs.ts'
-import { definedFields } from '../status.ts'
+import { definedFields } from '../defined.ts'
 
 export interface AuthServerTarget {
   readonly kind: string

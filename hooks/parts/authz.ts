@@ -8,7 +8,7 @@
 import type { AuthzConfig, MCPAuthzConfig, RuntimeAuthz } from '../../schemas/index.ts'
 import { cedarFaults } from '../admission/cedar.ts'
 import { fieldsOf, isFields, type KubeObject } from '../kube.ts'
-import { definedFields } from '../status.ts'
+import { definedFields } from '../defined.ts'
 import { faulty, type Part } from './part.ts'
 
 /** Policies of an MCPAuthzConfig. Another type than cedarv1 is a fault that names it. */

@@ -14,7 +14,7 @@ import type {
 } from '../../schemas/index.ts'
 import type { PodNeeds } from '../needs.ts'
 import { caKey } from '../references.ts'
-import { definedFields } from '../status.ts'
+import { definedFields } from '../defined.ts'
 
 export interface OidcTarget {
   readonly namespace: string

@@ -12,7 +12,7 @@ import {
 } from '../../schemas/index.ts'
 import type { PodNeeds } from '../needs.ts'
 import { caKey } from '../references.ts'
-import { definedFields } from '../status.ts'
+import { definedFields } from '../defined.ts'
 
 export interface TelemetryTarget {
   readonly server: string

@@ -18,7 +18,7 @@ import { authServerPart } from '../parts/auth-server.ts'
 import { faulty, type Part } from '../parts/part.ts'
 import { sessionStoragePart } from '../parts/session-storage.ts'
 import { configHashOf } from '../references.ts'
-import { definedFields } from '../status.ts'
+import { definedFields } from '../defined.ts'
 import { authServerReference, authz, externalAuth, judgeGroup, oidc, telemetry, tools } from './references.ts'
 import type { FrontContext } from './spec.ts'
 

@@ -26,7 +26,7 @@ import {
   telemetryCondition,
   toolCondition,
 } from '../references.ts'
-import { definedFields } from '../status.ts'
+import { definedFields } from '../defined.ts'
 import type { FrontContext } from './spec.ts'
 
 type Context = FrontContext

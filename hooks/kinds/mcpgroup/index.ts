@@ -7,7 +7,7 @@
 import { SyncContext } from '../../context.ts'
 import { groupMembers, memberKinds } from '../../members.ts'
 import type { SyncRequest, SyncResponse } from '../../protocol.ts'
-import type { KindHooks } from '../../registry.ts'
+import type { KindHooks } from '../../kind-hooks.ts'
 import { ownRelatedKinds, relatedRules } from '../../rules.ts'
 import type { HookSettings } from '../../settings.ts'
 import { observedFields } from '../../status.ts'

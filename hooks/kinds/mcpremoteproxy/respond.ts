@@ -10,7 +10,8 @@ import { echoChildren } from '../../echo.ts'
 import { fieldsOf, isTerminating } from '../../kube.ts'
 import { remoteProxyNames } from '../../names.ts'
 import type { SyncResponse } from '../../protocol.ts'
-import { definedFields, labelSelectorText, observedFields } from '../../status.ts'
+import { definedFields } from '../../defined.ts'
+import { labelSelectorText, observedFields } from '../../status.ts'
 import { addressOf, app, type Built } from './build.ts'
 
 type Context = SyncContext<'MCPRemoteProxy'>

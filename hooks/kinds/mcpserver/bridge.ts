@@ -14,7 +14,7 @@ import { serverNames } from '../../names.ts'
 import type { Part } from '../../parts/part.ts'
 import { proxyFile } from '../../proxy/paths.ts'
 import { toYaml } from '../../yaml.ts'
-import { serverContainer, serverPort } from './children.ts'
+import { serverContainer, serverPort } from './container.ts'
 
 export interface Bridge {
   /** Turns the pod template into one that runs the server behind the bridge. */

@@ -19,17 +19,12 @@ import type { SyncContext } from '../../context.ts'
 import { byText, type Fields, type KubeObject, type StringMap } from '../../kube.ts'
 import { serverNames, serviceUrl } from '../../names.ts'
 import type { Bridge } from './bridge.ts'
+import { serverContainer, serverPort } from './container.ts'
 
 type Context = SyncContext<'MCPServer'>
 
 export const app = 'mcpserver'
-export const serverContainer = 'mcp'
 const restartedAt = 'mcpserver.gatehouse.dev/restarted-at'
-
-/** Port on which the server itself listens. */
-export function serverPort({ spec }: MCPServer): number {
-  return spec.mcpPort ?? 8080
-}
 
 /** Address of the server's own Service, without path. */
 export function serverUrl(context: Context): string {

@@ -8,7 +8,7 @@ import { hashOf } from '../../../schemas/index.ts'
 import type { SyncContext } from '../../context.ts'
 import type { PodNeeds } from '../../needs.ts'
 import { sessionStoragePart } from '../../parts/session-storage.ts'
-import { definedFields } from '../../status.ts'
+import { definedFields } from '../../defined.ts'
 import type { ResolvedBackend } from './backends.ts'
 
 export interface ConfigParts {

@@ -8,7 +8,7 @@
 import type { DiscoveredBackend } from '../../../schemas/index.ts'
 import type { WorkloadState } from '../../children/workload.ts'
 import type { Fields } from '../../kube.ts'
-import { definedFields } from '../../status.ts'
+import { definedFields } from '../../defined.ts'
 import type { ResolvedBackend } from './backends.ts'
 import { type BackendStatus, previousEntries, remembered, type Reports } from './report.ts'
 
