@@ -115,6 +115,7 @@ export function keptProvider(landing: Landing, clientMetadataUrl?: string): Kept
     saveClientInformation: (client) => void kept.set('client', client),
     tokens: () => kept.get('tokens') as never,
     saveTokens: (tokens) => void kept.set('tokens', tokens),
+    invalidateCredentials: (what) => void (what === 'tokens' && kept.delete('tokens')),
     redirectToAuthorization: (url) => void (sent = url),
     saveCodeVerifier: (verifier) => void kept.set('verifier', verifier),
     codeVerifier: () => String(kept.get('verifier')),

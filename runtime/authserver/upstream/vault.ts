@@ -68,13 +68,16 @@ export function makeVault(parts: VaultParts): UpstreamTokenSource {
       throw new GatehouseError('NOT_FOUND', { detail: `there is no upstream provider "${provider}"` })
     const claims = sessionClaims(caller)
     if (!claims) return undefined
-    const id = rowKey(claims.tsid, provider)
-    const [row, live] = await Promise.all([state.rows.get(id), parts.sessions.isLive(claims)])
+    const [row, live] = await Promise.all([
+      state.rows.get(rowKey(claims.tsid, provider)),
+      parts.sessions.isLive(claims),
+    ])
     if (!row || !live || !isOwn(row, claims)) return undefined
-    return view(await abortable(fresh(id, row, upstream), signal))
+    return view(await abortable(fresh(claims.tsid, row, upstream), signal))
   }
 
-  async function fresh(id: string, row: Row, upstream: Upstream): Promise<Row> {
+  async function fresh(sessionId: string, row: Row, upstream: Upstream): Promise<Row> {
+    const id = rowKey(sessionId, upstream.name)
     if (!isDue(row, now())) return row
     const usable = row.expiresAtMs === undefined || row.expiresAtMs > now()
     if (row.refreshToken === undefined) {
@@ -83,7 +86,7 @@ export function makeVault(parts: VaultParts): UpstreamTokenSource {
     }
     if (usable && now() < (paused.get(id) ?? 0)) return row
     try {
-      return await flight(id, upstream)
+      return await flight(id, sessionId, upstream)
     } catch (error) {
       if (usable && isPassing(error)) {
         paused.set(id, now() + pauseMs)
@@ -94,17 +97,17 @@ export function makeVault(parts: VaultParts): UpstreamTokenSource {
   }
 
   /** One refresh per row in this process; the lock makes it one over all replicas. */
-  function flight(id: string, upstream: Upstream): Promise<Row> {
+  function flight(id: string, sessionId: string, upstream: Upstream): Promise<Row> {
     const known = running.get(id)
     if (known) return known
-    const mine = withLock(state.store, `upstream:${hashed(id)}`, lock, () => renew(id, upstream)).finally(
-      () => running.delete(id),
-    )
+    const mine = withLock(state.store, `upstream:${hashed(id)}`, lock, () =>
+      renew(id, sessionId, upstream),
+    ).finally(() => running.delete(id))
     running.set(id, mine)
     return mine
   }
 
-  async function renew(id: string, upstream: Upstream): Promise<Row> {
+  async function renew(id: string, sessionId: string, upstream: Upstream): Promise<Row> {
     const seen = await state.rows.read(id)
     if (!seen) throw signInAgain()
     // Another replica was faster.
@@ -118,6 +121,9 @@ export function makeVault(parts: VaultParts): UpstreamTokenSource {
       if (!isFinal(error)) throw unavailable(error)
       parts.emit({ type: 'upstream_refused', outcome: 'failure', ...about })
       await state.rows.swap(id, seen, undefined)
+      // With the only provider gone nothing is left to be signed in with: the client's refresh token ends too, so that
+      // it asks its person instead of refreshing for ever.
+      if (upstreams.length === 1) await parts.sessions.endSession(sessionId)
       throw signInAgain(error)
     }
     const { userId, clientId } = seen.value
