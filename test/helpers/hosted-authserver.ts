@@ -116,7 +116,7 @@ async function answer(
     ],
   }))
   const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true })
-  await mcp.connect(transport as never)
+  await mcp.connect(transport)
   await transport.handleRequest(req, res)
 }
 

@@ -154,7 +154,7 @@ function attemptOf(generation: Generation, url: string, authProvider: KeptProvid
       finish: (query) => transport.finishAuth(query.get('code') ?? ''),
       async connect() {
         const client = new Client1({ name: 'sdk1', version: '1' })
-        await client.connect(transport as never)
+        await client.connect(transport)
         return client as never
       },
     }

@@ -1,6 +1,5 @@
 /** Requirements that no test proves yet. Written by `node test/requirements/print.ts --write-open`; only shrinks. */
 export const open: readonly string[] = [
-  '2.embeddedAuthServer.disableUpstreamTokenInjection',
   '3.auth.incoming.3.private',
   '3.config.codeMode.enabled',
   '3.config.codeMode.parallelMaxConcurrency',
