@@ -9,7 +9,13 @@ import { acceptKey, WebSocketStream } from '../../../runtime/proxy/tunnel/websoc
 function pair(): [Duplex, Duplex] {
   const there = new PassThrough()
   const back = new PassThrough()
-  return [Duplex.from({ readable: back, writable: there }), Duplex.from({ readable: there, writable: back })]
+  const ends: [Duplex, Duplex] = [
+    Duplex.from({ readable: back, writable: there }),
+    Duplex.from({ readable: there, writable: back }),
+  ]
+  // An end whose other end is destroyed first is aborted; a socket would only close.
+  for (const end of ends) end.on('error', () => undefined)
+  return ends
 }
 
 async function readAll(stream: Duplex): Promise<Buffer> {
