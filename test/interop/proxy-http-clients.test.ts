@@ -16,7 +16,7 @@ type AnyFetch = (
   headers: { get(name: string): string | null }
 }>
 
-const clients: Readonly<Record<string, AnyFetch>> = { 'node-fetch': nodeFetch as AnyFetch, fetch }
+const clients: Readonly<Record<string, AnyFetch>> = { 'node-fetch': nodeFetch, fetch }
 
 for (const [name, client] of Object.entries(clients)) {
   t.test(`${name}: bodies, compression, redirects and errors arrive as they were sent`, async (t) => {
