@@ -52,10 +52,6 @@ export interface ProxyOptions {
    * reaches the port may use it.
    */
   readonly incoming?: ((address: ProxyAddress) => Authenticator | Promise<Authenticator>) | undefined
-  /** False leaves `Origin` and `Host` to somebody behind the target. Default true. */
-  readonly checkOrigin?: boolean
-  /** False forwards `/health`, `/metrics` and `/.well-known/*` instead of answering them. Default true. */
-  readonly builtInPaths?: boolean
   readonly credential?: Credential | undefined
   readonly inject?: readonly { readonly name: string; readonly value: string }[]
   /** Forward the client's `Authorization`. Default: only when this proxy does not validate it. */
@@ -118,22 +114,20 @@ function notReady(_req: IncomingMessage, res: ServerResponse): void {
   res.end()
 }
 
-/** The request listener without a listener: for whoever has requests from elsewhere. */
-export function makeHandler(
+function makeHandler(
   options: ProxyOptions,
   port: number,
   incoming?: Authenticator,
 ): (req: IncomingMessage, res: ServerResponse, upgrade?: Upgrade) => void {
   const { target, log, credential } = options
   const allowedOrigins = options.allowedOrigins ?? []
-  const checkOrigin = options.checkOrigin ?? true
   const guard = makeOriginGuard({
     host: options.host,
     port,
     allowedOrigins,
     allowedHosts: options.allowedHosts,
   })
-  if (checkOrigin && guard.origins === undefined && !isLoopbackHost(options.host)) {
+  if (guard.origins === undefined && !isLoopbackHost(options.host)) {
     log.warn('no --allowed-origins on a public address: any web page may call this proxy', {
       host: options.host,
       port,
@@ -152,15 +146,13 @@ export function makeHandler(
 
   return pipeline<ProxyExchange, [Upgrade?]>(
     {
-      ...(options.builtInPaths === false
-        ? {}
-        : { route: makeRoutes(incoming?.route, options.authServerRoutes) }),
+      route: makeRoutes(incoming?.route, options.authServerRoutes),
       limits(exchange) {
         refuseOddRequests(exchange)
         refuseStatelessMethod(exchange)
         refuseDeclaredSize(exchange, maxBytes)
       },
-      ...(checkOrigin ? { guard: guard.check } : {}),
+      guard: guard.check,
       ...(incoming ? { authenticate: incoming.stage } : {}),
       parse(exchange) {
         const pending = readBody(exchange, maxBytes)
