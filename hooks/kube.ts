@@ -4,6 +4,8 @@
  * Only the members that a hook needs are named; everything else stays `unknown` and is read through guards, because a
  * hook request is written by many hands.
  */
+export { type Fields, fieldsOf, isFields } from '../schemas/index.ts'
+
 export interface OwnerReference {
   readonly apiVersion: string
   readonly kind: string
@@ -32,18 +34,6 @@ export interface KubeObject {
   readonly kind: string
   readonly metadata: ObjectMeta
   readonly [field: string]: unknown
-}
-
-export type Fields = Readonly<Record<string, unknown>>
-
-/** True for a JSON object; false for null and arrays. */
-export function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/** The value as a JSON object; an empty one when it is anything else. */
-export function fieldsOf(value: unknown): Fields {
-  return isFields(value) ? value : {}
 }
 
 /** The value as a list; an empty one when it is anything else. */

@@ -3,6 +3,7 @@ export { canonicalJson, hashOf } from './canonical.ts'
 export { type CelProgram, compileCel } from './cel.ts'
 export { formatDuration, parseDuration } from './duration.ts'
 export { type ErrorCode, GatehouseError, type ErrorOptions, errors } from './errors.ts'
+export { type Fields, fieldsOf, isFields } from './fields.ts'
 /** Documents as a writer may give them: every field with a default may be left out. */
 export type * as input from './generated/input.ts'
 /** Documents as a reader gets them: defaults are filled in. */

@@ -5,11 +5,11 @@
  * Source: spec document 3, Errors and Limits.
  */
 import type { Problem, VirtualMCPServer, VirtualMCPServerSpec } from '../../../schemas/index.ts'
+import { workflowProblems } from '../../../schemas/workflow/index.ts'
 import { authzProblems } from '../../admission/authz.ts'
 import { overrideProblems } from '../../admission/tools.ts'
 import { podTemplateProblems } from '../../children/pod-template.ts'
 import { authServerProblems } from '../../externalauth/index.ts'
-import { workflowProblems } from '../../workflow/checks.ts'
 
 export function virtualServerProblems({ spec }: VirtualMCPServer): Problem[] {
   return [

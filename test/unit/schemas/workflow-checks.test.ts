@@ -3,7 +3,7 @@
  */
 import t from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
-import { readTemplate } from '../../../hooks/workflow/template.ts'
+import { readTemplate } from '../../../schemas/workflow/template.ts'
 import { proves } from '../../helpers/proves.ts'
 import { resource } from '../../hooks/resources.ts'
 

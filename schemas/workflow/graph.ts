@@ -1,7 +1,8 @@
 /**
  * The order of steps: dependencies must exist and must not go in circles.
  */
-import type { Problem, WorkflowStep } from '../../schemas/index.ts'
+import type { WorkflowStep } from '../generated/types.ts'
+import type { Problem } from '../problems.ts'
 
 export function stepGraphProblems(steps: readonly WorkflowStep[], path: string): Problem[] {
   const ids = new Set(steps.map(({ id }) => id))

@@ -1,8 +1,9 @@
 /**
  * Every template of a workflow: where it stands, whether it parses, and what it reads of which step.
  */
-import type { CompositeTool, OutputProperty, Problem, WorkflowStep } from '../../schemas/index.ts'
-import { fieldsOf, isFields } from '../kube.ts'
+import type { CompositeTool, OutputProperty, WorkflowStep } from '../generated/types.ts'
+import type { Problem } from '../problems.ts'
+import { fieldsOf, isFields } from '../fields.ts'
 import { readTemplate, type StepRead } from './template.ts'
 
 export interface TemplateRead extends StepRead {

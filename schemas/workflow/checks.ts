@@ -3,8 +3,9 @@
  * the syncs, so that no bad workflow ever reaches a running server.
  * Source: spec document 3, "compositeTools".
  */
-import type { CompositeTool, OutputProperty, Problem, WorkflowStep } from '../../schemas/index.ts'
-import { fieldsOf, isFields } from '../kube.ts'
+import type { CompositeTool, OutputProperty, WorkflowStep } from '../generated/types.ts'
+import type { Problem } from '../problems.ts'
+import { fieldsOf, isFields } from '../fields.ts'
 import { elicitationSchemaProblems, parameterProblems } from './json-schema.ts'
 import { stepGraphProblems, successorsOf } from './graph.ts'
 import { templateReads, type TemplateRead } from './templates.ts'

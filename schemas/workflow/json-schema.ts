@@ -3,8 +3,8 @@
  * the meta-schema and never compiled.
  */
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import type { Problem } from '../../schemas/index.ts'
-import { fieldsOf, isFields } from '../kube.ts'
+import type { Problem } from '../problems.ts'
+import { fieldsOf, isFields } from '../fields.ts'
 
 let meta: Ajv2020 | undefined
 

@@ -1,0 +1,12 @@
+/** JSON objects of unknown shape, read through guards. */
+export type Fields = Readonly<Record<string, unknown>>
+
+/** True for a JSON object; false for null and arrays. */
+export function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The value as a JSON object; an empty one when it is anything else. */
+export function fieldsOf(value: unknown): Fields {
+  return isFields(value) ? value : {}
+}
