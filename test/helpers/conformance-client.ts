@@ -13,10 +13,13 @@ interface Context {
 const url = process.argv.at(-1) ?? ''
 const context = JSON.parse(process.env['MCP_CONFORMANCE_CONTEXT'] ?? '{}') as Context
 const vmcp = await startTestVmcp({ mock: url }, { aggregation: bareNames('mock') })
-const client = await connect('sdk1', vmcp.url)
+const fillsInDefaults = process.env['MCP_CONFORMANCE_SCENARIO'] === 'elicitation-sep1034-client-defaults'
+const client = await connect('sdk1', vmcp.url, { fillsInDefaults })
 const tools = await client.listTools()
 const calls =
   context.toolCalls ?? tools.map((tool) => ({ name: tool.name, arguments: sample(tool['inputSchema']) }))
+// Where a schema is asked for, the first tool's is shown as it arrived here.
+for (const { arguments: args } of calls) if ('schema' in args) args['schema'] = tools[0]?.['inputSchema']
 for (const call of calls) await client.call(call.name, call.arguments).catch(() => {})
 for (const uri of await client.listResources()) await client.readText(uri).catch(() => {})
 for (const name of await client.listPrompts()) await client.promptText(name).catch(() => {})

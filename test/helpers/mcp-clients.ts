@@ -61,15 +61,26 @@ const answers = {
   roots: { roots: [{ uri: 'file:///project', name: 'project' }] },
 }
 
-/** Connects. `able` false declares no capabilities at all. */
+export interface ConnectOptions {
+  /** False declares no capabilities at all. */
+  readonly able?: boolean
+  readonly headers?: Record<string, string>
+  /** Over the old SSE transport. */
+  readonly sse?: boolean
+  /** Forms are accepted as they stand: the SDK fills in what they suggest (sdk1). */
+  readonly fillsInDefaults?: boolean
+}
+
+/** Connects. */
 export async function connect(
   kind: ClientKind,
   url: string,
-  options: { able?: boolean; headers?: Record<string, string>; sse?: boolean } = {},
+  options: ConnectOptions = {},
 ): Promise<TestClient> {
   const able = options.able ?? true
+  const form = options.fillsInDefaults ? { applyDefaults: true } : {}
   const capabilities = able
-    ? { elicitation: { form: {}, url: {} }, sampling: {}, roots: { listChanged: true } }
+    ? { elicitation: { form, url: {} }, sampling: {}, roots: { listChanged: true } }
     : {}
   const init = { requestInit: { headers: options.headers ?? {} } }
   const asked: string[] = []
@@ -78,7 +89,7 @@ export async function connect(
     if (able) {
       client.setRequestHandler(ElicitRequestSchema, () => {
         asked.push('elicitation/create')
-        return answers.elicitation
+        return options.fillsInDefaults ? { action: 'accept' as const, content: {} } : answers.elicitation
       })
       client.setRequestHandler(CreateMessageRequestSchema, () => {
         asked.push('sampling/createMessage')

@@ -110,6 +110,7 @@ export const commonTools: readonly ToolDefinition[] = [
   tool('wait', 'Waits until it is cancelled'),
 ]
 
+/** Tools of the session era's set; the stateless fixture has them too, and asks in its own way. */
 export const sessionTools: readonly ToolDefinition[] = [
   tool('test_tool_with_logging', 'Logs while it runs'),
   tool('test_sampling', 'Asks the client for a completion', withText('prompt')),
@@ -119,9 +120,12 @@ export const sessionTools: readonly ToolDefinition[] = [
   tool('test_elicitation_url', 'Sends the user to a URL'),
   tool('test_roots', 'Lists the roots of the client'),
   tool('test_two_questions', 'Asks twice, one after the other'),
-  tool('session_id', 'Names the session it runs in'),
 ]
 
+/** Only where there are sessions. */
+export const sessionIdTool: ToolDefinition = tool('session_id', 'Names the session it runs in')
+
+/** Tools of the stateless era's set; the session fixture has them too, and asks in its own way. */
 export const statelessTools: readonly ToolDefinition[] = [
   'test_input_required_result_elicitation',
   'test_input_required_result_sampling',
@@ -192,6 +196,9 @@ export const prompts = [
   },
   { name: 'test_prompt_with_image', description: 'With an image' },
 ]
+
+/** A prompt that needs an answer of the user first. */
+export const askingPrompt = { name: 'test_input_required_result_prompt', description: 'Asks' }
 
 type PromptArguments = Readonly<Record<string, string>>
 

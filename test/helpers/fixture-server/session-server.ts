@@ -25,6 +25,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js'
 import {
   askForUser,
+  askingPrompt,
   askWithDefaults,
   askWithEnums,
   commonTools,
@@ -35,7 +36,9 @@ import {
   readResource,
   resources,
   resourceTemplates,
+  sessionIdTool,
   sessionTools,
+  statelessTools,
 } from './content.ts'
 import { extraPrompt, extraTool, type FixtureState } from './state.ts'
 
@@ -120,10 +123,16 @@ function makeServer(state: FixtureState): Server {
     state.events.off('tools', onTools).off('prompts', onPrompts).off('updated', onUpdated)
   }
   server.setRequestHandler(ListToolsRequestSchema, () => ({
-    tools: [...commonTools, ...sessionTools, ...(state.extraTool ? [extraTool] : [])],
+    tools: [
+      ...commonTools,
+      ...sessionTools,
+      sessionIdTool,
+      ...statelessTools,
+      ...(state.extraTool ? [extraTool] : []),
+    ],
   }))
   server.setRequestHandler(ListPromptsRequestSchema, () => ({
-    prompts: [...prompts, ...(state.extraPrompt ? [extraPrompt] : [])],
+    prompts: [...prompts, askingPrompt, ...(state.extraPrompt ? [extraPrompt] : [])],
   }))
   server.setRequestHandler(ListResourcesRequestSchema, () => ({ resources }))
   server.setRequestHandler(ListResourceTemplatesRequestSchema, () => ({ resourceTemplates }))
@@ -132,7 +141,13 @@ function makeServer(state: FixtureState): Server {
     if (!read) throw new McpError(-32002, 'Resource not found', { uri: params.uri })
     return read
   })
-  server.setRequestHandler(GetPromptRequestSchema, ({ params }) => {
+  server.setRequestHandler(GetPromptRequestSchema, async ({ params }, extra) => {
+    if (params.name === askingPrompt.name) {
+      const { context } = await fillIn(extra, 'What context should the prompt use?', 'context')
+      return {
+        messages: [{ role: 'user' as const, content: { type: 'text' as const, text: String(context) } }],
+      }
+    }
     const prompt = getPrompt(params.name, params.arguments ?? {})
     if (!prompt) throw new McpError(-32602, 'unknown prompt')
     return prompt
@@ -198,8 +213,16 @@ async function run(server: Server, state: FixtureState, params: CallParams, extr
       return reportProgress(params, extra)
     case 'test_tool_with_logging':
       return logThrice(extra)
+    case 'test_logging_tool':
+      await extra.sendNotification({
+        method: 'notifications/message',
+        params: { level: 'info', logger: 'fixture', data: 'a log message' },
+      })
+      return text('logged')
     default:
-      return askClient(params, extra)
+      return params.name.startsWith('test_input_required_result') || statelessOnly.has(params.name)
+        ? askAsRequests(server, params.name, extra)
+        : askClient(params, extra)
   }
 }
 
@@ -236,6 +259,81 @@ async function logThrice(extra: Extra): Promise<unknown> {
     await pause(50)
   }
   return text('logged')
+}
+
+const statelessOnly: ReadonlySet<string> = new Set(['test_streaming_elicitation', 'test_missing_capability'])
+
+/** One form field, filled in by the user. */
+async function fillIn(
+  extra: Extra,
+  message: string,
+  property: string,
+  type: 'string' | 'boolean' = 'string',
+): Promise<Record<string, unknown>> {
+  const schema = type === 'string' ? { type: 'string' as const } : { type: 'boolean' as const }
+  const { content } = await extra.sendRequest(
+    {
+      method: 'elicitation/create',
+      params: {
+        message,
+        requestedSchema: { type: 'object', properties: { [property]: schema }, required: [property] },
+      },
+    },
+    ElicitResultSchema,
+  )
+  return content ?? {}
+}
+
+function sample(extra: Extra, question: string, maxTokens = 100) {
+  return extra.sendRequest(
+    {
+      method: 'sampling/createMessage',
+      params: { messages: [{ role: 'user', content: { type: 'text', text: question } }], maxTokens },
+    },
+    CreateMessageResultSchema,
+  )
+}
+
+/** What the stateless fixture asks in results, asked here as this era does it: by requests while the call runs. */
+async function askAsRequests(server: Server, name: string, extra: Extra): Promise<unknown> {
+  switch (name) {
+    case 'test_input_required_result_elicitation':
+    case 'test_streaming_elicitation':
+      return text(`Hello, ${String((await fillIn(extra, 'What is your name?', 'name'))['name'])}!`)
+    case 'test_input_required_result_sampling':
+      await sample(extra, 'What is the capital of France?')
+      return text('sampled')
+    case 'test_input_required_result_list_roots':
+      return text(
+        `roots: ${JSON.stringify(await extra.sendRequest({ method: 'roots/list' }, ListRootsResultSchema))}`,
+      )
+    case 'test_input_required_result_request_state':
+    case 'test_input_required_result_tampered_state':
+      await fillIn(extra, 'Please confirm', 'ok', 'boolean')
+      return text('state-ok')
+    case 'test_input_required_result_multiple_inputs':
+      await Promise.all([
+        fillIn(extra, 'What is your name?', 'name'),
+        sample(extra, 'Generate a greeting', 50),
+        extra.sendRequest({ method: 'roots/list' }, ListRootsResultSchema),
+      ])
+      return text('all-ok')
+    case 'test_input_required_result_multi_round':
+      await fillIn(extra, 'Step 1: What is your name?', 'name')
+      await fillIn(extra, 'Step 2: What is your favorite color?', 'color')
+      return text('rounds-ok')
+    case 'test_input_required_result_capabilities': {
+      const able = server.getClientCapabilities()
+      if (able?.sampling) await sample(extra, 'Hello')
+      if (able?.elicitation) await fillIn(extra, 'Hello', 'name')
+      return text('asked')
+    }
+    case 'test_missing_capability':
+      await sample(extra, 'Hello')
+      return text('capable')
+    default:
+      throw new McpError(-32602, `unknown tool ${name}`)
+  }
 }
 
 async function askClient(params: CallParams, extra: Extra): Promise<unknown> {

@@ -12,6 +12,10 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import {
+  askForUser,
+  askingPrompt,
+  askWithDefaults,
+  askWithEnums,
   commonTools,
   complete,
   fixedResults,
@@ -20,6 +24,7 @@ import {
   readResource,
   resources,
   resourceTemplates,
+  sessionTools,
   statelessTools,
 } from './content.ts'
 import { extraPrompt, extraTool, type FixtureState } from './state.ts'
@@ -81,15 +86,16 @@ function makeServer(state: FixtureState): Server {
     },
   )
   server.setRequestHandler('tools/list', () => ({
-    tools: [...commonTools, ...statelessTools, ...(state.extraTool ? [extraTool] : [])] as never,
+    tools: [
+      ...commonTools,
+      ...statelessTools,
+      ...sessionTools,
+      ...(state.extraTool ? [extraTool] : []),
+    ] as never,
     ...PRIVATE,
   }))
   server.setRequestHandler('prompts/list', () => ({
-    prompts: [
-      ...prompts,
-      { name: 'test_input_required_result_prompt', description: 'Asks' },
-      ...(state.extraPrompt ? [extraPrompt] : []),
-    ],
+    prompts: [...prompts, askingPrompt, ...(state.extraPrompt ? [extraPrompt] : [])],
     ...PRIVATE,
   }))
   server.setRequestHandler('resources/list', () => ({ resources, ...PRIVATE }))
@@ -100,7 +106,7 @@ function makeServer(state: FixtureState): Server {
     return { ...read, ...PRIVATE } as never
   })
   server.setRequestHandler('prompts/get', ({ params }, ctx) => {
-    if (params.name === 'test_input_required_result_prompt') return askForContext(ctx) as never
+    if (params.name === askingPrompt.name) return askForContext(ctx) as never
     const prompt = getPrompt(params.name, params.arguments ?? {})
     if (!prompt) throw new ProtocolError(-32602, 'unknown prompt')
     return prompt as never
@@ -210,8 +216,16 @@ async function callTool(state: FixtureState, params: CallParams, ctx: Ctx): Prom
     case 'test_logging_tool':
       await ctx.mcpReq.log('info', 'a log message', 'fixture')
       return text('logged')
+    case 'test_tool_with_logging':
+      for (const data of ['Tool execution started', 'Tool processing data', 'Tool execution completed']) {
+        await ctx.mcpReq.log('info', data, 'fixture')
+        await pause(50)
+      }
+      return text('logged')
     default:
-      return ask(params.name, ctx)
+      return sessionTools.some(({ name }) => name === params.name)
+        ? askLikeSessions(params, ctx)
+        : ask(params.name, ctx)
   }
 }
 
@@ -227,6 +241,56 @@ async function reportProgress(ctx: Ctx): Promise<unknown> {
     await pause(50)
   }
   return text('done')
+}
+
+/** What the session fixture asks by requests while a call runs, asked here as this era does it: in results. */
+function askLikeSessions(params: CallParams, ctx: Ctx): unknown {
+  const args = params.arguments ?? {}
+  const elicit = (message: string, requestedSchema: unknown) =>
+    inputRequired.elicit({ message, requestedSchema: requestedSchema as never })
+  const answer = ctx.mcpReq.inputResponses?.['question'] as Record<string, unknown> | undefined
+  const action = String(answer?.['action'])
+  const content = JSON.stringify(answer?.['content'] ?? {})
+  switch (params.name) {
+    case 'test_sampling':
+      if (!answer) return question(sample(String(args['prompt'])))
+      return text(`LLM response: ${String((answer['content'] as { text?: string } | undefined)?.text)}`)
+    case 'test_elicitation':
+      if (!answer) return question(elicit(String(args['message']), askForUser))
+      return text(`User response: action=${action}, content=${content}`)
+    case 'test_elicitation_sep1034_defaults':
+      if (!answer) return question(elicit('Please fill in', askWithDefaults))
+      return text(`Elicitation completed: action=${action}, content=${content}`)
+    case 'test_elicitation_sep1330_enums':
+      if (!answer) return question(elicit('Please fill in', askWithEnums))
+      return text(`Elicitation completed: action=${action}, content=${content}`)
+    case 'test_elicitation_url':
+      if (!answer)
+        return question(inputRequired.elicitUrl({ message: 'Sign in', url: 'https://example.com/sign-in' }))
+      return text(`action=${action}`)
+    case 'test_roots': {
+      if (!answer) return question(inputRequired.listRoots())
+      const roots = answer['roots'] as { uri: string }[]
+      return text(roots.map(({ uri }) => uri).join())
+    }
+    case 'test_two_questions': {
+      const state = verified(ctx.mcpReq.requestState())
+      if (state === undefined) {
+        if (!answer) return question(elicit('first', askForUser))
+        return inputRequired({
+          inputRequests: { question: elicit('second', askForUser) },
+          requestState: sign(content),
+        })
+      }
+      return text(`${state} ${content}`)
+    }
+    default:
+      throw new ProtocolError(-32602, `unknown tool ${params.name}`)
+  }
+}
+
+function question(asked: ReturnType<typeof form>): unknown {
+  return inputRequired({ inputRequests: { question: asked } })
 }
 
 function ask(name: string, ctx: Ctx): unknown {
