@@ -149,6 +149,7 @@ export class Core {
     const entry = await this.#find(operation.client, (catalog) => visible(catalog.tools.get(name)))
     if (!entry)
       throw new GatehouseError('INVALID_PARAMS', { detail: `tool ${JSON.stringify(name)} not found` })
+    if (entry.run) return entry.run(operation)
     if (operation.headers) requireMirrored(entry, operation.params, operation.headers)
     try {
       return await this.callEntry(operation, entry, { name: JSON.stringify(entry.original) })

@@ -10,7 +10,7 @@ import { SessionEdge } from './edge/session-edge.ts'
 import { SessionProtocol } from './edge/session-protocol.ts'
 import { ParkedCalls } from './edge/stateless-call.ts'
 import { StatelessEdge } from './edge/stateless-edge.ts'
-import type { ClientSession, Middleware, Operation, Outcome } from './operation.ts'
+import type { ClientSession, Perform } from './operation.ts'
 import { makeSessionLife } from './session-life.ts'
 import { ASK_TIMEOUT_MS } from './sessions/session.ts'
 import type { SessionTable } from './sessions/table.ts'
@@ -18,7 +18,8 @@ import type { SessionTable } from './sessions/table.ts'
 export interface EdgesOptions {
   readonly core: Core
   readonly sessions: SessionTable
-  readonly middlewares: readonly Middleware[]
+  /** Carries out what clients want: the whole pipeline. */
+  readonly perform: Perform
   /** Rejects when the caller may not listen to what was named. */
   readonly authorizeListener: ListenersOptions['authorize']
   readonly serverInfo: string
@@ -45,9 +46,8 @@ const MAX_PARKED = 1_000
 const MAX_PARKED_PER_CALLER = 100
 
 export function makeEdges(options: EdgesOptions): Edges {
-  const { core, sessions, serverInfo, passthroughHeaders, clock, log } = options
+  const { core, sessions, perform, serverInfo, passthroughHeaders, clock, log } = options
   const answers = new Set<Answer>()
-  const perform = compose(options.middlewares, (operation) => core.perform(operation))
   const parked = new ParkedCalls({
     max: MAX_PARKED,
     maxPerCaller: MAX_PARKED_PER_CALLER,
@@ -97,15 +97,4 @@ export function makeEdges(options: EdgesOptions): Edges {
       oldSseEdge.close()
     },
   }
-}
-
-/** The middlewares around the core, outermost first. */
-function compose(
-  middlewares: readonly Middleware[],
-  core: (operation: Operation) => Promise<Outcome>,
-): (operation: Operation) => Promise<Outcome> {
-  return middlewares.reduceRight<(operation: Operation) => Promise<Outcome>>(
-    (next, middleware) => (operation) => middleware(operation, () => next(operation)),
-    core,
-  )
 }

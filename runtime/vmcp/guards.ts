@@ -35,6 +35,8 @@ export interface GuardParts {
   readonly namespace: string
   readonly upstreamTokens: UpstreamTokens | undefined
   readonly telemetry: Telemetry
+  /** Tools that are permitted by being switched on. */
+  readonly granted: (tool: string) => boolean
   readonly log: Log
 }
 
@@ -43,11 +45,14 @@ export function makeGuards(config: VmcpConfig, parts: GuardParts): Guards {
   return { gate: gateOf(config, parts), limiter: limiterOf(config, parts) }
 }
 
-function gateOf({ name, incomingAuth }: VmcpConfig, { upstreamTokens, log }: GuardParts): Gate | undefined {
+function gateOf(
+  { name, incomingAuth }: VmcpConfig,
+  { upstreamTokens, granted, log }: GuardParts,
+): Gate | undefined {
   const { authz } = incomingAuth
   if (authz?.type !== 'cedar') return undefined
   const authorizer = makeAuthorizer(authz, { serverName: name, upstreamTokens, log })
-  return makeGate(authorizer, { unknownMethods: 'pass' })
+  return makeGate(authorizer, { unknownMethods: 'pass', granted })
 }
 
 function limiterOf({ name, rateLimiting }: VmcpConfig, parts: GuardParts): RateLimiter | undefined {

@@ -96,11 +96,38 @@ export type Outcome =
   /** The stateless era's "ask again with these answers": a raw InputRequiredResult. */
   | { readonly kind: 'input'; readonly result: Buffer }
 
-/** Stands between the edges and the core. Order: runtime/vmcp/guards.ts. */
-export type Middleware = (operation: Operation, next: () => Promise<Outcome>) => Promise<Outcome>
+/** Carries an operation out. Rejects with GatehouseError. */
+export type Perform = (operation: Operation) => Promise<Outcome>
+
+/**
+ * Stands between the edges and the core. `next` goes on with the operation itself, or with another one that was made of
+ * it. Order: runtime/vmcp/pipeline.ts.
+ */
+export type Middleware = (
+  operation: Operation,
+  next: (instead?: Operation) => Promise<Outcome>,
+) => Promise<Outcome>
 
 export function resultOutcome(value: unknown): Outcome {
   return { kind: 'result', result: Buffer.from(JSON.stringify(value)) }
+}
+
+/**
+ * Another operation within one that a client waits for: same client, same end, and what it says on its way or asks goes
+ * the same way. Headers of the request no longer agree with the arguments and are left out.
+ */
+export function innerOperation(operation: Operation, method: string, params: JsonObject): Operation {
+  return {
+    method,
+    params,
+    client: operation.client,
+    signal: operation.signal,
+    progressToken: operation.progressToken,
+    logLevel: operation.logLevel,
+    progress: (sent) => operation.progress(sent),
+    log: (sent) => operation.log(sent),
+    ask: (request) => operation.ask(request),
+  }
 }
 
 /** An operation of the gateway itself on behalf of a client. */

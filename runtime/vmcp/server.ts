@@ -19,7 +19,9 @@ import { healthSettings } from './health/settings.ts'
 import { makeHandler, MCP_PATH } from './http.ts'
 import { incomingConfig } from './incoming-config.ts'
 import { makeObservation, type Observation } from './observation.ts'
-import type { ClientSession, Middleware } from './operation.ts'
+import type { ClientSession } from './operation.ts'
+import { makeFeatures } from './features.ts'
+import { type Feature, makePipeline } from './pipeline.ts'
 import { type ClusterApi, type Reporter, reporterFor } from './report.ts'
 import { builtInRoute } from './routes.ts'
 import { watcherOf } from './session-life.ts'
@@ -41,8 +43,6 @@ export interface StartOptions {
   readonly maxSessions?: number | undefined
   readonly allowedOrigins?: readonly string[] | undefined
   readonly clock?: Clock | undefined
-  /** Stand between the edges and the core, inside observation and list filter, outermost first. */
-  readonly middlewares?: readonly Middleware[] | undefined
   /** Upstream tokens of callers, from the embedded authorization server. */
   readonly upstreamTokens?: UpstreamTokens | undefined
   /** Issues the tokens that this server accepts, and holds those of upstreams. Whoever opened it closes it. */
@@ -109,6 +109,7 @@ class Vmcp implements VmcpServer {
   #config: VmcpConfig
   #checksum: string | undefined
   #guards: Guards
+  #features: readonly Feature[]
   #authenticator: Authenticator
   #originGuard: OriginGuard | undefined
   #stateSecret: string | undefined
@@ -131,6 +132,7 @@ class Vmcp implements VmcpServer {
     this.#storage = openSessionStorage(config, env, log)
     this.#authenticator = this.#makeAuthenticator(config)
     this.#guards = this.#makeGuards(config)
+    this.#features = makeFeatures(config, { log })
     this.#engine = new Engine(config, {
       env,
       upstreamTokens: options.upstreamTokens,
@@ -153,14 +155,15 @@ class Vmcp implements VmcpServer {
     this.#edges = makeEdges({
       core: this.#engine.core,
       sessions: this.#sessions,
-      middlewares: [
-        ...observation.middlewares,
-        ...guarding(
+      perform: makePipeline({
+        observe: observation.middlewares,
+        features: () => this.#features,
+        guards: guarding(
           () => this.#guards,
           () => this.#engine.core,
         ),
-        ...(options.middlewares ?? []),
-      ],
+        core: (operation) => this.#engine.core.perform(operation),
+      }),
       authorizeListener: async ({ caller }, params, signal) =>
         this.#guards.gate?.check(caller, 'subscriptions/listen', params, { signal }),
       serverInfo: this.#identity(config.name),
@@ -189,6 +192,7 @@ class Vmcp implements VmcpServer {
       namespace,
       upstreamTokens: this.#options.upstreamTokens,
       telemetry: this.#observation.telemetry,
+      granted: (tool) => this.#features.some(({ tools }) => tools.some(({ name }) => name === tool)),
       log: this.#log,
     })
   }
@@ -214,6 +218,7 @@ class Vmcp implements VmcpServer {
     this.#config = config
     this.#checksum = checksum
     this.#guards = guards
+    this.#replaceFeatures(config)
     if (authenticator) {
       void this.#authenticator.close()
       this.#authenticator = authenticator
@@ -222,6 +227,13 @@ class Vmcp implements VmcpServer {
     if (authzChanged) this.#engine.permissionsChanged()
     this.#observation.reloaded(config)
     this.#log.info('configuration reloaded', { backends: config.backends?.length ?? 0 })
+  }
+
+  /** Scripts and searches under way end with the old features; settings that are the same keep what is there. */
+  #replaceFeatures(config: VmcpConfig): void {
+    const before = this.#features
+    this.#features = makeFeatures(config, { log: this.#log, before })
+    for (const feature of before) if (!this.#features.includes(feature)) void feature.close()
   }
 
   async listen(): Promise<void> {
@@ -324,6 +336,7 @@ class Vmcp implements VmcpServer {
     await this.#closeListener?.()
     await this.#reporter?.close()
     this.#sessions.close()
+    await Promise.all(this.#features.map((feature) => feature.close()))
     await this.#engine.close()
     await Promise.all([this.#authenticator.close(), this.#storage?.close(), this.#observation.close()])
     this.#log.info('virtual MCP server stopped')

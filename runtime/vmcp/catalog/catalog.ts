@@ -8,7 +8,7 @@ import type { ListKind } from '../backends/connection.ts'
 import type { Item, Listing } from './listing.ts'
 import { prefixFormat, resolveTools } from './tools.ts'
 import { JsonObject } from '../../mcp/index.ts'
-import type { Entry, Problem, ToolEntry } from './types.ts'
+import type { Composer, Entry, Problem, ToolEntry } from './types.ts'
 import { compileTemplate, type TemplateMatcher } from './uri-template.ts'
 
 export interface TemplateEntry extends Entry {
@@ -30,11 +30,11 @@ export class Catalog {
   readonly listings: readonly Listing[]
   #digests: Readonly<Record<ListKind, string>> | undefined
 
-  constructor(listings: readonly Listing[], aggregation: Aggregation) {
+  constructor(listings: readonly Listing[], aggregation: Aggregation, compose?: Composer) {
     const sorted = [...listings].sort((a, b) => compare(a.backend, b.backend))
     const problems: Problem[] = []
     this.listings = sorted
-    this.tools = resolveTools(sorted, aggregation, problems)
+    this.tools = withOwn(resolveTools(sorted, aggregation, problems), compose, problems)
     this.prompts = resolvePrompts(sorted, aggregation, problems)
     this.resources = firstWins(sorted, ({ resources }) => resources, 'resource', problems)
     this.templates = withMatchers(
@@ -61,6 +61,30 @@ export class Catalog {
   findResource(uri: string): Entry | undefined {
     return this.resources.get(uri) ?? this.templateList.find(({ matches }) => matches(uri))
   }
+}
+
+/** Adds the tools that are made of others. A tool of a backend that is hidden gives its name away, a listed one keeps it. */
+function withOwn(
+  tools: Map<string, ToolEntry>,
+  compose: Composer | undefined,
+  problems: Problem[],
+): Map<string, ToolEntry> {
+  if (!compose) return tools
+  const { entries, problems: found } = compose(tools)
+  problems.push(...found)
+  const all = new Map(tools)
+  for (const entry of entries) {
+    const known = all.get(entry.key)
+    if (!known?.advertised) all.set(entry.key, entry)
+    else {
+      problems.push({
+        kind: 'collision',
+        subject: entry.key,
+        message: `tool ${entry.key} is left out: ${known.backend || 'another workflow'} offers a tool of that name`,
+      })
+    }
+  }
+  return all
 }
 
 function compare(a: string, b: string): number {

@@ -1,5 +1,6 @@
 /** Shapes of the catalog: what clients can reach, and how each name leads to a backend. */
 import type { MirroredArgument } from '../../mcp/index.ts'
+import type { Perform } from '../operation.ts'
 
 /** One thing that clients can name. */
 export interface Entry {
@@ -21,6 +22,17 @@ export interface ToolEntry extends Entry {
   readonly advertised: boolean
   readonly mirrored: readonly MirroredArgument[]
   readonly annotations: Readonly<Record<string, unknown>>
+  /** Carries out a call when the tool is the gateway's own; `backend` is empty then. */
+  readonly run?: Perform
+}
+
+/**
+ * Makes tools of the gateway's own out of those of the backends; asked once for each catalog. Must be pure. A name that
+ * a listed tool has already is not taken.
+ */
+export type Composer = (tools: ReadonlyMap<string, ToolEntry>) => {
+  readonly entries: readonly ToolEntry[]
+  readonly problems: readonly Problem[]
 }
 
 export type Kind = 'tools' | 'resources' | 'templates' | 'prompts'

@@ -10,6 +10,7 @@ import type { Client } from '../operation.ts'
 import { Catalog } from './catalog.ts'
 import type { Listing } from './listing.ts'
 import { identityOf, type Listings } from './listings.ts'
+import type { Composer } from './types.ts'
 
 const MAX_CATALOGS = 128
 const MAX_READY = 1_024
@@ -43,13 +44,20 @@ export class Views {
   readonly #aggregation: Aggregation
   readonly #now: () => number
   readonly #tracer: Tracer
+  readonly #compose: Composer | undefined
   /** Views that need no asking, by kind of client. */
   readonly #ready = new Map<string, Ready>()
   /** Insertion order is order of use. */
   readonly #catalogs = new Map<string, Catalog>()
 
-  constructor(aggregation: Aggregation, now: () => number, tracer: Tracer = noTelemetry.tracer) {
+  constructor(
+    aggregation: Aggregation,
+    now: () => number,
+    tracer: Tracer = noTelemetry.tracer,
+    compose?: Composer,
+  ) {
     this.#aggregation = aggregation
+    this.#compose = compose
     this.#now = now
     this.#tracer = tracer
   }
@@ -142,7 +150,7 @@ export class Views {
       this.#catalogs.set(key, known)
       return known
     }
-    const catalog = new Catalog(listings, this.#aggregation)
+    const catalog = new Catalog(listings, this.#aggregation, this.#compose)
     this.#catalogs.set(key, catalog)
     if (this.#catalogs.size > MAX_CATALOGS) {
       const [oldest] = this.#catalogs.keys()

@@ -1,0 +1,109 @@
+/** The order of observation, features, guards and core. */
+import t from 'tap'
+import { JsonObject } from '../../../runtime/mcp/index.ts'
+import { makeCaller } from '../../../runtime/net/index.ts'
+import {
+  type Client,
+  innerOperation,
+  type Middleware,
+  type Operation,
+  ownOperation,
+  resultOutcome,
+} from '../../../runtime/vmcp/operation.ts'
+import { type Feature, listTools, makePipeline, type OwnTool } from '../../../runtime/vmcp/pipeline.ts'
+
+const json = (value: unknown) => new JsonObject(Buffer.from(JSON.stringify(value)))
+const client: Client = {
+  era: 'session',
+  protocolVersion: '2025-11-25',
+  caller: makeCaller({ issuer: 'i', subject: 'ada', claims: { sub: 'ada' } }),
+  abilities: { raw: Buffer.from('{}'), elicitation: false, sampling: false, roots: false, signature: '' },
+  info: undefined,
+  headers: {},
+  session: undefined,
+}
+const call = (name: string): Operation =>
+  ownOperation(client, 'tools/call', { name }, new AbortController().signal)
+
+function rig(featuresOf: (seen: string[]) => readonly Feature[]) {
+  const seen: string[] = []
+  const noting =
+    (label: string): Middleware =>
+    (operation, next) => {
+      seen.push(`${label} ${operation.params.text('name') ?? operation.method}`)
+      return next()
+    }
+  const features = featuresOf(seen)
+  const perform = makePipeline({
+    observe: [noting('observe')],
+    features: () => features,
+    guards: [noting('guard')],
+    core(operation) {
+      seen.push(`core ${operation.params.text('name') ?? operation.method}`)
+      return Promise.resolve(resultOutcome({ tools: [{ name: 'a' }] }))
+    },
+  })
+  return { seen, perform }
+}
+
+function feature(label: string, seen: string[], tools: readonly OwnTool[]): Feature {
+  return {
+    surface(operation, next) {
+      seen.push(label)
+      return next(
+        operation.params.text('name') === 'wrapped'
+          ? innerOperation(operation, 'tools/call', json({ name: 'real' }))
+          : undefined,
+      )
+    },
+    tools,
+    close: () => Promise.resolve(),
+  }
+}
+
+t.test('pipeline: without features an operation meets observation, guards and core', async (t) => {
+  const { seen, perform } = rig(() => [])
+  await perform(call('x'))
+  t.same(seen, ['observe x', 'guard x', 'core x'])
+})
+
+t.test('pipeline: a surface may go on with another operation, which the guards then judge', async (t) => {
+  const { seen, perform } = rig((seen) => [feature('search', seen, [])])
+  await perform(call('wrapped'))
+  t.same(seen, ['observe wrapped', 'search', 'guard real', 'core real'])
+})
+
+t.test("pipeline: a feature's tool stands behind the guards, and sees only what is inside", async (t) => {
+  const script: OwnTool = {
+    name: 'script',
+    run: async (operation, inside) => {
+      await inside(innerOperation(operation, 'tools/call', json({ name: 'script' })))
+      return inside(innerOperation(operation, 'tools/call', json({ name: 'y' })))
+    },
+  }
+  const find: OwnTool = {
+    name: 'find',
+    run: async (operation, inside) => {
+      const tools = await listTools(operation, inside)
+      return resultOutcome(tools.map((tool) => tool.text('name')))
+    },
+  }
+  const { seen, perform } = rig((seen) => [feature('search', seen, [find]), feature('code', seen, [script])])
+  await perform(call('script'))
+  t.same(
+    seen,
+    ['observe script', 'search', 'code', 'guard script', 'guard script', 'core script', 'guard y', 'core y'],
+    'inner calls are judged one by one and never reach the tool itself',
+  )
+  seen.length = 0
+  t.same(await perform(call('find')), resultOutcome(['a']))
+  t.same(seen, [
+    'observe find',
+    'search',
+    'code',
+    'guard find',
+    'code',
+    'guard tools/list',
+    'core tools/list',
+  ])
+})
