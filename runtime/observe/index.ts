@@ -3,12 +3,11 @@ export type { Log, LogFields } from '../net/index.ts'
 export {
   type Audit,
   type AuditOptions,
-  type AuditOutcome,
   type CallRecord,
   makeAudit,
   type WorkflowRecord,
 } from './audit/audit.ts'
-export { AUDIT_EVENTS, type WorkflowEventType } from './audit/events.ts'
+export { AUDIT_EVENTS, type AuditOutcome, type WorkflowEventType } from './audit/events.ts'
 export {
   makeObserver,
   type Observer,

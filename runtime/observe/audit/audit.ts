@@ -16,11 +16,9 @@ import { currentScope } from '../exchange/scope.ts'
 import { makeLineFile } from '../line-file.ts'
 import type { LineStream } from '../log.ts'
 import { delegationOf } from './delegation.ts'
-import { selectedTypes, type WorkflowEventType } from './events.ts'
+import { type AuditOutcome, selectedTypes, type WorkflowEventType } from './events.ts'
 import { type ExchangeRecord, exchangeLine, subjectsOf } from './exchange-line.ts'
 import { type Payload, recordedPayload } from './payload.ts'
-
-export type AuditOutcome = 'success' | 'denied' | 'failure' | 'error' | 'application_error'
 
 /** A call of a tool from within a script or a step, on behalf of the request under way. */
 export interface CallRecord {

@@ -7,6 +7,9 @@
  */
 import type { AuditEventType } from '../../../schemas/index.ts'
 
+/** How what an event tells of has ended. */
+export type AuditOutcome = 'success' | 'denied' | 'failure' | 'error' | 'application_error'
+
 interface EventRow {
   /** JSON-RPC method; absent for types that no single method leads to. */
   readonly method?: string

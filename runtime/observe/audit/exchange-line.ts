@@ -6,7 +6,7 @@ import type { ClientName, RpcFacts } from '../exchange/rpc.ts'
 import type { RpcAnswer } from '../exchange/rpc-answer.ts'
 import { redactText } from '../redact.ts'
 import { cutBytes } from '../text.ts'
-import type { AuditOutcome } from './audit.ts'
+import type { AuditOutcome } from './events.ts'
 import type { Delegation } from './delegation.ts'
 
 export interface ExchangeRecord {

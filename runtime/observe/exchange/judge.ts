@@ -1,7 +1,7 @@
 /** What a request was, and how it went: event type, status, outcome, kind of fault, name of the span. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type AuditEventType, GatehouseError } from '../../../schemas/index.ts'
-import type { AuditOutcome } from '../audit/audit.ts'
+import type { AuditOutcome } from '../audit/events.ts'
 import { eventTypeOf } from '../audit/events.ts'
 import type { TraceCarrier } from '../telemetry/propagation.ts'
 import { errorType } from '../telemetry/tracer.ts'
