@@ -1,11 +1,12 @@
 /**
- * The whole way: stock MCP clients of both generations, a real `gatehouse vmcp serve` with its embedded authorization
+ * The whole way: stock MCP clients (both SDK generations and the Inspector), each registered and described, a real `gatehouse vmcp serve` with its embedded authorization
  * server, real OpenID providers above it, and a person in a real Chromium.
  */
 import { createServer } from 'node:https'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
+import type { Browser } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { freePort } from '../helpers/gatehouse.ts'
 import {
@@ -19,17 +20,18 @@ import {
   startFormProvider,
   startGateway,
 } from '../helpers/hosted-authserver.ts'
+import { connectInspector } from '../helpers/inspector-client.ts'
 import { proves } from '../helpers/proves.ts'
 import { type Certificates, makeCertificates, missingRedisTls, startRedis } from '../helpers/redis.ts'
 import {
   connectSignedIn,
-  type Generation,
   keptProvider,
   missingBrowser,
   openBrowser,
   type SignedInClient,
   signIn,
   startLanding,
+  type WorkingClient,
 } from '../helpers/signed-in-client.ts'
 
 proves(
@@ -42,7 +44,7 @@ proves(
 
 const hour = 3_600_000
 const skip = missingBrowser || missingRedisTls
-t.setTimeout(300_000)
+t.setTimeout(500_000)
 
 interface Rig {
   readonly url: string
@@ -141,17 +143,43 @@ async function publishDocument(t: Test, certificates: Certificates, redirectUri:
   return url
 }
 
-/** Who the client is, how the server knows it, and whether it lives through a restart and a new key. */
-const cases: readonly (readonly [Generation, 'registered' | 'described', boolean])[] = [
-  ['sdk1', 'described', false],
-  ['sdk2', 'registered', false],
-  ['sdk1', 'registered', true],
-  ['sdk2', 'described', true],
-]
+/** How the server knows the client: by dynamic registration, or by its metadata document. */
+const kinds = ['registered', 'described'] as const
+
+/** Connects a stock client and signs its person in. */
+async function connect(
+  t: Test,
+  rig: Rig,
+  browser: Browser,
+  name: (typeof clients)[number],
+  kind: (typeof kinds)[number],
+): Promise<WorkingClient> {
+  const documentFor = async (redirectUri: string): Promise<string | undefined> =>
+    kind === 'described' ? publishDocument(t, rig.certificates, redirectUri) : undefined
+  if (name === 'inspector') {
+    return connectInspector(t, {
+      url: rig.url,
+      caFile: rig.certificates.caFile,
+      documentFor,
+      login: (landing, start) => signIn(browser, landing, start, 'alice'),
+    })
+  }
+  const landing = await startLanding(t)
+  const client = await connectSignedIn({
+    generation: name,
+    url: rig.url,
+    provider: keptProvider(landing, await documentFor(landing.redirectUri)),
+    login: (start) => signIn(browser, landing, start, 'alice'),
+  })
+  t.teardown(() => client.close())
+  return client
+}
+
+const clients = ['sdk1', 'sdk2', 'inspector'] as const
 
 t.test(
   'vmcp serve: clients sign in through two providers and keep working',
-  { skip, timeout: 240_000 },
+  { skip, timeout: 400_000 },
   async (t) => {
     const rig = await start(t)
     const browser = await openBrowser(t)
@@ -163,48 +191,37 @@ t.test(
     const ready = await fetch(`${rig.origin}/readyz`)
     t.equal(ready.status, 200, await ready.text())
 
-    for (const [generation, kind, restarts] of cases) {
-      await t.test(`${generation}, ${kind} client`, { timeout: 120_000 }, async (t) => {
-        const landing = await startLanding(t)
-        const document =
-          kind === 'described' ? await publishDocument(t, rig.certificates, landing.redirectUri) : undefined
-        const client = await connectSignedIn({
-          generation,
-          url: rig.url,
-          provider: keptProvider(landing, document),
-          login: (start) => signIn(browser, landing, start, 'alice'),
-        })
-        t.teardown(() => client.close())
-        t.match(client.login.titles[0], kind === 'described' ? 'Described client' : 'Desk client')
+    for (const [name, kind] of clients.flatMap((each) => kinds.map((how) => [each, how] as const))) {
+      await t.test(`${name}, ${kind} client`, { timeout: 120_000 }, async (t) => {
+        const client = await connect(t, rig, browser, name, kind)
+        t.match(client.login.titles[0], kind === 'described' ? 'Described client' : /^Allow .+\?$/)
         t.ok(client.login.titles.length >= 5, 'consent, then login and grant at each provider')
-        if (document === undefined) t.notMatch(client.provider.clientId(), '://')
-        else t.equal(client.provider.clientId(), document)
+        t.match(client.clientId(), kind === 'described' ? /^https:\/\/.*\/client\.json$/ : /^[0-9a-f-]{36}$/)
         t.same([...(await client.listTools())].sort(), ['code_whoami', 'corp_whoami'])
         // Each backend asked its own provider, which knew the token.
         t.equal(await client.call('corp_whoami'), whoami.corp)
         t.equal(await client.call('code_whoami'), whoami.code)
 
-        const first = client.provider.accessToken()
+        const first = client.accessToken()
         t.match(decodeJwt(first), { iss: rig.origin, aud: [`${rig.origin}/mcp`] })
         await rig.gateway.ahead(2 * hour)
         t.equal(await client.call('corp_whoami'), whoami.corp, 'after the access token has ended')
-        const second = client.provider.accessToken()
+        const second = client.accessToken()
         t.not(second, first, 'by a refresh without a person')
-        if (!restarts) return rig.gateway.ahead(0)
 
         await rig.gateway.restart()
         await rig.gateway.ahead(2 * hour)
         t.equal(await client.call('code_whoami'), whoami.code, 'after a restart')
-        t.equal(client.provider.accessToken(), second, 'with the same token')
+        t.equal(client.accessToken(), second, 'with the same token')
 
         const before = await publishedKeys(rig.origin)
         rig.keys.rotate()
         const kid = await newKey(rig.origin, before)
         t.equal(await client.call('corp_whoami'), whoami.corp, 'a token of the key before')
-        t.not(decodeProtectedHeader(client.provider.accessToken()).kid, kid)
+        t.not(decodeProtectedHeader(client.accessToken()).kid, kid)
         await rig.gateway.ahead(4 * hour)
         t.equal(await client.call('code_whoami'), whoami.code, 'and one of the new key')
-        t.equal(decodeProtectedHeader(client.provider.accessToken()).kid, kid)
+        t.equal(decodeProtectedHeader(client.accessToken()).kid, kid)
         await rig.gateway.ahead(0)
       })
     }

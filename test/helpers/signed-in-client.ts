@@ -127,13 +127,20 @@ export function keptProvider(landing: Landing, clientMetadataUrl?: string): Kept
 
 export type Generation = 'sdk1' | 'sdk2'
 
-export interface SignedInClient {
-  readonly provider: KeptProvider
+/** What every kind of client can do once its person has signed in. */
+export interface WorkingClient {
   readonly login: SeenLogin
+  clientId(): string
+  /** The one in use. */
+  accessToken(): string
   listTools(): Promise<readonly string[]>
   /** Text of the first content, with `!` in front when the result is an error. */
   call(name: string): Promise<string>
   close(): Promise<void>
+}
+
+export interface SignedInClient extends WorkingClient {
+  readonly provider: KeptProvider
 }
 
 interface Sdk {
@@ -193,6 +200,8 @@ export async function connectSignedIn(options: {
   return {
     provider,
     login,
+    clientId: provider.clientId,
+    accessToken: provider.accessToken,
     listTools: async () => (await client.listTools()).tools.map(({ name }) => name),
     async call(name) {
       const result = await client.callTool({ name, arguments: {} })
