@@ -37,6 +37,7 @@ await t.test(
     proves(
       '3.config.incomingAuth.oidc.jwksAllowPrivateIp',
       '3.config.incomingAuth.oidc.protectedResourceAllowPrivateIp',
+      '3.auth.incoming.3.private',
     )
     const server = createServer((req, res) => {
       res.writeHead(200, { 'content-type': 'application/json' })
@@ -45,7 +46,9 @@ await t.test(
     await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
     t.teardown(() => server.close())
     const address = server.address()
-    const base = `http://${name}:${typeof address === 'object' && address ? address.port : 0}`
+    const port = typeof address === 'object' && address ? address.port : 0
+    const base = `http://${name}:${port}`
+    const loopback = `http://127.0.0.1:${port}/k`
 
     async function outcome(token: string, switches: Partial<OidcConfig>): Promise<unknown> {
       const authenticator = makeAuthenticator({
@@ -71,5 +74,7 @@ await t.test(
     t.equal(await outcome(jwt, { jwksAllowPrivateIp: true }), 'INVALID_TOKEN', 'the keys were read')
     t.equal(await outcome('opaque', { jwksAllowPrivateIp: true }), 'AUTH_UNAVAILABLE')
     t.equal(await outcome('opaque', { protectedResourceAllowPrivateIp: true }), 'a')
+    const onLoopback = { jwksUrl: loopback, jwksAllowPrivateIp: true }
+    t.equal(await outcome(jwt, onLoopback), 'INVALID_TOKEN', 'a server on this machine: its keys were read')
   },
 )
