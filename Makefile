@@ -8,7 +8,7 @@ BANNER := import{createRequire as gatehouseCreateRequire}from'node:module';const
 ESBUILD := esbuild --bundle --platform=node --target=node24 --format=esm --legal-comments=none --log-level=warning \
 	--external:@cedar-policy/cedar-wasm --banner:js="$(BANNER)"
 
-.PHONY: help run test build lint schemas format bench unit clean
+.PHONY: help run test build lint schemas format bench soak unit clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ unit: $(INSTALLED) ## The fast tests only
 
 bench: build ## Requests per second through proxy and vMCP, as a ratio of direct access
 	@node test/bench/main.ts
+
+soak: build ## An hour of churning clients and dying backends against the built vMCP; memory must stay flat
+	@node test/bench/soak.ts
 
 clean: ## Remove what was built
 	@rm -rf dist .tap

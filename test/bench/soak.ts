@@ -1,0 +1,211 @@
+/**
+ * An hour of life with a built virtual server: churning clients of all eras, backends that die and change, strangers
+ * that send rubbish. At the end: did anything fail that should not, and is memory flat?
+ *
+ * `make soak`, or `node test/bench/soak.ts --minutes 60 --out DIR --program dist/gatehouse.js --graph FILE`. The
+ * program is copied first, so that a later build does not disturb the run. DIR gets samples.csv, failures.log,
+ * vmcp.log, soak.svg and judgment.md. Exit code 1 when an operation failed that should not, when memory grew faster
+ * than the limits (MB per hour over the second half of the run), or when the server did not end well. With
+ * `--snapshots`, heap snapshots are written at a quarter and at the end.
+ */
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { drawGraph } from './soak/graph.ts'
+import { judge } from './soak/judge.ts'
+import { Ledger } from './soak/ledger.ts'
+import { type BackendProcess, startBackend, startServer } from './soak/processes.ts'
+import { Sampler } from './soak/sampler.ts'
+import { sessionClient } from './soak/session-client.ts'
+import { statelessClient } from './soak/stateless-client.ts'
+import { makeTrouble, writeConfig } from './soak/trouble.ts'
+import type { Shaky, Soak } from './soak/types.ts'
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '60' },
+    rate: { type: 'string', default: '90' },
+    out: { type: 'string' },
+    program: { type: 'string', default: join(import.meta.dirname, '../../dist/gatehouse.js') },
+    graph: { type: 'string' },
+    'max-rss-slope': { type: 'string', default: '20' },
+    'max-heap-slope': { type: 'string', default: '4' },
+    snapshots: { type: 'boolean', default: false },
+  },
+})
+
+const SAMPLE_MS = 10_000
+/** Short, so that vanished clients and what the server keeps for them are at their steady number in ten minutes. */
+const SESSION_TTL = '2m'
+const SESSION_CLIENTS = 16
+const STATELESS_CLIENTS = 8
+/** The fewest minutes that say anything about a slope. */
+const MIN_MINUTES_TO_JUDGE = 20
+
+const minutes = Number(values.minutes)
+const out = resolve(values.out ?? mkdtempSync(join(tmpdir(), 'gatehouse-soak-')))
+mkdirSync(out, { recursive: true })
+
+function say(text: string): void {
+  process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${text}\n`)
+}
+
+/** The program beside its one package that is not bundled. */
+function copyProgram(): string {
+  const program = join(out, 'gatehouse.js')
+  copyFileSync(values.program, program)
+  const modules = join(out, 'node_modules')
+  rmSync(modules, { force: true })
+  symlinkSync(resolve(import.meta.dirname, '../../node_modules'), modules)
+  if (!existsSync(join(out, 'package.json'))) writeFileSync(join(out, 'package.json'), '{"type":"module"}')
+  return program
+}
+
+function configText(backends: Readonly<Record<string, string>>): string {
+  return JSON.stringify({
+    name: 'soak',
+    groupRef: 'soak',
+    incomingAuth: { type: 'anonymous' },
+    outgoingAuth: { source: 'inline' },
+    aggregation: {
+      conflictResolution: 'prefix',
+      conflictResolutionConfig: { prefixFormat: '{workload}_' },
+    },
+    operational: {
+      timeouts: { default: '5s' },
+      failureHandling: {
+        healthCheckInterval: '5s',
+        healthCheckTimeout: '2s',
+        unhealthyThreshold: 2,
+        partialFailureMode: 'best_effort',
+        circuitBreaker: { enabled: true, failureThreshold: 10, timeout: '5s' },
+      },
+    },
+    telemetry: { metricsEnabled: true, enablePrometheusMetricsPath: true },
+    audit: { enabled: true, logFile: join(out, 'audit.log') },
+    backends: Object.entries(backends).map(([name, url]) => ({
+      name,
+      url,
+      transport: url.endsWith('/sse') ? 'sse' : 'streamable-http',
+    })),
+  })
+}
+
+async function main(): Promise<number> {
+  say(`${minutes} minutes; everything goes to ${out}`)
+  const ledger = new Ledger(join(out, 'failures.log'))
+  writeFileSync(join(out, 'failures.log'), '')
+  const processes = new Set<BackendProcess>()
+  const start = async (...args: string[]): Promise<BackendProcess> => {
+    const started = await startBackend(...args)
+    processes.add(started)
+    return { ...started, kill: () => started.kill().then(() => void processes.delete(started)) }
+  }
+  const steady = await start('steady')
+  // Reserve addresses: a killed backend comes back where it was.
+  const first = { gamma: await start('fixture'), epsilon: await start('fixture') }
+  const urls = { gamma: first.gamma.urls['url'] ?? '', epsilon: first.epsilon.urls['sseUrl'] ?? '' }
+  await Promise.all([first.gamma.kill(), first.epsilon.kill()])
+  const stay = { ...steady.urls, gamma: urls.gamma }
+  const config = (withEpsilon: boolean): string =>
+    configText(withEpsilon ? { ...stay, epsilon: urls.epsilon } : stay)
+  const configFile = join(out, 'vmcp.yaml')
+  await writeConfig(configFile, config(false))
+
+  const server = await startServer({
+    program: copyProgram(),
+    configFile,
+    logFile: join(out, 'vmcp.log'),
+    sessionTtl: SESSION_TTL,
+  })
+  const until = Date.now() + minutes * 60_000
+  const away = new Set<Shaky>(['gamma', 'epsilon'])
+  const heard = new Map<string, number>()
+  const meanPauseMs = ((SESSION_CLIENTS + STATELESS_CLIENTS) * 1_000) / Number(values.rate)
+  const soak: Soak = {
+    url: `${server.origin}/mcp`,
+    origin: server.origin,
+    ledger,
+    over: () => Date.now() >= until || server.exit() !== undefined,
+    pace: () => setTimeout(-Math.log(1 - Math.random()) * meanPauseMs),
+    // At the end they are taken away while the last calls run.
+    shaky: (backend) => away.has(backend) || Date.now() >= until,
+    heard(messages) {
+      for (const { method } of messages)
+        if (method !== undefined) heard.set(method, (heard.get(method) ?? 0) + 1)
+    },
+  }
+  const port = (url: string): string => new URL(url).port
+  const work = [
+    ...makeTrouble(soak, {
+      configFile,
+      config,
+      startGamma: () => start('fixture', port(urls.gamma)),
+      startEpsilon: () => start('fixture', port(urls.epsilon)),
+      setShaky: (backend, shaky) => void (shaky ? away.add(backend) : away.delete(backend)),
+    }),
+    ...Array.from({ length: SESSION_CLIENTS }, () => sessionClient(soak)),
+    ...Array.from({ length: STATELESS_CLIENTS }, () => statelessClient(soak)),
+  ]
+  const sampler = new Sampler(server, ledger, join(out, 'samples.csv'), () =>
+    [...processes].map(({ pid }) => pid),
+  )
+  const snapshots = values.snapshots ? [0.25, 0.98] : []
+  try {
+    for (let next = Date.now() + SAMPLE_MS; !soak.over(); next += SAMPLE_MS) {
+      await setTimeout(Math.max(0, Math.min(next, until) - Date.now()))
+      const sample = await sampler.take()
+      const share = 1 - (until - Date.now()) / (minutes * 60_000)
+      if (snapshots[0] !== undefined && share >= snapshots[0]) {
+        const file = join(out, `at-${String(snapshots.shift()).slice(2)}.heapsnapshot`)
+        await server.snapshot(file)
+        say(`wrote ${file}`)
+      }
+      if (sampler.samples.length % 6 === 0)
+        say(
+          `${(sample.seconds / 60).toFixed(0)} min, RSS ${sample.rssMb.toFixed(0)} MB, live heap ${sample.liveHeapMb?.toFixed(1)} MB, ` +
+            `${sample.sessions} sessions, ${sample.sockets} sockets, CPU ${sample.cpuServer.toFixed(0)} + ${sample.cpuOthers.toFixed(0)} %, ` +
+            `${sample.operations} operations, ${sample.failures} failures`,
+        )
+    }
+    await Promise.race([Promise.all(work), setTimeout(60_000)])
+  } finally {
+    await Promise.all([...processes].map((each) => each.kill()))
+  }
+  const code = await server.stop()
+  return report(ledger, sampler, heard, code)
+}
+
+function report(
+  ledger: Ledger,
+  sampler: Sampler,
+  heard: ReadonlyMap<string, number>,
+  exitCode: number | null,
+): number {
+  const { flat, text } = judge(sampler.samples, {
+    rss: Number(values['max-rss-slope']),
+    heap: Number(values['max-heap-slope']),
+  })
+  const graph = drawGraph(
+    sampler.samples,
+    `vMCP under churn: ${ledger.operations} operations in ${minutes} minutes`,
+  )
+  for (const file of [join(out, 'soak.svg'), values.graph]) if (file !== undefined) writeFileSync(file, graph)
+  const judged = minutes >= MIN_MINUTES_TO_JUDGE
+  const deaf = !heard.has('notifications/tools/list_changed')
+  const verdict = [
+    ledger.failures === 0 ? 'nothing failed that should not' : `${ledger.failures} operations failed`,
+    judged ? (flat ? 'memory is flat' : 'MEMORY GROWS') : 'too short to judge memory',
+    ...(deaf ? ['no client ever heard of a changed list'] : []),
+    ...(exitCode === 0 ? [] : [`the server ended with code ${exitCode}`]),
+  ].join('; ')
+  const notifications = [...heard].map(([method, count]) => `${method} ${count}`).join(', ')
+  const judgment = `${verdict}\n\n${text}\n\n${ledger.table()}\n\nHeard on open streams: ${notifications}\n`
+  writeFileSync(join(out, 'judgment.md'), judgment)
+  process.stdout.write(judgment)
+  return ledger.failures === 0 && (flat || !judged) && !deaf && exitCode === 0 ? 0 : 1
+}
+
+process.exit(await main())

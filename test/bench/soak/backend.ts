@@ -1,0 +1,140 @@
+/**
+ * The backends of the soak, in a process of their own: prints one line of JSON, name to address.
+ *
+ * `steady` runs three that stay: `alpha` (session era, written by hand), `beta` (stateless era, on the SDK) and `delta`
+ * (as alpha, but slow). `fixture PORT` runs one on the SDK of the session era, streamable HTTP and the old SSE, to be
+ * killed and started again at the same port.
+ */
+import type { ServerResponse } from 'node:http'
+import { setTimeout } from 'node:timers/promises'
+import { type Fixture, startFixture } from '../../helpers/fixture-server/index.ts'
+import { type RawBackend, type RawRequest, startRawBackend, textResult } from '../../helpers/raw-backend.ts'
+
+const TOOLS = ['echo', 'stream', 'progress', 'ask', 'storm', 'large', 'hang']
+const LARGE = 'x'.repeat(256 * 1024)
+/** What the helpers keep for tests to look at must not grow here. */
+const FORGET_MS = 1_000
+
+interface Settings {
+  readonly pauseMs: () => number
+}
+
+function tool(name: string): string {
+  return JSON.stringify({ name, description: `Does ${name}`, inputSchema: { type: 'object' } })
+}
+
+/** A backend of the session era that does everything this soak asks for, at the price of no SDK. */
+async function startLean({ pauseMs }: Settings): Promise<RawBackend> {
+  const asked = new Map<string, (body: string) => void>()
+  let nextQuestion = 1
+  let extra = false
+
+  async function call(request: RawRequest): Promise<string | undefined> {
+    const { params, res } = request
+    const args = params['arguments'] as { text?: string } | undefined
+    await setTimeout(pauseMs())
+    switch (params['name']) {
+      case 'stream':
+        events(res).end(event(answer(request, textResult(args?.text ?? ''))))
+        return undefined
+      case 'progress':
+        return reportProgress(request)
+      case 'ask':
+        return ask(request)
+      case 'storm':
+        return storm()
+      case 'large':
+        return textResult(LARGE)
+      case 'hang':
+        // Never answered; the response is released when the other side gives up.
+        return undefined
+      default:
+        return textResult(args?.text ?? '')
+    }
+  }
+
+  async function reportProgress(request: RawRequest): Promise<undefined> {
+    const { progressToken } = (request.params['_meta'] ?? {}) as { progressToken?: unknown }
+    const stream = events(request.res)
+    for (const progress of [0, 50, 100]) {
+      const params = { progressToken, progress, total: 100 }
+      if (progressToken !== undefined)
+        stream.write(event(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params })))
+      await setTimeout(5)
+    }
+    stream.end(event(answer(request, textResult('done'))))
+  }
+
+  function ask(request: RawRequest): undefined {
+    const id = `question-${nextQuestion++}`
+    const stream = events(request.res)
+    asked.set(id, (body) => stream.end(event(answer(request, textResult(body)))))
+    request.res.once('close', () => asked.delete(id))
+    const params = { message: 'who?', requestedSchema: { type: 'object', properties: {} } }
+    stream.write(event(JSON.stringify({ jsonrpc: '2.0', id, method: 'elicitation/create', params })))
+  }
+
+  /** Adds or removes a tool and says so twenty times. */
+  function storm(): string {
+    extra = !extra
+    for (let n = 0; n < 20; n++) backend.push('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
+    return textResult(String(extra))
+  }
+
+  const backend = await startRawBackend({
+    capabilities: '{"tools":{"listChanged":true},"resources":{"subscribe":true},"prompts":{},"logging":{}}',
+    tools: () => [...TOOLS, ...(extra ? ['extra'] : [])].map(tool),
+    answers: {
+      'tools/call': call,
+      'resources/list': () => '{"resources":[{"uri":"lean://note","name":"note"}]}',
+      'resources/templates/list': () => '{"resourceTemplates":[]}',
+      'resources/read': ({ params }) =>
+        JSON.stringify({ contents: [{ uri: params['uri'], text: 'a note' }] }),
+      'resources/subscribe': () => '{}',
+      'resources/unsubscribe': () => '{}',
+      'prompts/list': () => '{"prompts":[{"name":"greet"}]}',
+      'prompts/get': () => '{"messages":[{"role":"user","content":{"type":"text","text":"hello"}}]}',
+      'logging/setLevel': () => '{}',
+    },
+    before(_req, res, body) {
+      const id = /"id":"(question-\d+)"/.exec(body)?.[1]
+      if (id === undefined || body.includes('"method"')) return false
+      asked.get(id)?.(body)
+      res.writeHead(202).end()
+      return true
+    },
+  })
+  setInterval(() => void backend.requests.splice(0), FORGET_MS)
+  return backend
+}
+
+function events(res: ServerResponse): ServerResponse {
+  return res.writeHead(200, { 'content-type': 'text/event-stream' })
+}
+
+function event(message: string): string {
+  return `event: message\ndata: ${message}\n\n`
+}
+
+function answer({ id }: RawRequest, result: string): string {
+  return `{"jsonrpc":"2.0","id":${id},"result":${result}}`
+}
+
+function forgetful(fixture: Fixture): Fixture {
+  setInterval(() => void fixture.state.requests.splice(0), FORGET_MS)
+  return fixture
+}
+
+const [kind, port = '0'] = process.argv.slice(2)
+if (kind === 'steady') {
+  const [alpha, delta, beta] = await Promise.all([
+    startLean({ pauseMs: () => 0 }),
+    startLean({ pauseMs: () => 50 + Math.random() * 700 }),
+    startFixture({ era: 'stateless' }),
+  ])
+  forgetful(beta)
+  process.stdout.write(`${JSON.stringify({ alpha: alpha.url, beta: beta.url, delta: delta.url })}\n`)
+} else {
+  const { url, sseUrl } = forgetful(await startFixture({ era: 'session', port: Number(port) }))
+  process.stdout.write(`${JSON.stringify({ url, sseUrl })}\n`)
+}

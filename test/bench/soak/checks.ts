@@ -1,0 +1,76 @@
+/** What an answer has to be, said once for all clients of the soak. */
+import type { RpcMessage, WireAnswer } from '../../helpers/mcp-wire.ts'
+import { Unexpected } from './ledger.ts'
+
+/** Longer than any deadline that the virtual server was given. */
+const HUNG_MS = 20_000
+
+/** Rejects when nothing came in time: a hung operation. */
+export async function inTime<T>(work: Promise<T>, ms = HUNG_MS): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Unexpected(`no answer within ${ms} ms`)), ms)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** The result of an answer that has to be one. */
+export function resultOf({ status, text, response }: WireAnswer): Record<string, unknown> {
+  if (status !== 200 || !response?.result) throw new Unexpected(`${status} ${text.slice(0, 300)}`)
+  return response.result
+}
+
+/** The text of a tool's result; a tool that failed does not count. */
+export function toolText(message: RpcMessage | undefined): string {
+  const result = message?.result as { content?: { text?: string }[]; isError?: boolean } | undefined
+  const text = result?.content?.[0]?.text
+  if (text === undefined || result?.isError) throw new Unexpected(`no text: ${JSON.stringify(message)}`)
+  return text
+}
+
+export function requireText(answer: WireAnswer, wanted: string): void {
+  resultOf(answer)
+  const text = toolText(answer.response)
+  if (text !== wanted) throw new Unexpected(`${text.slice(0, 100)} instead of ${wanted.slice(0, 100)}`)
+}
+
+export function requireStatus({ status, text }: WireAnswer, ...wanted: number[]): void {
+  if (!wanted.includes(status))
+    throw new Unexpected(`${status} instead of ${wanted.join(' or ')}: ${text.slice(0, 200)}`)
+}
+
+/** A failure is due when the backend has a reason; it must be a proper answer all the same. */
+export function fromShaky(answer: WireAnswer, wanted: string, shaky: boolean): 'due' | void {
+  const result = answer.response?.result
+  if (result && result['isError'] !== true) return requireText(answer, wanted)
+  if (!answer.response)
+    throw new Unexpected(`not even an error: ${answer.status} ${answer.text.slice(0, 200)}`)
+  if (shaky) return 'due'
+  throw new Unexpected(`the backend is up: ${answer.status} ${answer.text.slice(0, 300)}`)
+}
+
+export function pick<T>(items: readonly T[]): T {
+  const item = items[Math.floor(Math.random() * items.length)]
+  if (item === undefined) throw new Error('nothing to pick from')
+  return item
+}
+
+/** One of the given works, by weight. */
+export function weighted<T>(choices: readonly (readonly [weight: number, choice: T])[]): T {
+  let at = Math.random() * choices.reduce((sum, [weight]) => sum + weight, 0)
+  for (const [weight, choice] of choices) {
+    at -= weight
+    if (at < 0) return choice
+  }
+  return pick(choices)[1]
+}
+
+let serial = 0
+/** A text nobody else sends. */
+export function uniqueText(): string {
+  return `text-${++serial}-${Math.random().toString(36).slice(2)}`
+}

@@ -1,0 +1,65 @@
+/** Whether memory was flat: a straight line through the second half of the run, by least squares. */
+import type { Sample } from './sampler.ts'
+
+export interface Limits {
+  /** MB per hour. */
+  readonly rss: number
+  readonly heap: number
+}
+
+export interface Slope {
+  readonly perHour: number
+  /** Standard error of the slope, as if samples were independent. */
+  readonly error: number
+  readonly mean: number
+  readonly points: readonly (readonly [x: number, y: number])[]
+}
+
+/** Slope of `value` over time in units per hour; samples without a value are passed over. */
+export function slopeOf(samples: readonly Sample[], value: (sample: Sample) => number | undefined): Slope {
+  const points = samples.flatMap((sample): [number, number][] => {
+    const y = value(sample)
+    return y === undefined ? [] : [[sample.seconds / 3_600, y]]
+  })
+  const n = points.length
+  const meanX = points.reduce((sum, [x]) => sum + x, 0) / n
+  const mean = points.reduce((sum, [, y]) => sum + y, 0) / n
+  const xx = points.reduce((sum, [x]) => sum + (x - meanX) ** 2, 0)
+  const perHour = points.reduce((sum, [x, y]) => sum + (x - meanX) * (y - mean), 0) / xx
+  const residual = points.reduce((sum, [x, y]) => sum + (y - mean - perHour * (x - meanX)) ** 2, 0)
+  return { perHour, error: Math.sqrt(residual / Math.max(1, n - 2) / xx), mean, points }
+}
+
+/** The half of the run in which everything that fills up has filled up. */
+export function secondHalf(samples: readonly Sample[]): readonly Sample[] {
+  const middle = (samples.at(-1)?.seconds ?? 0) / 2
+  return samples.filter(({ seconds }) => seconds >= middle)
+}
+
+export interface Judgment {
+  readonly text: string
+  readonly flat: boolean
+}
+
+export function judge(samples: readonly Sample[], limits: Limits): Judgment {
+  const half = secondHalf(samples)
+  const rss = slopeOf(half, ({ rssMb }) => rssMb)
+  const heap = slopeOf(half, ({ liveHeapMb }) => liveHeapMb)
+  const sockets = slopeOf(half, (sample) => sample.sockets)
+  const sessions = slopeOf(half, (sample) => sample.sessions)
+  const files = slopeOf(half, (sample) => sample.files)
+  const line = (name: string, { mean, perHour, error }: Slope, limit?: number): string =>
+    `| ${name} | ${mean.toFixed(1)} | ${perHour.toFixed(2)} ± ${error.toFixed(2)} | ${limit ?? ''} |`
+  return {
+    flat: rss.perHour <= limits.rss && heap.perHour <= limits.heap,
+    text: [
+      '| second half | mean | slope per hour | limit |',
+      '|---|---|---|---|',
+      line('RSS, MB', rss, limits.rss),
+      line('live heap after a full collection, MB', heap, limits.heap),
+      line('sessions', sessions),
+      line('sockets', sockets),
+      line('open files', files),
+    ].join('\n'),
+  }
+}

@@ -1,0 +1,66 @@
+/** What was done and what went wrong. A fault that the soak did not cause itself makes it fail. */
+import { appendFileSync } from 'node:fs'
+
+/** An operation went otherwise than it should. */
+export class Unexpected extends Error {
+  override name = 'Unexpected'
+}
+
+interface Count {
+  done: number
+  /** Failures that were due: the backend was down, the client went away. */
+  due: number
+  failed: number
+  slowestMs: number
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message
+}
+
+export class Ledger {
+  readonly counts = new Map<string, Count>()
+  readonly #file: string
+  failures = 0
+  operations = 0
+
+  constructor(file: string) {
+    this.#file = file
+  }
+
+  /** Counts one operation. It may return `'due'` for a failure that had to be expected. Never rejects. */
+  async run(name: string, work: () => Promise<'due' | void>): Promise<boolean> {
+    const count = this.counts.get(name) ?? { done: 0, due: 0, failed: 0, slowestMs: 0 }
+    this.counts.set(name, count)
+    const started = performance.now()
+    this.operations++
+    try {
+      if ((await work()) === 'due') count.due++
+      else count.done++
+      return true
+    } catch (error) {
+      count.failed++
+      this.failures++
+      if (this.failures <= 500) {
+        const what = describe(error)
+        appendFileSync(this.#file, `${new Date().toISOString()} ${name}: ${what.slice(0, 500)}\n`)
+      }
+      return false
+    } finally {
+      count.slowestMs = Math.max(count.slowestMs, performance.now() - started)
+    }
+  }
+
+  table(): string {
+    const rows = [...this.counts].sort(([a], [b]) => (a < b ? -1 : 1))
+    return [
+      '| operation | done | failed as due | failed | slowest ms |',
+      '|---|---|---|---|---|',
+      ...rows.map(
+        ([name, { done, due, failed, slowestMs }]) =>
+          `| ${name} | ${done} | ${due} | ${failed} | ${slowestMs.toFixed(0)} |`,
+      ),
+    ].join('\n')
+  }
+}

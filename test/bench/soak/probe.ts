@@ -1,0 +1,42 @@
+/**
+ * Loaded into the program under test before anything else (`--import`): answers questions about its memory over the
+ * channel to its parent. It changes nothing else, and holds nothing open.
+ */
+import { getHeapStatistics, writeHeapSnapshot } from 'node:v8'
+
+export interface ProbeAnswer {
+  readonly rss: number
+  readonly heapUsed: number
+  readonly heapTotal: number
+  readonly external: number
+  readonly arrayBuffers: number
+  /** Heap that was left after a full collection; only when one was asked for. */
+  readonly liveHeap: number | undefined
+  /** Things that keep the process alive, by type. */
+  readonly handles: Readonly<Record<string, number>>
+  readonly contexts: number
+}
+
+export type ProbeQuestion = { readonly collect: boolean } | { readonly snapshot: string }
+
+function answer(collect: boolean): ProbeAnswer {
+  const before = process.memoryUsage()
+  if (collect) globalThis.gc?.()
+  const handles: Record<string, number> = {}
+  for (const type of process.getActiveResourcesInfo()) handles[type] = (handles[type] ?? 0) + 1
+  return {
+    ...before,
+    liveHeap: collect ? process.memoryUsage().heapUsed : undefined,
+    handles,
+    contexts: getHeapStatistics().number_of_native_contexts,
+  }
+}
+
+process.on('message', (question: ProbeQuestion) => {
+  if ('snapshot' in question) {
+    globalThis.gc?.()
+    writeHeapSnapshot(question.snapshot)
+    process.send?.({ snapshot: question.snapshot })
+  } else process.send?.(answer(question.collect))
+})
+process.channel?.unref()

@@ -1,0 +1,122 @@
+/** Looks at the server under test at fixed times, and keeps what it saw as CSV. */
+import { appendFileSync, readdirSync, writeFileSync } from 'node:fs'
+import type { Ledger } from './ledger.ts'
+import { cpuMs, type ServerProcess } from './processes.ts'
+
+export interface Sample {
+  readonly seconds: number
+  readonly rssMb: number
+  readonly heapUsedMb: number
+  readonly heapTotalMb: number
+  readonly externalMb: number
+  readonly arrayBuffersMb: number
+  /** After a full collection; once a minute. */
+  readonly liveHeapMb: number | undefined
+  readonly sessions: number
+  readonly sockets: number
+  readonly timers: number
+  readonly files: number
+  /** Share of one core since the last sample, in percent. */
+  readonly cpuServer: number
+  readonly cpuOthers: number
+  readonly operations: number
+  readonly failures: number
+}
+
+const COLUMNS: readonly (keyof Sample)[] = [
+  'seconds',
+  'rssMb',
+  'heapUsedMb',
+  'heapTotalMb',
+  'externalMb',
+  'arrayBuffersMb',
+  'liveHeapMb',
+  'sessions',
+  'sockets',
+  'timers',
+  'files',
+  'cpuServer',
+  'cpuOthers',
+  'operations',
+  'failures',
+]
+const MB = 1024 * 1024
+const SAMPLES_PER_COLLECTION = 6
+
+export class Sampler {
+  readonly samples: Sample[] = []
+  readonly #server: ServerProcess
+  readonly #ledger: Ledger
+  readonly #file: string
+  readonly #others: () => readonly number[]
+  readonly #started = performance.now()
+  #lastAt = performance.now()
+  #lastServer = 0
+  #lastOthers = 0
+  #lastOwn = 0
+
+  /** `others` are process ids whose CPU time is the price of the soak itself. */
+  constructor(server: ServerProcess, ledger: Ledger, file: string, others: () => readonly number[]) {
+    this.#server = server
+    this.#ledger = ledger
+    this.#file = file
+    this.#others = others
+    this.#lastServer = cpuMs(server.pid)
+    writeFileSync(file, `${COLUMNS.join(',')}\n`)
+  }
+
+  /** Rejects when the server has ended or does not answer. */
+  async take(): Promise<Sample> {
+    const { pid, origin } = this.#server
+    const ended = this.#server.exit()
+    if (ended !== undefined) throw new Error(`the server has ended: ${ended}`)
+    const collect = this.samples.length % SAMPLES_PER_COLLECTION === SAMPLES_PER_COLLECTION - 1
+    const [memory, status] = await Promise.all([this.#server.ask({ collect }), fetch(`${origin}/status`)])
+    const { sessions } = (await status.json()) as { sessions: number }
+    const count = (pattern: RegExp): number =>
+      Object.entries(memory.handles).reduce((sum, [type, n]) => sum + (pattern.test(type) ? n : 0), 0)
+    const now = performance.now()
+    const sample: Sample = {
+      seconds: Math.round((now - this.#started) / 1_000),
+      rssMb: memory.rss / MB,
+      heapUsedMb: memory.heapUsed / MB,
+      heapTotalMb: memory.heapTotal / MB,
+      externalMb: memory.external / MB,
+      arrayBuffersMb: memory.arrayBuffers / MB,
+      liveHeapMb: memory.liveHeap === undefined ? undefined : memory.liveHeap / MB,
+      sessions,
+      sockets: count(/TCP.*Wrap/),
+      timers: count(/Timeout|Immediate/),
+      files: readdirSync(`/proc/${pid}/fd`).length,
+      ...this.#cpu(now),
+      operations: this.#ledger.operations,
+      failures: this.#ledger.failures,
+    }
+    this.samples.push(sample)
+    appendFileSync(this.#file, `${COLUMNS.map((name) => cell(sample[name])).join(',')}\n`)
+    return sample
+  }
+
+  #cpu(now: number): { cpuServer: number; cpuOthers: number } {
+    const elapsed = now - this.#lastAt
+    const server = cpuMs(this.#server.pid)
+    const own = process.cpuUsage()
+    const ownMs = (own.user + own.system) / 1_000
+    const others = this.#others().reduce((sum, pid) => sum + cpuMs(pid), 0)
+    // A backend that was killed takes its time with it.
+    const spentByOthers = Math.max(0, others - this.#lastOthers) + ownMs - this.#lastOwn
+    const cpu = {
+      cpuServer: (100 * (server - this.#lastServer)) / elapsed,
+      cpuOthers: (100 * spentByOthers) / elapsed,
+    }
+    this.#lastAt = now
+    this.#lastServer = server
+    this.#lastOthers = others
+    this.#lastOwn = ownMs
+    return cpu
+  }
+}
+
+function cell(value: number | undefined): string {
+  return value === undefined ? '' : String(Math.round(value * 100) / 100)
+}

@@ -1,0 +1,178 @@
+/**
+ * What goes wrong in real life, made to happen: a backend is killed and started again, another is added to and removed
+ * from the configuration, lists change in storms, questions are left open, and strangers send rubbish. After each the
+ * virtual server has to be whole again within a set time.
+ */
+import { renameSync, writeFileSync } from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
+import { post, stateless } from '../../helpers/mcp-wire.ts'
+import { requireStatus, resultOf, toolText } from './checks.ts'
+import { Unexpected } from './ledger.ts'
+import type { BackendProcess } from './processes.ts'
+import type { Shaky, Soak } from './types.ts'
+
+/** Time to be whole again after a backend has come back or the configuration has changed. */
+const HEAL_MS = 30_000
+
+export interface TroubleOptions {
+  readonly configFile: string
+  /** The configuration, with the backend that comes and goes or without it. */
+  readonly config: (withEpsilon: boolean) => string
+  readonly startGamma: () => Promise<BackendProcess>
+  readonly startEpsilon: () => Promise<BackendProcess>
+  readonly setShaky: (backend: Shaky, shaky: boolean) => void
+}
+
+export async function writeConfig(file: string, text: string): Promise<void> {
+  writeFileSync(`${file}.new`, text)
+  renameSync(`${file}.new`, file)
+}
+
+/** Runs `work` after a random pause around `everyMs`, again and again. */
+async function again(soak: Soak, everyMs: number, work: () => Promise<void>): Promise<void> {
+  while (!soak.over()) {
+    const until = Date.now() + everyMs * (0.5 + Math.random())
+    while (Date.now() < until && !soak.over()) await setTimeout(250)
+    if (!soak.over()) await work()
+  }
+}
+
+async function answers(soak: Soak, tool: string): Promise<boolean> {
+  const { response } = await stateless(soak.url, 'tools/call', { name: tool, arguments: {} })
+  return response?.result !== undefined && response.result['isError'] !== true
+}
+
+async function heal(soak: Soak, what: string, healed: () => Promise<boolean>): Promise<void> {
+  await soak.ledger.run(what, async () => {
+    const until = Date.now() + HEAL_MS
+    while (!(await healed())) {
+      if (Date.now() > until) throw new Unexpected(`not within ${HEAL_MS} ms`)
+      await setTimeout(250)
+    }
+  })
+}
+
+/** Starts all kinds of trouble; each of the promises ends with the soak. */
+export function makeTrouble(soak: Soak, options: TroubleOptions): Promise<void>[] {
+  return [killing(soak, options), reconfiguring(soak, options), storms(soak), leaving(soak), hostile(soak)]
+}
+
+async function killing(soak: Soak, { startGamma, setShaky }: TroubleOptions): Promise<void> {
+  let gamma = await startGamma()
+  setShaky('gamma', false)
+  await again(soak, 90_000, async () => {
+    setShaky('gamma', true)
+    await gamma.kill()
+    await setTimeout(Math.random() * 15_000)
+    gamma = await startGamma()
+    await heal(soak, 'trouble: a killed backend serves again', () => answers(soak, 'gamma_echo'))
+    // Health and circuit need their checks before every call gets through again.
+    await setTimeout(HEAL_MS / 2)
+    setShaky('gamma', false)
+  })
+  await gamma.kill()
+}
+
+async function reconfiguring(soak: Soak, options: TroubleOptions): Promise<void> {
+  const { configFile, config, startEpsilon, setShaky } = options
+  let epsilon: BackendProcess | undefined
+  await again(soak, 60_000, async () => {
+    setShaky('epsilon', true)
+    if (epsilon) {
+      await writeConfig(configFile, config(false))
+      await heal(
+        soak,
+        'trouble: a removed backend is gone',
+        async () => !(await answers(soak, 'epsilon_echo')),
+      )
+      await epsilon.kill()
+      epsilon = undefined
+    } else {
+      epsilon = await startEpsilon()
+      await writeConfig(configFile, config(true))
+      await heal(soak, 'trouble: an added backend serves', () => answers(soak, 'epsilon_echo'))
+      setShaky('epsilon', false)
+    }
+  })
+  await epsilon?.kill()
+}
+
+/** After twenty announcements at once, the list is what it should be. */
+async function storms(soak: Soak): Promise<void> {
+  await again(soak, 20_000, async () => {
+    let there = false
+    await soak.ledger.run('trouble: storm', async () => {
+      const { response } = await stateless(soak.url, 'tools/call', { name: 'alpha_storm', arguments: {} })
+      there = toolText(response) === 'true'
+      for (const name of ['beta_test_trigger_tool_change', 'beta_test_trigger_resource_update'])
+        toolText((await stateless(soak.url, 'tools/call', { name, arguments: {} })).response)
+    })
+    await heal(soak, 'trouble: the list is right after a storm', async () => {
+      const { tools } = resultOf(await stateless(soak.url, 'tools/list')) as { tools: { name: string }[] }
+      return tools.some(({ name }) => name === 'alpha_extra') === there
+    })
+  })
+}
+
+/** Questions that nobody ever answers: one caller may have a hundred of them open, so fewer are made in their time. */
+async function leaving(soak: Soak): Promise<void> {
+  await again(soak, 20_000, async () => {
+    await soak.ledger.run('trouble: a question is left open', async () => {
+      const options = { capabilities: { elicitation: {} } }
+      const asked = await stateless(soak.url, 'tools/call', { name: 'alpha_ask', arguments: {} }, options)
+      if (resultOf(asked)['resultType'] !== 'input_required') throw new Unexpected(asked.text.slice(0, 200))
+    })
+  })
+}
+
+async function hostile(soak: Soak): Promise<void> {
+  const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+  const attacks: readonly (readonly [string, () => Promise<void>])[] = [
+    ['bad JSON', async () => requireStatus(await post(soak.url, '{"jsonrpc":"2.0",'), 400)],
+    ['batch', async () => requireStatus(await post(soak.url, `[${ping}]`), 400)],
+    ['no session id', async () => requireStatus(await post(soak.url, ping), 400)],
+    [
+      'forged session id',
+      async () => requireStatus(await post(soak.url, ping, { 'mcp-session-id': crypto.randomUUID() }), 404),
+    ],
+    ['oversize', () => oversize(soak)],
+    [
+      'forged state',
+      async () => {
+        const params = { name: 'alpha_ask', arguments: {}, requestState: 'x'.repeat(500), inputResponses: {} }
+        requireStatus(await stateless(soak.url, 'tools/call', params), 400)
+      },
+    ],
+    [
+      'header and body disagree',
+      async () => {
+        const headers = { 'mcp-name': 'other' }
+        requireStatus(
+          await stateless(soak.url, 'tools/call', { name: 'alpha_echo', arguments: {} }, { headers }),
+          400,
+        )
+      },
+    ],
+    [
+      'unknown tool',
+      async () => requireStatus(await stateless(soak.url, 'tools/call', { name: 'nobody_knows' }), 400),
+    ],
+  ]
+  let next = 0
+  await again(soak, 2_000, async () => {
+    const attack = attacks[next++ % attacks.length]
+    if (attack) await soak.ledger.run(`hostile: ${attack[0]}`, attack[1])
+  })
+}
+
+/** More than the server reads: it answers 413 or hangs up while it is being sent. */
+async function oversize(soak: Soak): Promise<void> {
+  const body = `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"${'x'.repeat(9 * 1024 * 1024)}"}}`
+  let status = 413
+  try {
+    ;({ status } = await post(soak.url, body))
+  } catch {
+    // The connection was cut before all was sent.
+  }
+  if (status !== 413) throw new Unexpected(`${status} instead of 413`)
+}
