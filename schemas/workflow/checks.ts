@@ -4,17 +4,16 @@
  * Source: spec document 3, "compositeTools".
  */
 import type { CompositeTool, OutputProperty, WorkflowStep } from '../generated/types.ts'
-import type { Problem } from '../problems.ts'
+import { below, type Problem } from '../problems.ts'
 import { fieldsOf, isFields } from '../fields.ts'
 import { elicitationSchemaProblems, parameterProblems } from './json-schema.ts'
 import { stepGraphProblems, successorsOf } from './graph.ts'
-import { templateReads, type TemplateRead } from './templates.ts'
+import { propertyOf, templateReads, type TemplateRead } from './templates.ts'
 
 /** Problems of one workflow; `path` is where it stands. */
 export function workflowProblems(tool: CompositeTool, path: string): Problem[] {
   const reads = templateReads(tool, path)
   return [
-    ...(tool.description ? [] : [{ path: `${path}.description`, message: 'is required' }]),
     ...parameterProblems(tool.parameters, `${path}.parameters`),
     ...tool.steps.flatMap((step, index) => stepProblems(step, `${path}.steps[${index}]`)),
     ...stepGraphProblems(tool.steps, `${path}.steps`),
@@ -99,8 +98,8 @@ function propertyProblems(property: OutputProperty, path: string, depth: number)
   if (type !== 'object') return [{ path: `${path}.properties`, message: 'is only for type object' }]
   return Object.entries(fieldsOf(properties)).flatMap(([name, inner]) =>
     isFields(inner)
-      ? propertyProblems(inner as unknown as OutputProperty, `${path}.properties.${name}`, depth + 1)
-      : [{ path: `${path}.properties.${name}`, message: 'must be an object' }],
+      ? propertyProblems(propertyOf(inner), below(`${path}.properties`, name), depth + 1)
+      : [{ path: below(`${path}.properties`, name), message: 'must be an object' }],
   )
 }
 
@@ -109,7 +108,13 @@ function readProblems(tool: CompositeTool, path: string, reads: readonly Templat
   const steps = new Map(tool.steps.map((step) => [step.id, step]))
   const before = successorsOf(tool.steps)
   const problems: Problem[] = []
-  for (const { at, reader, step: id, field } of reads) {
+  for (const {
+    at,
+    reader,
+    path: [root, id, part, name],
+  } of reads) {
+    if (root !== 'steps' || id === undefined) continue
+    const field = part === 'output' ? name : undefined
     const step = steps.get(id)
     if (!step) problems.push({ path: at, message: `reads the step ${id}, which does not exist` })
     else if (reader !== undefined && reader !== id && !before(id).has(reader)) {

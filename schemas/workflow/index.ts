@@ -1,5 +1,18 @@
 /**
- * Composite tools (workflows): the checks that the schema cannot say. Hooks run them at admission and in the sync, the
- * runtime at start. A door of its own, because it brings a JSON Schema compiler along that few need.
+ * Composite tools (workflows): the checks that the schema cannot say, and the template language. Hooks judge at
+ * admission and in the sync, the runtime judges at start and executes. A door of its own, because it brings a JSON
+ * Schema compiler along that few need.
  */
 export { workflowProblems } from './checks.ts'
+export {
+  type Command,
+  type FunctionName,
+  functionNames,
+  type Node,
+  type Operand,
+  parseTemplate,
+  type Pipe,
+  type Template,
+  TemplateFault,
+} from './template/index.ts'
+export { propertyOf } from './templates.ts'

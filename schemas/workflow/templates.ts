@@ -1,16 +1,18 @@
 /**
- * Every template of a workflow: where it stands, whether it parses, and what it reads of which step.
+ * Every template of a workflow: where it stands, whether it parses, and what it reads.
  */
-import type { CompositeTool, OutputProperty, WorkflowStep } from '../generated/types.ts'
-import type { Problem } from '../problems.ts'
 import { fieldsOf, isFields } from '../fields.ts'
-import { readTemplate, type StepRead } from './template.ts'
+import type { CompositeTool, OutputProperty, WorkflowStep } from '../generated/types.ts'
+import { below, type Problem } from '../problems.ts'
+import { parseTemplate, type Path, pathsRead, TemplateFault } from './template/index.ts'
 
-export interface TemplateRead extends StepRead {
-  /** Path of the template. */
+export interface TemplateRead {
+  /** Path of the template in the document. */
   readonly at: string
   /** Step that the template belongs to; undefined for the output, which comes last. */
   readonly reader: string | undefined
+  /** What it reads, from the root of its data. */
+  readonly path: Path
 }
 
 export interface TemplateReads {
@@ -18,54 +20,88 @@ export interface TemplateReads {
   readonly reads: readonly TemplateRead[]
 }
 
-/** Deepest nesting of arguments that is looked into. */
-const maxDepth = 100
+/** Deepest nesting of output properties that is looked into. */
+const maxDepth = 10
+
+/** The names at the root of what templates see. `forEach` is there in inner steps only. */
+const roots: ReadonlySet<string> = new Set(['params', 'steps', 'vars', 'workflow'])
 
 export function templateReads(tool: CompositeTool, path: string): TemplateReads {
   const problems: Problem[] = []
   const reads: TemplateRead[] = []
-  const take = (text: string | undefined, at: string, reader: string | undefined) => {
-    if (text === undefined) return
-    const result = readTemplate(text)
-    if (typeof result === 'string') problems.push({ path: at, message: `is not a template: ${result}` })
-    else reads.push(...result.map((read) => ({ ...read, at, reader })))
-  }
-  for (const [index, step] of tool.steps.entries()) {
-    for (const [at, text] of textsOf(step, `${path}.steps[${index}]`)) take(text, at, step.id)
-  }
-  for (const [name, property] of Object.entries(tool.output?.properties ?? {})) {
-    for (const [at, text] of outputTexts(property, `${path}.output.properties.${name}`, 0))
-      take(text, at, undefined)
+  for (const { at, text, reader, isInner } of textsOf(tool, path)) {
+    try {
+      const paths = pathsRead(parseTemplate(text))
+      reads.push(...paths.map((read) => ({ path: read, at, reader })))
+      problems.push(...rootProblems(paths, at, isInner))
+    } catch (error) {
+      if (!(error instanceof TemplateFault)) throw error
+      problems.push({ path: at, message: `is not a template: ${error.message}` })
+    }
   }
   return { problems, reads }
 }
 
-function* textsOf(step: WorkflowStep, path: string): Iterable<[string, string | undefined]> {
-  yield [`${path}.condition`, step.condition]
-  yield [`${path}.message`, step.message]
-  yield [`${path}.collection`, step.collection]
-  yield* argumentTexts(step.arguments, `${path}.arguments`, 0)
-  if (step.step) {
-    yield [`${path}.step.condition`, step.step.condition]
-    yield* argumentTexts(step.step.arguments, `${path}.step.arguments`, 0)
+function rootProblems(paths: readonly Path[], at: string, isInner: boolean): Problem[] {
+  const unknown = new Set(paths.flatMap(([root]) => root ?? []))
+  return [...unknown].flatMap((root) => {
+    if (roots.has(root) || (root === 'forEach' && isInner)) return []
+    const hint =
+      root === 'forEach'
+        ? 'which only the arguments of an inner step have'
+        : `which does not exist; there are ${[...roots].map((name) => `.${name}`).join(', ')}`
+    return [{ path: at, message: `reads .${root.slice(0, 80)}, ${hint}` }]
+  })
+}
+
+interface Text {
+  readonly at: string
+  readonly text: string
+  readonly reader: string | undefined
+  /** True for the inner step of a forEach. */
+  readonly isInner: boolean
+}
+
+function* textsOf({ steps, output }: CompositeTool, path: string): Iterable<Text> {
+  for (const [index, step] of steps.entries()) yield* stepTexts(step, `${path}.steps[${index}]`)
+  for (const [name, property] of Object.entries(output?.properties ?? {}))
+    yield* outputTexts(property, below(`${path}.output.properties`, name), 1)
+}
+
+function* stepTexts(step: WorkflowStep, path: string): Iterable<Text> {
+  const own = { reader: step.id, isInner: false }
+  const { condition, message, collection } = step
+  for (const [name, text] of Object.entries({ condition, message, collection })) {
+    if (text !== undefined) yield { at: `${path}.${name}`, text, ...own }
+  }
+  yield* argumentTexts(step.arguments, `${path}.arguments`, own)
+  const inner = { reader: step.id, isInner: true }
+  if (step.step?.condition !== undefined)
+    yield { at: `${path}.step.condition`, text: step.step.condition, ...inner }
+  yield* argumentTexts(step.step?.arguments, `${path}.step.arguments`, inner)
+}
+
+/** Only the strings of the first level are templates. Source: spec document 3, steps, arguments. */
+function* argumentTexts(
+  values: unknown,
+  path: string,
+  owner: { readonly reader: string; readonly isInner: boolean },
+): Iterable<Text> {
+  for (const [name, text] of Object.entries(fieldsOf(values))) {
+    if (typeof text === 'string') yield { at: below(path, name), text, ...owner }
   }
 }
 
-function* argumentTexts(value: unknown, path: string, depth: number): Iterable<[string, string]> {
-  if (typeof value === 'string') yield [path, value]
-  if (depth > maxDepth) return
-  if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) yield* argumentTexts(item, `${path}[${index}]`, depth + 1)
-  } else if (isFields(value)) {
-    for (const [key, item] of Object.entries(value)) yield* argumentTexts(item, `${path}.${key}`, depth + 1)
-  }
-}
-
-function* outputTexts(property: OutputProperty, path: string, depth: number): Iterable<[string, string]> {
-  if (typeof property.value === 'string') yield [`${path}.value`, property.value]
+function* outputTexts(property: OutputProperty, at: string, depth: number): Iterable<Text> {
+  if (typeof property.value === 'string')
+    yield { at: `${at}.value`, text: property.value, reader: undefined, isInner: false }
   if (depth > maxDepth) return
   for (const [name, inner] of Object.entries(fieldsOf(property.properties))) {
-    if (isFields(inner))
-      yield* outputTexts(inner as unknown as OutputProperty, `${path}.properties.${name}`, depth + 1)
+    if (isFields(inner)) yield* outputTexts(propertyOf(inner), below(`${at}.properties`, name), depth + 1)
   }
+}
+
+/** Nested properties are free-form in the schema; whether they have the shape is checked beside. */
+export function propertyOf(value: object): OutputProperty {
+  return value as OutputProperty
 }

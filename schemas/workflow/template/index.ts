@@ -1,0 +1,13 @@
+/** The template language: from text to syntax tree. */
+export { parseTemplate } from './parser.ts'
+export { type Path, pathsRead } from './reads.ts'
+export {
+  type Command,
+  type FunctionName,
+  functionNames,
+  type Node,
+  type Operand,
+  type Pipe,
+  type Template,
+  TemplateFault,
+} from './tree.ts'

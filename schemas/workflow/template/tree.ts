@@ -1,0 +1,88 @@
+/**
+ * The syntax tree of a template: what the parser yields, the checks look through and the runtime evaluates.
+ *
+ * The language is that of Go text/template. Numbers keep their two kinds: integers are bigint, the others number.
+ * Source: Go text/template, "Actions", "Arguments", "Pipelines".
+ */
+export type Node =
+  | { readonly kind: 'text'; readonly text: string }
+  /** Prints its value, unless it declares or sets variables. */
+  | { readonly kind: 'action'; readonly pipe: Pipe }
+  | {
+      readonly kind: 'if' | 'with' | 'range'
+      readonly pipe: Pipe
+      readonly body: readonly Node[]
+      readonly otherwise: readonly Node[]
+    }
+  /** Runs a named template with the value of the pipe as its dot; without a pipe the dot is missing. */
+  | { readonly kind: 'template'; readonly name: string; readonly pipe: Pipe | undefined }
+  | { readonly kind: 'break' | 'continue' }
+
+export interface Pipe {
+  /** Variables that get the value, with their `$`; in a range up to two. */
+  readonly variables: readonly string[]
+  /** True for `=`: the variables exist already. */
+  readonly assigns: boolean
+  /** At least one; each gets the value of the one before as its last argument. */
+  readonly commands: readonly Command[]
+}
+
+/** An operand and its arguments; at least one. */
+export type Command = readonly [Operand, ...Operand[]]
+
+export type Operand =
+  | { readonly kind: 'dot' | 'nil' }
+  | { readonly kind: 'bool'; readonly value: boolean }
+  | { readonly kind: 'int'; readonly value: bigint }
+  | { readonly kind: 'float'; readonly value: number }
+  | { readonly kind: 'string'; readonly value: string }
+  /** Fields of the dot. */
+  | { readonly kind: 'field'; readonly names: readonly string[] }
+  /** A variable with its `$`, and fields of it; `$` is the root. */
+  | { readonly kind: 'variable'; readonly name: string; readonly names: readonly string[] }
+  | { readonly kind: 'function'; readonly name: FunctionName }
+  | { readonly kind: 'pipe'; readonly pipe: Pipe }
+  /** Fields of what a parenthesis or a function gives. */
+  | { readonly kind: 'chain'; readonly of: Operand; readonly names: readonly string[] }
+
+export interface Template {
+  readonly body: readonly Node[]
+  /** Templates that `define` and `block` have named. */
+  readonly named: ReadonlyMap<string, readonly Node[]>
+}
+
+/** All functions of the language; the evaluator has one for each. */
+export const functionNames = [
+  'and',
+  'or',
+  'not',
+  'eq',
+  'ne',
+  'lt',
+  'le',
+  'gt',
+  'ge',
+  'len',
+  'index',
+  'slice',
+  'print',
+  'printf',
+  'println',
+  'html',
+  'js',
+  'urlquery',
+  'call',
+  'json',
+  'fromJson',
+  'quote',
+] as const
+
+export type FunctionName = (typeof functionNames)[number]
+
+/** What is wrong with the text of a template. The only error that reading one throws. */
+export class TemplateFault extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'TemplateFault'
+  }
+}
