@@ -193,7 +193,6 @@ const refused: readonly [string, object, RegExp][] = [
     workflow({ steps: [{ id: 'a', tool: 'x.a', dependsOn: ['a'] }] }),
     /a -> a depend on each other/,
   ],
-  ['a workflow without description', workflow({ description: undefined }), /spec\.description: is required/],
   [
     'one workflow twice',
     door({
@@ -249,7 +248,6 @@ t.test('admission: says all faults at once', async (t) => {
   t.strictSame(
     problems.map(({ path }) => path),
     [
-      'spec.config.compositeTools[0].description',
       'spec.config.compositeTools[0].steps[0].tool',
       'spec.embeddingServerRef',
       'spec.incomingAuth.authzConfig.inline.primaryUpstreamProvider',
@@ -258,7 +256,7 @@ t.test('admission: says all faults at once', async (t) => {
 })
 
 t.test('admission: warns of what is legal and seldom meant', async (t) => {
-  proves('3.version.telemetry', '3.version.primaryUpstreamProvider', '3.config.compositeTools.description')
+  proves('3.version.telemetry', '3.version.primaryUpstreamProvider')
   const warned: [object, RegExp][] = [
     [auth.none, /gets no credentials/],
     [external('embeddedAuthServer', embedded({ issuer: 'http://login.example.com' })), /insecureAllowHTTP/],

@@ -173,7 +173,9 @@ t.test('workflow: every mistake is found, with its place', async (t) => {
 })
 
 t.test('workflow: what is right passes', async (t) => {
+  proves('3.config.compositeTools.description')
   const right = [
+    { description: undefined },
     {
       steps: [
         tool('a'),
