@@ -92,8 +92,10 @@ async function answer(exchange: Exchange, endpoint: Endpoint, context: Context):
   }
   const handler = handlerFor(endpoint, req.method)
   if (!handler) return sendEmpty(exchange, 405, { Allow: allow.join(', ') })
+  const source = context.addressOf(exchange)
+  const emit: Context['emit'] = (event) => context.emit({ ...event, source })
   try {
-    await handler(exchange, context)
+    await handler(exchange, { ...context, emit })
   } catch (error) {
     refuse(exchange, endpoint, error, context)
   }

@@ -22,6 +22,7 @@ import {
 } from '../net/index.ts'
 import { fetchClientDocument, type Keys, localKeys } from '../oauth/index.ts'
 import type { Store } from '../store/index.ts'
+import { makeAddressOf } from './client-address.ts'
 import { makeClientDocuments } from './clients/cimd.ts'
 import { makeClientDirectory } from './clients/directory.ts'
 import type { Context } from './context.ts'
@@ -51,8 +52,6 @@ export interface AuthServerParts {
   readonly documentFetch?: Fetch
   /** Audit sink; without it events go to the log. */
   readonly onEvent?: (event: AuthServerEvent) => void
-  /** Address of the client, trusted proxies considered. Default: the peer of the connection. */
-  readonly addressOf?: (exchange: Exchange) => string
   /** How often mounted keys are looked at. Default 5 s; 0 never. */
   readonly reloadEveryMs?: number
 }
@@ -102,13 +101,14 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     sessions,
     now,
     lives: config,
-    onReuse: (what, grant) =>
+    onReuse: (what, grant, source) =>
       emit({
         type: what === 'code' ? 'code_reused' : 'refresh_reused',
         outcome: 'denied',
         clientId: shownClient(grant.clientId),
         userId: grant.userId,
         sessionHash: sessionHash(grant.sessionId),
+        source,
       }),
   })
   const documents =
@@ -133,7 +133,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     now,
     log,
     emit,
-    addressOf: parts.addressOf ?? ((exchange) => exchange.req.socket.remoteAddress ?? ''),
+    addressOf: makeAddressOf(config.trustedProxies ?? []),
   }
   const primary = config.primaryUpstreamProvider
   const upstreamTokens = makeVault({ upstreams, primary, state, sessions, now, log, emit })

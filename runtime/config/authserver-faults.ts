@@ -5,6 +5,7 @@
  * themselves are judged where they are read (authserver-secrets.ts).
  * Source: spec document 2, spec.embeddedAuthServer, Errors and Limits; RFC 8414 section 2; RFC 8707 section 2.
  */
+import { isIP } from 'node:net'
 import { isLoopbackHost, restrictedForInjection } from '../net/index.ts'
 import type {
   AuthServerConfig,
@@ -42,6 +43,7 @@ export function authServerFaults(config: AuthServerConfig): readonly string[] {
       config[key] >= min && config[key] <= max ? [] : [`${field} must be from ${range}`],
     ),
     ...cimdFaults(config),
+    ...proxyFaults(config),
     ...upstreamFaults(config),
   ]
 }
@@ -100,6 +102,25 @@ function cimdFaults({ cimd }: AuthServerConfig): readonly string[] {
       : ['cimd.cacheMaxSize must be at least 1']),
     ...(cimd.cacheTtlMs > 0 ? [] : ['cimd.cacheFallbackTtl must be greater than zero']),
   ]
+}
+
+function proxyFaults({ trustedProxies = [] }: AuthServerConfig): readonly string[] {
+  return trustedProxies
+    .filter((text) => parseNetwork(text) === undefined)
+    .map((text) => `trusted proxies: "${shown(text)}" is not an address or a network such as 10.0.0.0/8`)
+}
+
+/** An address, or a network in CIDR form; undefined for anything else. A network of everybody is none. */
+export function parseNetwork(
+  text: string,
+): { readonly address: string; readonly bits: number; readonly family: 'ipv4' | 'ipv6' } | undefined {
+  const [address = '', length, ...more] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || more.length > 0 || address.includes('%')) return undefined
+  const most = version === 4 ? 32 : 128
+  if (length !== undefined && !/^[1-9]\d{0,2}$/.test(length)) return undefined
+  const bits = length === undefined ? most : Number(length)
+  return bits <= most ? { address, bits, family: version === 4 ? 'ipv4' : 'ipv6' } : undefined
 }
 
 const providerName = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/

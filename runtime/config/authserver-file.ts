@@ -47,6 +47,8 @@ export const authServerEnvironment = {
   cimdHosts: 'GATEHOUSE_AUTH_SERVER_CIMD_HOSTS',
   /** `true`: http metadata documents on loopback addresses are accepted. For development. */
   cimdLoopback: 'GATEHOUSE_AUTH_SERVER_CIMD_LOOPBACK',
+  /** Comma-separated addresses and networks of proxies whose X-Forwarded-For names the client. */
+  trustedProxies: 'GATEHOUSE_AUTH_SERVER_TRUSTED_PROXIES',
 } as const
 
 /** Reads and checks a file. Throws INVALID_CONFIG naming every fault. */
@@ -153,6 +155,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
   const { cimd, tokenLifespans } = file
   const { env } = reader
   const hosts = env[authServerEnvironment.cimdHosts]?.split(',').map((host) => host.trim().toLowerCase())
+  const proxies = env[authServerEnvironment.trustedProxies]?.split(',').map((text) => text.trim())
   return {
     issuer: file.issuer,
     insecureAllowHttp: file.insecureAllowHTTP,
@@ -175,6 +178,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
         ? { type: 'memory' }
         : { type: 'redis', redis: redisOf(file.storage.redis, file.issuer, reader) },
     secrets: () => readSecrets(file),
+    ...(proxies === undefined ? {} : { trustedProxies: proxies.filter((text) => text !== '') }),
     ...(file.authorizationEndpointBaseUrl === undefined
       ? {}
       : { authorizationEndpointBaseUrl: file.authorizationEndpointBaseUrl }),

@@ -41,6 +41,8 @@ export interface AuthServerConfig {
   /** For the host: requests to the backend carry neither the client's nor an upstream credential. */
   readonly disableUpstreamTokenInjection: boolean
   readonly storage: AuthServerStorage
+  /** Addresses and networks (CIDR) of proxies whose X-Forwarded-For is believed. Absent: nobody's is. */
+  readonly trustedProxies?: readonly string[]
   /** Called at start and at every reload. Throws INVALID_CONFIG naming each unreadable file. */
   readonly secrets: () => AuthServerSecrets
 }

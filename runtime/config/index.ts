@@ -16,7 +16,7 @@ export {
   type UpstreamRegistrationConfig,
   type UserInfoConfig,
 } from './authserver.ts'
-export { authServerFaults } from './authserver-faults.ts'
+export { authServerFaults, parseNetwork } from './authserver-faults.ts'
 export {
   authServerEnvironment,
   type Environment,

@@ -3,11 +3,17 @@ export type { Log, LogFields } from '../net/index.ts'
 export {
   type Audit,
   type AuditOptions,
+  type AuthorizationRecord,
   type CallRecord,
   makeAudit,
   type WorkflowRecord,
 } from './audit/audit.ts'
-export { AUDIT_EVENTS, type AuditOutcome, type WorkflowEventType } from './audit/events.ts'
+export {
+  AUDIT_EVENTS,
+  type AuditOutcome,
+  type AuthorizationEventType,
+  type WorkflowEventType,
+} from './audit/events.ts'
 export {
   makeObserver,
   type Observer,

@@ -40,7 +40,7 @@ export type Audit = {
 }
 
 /** Kind of audit event. */
-export type AuditEventType = "mcp_initialize" | "mcp_ping" | "mcp_logging" | "mcp_completion" | "mcp_notification" | "mcp_roots_list_changed" | "mcp_tool_call" | "mcp_tools_list" | "mcp_resource_read" | "mcp_resources_list" | "mcp_prompt_get" | "mcp_prompts_list" | "mcp_request" | "sse_connection" | "http_request" | "vmcp_workflow_started" | "vmcp_workflow_completed" | "vmcp_workflow_failed" | "vmcp_workflow_timed_out" | "vmcp_workflow_step_started" | "vmcp_workflow_step_completed" | "vmcp_workflow_step_failed" | "vmcp_workflow_step_skipped"
+export type AuditEventType = "mcp_initialize" | "mcp_ping" | "mcp_logging" | "mcp_completion" | "mcp_notification" | "mcp_roots_list_changed" | "mcp_tool_call" | "mcp_tools_list" | "mcp_resource_read" | "mcp_resources_list" | "mcp_prompt_get" | "mcp_prompts_list" | "mcp_request" | "sse_connection" | "http_request" | "vmcp_workflow_started" | "vmcp_workflow_completed" | "vmcp_workflow_failed" | "vmcp_workflow_timed_out" | "vmcp_workflow_step_started" | "vmcp_workflow_step_completed" | "vmcp_workflow_step_failed" | "vmcp_workflow_step_skipped" | "auth_client_registered" | "auth_client_updated" | "auth_client_deleted" | "auth_consent_given" | "auth_consent_refused" | "auth_login_completed" | "auth_login_failed" | "auth_code_issued" | "auth_token_issued" | "auth_token_refreshed" | "auth_code_reused" | "auth_refresh_reused" | "auth_grant_ended" | "auth_upstream_refreshed" | "auth_upstream_refused"
 
 /** Audit logging. */
 export type AuditSwitch = {

@@ -2,8 +2,9 @@
  * `gatehouse proxy --config` with an embedded authorization server and one upstream: the client's token is swapped for
  * the person's token at the provider, or stripped; stock MCP clients of both generations and a real Chromium.
  */
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { freePort, runGatehouse } from '../helpers/gatehouse.ts'
 import {
@@ -47,26 +48,42 @@ interface Rig {
   readonly backend: Backend
 }
 
-/** `strict` targets want the provider's token; others say what they were sent. */
-async function start(t: Test, options: { strict: boolean; more?: object }): Promise<Rig> {
+interface AuditLine {
+  readonly type: string
+  readonly outcome: string
+  readonly subjects: Readonly<Record<string, string>>
+}
+
+interface RigOptions {
+  /** The target wants the provider's token; otherwise it says what it was sent. */
+  readonly strict: boolean
+  /** Further members of the authorization server's file. */
+  readonly more?: object
+  /** Further members of the proxy's file. */
+  readonly proxy?: object
+  readonly env?: NodeJS.ProcessEnv
+  readonly tools?: readonly string[]
+}
+
+async function start(t: Test, options: RigOptions): Promise<Rig> {
   const port = await freePort()
   const origin = `http://127.0.0.1:${port}`
   const certificates = makeCertificates()
   t.teardown(() => certificates.remove())
   const provider = await startFormProvider(t, origin, certificates)
-  const backend = await startBackend(t, options.strict ? provider : undefined)
+  const backend = await startBackend(t, options.strict ? provider : undefined, options.tools)
   const dir = t.testdir({})
   const file = { origin, providers: { corp: provider }, keys: makeKeys(dir) }
   writeFileSync(
     join(dir, 'authserver-config.yaml'),
     authServerFile(options.more ? { ...file, more: { ...options.more } } : file),
   )
-  writeFileSync(join(dir, 'proxy.yaml'), proxyFile(origin, backend.url, port))
+  writeFileSync(join(dir, 'proxy.yaml'), proxyFile(origin, backend.url, port, options.proxy))
   const gateway = await startGateway(t, {
     dir,
     args: ['proxy', '--config', join(dir, 'proxy.yaml'), 'guarded'],
-    ready: /Transparent proxy started/,
-    env: { NODE_EXTRA_CA_CERTS: certificates.caFile },
+    ready: /[Pp]roxy started/,
+    env: { NODE_EXTRA_CA_CERTS: certificates.caFile, ...options.env },
   })
   return { origin, url: `${origin}/mcp`, gateway, provider, backend }
 }
@@ -125,6 +142,98 @@ for (const generation of ['sdk1', 'sdk2'] as const) {
     t.notMatch(rig.gateway.running().output(), /eyJ|gh_rt_/)
   })
 }
+
+t.test(
+  'proxy with policies: the token is swapped, policies hold, and the audit log says who signed in from where',
+  { skip, timeout: 120_000 },
+  async (t) => {
+    const logFile = join(t.testdir({}), 'audit.log')
+    const rig = await start(t, {
+      strict: true,
+      tools: ['purge'],
+      proxy: {
+        authz: {
+          type: 'cedar',
+          policies: [
+            'permit(principal, action, resource);',
+            'forbid(principal, action == Action::"call_tool", resource == Tool::"purge");',
+          ],
+        },
+        audit: { enabled: true, logFile },
+      },
+      env: { GATEHOUSE_AUTH_SERVER_TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8' },
+    })
+    const [browser, landing] = [await openBrowser(t), await startLanding(t)]
+    const client = await connectSignedIn({
+      generation: 'sdk2',
+      url: rig.url,
+      provider: keptProvider(landing),
+      login: (start) => signIn(browser, landing, start, 'dave'),
+    })
+    t.teardown(() => client.close())
+    t.same(await client.listTools(), ['whoami'], 'the policy decides what is listed')
+    t.equal(await client.call('whoami'), `dave at ${rig.provider.issuer}`)
+    await t.rejects(client.call('purge'))
+    t.ok(rig.backend.seen.every(({ authorization }) => !authorization?.includes(client.accessToken())))
+    const before = client.accessToken()
+    await rig.gateway.ahead(2 * hour)
+    t.equal(await client.call('whoami'), `dave at ${rig.provider.issuer}`, 'after both tokens have ended')
+
+    // A proxy that the operator named says whose request it is; what stands left of it is anybody's word.
+    await fetch(`${rig.origin}/oauth/register`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'x-forwarded-for': '192.0.2.66, 198.51.100.7, 10.1.2.3',
+      },
+      body: JSON.stringify({ redirect_uris: ['https://client.example/cb'] }),
+    })
+    await rig.gateway.running().interrupt()
+    const text = readFileSync(logFile, 'utf8')
+    const events = text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as AuditLine)
+    const [person] = events.flatMap(({ type, subjects }) =>
+      type === 'auth_code_issued' ? [subjects['user_id']] : [],
+    )
+    const calls = events.filter(({ type }) => type === 'mcp_tool_call')
+    t.same([...new Set(calls.map(({ outcome }) => outcome))].sort(), ['denied', 'success'])
+    t.ok(calls.every(({ subjects }) => subjects['user_id'] === person))
+    const told = events.filter(({ type }) => type.startsWith('auth_'))
+    t.same(
+      [...new Set(told.map(({ type }) => type))],
+      [
+        'auth_client_registered',
+        'auth_consent_given',
+        'auth_login_completed',
+        'auth_code_issued',
+        'auth_token_issued',
+        'auth_token_refreshed',
+        'auth_upstream_refreshed',
+      ],
+    )
+    t.match(told[0], {
+      component: 'gatehouse-authserver',
+      outcome: 'success',
+      source: { type: 'network', value: '127.0.0.1' },
+      subjects: { client_id: client.clientId() },
+      target: { type: 'auth_server' },
+    })
+    t.match(told.at(-1), { type: 'auth_client_registered', source: { value: '198.51.100.7' } })
+    t.match(
+      told.find(({ type }) => type === 'auth_token_issued'),
+      {
+        subjects: { user_id: person, client_id: client.clientId() },
+        metadata: { extra: { session: /^.{12}$/ } },
+      },
+    )
+    t.notMatch(text, /eyJ|gh_rt_|gh_ac_|gh_reg_/)
+    for (const token of [before, client.accessToken()]) {
+      t.notOk(text.includes(String(decodeJwt(token)['tsid'])), 'no session id')
+    }
+  },
+)
 
 t.test('proxy: disableUpstreamTokenInjection strips', { skip, timeout: 120_000 }, async (t) => {
   const rig = await start(t, { strict: false, more: { disableUpstreamTokenInjection: true } })

@@ -76,13 +76,17 @@ export interface Backend {
 
 /**
  * An MCP server with the tool `whoami`, which asks the provider whose token came with the call. Without a provider it
- * wants no token and says which credentials it was sent.
+ * wants no token and says which credentials it was sent. `alsoNamed` does the same.
  */
-export async function startBackend(t: Scope, provider?: TestProvider): Promise<Backend> {
+export async function startBackend(
+  t: Scope,
+  provider?: TestProvider,
+  alsoNamed: readonly string[] = [],
+): Promise<Backend> {
   const seen: IncomingMessage['headers'][] = []
   const server = createServer((req, res) => {
     seen.push(req.headers)
-    void answer(req, res, provider)
+    void answer(req, res, provider, alsoNamed)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => {
@@ -97,6 +101,7 @@ async function answer(
   req: IncomingMessage,
   res: ServerResponse,
   provider: TestProvider | undefined,
+  alsoNamed: readonly string[],
 ): Promise<void> {
   const { authorization, cookie } = req.headers
   if (provider !== undefined && authorization === undefined) {
@@ -104,17 +109,19 @@ async function answer(
     return
   }
   const mcp = new McpServer({ name: 'who', version: '1' })
-  mcp.registerTool('whoami', { description: 'whose token was sent' }, async () => ({
-    content: [
-      {
-        type: 'text',
-        text:
-          provider === undefined
-            ? `authorization: ${authorization ?? 'none'}, cookie: ${cookie ?? 'none'}`
-            : await personOf(provider, authorization ?? ''),
-      },
-    ],
-  }))
+  for (const name of ['whoami', ...alsoNamed]) {
+    mcp.registerTool(name, { description: 'whose token was sent' }, async () => ({
+      content: [
+        {
+          type: 'text',
+          text:
+            provider === undefined
+              ? `authorization: ${authorization ?? 'none'}, cookie: ${cookie ?? 'none'}`
+              : await personOf(provider, authorization ?? ''),
+        },
+      ],
+    }))
+  }
   const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true })
   await mcp.connect(transport)
   await transport.handleRequest(req, res)

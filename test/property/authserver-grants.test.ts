@@ -136,15 +136,19 @@ t.test(
 
         const racing = make(scheduled(inner, scheduler))
         const work = Promise.all(
-          Array.from({ length: parallel }, () => racing.grants.refresh(token, 'client', wanted)),
+          Array.from({ length: parallel }, () =>
+            racing.grants.refresh(token, { clientId: 'client' }, wanted),
+          ),
         )
         await scheduler.waitFor(work)
         const successors = new Set((await work).map((one) => one.refreshToken))
         if (successors.size !== 1) throw new Error(`${successors.size} successors`)
         nowMs += 11_000
-        const reuse = await plain.grants.refresh(token, 'client', wanted).catch(() => undefined)
+        const reuse = await plain.grants.refresh(token, { clientId: 'client' }, wanted).catch(() => undefined)
         const [successor = ''] = successors
-        const after = await plain.grants.refresh(successor ?? '', 'client', wanted).catch(() => undefined)
+        const after = await plain.grants
+          .refresh(successor ?? '', { clientId: 'client' }, wanted)
+          .catch(() => undefined)
         if (reuse || after) throw new Error('the family survived reuse')
       }),
       { numRuns: 100 },
@@ -206,7 +210,7 @@ t.test(
             token === undefined
               ? undefined
               : await grants
-                  .refresh(token, 'client', { scopes: undefined, resources: [] })
+                  .refresh(token, { clientId: 'client' }, { scopes: undefined, resources: [] })
                   .catch(() => undefined)
           if (later) throw new Error('tokens of a code that was used twice are alive')
         })()

@@ -82,7 +82,7 @@ export async function answerConsent(exchange: Exchange, context: Context): Promi
   checkForm(exchange, handle, form, context)
   const request = await context.state.requests.take(handle)
   if (!request) throw goneError()
-  const about = { clientId: shownClient(request.clientId), source: context.addressOf(exchange) }
+  const about = { clientId: shownClient(request.clientId) }
   if (form.get('action') !== 'approve') {
     context.emit({ type: 'consent_refused', outcome: 'denied', ...about })
     sendRedirect(exchange, errorRedirect(context, request, 'access_denied', 'the person refused'))

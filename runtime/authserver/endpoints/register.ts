@@ -41,7 +41,7 @@ export async function register(exchange: Exchange, context: Context): Promise<vo
   }
   checkSize(client)
   await context.state.clients.put(client.id, client, unusedClientMs)
-  emit(exchange, context, 'client_registered', client)
+  emit(context, 'client_registered', client)
   sendPrivate(exchange, 201, {
     ...describe(client, context, management),
     ...(secret === undefined ? {} : { client_secret: secret, client_secret_expires_at: 0 }),
@@ -61,7 +61,7 @@ export async function manage(exchange: Exchange, clientId: string, context: Cont
   const client = seen.value
   if (exchange.req.method === 'DELETE') {
     await context.state.clients.delete(clientId)
-    emit(exchange, context, 'client_deleted', client)
+    emit(context, 'client_deleted', client)
     sendEmpty(exchange, 204)
     return
   }
@@ -80,7 +80,7 @@ export async function manage(exchange: Exchange, clientId: string, context: Cont
   if (!(await context.state.clients.swap(clientId, seen, next, lifeMs))) {
     throw new OAuthError('temporarily_unavailable', 'the registration was changed meanwhile; try again')
   }
-  emit(exchange, context, 'client_updated', next)
+  emit(context, 'client_updated', next)
   sendPrivate(exchange, 200, describe(next, context, presented))
 }
 
@@ -157,10 +157,9 @@ function describe(client: Client, context: Context, management: string): Record<
 }
 
 function emit(
-  exchange: Exchange,
   context: Context,
   type: 'client_registered' | 'client_updated' | 'client_deleted',
   client: Client,
 ): void {
-  context.emit({ type, outcome: 'success', clientId: client.id, source: context.addressOf(exchange) })
+  context.emit({ type, outcome: 'success', clientId: client.id })
 }

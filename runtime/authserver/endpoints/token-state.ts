@@ -30,7 +30,6 @@ export async function revoke(exchange: Exchange, context: Context): Promise<void
       clientId: shownClient(client.id),
       userId: found.userId,
       sessionHash: sessionHash(found.sessionId),
-      source: context.addressOf(exchange),
       reason: 'revoked by the client',
     })
   }

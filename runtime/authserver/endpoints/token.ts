@@ -9,14 +9,14 @@ import { parseScope } from '../clients/scopes.ts'
 import { type Context, nowSec } from '../context.ts'
 import { sessionHash, shownClient } from '../events.ts'
 import type { Client } from '../storage/records.ts'
-import type { Granted, Narrowing } from '../tokens/grants.ts'
+import type { Asker, Granted, Narrowing } from '../tokens/grants.ts'
 import { type IdTokenRequest, signAccessToken, signIdToken } from '../tokens/jwt.ts'
 import { sendPrivate } from './answers.ts'
 import { resourcesOf } from './authorize.ts'
 import { formOf, type Parameters, refuseRepeated } from './form.ts'
 import { OAuthError } from './oauth-error.ts'
 
-type GrantHandler = (form: Parameters, client: Client, context: Context) => Promise<Granted>
+type GrantHandler = (form: Parameters, by: Asker, context: Context) => Promise<Granted>
 
 /** Every grant this server knows; anything else is unsupported_grant_type. */
 const handlers: ReadonlyMap<string, GrantHandler> = new Map([
@@ -36,7 +36,8 @@ export async function token(exchange: Exchange, context: Context): Promise<void>
   if (client.kind === 'dcr' && !client.grantTypes.includes(grantType)) {
     throw new OAuthError('unauthorized_client', 'the client is not registered for this grant type')
   }
-  const granted = stillRegistered(await handler(form, client, context), client)
+  const by = { clientId: client.id, source: context.addressOf(exchange) }
+  const granted = stillRegistered(await handler(form, by, context), client)
   await context.clients.renew(client)
   sendPrivate(exchange, 200, await tokenResponse(granted, context))
   const { grant } = granted
@@ -46,7 +47,6 @@ export async function token(exchange: Exchange, context: Context): Promise<void>
     clientId: shownClient(grant.clientId),
     userId: grant.userId,
     sessionHash: sessionHash(grant.sessionId),
-    source: context.addressOf(exchange),
   })
 }
 
@@ -56,24 +56,24 @@ function stillRegistered(granted: Granted, client: Client): Granted {
   return { ...granted, scopes: granted.scopes.filter((scope) => client.scopes.includes(scope)) }
 }
 
-async function redeemCode(form: Parameters, client: Client, context: Context): Promise<Granted> {
+async function redeemCode(form: Parameters, asker: Asker, context: Context): Promise<Granted> {
   const code = form.require('code')
   const codeVerifier = form.require('code_verifier')
   if (!/^[\w.~-]{43,128}$/.test(codeVerifier)) {
     throw new OAuthError('invalid_grant', 'code_verifier must be 43 to 128 unreserved characters')
   }
-  const by = { clientId: client.id, redirectUri: form.get('redirect_uri'), codeVerifier }
+  const by = { ...asker, redirectUri: form.get('redirect_uri'), codeVerifier }
   // The scope of a code is settled; the parameter has no meaning here (RFC 6749 section 4.1.3).
   return context.grants.redeem(code, by, { scopes: undefined, resources: resourcesOf(form, context) })
 }
 
-async function useRefreshToken(form: Parameters, client: Client, context: Context): Promise<Granted> {
+async function useRefreshToken(form: Parameters, by: Asker, context: Context): Promise<Granted> {
   const scope = form.get('scope')
   const wanted: Narrowing = {
     scopes: scope === undefined ? undefined : parseScope(scope),
     resources: resourcesOf(form, context),
   }
-  return context.grants.refresh(form.require('refresh_token'), client.id, wanted)
+  return context.grants.refresh(form.require('refresh_token'), by, wanted)
 }
 
 /** RFC 6749 section 5.1. */

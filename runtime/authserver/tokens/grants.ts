@@ -36,7 +36,7 @@ export interface GrantsParts {
     readonly grantMs: number
   }
   /** Told about reuse, for audit. */
-  readonly onReuse: (what: 'code' | 'refresh', grant: Grant) => void
+  readonly onReuse: (what: 'code' | 'refresh', grant: Grant, source: string | undefined) => void
 }
 
 export interface CodeRequest {
@@ -46,8 +46,14 @@ export interface CodeRequest {
   readonly nonce?: string | undefined
 }
 
-export interface Redemption {
+/** Who makes a token request. */
+export interface Asker {
   readonly clientId: string
+  /** Network address, for audit. */
+  readonly source?: string | undefined
+}
+
+export interface Redemption extends Asker {
   readonly redirectUri: string | undefined
   readonly codeVerifier: string
 }
@@ -102,7 +108,7 @@ export function makeGrants(parts: GrantsParts) {
     const seen = id === undefined ? undefined : await state.codes.read(id)
     // Another client's code is left alone: nobody may burn or revoke what is not theirs.
     if (id === undefined || !seen || seen.value.clientId !== by.clientId) throw badCode()
-    if (seen.value.used) return reusedCode(seen.value)
+    if (seen.value.used) return reusedCode(seen.value, by)
     const record = seen.value
     if (record.expiresAtMs <= now() || !redirectFits(record, by) || !verifierFits(record, by)) {
       await state.codes.swap(id, seen, undefined)
@@ -110,13 +116,14 @@ export function makeGrants(parts: GrantsParts) {
       throw badCode()
     }
     const narrowed = narrow(record, wanted)
-    if (!(await state.codes.swap(id, seen, { ...record, used: true }, usedCodeMs))) return reusedCode(record)
+    if (!(await state.codes.swap(id, seen, { ...record, used: true }, usedCodeMs)))
+      return reusedCode(record, by)
     const refreshToken = await begin(record)
     return { grant: record, refreshToken, nonce: record.nonce, ...narrowed }
   }
 
-  async function reusedCode(grant: Grant): Promise<never> {
-    parts.onReuse('code', grant)
+  async function reusedCode(grant: Grant, { source }: Asker): Promise<never> {
+    parts.onReuse('code', grant, source)
     await sessions.endGrant(grant.sessionId, grant.grantId)
     throw badCode()
   }
@@ -143,15 +150,15 @@ export function makeGrants(parts: GrantsParts) {
   }
 
   /** Rotates a refresh token. Throws OAuthError invalid_grant, invalid_scope, invalid_target. */
-  async function refresh(token: string, clientId: string, wanted: Narrowing): Promise<Granted> {
+  async function refresh(token: string, by: Asker, wanted: Narrowing): Promise<Granted> {
     const read = readRefreshToken(keys(), token)
     if (!read) throw badRefresh()
     for (let tries = 0; tries < maxTries; tries++) {
       const seen = await state.families.read(read.family)
-      if (!seen || seen.value.clientId !== clientId || seen.value.expiresAtMs <= now()) throw badRefresh()
+      if (!seen || seen.value.clientId !== by.clientId || seen.value.expiresAtMs <= now()) throw badRefresh()
       const family = seen.value
       const narrowed = narrow(family, wanted)
-      const generation = await nextGeneration(read, seen)
+      const generation = await nextGeneration(read, seen, by)
       if (generation === undefined) continue
       const refreshToken = makeRefreshToken(keys(), read.family, generation)
       return { grant: grantOf(family), refreshToken, nonce: undefined, ...narrowed }
@@ -163,13 +170,14 @@ export function makeGrants(parts: GrantsParts) {
   async function nextGeneration(
     token: { family: string; generation: number },
     seen: Seen<Family>,
+    { source }: Asker,
   ): Promise<number | undefined> {
     const family = seen.value
     const nowMs = now()
     const current = family.generation
     if (token.generation === current - 1 && nowMs - family.rotatedAtMs <= rotationGraceMs) return current
     if (token.generation !== current) {
-      parts.onReuse('refresh', family)
+      parts.onReuse('refresh', family, source)
       await sessions.endGrant(family.sessionId, family.grantId)
       throw badRefresh()
     }

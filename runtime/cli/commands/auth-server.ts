@@ -8,9 +8,10 @@
 import { lstatSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { type HostedAuthServer, openAuthServer } from '../../authserver/index.ts'
-import { type Environment, environment } from '../../config/index.ts'
+import { type AuthServerEvent, type HostedAuthServer, openAuthServer } from '../../authserver/index.ts'
+import { type Environment, environment, type VmcpConfig } from '../../config/index.ts'
 import type { Log } from '../../net/index.ts'
+import { type Audit, makeAudit } from '../../observe/index.ts'
 
 const authServerFileName = 'authserver-config.yaml'
 
@@ -21,20 +22,41 @@ export function authServerFileBeside(configFile: string | undefined): string | u
   return lstatSync(path, { throwIfNoEntry: false }) ? path : undefined
 }
 
+export interface AuthServerOptions {
+  readonly log: Log
+  readonly env?: Environment
+  readonly maxUpstreams?: number
+  /** Audit settings of the host; without an audit log, what happened stands in the log. */
+  readonly audit?: VmcpConfig['audit']
+}
+
 /** Opens the server of a file, hands it to `work`, and closes it when `work` is done. */
 export async function withAuthServer<T>(
   path: string | undefined,
-  options: { readonly log: Log; readonly env?: Environment; readonly maxUpstreams?: number },
+  options: AuthServerOptions,
   work: (server: HostedAuthServer | undefined) => Promise<T>,
 ): Promise<T> {
   if (path === undefined) return work(undefined)
-  const { env = environment(), ...parts } = options
-  const server = await openAuthServer(path, env, parts)
+  const { env = environment(), audit: settings, ...parts } = options
+  const audit = makeAudit(settings, { log: parts.log })
   try {
-    return await work(server)
+    const server = await openAuthServer(path, env, {
+      ...parts,
+      ...(audit.enabled ? { onEvent: (event) => record(audit, event) } : {}),
+    })
+    try {
+      return await work(server)
+    } finally {
+      await server.close()
+    }
   } finally {
-    await server.close()
+    audit.close()
   }
+}
+
+/** One line for each event; there is nothing secret in them. */
+function record(audit: Audit, { type, sessionHash, ...event }: AuthServerEvent): void {
+  audit.authorization({ ...event, type: `auth_${type}`, session: sessionHash })
 }
 
 /** Gathers the faults of several checks, so that one run names them all. */

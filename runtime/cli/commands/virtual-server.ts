@@ -24,7 +24,8 @@ export async function serveAsVirtualServer(request: VirtualServerRequest): Promi
     env,
   })
   const log = makeLog({ level: request.debug ? 'debug' : 'info', name: 'proxy' })
-  return withAuthServer(authServerFile, { log, env, maxUpstreams }, async (authServer) => {
+  const beside = { log, env, maxUpstreams, audit: config.audit }
+  return withAuthServer(authServerFile, beside, async (authServer) => {
     const server = await startVmcp(config, {
       host,
       port,

@@ -79,7 +79,12 @@ export async function serveVmcp(options: ServeOptions): Promise<number> {
   const verbose =
     options.debug || env[vmcpEnvironment.debug] === 'true' || read.config.operational.logLevel === 'debug'
   const log = makeLog({ level: verbose ? 'debug' : 'info', name: 'vmcp' })
-  const parts = { log, env, ...(maxUpstreams === undefined ? {} : { maxUpstreams }) }
+  const parts = {
+    log,
+    env,
+    audit: read.config.audit,
+    ...(maxUpstreams === undefined ? {} : { maxUpstreams }),
+  }
   await withAuthServer(authServerFile, parts, async (authServer) => {
     const { host, port, version, allowedOrigins, sessionTtlMs } = options
     const start = { host, port, log, version, env, allowedOrigins, sessionTtlMs, authServer }

@@ -1,6 +1,6 @@
 /**
- * The audit log: one JSON line for each MCP operation of a client, for each request that did not become one, and for
- * each event of a workflow.
+ * The audit log: one JSON line for each MCP operation of a client, for each request that did not become one, for each
+ * event of a workflow, and for each event of an embedded authorization server.
  *
  * Says who did what with which outcome. Records no header, token or session id; bodies only when the configuration
  * asks for them, redacted and cut. It sees refusals, but decides nothing, and a line that cannot be written never
@@ -13,10 +13,15 @@ import type { Audit as AuditConfig, AuditEventType } from '../../../schemas/inde
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Caller, type Log, silentLog } from '../../net/index.ts'
 import { currentScope } from '../exchange/scope.ts'
-import { makeLineFile } from '../line-file.ts'
+import { type LineFile, makeLineFile } from '../line-file.ts'
 import type { LineStream } from '../log.ts'
 import { delegationOf } from './delegation.ts'
-import { type AuditOutcome, selectedTypes, type WorkflowEventType } from './events.ts'
+import {
+  type AuthorizationEventType,
+  type AuditOutcome,
+  selectedTypes,
+  type WorkflowEventType,
+} from './events.ts'
 import { type ExchangeRecord, exchangeLine, subjectsOf } from './exchange-line.ts'
 import { type Payload, recordedPayload } from './payload.ts'
 
@@ -44,6 +49,19 @@ export interface WorkflowRecord {
   readonly response?: unknown
 }
 
+/** What an embedded authorization server did. Holds no secret: sessions only as short hashes. */
+export interface AuthorizationRecord {
+  readonly type: AuthorizationEventType
+  readonly outcome: AuditOutcome
+  /** Network address of whoever asked; absent for what the server does by itself. */
+  readonly source?: string | undefined
+  readonly clientId?: string | undefined
+  readonly userId?: string | undefined
+  readonly session?: string | undefined
+  readonly upstream?: string | undefined
+  readonly reason?: string | undefined
+}
+
 export interface AuditOptions {
   /** Replaces logFile (tests). */
   readonly destination?: LineStream | undefined
@@ -61,6 +79,7 @@ export interface Audit {
   exchange(record: ExchangeRecord): void
   call(record: CallRecord): void
   workflow(record: WorkflowRecord): void
+  authorization(record: AuthorizationRecord): void
   /** Writes out what is buffered. */
   flush(): void
   close(): void
@@ -68,6 +87,7 @@ export interface Audit {
 
 const WORKFLOW_COMPONENT = 'vmcp-composer'
 const EXCHANGE_COMPONENT = 'gatehouse-api'
+const AUTHORIZATION_COMPONENT = 'gatehouse-authserver'
 /** Beyond what may be recorded, so that a credential at the edge is seen whole. */
 const MARGIN_BYTES = 4_096
 
@@ -79,6 +99,7 @@ const off: Audit = {
   exchange() {},
   call() {},
   workflow() {},
+  authorization() {},
   flush() {},
   close() {},
 }
@@ -186,6 +207,16 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
       })
     },
 
+    authorization({ type, outcome, source, userId, clientId, session, upstream, reason }) {
+      if (!types.has(type)) return
+      write(type, outcome, AUTHORIZATION_COMPONENT, {
+        source: source === undefined ? localSource() : { type: 'network', value: source },
+        subjects: { user_id: userId, client_id: clientId },
+        target: { type: 'auth_server' },
+        metadata: { extra: { session, upstream, reason } },
+      })
+    },
+
     flush: () => sink.flushSync?.(),
     close: () => (sink.close ? sink.close() : sink.flushSync?.()),
   }
@@ -195,9 +226,16 @@ interface Sink extends LineStream {
   close?(): void
 }
 
+/** One writer however many parts of this process audit: lines of several would mix when the reader is slow. */
+let standardOutput: LineFile | undefined
+
 function openSink(logFile: string | undefined, log: Log): Sink {
   const onLoss = (error: unknown): void => log.error('audit lines are lost', { err: error })
-  if (logFile === undefined || logFile === '') return makeLineFile(1, { onLoss })
+  if (logFile === undefined || logFile === '') {
+    standardOutput ??= makeLineFile(1, { onLoss })
+    const { write, flushSync } = standardOutput
+    return { write, flushSync }
+  }
   try {
     return makeLineFile(openSync(logFile, 'a', 0o600), { onLoss })
   } catch (cause) {

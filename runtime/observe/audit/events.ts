@@ -43,7 +43,25 @@ export const AUDIT_EVENTS = {
   vmcp_workflow_step_completed: { when: 'a step ends with a result' },
   vmcp_workflow_step_failed: { when: 'a step ends with an error' },
   vmcp_workflow_step_skipped: { when: 'the condition of a step is false' },
+  auth_client_registered: { when: 'a program registered itself at the embedded authorization server' },
+  auth_client_updated: { when: 'a program changed its registration' },
+  auth_client_deleted: { when: 'a program deleted its registration' },
+  auth_consent_given: { when: 'a person allowed a program to act for them' },
+  auth_consent_refused: { when: 'a person refused a program' },
+  auth_login_completed: { when: 'a sign-in at an upstream provider succeeded' },
+  auth_login_failed: { when: 'a sign-in at an upstream provider failed or was refused' },
+  auth_code_issued: { when: 'a login ended with an authorization code' },
+  auth_token_issued: { when: 'tokens were issued for a code' },
+  auth_token_refreshed: { when: 'tokens were issued for a refresh token' },
+  auth_code_reused: { when: 'a code was presented a second time; its grant has ended' },
+  auth_refresh_reused: { when: 'an old refresh token was presented; its grant has ended' },
+  auth_grant_ended: { when: 'a program revoked its tokens' },
+  auth_upstream_refreshed: { when: 'a token of an upstream provider was renewed' },
+  auth_upstream_refused: { when: 'an upstream provider ended a connection' },
 } as const satisfies Record<AuditEventType, EventRow>
+
+/** What an embedded authorization server did. */
+export type AuthorizationEventType = Extract<AuditEventType, `auth_${string}`>
 
 export type WorkflowEventType = Extract<AuditEventType, `vmcp_workflow_${string}`>
 
