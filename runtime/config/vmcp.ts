@@ -122,6 +122,8 @@ export const vmcpEnvironment = {
   /** Key material shared by replicas, for state that clients carry; at least 32 bytes of base64. */
   stateKey: 'VMCP_SESSION_HMAC_SECRET',
   enableObo: 'GATEHOUSE_ENABLE_OBO',
+  /** Key for the embedding service of tool search, with provider compat. */
+  embeddingApiKey: 'GATEHOUSE_EMBEDDING_API_KEY',
   debug: 'GATEHOUSE_DEBUG',
   /** `true`: spans show the arguments of tool calls, redacted and cut. */
   telemetryToolArguments: 'GATEHOUSE_TELEMETRY_TOOL_ARGUMENTS',
