@@ -333,6 +333,6 @@ export function relayOf(operation: Operation): Relay {
     logLevel: operation.logLevel,
     progress: (params) => operation.progress(params),
     log: (params) => operation.log(params),
-    ask: (request) => operation.ask(request),
+    ask: (request, signal) => operation.ask(request, signal),
   }
 }

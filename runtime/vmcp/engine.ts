@@ -5,7 +5,8 @@
 import type { VmcpConfig } from '../config/index.ts'
 import type { Log } from '../net/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
-import type { Backend, ConnectionScope } from './backends/backend.ts'
+import type { Backend } from './backends/backend.ts'
+import type { ConnectionScope } from './backends/connections.ts'
 import { Views } from './catalog/views.ts'
 import type { Clock } from './clock.ts'
 import { Core, type CoreParts } from './core.ts'
@@ -78,6 +79,16 @@ export class Engine {
         },
         admit: (backend) => this.#monitor.admit(backend.name),
         outcome: (backend, error) => this.#monitor.report(backend.name, error),
+        released: (backend) => this.#monitor.release(backend.name),
+        reclassified: (backend) => {
+          const { metrics } = this.#options.observation.telemetry
+          metrics.revisionReclassifications(1, {
+            'target.workload_name': backend.name,
+            'mcp.protocol.revision': backend.era,
+          })
+          this.#fleet.members.get(backend.name)?.listings.expire()
+          this.#notifier.poke()
+        },
       },
       onListing: () => this.#notifier.poke(),
       onState: () => this.core.parts.views.changed(),

@@ -43,6 +43,8 @@ export interface ClientSession {
   resume?(backend: string): BackendSession | undefined
   /** Told when a backend has opened a session for this one. */
   opened?(backend: string, session: BackendSession): void
+  /** Told when a backend has forgotten the session it kept for this one. */
+  lost?(backend: string): void
   /** Asks the client outside any operation. Rejects when it cannot be asked. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
 }
@@ -84,8 +86,11 @@ export interface Operation {
   progress(params: Buffer): void
   /** Passes on a log message: raw params of the notification. */
   log(params: Buffer): void
-  /** Asks the client and waits. Rejects with CAPABILITY_REQUIRED when it did not declare the ability. */
-  ask(request: Ask): Promise<AskReply>
+  /**
+   * Asks the client and waits; `signal` withdraws the question. Rejects with CAPABILITY_REQUIRED when the client did not
+   * declare the ability.
+   */
+  ask(request: Ask, signal?: AbortSignal): Promise<AskReply>
 }
 
 /** How an operation ended. Faults of the gateway itself are thrown as GatehouseError instead. */
@@ -126,7 +131,7 @@ export function innerOperation(operation: Operation, method: string, params: Jso
     logLevel: operation.logLevel,
     progress: (sent) => operation.progress(sent),
     log: (sent) => operation.log(sent),
-    ask: (request) => operation.ask(request),
+    ask: (request, signal) => operation.ask(request, signal),
   }
 }
 

@@ -9,28 +9,14 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
-import type { Ask, AskReply, Client, ClientSession, Outcome } from '../operation.ts'
-import type { ChannelTarget, Sender } from './channel.ts'
+import type { Client, ClientSession, Outcome } from '../operation.ts'
+import { type Sender, WrongEra } from './channel.ts'
+import type { Connection, ListKind, Request, ServerInfo } from './connection.ts'
+import { Connections, type ConnectionScope, type Held } from './connections.ts'
 import { type BackendObservation, measured } from './measure.ts'
-import type { Connection, ConnectionEvents, ListKind, Request, ServerInfo } from './connection.ts'
-import { type Verdict, probeEra } from './probe.ts'
-import { SessionConnection } from './session-connection.ts'
-import { SseChannel } from './sse-channel.ts'
+import { probeEra, type Verdict } from './probe.ts'
+import type { BackendSettings } from './settings.ts'
 import { StatelessSide } from './stateless-side.ts'
-import { StreamableChannel } from './streamable-channel.ts'
-
-export interface BackendSettings {
-  readonly name: string
-  readonly transport: 'streamable-http' | 'sse'
-  readonly target: ChannelTarget
-  readonly timeoutMs: number
-  /** True when what the backend answers may depend on who asks: credentials of the caller, passed-through headers. */
-  readonly perCaller: boolean
-  /** Equal settings have equal fingerprints; a changed one replaces the backend. */
-  readonly fingerprint: string
-  /** Authentication type, for the status report. */
-  readonly authType: string
-}
 
 /** What a backend tells the catalog and the sessions. */
 export interface BackendEvents {
@@ -41,23 +27,12 @@ export interface BackendEvents {
   admit(backend: Backend): void
   /** How a request went; undefined for success. */
   outcome(backend: Backend, error: Error | undefined): void
+  /** A request ended without saying how the backend is: its client gave it up, or it was never sent. */
+  released(backend: Backend): void
+  /** The backend was found to speak the other era than before. */
+  reclassified(backend: Backend): void
 }
 
-/** Whom a connection serves. */
-export type ConnectionScope =
-  | { readonly kind: 'session'; readonly session: ClientSession }
-  | { readonly kind: 'listing'; readonly key: string }
-  | { readonly kind: 'pool'; readonly key: string }
-
-interface Held {
-  readonly connection: Connection
-  readonly scope: ConnectionScope
-  sender: Sender
-  usedAt: number
-}
-
-const MAX_POOLED = 256
-const MAX_PER_BACKEND = 4_096
 const EMPTY: JsonObject = new JsonObject(Buffer.from('{}'))
 const NOBODY: Sender = { caller: undefined, headers: {} }
 
@@ -72,18 +47,26 @@ export interface BackendOptions {
 export class Backend {
   readonly settings: BackendSettings
   readonly #options: BackendOptions
-  readonly #held = new Map<string, Held>()
-  readonly #idle = new Map<string, Held[]>()
-  #pooled = 0
+  readonly #connections: Connections
   #verdict: Verdict = 'unknown'
   #probing: Promise<Verdict> | undefined
   #stateless: StatelessSide | undefined
-  #closed = false
   #revision: string | undefined
 
   constructor(settings: BackendSettings, options: BackendOptions) {
     this.settings = settings
     this.#options = options
+    const { events, info, log, now } = options
+    this.#connections = new Connections({
+      settings,
+      info,
+      log,
+      now,
+      events: {
+        listChanged: (kind, scope) => events.listChanged(this, kind, scope),
+        resourceUpdated: (scope, params) => events.resourceUpdated(this, scope, params),
+      },
+    })
     if (settings.transport === 'sse') this.#verdict = 'session'
   }
 
@@ -108,11 +91,15 @@ export class Backend {
 
   async #era(sender: Sender, signal: AbortSignal): Promise<'session' | 'stateless'> {
     if (this.#verdict !== 'unknown') return this.#verdict
+    this.#verdict = await this.#probe(sender, signal)
+    return this.#verdict === 'stateless' ? 'stateless' : 'session'
+  }
+
+  #probe(sender: Sender, signal: AbortSignal): Promise<Verdict> {
     this.#probing ??= probeEra(this.settings.target, this.#options.info, sender, signal).finally(() => {
       this.#probing = undefined
     })
-    this.#verdict = await this.#probing
-    return this.#verdict === 'stateless' ? 'stateless' : 'session'
+    return this.#probing
   }
 
   /** Carries out a client's operation. Rejects with BACKEND_* errors that name the backend. */
@@ -127,13 +114,48 @@ export class Backend {
   }
 
   async #call(client: Client, request: Request): Promise<Outcome> {
-    return this.#observed(async () => {
-      if ((await this.#era(request.sender, request.signal)) === 'stateless')
-        return this.#callStateless(client, request)
-      if (client.session)
-        return this.#forSession(client.session, client, request.sender).connection.request(request)
-      return this.#pooledRequest(client, request)
-    })
+    return this.#observed(() =>
+      this.#inEra(request.sender, request.signal, async (era) => {
+        if (era === 'stateless') return this.#callStateless(client, request)
+        if (client.session)
+          return this.#forSession(client.session, client, request.sender).connection.request(request)
+        return this.#pooledRequest(client, request)
+      }).catch((error: unknown) => outcomeOf(error)),
+    )
+  }
+
+  /**
+   * Does something in the backend's era. When the backend turns out to speak the other one by now (an upgrade, a
+   * rollback), it is done once more: what was refused was not executed.
+   */
+  async #inEra<T>(
+    sender: Sender,
+    signal: AbortSignal,
+    work: (era: 'session' | 'stateless') => Promise<T>,
+  ): Promise<T> {
+    const era = await this.#era(sender, signal)
+    try {
+      return await work(era)
+    } catch (error) {
+      if (!(error instanceof WrongEra) || !(await this.#hasChanged(era, sender, signal))) throw error
+      return work(era === 'session' ? 'stateless' : 'session')
+    }
+  }
+
+  /** Asks the backend again what it speaks; drops all connections when that is not `era` any more. */
+  async #hasChanged(era: 'session' | 'stateless', sender: Sender, signal: AbortSignal): Promise<boolean> {
+    if (this.settings.transport === 'sse') return false
+    if (this.#verdict !== 'unknown' && this.#verdict !== era) return true
+    const verdict = await this.#probe(sender, signal)
+    if (verdict === 'unknown' || verdict === era) return false
+    if (this.#verdict === verdict) return true
+    this.#verdict = verdict
+    this.#options.log.info('the backend speaks another protocol revision than before', { era: verdict })
+    this.#options.events.reclassified(this)
+    for (const held of this.#connections.dropAll()) void held.connection.close(held.sender, false)
+    this.#stateless?.close()
+    this.#stateless = undefined
+    return true
   }
 
   /**
@@ -147,26 +169,32 @@ export class Backend {
     sender: Sender,
     signal: AbortSignal,
   ): Promise<{ connection: Connection; server: ServerInfo }> {
-    return this.#observed(async () => {
-      if ((await this.#era(sender, signal)) === 'stateless') {
-        const side = this.#statelessSide()
-        side.connection.refresh()
-        const server = this.#agreed(await side.connection.open(sender, signal))
-        side.watchLists(key, server, capabilities, sender, (kind) =>
-          this.#options.events.listChanged(this, kind, { kind: 'listing', key }),
-        )
-        return { connection: side.connection, server }
-      }
-      const { connection } = session
-        ? this.#hold(`session ${session.id}`, { kind: 'session', session }, capabilities, sender)
-        : this.#hold(`listing ${key}`, { kind: 'listing', key }, capabilities, sender)
-      return { connection, server: this.#agreed(await connection.open(sender, signal)) }
-    })
+    return this.#observed(() =>
+      this.#inEra(sender, signal, async (era) => {
+        if (era === 'stateless') {
+          const side = this.#statelessSide()
+          const server = this.#agreed(await side.connection.discover(sender, signal))
+          side.watchLists(key, server, capabilities, sender, (kind) =>
+            this.#options.events.listChanged(this, kind, { kind: 'listing', key }),
+          )
+          return { connection: side.connection, server }
+        }
+        const { connection } = session
+          ? this.#connections.hold(
+              `session ${session.id}`,
+              { kind: 'session', session },
+              capabilities,
+              sender,
+            )
+          : this.#connections.hold(`listing ${key}`, { kind: 'listing', key }, capabilities, sender)
+        return { connection, server: this.#agreed(await connection.open(sender, signal)) }
+      }),
+    )
   }
 
   /** The live connection of a session, if there is one. */
   connectionOf(session: ClientSession): Connection | undefined {
-    return this.#stateless?.connection ?? this.#held.get(`session ${session.id}`)?.connection
+    return this.#stateless?.connection ?? this.#connections.ofSession(session)?.connection
   }
 
   async #observed<T>(work: () => Promise<T>): Promise<T> {
@@ -178,6 +206,7 @@ export class Backend {
     } catch (error) {
       const named = this.#named(error)
       if (isBackendFault(named)) this.#options.events.outcome(this, named)
+      else this.#options.events.released(this)
       throw named
     }
   }
@@ -195,7 +224,12 @@ export class Backend {
 
   #statelessSide(): StatelessSide {
     const { target, timeoutMs } = this.settings
-    this.#stateless ??= new StatelessSide({ target, info: this.#options.info, openTimeoutMs: timeoutMs })
+    this.#stateless ??= new StatelessSide({
+      target,
+      info: this.#options.info,
+      openTimeoutMs: timeoutMs,
+      now: this.#options.now,
+    })
     return this.#stateless
   }
 
@@ -215,136 +249,64 @@ export class Backend {
   }
 
   #forSession(session: ClientSession, client: Client, sender: Sender): Held {
-    return this.#hold(`session ${session.id}`, { kind: 'session', session }, client.abilities.raw, sender)
-  }
-
-  #hold(key: string, scope: ConnectionScope, capabilities: Buffer, sender: Sender): Held {
-    const known = this.#held.get(key)
-    if (known) {
-      known.usedAt = this.#options.now()
-      known.sender = sender
-      return known
-    }
-    if (this.#held.size >= MAX_PER_BACKEND)
-      throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many sessions' })
-    const held = this.#connect(scope, capabilities, sender)
-    this.#held.set(key, held)
-    return held
-  }
-
-  #connect(scope: ConnectionScope, capabilities: Buffer, sender: Sender): Held {
-    if (this.#closed) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the backend was removed' })
-    const { target, transport, timeoutMs } = this.settings
-    const connection = new SessionConnection({
-      makeChannel: (events, resume) =>
-        transport === 'sse' ? new SseChannel(target, events) : new StreamableChannel(target, events, resume),
-      resume: scope.kind === 'session' && transport !== 'sse' ? scope.session.resume?.(this.name) : undefined,
-      onOpened: (opened) => {
-        if (scope.kind === 'session') scope.session.opened?.(this.name, opened)
-      },
-      events: this.#connectionEvents(scope),
-      capabilities,
-      info: this.#options.info,
-      openTimeoutMs: timeoutMs,
-      log: this.#options.log,
-    })
-    return { connection, scope, sender, usedAt: this.#options.now() }
-  }
-
-  #connectionEvents(scope: ConnectionScope): ConnectionEvents {
-    const { events } = this.#options
-    return {
-      listChanged: (kind) => events.listChanged(this, kind, scope),
-      resourceUpdated: (params) => events.resourceUpdated(this, scope, params),
-      notification: (method, params) => {
-        if (scope.kind === 'session') scope.session.deliver(this.name, method, params)
-      },
-      ask: (ask, signal) => askScope(scope, ask, signal),
-    }
+    return this.#connections.hold(
+      `session ${session.id}`,
+      { kind: 'session', session },
+      client.abilities.raw,
+      sender,
+    )
   }
 
   async #pooledRequest(client: Client, request: Request): Promise<Outcome> {
     const { abilities, caller } = client
     const key = `${this.settings.perCaller ? caller.key : ''} ${abilities.signature}`
     if (!abilities.elicitation && !abilities.sampling && !abilities.roots) {
-      return this.#hold(
-        `pool ${key}`,
-        { kind: 'pool', key },
-        abilities.raw,
-        request.sender,
-      ).connection.request(request)
+      return this.#connections
+        .hold(`pool ${key}`, { kind: 'pool', key }, abilities.raw, request.sender)
+        .connection.request(request)
     }
-    const held = this.#take(key, client, request.sender)
+    const held = this.#connections.take(key, abilities.raw, request.sender)
     try {
       return await held.connection.request(request)
     } finally {
-      this.#giveBack(key, held)
+      this.#connections.giveBack(key, held)
     }
-  }
-
-  #take(key: string, client: Client, sender: Sender): Held {
-    const idle = this.#idle.get(key)?.pop()
-    if (idle) return idle
-    if (this.#pooled >= MAX_POOLED)
-      throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many calls at a time' })
-    this.#pooled++
-    return this.#connect({ kind: 'pool', key }, client.abilities.raw, sender)
-  }
-
-  #giveBack(key: string, held: Held): void {
-    held.usedAt = this.#options.now()
-    const idle = this.#idle.get(key)
-    if (idle) idle.push(held)
-    else this.#idle.set(key, [held])
   }
 
   /** Ends the connection of a session; `end` false leaves the backend's session to another replica. */
   async endSession(session: ClientSession, end: boolean): Promise<void> {
-    const key = `session ${session.id}`
-    const held = this.#held.get(key)
-    this.#held.delete(key)
+    const held = this.#connections.ofSession(session, true)
     this.#stateless?.endSession(session)
     await held?.connection.close(held.sender, end)
   }
 
-  /** Closes what nobody used for `idleMs`, but connections of sessions, which live as long as their session. */
+  /** Closes what nobody used for `idleMs`, but what belongs to sessions. */
   sweep(idleMs: number): void {
-    const before = this.#options.now() - idleMs
-    for (const [key, held] of this.#held) {
-      if (held.scope.kind === 'session' || held.usedAt > before || held.connection.busy > 0) continue
-      this.#held.delete(key)
-      void held.connection.close(held.sender, true)
-    }
-    for (const [key, list] of this.#idle) {
-      const keep = list.filter((held) => held.usedAt > before)
-      for (const held of list) {
-        if (keep.includes(held)) continue
-        this.#pooled--
-        void held.connection.close(held.sender, true)
-      }
-      if (keep.length === 0) this.#idle.delete(key)
-      else this.#idle.set(key, keep)
-    }
+    this.#connections.sweep(idleMs)
+    this.#stateless?.sweep(this.#options.now() - idleMs)
   }
 
   async close(): Promise<void> {
-    this.#closed = true
     this.#stateless?.close()
-    const all = [...this.#held.values(), ...[...this.#idle.values()].flat()]
-    this.#held.clear()
-    this.#idle.clear()
-    await Promise.all(all.map((held) => held.connection.close(held.sender, true)))
+    await this.#connections.close()
   }
 
   /** Checks that the backend answers. Rejects with BACKEND_* errors. */
   async check(signal: AbortSignal): Promise<void> {
-    if ((await this.#era(NOBODY, signal)) === 'stateless') {
-      const { connection } = this.#statelessSide()
-      connection.refresh()
-      this.#agreed(await connection.open(NOBODY, signal))
+    await this.#inEra(NOBODY, signal, (era) => this.#checkIn(era, signal))
+  }
+
+  async #checkIn(era: 'session' | 'stateless', signal: AbortSignal): Promise<void> {
+    if (era === 'stateless') {
+      this.#agreed(await this.#statelessSide().connection.discover(NOBODY, signal))
       return
     }
-    const { connection } = this.#hold('health', { kind: 'pool', key: 'health' }, EMPTY.bytes, NOBODY)
+    const { connection } = this.#connections.hold(
+      'health',
+      { kind: 'pool', key: 'health' },
+      EMPTY.bytes,
+      NOBODY,
+    )
     this.#agreed(await connection.open(NOBODY, signal))
     const { timeoutMs } = this.settings
     await connection.request({
@@ -358,10 +320,10 @@ export class Backend {
   }
 }
 
-function askScope(scope: ConnectionScope, ask: Ask, signal: AbortSignal): Promise<AskReply> {
-  if (scope.kind === 'session') return scope.session.ask(ask, signal)
-  if (ask.method === 'roots/list') return Promise.resolve({ result: Buffer.from('{"roots":[]}') })
-  return Promise.reject(new GatehouseError('METHOD_NOT_FOUND', { detail: 'nobody can be asked now' }))
+/** What is left of a refusal that belongs to the other era when the backend has not changed. */
+function outcomeOf(error: unknown): Outcome {
+  if (error instanceof WrongEra && error.outcome) return error.outcome
+  throw error
 }
 
 /** True for faults between us and a backend: unreachable, broken, or not to be authenticated to. */

@@ -8,6 +8,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { Message } from '../../mcp/index.ts'
 import type { Caller, Dispatcher } from '../../net/index.ts'
 import type { OutgoingStrategy } from '../../outgoing/index.ts'
+import type { Outcome } from '../operation.ts'
 
 /** What adds credentials to requests; an outgoing strategy. */
 export type Credentials = Pick<OutgoingStrategy, 'apply' | 'refused'>
@@ -61,6 +62,20 @@ export interface ChannelEvents {
   readonly onMessage: (message: Message) => void
   /** The channel can carry nothing any more. */
   readonly onLost: (error: Error) => void
+}
+
+/**
+ * The backend's answer belongs to the other era: it was not executed, and the backend may have changed. `outcome` is
+ * what to make of the answer when it turns out that it has not.
+ */
+export class WrongEra extends GatehouseError {
+  readonly outcome: Outcome | undefined
+
+  constructor(why: string, outcome?: Outcome) {
+    super('BACKEND_PROTOCOL', { cause: new Error(why) })
+    this.name = 'WrongEra'
+    this.outcome = outcome
+  }
 }
 
 /** The backend has forgotten the session (HTTP 404): the message was not executed, a new session may try it. */

@@ -53,7 +53,7 @@ export interface Relay {
   readonly logLevel: string | undefined
   progress(params: Buffer): void
   log(params: Buffer): void
-  ask(request: Ask): Promise<AskReply>
+  ask(request: Ask, signal: AbortSignal): Promise<AskReply>
 }
 
 export interface Connection {
@@ -76,6 +76,8 @@ export interface ConnectionEvents {
   resourceUpdated(params: Buffer): void
   /** A log message or other notification that belongs to no request in flight. */
   notification(method: string, params: Buffer | undefined): void
+  /** The session is gone, and with it whatever the backend would have said unasked; the next request opens another. */
+  lost(): void
   /** A question that belongs to no request in flight. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
 }

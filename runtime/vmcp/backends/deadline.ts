@@ -62,3 +62,17 @@ export class Deadline {
     this.#outer.removeEventListener('abort', this.#onOuter)
   }
 }
+
+/** Waits for a promise no longer than the signal allows; then rejects with the signal's reason. */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) {
+    // Nobody waits any more, so nobody is to be surprised by how it ends.
+    promise.catch(() => {})
+    return Promise.reject(reasonOf(signal))
+  }
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(reasonOf(signal))
+    signal.addEventListener('abort', onAbort, { once: true })
+    void promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}

@@ -8,7 +8,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { errorMessage, JsonObject, type Message, rawErrorMessage, resultMessage } from '../../mcp/index.ts'
 import type { AskReply, Outcome } from '../operation.ts'
 import type { ConnectionEvents, ListKind, Relay } from './connection.ts'
-import type { Deadline } from './deadline.ts'
+import { abortable, type Deadline } from './deadline.ts'
 
 /** Questions of one backend that may wait for answers at a time. */
 const MAX_QUESTIONS = 32
@@ -17,6 +17,13 @@ const LIST_CHANGED: Readonly<Record<string, ListKind>> = {
   'notifications/tools/list_changed': 'tools',
   'notifications/resources/list_changed': 'resources',
   'notifications/prompts/list_changed': 'prompts',
+}
+
+/** A question of the backend that waits for its answer. */
+interface Question {
+  readonly cancel: AbortController
+  /** The request that it was asked for. */
+  readonly pending: Pending | undefined
 }
 
 export interface Pending {
@@ -31,7 +38,7 @@ export class Inbound {
   readonly #events: ConnectionEvents
   readonly #reply: (message: Buffer) => void
   readonly #pending = new Map<string, Pending>()
-  readonly #questions = new Map<string, AbortController>()
+  readonly #questions = new Map<string, Question>()
 
   constructor(events: ConnectionEvents, reply: (message: Buffer) => void) {
     this.#events = events
@@ -42,14 +49,20 @@ export class Inbound {
     this.#pending.set(pending.id, pending)
   }
 
-  /** False when it was settled before. */
+  /** False when it was settled before. Questions asked for the request are withdrawn: nobody waits for the answers. */
   forget(id: string): boolean {
-    return this.#pending.delete(id)
+    const pending = this.#pending.get(id)
+    if (!pending) return false
+    this.#pending.delete(id)
+    for (const question of this.#questions.values()) {
+      if (question.pending === pending) question.cancel.abort(OVER)
+    }
+    return true
   }
 
   failAll(error: Error): void {
     for (const pending of this.#pending.values()) pending.reject(error)
-    for (const question of this.#questions.values()) question.abort(error)
+    for (const { cancel } of this.#questions.values()) cancel.abort(error)
   }
 
   /** `on` is the request on whose answer stream the message arrived. */
@@ -84,6 +97,15 @@ export class Inbound {
       this.#reply(errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
       return
     }
+    if (this.#questions.has(id)) {
+      this.#reply(
+        errorMessage(
+          id,
+          new GatehouseError('INVALID_REQUEST', { detail: 'Invalid Request: the id is in use' }),
+        ),
+      )
+      return
+    }
     if (this.#questions.size >= MAX_QUESTIONS) {
       this.#reply(
         errorMessage(id, new GatehouseError('RATE_LIMITED', { detail: 'too many questions at a time' })),
@@ -95,14 +117,16 @@ export class Inbound {
 
   async #ask(id: string, message: Message, pending: Pending | undefined): Promise<void> {
     const cancel = new AbortController()
-    this.#questions.set(id, cancel)
+    const { signal } = cancel
+    this.#questions.set(id, { cancel, pending })
     const resume = pending?.deadline.pause()
     const ask = { method: message.method, params: message.params }
     try {
-      const reply = pending?.relay ? await pending.relay.ask(ask) : await this.#events.ask(ask, cancel.signal)
-      if (!cancel.signal.aborted) this.#reply(replyMessage(id, reply))
+      const asked = pending?.relay ? pending.relay.ask(ask, signal) : this.#events.ask(ask, signal)
+      const reply = await abortable(asked, signal)
+      this.#reply(replyMessage(id, reply))
     } catch (error) {
-      if (!cancel.signal.aborted) this.#reply(errorMessage(id, error))
+      if (!signal.aborted) this.#reply(errorMessage(id, error))
     } finally {
       this.#questions.delete(id)
       resume?.()
@@ -138,9 +162,12 @@ export class Inbound {
 
   #cancelled(params: Buffer | undefined): void {
     const id = params ? new JsonObject(params).raw('requestId')?.toString() : undefined
-    if (id !== undefined) this.#questions.get(id)?.abort(new Error('the backend withdrew its question'))
+    if (id !== undefined) this.#questions.get(id)?.cancel.abort(WITHDRAWN)
   }
 }
+
+const OVER = new Error('the request is over')
+const WITHDRAWN = new Error('the backend withdrew its question')
 
 function replyMessage(id: string, reply: AskReply): Buffer {
   return reply.result

@@ -3,7 +3,7 @@
  */
 import { type BackendCalls, isToolError, readError } from '../../observe/index.ts'
 import type { Outcome } from '../operation.ts'
-import type { BackendSettings } from './backend.ts'
+import type { BackendSettings } from './settings.ts'
 import type { Request } from './connection.ts'
 
 export interface BackendObservation {

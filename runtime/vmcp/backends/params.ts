@@ -14,14 +14,17 @@ const CLIENT_META: readonly string[] = [
   META.clientCapabilities,
   META.logLevel,
 ]
-/** Answers of a stateless client; a session-era backend gets them as responses instead. */
-const RETRY_MEMBERS: readonly string[] = ['inputResponses', 'requestState']
+/**
+ * What does not travel to a session-era backend: answers of a stateless client, which become responses there, and the
+ * wish for a task, which a server that offers none has to ignore (MCP 2025-11-25, tasks, "Task Support and Handling").
+ */
+const SESSION_DROPS: readonly string[] = ['inputResponses', 'requestState', 'task']
 
 /** Params for a session-era backend. `token` replaces the client's progress token. */
 export function sessionParams(request: Request, token: string): Buffer {
   const { params, relay } = request
   const changes: Record<string, Buffer | string | undefined> = { ...request.changes }
-  for (const name of RETRY_MEMBERS) {
+  for (const name of SESSION_DROPS) {
     if (params.raw(name)) changes[name] = undefined
   }
   const meta = params.object('_meta') ?? (request.trace ? EMPTY : undefined)
@@ -77,5 +80,6 @@ export function statelessParams(request: Request, identity: StatelessIdentity, t
   }
   if (meta.raw('progressToken'))
     metaChanges['progressToken'] = relay?.progressToken === undefined ? undefined : token
-  return params.with({ ...request.changes, _meta: meta.with(metaChanges) })
+  const dropped = params.raw('task') ? { task: undefined } : {}
+  return params.with({ ...dropped, ...request.changes, _meta: meta.with(metaChanges) })
 }

@@ -8,6 +8,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
+  JsonObject,
   LATEST_SESSION_VERSION,
   type Message,
   notificationMessage,
@@ -16,9 +17,9 @@ import {
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { BackendSession, Outcome } from '../operation.ts'
-import { type Channel, type ChannelEvents, type Sender, SessionLost } from './channel.ts'
+import { type Channel, type ChannelEvents, type Sender, SessionLost, WrongEra } from './channel.ts'
 import type { Connection, ConnectionEvents, Request, ServerInfo } from './connection.ts'
-import { Deadline } from './deadline.ts'
+import { abortable, Deadline } from './deadline.ts'
 import { reasonOf } from './http.ts'
 import { Inbound, type Pending } from './inbound.ts'
 import { pause } from './pause.ts'
@@ -131,7 +132,9 @@ export class SessionConnection implements Connection {
         onMessage: (message) => inbound.handle(message, undefined),
         onLost: (error) => {
           inbound.failAll(error)
-          if (this.#open?.channel === channel) this.#forget()
+          if (this.#open?.channel !== channel) return
+          this.#forget()
+          this.#options.events.lost()
         },
       },
       resume,
@@ -168,9 +171,7 @@ export class SessionConnection implements Connection {
       sender,
       deadline,
     )
-    if (outcome.kind !== 'result') {
-      throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('initialize was refused') })
-    }
+    if (outcome.kind !== 'result') throw new WrongEra('initialize was refused')
     const server = readServerInfo(outcome.result)
     if (!SESSION_VERSIONS.includes(server.protocolVersion)) {
       throw new GatehouseError('BACKEND_PROTOCOL', {
@@ -220,7 +221,10 @@ export class SessionConnection implements Connection {
     const id = String(this.#nextId++)
     const message = requestMessage(id, request.method, sessionParams(request, id))
     try {
-      return await this.#roundTrip(open.channel, open.inbound, id, message, request.sender, deadline, request)
+      const { channel, inbound } = open
+      const outcome = await this.#roundTrip(channel, inbound, id, message, request.sender, deadline, request)
+      if (request.method === 'tools/call' && outcome.kind === 'result') refuseTask(outcome.result)
+      return outcome
     } catch (error) {
       if (deadline.signal.aborted) {
         const params = JSON.stringify({ requestId: Number(id), reason: 'cancelled' })
@@ -322,6 +326,17 @@ export class SessionConnection implements Connection {
   }
 }
 
+/** A task in place of a result is small. */
+const MAX_TASK_BYTES = 64 * 1024
+
+/** Throws BACKEND_PROTOCOL when a backend answers a call with a task: nobody asked for one, and nobody would poll it. */
+function refuseTask(result: Buffer): void {
+  if (result.length > MAX_TASK_BYTES || !result.includes('"task"')) return
+  const read = new JsonObject(result)
+  if (read.raw('task') && !read.raw('content'))
+    throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('a task was not asked for') })
+}
+
 /** What is known of a server whose session is gone on with: enough to send requests. */
 function resumedServer({ protocolVersion, logging }: BackendSession): ServerInfo {
   return {
@@ -337,14 +352,4 @@ function resumedServer({ protocolVersion, logging }: BackendSession): ServerInfo
     },
     instructions: undefined,
   }
-}
-
-/** Waits for a shared promise no longer than the caller wants. */
-function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  if (signal.aborted) return Promise.reject(reasonOf(signal))
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(reasonOf(signal))
-    signal.addEventListener('abort', onAbort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
 }

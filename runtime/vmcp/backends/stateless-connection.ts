@@ -8,20 +8,23 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
   type Changes,
+  type EventSourceMessage,
   HEADER,
   JsonObject,
+  META,
   type Message,
   NAMED_METHODS,
   requestMessage,
+  RPC,
   scanMessage,
   STATELESS_VERSION,
   writeHeaderValue,
 } from '../../mcp/index.ts'
 import type { Outcome } from '../operation.ts'
-import type { ChannelTarget, Sender } from './channel.ts'
+import { type ChannelTarget, type Sender, WrongEra } from './channel.ts'
 import type { Connection, Request, ServerInfo } from './connection.ts'
 import { Deadline } from './deadline.ts'
-import type { BackendAnswer } from './http.ts'
+import type { BackendAnswer, ExchangeControl } from './http.ts'
 import { answerInputRequests } from './input-requests.ts'
 import { statelessParams } from './params.ts'
 import { sendToBackend } from './send.ts'
@@ -30,6 +33,8 @@ import { faultOf } from './status-fault.ts'
 
 /** Rounds of questions within one request. */
 const MAX_ROUNDS = 16
+/** How long a stream may stay open after its answer has arrived. */
+const LINGER_MS = 2_000
 const EMPTY: JsonObject = new JsonObject(Buffer.from('{}'))
 
 export interface StatelessConnectionOptions {
@@ -54,24 +59,22 @@ export class StatelessConnection implements Connection {
   }
 
   async open(sender: Sender, signal: AbortSignal): Promise<ServerInfo> {
-    if (this.#server) return this.#server
+    return this.#server ?? this.discover(sender, signal)
+  }
+
+  /** Asks the backend anew what it offers. */
+  async discover(sender: Sender, signal: AbortSignal): Promise<ServerInfo> {
     const outcome = await this.request({
       method: 'server/discover',
       params: EMPTY,
       sender,
-      capabilities: Buffer.from('{}'),
+      capabilities: EMPTY.bytes,
       signal,
       timeoutMs: this.#options.openTimeoutMs,
     })
-    if (outcome.kind !== 'result')
-      throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('no discovery') })
+    if (outcome.kind !== 'result') throw new WrongEra('no discovery')
     this.#server = readServerInfo(outcome.result, STATELESS_VERSION)
     return this.#server
-  }
-
-  /** Forgets what the backend said about itself. */
-  refresh(): void {
-    this.#server = undefined
   }
 
   async request(request: Request): Promise<Outcome> {
@@ -83,11 +86,11 @@ export class StatelessConnection implements Connection {
         const outcome = await this.#once({ ...request, changes }, deadline)
         if (outcome.kind !== 'input' || !request.relay?.bridges) return outcome
         const resume = deadline.pause()
-        const answers = await answerInputRequests(outcome.result, request.relay)
+        const answers = await answerInputRequests(outcome.result, request.relay, deadline.signal)
         resume()
         changes = { ...request.changes, ...answers }
       }
-      throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the backend asks without end') })
+      throw protocol('the backend asks without end')
     } finally {
       this.#busy--
       deadline.end()
@@ -95,27 +98,45 @@ export class StatelessConnection implements Connection {
   }
 
   async #once(request: Request, deadline: Deadline): Promise<Outcome> {
-    const { target, info } = this.#options
     const id = String(this.#nextId++)
+    const outcome = await this.#exchange(request, id, deadline.signal)
+    return request.relay?.bridges ? forSession(request.method, outcome) : outcome
+  }
+
+  /** Sends a request; resolves with its answer, wherever on the way that arrives. */
+  #exchange(request: Request, id: string, signal: AbortSignal): Promise<Outcome> {
+    const { target, info } = this.#options
     const params = statelessParams(request, { info, capabilities: request.capabilities }, id)
-    const body = requestMessage(id, request.method, params)
-    const headers = this.#headers(request)
-    let outcome: Outcome | undefined
-    const answer = await sendToBackend(target, request.sender, {
-      method: 'POST',
-      headers,
-      body,
-      signal: deadline.signal,
-      onEvent: (event) => {
-        if (event.data !== '') outcome ??= this.#receive(scanMessage(Buffer.from(event.data)), id, request)
-      },
-    }).catch((error: unknown) => {
-      // A stream that breaks after the answer has done its work.
-      if (outcome) return undefined
-      throw error
+    return new Promise((resolve, reject) => {
+      const control: ExchangeControl = {}
+      let answered = false
+      let linger: NodeJS.Timeout | undefined
+      const onEvent = (event: EventSourceMessage): void => {
+        if (event.data === '' || answered) return
+        const outcome = this.#receive(scanMessage(Buffer.from(event.data)), id, request)
+        if (!outcome) return
+        answered = true
+        resolve(outcome)
+        // The answer ends the stream; a backend that does not end it keeps nobody waiting.
+        linger = setTimeout(
+          () => control.cancel?.(new Error('the stream stayed open after the answer')),
+          LINGER_MS,
+        )
+      }
+      sendToBackend(target, request.sender, {
+        method: 'POST',
+        headers: this.#headers(request),
+        body: requestMessage(id, request.method, params),
+        signal,
+        control,
+        onEvent,
+      })
+        .then((answer) => {
+          if (!answered) resolve(answerOf(answer, id))
+        })
+        .catch((error: unknown) => reject(error instanceof Error ? error : new Error('request failed')))
+        .finally(() => clearTimeout(linger))
     })
-    if (outcome) return outcome
-    return answerOf(answer, id)
   }
 
   #headers(request: Request): Record<string, string> {
@@ -161,26 +182,71 @@ export class StatelessConnection implements Connection {
   }
 }
 
-function answerOf(answer: BackendAnswer | undefined, id: string): Outcome {
-  if (!answer || answer.stream) {
-    throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the stream ended before the answer') })
-  }
+function answerOf(answer: BackendAnswer, id: string): Outcome {
+  if (answer.stream) throw protocol('the stream ended before the answer')
   let message: Message
   try {
     message = scanMessage(answer.body)
   } catch (cause) {
+    if (FOREIGN.has(answer.status)) throw new WrongEra(`HTTP ${answer.status} without a message`)
     throw faultOf(answer) ?? new GatehouseError('BACKEND_PROTOCOL', { cause })
   }
   const outcome = outcomeOf(message, id)
-  if (!outcome)
-    throw faultOf(answer) ?? new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('no answer') })
+  if (outcome?.kind === 'error' && isForeign(answer.status, outcome.error))
+    throw new WrongEra('an error that this era does not know', outcome)
+  if (!outcome) throw faultOf(answer) ?? protocol('no answer')
   return outcome
 }
 
+/** Statuses by which servers without this era turn its requests away. */
+const FOREIGN: ReadonlySet<number> = new Set([400, 404, 405, 406])
+/** Codes by which this era refuses a request for what it says. */
+const OWN_REFUSALS: ReadonlySet<unknown> = new Set([
+  RPC.methodNotFound,
+  RPC.invalidParams,
+  RPC.headerMismatch,
+  RPC.capabilityRequired,
+])
+
+function isForeign(status: number, error: Buffer): boolean {
+  return FOREIGN.has(status) && !OWN_REFUSALS.has(new JsonObject(error).value('code'))
+}
+
+/** Throws BACKEND_PROTOCOL for a kind of result that nobody has asked for, a task for instance. */
 function outcomeOf(message: Message, id: string): Outcome | undefined {
   if (message.error && (message.id === id || message.id === undefined))
     return { kind: 'error', error: message.error }
   if (!message.result || message.id !== id) return undefined
-  const input = new JsonObject(message.result).text('resultType') === 'input_required'
-  return { kind: input ? 'input' : 'result', result: message.result }
+  const type = new JsonObject(message.result).value('resultType')
+  if (type === undefined || type === 'complete') return { kind: 'result', result: message.result }
+  if (type === 'input_required') return { kind: 'input', result: message.result }
+  throw protocol('a result of a kind that was not agreed on')
+}
+
+/** What this era adds to results, and clients of sessions do not know. */
+function forSession(method: string, outcome: Outcome): Outcome {
+  if (outcome.kind === 'error') return { kind: 'error', error: sessionError(method, outcome.error) }
+  if (outcome.kind !== 'result') return outcome
+  const result = new JsonObject(outcome.result)
+  const meta = result.object('_meta')
+  const changes: Record<string, Buffer | undefined> = {}
+  for (const member of ['resultType', 'ttlMs', 'cacheScope']) {
+    if (result.raw(member)) changes[member] = undefined
+  }
+  if (meta?.raw(META.serverInfo))
+    changes['_meta'] = meta.names().length > 1 ? meta.with({ [META.serverInfo]: undefined }) : undefined
+  return Object.keys(changes).length === 0 ? outcome : { kind: 'result', result: result.with(changes) }
+}
+
+/** A resource that does not exist has a code of its own in the session era. */
+function sessionError(method: string, error: Buffer): Buffer {
+  if (method !== 'resources/read') return error
+  const object = new JsonObject(error)
+  const missing =
+    object.value('code') === RPC.invalidParams && object.object('data')?.text('uri') !== undefined
+  return missing ? object.with({ code: String(RPC.resourceNotFound) }) : error
+}
+
+function protocol(what: string): GatehouseError {
+  return new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(what) })
 }

@@ -15,12 +15,23 @@ export interface StatelessSideOptions {
   readonly target: ChannelTarget
   readonly info: string
   readonly openTimeoutMs: number
+  readonly now: () => number
+}
+
+interface ListWatch {
+  readonly listener: StatelessListener
+  readonly changed: (kind: ListKind) => void
+  usedAt: number
+  /** Set once those who look at the lists were asked whether they still do. */
+  doubted: boolean
 }
 
 export class StatelessSide {
   readonly connection: StatelessConnection
   readonly #options: StatelessSideOptions
+  /** Streams of sessions with subscriptions, and streams on which changed lists are announced. */
   readonly #listeners = new Map<string, StatelessListener>()
+  readonly #lists = new Map<string, ListWatch>()
 
   constructor(options: StatelessSideOptions) {
     this.#options = options
@@ -46,15 +57,36 @@ export class StatelessSide {
     sender: Sender,
     changed: (kind: ListKind) => void,
   ): void {
-    const name = `lists ${key}`
-    if (
-      server.capabilities.listChanged.size === 0 ||
-      this.#listeners.has(name) ||
-      this.#listeners.size >= MAX_LISTENERS
-    )
+    const usedAt = this.#options.now()
+    const known = this.#lists.get(key)
+    if (known) {
+      known.usedAt = usedAt
+      known.doubted = false
       return
-    const listener = this.#listener(name, capabilities, { listChanged: changed, resourceUpdated: () => {} })
+    }
+    if (server.capabilities.listChanged.size === 0 || this.#lists.size >= MAX_LISTENERS) return
+    const { target, info } = this.#options
+    const events = { listChanged: changed, resourceUpdated: () => {} }
+    const listener = new StatelessListener({ target, info, capabilities, events })
+    this.#lists.set(key, { listener, changed, usedAt, doubted: false })
     listener.wantLists(server.capabilities.listChanged, sender)
+  }
+
+  /**
+   * Ends streams for lists that nobody has read since `before`. They are read once more first: whoever still looks at
+   * them keeps the stream open.
+   */
+  sweep(before: number): void {
+    for (const [key, watch] of this.#lists) {
+      if (watch.usedAt > before) continue
+      if (!watch.doubted) {
+        watch.doubted = true
+        watch.changed('tools')
+        continue
+      }
+      this.#lists.delete(key)
+      watch.listener.close()
+    }
   }
 
   #listener(name: string, capabilities: Buffer, events: ListenerEvents): StatelessListener {
@@ -76,6 +108,8 @@ export class StatelessSide {
 
   close(): void {
     for (const listener of this.#listeners.values()) listener.close()
+    for (const { listener } of this.#lists.values()) listener.close()
     this.#listeners.clear()
+    this.#lists.clear()
   }
 }

@@ -7,7 +7,14 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { type EventSourceMessage, HEADER, type Message, scanMessage } from '../../mcp/index.ts'
+import {
+  type EventSourceMessage,
+  HEADER,
+  JsonObject,
+  type Message,
+  RPC,
+  scanMessage,
+} from '../../mcp/index.ts'
 import type { BackendSession } from '../operation.ts'
 import {
   type Channel,
@@ -16,6 +23,7 @@ import {
   type Sender,
   type SendOptions,
   SessionLost,
+  WrongEra,
 } from './channel.ts'
 import type { BackendAnswer, ExchangeControl } from './http.ts'
 import { pause } from './pause.ts'
@@ -83,6 +91,7 @@ export class StreamableChannel implements Channel {
         return
       }
       this.#readAnswer(answer, options, onMessage)
+      if (!answered && options.requestId !== undefined) throw protocol('the answer belongs to no request')
     } catch (error) {
       if (!answered) throw error
     } finally {
@@ -122,6 +131,9 @@ export class StreamableChannel implements Channel {
   #readAnswer(answer: BackendAnswer, options: SendOptions, onMessage: (message: Message) => void): void {
     const message = readMessage(answer)
     if (message !== undefined && options.requestId !== undefined) {
+      if (message.error && isStatelessFault(message.error)) {
+        throw new WrongEra('an error of the stateless era', { kind: 'error', error: message.error })
+      }
       // Some backends leave the id out of errors about requests they could not read.
       onMessage(
         message.kind === 'error' && message.id === undefined
@@ -133,7 +145,7 @@ export class StreamableChannel implements Channel {
     const fault = faultOf(answer)
     if (fault) throw fault
     if (options.requestId !== undefined) {
-      throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(`no answer in HTTP ${answer.status}`) })
+      throw protocol(`no answer in HTTP ${answer.status}`)
     }
   }
 
@@ -151,11 +163,7 @@ export class StreamableChannel implements Channel {
     onMessage: (message: Message) => void,
   ): Promise<void> {
     while (!answered()) {
-      if (position.lastEventId === undefined) {
-        throw new GatehouseError('BACKEND_PROTOCOL', {
-          cause: new Error('the stream ended before the answer'),
-        })
-      }
+      if (position.lastEventId === undefined) throw protocol('the stream ended before the answer')
       await pause(position.retryMs, options.signal)
       const answer = await this.#get(options.sender, options.signal, position, onMessage)
       if (!answer.stream) throw faultOf(answer) ?? new GatehouseError('BACKEND_PROTOCOL')
@@ -241,6 +249,16 @@ export class StreamableChannel implements Channel {
 
 function setRetry(position: StreamPosition, retryMs: number): void {
   position.retryMs = Math.min(Math.max(retryMs, 0), MAX_RETRY_MS)
+}
+
+function protocol(what: string): GatehouseError {
+  return new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(what) })
+}
+
+/** The codes by which a stateless server refuses requests of the session era; that era has no such codes. */
+function isStatelessFault(error: Buffer): boolean {
+  const code = new JsonObject(error).value('code')
+  return code === RPC.versionUnsupported || code === RPC.headerMismatch
 }
 
 /** The JSON-RPC message in an answer; undefined when it holds none. Success with broken JSON is a protocol fault. */

@@ -59,6 +59,11 @@ export class Breaker {
       this.#become('open')
   }
 
+  /** A request ended in a way that says nothing of the backend (the client gave it up): another may try. */
+  release(): void {
+    this.#trial = false
+  }
+
   #become(state: CircuitState): void {
     this.#state = state
     this.#changedAt = this.#options.now()

@@ -155,6 +155,11 @@ export class HealthMonitor {
     this.#settle(watch)
   }
 
+  /** A client's request ended without telling how the backend is. */
+  release(name: string): void {
+    this.#watches.get(name)?.breaker?.release()
+  }
+
   async #loop(watch: Watch): Promise<void> {
     const { settings, clock } = this.#options
     // While the circuit is open the checks are kept away too; the first one afterwards is the trial.

@@ -62,3 +62,16 @@ t.test('breaker: failures while open change nothing', async (t) => {
   pass(60_000)
   t.ok(breaker.allows())
 })
+
+t.test('breaker: a trial that was given up leaves room for the next', async (t) => {
+  const { breaker, pass } = make()
+  for (let i = 0; i < 3; i++) breaker.failure()
+  pass(60_000)
+  breaker.start()
+  breaker.release()
+  t.equal(breaker.state, 'half-open')
+  t.ok(breaker.allows())
+  breaker.start()
+  breaker.success()
+  t.equal(breaker.state, 'closed')
+})

@@ -1,0 +1,15 @@
+/** What the configuration says of one backend, made ready for use. */
+import type { ChannelTarget } from './channel.ts'
+
+export interface BackendSettings {
+  readonly name: string
+  readonly transport: 'streamable-http' | 'sse'
+  readonly target: ChannelTarget
+  readonly timeoutMs: number
+  /** True when what the backend answers may depend on who asks: credentials of the caller, passed-through headers. */
+  readonly perCaller: boolean
+  /** Equal settings have equal fingerprints; a changed one replaces the backend. */
+  readonly fingerprint: string
+  /** Authentication type, for the status report. */
+  readonly authType: string
+}
