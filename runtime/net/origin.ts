@@ -52,10 +52,20 @@ export function makeOriginGuard(options: GuardOptions): OriginGuard {
   const origins = list.length > 0 ? new Set(list) : undefined
   const hosts = loopback ? hostsOf(explicit) : undefined
 
+  /** The `Host` that was allowed last, for whatever reason that cannot change: most requests carry the same. */
+  let allowed: string | undefined
+
+  function checkHost(host: string | undefined): void {
+    if (hosts === undefined || (host !== undefined && host === allowed)) return
+    const name = hostName(host)
+    if (name !== undefined && (isLoopbackHost(name) || hosts.has(name))) allowed = host
+    else if (name === undefined || options.allowedHosts?.has(name) !== true)
+      throw new GatehouseError('HOST_DENIED')
+  }
+
   function check(exchange: Exchange): void {
     const { headers } = exchange.req
-    if (hosts && !isAllowedHost(headers.host, hosts, options.allowedHosts))
-      throw new GatehouseError('HOST_DENIED')
+    checkHost(headers.host)
     const origin = headers.origin
     if (origin === undefined || origins === undefined) return
     // Two Origin headers arrive joined by a comma, which is no origin.
@@ -90,16 +100,10 @@ function hostsOf(origins: readonly string[]): ReadonlySet<string> {
   return new Set(origins.map((origin) => unbracket(new URL(origin).hostname).toLowerCase()))
 }
 
-function isAllowedHost(
-  header: string | undefined,
-  hosts: ReadonlySet<string>,
-  more: ReadonlySet<string> | undefined,
-): boolean {
-  if (header === undefined) return false
-  const match = /^(\[[0-9a-f:.]+\]|[^:@/\s]+)(?::\d{1,5})?$/i.exec(header)
-  if (match?.[1] === undefined) return false
-  const name = unbracket(match[1]).toLowerCase()
-  return isLoopbackHost(name) || hosts.has(name) || more?.has(name) === true
+/** The name in a `Host` header, lower case, without port and brackets; undefined when it is malformed. */
+function hostName(header: string | undefined): string | undefined {
+  const name = /^(\[[0-9a-f:.]+\]|[^:@/\s]+)(?::\d{1,5})?$/i.exec(header ?? '')?.[1]
+  return name === undefined ? undefined : unbracket(name).toLowerCase()
 }
 
 const preflightHeaders = {

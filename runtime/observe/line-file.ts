@@ -1,7 +1,9 @@
 /**
- * Writes log lines to a file descriptor, all lines of one turn of the event loop in one write.
+ * Writes log lines to a file descriptor, many lines in one write.
  *
- * A line that is alone is written in the same turn; the end of the process writes out the rest. A pipe whose reader
+ * A line that is alone is written in the same turn of the event loop; under load lines wait for each other, a few
+ * milliseconds at most, because a system call per turn costs more than the line. The end of the process writes out the
+ * rest. A pipe whose reader
  * is slow is tried again later; when it stays full, the oldest lines are dropped and counted rather than kept without
  * bound.
  */
@@ -9,6 +11,9 @@ import { closeSync, writeSync } from 'node:fs'
 
 const maxKeptChars = 1_048_576
 const retryMs = 20
+/** Two writes are at least this far apart, unless much is waiting. */
+const paceMs = 5
+const maxWaitingChars = 65_536
 
 export interface LineFile {
   write(line: string): void
@@ -32,7 +37,8 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
   let rest: Buffer | undefined
   let dropped = 0
   let losing = false
-  let scheduled = false
+  let scheduled: 'no' | 'paced' | 'now' = 'no'
+  let writtenAt = 0
 
   function write(line: string): void {
     lines.push(line)
@@ -41,13 +47,21 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
       chars -= lines.shift()?.length ?? 0
       dropped++
     }
-    if (scheduled) return
-    scheduled = true
-    setImmediate(flushSync)
+    if (scheduled === 'now' || (scheduled === 'paced' && chars < maxWaitingChars)) return
+    const waitMs = writtenAt + paceMs - performance.now()
+    if (waitMs > 0 && chars < maxWaitingChars) {
+      scheduled = 'paced'
+      setTimeout(flushSync, waitMs).unref()
+    } else {
+      scheduled = 'now'
+      setImmediate(flushSync)
+    }
   }
 
   function flushSync(): void {
-    scheduled = false
+    scheduled = 'no'
+    if (lines.length === 0 && rest === undefined) return
+    writtenAt = performance.now()
     if (dropped > 0) {
       lines.unshift(
         `{"level":"warn","time":"${new Date().toISOString()}","dropped":${dropped},"message":"log lines were dropped"}\n`,
@@ -71,7 +85,7 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
           return
         }
         rest = bytes
-        scheduled = true
+        scheduled = 'now'
         setTimeout(flushSync, retryMs).unref()
         return
       }

@@ -44,6 +44,10 @@ export class Relay implements DispatchHandler {
   #controller: DispatchController | undefined
   #state: 'waiting' | 'committed' | 'aside' | 'done' = 'waiting'
   #dropped = 0
+  /** Length of the body; undefined when the target did not say. */
+  #length: number | undefined
+  /** The client has the whole body, ahead of the end of the target's answer. */
+  #ended = false
   #rewriter: EndpointRewriter | undefined
 
   constructor(
@@ -56,7 +60,9 @@ export class Relay implements DispatchHandler {
     this.#policy = policy
     this.#resolve = resolve
     this.#reject = reject
-    this.#onClose = () => this.#controller?.abort(clientGone)
+    this.#onClose = () => {
+      if (this.#state !== 'done') this.#controller?.abort(clientGone)
+    }
     exchange.res.once('close', this.#onClose)
   }
 
@@ -101,7 +107,10 @@ export class Relay implements DispatchHandler {
     if (text === undefined || text === '') res.writeHead(status, lines)
     else res.writeHead(status, text, lines)
     this.#state = 'committed'
-    if (headers['content-length'] !== undefined) return
+    if (headers['content-length'] !== undefined) {
+      this.#length = Number(headers['content-length'])
+      return
+    }
     // The head of a stream must not wait for its first byte; one tick lets both leave together.
     process.nextTick(flushHead, res)
     if (firstValue(headers['content-type'])?.startsWith('text/event-stream') !== true) return
@@ -117,6 +126,12 @@ export class Relay implements DispatchHandler {
     if (this.#state === 'aside') {
       this.#dropped += chunk.length
       if (this.#dropped > maxDropped) controller.abort(setAside)
+      return
+    }
+    if (chunk.length === this.#length) {
+      // Most answers arrive whole; head and body then leave together, at once.
+      this.#ended = true
+      this.#exchange.res.end(chunk)
       return
     }
     const bytes = this.#rewriter ? this.#rewriter.push(chunk) : chunk
@@ -135,7 +150,7 @@ export class Relay implements DispatchHandler {
     // Trailers exist in a chunked body only; towards an HTTP/1.0 client Node drops them.
     for (const name in trailers) res.addTrailers({ [name]: String(trailers[name]) })
     this.#finish()
-    res.end()
+    if (!this.#ended) res.end()
     this.#resolve(undefined)
   }
 
@@ -161,7 +176,6 @@ export class Relay implements DispatchHandler {
 
   #finish(): void {
     this.#state = 'done'
-    this.#exchange.res.off('close', this.#onClose)
   }
 }
 
