@@ -124,10 +124,18 @@ function invalid(id: string | undefined, detail: string): MessageError {
   return new MessageError('INVALID_REQUEST', id, { detail: `Invalid Request: ${detail}` })
 }
 
-/** The params of a message as an object; an absent one reads as empty. Throws MessageError INVALID_PARAMS. */
+/** Members of params that are read here, as far as they are objects and nobody else looks at them first. */
+const READ_OBJECTS = ['ref', 'notifications', 'inputResponses'] as const
+
+/**
+ * The params of a message as an object; an absent one reads as empty. Throws MessageError INVALID_PARAMS when they, or an
+ * object in them that is read further on, name a member twice.
+ */
 export function paramsOf(message: Message): JsonObject {
   try {
-    return new JsonObject(message.params ?? EMPTY, { ignoreCase: true })
+    const params = new JsonObject(message.params ?? EMPTY, { ignoreCase: true })
+    for (const name of READ_OBJECTS) params.object(name)
+    return params
   } catch (cause) {
     throw new MessageError('INVALID_PARAMS', message.id, {
       detail: 'Invalid params: a member occurs twice',

@@ -47,6 +47,8 @@ export const RPC = {
   versionUnsupported: -32022,
   /** Session era only; the stateless era says invalidParams. */
   resourceNotFound: -32002,
+  /** 2025-11-25 only: the user has to visit an address before the request can be carried out. */
+  urlElicitationRequired: -32042,
 } as const
 
 /** Log levels of MCP, least severe first (RFC 5424 section 6.2.1). */

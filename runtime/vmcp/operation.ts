@@ -14,7 +14,11 @@ export interface ClientAbilities {
   /** The declared capabilities, raw JSON object, passed on to backends as they are. */
   readonly raw: Buffer
   readonly elicitation: boolean
+  /** Elicitation by sending the user to an address. */
+  readonly elicitationUrl?: boolean
   readonly sampling: boolean
+  /** Sampling with tools. */
+  readonly samplingTools?: boolean
   readonly roots: boolean
   /** Equal for clients whose declared capabilities are equal. */
   readonly signature: string

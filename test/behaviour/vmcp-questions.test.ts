@@ -169,9 +169,14 @@ t.test('a call that nobody comes back for is cancelled', async (t) => {
 })
 
 t.test('parked calls of one caller are bounded', async (t) => {
-  const { vmcp } = await start(t)
+  const issuer = await startTokenIssuer()
+  t.teardown(() => issuer.close())
+  const { vmcp } = await start(t, 'session', { incomingAuth: issuer.incomingAuth })
+  const headers = { authorization: `Bearer ${await issuer.token('ada')}` }
   const answers = await Promise.all(
-    Array.from({ length: 101 }, () => stateless(vmcp.url, 'tools/call', CALL, { capabilities: ABLE })),
+    Array.from({ length: 101 }, () =>
+      stateless(vmcp.url, 'tools/call', CALL, { capabilities: ABLE, headers }),
+    ),
   )
   const codes = answers.map(({ response }) => response?.error?.code ?? response?.result?.['resultType'])
   t.equal(codes.filter((code) => code === 'input_required').length, 100)

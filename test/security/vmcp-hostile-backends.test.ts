@@ -6,6 +6,9 @@ import { openSession } from '../helpers/mcp-wire.ts'
 import { json, startRawBackend, textResult } from '../helpers/raw-backend.ts'
 import { startTestVmcp } from '../helpers/vmcp.ts'
 
+/** Lists show what can be had when one backend cannot. */
+const LENIENT = { operational: { failureHandling: { partialFailureMode: 'best_effort' } } }
+
 /** A server that must never be asked anything. */
 async function bystander(t: { teardown(work: () => unknown): void; fail(message: string): void }) {
   const server = createServer((req, res) => {
@@ -238,3 +241,186 @@ t.test('a backend without a session cannot make one up in a header that breaks r
   t.match((await session.request('tools/list')).text, 'raw_echo')
   t.ok(backend.requests.every(({ headers }) => headers['mcp-session-id'] === undefined))
 })
+
+t.test('one backend’s unreadable tools are left out; everything else stays', async (t) => {
+  const bad = await startRawBackend({
+    tools: () => [
+      '{"name":"twice","inputSchema":{"type":"object","type":"object"}}',
+      '{"name":"notes","inputSchema":{"type":"object"},"annotations":{"title":"a","title":"b"}}',
+      '{"name":"","inputSchema":{"type":"object"}}',
+      '{"inputSchema":{"type":"object"}}',
+      '"text"',
+      '{"name":"fine","inputSchema":"none"}',
+      '{"name":"fine","inputSchema":{"type":"object"}}',
+      `{"name":"nested","inputSchema":${'{"properties":{"x":'.repeat(60)}{}${'}}'.repeat(60)}}`,
+    ],
+  })
+  const good = await startRawBackend()
+  const vmcp = await startTestVmcp({ bad: bad.url, good: good.url })
+  t.teardown(() => Promise.all([vmcp.close(), bad.close(), good.close()]))
+  const session = await openSession(vmcp.url)
+  const { response } = await session.request('tools/list')
+  const tools = response?.result?.['tools'] as { name: string }[]
+  t.same(
+    tools.map(({ name }) => name),
+    ['bad_fine', 'bad_nested', 'good_echo'],
+  )
+})
+
+t.test('schemas like bombs cost their length and nothing more', async (t) => {
+  const references = Array.from({ length: 5_000 }, (_, i) => `"d${i}":{"$ref":"#/$defs/d${i + 1}"}`).join(',')
+  const branches = Array.from({ length: 20_000 }, () => '{"$ref":"#"}').join(',')
+  const backend = await startRawBackend({
+    tools: () => [
+      `{"name":"circle","inputSchema":{"type":"object","$defs":{${references}},"$ref":"#/$defs/d0"}}`,
+      `{"name":"wide","inputSchema":{"type":"object","anyOf":[${branches}]}}`,
+      '{"name":"far","inputSchema":{"type":"object","$ref":"http://127.0.0.1:1/schema.json"}}',
+      '{"name":"slow","inputSchema":{"type":"object","properties":{"x":{"type":"string","pattern":"^(a+)+$"}}}}',
+      `{"name":"marked","inputSchema":${'{"properties":{"x":'.repeat(80)}{"x-mcp-header":"A"}${'}}'.repeat(80)}}`,
+    ],
+  })
+  const vmcp = await startTestVmcp({ raw: backend.url })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const session = await openSession(vmcp.url)
+  const { text } = await session.request('tools/list')
+  for (const name of ['circle', 'wide', 'far', 'slow']) t.ok(text.includes(`"raw_${name}"`), name)
+  t.notOk(text.includes('raw_marked'), 'a header mark that lies too deep is not looked for')
+  const called = await session.request('tools/call', {
+    name: 'raw_slow',
+    arguments: { x: `${'a'.repeat(200)}!` },
+  })
+  t.match(called.response?.result, { content: [{ type: 'text' }] }, 'arguments are the backend’s to judge')
+})
+
+t.test('nesting beyond measure, in a list or a result, is a fault of that backend alone', async (t) => {
+  const deep = `${'['.repeat(5_000)}${']'.repeat(5_000)}`
+  let inList = true
+  const bad = await startRawBackend({
+    tools: () => [inList ? `{"name":"t","inputSchema":{"x":${deep}}}` : '{"name":"t","inputSchema":{}}'],
+    answers: { 'tools/call': () => `{"content":[],"x":${deep}}` },
+  })
+  const good = await startRawBackend()
+  const vmcp = await startTestVmcp({ bad: bad.url, good: good.url }, LENIENT)
+  t.teardown(() => Promise.all([vmcp.close(), bad.close(), good.close()]))
+  const session = await openSession(vmcp.url)
+  const listed = (await session.request('tools/list')).text
+  t.ok(listed.includes('good_echo'))
+  t.notOk(listed.includes('bad_t'))
+  inList = false
+  const second = await startTestVmcp({ bad: bad.url, good: good.url }, LENIENT)
+  t.teardown(() => second.close())
+  const other = await openSession(second.url)
+  t.match((await other.request('tools/call', { name: 'bad_t' })).response?.result, { isError: true })
+  t.match((await other.request('tools/call', { name: 'good_echo' })).response?.result, { content: [{}] })
+})
+
+t.test('an answer with a wrong id, or none, is no answer; a second one changes nothing', async (t) => {
+  const answers: Record<string, (id: string) => string> = {
+    'another id': () => `{"jsonrpc":"2.0","id":424242,"result":${textResult('stolen')}}`,
+    'the id as text': (id) => `{"jsonrpc":"2.0","id":"${id}","result":${textResult('stolen')}}`,
+    'no id': () => `{"jsonrpc":"2.0","result":${textResult('stolen')}}`,
+    'null for an id': () => `{"jsonrpc":"2.0","id":null,"result":${textResult('stolen')}}`,
+    'result and error': (id) => `{"jsonrpc":"2.0","id":${id},"result":{},"error":{"code":1,"message":"x"}}`,
+    'a batch': (id) => `[{"jsonrpc":"2.0","id":${id},"result":${textResult('stolen')}}]`,
+    'another version': (id) => `{"jsonrpc":"1.0","id":${id},"result":${textResult('stolen')}}`,
+  }
+  let how = ''
+  const backend = await startRawBackend({
+    answers: {
+      'tools/call': ({ res, id }) => {
+        if (how === 'twice') {
+          res.writeHead(200, { 'content-type': 'text/event-stream' })
+          for (const text of ['first', 'second'])
+            res.write(`data: {"jsonrpc":"2.0","id":${id},"result":${textResult(text)}}\n\n`)
+          return undefined
+        }
+        json(res, answers[how]?.(id) ?? '')
+        return undefined
+      },
+    },
+  })
+  const vmcp = await startTestVmcp({ raw: backend.url })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const session = await openSession(vmcp.url)
+  for (how of [...Object.keys(answers), '']) {
+    const { text, response } = await session.request('tools/call', { name: 'raw_echo' })
+    t.match(response?.result, { isError: true }, how)
+    t.notMatch(text, 'stolen', how)
+  }
+  how = 'twice'
+  const { messages } = await session.request('tools/call', { name: 'raw_echo' })
+  t.equal(messages.length, 1)
+  t.match(messages[0]?.result, { content: [{ text: 'first' }] })
+})
+
+t.test('text that is not UTF-8 is refused in JSON and made harmless in a stream', async (t) => {
+  let stream = false
+  const backend = await startRawBackend({
+    answers: {
+      'tools/call': ({ res, id }) => {
+        const message = Buffer.concat([
+          Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":"a`),
+          Buffer.from([0xff, 0xc0, 0xed, 0xa0, 0x80]),
+          Buffer.from('b"}]}}'),
+        ])
+        res.writeHead(200, { 'content-type': stream ? 'text/event-stream' : 'application/json' })
+        if (stream) res.write('data: ')
+        res.end(stream ? Buffer.concat([message, Buffer.from('\n\n')]) : message)
+        return undefined
+      },
+    },
+  })
+  const vmcp = await startTestVmcp({ raw: backend.url })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const session = await openSession(vmcp.url)
+  t.match((await session.request('tools/call', { name: 'raw_echo' })).response?.result, { isError: true })
+  stream = true
+  const { response } = await session.request('tools/call', { name: 'raw_echo' })
+  t.match(response?.result, { content: [{ text: /^a\ufffd+b$/ }] })
+})
+
+t.test('a stream without end keeps a call no longer than its time', async (t) => {
+  const backend = await startRawBackend({
+    answers: {
+      'tools/call': ({ res }) => {
+        res.writeHead(200, { 'content-type': 'text/event-stream' })
+        const timer = setInterval(() => res.write(': still here\n\ndata: \n\n'), 5)
+        res.once('close', () => clearInterval(timer))
+        return undefined
+      },
+    },
+  })
+  const vmcp = await startTestVmcp({ raw: backend.url }, { operational: { timeouts: { default: '1s' } } })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const session = await openSession(vmcp.url)
+  const { response } = await session.request('tools/call', { name: 'raw_echo' })
+  t.match(response?.result, { isError: true, content: [{ text: /in time/ }] })
+})
+
+t.test(
+  '100,000 tools on pages: the backend is left out, the others are not kept waiting by it',
+  async (t) => {
+    const page = (from: number) =>
+      `{"tools":[${Array.from({ length: 1_000 }, (_, i) => `{"name":"t${from + i}","inputSchema":{"type":"object"}}`).join(',')}],"nextCursor":"${from + 1_000}"}`
+    let pages = 0
+    const huge = await startRawBackend({
+      answers: {
+        'tools/list': ({ params }) => {
+          pages++
+          const from = Number(params['cursor'] ?? 0)
+          return from >= 100_000 ? '{"tools":[]}' : page(from)
+        },
+      },
+    })
+    const good = await startRawBackend()
+    const vmcp = await startTestVmcp({ huge: huge.url, good: good.url }, LENIENT)
+    t.teardown(() => Promise.all([vmcp.close(), huge.close(), good.close()]))
+    const session = await openSession(vmcp.url)
+    const tools = (await session.request('tools/list')).response?.result?.['tools'] as { name: string }[]
+    t.same(
+      tools.map(({ name }) => name),
+      ['good_echo'],
+    )
+    t.equal(pages, 11, 'it is given up after ten thousand')
+  },
+)

@@ -67,19 +67,23 @@ export async function readListing(options: ListOptions): Promise<Listing> {
     backend: options.backend,
     serial: ++serial,
     server: options.server,
-    tools: tools.flatMap((item) => withMirrored(item, options)),
+    tools: tools.flatMap((item) => usable(item, options)),
     resources,
     templates,
     prompts,
   }
 }
 
-function withMirrored(item: Item, { backend, log }: ListOptions): ToolItem[] {
-  if (!item.json.includes('x-mcp-header')) return [{ ...item, mirrored: [] }]
+/** A tool that can be offered; none when its schema can be read in two ways, or marks headers wrongly. */
+function usable(item: Item, { backend, log }: ListOptions): ToolItem[] {
   try {
-    return [{ ...item, mirrored: mirroredArguments(new JsonObject(item.json).value('inputSchema')) }]
+    const tool = new JsonObject(item.json)
+    tool.object('inputSchema')
+    tool.object('annotations')
+    const marked = item.json.includes('x-mcp-header')
+    return [{ ...item, mirrored: marked ? mirroredArguments(tool.value('inputSchema')) : [] }]
   } catch (error) {
-    log.warn('a tool is left out because of its header annotations', { backend, tool: item.key, err: error })
+    log.warn('a tool is left out because of its schema', { backend, tool: item.key, err: error })
     return []
   }
 }
@@ -92,7 +96,6 @@ async function readAll(options: ListOptions, method: string, member: string, key
     const result = await readPage(options, method, cursor)
     if (!result) return []
     collect(result, member, key, items, options)
-    if (items.size > MAX_ITEMS) throw protocol(`${method} has more than ${MAX_ITEMS} items`)
     cursor = result.text('nextCursor')
     if (cursor === undefined) return [...items.values()]
     if (cursors.has(cursor)) throw protocol(`${method} repeats a cursor`)
@@ -133,19 +136,23 @@ function collect(
 ): void {
   const list = result.raw(member)
   if (list?.[0] !== 0x5b) throw protocol(`${member} is no list`)
+  let nameless = 0
+  let repeated = 0
   for (const json of scanElements(list)) {
     const name = json[0] === 0x7b ? readKey(json, key) : undefined
-    if (name === undefined || items.has(name)) {
-      options.log.warn('an item is left out', {
-        backend: options.backend,
-        member,
-        reason: name === undefined ? 'it has no name' : 'its name occurs twice',
-      })
-    } else {
-      // A copy, so that one small item does not keep a large answer in memory.
-      items.set(name, { key: name, json: Buffer.from(json) })
-    }
+    if (name === undefined) nameless++
+    else if (items.has(name)) repeated++
+    // A copy, so that one small item does not keep a large answer in memory.
+    else items.set(name, { key: name, json: Buffer.from(json) })
+    if (items.size > MAX_ITEMS) throw protocol(`more than ${MAX_ITEMS} ${member}`)
   }
+  if (nameless + repeated === 0) return
+  options.log.warn('items are left out that have no name, or one that occurs twice', {
+    backend: options.backend,
+    member,
+    nameless,
+    repeated,
+  })
 }
 
 function readKey(json: Buffer, key: string): string | undefined {

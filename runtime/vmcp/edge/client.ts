@@ -3,31 +3,87 @@
  */
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { JsonObject } from '../../mcp/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { JsonFault, JsonObject, MessageError } from '../../mcp/index.ts'
+import type { Caller } from '../../net/index.ts'
 import type { ClientAbilities } from '../operation.ts'
 
 const MAX_DISTINCT = 1_000
+/** What a client may say about itself; it is kept with its session and shown to every backend. */
+const MAX_CAPABILITIES_BYTES = 16 * 1024
+const MAX_INFO_BYTES = 16 * 1024
+/** The extension of the stateless era by which servers may answer with a task instead of a result. */
+const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
 const known = new Map<string, ClientAbilities>()
 
 export const NO_ABILITIES: ClientAbilities = readAbilities(Buffer.from('{}'))
 
-/** Reads declared capabilities (raw JSON object). Tasks are left out: they are not relayed. Throws JsonFault. */
+/**
+ * Reads declared capabilities (raw JSON object). Tasks are left out, in the form of either era: they are not relayed.
+ * Throws INVALID_PARAMS when they are larger than allowed or name something twice.
+ */
 export function readAbilities(raw: Buffer): ClientAbilities {
+  if (raw.length > MAX_CAPABILITIES_BYTES) throw invalid(`more than ${MAX_CAPABILITIES_BYTES} bytes`)
   const text = raw.toString()
   const cached = known.get(text)
   if (cached) return cached
-  const declared = new JsonObject(raw)
-  const relayed = declared.raw('tasks') ? declared.with({ tasks: undefined }) : Buffer.from(raw)
-  const abilities: ClientAbilities = {
-    raw: relayed,
-    elicitation: declared.raw('elicitation')?.[0] === 0x7b,
-    sampling: declared.raw('sampling')?.[0] === 0x7b,
-    roots: declared.raw('roots')?.[0] === 0x7b,
-    signature: hash('sha256', canonical(JSON.parse(relayed.toString())), 'base64url'),
-  }
+  const abilities = parseAbilities(raw)
   if (known.size >= MAX_DISTINCT) known.clear()
   known.set(text, abilities)
   return abilities
+}
+
+/** As readAbilities, for a request: throws MessageError with its id. */
+export function abilitiesOf(raw: Buffer, id: string): ClientAbilities {
+  try {
+    return readAbilities(raw)
+  } catch (error) {
+    if (!(error instanceof GatehouseError)) throw error
+    throw new MessageError(error.code, id, { detail: error.message })
+  }
+}
+
+function parseAbilities(raw: Buffer): ClientAbilities {
+  try {
+    const declared = new JsonObject(raw)
+    const relayed = withoutTasks(declared)
+    const elicitation = declared.object('elicitation')
+    const sampling = declared.object('sampling')
+    return {
+      raw: relayed,
+      elicitation: elicitation !== undefined,
+      // An empty object stands for forms alone.
+      elicitationUrl: elicitation?.raw('url')?.[0] === 0x7b,
+      sampling: sampling !== undefined,
+      samplingTools: sampling?.raw('tools')?.[0] === 0x7b,
+      roots: declared.raw('roots')?.[0] === 0x7b,
+      signature: hash('sha256', canonical(JSON.parse(relayed.toString())), 'base64url'),
+    }
+  } catch (cause) {
+    if (cause instanceof JsonFault) throw invalid('a member that occurs twice')
+    throw cause
+  }
+}
+
+function withoutTasks(declared: JsonObject): Buffer {
+  const extensions = declared.object('extensions')
+  const offered = extensions?.raw(TASKS_EXTENSION) === undefined ? undefined : extensions
+  if (!declared.raw('tasks') && !offered) return Buffer.from(declared.bytes)
+  return declared.with({
+    tasks: undefined,
+    ...(offered ? { extensions: offered.with({ [TASKS_EXTENSION]: undefined }) } : {}),
+  })
+}
+
+function invalid(what: string): GatehouseError {
+  return new GatehouseError('INVALID_PARAMS', {
+    detail: `Invalid params: the declared capabilities have ${what}`,
+  })
+}
+
+/** A copy of what a client calls itself; undefined when it is no object, or larger than is worth keeping. */
+export function readInfo(raw: Buffer | undefined): Buffer | undefined {
+  return raw?.[0] === 0x7b && raw.length <= MAX_INFO_BYTES ? Buffer.from(raw) : undefined
 }
 
 /** JSON with sorted members: equal values have one text. */
@@ -54,3 +110,8 @@ export function passedHeaders(
 }
 
 const NO_HEADERS: Readonly<Record<string, string>> = {}
+
+/** True for callers without a token: all of them look alike, so limits for one caller would be limits for everybody. */
+export function isShared({ token }: Caller): boolean {
+  return token === undefined
+}

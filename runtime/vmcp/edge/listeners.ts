@@ -22,6 +22,7 @@ import type { ListKind } from '../backends/connection.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Watcher } from '../notifier.ts'
 import type { Ask, AskReply, Client, ClientSession } from '../operation.ts'
+import { isShared } from './client.ts'
 import type { VmcpExchange } from './exchange.ts'
 import { acceptsEventStream, beginEventStream, writeBounded } from './reply.ts'
 
@@ -72,7 +73,8 @@ export class Listeners {
     }
     await this.#options.authorize(client, params, exchange.signal)
     const own = [...this.#open].filter(({ owner }) => owner === client.caller.key).length
-    if (this.#open.size >= MAX_LISTENERS || own >= MAX_PER_CALLER) {
+    const limit = isShared(client.caller) ? MAX_LISTENERS : MAX_PER_CALLER
+    if (this.#open.size >= MAX_LISTENERS || own >= limit) {
       throw new MessageError('RATE_LIMITED', id, { detail: 'too many subscriptions' })
     }
     const kinds = Object.keys(FILTERS).filter((name) => wanted.value(name) === true)

@@ -8,7 +8,7 @@ import { passesLevel } from '../sessions/session.ts'
 export interface OperationSink {
   /** Sends a message that precedes the result; false when it cannot be delivered. */
   readonly send: (message: Buffer) => boolean
-  readonly ask: (request: Ask) => Promise<AskReply>
+  readonly ask: (request: Ask, signal?: AbortSignal) => Promise<AskReply>
 }
 
 export interface LiveOperationOptions {
@@ -62,8 +62,8 @@ export class LiveOperation implements Operation {
       this.sink.send(notificationMessage('notifications/message', params))
   }
 
-  ask(request: Ask): Promise<AskReply> {
-    return this.sink.ask(request)
+  ask(request: Ask, signal?: AbortSignal): Promise<AskReply> {
+    return this.sink.ask(request, signal)
   }
 }
 

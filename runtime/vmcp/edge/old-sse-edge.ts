@@ -19,7 +19,7 @@ import {
 import type { Caller } from '../../net/index.ts'
 import type { Session } from '../sessions/session.ts'
 import type { Answer } from './answer.ts'
-import { passedHeaders } from './client.ts'
+import { isShared, passedHeaders } from './client.ts'
 import type { VmcpExchange } from './exchange.ts'
 import { beginEventStream, holdStream, writeBounded } from './reply.ts'
 import type { SessionProtocol } from './session-protocol.ts'
@@ -52,7 +52,7 @@ export class OldSseEdge {
   open(exchange: VmcpExchange, caller: Caller): void {
     let own = 0
     for (const { owner } of this.#streams.values()) if (owner === caller.key) own++
-    if (this.#streams.size >= MAX_STREAMS || own >= MAX_PER_CALLER)
+    if (this.#streams.size >= MAX_STREAMS || own >= (isShared(caller) ? MAX_STREAMS : MAX_PER_CALLER))
       throw new GatehouseError('TOO_MANY_SESSIONS')
     const id = randomUUID()
     const { res } = exchange

@@ -8,9 +8,12 @@
 import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto'
 
 export interface StateContent {
-  /** `pass`: a backend's own state. `parked`: a call of this process that waits for answers. */
-  readonly kind: 'pass' | 'parked'
-  /** The backend's state, or the id of the parked call. */
+  /**
+   * `pass`: a backend's own state. `parked`: a call of this process that waits for answers. `again`: the request is to
+   * be made anew, because what stood in its way is done.
+   */
+  readonly kind: 'pass' | 'parked' | 'again'
+  /** The backend's state, the id of the parked call, or nothing. */
   readonly value: string
 }
 
@@ -92,5 +95,5 @@ function contentOf(read: unknown, now: number): StateContent | undefined {
   if (!Array.isArray(read)) return undefined
   const [expiresAt, kind, value]: readonly unknown[] = read
   if (typeof expiresAt !== 'number' || expiresAt <= now || typeof value !== 'string') return undefined
-  return kind === 'pass' || kind === 'parked' ? { kind, value } : undefined
+  return kind === 'pass' || kind === 'parked' || kind === 'again' ? { kind, value } : undefined
 }

@@ -23,7 +23,7 @@ import type { Client, Operation, Outcome } from '../operation.ts'
 import { MAX_IN_FLIGHT, type Session } from '../sessions/session.ts'
 import type { SessionTable } from '../sessions/table.ts'
 import type { Answer } from './answer.ts'
-import { NO_ABILITIES, readAbilities } from './client.ts'
+import { abilitiesOf, NO_ABILITIES, readInfo } from './client.ts'
 import { LiveOperation } from './live-operation.ts'
 
 export interface SessionProtocolOptions {
@@ -84,11 +84,10 @@ export class SessionProtocol {
       })
     }
     const protocolVersion = SESSION_VERSIONS.includes(asked) ? asked : LATEST_SESSION_VERSION
-    const info = params.raw('clientInfo')
     const facts = {
       protocolVersion,
-      abilities: capabilities ? readAbilities(capabilities) : NO_ABILITIES,
-      info: info ? Buffer.from(info) : undefined,
+      abilities: capabilities ? abilitiesOf(capabilities, id) : NO_ABILITIES,
+      info: readInfo(params.raw('clientInfo')),
     }
     const session = await this.#options.sessions.open(facts, caller)
     session.headers = headers
@@ -140,7 +139,10 @@ export class SessionProtocol {
       client: clientOf(session),
       logLevel: session.logLevel,
       logs: true,
-      sink: { send, ask: (request) => session.askBy(send, request, operation.signal) },
+      sink: {
+        send,
+        ask: (request, signal) => session.askBy(send, request, eitherOf(operation.signal, signal)),
+      },
     })
     let cancelled = false
     session.inFlight.set(id, (reason) => {
@@ -198,6 +200,10 @@ export function isForHttp(error: unknown): boolean {
 
 function refusal(id: string, why: string): Buffer {
   return errorMessage(id, new GatehouseError('INVALID_REQUEST', { detail: `Invalid Request: ${why}` }))
+}
+
+function eitherOf(a: AbortSignal, b: AbortSignal | undefined): AbortSignal {
+  return b ? AbortSignal.any([a, b]) : a
 }
 
 function pushed(session: Session, message: Buffer): boolean {

@@ -8,10 +8,11 @@
  */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { JsonObject } from '../../mcp/index.ts'
+import { JsonObject } from '../../mcp/index.ts'
 import type { Clock } from '../clock.ts'
 import type { Ask, AskReply, Outcome } from '../operation.ts'
 import { requireAbility } from '../sessions/session.ts'
+import { isShared } from './client.ts'
 import type { LiveOperation, OperationSink } from './live-operation.ts'
 
 /** Questions that come this close together are asked in one round. */
@@ -47,7 +48,7 @@ export class StatelessCall {
     perform: (operation: LiveOperation) => Promise<Outcome>,
   ) {
     this.owner = owner
-    this.operation = makeOperation((request) => this.#ask(request))
+    this.operation = makeOperation((request, signal) => this.#ask(request, signal))
     perform(this.operation).then(
       (outcome) => this.#finish({ outcome }),
       (error: unknown) => this.#finish({ error }),
@@ -60,7 +61,7 @@ export class StatelessCall {
     this.#wake?.()
   }
 
-  #ask(request: Ask): Promise<AskReply> {
+  #ask(request: Ask, signal: AbortSignal | undefined): Promise<AskReply> {
     try {
       requireAbility(this.operation.client.abilities, request)
     } catch (error) {
@@ -72,8 +73,17 @@ export class StatelessCall {
     if (this.#questions.size >= MAX_QUESTIONS) {
       return Promise.reject(new GatehouseError('RATE_LIMITED', { detail: 'too many questions at a time' }))
     }
+    const key = `ask-${this.#nextQuestion++}`
     return new Promise((resolve, reject) => {
-      this.#questions.set(`ask-${this.#nextQuestion++}`, { request, resolve, reject })
+      this.#questions.set(key, { request: statelessQuestion(request), resolve, reject })
+      // One that was withdrawn is not asked again; an answer to it is ignored.
+      signal?.addEventListener(
+        'abort',
+        () => {
+          if (this.#questions.delete(key)) reject(new Error('the question was withdrawn'))
+        },
+        { once: true },
+      )
       this.#gathering ??= setTimeout(() => {
         this.#gathering = undefined
         this.#asked = true
@@ -128,6 +138,15 @@ export class StatelessCall {
   }
 }
 
+/** A question as the stateless era puts it: without an id of its own, and never as a task. */
+function statelessQuestion({ method, params }: Ask): Ask {
+  if (params?.[0] !== 0x7b) return { method, params }
+  const asked = new JsonObject(params)
+  const changes: Record<string, undefined> = {}
+  for (const member of ['elicitationId', 'task']) if (asked.raw(member)) changes[member] = undefined
+  return Object.keys(changes).length === 0 ? { method, params } : { method, params: asked.with(changes) }
+}
+
 export interface ParkedOptions {
   readonly max: number
   readonly maxPerCaller: number
@@ -151,7 +170,9 @@ export class ParkedCalls {
   /** Throws RATE_LIMITED, and cancels the call, when there is no room. */
   park(call: StatelessCall): void {
     const own = this.#perCaller.get(call.owner) ?? 0
-    if (this.#calls.size >= this.#options.max || own >= this.#options.maxPerCaller) {
+    const { max, maxPerCaller } = this.#options
+    const limit = isShared(call.operation.client.caller) ? max : maxPerCaller
+    if (this.#calls.size >= max || own >= limit) {
       const error = new GatehouseError('RATE_LIMITED', { detail: 'too many requests wait for answers' })
       call.cancel(error)
       throw error

@@ -19,10 +19,10 @@ import {
   SUPPORTED_VERSIONS,
 } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
-import type { Client, Operation, Outcome } from '../operation.ts'
+import type { Ask, Client, Operation, Outcome } from '../operation.ts'
 import { requireAbility } from '../sessions/session.ts'
 import type { Answer } from './answer.ts'
-import { canonical, passedHeaders, readAbilities } from './client.ts'
+import { abilitiesOf, canonical, passedHeaders } from './client.ts'
 import type { VmcpExchange } from './exchange.ts'
 import { LiveOperation } from './live-operation.ts'
 import type { Listeners } from './listeners.ts'
@@ -30,6 +30,7 @@ import { Reply } from './reply.ts'
 import { isForHttp } from './session-protocol.ts'
 import type { StateBinding, StateSealer } from './sealed-state.ts'
 import { type ParkedCalls, StatelessCall } from './stateless-call.ts'
+import { isDeclined, statelessError, visitRequests } from './stateless-errors.ts'
 import { completeResult, inputRequired, statusOf } from './stateless-results.ts'
 
 export interface StatelessEdgeOptions {
@@ -81,25 +82,25 @@ export class StatelessEdge {
     if (meta.logLevel !== undefined && !LOG_LEVELS.includes(meta.logLevel)) {
       throw new MessageError('INVALID_PARAMS', message.id, { detail: 'Invalid params: unknown log level' })
     }
-    const client = this.#client(exchange, meta, caller)
+    const client = this.#client(exchange, meta, caller, message.id)
     if (message.method === 'subscriptions/listen') {
       await this.#options.listeners.open(exchange, message.id, params, client)
       return
     }
     const reply = new Reply(exchange.req, exchange.res, NO_STORE)
     if (message.method === 'server/discover') {
-      this.#finish(reply, message.id, message.method, { kind: 'result', result: this.#discover() })
+      this.#finish(reply, message.id, message.method, this.#discover())
     } else if (METHODS.has(message.method))
       await this.#operate(exchange, message, message.id, params, client, meta, reply)
     else throw new MessageError('METHOD_NOT_FOUND', message.id)
   }
 
-  #client(exchange: VmcpExchange, meta: StatelessMeta, caller: Caller): Client {
+  #client(exchange: VmcpExchange, meta: StatelessMeta, caller: Caller, id: string): Client {
     return {
       era: 'stateless',
       protocolVersion: meta.protocolVersion,
       caller,
-      abilities: readAbilities(meta.clientCapabilities),
+      abilities: abilitiesOf(meta.clientCapabilities, id),
       info: meta.clientInfo,
       headers: passedHeaders(exchange.req.headers, this.#options.passthroughHeaders()),
       session: undefined,
@@ -152,6 +153,11 @@ export class StatelessEdge {
       throw new GatehouseError('INVALID_PARAMS', {
         detail: 'Invalid params: requestState is not valid for this request',
       })
+    if (content.kind === 'again') {
+      if (isDeclined(params.object('inputResponses'))) throw declined()
+      const again = new JsonObject(params.with({ requestState: undefined, inputResponses: undefined }))
+      return this.#start(message, again, client, meta, headers)
+    }
     if (content.kind === 'pass') {
       const own = new JsonObject(params.with({ requestState: JSON.stringify(content.value) }))
       return this.#start(message, own, client, meta, headers)
@@ -212,7 +218,9 @@ export class StatelessEdge {
         reply.end(resultMessage(id, inputRequired(step.requests, state, this.#options.serverInfo)))
       } else if (step.outcome.kind === 'input')
         this.#finishInput(reply, id, method, step.outcome.result, call, binding)
-      else this.#finish(reply, id, method, step.outcome)
+      else if (step.outcome.kind === 'error')
+        this.#finishError(reply, id, method, step.outcome.error, call, binding)
+      else this.#finish(reply, id, method, step.outcome.result)
     } finally {
       ignore()
     }
@@ -231,9 +239,10 @@ export class StatelessEdge {
     const required = new JsonObject(result)
     const requests = required.object('inputRequests')
     for (const [, raw] of requests?.entries() ?? []) {
-      const asked = raw[0] === 0x7b ? new JsonObject(raw).text('method') : undefined
-      if (asked === undefined) throw new GatehouseError('BACKEND_PROTOCOL')
-      requireAbility(call.operation.client.abilities, { method: asked, params: undefined })
+      const question = raw[0] === 0x7b ? new JsonObject(raw) : undefined
+      const asked = question?.text('method')
+      if (!question || asked === undefined) throw new GatehouseError('BACKEND_PROTOCOL')
+      requireAbility(call.operation.client.abilities, { method: asked, params: question.raw('params') })
     }
     const state = required.text('requestState')
     if (!requests && state === undefined) throw new GatehouseError('BACKEND_PROTOCOL')
@@ -242,16 +251,43 @@ export class StatelessEdge {
     reply.end(resultMessage(id, inputRequired(requests?.bytes, sealed, this.#options.serverInfo)))
   }
 
-  #finish(reply: Reply, id: string, method: string, outcome: Outcome): void {
-    if (outcome.kind === 'error')
-      reply.end(rawErrorMessage(id, outcome.error), statusOf(new JsonObject(outcome.error).value('code')))
-    else reply.endResult(id, completeResult(method, outcome.result, this.#options.serverInfo))
+  #finish(reply: Reply, id: string, method: string, result: Buffer): void {
+    reply.endResult(id, completeResult(method, result, this.#options.serverInfo))
+  }
+
+  /** Passes on an error of a backend. Where it says that the user has to visit an address, the client is asked to. */
+  #finishError(
+    reply: Reply,
+    id: string,
+    method: string,
+    error: Buffer,
+    call: StatelessCall,
+    binding: StateBinding,
+  ): void {
+    const visits = ASKING.has(method) ? visitRequests(error) : undefined
+    if (visits) {
+      requireAbility(call.operation.client.abilities, VISIT)
+      const state = this.#options.sealer.seal({ kind: 'again', value: '' }, binding)
+      reply.end(resultMessage(id, inputRequired(visits, state, this.#options.serverInfo)))
+      return
+    }
+    const translated = statelessError(error, call.operation.params.text('uri'))
+    reply.end(rawErrorMessage(id, translated), statusOf(new JsonObject(translated).value('code')))
   }
 
   #fail(reply: Reply, id: string, error: unknown): void {
     const object = errorObject(error)
     reply.end(rawErrorMessage(id, JSON.stringify(object)), statusOf(object.code))
   }
+}
+
+/** The question that sends the user to an address, as far as abilities go. */
+const VISIT: Ask = { method: 'elicitation/create', params: Buffer.from('{"mode":"url"}') }
+
+function declined(): GatehouseError {
+  return new GatehouseError('BACKEND_UNAVAILABLE', {
+    detail: 'the user did not agree to open the address that the backend needs',
+  })
 }
 
 /** Computed only when state is sealed or opened: most requests carry none. */

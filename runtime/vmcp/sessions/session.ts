@@ -155,9 +155,10 @@ export class Session implements ClientSession {
     )
   }
 
-  /** Sends a question with `send` and waits for the POST that answers it. */
+  /** Sends a question with `send` and waits for the POST that answers it. `signal` withdraws it. */
   askBy(send: (message: Buffer) => boolean, request: Ask, signal: AbortSignal): Promise<AskReply> {
     requireAbility(this.facts.abilities, request)
+    if (signal.aborted) return Promise.reject(withdrawn())
     if (this.#questions.size >= MAX_QUESTIONS) {
       return Promise.reject(new GatehouseError('RATE_LIMITED', { detail: 'too many questions at a time' }))
     }
@@ -184,7 +185,7 @@ export class Session implements ClientSession {
             `{"requestId":${id},"reason":"the question was withdrawn"}`,
           ),
         )
-        fail(new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the question was withdrawn' }))
+        fail(withdrawn())
       }
       this.#questions.set(id, {
         resolve: (reply) => {
@@ -221,15 +222,36 @@ export class Session implements ClientSession {
   }
 }
 
-/** Throws CAPABILITY_REQUIRED when the client did not declare that it can be asked this. */
-export function requireAbility(abilities: ClientAbilities, { method }: Ask): void {
-  const name =
-    method === 'roots/list' ? 'roots' : method === 'sampling/createMessage' ? 'sampling' : 'elicitation'
-  if (abilities[name]) return
+function withdrawn(): GatehouseError {
+  return new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the question was withdrawn' })
+}
+
+/** Throws CAPABILITY_REQUIRED when the client did not declare that it can be asked this, in this way. */
+export function requireAbility(abilities: ClientAbilities, { method, params }: Ask): void {
+  const lacking = lackingAbility(abilities, method, params)
+  if (!lacking) return
+  const names = Object.entries(lacking).flatMap(([name, part]) => [name, ...Object.keys(part)])
   throw new GatehouseError('CAPABILITY_REQUIRED', {
-    detail: `the client has not declared the capability ${name}`,
-    data: { requiredCapabilities: { [name]: {} } },
+    detail: `the client has not declared the capability ${names.join('.')}`,
+    data: { requiredCapabilities: lacking },
   })
+}
+
+/** What is missing, in the form in which it would be declared. */
+function lackingAbility(
+  abilities: ClientAbilities,
+  method: string,
+  params: Buffer | undefined,
+): Readonly<Record<string, object>> | undefined {
+  if (method === 'roots/list') return abilities.roots ? undefined : { roots: {} }
+  const asked = params?.[0] === 0x7b ? new JsonObject(params) : undefined
+  if (method === 'sampling/createMessage') {
+    if (!abilities.sampling) return { sampling: {} }
+    const withTools = asked?.raw('tools') ?? asked?.raw('toolChoice')
+    return withTools && !abilities.samplingTools ? { sampling: { tools: {} } } : undefined
+  }
+  if (!abilities.elicitation) return { elicitation: {} }
+  return asked?.text('mode') === 'url' && !abilities.elicitationUrl ? { elicitation: { url: {} } } : undefined
 }
 
 /** True when a log message is at least as severe as the level; without a level everything passes. */
