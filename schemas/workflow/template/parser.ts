@@ -205,6 +205,9 @@ class Parser {
       commands.push(command)
       if (this.#peek()?.kind !== 'pipe') break
       this.#at += 1
+      // Go takes a last bar without anything behind it.
+      const next = this.#peek()
+      if (!next || next.kind === 'close') break
     }
     if (assigns) for (const name of variables) this.#known(name)
     else this.#declare(variables)

@@ -79,6 +79,7 @@ t.test('template: structure, functions and variables are checked', async (t) => 
     '{{define "t"}}{{.}}{{end}}{{template "t" .x}}',
     '{{template "t"}}{{define "t"}}{{end}}',
     '{{block "t" .}}{{end}}',
+    '{{.x | }}',
     '{{range .x}}{{break}}{{continue}}{{end}}',
     '{{.größe}}',
     '{{\n.x\n}}',

@@ -1,0 +1,248 @@
+/**
+ * Works a template out: data in, text out. Pure: no clock, no randomness, no I/O; what it may do is bounded.
+ *
+ * Source: Go text/template; spec document 3, compositeTools. Wider than Go where Go fails or garbles: a field of null is
+ * no value, numbers compare by value, whole numbers print without exponent and serve as index.
+ */
+import type { Command, Node, Operand, Pipe, Template } from '../../../schemas/workflow/index.ts'
+import { callFunction } from './functions.ts'
+import { defaultLimits, type Limits, Meter, Output } from './meter.ts'
+import { writeAction } from './print.ts'
+import {
+  EvaluationFault,
+  fieldOf,
+  integerOf,
+  isList,
+  isNil,
+  isObject,
+  sortedNames,
+  truth,
+  typeName,
+  type Value,
+} from './value.ts'
+
+/** The text of a template. Throws EvaluationFault. */
+export function expand(template: Template, data: Value, limits: Limits = defaultLimits): string {
+  const meter = new Meter(limits)
+  const run = new Run(template, meter, new Output(meter))
+  run.start(template.body, data)
+  return run.text
+}
+
+/** True when the template is one action and nothing else, so that its value can be taken as it is. */
+export function isSingleAction({ body }: Template): boolean {
+  const [first] = body
+  return body.length === 1 && first?.kind === 'action' && first.pipe.variables.length === 0
+}
+
+/** The value of a single action, not its text; undefined when there is none. Throws EvaluationFault. */
+export function valueOf(template: Template, data: Value, limits: Limits = defaultLimits): Value {
+  const [first] = template.body
+  if (!isSingleAction(template) || first?.kind !== 'action')
+    throw new TypeError('the template is more than one action')
+  const meter = new Meter(limits)
+  return new Run(template, meter, new Output(meter)).pipe(first.pipe, data)
+}
+
+interface Variable {
+  readonly name: string
+  value: Value
+}
+
+/** What a command gets from the one before it in the pipe. */
+type Final = readonly [] | readonly [Value]
+
+type Jump = 'break' | 'continue' | undefined
+
+class Run {
+  readonly #template: Template
+  readonly #meter: Meter
+  readonly #out: Output
+  #variables: Variable[] = []
+  #calls = 0
+
+  constructor(template: Template, meter: Meter, out: Output) {
+    this.#template = template
+    this.#meter = meter
+    this.#out = out
+  }
+
+  get text(): string {
+    return this.#out.text
+  }
+
+  /** Runs a body whose root is `dot`. */
+  start(body: readonly Node[], dot: Value): void {
+    const outer = this.#variables
+    this.#variables = [{ name: '$', value: dot }]
+    this.#nodes(body, dot)
+    this.#variables = outer
+  }
+
+  #nodes(nodes: readonly Node[], dot: Value): Jump {
+    const depth = this.#variables.length
+    let jump: Jump
+    for (const node of nodes) {
+      jump = this.#node(node, dot)
+      if (jump) break
+    }
+    this.#variables.length = depth
+    return jump
+  }
+
+  #node(node: Node, dot: Value): Jump {
+    this.#meter.spend()
+    switch (node.kind) {
+      case 'text':
+        this.#out.write(node.text)
+        return undefined
+      case 'action': {
+        const value = this.pipe(node.pipe, dot)
+        if (node.pipe.variables.length === 0) writeAction(value, this.#out)
+        return undefined
+      }
+      case 'template':
+        this.#call(node.name, node.pipe && this.pipe(node.pipe, dot))
+        return undefined
+      case 'break':
+      case 'continue':
+        return node.kind
+      default:
+        return this.#block(node, dot)
+    }
+  }
+
+  #call(name: string, dot: Value): void {
+    this.#meter.checkDepth(++this.#calls)
+    this.start(this.#template.named.get(name) ?? [], dot)
+    this.#calls -= 1
+  }
+
+  #block({ kind, pipe, body, otherwise }: Extract<Node, { readonly body: unknown }>, dot: Value): Jump {
+    const depth = this.#variables.length
+    const value = this.pipe(pipe, dot, kind === 'range')
+    const jump =
+      kind === 'range'
+        ? this.#range(value, { pipe, body, otherwise }, dot)
+        : truth(value)
+          ? this.#nodes(body, kind === 'with' ? value : dot)
+          : this.#nodes(otherwise, dot)
+    this.#variables.length = depth
+    return jump
+  }
+
+  /** A jump in the body ends here; one in the other part belongs to a range further out. */
+  #range(
+    value: Value,
+    { pipe, body, otherwise }: { pipe: Pipe; body: readonly Node[]; otherwise: readonly Node[] },
+    dot: Value,
+  ): Jump {
+    const names = pipe.variables
+    const depth = this.#variables.length
+    let isEmpty = true
+    for (const [key, item] of this.#items(value)) {
+      isEmpty = false
+      this.#meter.spend()
+      this.#bind(names, pipe.assigns, names.length > 1 ? [key, item] : [item])
+      const jump = this.#nodes(body, item)
+      if (!pipe.assigns) this.#variables.length = depth
+      if (jump === 'break') break
+    }
+    return isEmpty ? this.#nodes(otherwise, dot) : undefined
+  }
+
+  *#items(value: Value): Iterable<readonly [Value, Value]> {
+    if (isNil(value)) return
+    const count = integerOf(value)
+    if (count !== undefined) for (let at = 0n; at < count; at++) yield [at, at]
+    else if (isList(value)) for (const [at, item] of value.entries()) yield [BigInt(at), item]
+    else if (isObject(value)) {
+      const names = sortedNames(value)
+      this.#meter.spend(names.length)
+      for (const name of names) yield [name, value[name]]
+    } else throw new EvaluationFault(`range can't iterate over a value of type ${typeName(value)}`)
+  }
+
+  #bind(names: readonly string[], assigns: boolean, values: readonly Value[]): void {
+    for (const [index, name] of names.entries()) {
+      const value = values[index]
+      if (assigns) this.#variable(name).value = value
+      else this.#variables.push({ name, value })
+    }
+  }
+
+  #variable(name: string): Variable {
+    this.#meter.spend(1 + (this.#variables.length >> 5))
+    const found = this.#variables.findLast((variable) => variable.name === name)
+    if (!found) throw new EvaluationFault(`undefined variable: ${name}`)
+    return found
+  }
+
+  /** The value of a pipe; its variables are set, but for those of a range, which sets them itself. */
+  pipe({ variables, assigns, commands }: Pipe, dot: Value, isRange = false): Value {
+    let final: Final = []
+    for (const command of commands) final = [this.#command(command, dot, final)]
+    if (!isRange) this.#bind(variables, assigns, [final[0]])
+    return final[0]
+  }
+
+  #command([first, ...rest]: Command, dot: Value, final: Final): Value {
+    this.#meter.spend()
+    if (first.kind === 'function') return this.#function(first.name, rest, dot, final)
+    if (rest.length > 0 || final.length > 0) throw new EvaluationFault("can't give argument to non-function")
+    if (first.kind === 'nil') throw new EvaluationFault('nil is not a command')
+    return this.#operand(first, dot)
+  }
+
+  #operand(operand: Operand, dot: Value): Value {
+    this.#meter.spend()
+    switch (operand.kind) {
+      case 'dot':
+        return dot
+      case 'nil':
+        return undefined
+      case 'field':
+        return fieldsOf(dot, operand.names)
+      case 'variable':
+        return fieldsOf(this.#variable(operand.name).value, operand.names)
+      case 'function':
+        return this.#function(operand.name, [], dot, [])
+      case 'pipe':
+        return this.pipe(operand.pipe, dot)
+      case 'chain':
+        return fieldsOf(this.#operand(operand.of, dot), operand.names)
+      default:
+        return operand.value
+    }
+  }
+
+  #function(
+    name: Extract<Operand, { kind: 'function' }>['name'],
+    operands: readonly Operand[],
+    dot: Value,
+    final: Final,
+  ): Value {
+    if (name === 'and' || name === 'or') return this.#decide(name, operands, dot, final)
+    return callFunction(
+      name,
+      [...operands.map((operand) => this.#operand(operand, dot)), ...final],
+      this.#meter,
+    )
+  }
+
+  /** The first value that decides, or the last; the rest is not worked out. */
+  #decide(name: 'and' | 'or', operands: readonly Operand[], dot: Value, final: Final): Value {
+    if (operands.length + final.length === 0)
+      throw new EvaluationFault(`wrong number of args for ${name}: want at least 1 got 0`)
+    let value: Value
+    for (const operand of operands) {
+      value = this.#operand(operand, dot)
+      if (truth(value) === (name === 'or')) return value
+    }
+    return final.length > 0 ? final[0] : value
+  }
+}
+
+function fieldsOf(value: Value, names: readonly string[]): Value {
+  return names.reduce<Value>(fieldOf, value)
+}

@@ -1,0 +1,181 @@
+/**
+ * The functions of the template language. and, or are the evaluator's, because they do not work out all their arguments.
+ *
+ * Numbers are compared by value, whichever kind they are of; a whole number is an index, whichever kind it is of. `quote`
+ * takes any value and gives JSON. Everything else is as in Go.
+ * Source: Go text/template, "Functions"; json, fromJson, quote are added.
+ */
+import type { FunctionName } from '../../../schemas/workflow/index.ts'
+import { fromJson, jsonText } from './json.ts'
+import type { Meter } from './meter.ts'
+import { escapeHtml, escapeQuery, escapeScript, print, printLine } from './print.ts'
+import { printf } from './printf.ts'
+import {
+  compareText,
+  EvaluationFault,
+  integerOf,
+  isList,
+  isNil,
+  isObject,
+  truth,
+  typeName,
+  type Value,
+} from './value.ts'
+
+interface TemplateFunction {
+  readonly least: number
+  readonly most: number
+  readonly run: (values: readonly Value[], meter: Meter) => Value
+}
+
+type Run = TemplateFunction['run']
+
+const exactly = (count: number, run: Run): TemplateFunction => ({ least: count, most: count, run })
+const atLeast = (least: number, run: Run): TemplateFunction => ({ least, most: Infinity, run })
+
+/** The functions that get all their arguments. */
+const functions: Readonly<Record<Exclude<FunctionName, 'and' | 'or'>, TemplateFunction>> = {
+  not: exactly(1, ([value]) => !truth(value)),
+  eq: atLeast(1, (values, meter) => eq(values, meter)),
+  ne: exactly(2, (values, meter) => !eq(values, meter)),
+  lt: exactly(2, ([a, b], meter) => order(a, b, meter) < 0),
+  le: exactly(2, ([a, b], meter) => order(a, b, meter) <= 0),
+  gt: exactly(2, ([a, b], meter) => order(a, b, meter) > 0),
+  ge: exactly(2, ([a, b], meter) => order(a, b, meter) >= 0),
+  len: exactly(1, ([value], meter) => lengthOf(value, meter)),
+  index: atLeast(1, ([value, ...indexes], meter) => index(value, indexes, meter)),
+  slice: atLeast(1, ([value, ...indexes], meter) => slice(value, indexes, meter)),
+  print: atLeast(0, print),
+  println: atLeast(0, printLine),
+  printf: atLeast(1, ([format, ...values], meter) => printf(text('printf', format), values, meter)),
+  html: atLeast(0, (values, meter) => written(values, meter, escapeHtml)),
+  js: atLeast(0, (values, meter) => written(values, meter, escapeScript)),
+  urlquery: atLeast(0, (values, meter) => written(values, meter, escapeQuery)),
+  call: atLeast(1, ([value]) => {
+    throw new EvaluationFault(`call: a value of type ${typeName(value)} is no function`)
+  }),
+  json: exactly(1, ([value], meter) => jsonText(value, meter)),
+  fromJson: exactly(1, ([value], meter) => fromJson(text('fromJson', value), meter)),
+  quote: exactly(1, ([value], meter) => jsonText(value, meter)),
+}
+
+/** Throws EvaluationFault. */
+export function callFunction(
+  name: Exclude<FunctionName, 'and' | 'or'>,
+  values: readonly Value[],
+  meter: Meter,
+): Value {
+  const { least, most, run } = functions[name]
+  if (values.length < least || values.length > most) {
+    const want = least === most ? `${least}` : `at least ${least}`
+    throw new EvaluationFault(`wrong number of args for ${name}: want ${want} got ${values.length}`)
+  }
+  return run(values, meter)
+}
+
+function text(name: string, value: Value): string {
+  if (typeof value === 'string') return value
+  throw new EvaluationFault(`${name}: expected string; got ${typeName(value)}`)
+}
+
+function written(values: readonly Value[], meter: Meter, escape: (text: string) => string): string {
+  const all = print(
+    values.map((value) => (isNil(value) ? '<no value>' : value)),
+    meter,
+  )
+  const result = escape(all)
+  meter.spendText(result.length)
+  if (result.length > meter.maxBytes) throw new EvaluationFault('template output too large')
+  return result
+}
+
+/** True when the first value equals one of the others. */
+function eq([first, ...others]: readonly Value[], meter: Meter): boolean {
+  if (others.length === 0) throw new EvaluationFault('missing argument for comparison')
+  return others.some((other) => isEqual(first, other, meter))
+}
+
+function isEqual(a: Value, b: Value, meter: Meter): boolean {
+  if (isNil(a) || isNil(b)) return isNil(a) && isNil(b)
+  if (typeof a === 'object' && typeof b === 'object' && isList(a) === isList(b))
+    throw new EvaluationFault(`non-comparable type ${typeName(a)}`)
+  if (isNumber(a) && isNumber(b)) return order(a, b, meter) === 0
+  if (typeof a !== typeof b || typeof a === 'object')
+    throw new EvaluationFault('incompatible types for comparison')
+  if (typeof a === 'string' && typeof b === 'string' && a.length === b.length) meter.spendText(a.length)
+  return a === b
+}
+
+function isNumber(value: Value): value is number | bigint {
+  return typeof value === 'number' || typeof value === 'bigint'
+}
+
+/** Negative, 0 or positive, for two numbers or two strings. */
+function order(a: Value, b: Value, meter: Meter): number {
+  if (isNumber(a) && isNumber(b)) return a < b ? -1 : a > b ? 1 : 0
+  if (typeof a === 'string' && typeof b === 'string') {
+    meter.spendText(Math.min(a.length, b.length) * 8)
+    return compareText(a, b)
+  }
+  const isBasic = (value: Value) => isNumber(value) || typeof value === 'string'
+  const isFalse = isBasic(a) && (isBasic(b) || typeof b === 'boolean')
+  throw new EvaluationFault(`${isFalse ? 'incompatible types' : 'invalid type'} for comparison`)
+}
+
+/** Bytes of a string, items of a list, members of an object. */
+function lengthOf(value: Value, meter: Meter): bigint {
+  if (isList(value)) return BigInt(value.length)
+  if (typeof value === 'string') {
+    meter.spendText(value.length)
+    return BigInt(Buffer.byteLength(value))
+  }
+  if (!isObject(value)) throw new EvaluationFault(`len of type ${typeName(value)}`)
+  const { length } = Object.keys(value)
+  meter.spend(length)
+  return BigInt(length)
+}
+
+function index(value: Value, indexes: readonly Value[], meter: Meter): Value {
+  let item = value
+  if (isNil(item)) throw new EvaluationFault('index of untyped nil')
+  for (const at of indexes) {
+    if (isNil(item)) throw new EvaluationFault('index of nil')
+    if (isList(item)) item = item[position(at, item.length - 1)]
+    else if (typeof item === 'string') item = byteAt(item, at, meter)
+    else if (isObject(item)) {
+      if (typeof at !== 'string') throw new EvaluationFault(`an object has no index of type ${typeName(at)}`)
+      item = Object.hasOwn(item, at) ? item[at] : undefined
+    } else throw new EvaluationFault(`can't index item of type ${typeName(item)}`)
+  }
+  return item
+}
+
+function byteAt(item: string, at: Value, meter: Meter): bigint {
+  meter.spendText(item.length)
+  const bytes = Buffer.from(item)
+  return BigInt(bytes[position(at, bytes.length - 1)] ?? 0)
+}
+
+/** A list index from 0 to `last`. */
+function position(value: Value, last: number): number {
+  const at = integerOf(value)
+  if (at === undefined) throw new EvaluationFault(`cannot index slice/array with type ${typeName(value)}`)
+  if (at < 0n || at > last) throw new EvaluationFault(`index out of range: ${at}`)
+  return Number(at)
+}
+
+/** Part of a string (by bytes) or list; a third index only bounds the second. */
+function slice(value: Value, indexes: readonly Value[], meter: Meter): Value {
+  if (isNil(value)) throw new EvaluationFault('slice of untyped nil')
+  if (indexes.length > 3) throw new EvaluationFault(`too many slice indexes: ${indexes.length}`)
+  if (typeof value !== 'string' && !isList(value))
+    throw new EvaluationFault(`can't slice item of type ${typeName(value)}`)
+  if (typeof value === 'string' && indexes.length === 3)
+    throw new EvaluationFault('cannot 3-index slice a string')
+  const whole = typeof value === 'string' ? Buffer.from(value) : value
+  meter.spend(1 + Math.floor(whole.length / 8))
+  const [from = 0, to = whole.length, cap = whole.length] = indexes.map((at) => position(at, whole.length))
+  if (from > to || to > cap)
+    throw new EvaluationFault(`invalid slice index: ${from > to ? `${from} > ${to}` : `${to} > ${cap}`}`)
+  return Buffer.isBuffer(whole) ? whole.subarray(from, to).toString() : whole.slice(from, to)
+}

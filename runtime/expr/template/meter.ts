@@ -1,0 +1,65 @@
+/**
+ * Bounds of one expansion: work, size of texts, nesting. A template is written by an operator, but what it works on comes
+ * from callers and backends.
+ */
+import { EvaluationFault } from './value.ts'
+
+export interface Limits {
+  /** Longest text made, in bytes. */
+  readonly maxBytes: number
+  /** Units of work: one for each value looked at, and one for every 64 characters written or compared. */
+  readonly maxWork: number
+}
+
+export const defaultLimits: Limits = { maxBytes: 10 * 1024 * 1024, maxWork: 2_000_000 }
+
+/** Nesting of template calls, and of values that are written. */
+const maxDepth = 100
+const charactersPerUnit = 64
+
+export class Meter {
+  readonly maxBytes: number
+  #left: number
+
+  constructor({ maxBytes, maxWork }: Limits) {
+    this.maxBytes = maxBytes
+    this.#left = maxWork
+  }
+
+  /** Throws EvaluationFault when the budget is used up. */
+  spend(units = 1): void {
+    this.#left -= units
+    if (this.#left < 0) throw new EvaluationFault('the template takes too much work')
+  }
+
+  spendText(characters: number): void {
+    this.spend(1 + Math.floor(characters / charactersPerUnit))
+  }
+
+  checkDepth(depth: number): void {
+    if (depth > maxDepth) throw new EvaluationFault('depth limit exceeded')
+  }
+}
+
+/** A text that is being written. */
+export class Output {
+  readonly meter: Meter
+  #bytes = 0
+  text = ''
+
+  constructor(meter: Meter) {
+    this.meter = meter
+  }
+
+  /** Throws EvaluationFault when the text becomes too long. */
+  write(text: string): void {
+    this.meter.spendText(text.length)
+    this.#bytes += text.length > this.meter.maxBytes ? text.length : Buffer.byteLength(text)
+    if (this.#bytes > this.meter.maxBytes) throw new EvaluationFault('template output too large')
+    this.text += text
+  }
+
+  depth(depth: number): void {
+    this.meter.checkDepth(depth)
+  }
+}

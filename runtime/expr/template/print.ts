@@ -1,0 +1,102 @@
+/**
+ * Values as text: what an action prints, and print, println, html, js, urlquery.
+ *
+ * Source: Go fmt, verb %v, and Go text/template, "Functions".
+ */
+import { Output, type Meter } from './meter.ts'
+import { floatText } from './numbers.ts'
+import { isList, isNil, isObject, sortedNames, type Value } from './value.ts'
+
+/** What an action shows for nothing. */
+export const noValue = '<no value>'
+
+export function writeAction(value: Value, out: Output): void {
+  if (isNil(value)) out.write(noValue)
+  else write(value, out, 0)
+}
+
+/** The text of a value as an action prints it. */
+export function textOf(value: Value, meter: Meter): string {
+  const out = new Output(meter)
+  writeAction(value, out)
+  return out.text
+}
+
+/** `map[a:1 b:x]`, `[a b]`, strings as they are, `<nil>` for nothing. */
+export function write(value: Value, out: Output, depth: number): void {
+  out.depth(depth)
+  if (isList(value)) {
+    out.write('[')
+    for (const [index, item] of value.entries()) {
+      if (index > 0) out.write(' ')
+      write(item, out, depth + 1)
+    }
+    out.write(']')
+  } else if (isObject(value)) {
+    out.write('map[')
+    for (const [index, name] of sortedNames(value).entries()) {
+      out.write(`${index > 0 ? ' ' : ''}${name}:`)
+      write(value[name], out, depth + 1)
+    }
+    out.write(']')
+  } else if (isNil(value)) out.write('<nil>')
+  else out.write(typeof value === 'number' ? floatText(value) : value.toString())
+}
+
+/** A blank between two values when neither is a string. */
+export function print(values: readonly Value[], meter: Meter): string {
+  const out = new Output(meter)
+  let wasString = true
+  for (const value of values) {
+    const isString = typeof value === 'string'
+    if (!isString && !wasString) out.write(' ')
+    write(value, out, 0)
+    wasString = isString
+  }
+  return out.text
+}
+
+/** A blank between all values, a new line at the end. */
+export function printLine(values: readonly Value[], meter: Meter): string {
+  const out = new Output(meter)
+  for (const [index, value] of values.entries()) {
+    if (index > 0) out.write(' ')
+    write(value, out, 0)
+  }
+  out.write('\n')
+  return out.text
+}
+
+const html: Readonly<Record<string, string>> = {
+  '"': '&#34;',
+  "'": '&#39;',
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '\0': '\uFFFD',
+}
+
+export function escapeHtml(text: string): string {
+  // oxlint-disable-next-line no-control-regex
+  return text.replaceAll(/["'&<>\0]/g, (char) => html[char] ?? char)
+}
+
+/** What Go calls printable: letters, marks, numbers, punctuation, symbols and the blank. */
+export const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu
+
+export function escapeScript(text: string): string {
+  return text
+    .replaceAll(/[\\'"]/g, '\\$&')
+    .replaceAll(/[<>&=]/g, (char) => `\\u00${hex(char, 2)}`)
+    .replaceAll(unprintable, (char) => `\\u${hex(char, 4)}`)
+}
+
+function hex(char: string, digits: number): string {
+  return (char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(digits, '0')
+}
+
+export function escapeQuery(text: string): string {
+  return encodeURIComponent(text.toWellFormed())
+    .replaceAll(/[!'()*]/g, (char) => `%${hex(char, 2)}`)
+    .replaceAll('%20', '+')
+}

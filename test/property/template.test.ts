@@ -1,0 +1,111 @@
+/**
+ * Templates of any kind: reading one ends with a tree or with the parser's own fault, working one out ends soon with a
+ * text or with the evaluator's own fault.
+ */
+import fc from 'fast-check'
+import t from 'tap'
+import {
+  EvaluationFault,
+  expand,
+  isSingleAction,
+  parseJson,
+  type Value,
+  valueOf,
+} from '../../runtime/expr/template/index.ts'
+import { functionNames, parseTemplate, type Template, TemplateFault } from '../../schemas/workflow/index.ts'
+import { pathsRead } from '../../schemas/workflow/template/index.ts'
+
+const limits = { maxBytes: 10_000, maxWork: 20_000 }
+
+function parsed(text: string): Template | undefined {
+  try {
+    return parseTemplate(text)
+  } catch (error) {
+    if (error instanceof TemplateFault) return undefined
+    throw error
+  }
+}
+
+/** False when something else than a fault of the evaluator happened. */
+function survives(template: Template, data: Value): boolean {
+  for (const work of [expand, ...(isSingleAction(template) ? [valueOf] : [])]) {
+    try {
+      work(template, data, limits)
+    } catch (error) {
+      if (!(error instanceof EvaluationFault)) return false
+    }
+  }
+  return pathsRead(template).every((path) => path.length <= 8)
+}
+
+const word = fc.constantFrom(
+  ...functionNames,
+  ...'{{ }} {{- -}} ( ) | , := = . .a .b.c $ $x $y "s" `r` 0 1 -1 2.5 1e9 true false nil if else end range with define template block break continue "%d %v %s" "%5.2f" "t" /* */'.split(
+    ' ',
+  ),
+)
+const soup = fc.array(word, { maxLength: 40 }).map((words) => words.join(' '))
+
+/** Actions that mostly parse, so that the evaluator gets its share. */
+const operand = fc.constantFrom(
+  '.',
+  '.a',
+  '.b.c',
+  '$',
+  '$.a',
+  '1',
+  '2.5',
+  '"s"',
+  '"%d-%v"',
+  'nil',
+  'true',
+  '(len .a)',
+  '(index .b "c")',
+  '(json .)',
+)
+const call = fc
+  .tuple(fc.constantFrom(...functionNames), fc.array(operand, { maxLength: 3 }))
+  .map(([name, operands]) => [name, ...operands].join(' '))
+const pipe = fc
+  .array(fc.oneof(call, operand), { minLength: 1, maxLength: 3 })
+  .map((commands) => commands.join(' | '))
+const { template: nested } = fc.letrec<{ template: string }>((tie) => ({
+  template: fc.oneof(
+    { depthSize: 'small' },
+    fc.constantFrom('text ', '\n'),
+    pipe.map((text) => `{{${text}}}`),
+    fc
+      .tuple(fc.constantFrom('if', 'with', 'range'), pipe, tie('template'), tie('template'))
+      .map(([block, text, body, other]) => `{{${block} ${text}}}${body}{{else}}${other}{{end}}`),
+    fc
+      .tuple(pipe, tie('template'))
+      .map(([text, body]) => `{{range $i, $e := ${text}}}{{$i}}{{$e}}${body}{{end}}`),
+    fc.tuple(tie('template'), tie('template')).map(([a, b]) => a + b),
+  ),
+}))
+const data = fc.json().map((text) => {
+  const value = parseJson(text)
+  return { a: value, b: { c: value }, n: 3n }
+})
+
+t.test('template: any text at all is read or refused', async () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.string({ unit: 'binary' }), soup), (text) => parsed(text) !== null),
+    { numRuns: 2000 },
+  )
+})
+
+t.test('template: whatever parses can be worked out, or fails by its own fault', async () => {
+  fc.assert(
+    fc.property(fc.oneof(soup, nested), data, (text, value) => {
+      const template = parsed(text)
+      return template === undefined || survives(template, value)
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+t.test('template: a text without actions is itself', async () => {
+  const plain = fc.string({ unit: 'binary' }).filter((text) => !text.includes('{{') && text.isWellFormed())
+  fc.assert(fc.property(plain, (text) => expand(parseTemplate(text), null) === text))
+})

@@ -1,0 +1,46 @@
+/**
+ * Templates against the real thing: what Go's text/template made of each of these, and what is made of them here.
+ *
+ * The table was written once with Go's own engine (with json, fromJson and quote added). Where something else is wanted
+ * here, the row says why in `differs`, and what Go did in `go`.
+ */
+import t from 'tap'
+import { EvaluationFault, expand, type Value } from '../../../runtime/expr/template/index.ts'
+import { parseTemplate, TemplateFault } from '../../../schemas/workflow/index.ts'
+import table from './template-cases.json' with { type: 'json' }
+
+interface Row {
+  readonly template: string
+  readonly output?: string
+  readonly fault?: string
+}
+
+/** `{"$int": 5}` stands for an integer: JSON alone has none. */
+function dataOf(value: unknown): Value {
+  if (Array.isArray(value)) return value.map(dataOf)
+  if (typeof value !== 'object' || value === null) return value as Value
+  const entries = Object.entries(value)
+  const [first] = entries
+  if (first?.[0] === '$int') return BigInt(Number(first[1]))
+  return Object.fromEntries(entries.map(([name, item]) => [name, dataOf(item)]))
+}
+
+function run(text: string, data: Value): Omit<Row, 'template'> {
+  try {
+    return { output: expand(parseTemplate(text), data) }
+  } catch (error) {
+    if (error instanceof TemplateFault) return { fault: 'parse' }
+    if (error instanceof EvaluationFault) return { fault: 'run' }
+    throw error
+  }
+}
+
+t.test('template: gives what Go gives', async (t) => {
+  const data = dataOf(table.data)
+  const rows: readonly Row[] = table.cases
+  t.ok(rows.length > 1000)
+  for (const { template, output, fault } of rows) {
+    const expected = output === undefined ? { fault } : { output }
+    t.strictSame(run(template, data), expected, template)
+  }
+})

@@ -1,0 +1,129 @@
+/**
+ * Templates beyond what Go's engine can say: values taken as they are, exact integers, and the limits of one expansion.
+ */
+import t from 'tap'
+import {
+  EvaluationFault,
+  expand,
+  isSingleAction,
+  jsonText,
+  parseJson,
+  type Value,
+  valueOf,
+} from '../../../runtime/expr/template/index.ts'
+import { parseTemplate } from '../../../schemas/workflow/index.ts'
+
+const run = (text: string, data: Value, limits?: { maxBytes: number; maxWork: number }) =>
+  expand(parseTemplate(text), data, limits)
+const small = { maxBytes: 1000, maxWork: 10_000 }
+
+t.test('single action: its value can be taken as it is', async (t) => {
+  const data = { n: 5, list: [1, 2], none: null }
+  for (const text of ['{{.n}}', '{{- .n -}}', '{{ .n | print | len }}', '{{/* why */}}{{.n}}'])
+    t.ok(isSingleAction(parseTemplate(text)), text)
+  for (const text of [
+    '',
+    'x',
+    '{{.n}} ',
+    '{{.n}}{{.n}}',
+    '{{$x := .n}}',
+    '{{if .n}}{{end}}',
+    '{{$x := 1}}{{$x}}',
+  ])
+    t.notOk(isSingleAction(parseTemplate(text)), text)
+  t.equal(valueOf(parseTemplate('{{.n}}'), data), 5)
+  t.strictSame(valueOf(parseTemplate('{{.list}}'), data), [1, 2])
+  t.equal(valueOf(parseTemplate('{{.gone}}'), data), undefined)
+  t.equal(valueOf(parseTemplate('{{.none}}'), data), null)
+  t.throws(() => valueOf(parseTemplate('x'), data), TypeError)
+})
+
+t.test('integers: what a float cannot hold stays exact', async (t) => {
+  const data = parseJson(
+    '{"id":9007199254740993,"ids":[12345678901234567890],"f":1.5,"text":"1234567890123456789"}',
+  )
+  t.equal(
+    run('{{.id}} {{.ids}} {{.f}} {{json .}}', data),
+    '9007199254740993 [12345678901234567890] 1.5 {"f":1.5,"id":9007199254740993,"ids":[12345678901234567890],"text":"1234567890123456789"}',
+  )
+  t.equal(run('{{gt .id 9007199254740992}} {{eq .id 9007199254740993}}', data), 'true true')
+  t.equal(run('{{fromJson "9007199254740993"}}', {}), '9007199254740993')
+  t.equal(
+    jsonText(parseJson('{"b":1e400,"a":[1.0,100000000000000000000.5]}')),
+    '{"a":[1,100000000000000000000],"b":null}',
+  )
+})
+
+t.test('names: those of JavaScript mean nothing', async (t) => {
+  const data = parseJson('{"a":{"__proto__":1},"s":"x"}')
+  t.equal(
+    run('{{.constructor}} {{.a.toString}} {{index .a "hasOwnProperty"}} {{.a.__proto__}}', data),
+    '<no value> <no value> <no value> 1',
+  )
+  t.throws(() => run('{{.s.length}}', data), EvaluationFault)
+})
+
+t.test('order: names and texts by the bytes of their UTF-8', async (t) => {
+  const data = { '\u{1F600}': 1, '\uFB00': 2, a: 3 }
+  t.equal(run('{{range $k, $v := .}}{{$v}}{{end}} {{lt "\uFB00" "\u{1F600}"}}', data), '321 true')
+})
+
+t.test('limits: text, work and depth are bounded', async (t) => {
+  const long = 'x'.repeat(900)
+  t.equal(run('{{.}}', long, small).length, 900)
+  const tooLarge: [string, Value][] = [
+    ['{{.}}{{.}}', long],
+    ['{{range 1000000}}xxxxxxxxxx{{end}}', null],
+    ['{{$x := "a"}}{{range 100}}{{$x = print $x $x}}{{end}}', null],
+    ['{{printf "%s%s" . .}}', long],
+    ['{{json (printf "%999d" 1)}}', null],
+    ['{{html .}}', '<'.repeat(900)],
+    ['{{printf "%2000d" 1}}', null],
+    ['{{.}}', 'é'.repeat(600)],
+  ]
+  for (const [text, data] of tooLarge) t.throws(() => run(text, data, small), /too large/, text)
+  const tooMuch: [string, Value][] = [
+    ['{{range 1000000000}}{{end}}', null],
+    ['{{range .}}{{range $}}{{range $}}{{end}}{{end}}{{end}}', Array.from({ length: 100 }, () => 1)],
+    [
+      '{{range .l}}{{if eq $.a $.b}}{{end}}{{end}}',
+      { l: Array.from({ length: 2000 }, () => 1), a: long, b: `${long.slice(1)}y` },
+    ],
+    [
+      '{{range .l}}{{if lt $.a $.b}}{{end}}{{end}}',
+      { l: Array.from({ length: 200 }, () => 1), a: long, b: long },
+    ],
+    ['{{range .l}}{{if len $.a}}{{end}}{{end}}', { l: Array.from({ length: 1000 }, () => 1), a: long }],
+    ['{{range 10000}}{{$x := fromJson $}}{{end}}', '"x"'],
+  ]
+  for (const [text, data] of tooMuch) t.throws(() => run(text, data, small), /too much work/, text)
+  t.throws(() => run('{{define "r"}}{{template "r" .}}{{end}}{{template "r" .}}', null), /depth limit/)
+  let deep: Value = 1
+  for (let i = 0; i < 150; i++) deep = [deep]
+  for (const text of ['{{.}}', '{{json .}}', '{{printf "%v" .}}'])
+    t.throws(() => run(text, deep), /depth limit/, text)
+  t.throws(() => run('{{printf "%99999d" 1}}', null), /too large/)
+  t.throws(() => run('{{printf "%.99999f" 0.1}}', null), /too large/)
+  t.throws(() => run('{{printf "%*d" 99999 1}}', null), /too large/)
+})
+
+t.test('faults: they tell types, never values', async (t) => {
+  const secret = 'hunter2'
+  for (const text of [
+    '{{.x}}',
+    '{{fromJson .}}',
+    '{{index . "a"}}',
+    '{{eq . 1}}',
+    '{{lt . true}}',
+    '{{range .}}{{end}}',
+    '{{call .}}',
+    '{{slice . 99}}',
+  ]) {
+    try {
+      run(text, secret)
+      t.fail(`${text} works`)
+    } catch (error) {
+      t.ok(error instanceof EvaluationFault && !error.message.includes(secret), text)
+    }
+  }
+})
