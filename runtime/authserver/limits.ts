@@ -1,9 +1,9 @@
 /**
  * How often strangers may do what costs this server something, in one table.
  *
- * Buckets are in the store, so replicas share them. A caller's own bucket and the server's bucket are taken together or
+ * Buckets are in the store, so replicas share them. A caller's own buckets and the server's are taken together or
  * not at all: a refused stranger leaves no trace, so keys cannot be grown without being served.
- * Per caller is generous, because behind a proxy that the host does not trust everybody is one caller.
+ * Per caller is generous, because behind a proxy that was not named everybody is one caller (client-address.ts).
  * Pending requests and unused registrations are bounded by "so many per lifetime" rather than by counting.
  */
 import { isIPv6 } from 'node:net'
@@ -19,20 +19,41 @@ export const unusedClientMs = day
 export const usedClientMs = 30 * day
 export const loginMs = 10 * minute
 
+interface Rate {
+  readonly capacity: number
+  readonly refillMs: number
+}
+
 interface Limit {
-  readonly perCaller: { readonly capacity: number; readonly refillMs: number }
+  /** Nobody alone can use up what is there for all. */
+  readonly caller: readonly Rate[]
+  /** Of the host that is asked, where one is. */
+  readonly host?: readonly Rate[]
   /** Of the whole server; bounds what is stored. */
-  readonly total: { readonly capacity: number; readonly refillMs: number }
+  readonly total: readonly Rate[]
 }
 
 export const limits = {
   authorize: {
-    perCaller: { capacity: 300, refillMs: minute },
-    total: { capacity: 10_000, refillMs: loginMs },
+    caller: [
+      { capacity: 300, refillMs: minute },
+      { capacity: 1_000, refillMs: loginMs },
+    ],
+    total: [{ capacity: 10_000, refillMs: loginMs }],
   },
-  register: { perCaller: { capacity: 30, refillMs: minute }, total: { capacity: 5_000, refillMs: day } },
-  /** Fetches of metadata documents, by the host that is asked. */
-  document: { perCaller: { capacity: 10, refillMs: minute }, total: { capacity: 300, refillMs: minute } },
+  register: {
+    caller: [
+      { capacity: 30, refillMs: minute },
+      { capacity: 1_000, refillMs: day },
+    ],
+    total: [{ capacity: 5_000, refillMs: day }],
+  },
+  /** Fetches of metadata documents. */
+  document: {
+    caller: [{ capacity: 30, refillMs: minute }],
+    host: [{ capacity: 10, refillMs: minute }],
+    total: [{ capacity: 300, refillMs: minute }],
+  },
 } as const satisfies Record<string, Limit>
 
 export type LimitName = keyof typeof limits
@@ -54,19 +75,31 @@ function expand(address: string): readonly string[] {
   return [...start, ...Array.from({ length: gap }, () => '0'), ...end]
 }
 
+export interface Taker {
+  /** Network address; undefined where nobody in particular asks. */
+  readonly caller: string | undefined
+  readonly host?: string
+}
+
 /** Takes one permission. Returns the wait in milliseconds when refused, else 0. */
-export async function take(store: Store, name: LimitName, caller: string): Promise<number> {
-  const { perCaller, total } = limits[name]
-  const buckets: readonly Bucket[] = [
-    { key: `limit:${name}:${hashed(caller)}`, ...perCaller },
-    { key: `limit:${name}`, ...total },
+export async function take(store: Store, name: LimitName, { caller, host }: Taker): Promise<number> {
+  const limit: Limit = limits[name]
+  const buckets = (kind: string, rates: readonly Rate[] = [], who?: string): readonly Bucket[] =>
+    rates.map((rate, index) => ({
+      key: `limit:${name}:${kind}${index}${who === undefined ? '' : `:${hashed(who)}`}`,
+      ...rate,
+    }))
+  const all = [
+    ...(caller === undefined ? [] : buckets('caller', limit.caller, callerKey(caller))),
+    ...(host === undefined ? [] : buckets('host', limit.host, host)),
+    ...buckets('total', limit.total),
   ]
-  return (await store.takeTokens(buckets)).retryAfterMs
+  return (await store.takeTokens(all)).retryAfterMs
 }
 
 /** As `take`, refusing with 429 and Retry-After. */
 export async function limit(store: Store, name: LimitName, caller: string): Promise<void> {
-  const waitMs = await take(store, name, callerKey(caller))
+  const waitMs = await take(store, name, { caller })
   if (waitMs === 0) return
   throw new OAuthError('temporarily_unavailable', 'too many requests; try again later', {
     status: 429,

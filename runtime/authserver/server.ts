@@ -119,7 +119,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
       now,
       log,
       fetchDocument: (url) => fetchClientDocument(url, { fetch: fetches.document }),
-      mayFetch: async (host) => (await take(parts.store, 'document', host)) === 0,
+      mayFetch: async (host, caller) => (await take(parts.store, 'document', { caller, host })) === 0,
     })
   const context: Context = {
     config,

@@ -193,6 +193,40 @@ t.test('cimd: fetches are limited per host', async (t) => {
   t.same(statuses.slice(10), [503, 503, 503])
 })
 
+t.test('cimd: when no more may be fetched an old copy serves for a day, and no longer', async (t) => {
+  const { rig, host, clientId } = await setup(t)
+  t.equal((await start(rig, clientId)).status, 303)
+  for (let n = 0; n < 9; n++) await start(rig, `${host.url}/n${n}`)
+  rig.pass(10 * minute)
+  t.equal((await start(rig, clientId)).status, 303, 'a stranger who uses up the fetches locks nobody out')
+  rig.pass(25 * 60 * minute)
+  t.equal((await start(rig, clientId)).status, 503, 'nor keeps an old document alive')
+  t.equal(host.seen.length, 10)
+})
+
+t.test('cimd: one caller cannot use up the fetches of everybody', async (t) => {
+  const { rig } = await setup(t, { trustedProxies: ['127.0.0.1'] })
+  const hosts = await Promise.all(
+    Array.from({ length: 4 }, () => startLoopback(({ path }) => ({ status: path === '/' ? 200 : 404 }))),
+  )
+  t.teardown(() => Promise.all(hosts.map((host) => host.close())))
+  const ask = async (from: string, clientId: string): Promise<number> => {
+    const url = authorizeUrl(rig, { client_id: clientId, code_challenge: pkce().challenge })
+    const headers = { accept: 'application/json', 'x-forwarded-for': from }
+    return (await fetch(url, { redirect: 'manual', headers })).status
+  }
+  const statuses: number[] = []
+  for (const host of hosts) {
+    for (let n = 0; n < 10; n++) statuses.push(await ask('198.51.100.7', `${host.url}/n${n}`))
+  }
+  t.equal(hosts.flatMap(({ seen }) => seen).length, 30)
+  t.same(
+    statuses.slice(30),
+    Array.from({ length: 10 }, () => 503),
+  )
+  t.equal(await ask('198.51.100.8', `${hosts[3]?.url}/n`), 401, 'a neighbour still gets an answer')
+})
+
 t.test('cimd: only the listed hosts, when there is a list', async (t) => {
   const { rig, host, clientId } = await setup(t, {}, { allowedHosts: ['clients.example'] })
   t.equal((await start(rig, clientId)).status, 401)

@@ -1,9 +1,11 @@
 /** The consent page: what it says, what an answer does, when it is asked for. */
 import t, { type Test } from 'tap'
+import type { AuthServerConfig } from '../../runtime/config/index.ts'
 import {
   authorizeUrl,
   Browser,
   corp,
+  jsonOf,
   login,
   pkce,
   redirectUri,
@@ -11,6 +13,7 @@ import {
   type Rig,
   startAuthServer,
 } from '../helpers/authserver.ts'
+import { type Answer, startLoopback } from '../helpers/loopback.ts'
 
 const web = 'https://app.example.com/cb'
 const { challenge } = pkce()
@@ -132,14 +135,20 @@ t.test('consent: prompt=none ends with login_required when the provider would ha
 })
 
 /** A provider that says who is there by `oid`, which the test changes. */
-async function startWithChangingPerson(t: Test): Promise<{ rig: Rig; become: (oid: string) => void }> {
+async function startWithChangingPerson(
+  t: Test,
+  more: (issuer: string) => AuthServerConfig['upstreams'] = () => [],
+): Promise<{ rig: Rig; become: (oid: string) => void }> {
   let oid = 'alice'
   const rig = await startAuthServer(t, {
     provider: {
       claims: Object.defineProperty({}, 'oid', { enumerable: true, get: () => oid }),
       configuration: { claims: { openid: ['sub', 'oid'], profile: ['name'], email: ['email'] } },
     },
-    upstreams: ({ issuer, provider }) => [{ ...corp(issuer, provider), subjectClaim: 'oid' }],
+    upstreams: ({ issuer, provider }) => [
+      { ...corp(issuer, provider), subjectClaim: 'oid' },
+      ...more(issuer),
+    ],
   })
   return { rig, become: (other) => void (oid = other) }
 }
@@ -159,6 +168,74 @@ t.test('consent: another person at the same browser is asked, though the first o
   t.equal(stranger.status, 400, 'the page belongs to one browser')
   const back = await browser.press(page, 'approve', web)
   t.match(back.url.searchParams.get('code'), /^gh_ac_/)
+})
+
+t.test('consent: another person is asked before any further provider, and chooses among them', async (t) => {
+  const asked: string[] = []
+  const hub = await startLoopback(({ path, query }): Answer => {
+    asked.push(path)
+    if (path === '/token') return { body: { access_token: 'hub-at', token_type: 'bearer', expires_in: 3600 } }
+    return {
+      status: 302,
+      headers: { location: `${query.get('redirect_uri')}?code=c&state=${query.get('state')}` },
+    }
+  })
+  t.teardown(() => hub.close())
+  const { rig, become } = await startWithChangingPerson(t, (issuer) => [
+    {
+      name: 'hub',
+      type: 'oauth2',
+      redirectUri: `${issuer}/oauth/callback`,
+      scopes: [],
+      additionalAuthorizationParams: {},
+      authorizationEndpoint: `${hub.url}/authorize`,
+      tokenEndpoint: `${hub.url}/token`,
+      clientId: 'our-id',
+    },
+  ])
+  const clientId = await registerClient(rig, { redirect_uris: [web] })
+  const { browser } = await login(rig, { client_id: clientId, redirect_uri: web })
+  t.same(asked, ['/authorize', '/token'])
+  become('bob')
+  const page = await browser.open(start(rig, clientId, { redirect_uri: web }), web)
+  t.match(page.url.pathname, '/oauth/confirm')
+  t.same(asked, ['/authorize', '/token'], 'nothing was fetched for somebody who has agreed to nothing')
+  t.match(page.text, /name="provider" value="hub" checked/)
+  const back = await browser.press(page, 'approve', web, ['hub'])
+  t.match(back.url.searchParams.get('code'), /^gh_ac_/)
+  t.same(asked, ['/authorize', '/token'], 'left out, as bob wanted')
+})
+
+t.test('consent: a name in a script that runs from right to left changes nothing around it', async (t) => {
+  const rig = await startAuthServer(t)
+  const clientId = await registerClient(rig, { client_name: 'תוכנית' })
+  const page = await new Browser().open(start(rig, clientId))
+  t.match(page.text, '<bdi>תוכנית</bdi> wants to act for you')
+})
+
+t.test('consent: a client whose redirect URI went away during the login gets no code', async (t) => {
+  const rig = await startAuthServer(t)
+  const registered = await jsonOf(
+    await fetch(`${rig.issuer}/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ redirect_uris: [web] }),
+    }),
+  )
+  const clientId = String(registered['client_id'])
+  const browser = new Browser()
+  const page = await browser.open(start(rig, clientId, { redirect_uri: web }))
+  await fetch(String(registered['registration_client_uri']), {
+    method: 'PUT',
+    headers: {
+      'content-type': 'application/json',
+      authorization: `Bearer ${String(registered['registration_access_token'])}`,
+    },
+    body: JSON.stringify({ client_id: clientId, redirect_uris: ['https://other.example/cb'] }),
+  })
+  const end = await browser.press(page, 'approve', web)
+  t.equal(end.status, 401)
+  t.match(end.text, /no longer registered/)
 })
 
 t.test('consent: refusing on the later page gives nothing', async (t) => {

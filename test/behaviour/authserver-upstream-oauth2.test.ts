@@ -291,6 +291,13 @@ t.test('oauth2: a 200 that carries an error is a refusal, a plain text one is un
   }
 })
 
+t.test('oauth2: prompt=login cannot be honoured and is refused', async (t) => {
+  const self = await startPeer(t, {})
+  const again = await login(self.rig, { client_id: self.clientId, prompt: 'login' })
+  t.equal(again.answer.searchParams.get('error'), 'login_required')
+  t.equal(self.seen('/authorize').length, 0)
+})
+
 t.test('oauth2: max_age cannot be honoured and is refused, prompt=none as well', async (t) => {
   const self = await startPeer(t, {})
   const aged = await login(self.rig, { client_id: self.clientId, max_age: '60' })

@@ -348,6 +348,23 @@ t.test('oidc: max_age is refused when the provider’s login is too old or of un
   t.equal(await outcome(undefined), 'login_required')
 })
 
+t.test('oidc: prompt=login is refused when the provider says that nobody signed in again', async (t) => {
+  const { rig, peer, forge, clientId } = await forger(t)
+  const outcome = async (authTime: number | undefined): Promise<string | null> => {
+    forge.claims = () => (authTime === undefined ? {} : { auth_time: authTime })
+    return (await login(rig, { client_id: clientId, prompt: 'login' })).answer.searchParams.get('error')
+  }
+  const now = Math.floor(Date.now() / 1000)
+  t.equal(await outcome(now), null)
+  t.equal(peer.seen.find(({ path }) => path === '/authorize')?.query.get('prompt'), 'login')
+  t.equal(
+    await outcome(now - 3600),
+    'login_required',
+    'the parameter was taken out on the way, or not honoured',
+  )
+  t.equal(await outcome(undefined), null, 'a provider need not say when')
+})
+
 async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -2,9 +2,9 @@
  * Clients that are described by a metadata document at their own URL, fetched on demand and cached.
  *
  * Any stranger can make this server fetch: so the fetch is guarded (public addresses only, no redirects, a few
- * kilobytes, a few seconds), limited per host, merged when simultaneous, and remembered when it failed. The cache is an
- * LRU with one fixed lifetime; Cache-Control is not read (spec document 2). While a client's host is down, a copy of
- * the last day may still serve a login.
+ * kilobytes, a few seconds), limited per host and caller, merged when simultaneous, and remembered when it failed. The cache is an
+ * LRU with one fixed lifetime; Cache-Control is not read (spec document 2). While a client's host is down,
+ * or no more may be fetched, a copy of the last day may still serve a login.
  * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25; spec document 2, cimd.
  */
 import { LRUCache } from 'lru-cache'
@@ -21,8 +21,8 @@ export interface CimdParts {
   readonly cimd: CimdConfig
   /** Fetches a document with every guard on. */
   readonly fetchDocument: (url: string) => Promise<JsonObject>
-  /** Whether another fetch from this host is allowed right now. */
-  readonly mayFetch: (host: string) => Promise<boolean>
+  /** Whether another fetch from this host, for this network address, is allowed right now. */
+  readonly mayFetch: (host: string, caller: string | undefined) => Promise<boolean>
   readonly now: () => number
   readonly log: Log
 }
@@ -39,7 +39,7 @@ export interface ClientDocuments {
   /** True for a client_id that only a document can describe. */
   accepts(clientId: string): boolean
   /** The client; undefined when its document is missing or bad. Throws 503 when too many fetches are asked for. */
-  find(clientId: string): Promise<Client | undefined>
+  find(clientId: string, caller?: string): Promise<Client | undefined>
 }
 
 export function makeClientDocuments(parts: CimdParts): ClientDocuments {
@@ -55,11 +55,12 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
     return cimd.allowedHosts === undefined || cimd.allowedHosts.includes(url.hostname)
   }
 
-  async function fetchOnce(clientId: string): Promise<Client | undefined> {
+  async function fetchOnce(clientId: string, caller: string | undefined): Promise<Client | undefined> {
     const { host } = new URL(clientId)
-    const stale = cache.peek(clientId)
-    if (!(await parts.mayFetch(host))) {
-      if (stale) return stale.client
+    const cached = cache.peek(clientId)
+    const stale = cached && now() - cached.fetchedAtMs < staleMs ? cached.client : undefined
+    if (!(await parts.mayFetch(host, caller))) {
+      if (stale) return stale
       throw new GatehouseError('AUTH_UNAVAILABLE', { headers: { 'retry-after': '10' } })
     }
     try {
@@ -71,18 +72,18 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
       failed.set(clientId, now())
       parts.log.info('a client metadata document could not be used', { host, reason: reasonOf(error) })
       // Only silence of the host lets an old copy stand in; a bad document is the client's last word.
-      return isTransient(error) && stale && now() - stale.fetchedAtMs < staleMs ? stale.client : undefined
+      return isTransient(error) ? stale : undefined
     }
   }
 
-  async function find(clientId: string): Promise<Client | undefined> {
+  async function find(clientId: string, caller?: string): Promise<Client | undefined> {
     const known = cache.get(clientId)
     if (known && now() - known.fetchedAtMs < cimd.cacheTtlMs) return known.client
     const failedAtMs = failed.get(clientId)
     if (failedAtMs !== undefined && now() - failedAtMs < failureMs) return undefined
     const pending = running.get(clientId)
     if (pending) return pending
-    const mine = fetchOnce(clientId).finally(() => running.delete(clientId))
+    const mine = fetchOnce(clientId, caller).finally(() => running.delete(clientId))
     running.set(clientId, mine)
     return mine
   }

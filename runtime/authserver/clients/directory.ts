@@ -16,8 +16,8 @@ import { hashed } from '../tokens/opaque.ts'
 import type { ClientDocuments } from './cimd.ts'
 
 export interface ClientDirectory {
-  /** The client, or undefined when nobody knows it. Throws 503 when it cannot be told. */
-  find(clientId: string): Promise<Client | undefined>
+  /** The client, or undefined when nobody knows it. Throws 503 when it cannot be told. `caller`: whose limits count. */
+  find(clientId: string, caller?: string): Promise<Client | undefined>
   /** The client that makes a token, revocation or introspection request. Throws OAuthError invalid_client. */
   authenticate(exchange: Exchange, parameters: Parameters): Promise<Client>
   /** Marks a registered client as used, so that it outlives the first day. */
@@ -33,8 +33,8 @@ export function makeClientDirectory(
 ): ClientDirectory {
   const renewed = new LRUCache<string, number>({ max: 10_000 })
 
-  async function find(clientId: string): Promise<Client | undefined> {
-    if (documents?.accepts(clientId)) return documents.find(clientId)
+  async function find(clientId: string, caller?: string): Promise<Client | undefined> {
+    if (documents?.accepts(clientId)) return documents.find(clientId, caller)
     return clientId.length > 128 ? undefined : state.clients.get(clientId)
   }
 

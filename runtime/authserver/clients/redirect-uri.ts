@@ -40,13 +40,15 @@ export function redirectUriProblem(uri: string, rules: RedirectRules): string | 
   if (uri.includes('#')) return 'must not have a fragment'
   if (forbiddenSchemes.has(url.protocol)) return 'must not use this scheme'
   if (url.username !== '' || url.password !== '') return 'must not carry user information'
-  if (url.protocol === 'https:') return url.hostname === '' ? 'must have a host' : undefined
-  if (url.protocol === 'http:') {
-    if (!isLoopbackName(url.hostname)) return 'must be https unless it is a loopback address'
-    return rules.applicationType === 'web'
-      ? 'must not be a loopback address for a web application'
-      : undefined
-  }
+  // Browsers take more for a host than the name system does; such a text would mean something in a policy header.
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return privateUriProblem(url, rules)
+  if (!/^[\w.-]+$|^\[[\da-f:.]+\]$/i.test(url.hostname)) return 'must have a plain host name'
+  if (url.protocol === 'https:') return undefined
+  if (!isLoopbackName(url.hostname)) return 'must be https unless it is a loopback address'
+  return rules.applicationType === 'web' ? 'must not be a loopback address for a web application' : undefined
+}
+
+function privateUriProblem(url: URL, rules: RedirectRules): string | undefined {
   if (!rules.privateSchemes) return 'must be https, or http on a loopback address'
   if (rules.applicationType === 'web') return 'must be https for a web application'
   return privateSchemeProblem(url.protocol)

@@ -31,7 +31,7 @@ export function consentPage(
   parts: FormParts & { readonly person?: Person },
 ): Page {
   const name = request.clientName ?? 'A program without a name'
-  const body = html`<h1>${name} wants to act for you</h1>
+  const body = html`<h1><bdi>${name}</bdi> wants to act for you</h1>
 ${signedInAs(parts.person)}
 <dl>
 ${facts(request)}
@@ -41,7 +41,7 @@ ${facts(request)}
 ${warning(request)}
 <form method="post" action="${parts.action}">
 ${hidden(parts)}
-${parts.person === undefined ? providers(context) : undefined}
+${providers(context, parts.person !== undefined)}
 <div class="buttons">
 <button class="main" name="action" value="approve">Allow and continue</button>
 <button name="action" value="deny">Cancel</button>
@@ -74,10 +74,12 @@ function hidden(parts: FormParts): Html {
   return html`<input type="hidden" name="request" value="${parts.handle}"><input type="hidden" name="form" value="${parts.form}">`
 }
 
-/** Which services the person will sign in to; all but the first may be left out. */
-function providers(context: Context): Html {
+/** Which services the person will sign in to; all but the first, which may be over already, may be left out. */
+function providers(context: Context, signedIn: boolean): Html | undefined {
   const [first, ...others] = context.upstreams
-  if (others.length === 0) return html`<p class="soft">You will sign in at ${first?.host}.</p>`
+  if (others.length === 0) {
+    return signedIn ? undefined : html`<p class="soft">You will sign in at ${first?.host}.</p>`
+  }
   return html`<fieldset><legend>You will sign in at</legend>
 <label><input type="checkbox" checked disabled> ${first?.name} (${first?.host}), says who you are</label>
 ${others.map(

@@ -92,9 +92,9 @@ async function limitRate({ exchange }: Draft, context: Context): Promise<void> {
 }
 
 async function findClient(draft: Draft, context: Context): Promise<void> {
-  const { parameters } = draft
+  const { parameters, exchange } = draft
   if (parameters.all('client_id').length > 1) throw new OAuthError('invalid_request', 'client_id is repeated')
-  const client = await context.clients.find(parameters.require('client_id'))
+  const client = await context.clients.find(parameters.require('client_id'), context.addressOf(exchange))
   if (!client)
     throw new OAuthError(
       'invalid_client',

@@ -13,8 +13,8 @@ import type { Confirmation } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
 import { advance, errorRedirect, type LoginUnderWay, startLeg } from '../upstream/legs.ts'
 import { sendPage, sendRedirect } from './answers.ts'
-import { checkForm, goneError } from './consent.ts'
-import { formOf, queryOf } from './form.ts'
+import { checkForm, chosenProviders, goneError } from './consent.ts'
+import { formOf, type Parameters, queryOf } from './form.ts'
 
 export async function showConfirmation(exchange: Exchange, context: Context): Promise<void> {
   const handle = queryOf(exchange).get('request') ?? ''
@@ -36,7 +36,7 @@ export async function answerConfirmation(exchange: Exchange, context: Context): 
   const waiting = await context.state.confirmations.take(handle)
   const browserId = waiting && browserOf(exchange, waiting, context)
   if (!waiting || browserId === undefined) throw goneError()
-  sendRedirect(exchange, await decide(form.get('action'), waiting, browserId, context))
+  sendRedirect(exchange, await decide(form, waiting, browserId, context))
 }
 
 /** The browser's id when the login belongs to it. */
@@ -46,19 +46,20 @@ function browserOf(exchange: Exchange, waiting: Confirmation, context: Context):
 }
 
 async function decide(
-  action: string | undefined,
+  form: Parameters,
   waiting: Confirmation,
   browserId: string,
   context: Context,
 ): Promise<string> {
   const { request, chosen, browser, obtained, person, failed } = waiting
+  const action = form.get('action')
   const login: LoginUnderWay = { request, chosen, browser, obtained, person }
   const consent = waiting.consentOf === undefined ? {} : { consentOf: waiting.consentOf }
   const about = { clientId: shownClient(request.clientId), userId: person.userId }
   if (failed === undefined) {
     if (action === 'approve') {
       context.emit({ type: 'consent_given', outcome: 'success', ...about })
-      return advance(context, login, browserId)
+      return advance(context, { ...login, chosen: chosenProviders(form, context) }, browserId)
     }
   } else {
     const upstream = upstreamNamed(context, failed)

@@ -108,7 +108,7 @@ export function checkForm(exchange: Exchange, subject: string, form: Parameters,
 }
 
 /** The first provider, which gives the identity, and those that were ticked. */
-function chosenProviders(form: Parameters, context: Context): readonly string[] {
+export function chosenProviders(form: Parameters, context: Context): readonly string[] {
   const ticked = form.all('provider')
   return context.upstreams
     .filter(({ name }, index) => index === 0 || ticked.includes(name))

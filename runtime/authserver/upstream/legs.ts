@@ -7,6 +7,7 @@
  * Source: spec document 2, upstreamProviders; RFC 9207.
  */
 import type { Context } from '../context.ts'
+import { matchesRedirectUri } from '../clients/redirect-uri.ts'
 import { clientRedirect } from '../endpoints/answers.ts'
 import { type OAuthCode, OAuthError } from '../endpoints/oauth-error.ts'
 import { sessionHash, shownClient } from '../events.ts'
@@ -23,17 +24,17 @@ export type LoginUnderWay = Pick<Leg, 'request' | 'chosen' | 'browser' | 'consen
 
 /** Where the browser goes next: to an upstream, to a page of ours, or back to the client. */
 export async function advance(context: Context, login: LoginUnderWay, browserId: string): Promise<string> {
-  const next = await nextUpstream(context, login)
-  if (next) return startLeg(context, login, next)
   const { person, request } = login
-  if (!person) return errorRedirect(context, request, 'server_error', 'no upstream provider is configured')
-  if (login.consentOf !== undefined && login.consentOf !== person.userId) {
-    // Somebody else sits at this browser than the one whose consent was remembered.
+  if (person && login.consentOf !== undefined && login.consentOf !== person.userId) {
+    // Somebody else sits at this browser than the one whose consent was remembered: asked before anything else goes on.
     if (request.prompt.includes('none')) {
       return errorRedirect(context, request, 'consent_required', 'consent has not been given')
     }
     return pause(context, login, person)
   }
+  const next = await nextUpstream(context, login)
+  if (next) return startLeg(context, login, next)
+  if (!person) return errorRedirect(context, request, 'server_error', 'no upstream provider is configured')
   return complete(context, login, person, browserId)
 }
 
@@ -80,7 +81,9 @@ export async function startLeg(context: Context, login: LoginUnderWay, upstream:
   const prompt = request.prompt
     .filter((value) => value === 'none' || (first && value !== 'consent'))
     .join(' ')
-  if (request.prompt.includes('none') && upstream.type === 'oauth2') {
+  // A plain OAuth provider can neither be asked to be silent nor to sign the person in again.
+  const impossible = request.prompt.includes('none') || (first && request.prompt.includes('login'))
+  if (impossible && upstream.type === 'oauth2') {
     const error = first ? 'login_required' : 'interaction_required'
     return errorRedirect(context, request, error, 'the login needs the person')
   }
@@ -188,9 +191,10 @@ async function complete(
 ): Promise<string> {
   const { config, state, clients, sessions, grants, now } = context
   const { request } = login
-  // The client may have been deleted, or may have lost scopes, while the person was away.
+  // The client may have been deleted, or may have lost redirect URIs or scopes, while the person was away.
   const client = await clients.find(request.clientId)
-  if (!client) throw new OAuthError('invalid_client', 'the client is no longer registered')
+  if (!client || !matchesRedirectUri(request.redirectUri, client.redirectUris))
+    throw new OAuthError('invalid_client', 'the client is no longer registered')
   const scopes = request.scopes.filter((scope) => client.scopes.includes(scope))
   const endsAtMs = now() + config.authCodeMs + 60_000
   const { sessionId, grantId } = await sessions.open(person, request.clientId, login.obtained, endsAtMs)

@@ -162,6 +162,9 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
   return {
     name: config.name,
     type: 'oauth2',
+    get issuer() {
+      return endpoints.current?.discovered?.issuer
+    },
     get host() {
       const known = endpoints.current?.server.authorization_endpoint ?? typed
       return known === undefined ? config.name : new URL(known).host

@@ -114,7 +114,7 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
     const tokens = await codeGrant({ ...request, code, codeVerifier: proof.codeVerifier })
     const claims = await verify(tokens.idToken, { nonce: proof.nonce, accessToken: tokens.accessToken })
     const subject = subjectOf(claims)
-    const authTimeSec = checkAge(claims, proof.maxAgeSec, now)
+    const authTimeSec = checkAge(claims, proof, now)
     const identity: Identity = {
       subject,
       synthesized: false,
@@ -127,6 +127,7 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
   return {
     name: config.name,
     type: 'oidc',
+    issuer: config.issuerUrl,
     host: new URL(config.issuerUrl).host,
     get origin() {
       const known = metadata.current
@@ -191,11 +192,17 @@ function complete(server: ServerMetadata): OidcMetadata {
 }
 
 /** The time of authentication; refuses one that is older than the client allows. */
-function checkAge(claims: JWTPayload, maxAgeSec: number | undefined, now: () => number): number | undefined {
+function checkAge(
+  claims: JWTPayload,
+  { maxAgeSec, notBeforeSec }: LoginProof,
+  now: () => number,
+): number | undefined {
   const authTime = claims['auth_time']
   const known = typeof authTime === 'number' && Number.isFinite(authTime) ? Math.floor(authTime) : undefined
-  if (maxAgeSec === undefined) return known
-  if (known === undefined || now() / 1000 - known > maxAgeSec + skewSec) {
+  const before = known !== undefined && notBeforeSec !== undefined && known < notBeforeSec - skewSec
+  const tooOld =
+    maxAgeSec !== undefined && (known === undefined || now() / 1000 - known > maxAgeSec + skewSec)
+  if (before || tooOld) {
     throw new OAuthFault('refused', 'the login at the upstream provider is too old', {
       error: 'login_required',
     })

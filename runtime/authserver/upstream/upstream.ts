@@ -28,13 +28,18 @@ export interface Login {
   readonly maxAgeSec?: number
 }
 
-export type LoginProof = Pick<Login, 'nonce' | 'codeVerifier' | 'maxAgeSec'>
+export interface LoginProof extends Pick<Login, 'nonce' | 'codeVerifier' | 'maxAgeSec'> {
+  /** The person had to sign in again: a time of authentication before this refuses the login. */
+  readonly notBeforeSec?: number
+}
 
 export interface Upstream {
   readonly name: string
   readonly type: 'oidc' | 'oauth2'
   /** Host of the provider, for people; its name until the host is known. */
   readonly host: string
+  /** Issuer identifier, where one is known. */
+  readonly issuer: string | undefined
   /** Origin of the authorization endpoint once known; for the content security policy. */
   readonly origin: string | undefined
   /** Endpoints and credentials are known. */

@@ -4,7 +4,37 @@ import {
   isUnownedRedirect,
   matchesRedirectUri,
   redirectHost,
+  redirectUriProblem,
 } from '../../../runtime/authserver/clients/redirect-uri.ts'
+
+t.test('redirect: a host that would say something in a policy header is not one', async (t) => {
+  const rules = { applicationType: 'native', privateSchemes: true } as const
+  for (const host of [
+    'x;frame-ancestors',
+    'x,default-src',
+    "x'y",
+    'x*y',
+    'x!y',
+    'x(y)',
+    'x&y',
+    'x$y',
+    'x=y',
+    'x+y',
+    'x"y',
+  ]) {
+    t.equal(redirectUriProblem(`https://${host}/cb`, rules), 'must have a plain host name', host)
+  }
+  for (const host of [
+    'a.example',
+    'a_b.example',
+    'A.example:8443',
+    '[2001:db8::1]',
+    '192.0.2.1',
+    'xn--bcher-kva.example',
+  ]) {
+    t.equal(redirectUriProblem(`https://${host}/cb`, rules), undefined, host)
+  }
+})
 
 t.test('redirect: strings are equal or nothing, but for the port of a loopback address', async (t) => {
   const cases: readonly (readonly [string, string, boolean])[] = [

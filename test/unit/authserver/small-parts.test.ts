@@ -3,7 +3,8 @@ import t from 'tap'
 import { html } from '../../../runtime/authserver/consent/html.ts'
 import { clientRedirect } from '../../../runtime/authserver/endpoints/answers.ts'
 import { basicCredentials, Parameters } from '../../../runtime/authserver/endpoints/form.ts'
-import { callerKey } from '../../../runtime/authserver/limits.ts'
+import { makeMemoryStore } from '../../../runtime/store/index.ts'
+import { callerKey, limits, take } from '../../../runtime/authserver/limits.ts'
 import { count, decode, list, maybe, oneOf, record, text } from '../../../runtime/authserver/storage/codec.ts'
 import { key } from '../../../runtime/authserver/storage/state.ts'
 import { userId } from '../../../runtime/authserver/upstream/person.ts'
@@ -112,4 +113,25 @@ t.test('registration: the issuer of a discovery document, in both forms', async 
     ['https://i.example/custom/metadata.json', 'https://i.example'],
   ]
   for (const [url, issuer] of cases) t.equal(issuerOf(url), issuer, url)
+})
+
+t.test('limits: nobody alone can use up what is there for all, at any pace', async (t) => {
+  for (const name of ['authorize', 'register', 'document'] as const) {
+    let now = 0
+    const store = makeMemoryStore({ now: () => now })
+    const { refillMs, capacity } = limits[name].total[0]
+    let taken = 0
+    for (; now < refillMs; now += refillMs / 200) {
+      while ((await take(store, name, { caller: '198.51.100.7' })) === 0) taken++
+    }
+    t.ok(taken > 0 && taken <= capacity * 0.6, `${name}: ${taken} of ${capacity}`)
+    t.equal(await take(store, name, { caller: '198.51.100.8' }), 0, 'a neighbour still gets his')
+  }
+})
+
+t.test('limits: a refused caller leaves no trace in the store', async (t) => {
+  const store = makeMemoryStore({ now: () => 0, maxEntries: 3 })
+  for (let n = 0; n < 10; n++) await take(store, 'document', { caller: '198.51.100.7', host: 'a.example' })
+  t.not(await take(store, 'document', { caller: '198.51.100.8', host: 'a.example' }), 0)
+  t.not(await take(store, 'document', { caller: '198.51.100.9', host: 'a.example' }), 0)
 })
