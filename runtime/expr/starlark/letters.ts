@@ -1,0 +1,112 @@
+/**
+ * Upper, lower and title case of texts in bytes, and the questions about them. Letters are changed one by one, so that
+ * no letter becomes two.
+ */
+import { decode, encode, isAscii } from './text.ts'
+
+const TITLE = /\p{Lt}/u
+const UPPER = /\p{Lu}/u
+const LOWER = /\p{Ll}/u
+const LETTER = /\p{L}/u
+const DIGIT = /\p{Nd}/u
+const SPACE = /[\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/u
+
+/** The three letters of Unicode that are written as two have a form for titles. */
+const TITLES: Readonly<Record<string, string>> = {
+  Ǆ: 'ǅ',
+  ǆ: 'ǅ',
+  Ǉ: 'ǈ',
+  ǉ: 'ǈ',
+  Ǌ: 'ǋ',
+  ǌ: 'ǋ',
+  Ǳ: 'ǲ',
+  ǳ: 'ǲ',
+}
+
+function upperOf(letter: string): string {
+  const upper = letter.toUpperCase()
+  return Array.from(upper).length === 1 ? upper : letter
+}
+
+function lowerOf(letter: string): string {
+  const lower = letter.toLowerCase()
+  return Array.from(lower).length === 1 ? lower : letter
+}
+
+function titleOf(letter: string): string {
+  return TITLE.test(letter) ? letter : (TITLES[letter] ?? upperOf(letter))
+}
+
+function each(bytes: string, change: (letter: string, i: number) => string): string {
+  return encode(Array.from(decode(bytes), change).join(''))
+}
+
+export function upper(bytes: string): string {
+  return isAscii(bytes) ? bytes.toUpperCase() : each(bytes, upperOf)
+}
+
+export function lower(bytes: string): string {
+  return isAscii(bytes) ? bytes.toLowerCase() : each(bytes, lowerOf)
+}
+
+export function capitalize(bytes: string): string {
+  return each(bytes, (letter, i) => (i === 0 ? titleOf(letter) : lowerOf(letter)))
+}
+
+export function title(bytes: string): string {
+  let inWord = false
+  return each(bytes, (letter) => {
+    const changed = inWord ? lowerOf(letter) : titleOf(letter)
+    inWord = LETTER.test(letter)
+    return changed
+  })
+}
+
+function isCased(letter: string): boolean {
+  return UPPER.test(letter) || LOWER.test(letter) || TITLE.test(letter)
+}
+
+type Question = (letters: readonly string[]) => boolean
+
+const every =
+  (...patterns: readonly RegExp[]): Question =>
+  (letters) =>
+    letters.length > 0 && letters.every((letter) => patterns.some((pattern) => pattern.test(letter)))
+
+/** True when there are letters with a case and all of those are of this one. */
+const cased =
+  (pattern: RegExp): Question =>
+  (letters) => {
+    const own = letters.filter(isCased)
+    return own.length > 0 && own.every((letter) => pattern.test(letter))
+  }
+
+/** Each word begins with a capital and goes on without. */
+function isTitle(letters: readonly string[]): boolean {
+  let before = false
+  let any = false
+  for (const letter of letters) {
+    const isLower = LOWER.test(letter)
+    const isUpper = UPPER.test(letter) || TITLE.test(letter)
+    if ((isLower && !before) || (isUpper && (before || titleOf(letter) !== letter))) return false
+    any ||= isUpper
+    before = isLower || isUpper
+  }
+  return any
+}
+
+const QUESTIONS = {
+  isalnum: every(LETTER, DIGIT),
+  isalpha: every(LETTER),
+  isdigit: every(DIGIT),
+  islower: cased(LOWER),
+  isspace: every(SPACE),
+  istitle: isTitle,
+  isupper: cased(UPPER),
+} as const satisfies Readonly<Record<string, Question>>
+
+export type LetterQuestion = keyof typeof QUESTIONS
+
+export function asks(question: LetterQuestion, bytes: string): boolean {
+  return QUESTIONS[question](Array.from(decode(bytes)))
+}

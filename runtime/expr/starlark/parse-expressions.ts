@@ -1,0 +1,266 @@
+/** Reads expressions. Source: Starlark specification, "Expressions" and the grammar at its end. */
+import type { Argument, Clause, Entry, Expression, FunctionNode, Parameter, Statement } from './ast.ts'
+import type { TokenReader } from './token-reader.ts'
+import type { Token } from './tokens.ts'
+
+/** Binary operators from loosely to tightly binding. */
+const LEVELS: readonly (readonly string[])[] = [
+  ['or'],
+  ['and'],
+  ['not'],
+  ['==', '!=', '<', '>', '<=', '>=', 'in', 'not in'],
+  ['|'],
+  ['^'],
+  ['&'],
+  ['<<', '>>'],
+  ['-', '+'],
+  ['*', '%', '/', '//'],
+]
+const NOT_LEVEL = 2
+const COMPARISONS = 3
+
+function at({ line, column }: Token): { readonly line: number; readonly column: number } {
+  return { line, column }
+}
+
+/** One or more expressions; several make a tuple. `inParens`: a comma may stand at the end. */
+export function readExpression(tokens: TokenReader, inParens = false): Expression {
+  const first = readTest(tokens)
+  if (!tokens.is(',')) return first
+  const items = [first]
+  while (tokens.is(',')) {
+    const comma = tokens.take()
+    if (endsList(tokens)) {
+      if (!inParens) throw tokens.fault('unparenthesized tuple with trailing comma', comma)
+      break
+    }
+    items.push(readTest(tokens))
+  }
+  return { kind: 'tuple', items, line: first.line, column: first.column, open: !inParens }
+}
+
+function endsList(tokens: TokenReader): boolean {
+  return tokens.is(')', ']', '}', 'newline', '=', ';', ':', 'end of file')
+}
+
+export function readTest(tokens: TokenReader): Expression {
+  return tokens.nested(() => {
+    if (tokens.is('lambda')) return readLambda(tokens, true)
+    const value = readBinary(tokens, 0)
+    if (!tokens.is('if')) return value
+    const mark = at(tokens.take())
+    const condition = readBinary(tokens, 0)
+    if (!tokens.has('else')) throw tokens.fault('conditional expression without else clause')
+    return { kind: 'conditional', condition, yes: value, no: readTest(tokens), ...mark }
+  })
+}
+
+/** A test that is no conditional expression: the condition of a comprehension. */
+function readSimpleTest(tokens: TokenReader): Expression {
+  return tokens.nested(() => (tokens.is('lambda') ? readLambda(tokens, false) : readBinary(tokens, 0)))
+}
+
+function readLambda(tokens: TokenReader, conditional: boolean): Expression {
+  const mark = at(tokens.expect('lambda'))
+  const parameters = readParameters(tokens, ':')
+  tokens.expect(':')
+  const value = conditional ? readTest(tokens) : readSimpleTest(tokens)
+  const body: Statement[] = [{ kind: 'return', value, line: value.line, column: value.column }]
+  const fn: FunctionNode = { name: 'lambda', parameters, body, ...mark }
+  return { kind: 'lambda', fn, ...mark }
+}
+
+/** The parameters before `end`, which stays. What may follow what is checked by the resolver. */
+export function readParameters(tokens: TokenReader, end: string): Parameter[] {
+  const parameters: Parameter[] = []
+  while (!tokens.is(end, 'end of file')) {
+    parameters.push(readParameter(tokens, end))
+    if (!tokens.has(',')) break
+  }
+  return parameters
+}
+
+function readParameter(tokens: TokenReader, end: string): Parameter {
+  const mark = at(tokens.present)
+  if (tokens.has('**')) return { form: 'dict', name: tokens.identifier().text, fallback: undefined, ...mark }
+  if (tokens.has('*')) {
+    if (tokens.is('identifier'))
+      return { form: 'list', name: tokens.identifier().text, fallback: undefined, ...mark }
+    if (!tokens.is(',', end)) throw tokens.unexpected("','")
+    return { form: 'marker', name: '', fallback: undefined, ...mark }
+  }
+  const name = tokens.identifier().text
+  return { form: 'plain', name, fallback: tokens.has('=') ? readTest(tokens) : undefined, ...mark }
+}
+
+function readBinary(tokens: TokenReader, level: number): Expression {
+  if (level === LEVELS.length) return readPrimary(tokens)
+  if (level === NOT_LEVEL) return readNot(tokens)
+  let left = readBinary(tokens, level + 1)
+  for (let length = 0; ; length++) {
+    tokens.checkLength(length)
+    const op = operatorAt(tokens, level)
+    if (op === undefined) return left
+    if (level === COMPARISONS && length > 0 && left.kind === 'binary')
+      throw tokens.fault(`${left.op} does not associate with ${op} (use parens)`)
+    const mark = at(tokens.take())
+    if (op === 'not in') tokens.expect('in')
+    const right = readBinary(tokens, level + 1)
+    left = { kind: 'binary', op, left, right, ...mark }
+  }
+}
+
+function operatorAt(tokens: TokenReader, level: number): string | undefined {
+  const { kind } = tokens.present
+  const op = kind === 'not' && level === COMPARISONS ? 'not in' : kind
+  return LEVELS[level]?.includes(op) === true ? op : undefined
+}
+
+function readNot(tokens: TokenReader): Expression {
+  if (!tokens.is('not')) return readBinary(tokens, NOT_LEVEL + 1)
+  const mark = at(tokens.take())
+  return { kind: 'unary', op: 'not', operand: tokens.nested(() => readNot(tokens)), ...mark }
+}
+
+export function readPrimary(tokens: TokenReader): Expression {
+  let value = readOperand(tokens)
+  for (let length = 0; ; length++) {
+    tokens.checkLength(length)
+    const mark = at(tokens.present)
+    if (tokens.has('.')) value = { kind: 'attribute', of: value, name: tokens.identifier().text, ...mark }
+    else if (tokens.is('(')) value = { kind: 'call', callee: value, args: readArguments(tokens), ...mark }
+    else if (tokens.is('[')) value = readSubscript(tokens, value)
+    else return value
+  }
+}
+
+function readArguments(tokens: TokenReader): Argument[] {
+  tokens.expect('(')
+  const args: Argument[] = []
+  while (!tokens.is(')', 'end of file')) {
+    args.push(readArgument(tokens))
+    if (!tokens.has(',')) break
+  }
+  tokens.expect(')')
+  return args
+}
+
+function readArgument(tokens: TokenReader): Argument {
+  const mark = at(tokens.present)
+  if (tokens.has('**')) return { form: 'dict', name: '', value: readTest(tokens), ...mark }
+  if (tokens.has('*')) return { form: 'list', name: '', value: readTest(tokens), ...mark }
+  const value = readTest(tokens)
+  if (!tokens.is('=')) return { form: 'positional', name: '', value, ...mark }
+  if (value.kind !== 'name') throw tokens.fault('keyword argument must have form name=expr')
+  tokens.take()
+  return { form: 'named', name: value.name, value: readTest(tokens), ...mark }
+}
+
+function readSubscript(tokens: TokenReader, of: Expression): Expression {
+  const mark = at(tokens.expect('['))
+  let from: Expression | undefined
+  if (!tokens.is(':')) {
+    from = readExpression(tokens)
+    if (tokens.has(']')) return { kind: 'index', of, index: from, ...mark }
+  }
+  tokens.expect(':')
+  const to = tokens.is(':', ']') ? undefined : readTest(tokens)
+  const step = tokens.has(':') && !tokens.is(']') ? readTest(tokens) : undefined
+  tokens.expect(']')
+  return { kind: 'slice', of, from, to, step, ...mark }
+}
+
+function readOperand(tokens: TokenReader): Expression {
+  const { kind, text, number = 0 } = tokens.present
+  const mark = at(tokens.present)
+  switch (kind) {
+    case 'identifier':
+      tokens.take()
+      if (text === 'f' && tokens.is('string'))
+        throw tokens.fault('Starlark has no f-strings: use "{}".format(value) or "%s" % value', mark)
+      return { kind: 'name', name: text, ...mark }
+    case 'int':
+    case 'float':
+    case 'string':
+    case 'bytes':
+      tokens.take()
+      return { kind, text, number, ...mark }
+    case '[':
+      return readList(tokens)
+    case '{':
+      return readDict(tokens)
+    case '(':
+      return readParens(tokens)
+    case '-':
+    case '+':
+    case '~':
+      tokens.take()
+      return { kind: 'unary', op: kind, operand: tokens.nested(() => readPrimary(tokens)), ...mark }
+    default:
+      throw tokens.unexpected('primary expression')
+  }
+}
+
+function readParens(tokens: TokenReader): Expression {
+  const mark = at(tokens.expect('('))
+  if (tokens.has(')')) return { kind: 'tuple', items: [], ...mark }
+  const value = readExpression(tokens, true)
+  tokens.expect(')')
+  return value
+}
+
+function readList(tokens: TokenReader): Expression {
+  const mark = at(tokens.expect('['))
+  if (tokens.has(']')) return { kind: 'list', items: [], ...mark }
+  const first = readTest(tokens)
+  if (tokens.is('for'))
+    return { kind: 'comprehension', body: first, clauses: readClauses(tokens, ']'), ...mark }
+  const items = [first]
+  while (tokens.has(',') && !tokens.is(']')) items.push(readTest(tokens))
+  tokens.expect(']')
+  return { kind: 'list', items, ...mark }
+}
+
+function readDict(tokens: TokenReader): Expression {
+  const mark = at(tokens.expect('{'))
+  if (tokens.has('}')) return { kind: 'dict', entries: [], ...mark }
+  const first = readEntry(tokens)
+  if (tokens.is('for'))
+    return { kind: 'comprehension', body: first, clauses: readClauses(tokens, '}'), ...mark }
+  const entries = [first]
+  while (tokens.has(',') && !tokens.is('}')) entries.push(readEntry(tokens))
+  tokens.expect('}')
+  return { kind: 'dict', entries, ...mark }
+}
+
+function readEntry(tokens: TokenReader): Entry {
+  const key = readTest(tokens)
+  const mark = at(tokens.expect(':'))
+  return { kind: 'entry', key, value: readTest(tokens), ...mark }
+}
+
+function readClauses(tokens: TokenReader, end: string): Clause[] {
+  const clauses: Clause[] = []
+  while (!tokens.has(end)) {
+    tokens.checkLength(clauses.length)
+    const mark = at(tokens.present)
+    if (tokens.has('for')) {
+      const target = readTargets(tokens)
+      tokens.expect('in')
+      // A conditional expression would take the `if` of the next clause.
+      const over = tokens.nested(() => readBinary(tokens, 0))
+      clauses.push({ kind: 'for', target, over, ...mark })
+    } else if (tokens.has('if')) clauses.push({ kind: 'if', condition: readSimpleTest(tokens), ...mark })
+    else throw tokens.unexpected(`'${end}', for, or if`)
+  }
+  return clauses
+}
+
+/** The variables of a loop. */
+export function readTargets(tokens: TokenReader): Expression {
+  const first = readPrimary(tokens)
+  if (!tokens.is(',')) return first
+  const items = [first]
+  while (tokens.has(',') && !tokens.is('in')) items.push(readPrimary(tokens))
+  return { kind: 'tuple', items, line: first.line, column: first.column }
+}

@@ -1,0 +1,39 @@
+/** Guesses which name was meant by one that does not exist. */
+
+/** Longer names are not compared: the time that takes grows with both lengths. */
+const MAX_LENGTH = 64
+const MAX_CANDIDATES = 500
+
+/** The candidate that a name was most likely meant to be; undefined when none is near. */
+export function likely(name: string, candidates: readonly string[]): string | undefined {
+  if (name.length > MAX_LENGTH) return undefined
+  let best: string | undefined
+  let least = Math.min(Math.floor((name.length + 5) / 3), name.length)
+  const plain = simplify(name)
+  for (const candidate of candidates.slice(0, MAX_CANDIDATES)) {
+    if (candidate.length > MAX_LENGTH) continue
+    const far = distance(plain, simplify(candidate))
+    if (far >= least) continue
+    least = far
+    best = candidate
+  }
+  return best
+}
+
+function simplify(name: string): string {
+  return name.toLowerCase().replaceAll('_', '')
+}
+
+/** How many letters have to be put in, taken out or exchanged. */
+function distance(x: string, y: string): number {
+  let row = Array.from({ length: y.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= x.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= y.length; j++) {
+      const exchanged = (row[j - 1] ?? 0) + Number(x[i - 1] !== y[j - 1])
+      next.push(Math.min(exchanged, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[y.length] ?? 0
+}

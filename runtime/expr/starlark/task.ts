@@ -1,0 +1,55 @@
+/** One line of execution: the script itself, or one function that `parallel` started. */
+import type { Code } from './code.ts'
+import { StarlarkError, type Trace } from './errors.ts'
+import { Frame, type NativeFrame } from './machine.ts'
+import type { Value } from './values.ts'
+
+export class Task {
+  readonly frames: (Frame | NativeFrame)[] = []
+  readonly parent: Task | undefined
+  /** Orders what tasks print: places of the starting calls, from the script inwards. */
+  readonly path: readonly number[]
+  /** Lines printed and tasks started so far. */
+  printed = 0
+  /** What the function answered at once, when it is built in. */
+  entry: Value | undefined
+
+  constructor(parent: Task | undefined, path: readonly number[]) {
+    this.parent = parent
+    this.path = path
+  }
+
+  /** True when a function is under way here or in a task that waits for this one. */
+  isRunning(code: Code): boolean {
+    for (const frame of this.frames) if (frame instanceof Frame && frame.fn.code === code) return true
+    return this.parent?.isRunning(code) ?? false
+  }
+
+  /** Ends the task because of an error, which gets the place where it happened. */
+  fail(error: unknown): StarlarkError {
+    const fault =
+      error instanceof StarlarkError
+        ? error
+        : new StarlarkError(error instanceof RangeError ? 'value is too deep or too large' : String(error))
+    const trace = this.frames
+      .filter((frame) => frame instanceof Frame)
+      .map(placeOf)
+      .toReversed()
+    const [innermost] = trace
+    if (!fault.position && innermost) {
+      fault.position = { line: innermost.line, column: innermost.column }
+      fault.trace = trace
+    }
+    for (const frame of this.frames) {
+      if (frame instanceof Frame) frame.close()
+    }
+    this.frames.length = 0
+    return fault
+  }
+}
+
+/** The instruction that was carried out last. */
+function placeOf({ fn, at }: Frame): Trace {
+  const pair = Math.max(at - 2, 0)
+  return { name: fn.name, line: fn.code.places[pair] ?? 1, column: fn.code.places[pair + 1] ?? 1 }
+}

@@ -1,0 +1,111 @@
+/**
+ * Texts of scripts. As in the Go dialect a string is a sequence of bytes, normally UTF-8; here it is a JavaScript
+ * string with one character for each byte, so that indexing, slicing and comparing work on bytes by themselves.
+ *
+ * `encode` and `decode` stand at the border; nothing else may mix the two kinds of string.
+ * Source: Starlark specification, "Strings".
+ */
+
+// oxlint-disable-next-line no-control-regex
+const NOT_ASCII = /[^\x00-\x7f]/
+
+export function isAscii(text: string): boolean {
+  return !NOT_ASCII.test(text)
+}
+
+/** A JavaScript text as bytes of UTF-8. */
+export function encode(text: string): string {
+  return isAscii(text) ? text : Buffer.from(text, 'utf8').toString('latin1')
+}
+
+/** Bytes as a JavaScript text; what is no UTF-8 becomes U+FFFD. */
+export function decode(bytes: string): string {
+  return isAscii(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8')
+}
+
+/** The bytes of one code point; those that are none become U+FFFD. */
+export function encodePoint(point: number): string {
+  const isSurrogate = point >= 0xd800 && point <= 0xdfff
+  return encode(String.fromCodePoint(isSurrogate || point < 0 || point > 0x10ffff ? 0xfffd : point))
+}
+
+const REPLACEMENT = encode('\ufffd')
+
+/** Code points in order, with the bytes that each was read from; a byte that begins none gives U+FFFD. */
+export function* points(bytes: string): Generator<{ readonly point: number; readonly length: number }> {
+  for (let at = 0; at < bytes.length; ) {
+    const read = pointAt(bytes, at)
+    yield read
+    at += read.length
+  }
+}
+
+const INVALID = { point: 0xfffd, length: 1 } as const
+/** Least code point of an encoding with so many bytes: longer encodings of smaller ones are not valid. */
+const LEAST = [0, 0, 0x80, 0x800, 0x10000]
+
+function pointAt(bytes: string, at: number): { point: number; length: number } {
+  const first = bytes.charCodeAt(at)
+  if (first < 0x80) return { point: first, length: 1 }
+  const length = first >= 0xf8 ? 0 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 0
+  if (length === 0 || at + length > bytes.length) return INVALID
+  let point = first & (0x7f >> length)
+  for (let i = 1; i < length; i++) {
+    const next = bytes.charCodeAt(at + i)
+    if ((next & 0xc0) !== 0x80) return INVALID
+    point = (point << 6) | (next & 0x3f)
+  }
+  const valid = point >= (LEAST[length] ?? 0) && point <= 0x10ffff && (point < 0xd800 || point > 0xdfff)
+  return valid ? { point, length } : INVALID
+}
+
+/** The same text with U+FFFD for everything that is no UTF-8. */
+export function repaired(bytes: string): string {
+  if (isAscii(bytes)) return bytes
+  let out = ''
+  let at = 0
+  for (const { point, length } of points(bytes)) {
+    out += point === 0xfffd && length === 1 ? REPLACEMENT : bytes.slice(at, at + length)
+    at += length
+  }
+  return out
+}
+
+const ESCAPES: Readonly<Record<number, string>> = {
+  0x07: '\\a',
+  0x08: '\\b',
+  0x09: '\\t',
+  0x0a: '\\n',
+  0x0b: '\\v',
+  0x0c: '\\f',
+  0x0d: '\\r',
+  0x22: '\\"',
+  0x5c: '\\\\',
+}
+const PLAIN = /^[ !#-[\]-~]*$/
+const PRINTABLE = /^[\p{L}\p{M}\p{N}\p{P}\p{S}]$/u
+
+/** A literal for a text. `asBytes`: every byte beyond ASCII is written as an escape. */
+export function quote(bytes: string, asBytes = false): string {
+  const prefix = asBytes ? 'b"' : '"'
+  if (PLAIN.test(bytes)) return `${prefix}${bytes}"`
+  let out = prefix
+  let at = 0
+  for (const { point, length } of points(bytes)) {
+    const raw = bytes.slice(at, at + length)
+    at += length
+    if (point === 0xfffd && length === 1) out += hex(raw, 0)
+    else if (point < 0x80) out += ESCAPES[point] ?? (point < 0x20 || point === 0x7f ? hex(raw, 0) : raw)
+    else if (PRINTABLE.test(String.fromCodePoint(point))) out += raw
+    else
+      out +=
+        point > 0xffff
+          ? `\\U${point.toString(16).padStart(8, '0')}`
+          : `\\u${point.toString(16).padStart(4, '0')}`
+  }
+  return `${out}"`
+}
+
+function hex(raw: string, at: number): string {
+  return `\\x${raw.charCodeAt(at).toString(16).padStart(2, '0')}`
+}
