@@ -5,14 +5,20 @@
  */
 import type { VmcpConfig } from '../config/index.ts'
 import type { Log } from '../net/index.ts'
+import type { Telemetry } from '../observe/index.ts'
+import type { Clock } from './clock.ts'
+import { optimizerFeature } from './optimizer/index.ts'
 import type { Feature } from './pipeline.ts'
 
 export interface FeatureParts {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly telemetry: Telemetry
+  readonly clock: Clock
   readonly log: Log
   /** The features in force until now; one whose settings are the same goes on. */
   readonly before?: readonly Feature[] | undefined
 }
 
-export function makeFeatures(_config: VmcpConfig, _parts: FeatureParts): readonly Feature[] {
-  return []
+export function makeFeatures(config: VmcpConfig, parts: FeatureParts): readonly Feature[] {
+  return [...optimizerFeature(config.optimizer, parts)]
 }

@@ -24,6 +24,8 @@ export interface Feature {
   readonly surface: Middleware
   /** Called by their own names, behind the guards; being switched on permits them, a policy can still forbid them. */
   readonly tools: readonly OwnTool[]
+  /** What an operator should know: names and states only. */
+  readonly problems?: () => readonly string[]
   close(): Promise<void>
 }
 

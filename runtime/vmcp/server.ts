@@ -132,7 +132,7 @@ class Vmcp implements VmcpServer {
     this.#storage = openSessionStorage(config, env, log)
     this.#authenticator = this.#makeAuthenticator(config)
     this.#guards = this.#makeGuards(config)
-    this.#features = makeFeatures(config, { log })
+    this.#features = makeFeatures(config, this.#featureParts())
     this.#engine = new Engine(config, {
       env,
       upstreamTokens: options.upstreamTokens,
@@ -141,6 +141,7 @@ class Vmcp implements VmcpServer {
       log,
       watchers: () => this.#watchers(),
       onChange: () => this.#reporter?.poke(),
+      stateSecret: () => this.#stateSecret,
       observation,
     })
     const ttlMs = options.sessionTtlMs ?? DEFAULT_TTL_MS
@@ -229,10 +230,19 @@ class Vmcp implements VmcpServer {
     this.#log.info('configuration reloaded', { backends: config.backends?.length ?? 0 })
   }
 
+  #featureParts() {
+    return {
+      env: this.#env,
+      telemetry: this.#observation.telemetry,
+      clock: this.#clock,
+      log: this.#log,
+    }
+  }
+
   /** Scripts and searches under way end with the old features; settings that are the same keep what is there. */
   #replaceFeatures(config: VmcpConfig): void {
     const before = this.#features
-    this.#features = makeFeatures(config, { log: this.#log, before })
+    this.#features = makeFeatures(config, { ...this.#featureParts(), before })
     for (const feature of before) if (!this.#features.includes(feature)) void feature.close()
   }
 
@@ -301,6 +311,7 @@ class Vmcp implements VmcpServer {
           backends: this.#engine.backends,
           health: (name) => this.#engine.health(name),
           catalogs: this.#engine.core.parts.views.catalogs(),
+          problems: this.#features.flatMap((feature) => feature.problems?.() ?? []),
         }),
       health: () => new Map([...this.#engine.backends].map(({ name }) => [name, this.#engine.health(name)])),
       monitoring: () => healthSettings(this.#config).intervalMs > 0,

@@ -12,6 +12,7 @@ import type { UpstreamTokens } from '../outgoing/index.ts'
 import { checkPolicies } from '../policy/index.ts'
 import { embeddedProblems } from './embedded-auth.ts'
 import { incomingConfig } from './incoming-config.ts'
+import { optimizerProblems } from './optimizer/index.ts'
 import { makeOutgoingAuth } from './outgoing-auth.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -34,6 +35,7 @@ export function checkStart(
     ...auth.problems(config),
     ...telemetryProblems(config.telemetry, env),
     ...fileProblems(config),
+    ...optimizerProblems(config.optimizer, env),
     ...missingParts(config),
   ]
   void auth.close()
@@ -74,7 +76,6 @@ function policyProblems({ incomingAuth }: VmcpConfig): string[] {
 function missingParts(config: VmcpConfig): string[] {
   const missing: string[] = []
   if ((config.compositeTools ?? []).length > 0) missing.push('compositeTools')
-  if (config.optimizer !== undefined) missing.push('optimizer')
   if (config.codeMode?.enabled) missing.push('codeMode')
   return missing.map((section) => `${section}: is not available in this build`)
 }

@@ -13,7 +13,7 @@ export interface StatusReport {
   readonly healthy: boolean
   readonly sessions: number
   readonly backends: readonly BackendStatus[]
-  /** Names that could not be offered as they stand, of the catalogs in use. */
+  /** Names that could not be offered as they stand, of the catalogs in use; features that do less than they should. */
   readonly problems: readonly string[]
 }
 
@@ -33,6 +33,7 @@ export function statusReport(options: {
   readonly backends: Iterable<Backend>
   readonly health: (name: string) => BackendHealth
   readonly catalogs: Iterable<Catalog>
+  readonly problems: Iterable<string>
 }): StatusReport {
   const backends = [...options.backends].map((backend): BackendStatus => {
     const { settings, revision } = backend
@@ -44,9 +45,10 @@ export function statusReport(options: {
       ...(revision === undefined ? {} : { mcp_revision: revision }),
     }
   })
-  const problems = new Set(
-    [...options.catalogs].flatMap((catalog) => catalog.problems.map(({ message }) => message)),
-  )
+  const problems = new Set([
+    ...options.problems,
+    ...[...options.catalogs].flatMap((catalog) => catalog.problems.map(({ message }) => message)),
+  ])
   return {
     name: options.name,
     group_ref: options.group,

@@ -1,0 +1,225 @@
+/**
+ * Vectors of tools and of queries, as far as the embedding service is there.
+ *
+ * Vectors of tools are kept, by a hash of the text and of what made the vector (provider, address, model), within a
+ * bound. The model is asked for again after each run of requests: when it has changed in between, everything is done
+ * once more, and a second time is a fault. While the model is unknown, vectors are used and not kept.
+ *
+ * A failure makes it `failing`: nobody waits for the service then, a probe tries again with growing pauses until it
+ * answers. The log says once when it begins and once when it is over.
+ * Source: spec document 3, config.optimizer (embeddingService, embeddingServiceTimeout).
+ */
+import { hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import type { Log } from '../../net/index.ts'
+import type { Clock } from '../clock.ts'
+import { EmbeddingFault, type EmbeddingService, type ServiceFacts } from './embedding-service.ts'
+
+export interface Vectors {
+  /** The model that made them, as far as it is known. */
+  readonly model: string | undefined
+  /** One for each text, in order, all of one length. */
+  readonly list: readonly Float32Array[]
+}
+
+export interface EmbedderOptions {
+  readonly service: EmbeddingService
+  /** Tells services apart whose vectors must not be mixed. */
+  readonly identity: string
+  readonly clock: Clock
+  readonly log: Log
+  /** Does what is still to be done, when the service is tried again; false: nothing was. Never rejects. */
+  readonly retry: () => Promise<boolean>
+}
+
+const CACHE_BYTES = 64 * 1_048_576
+const BYTES_PER_NUMBER = 4
+/** Requests between two looks at the model. */
+const RUN_REQUESTS = 8
+const FIRST_PAUSE_MS = 1_000
+const LONGEST_PAUSE_MS = 60_000
+const MODEL_CHECK_MS = 30_000
+const KEY_VERSION = '1'
+
+export class Embedder {
+  readonly #options: EmbedderOptions
+  readonly #cache = new LRUCache<string, Float32Array>({
+    maxSize: CACHE_BYTES,
+    sizeCalculation: (vector) => vector.length * BYTES_PER_NUMBER + 128,
+  })
+  readonly #end = new AbortController()
+  #model: string | undefined
+  #modelAskedAt = Number.NEGATIVE_INFINITY
+  #failing = false
+  #pauseMs = FIRST_PAUSE_MS
+  #recoveredAt = Number.NEGATIVE_INFINITY
+  #cancelRetry: (() => void) | undefined
+
+  constructor(options: EmbedderOptions) {
+    this.#options = options
+  }
+
+  /** True while the service is not to be waited for. */
+  get failing(): boolean {
+    return this.#failing
+  }
+
+  /** The model that answered last, when the service says. */
+  get model(): string | undefined {
+    return this.#model
+  }
+
+  /**
+   * Vectors of tools; `length` is that of the vectors they have to go with, when there are some. Ends with the embedder
+   * only: several clients may be waiting. Rejects with EmbeddingFault.
+   */
+  async ofTools(texts: readonly string[], length?: number): Promise<Vectors> {
+    const { signal } = this.#end
+    return this.#watched(signal, async () => {
+      for (let attempt = 0; attempt < 2; attempt++) {
+        const vectors = await this.#attempt(texts, length, signal).catch(ofService)
+        if (vectors) return vectors
+      }
+      throw new EmbeddingFault('the embedding model changed during 2 consecutive attempts')
+    })
+  }
+
+  /** The vector of a query. Rejects with EmbeddingFault or the signal's reason. */
+  async ofQuery(text: string, signal: AbortSignal): Promise<Float32Array> {
+    this.#lookAtModel()
+    return this.#watched(signal, async () => {
+      // A refused query is the client's own doing and must not take the service away from others.
+      const [vector] = await this.#options.service.embed([text], 1, signal)
+      if (!vector) throw new EmbeddingFault('the embedding service gave no vector')
+      return vector
+    })
+  }
+
+  /** Undefined: the model changed in between. */
+  async #attempt(
+    texts: readonly string[],
+    wanted: number | undefined,
+    signal: AbortSignal,
+  ): Promise<Vectors | undefined> {
+    const facts = await this.#facts(signal)
+    const model = this.#model
+    const known = texts.map((text) => this.#cache.get(this.#key(model, text)))
+    const missing = texts.filter((_, i) => known[i] === undefined)
+    const made = await this.#make(missing, facts, signal)
+    if (!made) return undefined
+    const length =
+      made.values().next().value?.length ?? wanted ?? known.find((vector) => vector !== undefined)?.length
+    const stale = texts.filter((_, i) => known[i] !== undefined && known[i]?.length !== length)
+    if (stale.length > 0) {
+      for (const text of stale) this.#cache.delete(this.#key(model, text))
+      const again = await this.#make(stale, facts, signal)
+      if (!again) return undefined
+      for (const [text, vector] of again) made.set(text, vector)
+    }
+    const list = texts.map((text, i) => made.get(text) ?? known[i] ?? new Float32Array())
+    if (list.some((vector) => vector.length !== (wanted ?? list[0]?.length)))
+      throw new EmbeddingFault('the embedding service gives vectors of different lengths')
+    return { model, list }
+  }
+
+  /** Embeds in runs; undefined: the model changed. What a run has made is kept even when a later one fails. */
+  async #make(
+    texts: readonly string[],
+    facts: ServiceFacts,
+    signal: AbortSignal,
+  ): Promise<Map<string, Float32Array> | undefined> {
+    const made = new Map<string, Float32Array>()
+    const model = this.#model
+    const size = facts.batch * RUN_REQUESTS
+    for (let from = 0; from < texts.length; from += size) {
+      const run = texts.slice(from, from + size)
+      const vectors = await this.#options.service.embed(run, facts.batch, signal)
+      const after = await this.#facts(signal)
+      if (this.#model !== model) return undefined
+      for (const [i, vector] of vectors.entries()) {
+        const text = run[i] ?? ''
+        made.set(text, vector)
+        if (facts.model !== undefined && after.model !== undefined)
+          this.#cache.set(this.#key(model, text), vector)
+      }
+    }
+    return made
+  }
+
+  async #facts(signal: AbortSignal): Promise<ServiceFacts> {
+    this.#modelAskedAt = this.#options.clock.now()
+    const facts = await this.#options.service.facts(signal)
+    if (facts.model !== undefined) this.#model = facts.model
+    return facts
+  }
+
+  /** A service may be given another model while it runs; looked for now and then, beside the searches. */
+  #lookAtModel(): void {
+    if (this.#failing || this.#options.clock.now() - this.#modelAskedAt < MODEL_CHECK_MS) return
+    this.#facts(this.#end.signal).catch(() => {})
+  }
+
+  #key(model: string | undefined, text: string): string {
+    const parts = [KEY_VERSION, this.#options.identity, model ?? '', text]
+    return hash('sha256', parts.map((part) => `${Buffer.byteLength(part)}:${part}`).join(''), 'base64url')
+  }
+
+  /** Notes how a call ended; one that its caller gave up says nothing about the service. */
+  async #watched<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    try {
+      const result = await work()
+      this.#recovered()
+      return result
+    } catch (error) {
+      if (!signal.aborted && !(error instanceof EmbeddingFault && error.ofInput)) this.#failed(error)
+      throw error
+    }
+  }
+
+  #failed(error: unknown): void {
+    if (this.#end.signal.aborted) return
+    if (!this.#failing) {
+      this.#failing = true
+      // One that recovers for moments only is not tried ever more often.
+      if (this.#options.clock.now() - this.#recoveredAt > LONGEST_PAUSE_MS) this.#pauseMs = FIRST_PAUSE_MS
+      this.#options.log.warn('tools are searched by keywords alone: the embedding service fails', {
+        err: error,
+      })
+    }
+    if (this.#cancelRetry) return
+    this.#cancelRetry = this.#options.clock.after(this.#pauseMs, () => {
+      this.#cancelRetry = undefined
+      this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS)
+      void this.#probe()
+    })
+  }
+
+  #recovered(): void {
+    if (!this.#failing) return
+    this.#failing = false
+    this.#recoveredAt = this.#options.clock.now()
+    this.#cancelRetry?.()
+    this.#cancelRetry = undefined
+    this.#options.log.info('the embedding service answers again')
+  }
+
+  /** Never rejects: how it ended is noted on the way. */
+  async #probe(): Promise<void> {
+    try {
+      if (!(await this.#options.retry())) await this.ofQuery('ping', this.#end.signal)
+    } catch (error) {
+      this.#options.log.debug('the embedding service still fails', { err: error })
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#end.abort(new Error('tool search is closed'))
+    this.#cancelRetry?.()
+    await this.#options.service.close()
+  }
+}
+
+/** Tools are the same for everybody: a service that refuses them is of no use now. */
+function ofService(error: unknown): never {
+  throw error instanceof EmbeddingFault ? new EmbeddingFault(error.message, { cause: error }) : error
+}

@@ -1,0 +1,78 @@
+/**
+ * The keyword side of a search: a full-text index in memory, with stemming, best match first.
+ *
+ * Words match in any form (`creating issues` finds `create_issue`), names also by their parts. A word with separators
+ * is a phrase. Nothing that is searched for is query syntax: every word is quoted. The engine is synchronous, so
+ * queries are short and rows are added a few at a time by the caller.
+ * Source: spec document 3, config.optimizer; SQLite FTS5 (bm25, porter, unicode61).
+ */
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { partWords } from './words.ts'
+
+export interface KeywordRow {
+  readonly name: string
+  readonly description: string
+  /** Names of parameters. */
+  readonly parameters: readonly string[]
+}
+
+/** A hit in the name counts more than one in the description, one among the parameters less. */
+const WEIGHTS = '3.0, 1.0, 0.5'
+
+export class KeywordIndex {
+  readonly #database = new DatabaseSync(':memory:')
+  readonly #insert: StatementSync
+  readonly #select: StatementSync
+  #closed = false
+
+  constructor() {
+    this.#database.exec(`
+      CREATE VIRTUAL TABLE tools USING fts5(
+        name, description, parameters, content='', tokenize='porter unicode61 remove_diacritics 2');
+      INSERT INTO tools(tools, rank) VALUES ('rank', 'bm25(${WEIGHTS})');
+      BEGIN`)
+    this.#insert = this.#database.prepare(
+      'INSERT INTO tools(rowid, name, description, parameters) VALUES (?, ?, ?, ?)',
+    )
+    this.#select = this.#database.prepare(
+      'SELECT rowid AS at FROM tools WHERE tools MATCH ? ORDER BY rank LIMIT ?',
+    )
+  }
+
+  /** Adds the tool at position `at` of its list. */
+  add(at: number, { name, description, parameters }: KeywordRow): void {
+    this.#insert.run(at, withParts(name), description, parameters.map(withParts).join(' '))
+  }
+
+  /** No more rows; before the first search. */
+  finish(): void {
+    this.#database.exec('COMMIT')
+  }
+
+  /** Positions of the best matches, best first. */
+  search(words: readonly string[], limit: number): number[] {
+    if (words.length === 0 || this.#closed) return []
+    const query = words.map(phrases).join(' OR ')
+    return this.#select.all(query, limit).map((row) => Number(row['at']))
+  }
+
+  close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#database.close()
+  }
+}
+
+function withParts(name: string): string {
+  const parts = partWords(name)
+  return parts === name ? name : `${name} ${parts}`
+}
+
+function phrases(word: string): string {
+  const parts = partWords(word)
+  return parts === word ? quote(word) : `${quote(word)} OR ${quote(parts)}`
+}
+
+function quote(text: string): string {
+  return `"${text.replaceAll('"', '""').replaceAll('\0', ' ')}"`
+}

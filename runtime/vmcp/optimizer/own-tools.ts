@@ -1,0 +1,138 @@
+/**
+ * The two tools that clients see with tool search: what they say of themselves, and how their arguments are read.
+ *
+ * Names of fields match whatever their case, and a `tool_name` that stands among the parameters is taken out of there:
+ * models write it so. Arguments are read once; what is read here is what policies judge and what is carried out.
+ * Source: spec document 3, "Endpoints" (find_tool, call_tool).
+ */
+import { DuplicateMember, JsonObject } from '../../mcp/index.ts'
+
+export const FIND_TOOL = 'find_tool'
+export const CALL_TOOL = 'call_tool'
+
+const definitions = [
+  {
+    name: FIND_TOOL,
+    description:
+      'Finds the tools that fit a task. Many more tools are available here than are listed: search before you try to ' +
+      'solve a task, and whenever a step needs something you have no tool for. Tools are found by what they mean ' +
+      '(tool_description) and by words (tool_keywords), best match first. The answer has each tool with its ' +
+      'input schema, and token_metrics: the tokens that all tools would take (baseline_tokens), that these take ' +
+      '(returned_tokens), and what is saved (savings_percent). Run a tool that was found with call_tool.',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        tool_description: {
+          type: 'string',
+          description: 'The task, or what the tool should be able to do, in plain words.',
+        },
+        tool_keywords: {
+          type: 'array',
+          items: { type: 'string' },
+          description: 'Words that are likely to stand in the name or the description of the tool.',
+        },
+      },
+      required: ['tool_description'],
+    },
+  },
+  {
+    name: CALL_TOOL,
+    description:
+      'Runs a tool by its name and answers with what it answers. Call find_tool first: it gives the exact names and ' +
+      'says which parameters a tool takes.',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        tool_name: { type: 'string', description: 'Name of the tool, exactly as find_tool gave it.' },
+        parameters: { type: 'object', description: 'Arguments for the tool, by its input schema.' },
+      },
+      required: ['tool_name', 'parameters'],
+    },
+  },
+] as const
+
+/** The raw result of tools/list. */
+export const TOOL_LIST: Buffer = Buffer.from(JSON.stringify({ tools: definitions }))
+
+/** What was asked for cannot be read; the text is for the model. */
+export class ArgumentFault extends Error {}
+
+export interface FindArguments {
+  readonly description: string
+  readonly keywords: readonly string[]
+}
+
+/** Throws ArgumentFault. */
+export function readFind(raw: Buffer | undefined): FindArguments {
+  const fields = fieldsOf(raw)
+  const description = fields.get('tool_description')
+  const keywords = fields.get('tool_keywords')
+  if (description === undefined) throw new ArgumentFault('tool_description is required')
+  return {
+    description: text(description, 'tool_description'),
+    keywords: keywords === undefined ? [] : texts(keywords, 'tool_keywords'),
+  }
+}
+
+export interface CallArguments {
+  readonly name: string
+  /** Raw JSON object. */
+  readonly parameters: Buffer
+}
+
+const NO_PARAMETERS: Buffer = Buffer.from('{}')
+const SHAPE = 'expected {"tool_name": "<name>", "parameters": {…}}'
+
+/** Throws ArgumentFault. */
+export function readCall(raw: Buffer | undefined): CallArguments {
+  const fields = fieldsOf(raw)
+  const parameters = fields.get('parameters') ?? NO_PARAMETERS
+  if (parameters[0] !== OPEN_OBJECT) throw new ArgumentFault(`parameters must be an object: ${SHAPE}`)
+  const given = fields.get('tool_name')
+  const name = given === undefined ? '' : text(given, 'tool_name')
+  if (name !== '') return { name, parameters }
+  const inner = objectOf(parameters)
+  const nested = inner.text('tool_name') ?? ''
+  if (nested !== '') return { name: nested, parameters: inner.with({ tool_name: undefined }) }
+  const seen = [...fields.keys()].slice(0, 10).map((key) => JSON.stringify(key.slice(0, 64)))
+  throw new ArgumentFault(`tool_name is required: ${SHAPE}, got ${seen.join(', ') || 'no fields'}`)
+}
+
+const OPEN_OBJECT = 0x7b
+
+/** Fields by lower-case name; a null counts as absent. */
+function fieldsOf(raw: Buffer | undefined): Map<string, Buffer> {
+  if (raw === undefined) return new Map()
+  if (raw[0] !== OPEN_OBJECT) throw new ArgumentFault('invalid arguments: an object is expected')
+  const fields = objectOf(raw, true).entries()
+  return new Map(
+    fields.flatMap(([name, value]) =>
+      value.length === 4 && value.toString() === 'null' ? [] : [[name.toLowerCase(), value] as const],
+    ),
+  )
+}
+
+function objectOf(raw: Buffer, ignoreCase = false): JsonObject {
+  try {
+    return new JsonObject(raw, { ignoreCase })
+  } catch (error) {
+    if (error instanceof DuplicateMember)
+      throw new ArgumentFault('invalid arguments: a field stands there twice')
+    throw error
+  }
+}
+
+function text(raw: Buffer, name: string): string {
+  const value: unknown = JSON.parse(raw.toString())
+  if (typeof value !== 'string') throw new ArgumentFault(`invalid arguments: ${name} must be a string`)
+  return value
+}
+
+/** A list of strings; a single string will do. */
+function texts(raw: Buffer, name: string): string[] {
+  const value: unknown = JSON.parse(raw.toString())
+  if (typeof value === 'string') return [value]
+  if (!Array.isArray(value) || !value.every((item): item is string => typeof item === 'string'))
+    throw new ArgumentFault(`invalid arguments: ${name} must be a list of strings`)
+  return value
+}

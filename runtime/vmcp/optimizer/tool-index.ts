@@ -1,0 +1,114 @@
+/**
+ * One set of tools, ready to be searched: the tools as they were listed, what they would cost a client to read, and the
+ * index over their words. Vectors are added when there are some.
+ *
+ * Built in slices, so that a long list does not hold up other requests.
+ * Source: spec document 3, "Endpoints" (find_tool, call_tool).
+ */
+import { setImmediate } from 'node:timers/promises'
+import { JsonFault, JsonObject, scanElements } from '../../mcp/index.ts'
+import type { Vectors } from './embedder.ts'
+import { KeywordIndex } from './keywords.ts'
+import type { VisibleTools } from './visible-tools.ts'
+
+export interface IndexedTool {
+  readonly name: string
+  /** The tool object as it was listed. */
+  readonly json: Buffer
+  /** What is embedded. */
+  readonly text: string
+  /** Rough number of tokens of the tool object. */
+  readonly tokens: number
+}
+
+export interface ToolIndex {
+  readonly tools: readonly IndexedTool[]
+  readonly names: ReadonlySet<string>
+  /** Tokens of all tools together. */
+  readonly tokens: number
+  readonly keywords: KeywordIndex
+  /** Vectors of the tools, in their order. */
+  vectors: Vectors | undefined
+  /** The making of them, while it lasts. */
+  embedding: { readonly since: number; readonly done: Promise<Vectors | undefined> } | undefined
+}
+
+/** After so long others have a turn. */
+const SLICE_MS = 2
+const MAX_TEXT_CHARS = 8_000
+const MAX_PARAMETERS = 200
+const MAX_PARAMETER_DEPTH = 3
+const BYTES_PER_TOKEN = 4
+
+/** Tools by a name in `hidden` are left out: they could not be called. */
+export async function buildIndex(
+  { pages }: VisibleTools,
+  hidden: ReadonlySet<string> = new Set(),
+): Promise<ToolIndex> {
+  const keywords = new KeywordIndex()
+  const tools: IndexedTool[] = []
+  const names = new Set<string>()
+  let began = performance.now()
+  try {
+    for (const page of pages) {
+      for (const json of scanElements(new JsonObject(page).raw('tools') ?? Buffer.from('[]'))) {
+        const tool = readTool(json)
+        if (tool && !names.has(tool.name) && !hidden.has(tool.name)) {
+          const { name, description, parameters } = tool
+          keywords.add(tools.length, { name, description: `${tool.title} ${description}`, parameters })
+          names.add(name)
+          const text = `name: ${name} description: ${description}`
+          tools.push({ name, json, text, tokens: Math.floor(json.length / BYTES_PER_TOKEN) })
+        }
+        if (performance.now() - began < SLICE_MS) continue
+        await setImmediate()
+        began = performance.now()
+      }
+    }
+    keywords.finish()
+  } catch (error) {
+    keywords.close()
+    throw error
+  }
+  const tokens = tools.reduce((sum, tool) => sum + tool.tokens, 0)
+  return { tools, names, tokens, keywords, vectors: undefined, embedding: undefined }
+}
+
+interface ReadTool {
+  readonly name: string
+  readonly title: string
+  readonly description: string
+  readonly parameters: readonly string[]
+}
+
+/** Undefined for what has no readable name. */
+function readTool(json: Buffer): ReadTool | undefined {
+  if (json[0] !== 0x7b) return undefined
+  try {
+    const tool = new JsonObject(json)
+    const name = tool.text('name')
+    if (name === undefined) return undefined
+    return {
+      name,
+      title: tool.text('title') ?? '',
+      description: (tool.text('description') ?? '').slice(0, MAX_TEXT_CHARS),
+      parameters: [...parameterNames(tool.value('inputSchema'))].slice(0, MAX_PARAMETERS),
+    }
+  } catch (error) {
+    if (error instanceof JsonFault) return undefined
+    throw error
+  }
+}
+
+/** Names of the properties of a schema, those of objects and lists in it included. */
+function* parameterNames(schema: unknown, depth = 0): Iterable<string> {
+  if (typeof schema !== 'object' || schema === null || depth > MAX_PARAMETER_DEPTH) return
+  const { properties, items } = schema as { readonly properties?: unknown; readonly items?: unknown }
+  if (typeof properties === 'object' && properties !== null) {
+    for (const [name, inner] of Object.entries(properties)) {
+      yield name
+      yield* parameterNames(inner, depth + 1)
+    }
+  }
+  yield* parameterNames(items, depth + 1)
+}

@@ -1,0 +1,155 @@
+/**
+ * A real embedding service on a loopback port, in both protocols: a hashing embedder whose vectors are near for texts
+ * with common words, and for words that it takes for the same. Faults on demand.
+ */
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+
+export interface EmbedRequest {
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly texts: readonly string[]
+  readonly body: Record<string, unknown>
+}
+
+export type Fault =
+  | { readonly kind: 'status'; readonly status: number }
+  /** Answers once `until` has resolved. */
+  | { readonly kind: 'slow'; readonly until: Promise<void> }
+  | { readonly kind: 'cut' | 'count' | 'length' | 'huge' | 'text' | 'numbers' | 'index' }
+
+export interface EmbeddingService {
+  /** Base URL for `tei`; `compat` answers under `/v1`. */
+  readonly url: string
+  /** Requests for vectors, in order. */
+  readonly requests: EmbedRequest[]
+  /** Model that `/info` names; undefined: it does not answer. */
+  model: string | undefined
+  /** Called before each answer. */
+  onRequest: (request: EmbedRequest) => Fault | undefined
+  maxBatch: number
+  dimensions: number
+  /** All texts that were embedded. */
+  texts(): string[]
+  /** Resolves with the next request for vectors (for which `wanted` holds). */
+  next(wanted?: (request: EmbedRequest) => boolean): Promise<EmbedRequest>
+  close(): Promise<void>
+}
+
+export interface EmbeddingServiceOptions {
+  readonly port?: number
+  /** Words taken for others. */
+  readonly synonyms?: Readonly<Record<string, string>>
+}
+
+const STOP = new Set(['name', 'description', 'a', 'an', 'the', 'of', 'to', 'in', 'and', 'for'])
+
+export async function startEmbeddingService(
+  options: EmbeddingServiceOptions = {},
+): Promise<EmbeddingService> {
+  const waiting = new Set<(request: EmbedRequest) => void>()
+  const service: EmbeddingService = {
+    url: '',
+    requests: [],
+    model: 'hash-1',
+    onRequest: () => undefined,
+    maxBatch: 4,
+    dimensions: 256,
+    texts: () => service.requests.flatMap(({ texts }) => texts),
+    next: (wanted = () => true) =>
+      new Promise((resolve) => {
+        const look = (request: EmbedRequest): void => {
+          if (!wanted(request)) return
+          waiting.delete(look)
+          resolve(request)
+        }
+        waiting.add(look)
+      }),
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+
+  async function answer(
+    path: string,
+    headers: IncomingHttpHeaders,
+    text: string,
+    res: ServerResponse,
+  ): Promise<void> {
+    if (path === '/info') {
+      if (service.model === undefined) res.writeHead(503).end()
+      else send(res, { model_id: service.model, max_client_batch_size: service.maxBatch })
+      return
+    }
+    const body = JSON.parse(text) as Record<string, unknown>
+    const texts = (body['inputs'] ?? body['input']) as string[]
+    const request = { path, headers, texts, body }
+    service.requests.push(request)
+    const fault = service.onRequest(request)
+    for (const look of waiting) look(request)
+    if (fault?.kind === 'slow') await fault.until
+    if (fault?.kind === 'status') {
+      res.writeHead(fault.status, { 'content-type': 'text/plain' }).end('a text of the service')
+      return
+    }
+    if (fault?.kind === 'cut') {
+      res.destroy()
+      return
+    }
+    if (fault?.kind === 'text') {
+      res.writeHead(200).end('no JSON')
+      return
+    }
+    if (fault?.kind === 'huge') {
+      res.writeHead(200, { 'content-type': 'application/json' })
+      const part = `[${'0,'.repeat(500_000)}0]`
+      while (!res.destroyed)
+        if (!res.write(part)) await Promise.race([once(res, 'drain'), once(res, 'close')])
+      return
+    }
+    const vectors = texts.map((one) => vectorOf(one, fault?.kind === 'length' ? 3 : service.dimensions))
+    if (fault?.kind === 'count') vectors.pop()
+    const shown = fault?.kind === 'numbers' ? vectors.map((vector) => vector.map(String)) : vectors
+    if (path === '/embed') return send(res, shown)
+    const data = shown.map((embedding, index) => ({ index, embedding, object: 'embedding' })).reverse()
+    if (fault?.kind === 'index') data.forEach((item) => (item.index = 0))
+    send(res, { object: 'list', data, model: body['model'] })
+  }
+
+  function vectorOf(text: string, dimensions: number): number[] {
+    const vector = Array.from({ length: dimensions }, () => 0)
+    for (const word of text.toLowerCase().split(/[^a-z0-9]+/)) {
+      const known = options.synonyms?.[word] ?? word
+      if (known === '' || STOP.has(known)) continue
+      const at = (hashOf(known) + hashOf(service.model ?? '')) % dimensions
+      vector[at] = (vector[at] ?? 0) + 1
+    }
+    return vector
+  }
+
+  const server = createServer((req, res) => {
+    const chunks: Buffer[] = []
+    req.on('data', (chunk: Buffer) => chunks.push(chunk))
+    req.on('end', () => {
+      const path = (req.url ?? '/').replace(/^\/v1\//, '/')
+      answer(path, req.headers, Buffer.concat(chunks).toString(), res).catch(() => res.destroy())
+    })
+  })
+  server.listen(options.port ?? 0, '127.0.0.1')
+  await once(server, 'listening')
+  Object.assign(service, { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` })
+  return service
+}
+
+function send(res: ServerResponse, value: unknown): void {
+  res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value))
+}
+
+/** FNV-1a. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5
+  for (const char of text) hash = Math.imul(hash ^ (char.codePointAt(0) ?? 0), 0x01000193) >>> 0
+  return hash
+}
