@@ -1,23 +1,47 @@
 /**
- * All benchmarks, one after the other: `make bench`, or `node test/bench/main.ts proxy vmcp` for some of them.
+ * All benchmarks, one after the other: `make bench`, or `node test/bench/main.ts proxy vmcp:lists` for some of them or
+ * parts of them.
  *
  * Every figure is a ratio against direct access in the same run, on this machine; see docs/performance.md for how to
  * read them.
  */
 import { cpus } from 'node:os'
 
+interface Bench {
+  /** Parts that can be measured one by one. */
+  readonly parts?: Readonly<Record<string, unknown>>
+  run(parts?: readonly string[]): Promise<unknown>
+}
+
 const benches = ['proxy', 'vmcp', 'hooks', 'authserver', 'policy'] as const
 
-const wanted = process.argv.slice(2)
-const unknown = wanted.filter((name) => !benches.some((bench) => bench === name))
-if (unknown.length > 0) {
-  console.error(`no such benchmark: ${unknown.join(', ')}; there are ${benches.join(', ')}`)
-  process.exit(2)
+const wanted = process.argv.slice(2).map((word) => word.split(':'))
+for (const [name = '', part] of wanted) {
+  const bench = benches.find((each) => each === name)
+  if (bench === undefined) fail(`no such benchmark: ${name}; there are ${benches.join(', ')}`)
+  if (part === undefined) continue
+  const names = Object.keys((await load(bench)).parts ?? {})
+  if (!names.includes(part))
+    fail(`${name} has no part ${part}; ${names.length > 0 ? `there are ${names.join(', ')}` : 'it has none'}`)
 }
+
 console.log(`Node ${process.version}, ${cpus().length} x ${cpus()[0]?.model ?? 'unknown processor'}`)
+let good = true
 for (const name of benches) {
-  if (wanted.length > 0 && !wanted.includes(name)) continue
+  const words = wanted.filter(([bench]) => bench === name)
+  if (wanted.length > 0 && words.length === 0) continue
+  const whole = words.some(([, part]) => part === undefined)
   console.log(`\n== ${name}`)
-  const { run } = (await import(`./${name}.ts`)) as { run: () => Promise<void> }
-  await run()
+  const bench = await load(name)
+  if ((await bench.run(whole ? [] : words.flatMap(([, part]) => part ?? []))) === false) good = false
+}
+process.exit(good ? 0 : 1)
+
+async function load(name: (typeof benches)[number]): Promise<Bench> {
+  return (await import(`./${name}.ts`)) as Bench
+}
+
+function fail(message: string): never {
+  console.error(message)
+  process.exit(2)
 }

@@ -1,14 +1,35 @@
 /**
- * Benchmark peer: a bare MCP server of the session era. Knows `initialize`, the lists (as many tools as the argument
- * says) and `tools/call` with a result of about 480 bytes, as JSON or, for the tool `stream`, as an event stream.
- * Prints its port.
+ * Benchmark peer: bare MCP servers that answer at once, one for each port that it prints (a JSON array).
+ *
+ * Argument: JSON of BackendPeerOptions. Knows discovery or `initialize`, the lists, and `tools/call` with a result of
+ * about 480 bytes (`echo`), the same as an event stream (`stream`), or 1 MB (`large`). Streams that are opened stay open.
  */
 import { randomUUID } from 'node:crypto'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 
-const toolCount = Number(process.argv[2] ?? 100)
-const tools = Array.from({ length: toolCount }, (_, i) => ({
-  name: i === 0 ? 'echo' : i === 1 ? 'stream' : i === 2 ? 'large' : `tool_${i}`,
+export interface BackendPeerOptions {
+  readonly era: 'session' | 'stateless'
+  /** Tools of each server. */
+  readonly tools: number
+  /** How many servers. */
+  readonly servers: number
+}
+
+interface Call {
+  readonly id?: unknown
+  readonly method: string
+  readonly params?: { readonly name?: string }
+}
+
+const { era, tools, servers } = JSON.parse(process.argv[2] ?? '{}') as BackendPeerOptions
+const stateless = era === 'stateless'
+const complete = stateless ? { resultType: 'complete' } : {}
+const listed = stateless ? { ...complete, ttlMs: 0, cacheScope: 'private' } : {}
+const capabilities = { tools: { listChanged: true } }
+const SPECIAL = ['echo', 'stream', 'large']
+const TOOLS = Array.from({ length: tools }, (_, i) => ({
+  name: SPECIAL[i] ?? `tool_${i}`,
   description: `Tool number ${i} does something useful with its input and says what it did`,
   inputSchema: {
     type: 'object',
@@ -16,20 +37,77 @@ const tools = Array.from({ length: toolCount }, (_, i) => ({
     required: ['text'],
   },
 }))
-const small = JSON.stringify({ content: [{ type: 'text', text: 'x'.repeat(400) }], isError: false })
-const large = JSON.stringify({ content: [{ type: 'text', text: 'x'.repeat(1_000_000) }], isError: false })
 
+function result(length: number): string {
+  return JSON.stringify({
+    ...complete,
+    content: [{ type: 'text', text: 'x'.repeat(length) }],
+    isError: false,
+  })
+}
+const small = result(400)
+const large = result(1_000_000)
 const results: Readonly<Record<string, string>> = {
-  initialize: JSON.stringify({
-    protocolVersion: '2025-11-25',
-    capabilities: { tools: { listChanged: true } },
-    serverInfo: { name: 'bench', version: '1' },
-  }),
-  'tools/list': JSON.stringify({ tools }),
+  ...(stateless
+    ? {
+        'server/discover': JSON.stringify({
+          ...listed,
+          supportedVersions: ['2026-07-28'],
+          capabilities,
+          serverInfo: { name: 'bench', version: '1' },
+        }),
+      }
+    : {
+        initialize: JSON.stringify({
+          protocolVersion: '2025-11-25',
+          capabilities,
+          serverInfo: { name: 'bench', version: '1' },
+        }),
+      }),
+  'tools/list': JSON.stringify({ ...listed, tools: TOOLS }),
   ping: '{}',
 }
 
-const server = createServer((req, res) => {
+function handle(res: ServerResponse, { id, method, params }: Call): void {
+  if (id === undefined) {
+    res.writeHead(202).end()
+    return
+  }
+  if (method === 'subscriptions/listen') {
+    const notification = { subscriptionId: id, notifications: { toolsListChanged: true } }
+    res.writeHead(200, { 'content-type': 'text/event-stream' })
+    res.write(
+      `data: ${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/subscriptions/acknowledged', params: notification })}\n\n`,
+    )
+    return
+  }
+  const found =
+    method === 'tools/call' ? (params?.name === 'large' ? large : small) : (results[method] ?? undefined)
+  if (found === undefined) {
+    answer(
+      res,
+      400,
+      `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"error":{"code":-32601,"message":"unknown"}}`,
+    )
+    return
+  }
+  const body = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${found}}`
+  if (params?.name === 'stream') {
+    res.writeHead(200, { 'content-type': 'text/event-stream' })
+    res.end(`event: message\ndata: ${body}\n\n`)
+  } else answer(res, 200, body, method === 'initialize' ? { 'mcp-session-id': randomUUID() } : {})
+}
+
+function answer(res: ServerResponse, status: number, body: string, more: Record<string, string> = {}): void {
+  res.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    ...more,
+  })
+  res.end(body)
+}
+
+function onRequest(req: IncomingMessage, res: ServerResponse): void {
   if (req.method === 'GET') {
     res.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
     return
@@ -37,42 +115,21 @@ const server = createServer((req, res) => {
   const chunks: Buffer[] = []
   req.on('data', (chunk: Buffer) => chunks.push(chunk))
   req.on('end', () => {
-    if (req.method !== 'POST') {
-      res.writeHead(200).end()
-      return
-    }
-    const { id, method, params } = JSON.parse(Buffer.concat(chunks).toString()) as {
-      id?: unknown
-      method: string
-      params?: { name?: string }
-    }
-    if (id === undefined) {
-      res.writeHead(202).end()
-      return
-    }
-    if (method === 'server/discover') {
-      res.writeHead(400).end()
-      return
-    }
-    const result =
-      method === 'tools/call' ? (params?.name === 'large' ? large : small) : (results[method] ?? '{}')
-    const body = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`
-    const session = method === 'initialize' ? { 'mcp-session-id': randomUUID() } : {}
-    if (params?.name === 'stream') {
-      res.writeHead(200, { 'content-type': 'text/event-stream' })
-      res.end(`event: message\ndata: ${body}\n\n`)
-      return
-    }
-    res.writeHead(200, {
-      'content-type': 'application/json',
-      'content-length': Buffer.byteLength(body),
-      ...session,
-    })
-    res.end(body)
+    if (req.method === 'POST') handle(res, JSON.parse(Buffer.concat(chunks).toString()) as Call)
+    else res.writeHead(200).end()
   })
-})
-server.keepAliveTimeout = 60_000
-server.listen(0, '127.0.0.1', () => {
-  const address = server.address()
-  if (address !== null && typeof address === 'object') process.stdout.write(`${address.port}\n`)
-})
+}
+
+const ports = await Promise.all(
+  Array.from(
+    { length: servers },
+    () =>
+      new Promise<number>((resolve) => {
+        const server = createServer({ keepAliveTimeout: 60_000 }, onRequest)
+        server.listen({ port: 0, host: '127.0.0.1', backlog: 4_096 }, () =>
+          resolve((server.address() as AddressInfo).port),
+        )
+      }),
+  ),
+)
+process.stdout.write(`${JSON.stringify(ports)}\n`)

@@ -1,5 +1,11 @@
-/** Benchmark peer: answers every request with a tools/call result of about 480 bytes. Prints its port. */
-import { createServer } from 'node:http'
+/**
+ * Benchmark peer: answers every request with a tools/call result of about 480 bytes. Prints its port.
+ *
+ * `GET /events` is an event stream with an event at once and then every 20 ms, each with the time it was sent;
+ * `GET /quiet` sends one event and stays open; `POST …?session` opens a session.
+ */
+import { randomUUID } from 'node:crypto'
+import { createServer, type ServerResponse } from 'node:http'
 
 const body = Buffer.from(
   JSON.stringify({
@@ -8,23 +14,30 @@ const body = Buffer.from(
     result: { content: [{ type: 'text', text: 'x'.repeat(400) }], isError: false },
   }),
 )
+const plain = { 'Content-Type': 'application/json', 'Content-Length': body.length }
+
+function sendEvent(res: ServerResponse): void {
+  const params = { level: 'info', data: Number(process.hrtime.bigint()) / 1e6 }
+  res.write(`data: ${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params })}\n\n`)
+}
 
 const server = createServer((req, res) => {
-  if (req.url === '/events') {
+  if (req.method === 'GET' && (req.url === '/events' || req.url === '/quiet')) {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' })
-    const timer = setInterval(
-      () => res.write('data: {"jsonrpc":"2.0","method":"notifications/message"}\n\n'),
-      20,
-    )
+    sendEvent(res)
+    if (req.url === '/quiet') return
+    const timer = setInterval(sendEvent, 20, res)
     res.on('close', () => clearInterval(timer))
     return
   }
   req.resume()
   req.on('end', () => {
-    res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': body.length })
+    const opens = req.url?.endsWith('?session') === true
+    res.writeHead(200, opens ? { ...plain, 'Mcp-Session-Id': randomUUID() } : plain)
     res.end(body)
   })
 })
+server.keepAliveTimeout = 60_000
 server.listen(0, '127.0.0.1', () => {
   const address = server.address()
   if (address !== null && typeof address === 'object') process.stdout.write(`${address.port}\n`)

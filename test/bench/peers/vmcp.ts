@@ -1,7 +1,20 @@
-/** Benchmark peer: a virtual server in front of the backends given as arguments. Prints its port. */
+/**
+ * Benchmark peer: a virtual server. Argument: JSON of VmcpPeerOptions. Prints its port as a JSON array; ends without
+ * losing anything on SIGTERM.
+ */
 import { makeLog } from '../../../runtime/observe/index.ts'
 import { startTestVmcp } from '../../helpers/vmcp.ts'
 
-const backends = Object.fromEntries(process.argv.slice(2).map((url, i) => [`b${i}`, url]))
-const vmcp = await startTestVmcp(backends, {}, { log: makeLog({ level: 'warn', destination: '/dev/null' }) })
-process.stdout.write(`${new URL(vmcp.url).port}\n`)
+export interface VmcpPeerOptions {
+  readonly backends: Readonly<Record<string, string>>
+  /** Whole top-level fields of the configuration. */
+  readonly more?: Readonly<Record<string, unknown>>
+}
+
+const { backends, more = {} } = JSON.parse(process.argv[2] ?? '{}') as VmcpPeerOptions
+const vmcp = await startTestVmcp(backends, more, {
+  log: makeLog({ level: 'warn', destination: '/dev/null' }),
+  graceMs: 10_000,
+})
+process.once('SIGTERM', () => void vmcp.close().then(() => process.exit(0)))
+process.stdout.write(`[${new URL(vmcp.url).port}]\n`)

@@ -3,7 +3,9 @@
  * from the configuration, lists change in storms, questions are left open, and strangers send rubbish. After each the
  * virtual server has to be whole again within a set time.
  */
+import { once } from 'node:events'
 import { renameSync, writeFileSync } from 'node:fs'
+import { type IncomingMessage, request } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import { post, stateless } from '../../helpers/mcp-wire.ts'
 import { requireStatus, resultOf, toolText } from './checks.ts'
@@ -58,17 +60,20 @@ export function makeTrouble(soak: Soak, options: TroubleOptions): Promise<void>[
 }
 
 async function killing(soak: Soak, { startGamma, setShaky }: TroubleOptions): Promise<void> {
+  const healed = async (): Promise<void> => {
+    await heal(soak, 'trouble: a killed backend serves again', () => answers(soak, 'gamma_echo'))
+    // Health and circuit need their checks before every call gets through again.
+    await setTimeout(HEAL_MS / 2)
+    setShaky('gamma', false)
+  }
   let gamma = await startGamma()
-  setShaky('gamma', false)
+  await healed()
   await again(soak, 90_000, async () => {
     setShaky('gamma', true)
     await gamma.kill()
     await setTimeout(Math.random() * 15_000)
     gamma = await startGamma()
-    await heal(soak, 'trouble: a killed backend serves again', () => answers(soak, 'gamma_echo'))
-    // Health and circuit need their checks before every call gets through again.
-    await setTimeout(HEAL_MS / 2)
-    setShaky('gamma', false)
+    await healed()
   })
   await gamma.kill()
 }
@@ -165,14 +170,15 @@ async function hostile(soak: Soak): Promise<void> {
   })
 }
 
-/** More than the server reads: it answers 413 or hangs up while it is being sent. */
+/** More than the server reads, on a connection of its own: it answers 413, or hangs up while it is being sent. */
 async function oversize(soak: Soak): Promise<void> {
   const body = `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"${'x'.repeat(9 * 1024 * 1024)}"}}`
-  let status = 413
-  try {
-    ;({ status } = await post(soak.url, body))
-  } catch {
-    // The connection was cut before all was sent.
-  }
-  if (status !== 413) throw new Unexpected(`${status} instead of 413`)
+  const headers = { 'content-type': 'application/json' }
+  const sending = request(soak.url, { method: 'POST', headers, agent: false })
+  const answered = once(sending, 'response').catch(() => undefined)
+  sending.end(body)
+  const [response] = ((await answered) ?? []) as IncomingMessage[]
+  response?.resume().on('error', () => {})
+  sending.destroy()
+  if (response && response.statusCode !== 413) throw new Unexpected(`${response.statusCode} instead of 413`)
 }

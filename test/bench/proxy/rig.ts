@@ -1,0 +1,224 @@
+/**
+ * Processes for the benchmarks of the proxy: the built command as people run it, nginx beside it, and a target.
+ *
+ * What is under test has one core or two of its own where the machine has enough; load and target have the others. CPU
+ * time and memory come from the processes' own accounting, children included, so that the load generator does not
+ * count. The request log is written, and thrown away by the system.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { freePort } from '../../helpers/gatehouse.ts'
+import type { ProbeAnswer } from '../soak/probe.ts'
+
+export interface Peer {
+  /** `http://127.0.0.1:port`. */
+  readonly origin: string
+  /** User and system time so far, children included, in microseconds; Linux counts in hundredths of a second. */
+  cpuMicros(): number
+  stop(): Promise<void>
+}
+
+export interface ProbedPeer extends Peer {
+  /** After full collections. */
+  memory(): Promise<Memory>
+}
+
+export interface Memory {
+  /** Bytes that the system counts; pages once taken are seldom given back. */
+  readonly residentBytes: number
+  /** Bytes in use: heap and what belongs to it. */
+  readonly liveBytes: number
+}
+
+const root = join(import.meta.dirname, '../../..')
+const program = join(root, 'dist/gatehouse.js')
+const cores = availableParallelism()
+const START_MS = 20_000
+const running = new Set<Peer>()
+
+/** Core numbers for what is under test, and for everything else; on a small machine they share. */
+function coresFor(underTest: number): { readonly tested: string; readonly other: string } {
+  const tested = underTest === 1 ? '0' : `0-${Math.min(underTest, cores) - 1}`
+  if (underTest >= cores) return { tested, other: `0-${cores - 1}` }
+  return { tested, other: `${underTest}-${cores - 1}` }
+}
+
+/** Bundles the command anew, so that what is measured is what is in the tree. */
+export function build(): void {
+  execFileSync('make', ['-s', 'build'], { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] })
+}
+
+/** Moves this process, which makes the load, away from what is under test. */
+export function pinSelf(underTest: number): void {
+  pin(process.pid, coresFor(underTest).other)
+}
+
+/** Ends whatever a part left behind. */
+export async function stopAll(): Promise<void> {
+  await Promise.all([...running].map((peer) => peer.stop()))
+}
+
+/** The target. */
+export function startTarget(underTest = 1): Promise<Peer> {
+  return startNode([join(import.meta.dirname, '../peers/upstream.ts')], coresFor(underTest).other)
+}
+
+/** `gatehouse proxy` in front of the target, with more flags. */
+export function startProxy(target: Peer, underTest: number, flags: readonly string[] = []): Promise<Peer> {
+  const workers = underTest === 1 ? [] : ['--workers', String(underTest)]
+  const args = ['proxy', '--target-uri', target.origin, ...workers, ...flags, 'bench']
+  return startNode([program, ...args], coresFor(underTest).tested)
+}
+
+/** The same with a probe inside, for figures of memory. */
+export async function startProbedProxy(target: Peer): Promise<ProbedPeer> {
+  const probe = join(import.meta.dirname, '../soak/probe.ts')
+  const args = ['--expose-gc', '--import', probe, program, 'proxy', '--target-uri', target.origin, 'bench']
+  const { peer, child } = await start(args, coresFor(1).tested, true)
+  return { ...peer, memory: () => settledMemory(child) }
+}
+
+/** The proxy's parts without its request log: what the log costs is the difference. */
+export function startSilentProxy(target: Peer): Promise<Peer> {
+  return startNode([join(import.meta.dirname, '../peers/proxy.ts'), target.origin], coresFor(1).tested)
+}
+
+async function startNode(args: readonly string[], pinTo: string): Promise<Peer> {
+  return (await start(args, pinTo, false)).peer
+}
+
+async function start(
+  args: readonly string[],
+  pinTo: string,
+  probed: boolean,
+): Promise<{ readonly peer: Peer; readonly child: ChildProcess }> {
+  const child = spawn(process.execPath, args, {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'ignore', ...(probed ? (['ipc'] as const) : [])],
+  })
+  if (child.pid !== undefined) pin(child.pid, pinTo)
+  if (!child.stdout) throw new Error('a peer has no output')
+  const lines = createInterface({ input: child.stdout })
+  const gone = once(child, 'exit').then(([code]) => {
+    throw new Error(
+      `a peer ended with code ${String(code)} before it was ready: ${args.slice(0, 2).join(' ')}`,
+    )
+  })
+  const ready = once(lines, 'line', { signal: AbortSignal.timeout(START_MS) })
+  const [line] = (await Promise.race([ready, gone])) as [string]
+  gone.catch(() => {})
+  // What comes later must not fill the pipe.
+  lines.on('line', () => {})
+  const port = /on port (\d+)|^(\d+)$/.exec(line)
+  return { peer: register(child, Number(port?.[1] ?? port?.[2])), child }
+}
+
+/** Undefined when nginx is not installed. */
+export async function startNginx(target: Peer, underTest: number): Promise<Peer | undefined> {
+  const binary = ['/usr/sbin/nginx', '/usr/bin/nginx', '/usr/local/sbin/nginx'].find((path) =>
+    existsSync(path),
+  )
+  if (binary === undefined) return undefined
+  const dir = mkdtempSync(join(tmpdir(), 'bench-nginx-'))
+  const port = await freePort()
+  writeFileSync(
+    join(dir, 'nginx.conf'),
+    `daemon off; ${underTest === 1 ? 'master_process off;' : ''} worker_processes ${underTest};
+     pid ${dir}/pid; error_log ${dir}/error; events { worker_connections 4096; }
+     http { access_log off; client_body_temp_path ${dir}/b; proxy_temp_path ${dir}/p; fastcgi_temp_path ${dir}/f;
+       uwsgi_temp_path ${dir}/u; scgi_temp_path ${dir}/s;
+       upstream t { server ${new URL(target.origin).host}; keepalive 64; }
+       server { listen 127.0.0.1:${port}${underTest === 1 ? '' : ' reuseport'}; keepalive_requests 10000000;
+         location / { proxy_pass http://t; proxy_http_version 1.1; proxy_buffering off;
+         proxy_set_header Connection ""; } } }`,
+  )
+  const child = spawn(binary, ['-p', dir, '-c', join(dir, 'nginx.conf')], { stdio: 'ignore' })
+  if (child.pid !== undefined) pin(child.pid, coresFor(underTest).tested)
+  await reachable(port)
+  for (const pid of family(child.pid ?? 0)) pin(pid, coresFor(underTest).tested)
+  child.once('exit', () => rmSync(dir, { recursive: true, force: true }))
+  return register(child, port)
+}
+
+function register(child: ChildProcess, port: number): Peer {
+  const pid = child.pid ?? 0
+  const peer: Peer = {
+    origin: `http://127.0.0.1:${port}`,
+    cpuMicros: () => family(pid).reduce((sum, each) => sum + cpuMicros(each), 0),
+    async stop() {
+      running.delete(peer)
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const gone = once(child, 'exit')
+      const hard = setTimeout(() => child.kill('SIGKILL'), 8_000)
+      child.kill('SIGTERM')
+      await gone
+      clearTimeout(hard)
+    },
+  }
+  running.add(peer)
+  return peer
+}
+
+async function settledMemory(child: ChildProcess): Promise<Memory> {
+  async function ask(): Promise<ProbeAnswer> {
+    child.send({ collect: true })
+    const [answer] = (await once(child, 'message')) as [ProbeAnswer]
+    return answer
+  }
+  // What a first collection makes unreachable, finalizers for instance, goes with a second and third.
+  for (let n = 0; n < 3; n++) {
+    await ask()
+    await new Promise((resolve) => setTimeout(resolve, 300))
+  }
+  const { rss, heapUsed, external } = await ask()
+  return { residentBytes: rss, liveBytes: heapUsed + external }
+}
+
+/** The process and its children. */
+function family(pid: number): number[] {
+  const children = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((each) => Number(statOf(each)[1]) === pid)
+  return [pid, ...children]
+}
+
+/** What follows the name in /proc/<pid>/stat; empty when the process is gone. */
+function statOf(pid: number): string[] {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return text.slice(text.lastIndexOf(')') + 2).split(' ')
+  } catch {
+    return []
+  }
+}
+
+function cpuMicros(pid: number): number {
+  const fields = statOf(pid)
+  return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * 10_000
+}
+
+async function reachable(port: number): Promise<void> {
+  for (let attempt = 0; attempt < 200; attempt++) {
+    try {
+      await (await fetch(`http://127.0.0.1:${port}/`)).arrayBuffer()
+      return
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+  throw new Error('nginx did not start')
+}
+
+function pin(pid: number, to: string): void {
+  if (cores < 2) return
+  try {
+    execFileSync('taskset', ['-apc', to, String(pid)], { stdio: 'ignore' })
+  } catch {
+    // Without taskset the processes share the cores; the ratios are noisier then.
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * Event streams through the proxy: how long until the first byte, how late an event is, and what an open stream costs
+ * in memory.
+ */
+import { once } from 'node:events'
+import { Agent, get, type IncomingMessage } from 'node:http'
+import { progress, quantile, sorted, table } from '../vmcp/table.ts'
+import { memoryHead, memoryRow } from './memory.ts'
+import { type Peer, pinSelf, startNginx, startProbedProxy, startProxy, startTarget } from './rig.ts'
+
+const FIRST_BYTES = 500
+const AT_ONCE = 50
+const EVENT_SECONDS = 4
+const OPEN_STREAMS = 1_000
+const accept = { accept: 'text/event-stream' }
+
+/** First byte of a stream and delay of an event, against direct access and nginx. */
+export async function streams(): Promise<string> {
+  pinSelf(1)
+  const target = await startTarget()
+  const nginx = await startNginx(target, 1)
+  const peers: { name: string; peer: Peer; first: number[]; delays: number[] }[] = [
+    { name: 'direct', peer: target, first: [], delays: [] },
+    ...(nginx ? [{ name: 'nginx', peer: nginx, first: [], delays: [] }] : []),
+    { name: 'gatehouse', peer: await startProxy(target, 1), first: [], delays: [] },
+  ]
+  const agent = new Agent({ keepAlive: true })
+  progress('first bytes')
+  for (let n = -FIRST_BYTES; n < FIRST_BYTES; n++) {
+    for (const { peer, first } of peers) {
+      const ms = await firstByteMs(peer, agent)
+      // The first half warms up.
+      if (n >= 0) first.push(ms)
+    }
+  }
+  for (const { name, peer, delays } of peers) {
+    progress(`${name}: ${AT_ONCE} streams of 50 events a second`)
+    await eventDelays(peer, 1)
+    delays.push(...(await eventDelays(peer, EVENT_SECONDS)))
+  }
+  agent.destroy()
+  return table(
+    [
+      'Event streams',
+      ...['first byte p50 ms', 'first byte p99 ms'],
+      ...[`event delay p50 ms (${AT_ONCE} streams × 50/s)`, 'event delay p99 ms'],
+    ],
+    peers.map(({ name, first, delays }) => {
+      const [one, two] = [sorted(first), sorted(delays)]
+      return [name, quantile(one, 0.5), quantile(one, 0.99), quantile(two, 0.5), quantile(two, 0.99)]
+    }),
+  )
+}
+
+/** From sending the request to the first byte of the first event. */
+async function firstByteMs(peer: Peer, agent: Agent): Promise<number> {
+  const from = performance.now()
+  const res = await open(peer, '/quiet', agent)
+  await once(res, 'data')
+  const ms = performance.now() - from
+  res.destroy()
+  return ms
+}
+
+/** How long events are under way, as their own time stamps tell: target and reader share the system's clock. */
+async function eventDelays(peer: Peer, seconds: number): Promise<number[]> {
+  const delays: number[] = []
+  const opened = await Promise.all(Array.from({ length: AT_ONCE }, () => open(peer, '/events')))
+  for (const res of opened) {
+    res.on('data', (chunk: Buffer) => {
+      const now = Number(process.hrtime.bigint()) / 1e6
+      for (const match of chunk.toString().matchAll(/"data":([\d.]+)/g)) delays.push(now - Number(match[1]))
+    })
+  }
+  await new Promise((resolve) => setTimeout(resolve, seconds * 1_000))
+  for (const res of opened) res.destroy()
+  return delays
+}
+
+async function open(peer: Peer, path: string, agent?: Agent): Promise<IncomingMessage> {
+  const req = get(`${peer.origin}${path}`, { headers: accept, ...(agent ? { agent } : {}) })
+  const [res] = (await once(req, 'response')) as [IncomingMessage]
+  if (res.statusCode !== 200) throw new Error(`a stream was refused with ${res.statusCode}`)
+  res.on('error', () => {})
+  return res
+}
+
+/** Memory with many quiet streams open. */
+export async function streamMemory(): Promise<string> {
+  pinSelf(1)
+  const target = await startTarget()
+  const proxy = await startProbedProxy(target)
+  progress('warming up')
+  await openMany(proxy, 100, async () => {})
+  const before = await proxy.memory()
+  let within = before
+  progress(`${OPEN_STREAMS} streams`)
+  await openMany(proxy, OPEN_STREAMS, async () => {
+    within = await proxy.memory()
+  })
+  return table(memoryHead, [memoryRow(`${OPEN_STREAMS} open event streams`, OPEN_STREAMS, before, within)])
+}
+
+async function openMany(peer: Peer, count: number, meanwhile: () => Promise<void>): Promise<void> {
+  const opened: IncomingMessage[] = []
+  while (opened.length < count) {
+    const batch = Array.from({ length: Math.min(50, count - opened.length) }, () => open(peer, '/quiet'))
+    opened.push(...(await Promise.all(batch)))
+  }
+  await Promise.all(opened.map((res) => once(res, 'data')))
+  await meanwhile()
+  for (const res of opened) res.destroy()
+}

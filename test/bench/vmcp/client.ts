@@ -1,0 +1,142 @@
+/** The cheapest client that speaks both eras: requests as bytes, sent through one pool of kept connections. */
+import { Pool } from 'undici'
+
+export type Era = 'session' | 'stateless'
+
+/** A request without its id, which is another one each time that it is sent. */
+export interface Sent {
+  readonly headers: Readonly<Record<string, string>>
+  /** What follows the id. */
+  readonly rest: string
+}
+
+export interface Received {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: string
+}
+
+const BASE = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+const META = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },
+  'io.modelcontextprotocol/clientCapabilities': {},
+}
+
+/** A request of either era; `session` is the id that `initialize` gave. */
+export function requestOf(
+  era: Era,
+  method: string,
+  params: Readonly<Record<string, unknown>> = {},
+  session?: string,
+): Sent {
+  if (era === 'session') {
+    const own = session === undefined ? {} : { 'mcp-session-id': session }
+    return { headers: { ...BASE, ...own }, rest: restOf(method, params) }
+  }
+  const name = params['name']
+  const headers = {
+    ...BASE,
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': method,
+    ...(typeof name === 'string' ? { 'mcp-name': name } : {}),
+  }
+  return { headers, rest: restOf(method, { ...params, _meta: META }) }
+}
+
+function restOf(method: string, params: unknown): string {
+  return `,${JSON.stringify({ method, params }).slice(1)}`
+}
+
+export function bodyOf({ rest }: Sent, id: number): string {
+  return `{"jsonrpc":"2.0","id":${id}${rest}`
+}
+
+export function callOf(era: Era, tool: string, session?: string): Sent {
+  return requestOf(era, 'tools/call', { name: tool, arguments: { text: 'x'.repeat(120) } }, session)
+}
+
+const INITIALIZE = {
+  protocolVersion: '2025-11-25',
+  capabilities: {},
+  clientInfo: { name: 'bench', version: '1' },
+}
+
+export class BenchClient {
+  readonly url: URL
+  readonly #pool: Pool
+  #nextId = 1
+
+  constructor(url: string, connections = 64) {
+    this.url = new URL(url)
+    this.#pool = new Pool(this.url.origin, { connections, headersTimeout: 60_000, bodyTimeout: 0 })
+  }
+
+  /** Resolves with the whole answer; rejects when there is none. */
+  send(sent: Sent): Promise<Received> {
+    return this.#post(sent.headers, bodyOf(sent, this.#nextId++))
+  }
+
+  #post(headers: Sent['headers'], body: string): Promise<Received> {
+    return new Promise((resolve, reject) => {
+      let status = 0
+      let received: Received['headers'] = {}
+      const chunks: Buffer[] = []
+      this.#pool.dispatch(
+        { path: this.url.pathname, method: 'POST', headers, body },
+        {
+          onRequestStart() {},
+          onResponseStart(_controller, code, fields) {
+            status = code
+            received = fields
+          },
+          onResponseData(_controller, chunk) {
+            chunks.push(chunk)
+          },
+          onResponseEnd() {
+            resolve({ status, headers: received, body: Buffer.concat(chunks).toString('latin1') })
+          },
+          onResponseError(_controller, error) {
+            reject(error)
+          },
+        },
+      )
+    })
+  }
+
+  /** Rejects unless the answer is a result. */
+  async result(sent: Sent): Promise<Received> {
+    const received = await this.send(sent)
+    if (received.status !== 200 || !received.body.includes('"result"'))
+      throw new Error(`${received.status} ${received.body.slice(0, 300)}`)
+    return received
+  }
+
+  /** Opens a session as real clients do; resolves with its id. */
+  async openSession(): Promise<string> {
+    const { headers } = await this.result(requestOf('session', 'initialize', INITIALIZE))
+    const id = headers['mcp-session-id']
+    if (typeof id !== 'string') throw new Error('no session id')
+    const body = '{"jsonrpc":"2.0","method":"notifications/initialized"}'
+    await this.#post({ ...BASE, 'mcp-session-id': id }, body)
+    return id
+  }
+
+  /** Only `initialize`, as of a client that goes away; resolves with what is answered. */
+  initialize(): Promise<Received> {
+    return this.send(requestOf('session', 'initialize', INITIALIZE))
+  }
+
+  async openSessions(count: number, atOnce = 32): Promise<string[]> {
+    const ids: string[] = []
+    while (ids.length < count) {
+      const batch = Math.min(atOnce, count - ids.length)
+      ids.push(...(await Promise.all(Array.from({ length: batch }, () => this.openSession()))))
+    }
+    return ids
+  }
+
+  close(): Promise<void> {
+    return this.#pool.destroy()
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * Two replicas on one real Redis behind a round-robin balancer, under load: one is killed with SIGKILL, and later both
+ * are restarted one after the other as a rolling update does. Clients send a call again when the connection broke or
+ * the answer was 502, 503 or 504, as real clients do.
+ */
+import { setTimeout } from 'node:timers/promises'
+import { missingRedis, startRedis } from '../../helpers/redis.ts'
+import { type Balancer, startBalancer } from './balancer.ts'
+import { BenchClient, callOf, type Era } from './client.ts'
+import { type Peer, startBackends, startServer } from './rig.ts'
+import { progress, table } from './table.ts'
+
+const CLIENTS = 20
+/** Pause of each client between two calls: load, but far from all that a core can do. */
+const THINK_MS = 20
+const RETRY_MS = 50
+const GIVE_UP_MS = 10_000
+const RETRIED: ReadonlySet<number> = new Set([502, 503, 504])
+
+interface Tally {
+  calls: number
+  /** Calls that had to be sent more than once. */
+  retried: number
+  lost: number
+  /** Sessions whose client was told that they are gone. */
+  sessionsLost: number
+  longestMs: number
+  readonly faults: Map<string, number>
+}
+
+export async function replicas(): Promise<string> {
+  if (missingRedis) return missingRedis
+  const redis = await startRedis()
+  const backend = await startBackends({ tools: 20 })
+  const more = { sessionStorage: { provider: 'redis', address: redis.addr, db: 0, keyPrefix: 'bench:' } }
+  const replica = (): Promise<Peer> => startServer(backend.urls, more)
+  const pair: [Peer, Peer] = [await replica(), await replica()]
+  const balancer = await startBalancer(pair.map(portOf))
+  const rows: (string | number)[][] = []
+  try {
+    rows.push(await underLoad('nothing happens', balancer, async () => setTimeout(4_000)))
+    rows.push(
+      await underLoad('kill -9 of one', balancer, async () => {
+        await setTimeout(2_000)
+        await pair[0].stop('SIGKILL')
+        await setTimeout(4_000)
+      }),
+    )
+    pair[0] = await replica()
+    balancer.ports = pair.map(portOf)
+    rows.push(
+      await underLoad('rolling restart of both (SIGTERM)', balancer, async () => {
+        for (const n of [0, 1] as const) {
+          await setTimeout(1_500)
+          const old = pair[n]
+          pair[n] = await replica()
+          // First no new connections, then the signal: as an endpoint is taken out before the pod ends.
+          balancer.ports = pair.map(portOf)
+          await setTimeout(200)
+          await old.stop('SIGTERM')
+        }
+        await setTimeout(1_500)
+      }),
+    )
+  } finally {
+    balancer.close()
+    await Promise.all(pair.map((each) => each.stop('SIGKILL')))
+    await Promise.all([backend.stop(), redis.stop()])
+  }
+  return table(
+    [
+      'two replicas, one Redis, 40 clients',
+      'calls',
+      'sent again',
+      '**lost**',
+      'sessions',
+      '**sessions continued**',
+      'longest pause ms',
+      'why sent again',
+    ],
+    rows,
+  )
+}
+
+function portOf({ url }: Peer): number {
+  return Number(new URL(url).port)
+}
+
+async function underLoad(
+  name: string,
+  balancer: Balancer,
+  event: () => Promise<void>,
+): Promise<(string | number)[]> {
+  progress(`replicas: ${name}`)
+  const tally: Tally = { calls: 0, retried: 0, lost: 0, sessionsLost: 0, longestMs: 0, faults: new Map() }
+  let over = false
+  const eras = ['session', 'stateless'] as const
+  const clients = await Promise.all(
+    Array.from({ length: 2 * CLIENTS }, async (_, i) => {
+      // One connection each, as separate programs have.
+      const client = new BenchClient(balancer.url, 1)
+      const era = eras[i % 2] ?? 'session'
+      return { client, era, session: era === 'session' ? await client.openSession() : undefined }
+    }),
+  )
+  const work = clients.map(({ client, era, session }) => callOnAndOn(client, era, session, tally, () => over))
+  await event()
+  over = true
+  await Promise.all(work)
+  await Promise.all(clients.map(({ client }) => client.close()))
+  const why = [...tally.faults].map(([what, times]) => `${what} ${times}`).join(', ')
+  const continued = CLIENTS - tally.sessionsLost
+  return [name, tally.calls, tally.retried, tally.lost, CLIENTS, continued, tally.longestMs, why]
+}
+
+async function callOnAndOn(
+  client: BenchClient,
+  era: Era,
+  session: string | undefined,
+  tally: Tally,
+  over: () => boolean,
+): Promise<void> {
+  const request = callOf(era, 'b0_echo', session)
+  while (!over()) {
+    const from = performance.now()
+    tally.calls++
+    for (let attempt = 1; ; attempt++) {
+      const fault = await client.send(request).then(
+        ({ status, body }) => (status === 200 && body.includes('"isError":false') ? '' : `HTTP ${status}`),
+        (error: Error & { code?: string }) => error.code ?? error.message,
+      )
+      if (fault === '') break
+      tally.faults.set(fault, (tally.faults.get(fault) ?? 0) + 1)
+      if (attempt === 1) tally.retried++
+      if (fault === 'HTTP 404') {
+        tally.sessionsLost++
+        tally.lost++
+        return
+      }
+      const again = !fault.startsWith('HTTP ') || RETRIED.has(Number(fault.slice(5)))
+      if (!again || performance.now() - from > GIVE_UP_MS) {
+        tally.lost++
+        break
+      }
+      await setTimeout(RETRY_MS)
+    }
+    tally.longestMs = Math.max(tally.longestMs, performance.now() - from)
+    await setTimeout(THINK_MS)
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * Processes for the benchmarks of the virtual server: the server under test on one core, everything else on the others.
+ *
+ * CPU time comes from the process's own accounting and memory from the probe in it, so that the load generator does not
+ * count.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { BackendPeerOptions } from '../peers/mcp-backend.ts'
+import type { VmcpPeerOptions } from '../peers/vmcp.ts'
+import type { ProbeAnswer } from '../soak/probe.ts'
+
+export interface Peer {
+  readonly urls: readonly string[]
+  readonly url: string
+  readonly pid: number
+  /** User and system time so far, in microseconds; Linux counts in hundredths of a second. */
+  cpuMicros(): number
+  /** Memory, after full collections when `settle` says so. */
+  memory(settle: boolean): Promise<ProbeAnswer>
+  signal(signal: NodeJS.Signals): void
+  /** Resolves once it has ended. */
+  stop(signal?: NodeJS.Signals): Promise<void>
+}
+
+const running = new Set<Peer>()
+const SERVER_CORE = '0'
+const OTHER_CORES = availableParallelism() > 2 ? `1-${availableParallelism() - 1}` : '1'
+
+/** Backends that answer at once. */
+export function startBackends(options: Partial<BackendPeerOptions> = {}): Promise<Peer> {
+  return start('mcp-backend.ts', { era: 'session', tools: 100, servers: 1, ...options }, OTHER_CORES)
+}
+
+/** A virtual server in front of backends, called b0, b1 and so on when only addresses are given. */
+export function startServer(
+  backends: readonly string[] | Readonly<Record<string, string>>,
+  more: VmcpPeerOptions['more'] = {},
+): Promise<Peer> {
+  const named = Array.isArray(backends)
+    ? Object.fromEntries(backends.map((url: string, i) => [`b${i}`, url]))
+    : (backends as Readonly<Record<string, string>>)
+  return start('vmcp.ts', { backends: named, more }, SERVER_CORE)
+}
+
+/** Moves this process, which makes the load, away from the core of the server. */
+export function pinSelf(): void {
+  pin(process.pid, OTHER_CORES)
+}
+
+/** Ends whatever a part left behind. */
+export async function stopAll(): Promise<void> {
+  await Promise.all([...running].map((peer) => peer.stop('SIGKILL')))
+}
+
+async function start(file: string, options: unknown, cores: string): Promise<Peer> {
+  const args = [
+    '--expose-gc',
+    '--import',
+    join(import.meta.dirname, '../soak/probe.ts'),
+    join(import.meta.dirname, '../peers', file),
+    JSON.stringify(options),
+  ]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
+  if (child.pid !== undefined) pin(child.pid, cores)
+  if (!child.stdout) throw new Error(`${file} has no output`)
+  const gone = once(child, 'exit').then(() => {
+    throw new Error(`${file} ended before it was ready`)
+  })
+  const [line] = (await Promise.race([once(createInterface({ input: child.stdout }), 'line'), gone])) as [
+    string,
+  ]
+  gone.catch(() => {})
+  const urls = (JSON.parse(line) as number[]).map((port) => `http://127.0.0.1:${port}/mcp`)
+  const peer: Peer = {
+    urls,
+    url: urls[0] ?? '',
+    pid: child.pid ?? 0,
+    cpuMicros: () => cpuMicros(child.pid ?? 0),
+    memory: (settle) => memory(child, settle),
+    signal: (signal) => void child.kill(signal),
+    async stop(signal = 'SIGTERM') {
+      running.delete(peer)
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const ended = once(child, 'exit')
+      child.kill('SIGCONT')
+      child.kill(signal)
+      await ended
+    },
+  }
+  running.add(peer)
+  return peer
+}
+
+async function memory(child: ChildProcess, settle: boolean): Promise<ProbeAnswer> {
+  const ask = async (collect: boolean): Promise<ProbeAnswer> => {
+    child.send({ collect })
+    const [answer] = (await once(child, 'message')) as [ProbeAnswer]
+    return answer
+  }
+  if (!settle) return ask(false)
+  // What a first collection makes unreachable, finalizers for instance, goes with a second and third.
+  for (let n = 0; n < 3; n++) {
+    await ask(true)
+    await new Promise((resolve) => setTimeout(resolve, 200))
+  }
+  return ask(true)
+}
+
+function cpuMicros(pid: number): number {
+  const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * 10_000
+}
+
+function pin(pid: number, cores: string): void {
+  if (availableParallelism() < 2) return
+  try {
+    execFileSync('taskset', ['-apc', cores, String(pid)], { stdio: 'ignore' })
+  } catch {
+    // Without taskset the processes share the cores; the ratios are noisier then.
+  }
+}

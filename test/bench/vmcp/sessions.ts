@@ -1,0 +1,121 @@
+/** What idle sessions cost, and what strangers who open sessions and leave can take. */
+import { setTimeout } from 'node:timers/promises'
+import type { ProbeAnswer } from '../soak/probe.ts'
+import { BenchClient, callOf } from './client.ts'
+import { startBackends, startServer } from './rig.ts'
+import { progress, table } from './table.ts'
+
+const SESSIONS = 10_000
+const AT_ONCE = 64
+/** A session that was idle for less than a minute is not pushed out by a new one. */
+const GRACE_MS = 61_000
+const MB = 1024 * 1024
+
+/** Memory per idle session: opened only, and with one call made, for which the backend has a session too. */
+export async function idle(): Promise<string> {
+  const rows: (string | number)[][] = []
+  const backend = await startBackends({ tools: 20 })
+  for (const called of [false, true]) {
+    const server = await startServer(backend.urls)
+    const client = new BenchClient(server.url, AT_ONCE)
+    // What is made once must not be counted as a session's.
+    await use(client, 300, called)
+    const before = await server.memory(true)
+    progress(`${SESSIONS} idle sessions${called ? ' after one call each' : ''}`)
+    const count = SESSIONS - 300
+    await use(client, count, called)
+    const after = await server.memory(true)
+    const live = ((after.liveHeap ?? 0) - (before.liveHeap ?? 0)) / count / 1024
+    const outside = (after.external - before.external) / count / 1024
+    const rss = (after.rss - before.rss) / count / 1024
+    rows.push([
+      called ? 'after one tools/call each' : 'opened only',
+      SESSIONS,
+      live,
+      outside,
+      live + outside,
+      rss,
+      after.rss / MB,
+    ])
+    await client.close()
+    await server.stop()
+  }
+  await backend.stop()
+  return table(
+    [
+      'idle sessions',
+      'number',
+      'KB heap each',
+      'KB outside the heap each',
+      '**KB each**',
+      'KB RSS each',
+      'RSS MB in all',
+    ],
+    rows,
+  )
+}
+
+async function use(client: BenchClient, count: number, called: boolean): Promise<void> {
+  for (let done = 0; done < count; done += AT_ONCE) {
+    const ids = await client.openSessions(Math.min(AT_ONCE, count - done), AT_ONCE)
+    if (called) await Promise.all(ids.map((id) => client.result(callOf('session', 'b0_echo', id))))
+  }
+}
+
+/** Clients that only initialize and are never heard of again, past the limit, and a minute later. */
+export async function flood(): Promise<string> {
+  const rows: (string | number)[][] = []
+  const backend = await startBackends({ tools: 20 })
+  const server = await startServer(backend.urls)
+  const client = new BenchClient(server.url, AT_ONCE)
+  const wave = async (name: string, count: number): Promise<void> => {
+    progress(`${count} initialize: ${name}`)
+    const answers = new Map<string, number>()
+    const from = performance.now()
+    for (let done = 0; done < count; done += AT_ONCE) {
+      for (const { status, body } of await Promise.all(
+        Array.from({ length: Math.min(AT_ONCE, count - done) }, () => client.initialize()),
+      )) {
+        const said = status === 200 ? '200' : `${status} ${/"message":"([^"]*)"/.exec(body)?.[1] ?? ''}`
+        answers.set(said, (answers.get(said) ?? 0) + 1)
+      }
+    }
+    const perSecond = count / ((performance.now() - from) / 1_000)
+    const memory: ProbeAnswer = await server.memory(true)
+    const said = [...answers].map(([what, times]) => `${what}: ${times}`).join('; ')
+    rows.push([
+      name,
+      count,
+      said,
+      await sessionsOf(server.url),
+      perSecond,
+      (memory.liveHeap ?? 0) / MB,
+      memory.rss / MB,
+    ])
+  }
+  await wave('first', SESSIONS)
+  await wave('past the limit, at once', 2_000)
+  progress('a minute passes')
+  await setTimeout(GRACE_MS)
+  await wave('past the limit, a minute later', SESSIONS)
+  await client.close()
+  await server.stop()
+  await backend.stop()
+  return table(
+    [
+      'initialize without DELETE',
+      'number',
+      'answered',
+      'sessions then',
+      'per second',
+      'live heap MB',
+      'RSS MB',
+    ],
+    rows,
+  )
+}
+
+async function sessionsOf(url: string): Promise<number> {
+  const response = await fetch(new URL('/status', url))
+  return ((await response.json()) as { sessions: number }).sessions
+}
