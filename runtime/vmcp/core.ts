@@ -11,6 +11,7 @@ import { type Backend, isBackendFault } from './backends/backend.ts'
 import type { Sender } from './backends/channel.ts'
 import type { Relay } from './backends/connection.ts'
 import type { Catalog } from './catalog/catalog.ts'
+import type { Cursors } from './catalog/cursors.ts'
 import { renderPage } from './catalog/pages.ts'
 import type { Entry, Kind, ToolEntry } from './catalog/types.ts'
 import type { Member, View, Views } from './catalog/views.ts'
@@ -39,9 +40,11 @@ const LISTS: Readonly<Record<string, Kind>> = {
 
 export class Core {
   #parts: CoreParts
+  readonly #cursors: Cursors
 
-  constructor(parts: CoreParts) {
+  constructor(parts: CoreParts, cursors: Cursors) {
     this.#parts = parts
+    this.#cursors = cursors
   }
 
   get parts(): CoreParts {
@@ -119,7 +122,10 @@ export class Core {
   async #list(operation: Operation, kind: Kind): Promise<Outcome> {
     const catalog = await this.view(operation.client, true)
     const entries = listOf(catalog, kind)
-    return { kind: 'result', result: renderPage(kind, entries, operation.params.text('cursor')) }
+    return {
+      kind: 'result',
+      result: renderPage(kind, entries, operation.params.text('cursor'), this.#cursors),
+    }
   }
 
   /** What a tool says of itself; undefined when the client has no such tool. */

@@ -7,6 +7,7 @@ import type { Log } from '../net/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
 import type { Backend } from './backends/backend.ts'
 import type { ConnectionScope } from './backends/connections.ts'
+import { makeCursors } from './catalog/cursors.ts'
 import { Views } from './catalog/views.ts'
 import type { Clock } from './clock.ts'
 import { Core, type CoreParts } from './core.ts'
@@ -29,6 +30,8 @@ export interface EngineOptions {
   readonly watchers: () => Iterable<Watcher>
   /** Told when something changed that is worth a report. */
   readonly onChange: () => void
+  /** Key material shared by replicas; while it answers nothing, what is sealed is good in this process only. */
+  readonly stateSecret: () => string | undefined
   readonly observation: Pick<Observation, 'backends' | 'telemetry'>
 }
 
@@ -49,7 +52,7 @@ export class Engine {
     this.outgoing = makeOutgoingAuth(env, upstreamTokens, log)
     this.#monitor = this.#makeMonitor(config)
     this.#fleet = this.#makeFleet()
-    this.core = new Core(this.#parts(config))
+    this.core = new Core(this.#parts(config), makeCursors(options.stateSecret))
     this.#notifier = new Notifier({
       watchers: options.watchers,
       onError: (error) => log.debug('a client could not be told of changes', { err: error }),

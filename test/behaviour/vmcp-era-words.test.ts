@@ -81,10 +81,8 @@ const VISIT =
   '{"code":-32042,"message":"sign in first","data":{"elicitations":[{"mode":"url","elicitationId":"e1","url":"https://example.com/in","message":"Sign in"}]}}'
 
 function retry(answer: WireAnswer, action: string): Record<string, unknown> {
-  const { inputRequests, requestState } = answer.response?.result as {
-    inputRequests: Record<string, unknown>
-    requestState: string
-  }
+  const result = answer.response?.result as { inputRequests: Record<string, unknown>; requestState: string }
+  const { inputRequests, requestState } = result
   const inputResponses = Object.fromEntries(Object.keys(inputRequests).map((key) => [key, { action }]))
   return { inputResponses, requestState }
 }

@@ -1,15 +1,15 @@
 /**
  * Pages of a list: 1000 items each, with a cursor that says after which item the next page begins.
  *
- * Items are put together from their bytes. A cursor is opaque to clients, bound to its list, and short.
+ * Items are put together from their bytes. What a cursor looks like is in cursors.ts.
  * Source: MCP 2025-11-25, utilities/pagination.
  */
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
+import type { Cursors } from './cursors.ts'
 import type { Entry, Kind } from './types.ts'
 
 export const PAGE_SIZE = 1_000
-const MAX_CURSOR = 512
 const MAX_PLAIN_KEY = 256
 const COMMA = Buffer.from(',')
 
@@ -25,17 +25,22 @@ export const MEMBER: Readonly<Record<Kind, string>> = {
 const firstPages = new WeakMap<readonly Entry[], Buffer>()
 
 /** The raw result object of a list request. Throws INVALID_PARAMS for a cursor that is none of ours. */
-export function renderPage(kind: Kind, entries: readonly Entry[], cursor: string | undefined): Buffer {
+export function renderPage(
+  kind: Kind,
+  entries: readonly Entry[],
+  cursor: string | undefined,
+  cursors: Cursors,
+): Buffer {
   if (cursor !== undefined && cursor !== '')
-    return render(kind, entries, positionAfter(kind, entries, cursor))
+    return render(kind, entries, positionAfter(kind, entries, cursor, cursors), cursors)
   const known = firstPages.get(entries)
   if (known) return known
-  const page = render(kind, entries, 0)
+  const page = render(kind, entries, 0, cursors)
   firstPages.set(entries, page)
   return page
 }
 
-function render(kind: Kind, entries: readonly Entry[], from: number): Buffer {
+function render(kind: Kind, entries: readonly Entry[], from: number, cursors: Cursors): Buffer {
   const page = entries.slice(from, from + PAGE_SIZE)
   const parts: Buffer[] = [Buffer.from(`{"${MEMBER[kind]}":[`)]
   page.forEach(({ json }, i) => {
@@ -43,8 +48,10 @@ function render(kind: Kind, entries: readonly Entry[], from: number): Buffer {
     parts.push(json)
   })
   const last = page.at(-1)
-  const more = last !== undefined && from + PAGE_SIZE < entries.length
-  parts.push(Buffer.from(more ? `],"nextCursor":"${writeCursor(kind, last.key)}"}` : ']}'))
+  const next = from + PAGE_SIZE
+  const cursor =
+    last !== undefined && next < entries.length ? cursors.write(kind, shorten(last.key), next) : undefined
+  parts.push(Buffer.from(cursor === undefined ? ']}' : `],"nextCursor":"${cursor}"}`))
   return Buffer.concat(parts)
 }
 
@@ -52,35 +59,15 @@ function shorten(key: string): string {
   return key.length <= MAX_PLAIN_KEY ? `=${key}` : `#${hash('sha256', key, 'base64url')}`
 }
 
-function writeCursor(kind: Kind, key: string): string {
-  return Buffer.from(JSON.stringify([kind, shorten(key)])).toString('base64url')
-}
-
-function positionAfter(kind: Kind, entries: readonly Entry[], cursor: string): number {
-  const last = readCursor(kind, cursor)
-  if (last.startsWith('=')) {
+function positionAfter(kind: Kind, entries: readonly Entry[], cursor: string, cursors: Cursors): number {
+  const content = cursors.read(kind, cursor)
+  if (!content) throw new GatehouseError('INVALID_PARAMS', { detail: 'invalid cursor' })
+  const { after, position } = content
+  if (after?.startsWith('=')) {
     // The item itself may be gone by now: go on with what comes after its place.
-    const at = entries.findIndex(({ key }) => key > last.slice(1))
+    const at = entries.findIndex(({ key }) => key > after.slice(1))
     return at < 0 ? entries.length : at
   }
-  const at = entries.findIndex(({ key }) => shorten(key) === last)
-  if (at < 0) throw invalidCursor()
-  return at + 1
-}
-
-function readCursor(kind: Kind, cursor: string): string {
-  if (cursor.length > MAX_CURSOR || !/^[\w-]+$/.test(cursor)) throw invalidCursor()
-  let read: unknown
-  try {
-    read = JSON.parse(Buffer.from(cursor, 'base64url').toString())
-  } catch {
-    throw invalidCursor()
-  }
-  if (!Array.isArray(read) || read.length !== 2 || read[0] !== kind || typeof read[1] !== 'string')
-    throw invalidCursor()
-  return read[1]
-}
-
-function invalidCursor(): GatehouseError {
-  return new GatehouseError('INVALID_PARAMS', { detail: 'invalid cursor' })
+  const at = after === undefined ? -1 : entries.findIndex(({ key }) => shorten(key) === after)
+  return at < 0 ? Math.min(position, entries.length) : at + 1
 }

@@ -1,6 +1,9 @@
 import fc from 'fast-check'
 import t from 'tap'
+import { makeCursors } from '../../../runtime/vmcp/catalog/cursors.ts'
 import { PAGE_SIZE, renderPage } from '../../../runtime/vmcp/catalog/pages.ts'
+
+const cursors = makeCursors(() => undefined)
 
 function entries(keys: readonly string[]) {
   return [...new Set(keys)]
@@ -14,7 +17,7 @@ interface Page {
 }
 
 function page(list: ReturnType<typeof entries>, cursor?: string): Page {
-  return JSON.parse(renderPage('tools', list, cursor).toString()) as Page
+  return JSON.parse(renderPage('tools', list, cursor, cursors).toString()) as Page
 }
 
 t.test('pages: every item comes once, in order, however long its name', async (t) => {
@@ -52,12 +55,16 @@ t.test('pages: when the last item is gone, the next page begins after its place'
 t.test('pages: foreign cursors are refused', async (t) => {
   const list = entries(Array.from({ length: PAGE_SIZE + 1 }, (_, i) => `${i}`))
   const { nextCursor = '' } = page(list)
-  t.throws(() => renderPage('prompts', list, nextCursor), { code: 'INVALID_PARAMS' }, 'of another list')
+  t.throws(
+    () => renderPage('prompts', list, nextCursor, cursors),
+    { code: 'INVALID_PARAMS' },
+    'of another list',
+  )
   fc.assert(
     fc.property(fc.string({ minLength: 1 }), (text) => {
       for (const cursor of [text, Buffer.from(text).toString('base64url')]) {
         try {
-          renderPage('tools', list, cursor)
+          renderPage('tools', list, cursor, cursors)
         } catch {
           continue
         }
@@ -67,3 +74,41 @@ t.test('pages: foreign cursors are refused', async (t) => {
     }),
   )
 })
+
+t.test('pages: a cursor tells no name, and no two are alike', async (t) => {
+  const list = entries(Array.from({ length: PAGE_SIZE + 1 }, (_, i) => `secret-${`${i}`.padStart(6, '0')}`))
+  const cursorOf = () => page([...list]).nextCursor ?? ''
+  t.notMatch(Buffer.from(cursorOf(), 'base64url').toString('latin1'), 'secret')
+  t.not(cursorOf(), cursorOf())
+})
+
+t.test(
+  'pages: replicas with one secret open each other’s cursors, others go on by the position',
+  async (t) => {
+    const keys = Array.from({ length: PAGE_SIZE + 5 }, (_, i) => `${i}`.padStart(6, '0'))
+    const shortened = entries(keys.filter((key) => key !== '000003'))
+    const first = (from: typeof cursors, to: typeof cursors) => {
+      const { nextCursor } = JSON.parse(
+        renderPage('tools', entries(keys), undefined, from).toString(),
+      ) as Page
+      const next = JSON.parse(renderPage('tools', shortened, nextCursor, to).toString()) as Page
+      return next.tools[0]?.name
+    }
+    const replica = () => makeCursors(() => 'one secret')
+    t.equal(first(replica(), replica()), '001000')
+    t.equal(
+      first(
+        replica(),
+        makeCursors(() => 'another'),
+      ),
+      '001001',
+      'a list that has shrunk meanwhile',
+    )
+    let secret: string | undefined
+    const late = makeCursors(() => secret)
+    const { nextCursor } = JSON.parse(renderPage('tools', entries(keys), undefined, late).toString()) as Page
+    secret = 'known by now'
+    const next = JSON.parse(renderPage('tools', shortened, nextCursor, late).toString()) as Page
+    t.equal(next.tools[0]?.name, '001000', 'its own key still opens')
+  },
+)

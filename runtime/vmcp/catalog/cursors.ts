@@ -1,0 +1,83 @@
+/**
+ * Cursors of lists: where the next page begins, sealed, because a page is made before the caller's permissions are
+ * looked at, and the last name on it may be one that the caller must not see.
+ *
+ * Beside the sealed name a cursor says its position openly. A process that cannot open the seal (another replica without
+ * shared key material, a restart) goes on by the position: good enough unless the list has changed meanwhile.
+ * Source: MCP 2025-11-25, utilities/pagination ("opaque").
+ */
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import type { Kind } from './types.ts'
+
+export interface CursorContent {
+  /** What the page before ended with; undefined when the seal cannot be opened here. */
+  readonly after: string | undefined
+  /** Number of items before the next page when the cursor was made. */
+  readonly position: number
+}
+
+export interface Cursors {
+  write(kind: Kind, after: string, position: number): string
+  /** Undefined for what is no cursor of that list. */
+  read(kind: Kind, cursor: string): CursorContent | undefined
+}
+
+const VERSION = 2
+const HEAD_BYTES = 6
+const IV_BYTES = 12
+const TAG_BYTES = 16
+const SEAL_AT = HEAD_BYTES + IV_BYTES + TAG_BYTES
+const MAX_CURSOR = 512
+const KINDS: readonly Kind[] = ['tools', 'resources', 'templates', 'prompts']
+
+/** `secret` answers key material shared by replicas; while it answers nothing the key is this process's own. */
+export function makeCursors(secret: () => string | undefined): Cursors {
+  const own = derive(randomBytes(32).toString('base64'))
+  let shared: { readonly material: string; readonly key: Buffer } | undefined
+
+  function sharedKey(): Buffer | undefined {
+    const material = secret()
+    if (material === undefined) return undefined
+    if (shared?.material !== material) shared = { material, key: derive(material) }
+    return shared.key
+  }
+
+  return {
+    write(kind, after, position) {
+      const head = Buffer.alloc(HEAD_BYTES)
+      head[0] = VERSION
+      head[1] = KINDS.indexOf(kind)
+      head.writeUInt32BE(position, 2)
+      const iv = randomBytes(IV_BYTES)
+      const cipher = createCipheriv('aes-256-gcm', sharedKey() ?? own, iv).setAAD(head)
+      const sealed = Buffer.concat([cipher.update(after, 'utf8'), cipher.final()])
+      return Buffer.concat([head, iv, cipher.getAuthTag(), sealed]).toString('base64url')
+    },
+    read(kind, cursor) {
+      if (cursor.length > MAX_CURSOR || !/^[\w-]+$/.test(cursor)) return undefined
+      const bytes = Buffer.from(cursor, 'base64url')
+      if (bytes.length <= SEAL_AT || bytes[0] !== VERSION || bytes[1] !== KINDS.indexOf(kind))
+        return undefined
+      const key = sharedKey()
+      const after = (key && open(bytes, key)) ?? open(bytes, own)
+      return { after, position: bytes.readUInt32BE(2) }
+    },
+  }
+}
+
+function derive(material: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', material, '', 'gatehouse vmcp cursors', 32))
+}
+
+function open(bytes: Buffer, key: Buffer): string | undefined {
+  try {
+    const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(HEAD_BYTES, HEAD_BYTES + IV_BYTES), {
+      authTagLength: TAG_BYTES,
+    })
+    decipher.setAAD(bytes.subarray(0, HEAD_BYTES))
+    decipher.setAuthTag(bytes.subarray(HEAD_BYTES + IV_BYTES, SEAL_AT))
+    return Buffer.concat([decipher.update(bytes.subarray(SEAL_AT)), decipher.final()]).toString()
+  } catch {
+    return undefined
+  }
+}
