@@ -2,7 +2,8 @@
  * A real Kubernetes API server with its etcd, on free loopback ports, for one test file.
  *
  * RBAC is on; the default user is a cluster administrator, and `--as` plays anybody else. There is no controller
- * manager, no scheduler and no kubelet: objects are stored, validated, defaulted and admitted, and nothing acts on them.
+ * manager unless it is started as well, no scheduler and no kubelet: objects are stored, validated, defaulted and
+ * admitted, and nothing acts on them. kube-node.ts has the rest of a cluster.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
@@ -14,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { findKubeAssets, kubeAssetsMissing } from './kube-assets.ts'
+import { controllerManagerMissing, findKubeAssets, kubeAssetsMissing } from './kube-assets.ts'
 
 export interface Ran {
   readonly code: number
@@ -32,6 +33,12 @@ export interface KubeApiserver {
   must(args: readonly string[], input?: string): string
   /** Runs kubectl `get … -o json`. */
   get(args: readonly string[]): ReturnType<typeof JSON.parse>
+  /** Certificate of the server, a file; its own authority. */
+  readonly authority: string
+  /** The administrator's bearer token. */
+  readonly token: string
+  /** Starts the controller manager: Deployments make pods, deleted owners take what they own with them. */
+  startControllerManager(): void
   /** Writes a kubeconfig of a service account and returns its path. The account must exist. */
   configOf(account: string, namespace: string): string
 }
@@ -45,8 +52,25 @@ export function kubeMissing(): string | false {
   return false
 }
 
-/** Starts both programs and stops them with the test. */
-export async function startKubeApiserver(t: Test): Promise<KubeApiserver> {
+/** The same for the controller manager. */
+export function controllerManagerAbsent(): string | false {
+  return kubeMissing() || (findKubeAssets()?.controllerManager ? false : controllerManagerMissing)
+}
+
+/** The controllers that act on what our manifests hold; none that knows of nodes, volumes or clouds. */
+const controllers = `
+  cronjob-controller deployment-controller disruption-controller endpointslice-controller garbage-collector-controller
+  job-controller namespace-controller replicaset-controller root-ca-certificate-publisher-controller
+  serviceaccount-controller statefulset-controller ttl-after-finished-controller
+`
+  .trim()
+  .split(/\s+/)
+
+/**
+ * Starts both programs and stops them with the test. With `serviceAccounts`, pods get their tokens as on a cluster; the
+ * controller manager must then be started too, for it makes the accounts.
+ */
+export async function startKubeApiserver(t: Test, { serviceAccounts = false } = {}): Promise<KubeApiserver> {
   const assets = findKubeAssets()
   if (!assets) throw new Error(kubeAssetsMissing)
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-kube-'))
@@ -90,8 +114,8 @@ export async function startKubeApiserver(t: Test): Promise<KubeApiserver> {
     `--service-account-signing-key-file=${signer}`,
     '--service-cluster-ip-range=10.0.0.0/24',
     '--endpoint-reconciler-type=none',
-    // Nobody makes the default service accounts here, and pods are not what is tested.
-    '--disable-admission-plugins=ServiceAccount',
+    // Without the controller manager nobody makes the default service accounts.
+    ...(serviceAccounts ? [] : ['--disable-admission-plugins=ServiceAccount']),
   ])
   programs.push(apiserver)
 
@@ -115,6 +139,24 @@ export async function startKubeApiserver(t: Test): Promise<KubeApiserver> {
   return {
     kubeconfig,
     url,
+    authority,
+    token,
+    startControllerManager() {
+      if (!assets.controllerManager) throw new Error(controllerManagerMissing)
+      programs.push(
+        run(join(folder, 'controller-manager.log'), assets.controllerManager, [
+          `--kubeconfig=${kubeconfig}`,
+          `--controllers=${controllers.join(',')}`,
+          '--leader-elect=false',
+          '--bind-address=127.0.0.1',
+          '--secure-port=0',
+          `--root-ca-file=${authority}`,
+          `--service-account-private-key-file=${signer}`,
+          '--kube-api-qps=200',
+          '--kube-api-burst=400',
+        ]),
+      )
+    },
     kubectl,
     must,
     get: (args) => JSON.parse(must(['get', ...args, '-o', 'json'])),

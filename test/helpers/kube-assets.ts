@@ -1,5 +1,5 @@
 /**
- * The programs of a Kubernetes control plane that tests use: etcd and kube-apiserver, real ones.
+ * The programs of a Kubernetes control plane that tests use: etcd, kube-apiserver and kube-controller-manager, real ones.
  *
  *   node test/helpers/kube-assets.ts          says where they are
  *   node test/helpers/kube-assets.ts build    builds them once, with Go, from the published modules, into the user's
@@ -19,6 +19,8 @@ const etcd = '3.6.8'
 export interface KubeAssets {
   readonly etcd: string
   readonly apiserver: string
+  /** Undefined where the folder has none: KUBEBUILDER_ASSETS usually holds the other two only. */
+  readonly controllerManager: string | undefined
 }
 
 function cacheFolder(): string {
@@ -28,14 +30,23 @@ function cacheFolder(): string {
 /** Where the programs are; undefined when this machine has none. */
 export function findKubeAssets(): KubeAssets | undefined {
   const folders = [process.env['KUBEBUILDER_ASSETS'], cacheFolder()].filter((folder) => folder !== undefined)
-  return folders
-    .map((folder) => ({ etcd: join(folder, 'etcd'), apiserver: join(folder, 'kube-apiserver') }))
-    .find((assets) => existsSync(assets.etcd) && existsSync(assets.apiserver))
+  const programs = folders.map((folder) => ({
+    etcd: join(folder, 'etcd'),
+    apiserver: join(folder, 'kube-apiserver'),
+    controllerManager: join(folder, 'kube-controller-manager'),
+  }))
+  const found = programs.find(({ etcd, apiserver }) => existsSync(etcd) && existsSync(apiserver))
+  if (!found) return undefined
+  const managers = programs.map(({ controllerManager }) => controllerManager)
+  return { ...found, controllerManager: managers.find((path) => existsSync(path)) }
 }
 
 /** What a test says when it is skipped for want of them. */
 export const kubeAssetsMissing =
   'no kube-apiserver: set KUBEBUILDER_ASSETS, or run `node test/helpers/kube-assets.ts build` (needs Go)'
+
+export const controllerManagerMissing =
+  'no kube-controller-manager: run `node test/helpers/kube-assets.ts build` (needs Go)'
 
 /** The staging modules of Kubernetes are published apart, with major version 0. */
 const staging = `
@@ -63,7 +74,11 @@ function build(folder: string): void {
     '',
   ]
   writeFileSync(join(source, 'go.mod'), [...lines, ...replaces, ''].join('\n'))
-  const tools = ['go.etcd.io/etcd/server/v3', 'k8s.io/kubernetes/cmd/kube-apiserver']
+  const tools = [
+    'go.etcd.io/etcd/server/v3',
+    'k8s.io/kubernetes/cmd/kube-apiserver',
+    'k8s.io/kubernetes/cmd/kube-controller-manager',
+  ]
   const imports = tools.map((tool) => `import _ "${tool}"`)
   writeFileSync(
     join(source, 'tools.go'),
@@ -75,7 +90,9 @@ function build(folder: string): void {
   for (const [output, tool] of [
     ['etcd', tools[0]],
     ['kube-apiserver', tools[1]],
+    ['kube-controller-manager', tools[2]],
   ] as const) {
+    if (existsSync(join(folder, output))) continue
     const args = ['build', '-mod=mod', '-trimpath', '-ldflags', flags, '-o', join(folder, output), tool ?? '']
     const env = { ...process.env, CGO_ENABLED: '0' }
     const { status, error } = spawnSync('go', args, { cwd: source, stdio: 'inherit', env })
@@ -84,6 +101,6 @@ function build(folder: string): void {
 }
 
 if (process.argv[1] && resolve(process.argv[1]) === import.meta.filename) {
-  if (process.argv[2] === 'build' && !findKubeAssets()) build(cacheFolder())
+  if (process.argv[2] === 'build' && !findKubeAssets()?.controllerManager) build(cacheFolder())
   console.log(findKubeAssets() ?? kubeAssetsMissing)
 }

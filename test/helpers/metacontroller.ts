@@ -19,6 +19,12 @@ export function metacontrollerMissing(): string | false {
   return error ? 'no metacontroller in PATH, and METACONTROLLER is not set' : false
 }
 
+/** Path of the program. */
+export function metacontrollerProgram(): string {
+  if (program.includes('/')) return program
+  return spawnSync('sh', ['-c', 'command -v "$0"', program], { encoding: 'utf8' }).stdout.trim()
+}
+
 export interface Metacontroller {
   /** What it has logged so far. */
   log(): string

@@ -1,0 +1,171 @@
+/**
+ * What the node helper asks of the API server: single requests, and stores of objects that follow a watch.
+ *
+ * A watch that ends is begun anew with a list. Nothing is retried otherwise: the server is on this machine.
+ */
+import { readFileSync } from 'node:fs'
+import { Agent, request, type RequestOptions } from 'node:https'
+import { createInterface } from 'node:readline'
+import type { KubeApiserver } from '../kube-apiserver.ts'
+
+export interface KubeObject {
+  readonly metadata: {
+    readonly name: string
+    readonly namespace: string
+    readonly uid: string
+    readonly resourceVersion: string
+    readonly labels?: Readonly<Record<string, string>>
+    readonly deletionTimestamp?: string
+    readonly deletionGracePeriodSeconds?: number
+  }
+  readonly [member: string]: unknown
+}
+
+/** An answer that is not a success; `status` 404 and 409 are part of ordinary life. */
+export class KubeApiError extends Error {
+  readonly status: number
+  constructor(status: number, what: string) {
+    super(`${what}: the API server answered ${status}`)
+    this.status = status
+  }
+}
+
+export class KubeApi {
+  readonly #url: URL
+  readonly #token: string
+  readonly #agent: Agent
+
+  constructor({ url, token, authority }: Pick<KubeApiserver, 'url' | 'token' | 'authority'>) {
+    this.#url = new URL(url)
+    this.#token = token
+    this.#agent = new Agent({ keepAlive: true, ca: readFileSync(authority) })
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  /** One request; the body is sent as JSON. A PATCH is a merge patch. */
+  async send(method: string, path: string, body?: unknown): Promise<ReturnType<typeof JSON.parse>> {
+    const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
+    const text = body === undefined ? '' : JSON.stringify(body)
+    return new Promise((resolve, reject) => {
+      const call = request(this.#options(method, path, type, text), (response) => {
+        let answer = ''
+        response.setEncoding('utf8').on('data', (part: string) => (answer += part))
+        response.on('end', () => {
+          const status = response.statusCode ?? 0
+          if (status >= 300) reject(new KubeApiError(status, `${method} ${path}: ${answer.slice(0, 300)}`))
+          else resolve(JSON.parse(answer))
+        })
+      })
+      call.on('error', reject)
+      call.end(text)
+    })
+  }
+
+  /** Calls `onEvent` for every change after `resourceVersion`; resolves when the watch ends. */
+  async watch(
+    path: string,
+    resourceVersion: string,
+    signal: AbortSignal,
+    onEvent: (event: { type: string; object: KubeObject }) => void,
+  ): Promise<void> {
+    const query = `${path}?watch=1&allowWatchBookmarks=true&resourceVersion=${resourceVersion}`
+    await new Promise<void>((resolve) => {
+      const call = request({ ...this.#options('GET', query, 'application/json'), signal }, (response) => {
+        const lines = createInterface(response)
+        lines.on('line', (line) => onEvent(JSON.parse(line)))
+        lines.once('close', resolve)
+        // Cut off: the next list makes up for it.
+        lines.on('error', () => resolve())
+        response.on('error', () => resolve())
+      })
+      call.once('error', () => resolve())
+      call.end()
+    })
+  }
+
+  #options(method: string, path: string, type: string, body = ''): RequestOptions {
+    const { hostname, port } = this.#url
+    const headers = {
+      authorization: `Bearer ${this.#token}`,
+      'content-type': type,
+      // Node leaves the length of a DELETE's body out.
+      'content-length': Buffer.byteLength(body),
+    }
+    return { method, hostname, port, path, headers, agent: this.#agent }
+  }
+}
+
+/** All objects of one resource, kept current. `changed` is called after every change. */
+export class Store<T extends KubeObject> {
+  readonly objects = new Map<string, T>()
+  readonly #api: KubeApi
+  readonly #path: string
+  readonly #changed: (object: T) => void
+  readonly #stop = new AbortController()
+
+  constructor(api: KubeApi, path: string, changed: (object: T) => void) {
+    this.#api = api
+    this.#path = path
+    this.#changed = changed
+  }
+
+  async start(): Promise<void> {
+    const version = await this.#list()
+    void this.#follow(version)
+  }
+
+  stop(): void {
+    this.#stop.abort()
+  }
+
+  get(namespace: string, name: string): T | undefined {
+    return this.objects.get(`${namespace}/${name}`)
+  }
+
+  async #list(): Promise<string> {
+    const { items, metadata }: { items: T[]; metadata: { resourceVersion: string } } = await this.#api.send(
+      'GET',
+      this.#path,
+    )
+    const gone = new Map(this.objects)
+    for (const item of items) {
+      gone.delete(keyOf(item))
+      this.objects.set(keyOf(item), item)
+      this.#changed(item)
+    }
+    for (const [key, item] of gone) {
+      this.objects.delete(key)
+      this.#changed(item)
+    }
+    return metadata.resourceVersion
+  }
+
+  async #follow(from: string): Promise<void> {
+    let version = from
+    while (!this.#stop.signal.aborted) {
+      await this.#api.watch(this.#path, version, this.#stop.signal, ({ type, object }) => {
+        if (type === 'ERROR') return
+        version = object.metadata.resourceVersion
+        if (type === 'BOOKMARK') return
+        const known = object as T
+        if (type === 'DELETED') this.objects.delete(keyOf(known))
+        else this.objects.set(keyOf(known), known)
+        this.#changed(known)
+      })
+      if (this.#stop.signal.aborted) return
+      try {
+        version = await this.#list()
+      } catch {
+        // The server has gone with the test.
+        return
+      }
+    }
+  }
+}
+
+function keyOf({ metadata }: KubeObject): string {
+  return `${metadata.namespace}/${metadata.name}`
+}

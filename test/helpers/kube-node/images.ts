@@ -1,0 +1,116 @@
+/**
+ * Images without an image builder: what an image adds to its base is a folder, and this machine's own file system is the
+ * base.
+ *
+ * Our own images are put together from the last stage of their Dockerfiles, from what `make build` made, so that a
+ * missing file, a wrong path, user or entrypoint shows.
+ */
+import { execFileSync } from 'node:child_process'
+import { cpSync, existsSync, linkSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+
+const repository = resolve(import.meta.dirname, '../../..')
+
+export interface Image {
+  /** Folder with what the image adds to its base. */
+  readonly root: string
+  readonly entrypoint: readonly string[]
+  readonly cmd: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  /** Numeric user; undefined is root. */
+  readonly user: number | undefined
+  readonly workdir: string
+}
+
+/** A place for images: layers of one file system cannot lie within each other, and the base is this machine's. */
+export function prepareImages(folder: string): void {
+  mkdirSync(folder)
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=755', 'tmpfs', folder])
+}
+
+const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+/** The image that a Dockerfile of this repository describes. Throws for an instruction that it does not know. */
+export function imageOfDockerfile(file: string, root: string): Image {
+  const lines = readFileSync(join(repository, file), 'utf8').replaceAll(/\\\n/g, ' ').split('\n')
+  const last = lines.findLastIndex((line) => line.startsWith('FROM '))
+  let image: Image = { root, entrypoint: [], cmd: [], env: { PATH: path }, user: undefined, workdir: '/' }
+  for (const line of lines.slice(last)) image = applied(image, line.trim())
+  return image
+}
+
+function applied(image: Image, line: string): Image {
+  const [instruction = '', ...words] = line.split(/\s+/)
+  const rest = words.join(' ')
+  switch (instruction) {
+    case '':
+    case '#':
+    case 'LABEL':
+    case 'EXPOSE':
+    case 'STOPSIGNAL':
+    // Only takes things away from the base.
+    case 'RUN':
+      return image
+    case 'FROM':
+      if (!words[0]?.startsWith('node:')) throw new Error(`an unknown base: ${rest}`)
+      addNode(image.root)
+      return image
+    case 'COPY':
+      copy(words, image.root)
+      return image
+    case 'ENV': {
+      const [name = '', value = ''] = rest.split('=')
+      return { ...image, env: { ...image.env, [name]: value } }
+    }
+    case 'USER':
+      return { ...image, user: Number(rest.split(':')[0]) }
+    case 'WORKDIR':
+      return { ...image, workdir: rest }
+    case 'ENTRYPOINT':
+      return { ...image, entrypoint: JSON.parse(rest) }
+    default:
+      if (line.startsWith('#')) return image
+      throw new Error(`an unknown instruction: ${line}`)
+  }
+}
+
+/** The first stage builds the repository in /src. */
+function copy(words: readonly string[], root: string): void {
+  const [source = '', target = ''] = words.filter((word) => !word.startsWith('--'))
+  const from = join(repository, source.replace(/^\/src\//, ''))
+  // Written by npm at build time; nothing at run time reads it.
+  if (source.endsWith('.cdx.json')) return
+  if (!existsSync(from)) throw new Error(`COPY ${source}: nothing there; run make build first`)
+  mkdirSync(dirname(join(root, target)), { recursive: true })
+  cpSync(from, join(root, target), { recursive: true })
+}
+
+/** Node where its official images have it. One copy serves all images. */
+function addNode(root: string): void {
+  const shared = join(dirname(root), '.node')
+  if (!existsSync(shared)) cpSync(process.execPath, shared)
+  addFile(root, '/usr/local/bin/node', shared)
+}
+
+/** An image that holds one program and nothing else. */
+export function imageOfProgram(root: string, at: string, program: string): Image {
+  addFile(root, at, program)
+  return { root, entrypoint: [at], cmd: [], env: { PATH: path }, user: undefined, workdir: '/' }
+}
+
+/** An image of a server from npm, as its publisher's Dockerfile lays it out: the package in /app, started by Node. */
+export function imageOfPackage(root: string, name: string, start: Pick<Image, 'entrypoint' | 'cmd'>): Image {
+  addNode(root)
+  symlinkSync(join(repository, 'node_modules', name), join(root, 'app'))
+  return { root, ...start, env: { PATH: path, NODE_ENV: 'production' }, user: undefined, workdir: '/app' }
+}
+
+function addFile(root: string, at: string, source: string): void {
+  const target = join(root, at)
+  mkdirSync(dirname(target), { recursive: true })
+  try {
+    linkSync(source, target)
+  } catch {
+    cpSync(source, target)
+  }
+}
