@@ -219,13 +219,13 @@ class Vmcp implements VmcpServer {
     this.#config = config
     this.#checksum = checksum
     this.#guards = guards
-    this.#replaceFeatures(config)
+    const featuresChanged = this.#replaceFeatures(config)
     if (authenticator) {
       void this.#authenticator.close()
       this.#authenticator = authenticator
     }
     this.#engine.apply(config)
-    if (authzChanged) this.#engine.permissionsChanged()
+    if (authzChanged || featuresChanged) this.#engine.permissionsChanged()
     this.#observation.reloaded(config)
     this.#log.info('configuration reloaded', { backends: config.backends?.length ?? 0 })
   }
@@ -239,11 +239,16 @@ class Vmcp implements VmcpServer {
     }
   }
 
-  /** Scripts and searches under way end with the old features; settings that are the same keep what is there. */
-  #replaceFeatures(config: VmcpConfig): void {
+  /**
+   * Scripts and searches under way end with the old features; settings that are the same keep what is there. True when
+   * something came or went.
+   */
+  #replaceFeatures(config: VmcpConfig): boolean {
     const before = this.#features
     this.#features = makeFeatures(config, { ...this.#featureParts(), before })
-    for (const feature of before) if (!this.#features.includes(feature)) void feature.close()
+    const gone = before.filter((feature) => !this.#features.includes(feature))
+    for (const feature of gone) void feature.close()
+    return gone.length > 0 || this.#features.length > before.length
   }
 
   async listen(): Promise<void> {
