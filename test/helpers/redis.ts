@@ -82,6 +82,8 @@ export interface RedisProcess {
 
 /** Permissions that the store needs, beside the key pattern. */
 export const minimalAcl = '+@read +@write +@keyspace +@scripting +@transaction +@connection'
+/** And where the nodes of a cluster are found. */
+const clusterAcl = '+cluster|slots'
 
 const adminPassword = 'test-admin'
 
@@ -90,7 +92,8 @@ function authArgs(options: RedisOptions): string[] {
   if (!auth) return []
   if (auth.username === undefined) return ['--requirepass', auth.password]
   const hash = createHash('sha256').update(auth.password).digest('hex')
-  const rules = `on #${hash} ~${options.keys ?? '*'} &* -@all ${minimalAcl}`.split(' ')
+  const more = options.args?.includes('--cluster-enabled') ? ` ${clusterAcl}` : ''
+  const rules = `on #${hash} ~${options.keys ?? '*'} &* -@all ${minimalAcl}${more}`.split(' ')
   // The default user keeps a password for the test itself; the server's clients use the narrow one.
   return ['--requirepass', adminPassword, '--user', auth.username, ...rules]
 }

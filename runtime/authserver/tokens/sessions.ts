@@ -6,6 +6,7 @@
  * connected need not be asked again. The last grant takes the session and every upstream token with it.
  * Source: design, section 4 "refresh tokens"; RFC 9700 section 4.14; RFC 7009 section 2.1.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
@@ -15,7 +16,9 @@ import { hashed, randomId } from './opaque.ts'
 
 /** Logins of one person with one client that live side by side, for instance one per machine. */
 const maxGrants = 20
-const maxTries = 8
+/** Of several writers at once each try lets one through; then a short pause apart. */
+const maxTries = 32
+const eagerTries = 4
 /** How long another replica may go on accepting tokens of a grant that was ended elsewhere. */
 const livenessMs = 5_000
 
@@ -150,10 +153,11 @@ export class Sessions {
   async endGrant(sessionId: string, grantId: string): Promise<void> {
     await this.#state.families.delete(grantId)
     this.#live.clear()
-    const left = await this.#change(sessionId, (old) => ({
-      ...old,
-      grants: old.grants.filter((grant) => grant.id !== grantId),
-    }))
+    // One of many that end it at once writes; the others find it gone.
+    const left = await this.#change(sessionId, (old) => {
+      const grants = old.grants.filter((grant) => grant.id !== grantId)
+      return grants.length === old.grants.length ? undefined : { ...old, grants }
+    })
     if (left?.grants.length !== 0) return
     // Only while it is still empty: somebody may be joining it right now.
     const seen = await this.#state.sessions.read(sessionId)
@@ -195,6 +199,7 @@ export class Sessions {
         await this.#forget(seen.value, next)
         return next
       }
+      if (tries >= eagerTries) await delay(Math.random() * 20)
     }
     throw new GatehouseError('STORE_DOWN', { cause: new Error('a session is changed too often') })
   }
