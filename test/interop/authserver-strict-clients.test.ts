@@ -217,6 +217,61 @@ t.test(
   },
 )
 
+for (const method of ['client_secret_basic', 'client_secret_post'] as const) {
+  t.test(`openid-client, ${method}: registration, code, refresh, introspection, revocation`, async (t) => {
+    const rig = await startAuthServer(t, {
+      config: { registration: { enabled: true, confidentialClients: true } },
+    })
+    const config = await oidc.dynamicClientRegistration(
+      new URL(rig.issuer),
+      {
+        redirect_uris: [redirectUri],
+        client_name: 'openid-client',
+        token_endpoint_auth_method: method,
+        id_token_signed_response_alg: 'ES256',
+      },
+      method === 'client_secret_basic' ? oidc.ClientSecretBasic() : oidc.ClientSecretPost(),
+      {
+        execute: [oidc.allowInsecureRequests, oidc.enableNonRepudiationChecks],
+        algorithm: 'oidc',
+      },
+    )
+    const pkceCodeVerifier = oidc.randomPKCECodeVerifier()
+    const [expectedState, expectedNonce] = [oidc.randomState(), oidc.randomNonce()]
+    const url = oidc.buildAuthorizationUrl(config, {
+      redirect_uri: redirectUri,
+      scope: 'openid email offline_access',
+      code_challenge: await oidc.calculatePKCECodeChallenge(pkceCodeVerifier),
+      code_challenge_method: 'S256',
+      resource: rig.resource,
+      state: expectedState,
+      nonce: expectedNonce,
+    })
+    const tokens = await oidc.authorizationCodeGrant(
+      config,
+      await person(url),
+      { pkceCodeVerifier, expectedState, expectedNonce, idTokenExpected: true },
+      { resource: rig.resource },
+    )
+    const clientId = config.clientMetadata().client_id
+    const sub = tokens.claims()?.sub
+    t.match(await oidc.tokenIntrospection(config, tokens.access_token), {
+      active: true,
+      client_id: clientId,
+      sub,
+      aud: [rig.resource],
+      iss: rig.issuer,
+      token_type: 'Bearer',
+    })
+    const refreshed = await oidc.refreshTokenGrant(config, tokens.refresh_token ?? '')
+    t.match(await oidc.tokenIntrospection(config, refreshed.refresh_token ?? ''), { active: true, sub })
+    await oidc.tokenRevocation(config, refreshed.refresh_token ?? '', { token_type_hint: 'refresh_token' })
+    for (const token of [refreshed.access_token, refreshed.refresh_token ?? '']) {
+      t.same(await oidc.tokenIntrospection(config, token), { active: false })
+    }
+  })
+}
+
 t.test('strict clients: every signing algorithm is accepted by both', async (t) => {
   const { generateKeyPairSync } = await import('node:crypto')
   const pem = (key: { export(options: { type: 'pkcs8'; format: 'pem' }): string | Buffer }): string =>
