@@ -2,18 +2,12 @@
 /**
  * The `gatehouse` command: wires the features to one command tree. Nothing is decided here.
  *
+ * Only the command that is asked for is loaded, with what it needs; of the others the name and a line for the help are
+ * known.
+ *
  * Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 failed authentication.
  */
 import { Command, CommanderError } from 'commander'
-import { GatehouseError } from '../../schemas/index.ts'
-import { addDevCommand } from './commands/dev.ts'
-import { addProxyCommand } from './commands/proxy.ts'
-import { addRelayCommand } from './commands/relay.ts'
-import { addRenderCommand } from './commands/render.ts'
-import { addUnpackCommand } from './commands/unpack.ts'
-import { addValidateCommand } from './commands/validate.ts'
-import { serveAsVirtualServer } from './commands/virtual-server.ts'
-import { addVmcpCommand } from './commands/vmcp.ts'
 import { exitCode, printError } from './output.ts'
 import { version } from './version.ts'
 
@@ -38,24 +32,73 @@ const program = new Command('gatehouse')
       '  gatehouse dev -f manifests/examples/quickstart                   many servers as one, from manifests',
   )
 
-addProxyCommand(program, { virtualServer: serveAsVirtualServer })
-addVmcpCommand(program)
-addRelayCommand(program)
-addValidateCommand(program)
-addRenderCommand(program)
-addDevCommand(program)
-addUnpackCommand(program)
+interface CommandRow {
+  readonly summary: string
+  readonly hidden?: boolean
+  readonly load: () => Promise<unknown>
+}
+
+const commands: Readonly<Record<string, CommandRow>> = {
+  proxy: {
+    summary: 'a transparent proxy in front of one MCP server',
+    load: async () =>
+      (await import('./commands/proxy.ts')).addProxyCommand(program, {
+        virtualServer: async (request) =>
+          (await import('./commands/virtual-server.ts')).serveAsVirtualServer(request),
+      }),
+  },
+  vmcp: {
+    summary: 'many MCP servers behind one address',
+    load: async () => (await import('./commands/vmcp.ts')).addVmcpCommand(program),
+  },
+  relay: {
+    summary: 'the public end of tunnels',
+    load: async () => (await import('./commands/relay.ts')).addRelayCommand(program),
+  },
+  validate: {
+    summary: 'check manifests offline',
+    load: async () => (await import('./commands/validate.ts')).addValidateCommand(program),
+  },
+  render: {
+    summary: 'print the child objects of manifests, offline',
+    load: async () => (await import('./commands/render.ts')).addRenderCommand(program),
+  },
+  dev: {
+    summary: 'run manifests here, without a cluster',
+    load: async () => (await import('./commands/dev.ts')).addDevCommand(program),
+  },
+  unpack: {
+    summary: 'copy this program, to run inside another image',
+    hidden: true,
+    load: async () => (await import('./commands/unpack.ts')).addUnpackCommand(program),
+  },
+}
+
+/** The command that is asked for, or asked about with `help`. */
+function askedFor(args: readonly string[]): string | undefined {
+  const words = args.filter((arg) => !arg.startsWith('-'))
+  return words[0] === 'help' ? words[1] : words[0]
+}
+
+const asked = askedFor(process.argv.slice(2))
+for (const [name, { summary, hidden = false, load }] of Object.entries(commands)) {
+  if (name === asked) await load()
+  else program.command(name, { hidden }).summary(summary)
+}
+// No command has shown its arguments yet, so none does in this list; what comes below has its own.
+program.configureHelp({ subcommandTerm: (command) => command.name() })
 
 try {
   await program.parseAsync()
 } catch (error) {
-  process.exitCode = codeOf(error)
+  process.exitCode = await codeOf(error)
 }
 
 /** Reports what went wrong, once, and says with which code to end. */
-function codeOf(error: unknown): number {
+async function codeOf(error: unknown): Promise<number> {
   // Commander has printed its own message already; help and version end with code 0.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage
   printError(`Error: ${error instanceof Error ? error.message : String(error)}`)
+  const { GatehouseError } = await import('../../schemas/index.ts')
   return error instanceof GatehouseError && error.code === 'INVALID_CONFIG' ? exitCode.usage : exitCode.failed
 }

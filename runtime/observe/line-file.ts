@@ -3,9 +3,8 @@
  *
  * A line that is alone is written in the same turn of the event loop; under load lines wait for each other, a few
  * milliseconds at most, because a system call per turn costs more than the line. The end of the process writes out the
- * rest. A pipe whose reader
- * is slow is tried again later; when it stays full, the oldest lines are dropped and counted rather than kept without
- * bound.
+ * rest. A pipe whose reader is slow is tried again later; when it stays full, the oldest lines are dropped and counted
+ * rather than kept without bound.
  */
 import { closeSync, writeSync } from 'node:fs'
 

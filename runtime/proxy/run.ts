@@ -10,7 +10,6 @@ import { GatehouseError } from '../../schemas/index.ts'
 import { type ProxyConfig, vmcpEnvironment } from '../config/index.ts'
 import type { Authenticator, EmbeddedAuthServer } from '../incoming/index.ts'
 import { type Listener, type Log, makeDispatcher, unbracket } from '../net/index.ts'
-import { makeRedisStore, sealStore } from '../store/index.ts'
 import { authServerProblems, strippedHeaders } from './auth-server.ts'
 import type { TokenSource } from './credential.ts'
 import { incomingFor } from './incoming-auth.ts'
@@ -69,7 +68,7 @@ export async function runProxy(config: ProxyConfig, parts: RunParts): Promise<Ru
     ...(config.targetAddresses ? { guard: config.targetAddresses } : {}),
   })
   const made = await makeRemote(config, parts, dispatcher)
-  const sessions = parts.sessions ?? sessionStoreOf(config, parts)
+  const sessions = parts.sessions ?? (await sessionStoreOf(config, parts))
   const metrics = config.metricsPort === undefined ? undefined : makeProxyMetrics()
   const observe = metrics?.observe ?? parts.observe
   let proxy: RunningProxy
@@ -142,11 +141,13 @@ function publicHosts({ resourceUrl }: ProxyConfig): ReadonlySet<string> {
 }
 
 /** Where sessions are shared between replicas, when the file says so. */
-function sessionStoreOf(
+async function sessionStoreOf(
   { sessionStorage }: ProxyConfig,
   { secret, log }: RunParts,
-): SharedSessions | undefined {
+): Promise<SharedSessions | undefined> {
   if (sessionStorage?.provider !== 'redis') return undefined
+  // The client of the store is large, and most proxies share nothing.
+  const { makeRedisStore, sealStore } = await import('../store/index.ts')
   const { address, db, keyPrefix } = sessionStorage
   const password = secret?.(vmcpEnvironment.redisPassword)
   const key = secret?.(vmcpEnvironment.stateKey)

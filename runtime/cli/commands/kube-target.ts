@@ -62,7 +62,7 @@ interface Cluster {
 }
 
 async function connect(namespace: string | undefined): Promise<Cluster> {
-  const { KubeConfig, CustomObjectsApi } = await import('@kubernetes/client-node')
+  const { KubeConfig, CustomObjectsApi } = await import('./kube-client.ts')
   const config = new KubeConfig()
   try {
     config.loadFromDefault()

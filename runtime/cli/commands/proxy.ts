@@ -10,7 +10,6 @@
 import cluster from 'node:cluster'
 import type { Command } from 'commander'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { checkAuthServer } from '../../authserver/index.ts'
 import {
   environment,
   loadProxyFile,
@@ -130,6 +129,7 @@ function withOfferedLogin(config: ProxyConfig): ProxyConfig {
 /** The settings of the proxy, after they and those of the authorization server were found to be good together. */
 async function checked(resolve: () => ProxyConfig, authServerFile: string | undefined): Promise<ProxyConfig> {
   if (authServerFile === undefined) return resolve()
+  const { checkAuthServer } = await import('../../authserver/index.ts')
   const checks = new Checks()
   const config = await checks.run(resolve)
   const server = await checks.run(() => checkAuthServer(authServerFile, environment(), { maxUpstreams }))

@@ -1,0 +1,33 @@
+/** The start of the command: what is loaded for it, and that every command in the list is there. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { runGatehouse } from '../../helpers/gatehouse.ts'
+
+const main = join(import.meta.dirname, '../../../runtime/cli/main.ts')
+
+await t.test('start: no feature is loaded before its command is asked for', async (t) => {
+  const text = readFileSync(main, 'utf8')
+  const loaded = [...text.matchAll(/^import (?!type ).* from '(.+)'$/gm)].map(([, from]) => from)
+  t.same(loaded.sort(), ['./output.ts', './version.ts', 'commander'])
+})
+
+await t.test('start: every command in the list answers for itself, and by help', async (t) => {
+  const { stdout } = await runGatehouse(['--help'])
+  const names = [...(/Commands:\n([\s\S]*?)\n\n/.exec(stdout)?.[1] ?? '').matchAll(/^ {2}(\w+)/gm)].map(
+    ([, name]) => name ?? '',
+  )
+  t.same(names, ['proxy', 'vmcp', 'relay', 'validate', 'render', 'dev', 'help'])
+  for (const name of names.filter((each) => each !== 'help')) {
+    const own = await runGatehouse([name, '--help'])
+    t.match(own, { code: 0, stdout: new RegExp(`^Usage: gatehouse ${name} `) }, name)
+    const asked = await runGatehouse(['help', name])
+    t.equal(asked.stdout, own.stdout, `help ${name}`)
+  }
+})
+
+await t.test('start: a command that does not exist is told, with what was meant', async (t) => {
+  const { code, stderr } = await runGatehouse(['prxy'])
+  t.equal(code, 2)
+  t.match(stderr, /unknown command 'prxy'[\s\S]*Did you mean proxy\?/)
+})
