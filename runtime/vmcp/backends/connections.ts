@@ -97,7 +97,8 @@ export class Connections {
     const connection = new SessionConnection({
       makeChannel: (events, resume) =>
         transport === 'sse' ? new SseChannel(target, events) : new StreamableChannel(target, events, resume),
-      resume: scope.kind === 'session' && transport !== 'sse' ? scope.session.resume?.(name) : undefined,
+      resume: () =>
+        scope.kind === 'session' && transport !== 'sse' ? scope.session.resume?.(name) : undefined,
       onOpened: (opened) => {
         if (scope.kind === 'session') scope.session.opened?.(name, opened)
       },

@@ -28,8 +28,8 @@ import { readServerInfo } from './server-info.ts'
 
 export interface SessionConnectionOptions {
   readonly makeChannel: (events: ChannelEvents, resume?: BackendSession) => Channel
-  /** A session to go on with instead of opening one. */
-  readonly resume?: BackendSession | undefined
+  /** A session to go on with instead of opening one: the latest that is known. */
+  readonly resume?: (() => BackendSession | undefined) | undefined
   /** Told when the backend has opened a session. */
   readonly onOpened?: ((session: BackendSession) => void) | undefined
   readonly events: ConnectionEvents
@@ -57,11 +57,11 @@ export class SessionConnection implements Connection {
   #nextId = 1
   #busy = 0
   #level: string | undefined
-  #resume: BackendSession | undefined
+  /** The last session that was tried or opened: whatever became of it, it is not gone on with once more. */
+  #spent: string | undefined
 
   constructor(options: SessionConnectionOptions) {
     this.#options = options
-    this.#resume = options.resume
   }
 
   get busy(): number {
@@ -97,9 +97,10 @@ export class SessionConnection implements Connection {
   }
 
   async #openNow(sender: Sender): Promise<Open> {
-    const resume = this.#resume
+    const known = this.#options.resume?.()
     // Good for one attempt: when the backend has forgotten the session, the next opening is a fresh one.
-    this.#resume = undefined
+    const resume = known?.sessionId === this.#spent ? undefined : known
+    this.#spent = resume?.sessionId
     const { channel, inbound } = this.#makeChannel(sender, resume)
     const deadline = new Deadline(this.#options.openTimeoutMs, NEVER)
     try {
@@ -109,6 +110,7 @@ export class SessionConnection implements Connection {
       // Some backends answer the stream's headers only with its first message; the opening must not hang on them.
       await Promise.race([channel.listen(sender), pause(LISTEN_WAIT_MS, deadline.signal)])
       const { sessionId } = channel
+      this.#spent = sessionId
       if (!resume && sessionId !== undefined) {
         const { protocolVersion, capabilities } = server
         this.#options.onOpened?.({ sessionId, protocolVersion, logging: capabilities.logging })

@@ -24,7 +24,7 @@ import type { Watcher } from '../notifier.ts'
 import type { Ask, AskReply, Client, ClientSession } from '../operation.ts'
 import { isShared } from './client.ts'
 import type { VmcpExchange } from './exchange.ts'
-import { acceptsEventStream, beginEventStream, writeBounded } from './reply.ts'
+import { acceptsEventStream, beginEventStream, writeBounded } from './stream.ts'
 
 const MAX_LISTENERS = 5_000
 const MAX_PER_CALLER = 100

@@ -21,7 +21,7 @@ import type { Session } from '../sessions/session.ts'
 import type { Answer } from './answer.ts'
 import { isShared, passedHeaders } from './client.ts'
 import type { VmcpExchange } from './exchange.ts'
-import { beginEventStream, holdStream, writeBounded } from './reply.ts'
+import { beginEventStream, holdStream, writeBounded } from './stream.ts'
 import type { SessionProtocol } from './session-protocol.ts'
 
 export const SSE_PATH = '/sse'
@@ -82,7 +82,7 @@ export class OldSseEdge {
         })
       const { session, response } = await protocol.open(message, params, caller, headers)
       stream.session = session
-      session.addStream(stream.res)
+      session.addStream(stream.res, { lasting: false })
       accept(exchange)
       answer.end(response)
       return

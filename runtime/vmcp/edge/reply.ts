@@ -8,46 +8,28 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { encodeEvent, KEEP_ALIVE, resultMessage, resultParts } from '../../mcp/index.ts'
-import { holdsStream } from '../../net/index.ts'
 import type { Answer } from './answer.ts'
-
-/** What may wait in a slow client's socket before its stream is cut. */
-export const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
-/** A client that takes nothing of a waiting answer for so long is cut off. */
-const STUCK_MS = 60_000
+import { acceptsEventStream, beginEventStream, cutWhenStuck, writeBounded } from './stream.ts'
 
 /** Results from this size on are not copied into one buffer. */
 const LARGE = 16 * 1024
 
-export function acceptsEventStream(req: IncomingMessage): boolean {
-  return req.headers.accept?.includes('text/event-stream') ?? false
+/** A stream that outlives its connection. */
+export interface LastingStream {
+  readonly open: boolean
+  /** Called once when the client does not come back. */
+  onAbandoned: (() => void) | undefined
+  attach(res: ServerResponse): void
+  prime(): void
+  send(message: Buffer): boolean
+  end(message?: Buffer): void
+  keepAlive(): void
 }
 
-/** Starts an event-stream answer. */
-export function beginEventStream(res: ServerResponse, headers: Readonly<Record<string, string>> = {}): void {
-  res.writeHead(200, {
-    'content-type': 'text/event-stream',
-    'cache-control': 'no-cache, no-transform',
-    'x-accel-buffering': 'no',
-    ...headers,
-  })
-  res.flushHeaders()
-}
-
-/** Writes to a stream, or cuts it when the client does not read. */
-export function writeBounded(res: ServerResponse, bytes: Buffer): boolean {
-  if (res.writableEnded || res.destroyed) return false
-  if (res.writableLength > MAX_BUFFERED_BYTES) {
-    res.destroy()
-    return false
-  }
-  res.write(bytes)
-  return true
-}
-
-/** Lets an answer that was ended wait only as long as the client takes something of it. */
-export function cutWhenStuck(res: ServerResponse, ms = STUCK_MS): void {
-  if (!res.writableFinished) res.setTimeout(ms, () => res.destroy())
+export interface ReplyOptions {
+  readonly headers?: Readonly<Record<string, string>>
+  /** Makes the answer one that can be taken up again, once it becomes a stream. */
+  readonly lasting?: (() => LastingStream) | undefined
 }
 
 export class Reply implements Answer {
@@ -55,12 +37,16 @@ export class Reply implements Answer {
   /** True when messages can be sent before the result. */
   readonly canStream: boolean
   readonly #headers: Readonly<Record<string, string>>
+  readonly #openLasting: (() => LastingStream) | undefined
+  #lasting: LastingStream | undefined
+  #onClose: (() => void) | undefined
   #streaming = false
 
-  constructor(req: IncomingMessage, res: ServerResponse, headers: Readonly<Record<string, string>> = {}) {
+  constructor(req: IncomingMessage, res: ServerResponse, { headers = {}, lasting }: ReplyOptions = {}) {
     this.res = res
     this.canStream = acceptsEventStream(req)
     this.#headers = headers
+    this.#openLasting = lasting
   }
 
   get streaming(): boolean {
@@ -68,7 +54,7 @@ export class Reply implements Answer {
   }
 
   get over(): boolean {
-    return this.res.writableEnded || this.res.destroyed
+    return this.#lasting ? !this.#lasting.open : this.res.writableEnded || this.res.destroyed
   }
 
   /** Turns the answer into an event stream. False when the client does not take one or the answer is over. */
@@ -77,27 +63,50 @@ export class Reply implements Answer {
     if (!this.canStream || this.over || this.res.headersSent) return false
     this.#streaming = true
     beginEventStream(this.res, this.#headers)
+    const lasting = this.#openLasting?.()
+    if (lasting) {
+      // From now on it is the stream that counts, not the connection that carries it.
+      this.#lasting = lasting
+      lasting.onAbandoned = () => this.#onClose?.()
+      lasting.attach(this.res)
+    }
     return true
   }
 
   /** Sends a message before the result. False when that is not possible. */
   send(message: Buffer): boolean {
-    return this.stream() && writeBounded(this.res, encodeEvent(message))
+    if (!this.stream()) return false
+    return this.#lasting ? this.#lasting.send(message) : writeBounded(this.res, encodeEvent(message))
   }
 
   /** A long call on a silent connection becomes a stream, so that nothing on the way takes it for dead. */
   keepAlive(): void {
-    if (this.#streaming || this.stream()) writeBounded(this.res, KEEP_ALIVE)
+    const begins = !this.#streaming
+    if (!this.stream()) return
+    if (!this.#lasting) writeBounded(this.res, KEEP_ALIVE)
+    else if (begins) this.#lasting.prime()
+    else this.#lasting.keepAlive()
   }
 
   onClose(listener: () => void): () => void {
-    this.res.once('close', listener)
-    return () => this.res.off('close', listener)
+    const closed = (): void => {
+      if (!this.#lasting) listener()
+    }
+    this.#onClose = listener
+    this.res.once('close', closed)
+    return () => {
+      this.#onClose = undefined
+      this.res.off('close', closed)
+    }
   }
 
   /** Sends the result and ends the answer. The status counts only when nothing was sent before. */
   end(message: Buffer, status = 200): void {
     if (this.over) return
+    if (this.#lasting) {
+      this.#lasting.end(message)
+      return
+    }
     if (this.#streaming) {
       this.res.end(encodeEvent(message))
       if (message.length >= LARGE) cutWhenStuck(this.res)
@@ -136,14 +145,8 @@ export class Reply implements Answer {
   /** Ends without a result: the client went away or asked for no answer. */
   drop(): void {
     if (this.over) return
-    if (this.#streaming) this.res.end()
+    if (this.#lasting) this.#lasting.end()
+    else if (this.#streaming) this.res.end()
     else this.res.writeHead(202, { ...this.#headers }).end()
   }
-}
-
-/** Marks a stream that lives until somebody ends it, so that a closing listener does not wait for it. */
-export function holdStream(res: ServerResponse): void {
-  holdsStream(res, () => {
-    if (!res.writableEnded) res.end()
-  })
 }

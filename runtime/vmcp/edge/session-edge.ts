@@ -8,7 +8,8 @@ import type { Caller } from '../../net/index.ts'
 import type { Session } from '../sessions/session.ts'
 import { passedHeaders } from './client.ts'
 import type { VmcpExchange } from './exchange.ts'
-import { acceptsEventStream, beginEventStream, holdStream, Reply } from './reply.ts'
+import { Reply } from './reply.ts'
+import { acceptsEventStream, beginEventStream, holdStream } from './stream.ts'
 import type { SessionProtocol } from './session-protocol.ts'
 
 export interface SessionEdgeOptions {
@@ -28,11 +29,11 @@ export class SessionEdge {
     const { req, res } = exchange
     if (message.method === 'initialize') {
       const { session, response } = await protocol.open(message, params, caller, this.#passed(exchange))
-      new Reply(req, res, { [HEADER.sessionId]: session.id }).end(response)
+      new Reply(req, res, { headers: { [HEADER.sessionId]: session.id } }).end(response)
       return
     }
     const session = await this.#sessionOf(exchange, caller, message.id)
-    const reply = new Reply(req, res)
+    const reply = new Reply(req, res, { lasting: () => session.openStream() })
     await protocol.receive(session, message, params, reply)
     if (message.kind !== 'request') reply.drop()
   }
@@ -70,7 +71,7 @@ export class SessionEdge {
     const session = await this.#sessionOf(exchange, caller, undefined)
     beginEventStream(exchange.res, { [HEADER.sessionId]: session.id })
     holdStream(exchange.res)
-    session.addStream(exchange.res)
+    session.addStream(exchange.res, { lastEventId: exchange.header('lastEventId') })
   }
 
   /** DELETE: the client needs the session no more. */

@@ -20,7 +20,7 @@ import {
 } from '../../mcp/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
 import type { Client, Operation, Outcome } from '../operation.ts'
-import { MAX_IN_FLIGHT, type Session } from '../sessions/session.ts'
+import { MAX_IN_FLIGHT, MAX_SUBSCRIPTIONS, type Session } from '../sessions/session.ts'
 import type { SessionTable } from '../sessions/table.ts'
 import type { Answer } from './answer.ts'
 import { abilitiesOf, NO_ABILITIES, readInfo } from './client.ts'
@@ -121,6 +121,8 @@ export class SessionProtocol {
       }
     } else if (session.inFlight.has(id)) answer.end(refusal(id, 'the id is in use'))
     else if (session.inFlight.size >= MAX_IN_FLIGHT) answer.end(refusal(id, 'too many requests at a time'))
+    else if (message.method === 'resources/subscribe' && session.subscriptions.size >= MAX_SUBSCRIPTIONS)
+      answer.end(refusal(id, 'too many subscriptions'))
     else await this.#operate(session, message, params, answer)
   }
 

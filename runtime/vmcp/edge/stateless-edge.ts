@@ -87,7 +87,7 @@ export class StatelessEdge {
       await this.#options.listeners.open(exchange, message.id, params, client)
       return
     }
-    const reply = new Reply(exchange.req, exchange.res, NO_STORE)
+    const reply = new Reply(exchange.req, exchange.res, { headers: NO_STORE })
     if (message.method === 'server/discover') {
       this.#finish(reply, message.id, message.method, this.#discover())
     } else if (METHODS.has(message.method))

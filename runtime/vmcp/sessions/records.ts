@@ -7,16 +7,10 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { Store } from '../../store/index.ts'
 import { readAbilities } from '../edge/client.ts'
 import type { BackendSession } from '../operation.ts'
-import type { Session, SessionFacts } from './session.ts'
+import type { Session, SessionChanges, SessionFacts } from './session.ts'
 
-export interface SessionRecord {
+export interface SessionRecord extends SessionChanges {
   readonly facts: SessionFacts
-  readonly logLevel: string | undefined
-  /** URI and backend. */
-  readonly subscriptions: readonly [string, string][]
-  readonly backendSessions: readonly [string, BackendSession][]
-  /** Digests of the lists that the client has seen, by kind. */
-  readonly seen: Readonly<Record<string, string>> | undefined
 }
 
 export interface SessionRecords {

@@ -18,8 +18,9 @@ import {
   requestMessage,
 } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
-import { writeBounded } from '../edge/reply.ts'
+import { writeBounded } from '../edge/stream.ts'
 import type { Ask, AskReply, BackendSession, ClientAbilities, ClientSession } from '../operation.ts'
+import { ReplayBudget, type ReplayStream, ReplayStreams } from './replay.ts'
 
 /** Limits of one session. */
 const MAX_STREAMS = 4
@@ -28,6 +29,8 @@ const MAX_WAITING_BYTES = 4 * 1024 * 1024
 const MAX_QUESTIONS = 64
 export const MAX_IN_FLIGHT = 256
 export const MAX_SUBSCRIPTIONS = 1_000
+/** Clients of this revision and later take an event without content at the beginning of a stream. */
+const PRIMED_SINCE = '2025-11-25'
 /** How long a client may take to answer a question. */
 export const ASK_TIMEOUT_MS = 10 * 60_000
 
@@ -38,6 +41,16 @@ export interface SessionFacts {
   readonly protocolVersion: string
   readonly abilities: ClientAbilities
   readonly info: Buffer | undefined
+}
+
+/** What is kept of a session beside its facts, and may change while it lives. */
+export interface SessionChanges {
+  readonly logLevel: string | undefined
+  /** URI and backend. */
+  readonly subscriptions: readonly [string, string][]
+  readonly backendSessions: readonly [string, BackendSession][]
+  /** Digests of the lists that the client has seen, by kind. */
+  readonly seen: Readonly<Record<string, string>> | undefined
 }
 
 interface Question {
@@ -64,17 +77,26 @@ export class Session implements ClientSession {
   readonly backendSessions = new Map<string, BackendSession>()
   /** Told when what other replicas must know has changed. */
   onChange: (() => void) | undefined
+  /** Told when a backend has forgotten its session. */
+  onLost: ((backend: string) => void) | undefined
+  /** True once it is over in this process. */
+  over = false
   /** Digests of what the client has seen, by kind. */
   seen: Readonly<Record<string, string>> | undefined
-  readonly #streams = new Set<ServerResponse>()
+  /** GET streams that are open, and what outlives their connections. */
+  readonly #streams = new Map<ServerResponse, ReplayStream | undefined>()
+  /** Streams on which the server speaks unasked. */
+  readonly #spoken = new WeakSet<ReplayStream>()
+  readonly #replay: ReplayStreams
   readonly #questions = new Map<string, Question>()
   #waiting: Buffer[] = []
   #waitingBytes = 0
   #nextQuestion = 1
 
-  constructor(facts: SessionFacts, caller: Caller) {
+  constructor(facts: SessionFacts, caller: Caller, budget = new ReplayBudget()) {
     this.facts = facts
     this.caller = caller
+    this.#replay = new ReplayStreams(budget)
   }
 
   get id(): string {
@@ -85,31 +107,55 @@ export class Session implements ClientSession {
     return this.inFlight.size === 0 && this.#streams.size === 0
   }
 
-  /** Takes a GET stream (headers sent already) and gives it what has waited. */
-  addStream(res: ServerResponse): void {
+  /** A stream that the client can come back to when its connection breaks. */
+  openStream(): ReplayStream {
+    return this.#replay.open()
+  }
+
+  /**
+   * Takes a GET stream (headers sent already). One that names the last event it has seen goes on with the stream of that
+   * event, where it is known here; every other is a new one. `lasting` false: the stream is its connection and no more.
+   */
+  addStream(
+    res: ServerResponse,
+    { lastEventId, lasting = true }: { lastEventId?: string | undefined; lasting?: boolean } = {},
+  ): void {
+    const found = lastEventId === undefined ? undefined : this.#replay.find(lastEventId)
+    if (found && !this.#spoken.has(found.stream)) {
+      // The answer to a POST goes on here; what is said unasked does not belong on it.
+      found.stream.attach(res, found.after)
+      return
+    }
     if (this.#streams.size >= MAX_STREAMS) {
-      const [oldest] = this.#streams
+      const [oldest] = this.#streams.keys()
       oldest?.end()
     }
-    this.#streams.add(res)
+    const stream = found?.stream ?? (lasting ? this.#replay.open() : undefined)
+    if (stream) this.#spoken.add(stream)
+    this.#streams.set(res, stream)
     res.once('close', () => this.#streams.delete(res))
+    stream?.attach(res, found?.after)
+    if (stream && !found && this.facts.protocolVersion >= PRIMED_SINCE) stream.prime()
     const waiting = this.#waiting
     this.#waiting = []
     this.#waitingBytes = 0
-    for (const event of waiting) writeBounded(res, event)
+    for (const message of waiting) this.push(message)
   }
 
   keepAlive(): void {
-    for (const stream of this.#streams) writeBounded(stream, KEEP_ALIVE)
+    for (const stream of this.#streams.keys()) writeBounded(stream, KEEP_ALIVE)
+    this.#replay.sweep()
   }
 
   /** Sends a message on one GET stream, or keeps it until there is one; the oldest make room. */
   push(message: Buffer): void {
-    const event = encodeEvent(message)
-    const stream = [...this.#streams].at(-1)
-    if (stream && writeBounded(stream, event)) return
-    this.#waiting.push(event)
-    this.#waitingBytes += event.length
+    const newest = [...this.#streams].at(-1)
+    if (newest) {
+      const [res, stream] = newest
+      if (stream ? !res.destroyed && stream.send(message) : writeBounded(res, encodeEvent(message))) return
+    }
+    this.#waiting.push(message)
+    this.#waitingBytes += message.length
     while (this.#waiting.length > MAX_WAITING || this.#waitingBytes > MAX_WAITING_BYTES) {
       this.#waitingBytes -= this.#waiting.shift()?.length ?? 0
     }
@@ -125,6 +171,18 @@ export class Session implements ClientSession {
 
   resume(backend: string): BackendSession | undefined {
     return this.backendSessions.get(backend)
+  }
+
+  lost(backend: string): void {
+    this.onLost?.(backend)
+  }
+
+  /** Takes over what other replicas have done to the session since. */
+  adopt({ logLevel, subscriptions, backendSessions, seen }: SessionChanges): void {
+    this.logLevel = logLevel
+    for (const [uri, backend] of subscriptions) this.subscriptions.set(uri, backend)
+    for (const [backend, session] of backendSessions) this.backendSessions.set(backend, session)
+    if (seen) this.seen = { ...seen, ...this.seen }
   }
 
   opened(backend: string, session: BackendSession): void {
@@ -216,9 +274,11 @@ export class Session implements ClientSession {
 
   /** Ends everything that is in flight and every stream. */
   end(reason: Error): void {
+    this.over = true
     for (const cancel of this.inFlight.values()) cancel(reason)
     for (const question of this.#questions.values()) question.reject(reason)
-    for (const stream of this.#streams) stream.end()
+    this.#replay.close()
+    for (const stream of this.#streams.keys()) stream.end()
   }
 }
 

@@ -9,6 +9,7 @@ import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
 import type { SessionRecords } from './records.ts'
+import { ReplayBudget } from './replay.ts'
 import { Session, type SessionFacts } from './session.ts'
 
 export interface TableOptions {
@@ -29,6 +30,7 @@ export class SessionTable {
   readonly #options: TableOptions
   /** Insertion order is order of use. */
   readonly #live = new Map<string, Session>()
+  readonly #budget = new ReplayBudget()
 
   constructor(options: TableOptions) {
     this.#options = options
@@ -45,7 +47,7 @@ export class SessionTable {
   /** Throws TOO_MANY_SESSIONS; rejects with SESSION_STORE_DOWN. */
   async open(facts: Omit<SessionFacts, 'id' | 'owner'>, caller: Caller): Promise<Session> {
     this.#makeRoom()
-    const session = new Session({ ...facts, id: randomUUID(), owner: caller.key }, caller)
+    const session = new Session({ ...facts, id: randomUUID(), owner: caller.key }, caller, this.#budget)
     await this.#options.records?.create(session)
     this.#add(session)
     return session
@@ -80,13 +82,13 @@ export class SessionTable {
       return undefined
     }
     if (record.facts.owner !== caller.key) return undefined
-    if (live) return live
+    if (live) {
+      live.adopt(record)
+      return live
+    }
     this.#makeRoom()
-    const session = new Session(record.facts, caller)
-    session.logLevel = record.logLevel
-    for (const [uri, backend] of record.subscriptions) session.subscriptions.set(uri, backend)
-    for (const [backend, kept] of record.backendSessions) session.backendSessions.set(backend, kept)
-    session.seen = record.seen
+    const session = new Session(record.facts, caller, this.#budget)
+    session.adopt(record)
     session.restored = true
     // Another request may have restored it meanwhile.
     const raced = this.#live.get(id)

@@ -1,0 +1,49 @@
+/**
+ * Event-stream answers as such: begun, written to within bounds, held open, cut when nobody reads.
+ * Source: MCP 2025-11-25 and 2026-07-28, streamable HTTP.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { holdsStream } from '../../net/index.ts'
+
+/** What may wait in a slow client's socket before its stream is cut. */
+export const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
+/** A client that takes nothing of a waiting answer for so long is cut off. */
+const STUCK_MS = 60_000
+
+export function acceptsEventStream(req: IncomingMessage): boolean {
+  return req.headers.accept?.includes('text/event-stream') ?? false
+}
+
+/** Starts an event-stream answer. */
+export function beginEventStream(res: ServerResponse, headers: Readonly<Record<string, string>> = {}): void {
+  res.writeHead(200, {
+    'content-type': 'text/event-stream',
+    'cache-control': 'no-cache, no-transform',
+    'x-accel-buffering': 'no',
+    ...headers,
+  })
+  res.flushHeaders()
+}
+
+/** Writes to a stream, or cuts it when the client does not read. */
+export function writeBounded(res: ServerResponse, bytes: Buffer): boolean {
+  if (res.writableEnded || res.destroyed) return false
+  if (res.writableLength > MAX_BUFFERED_BYTES) {
+    res.destroy()
+    return false
+  }
+  res.write(bytes)
+  return true
+}
+
+/** Lets an answer that was ended wait only as long as the client takes something of it. */
+export function cutWhenStuck(res: ServerResponse, ms = STUCK_MS): void {
+  if (!res.writableFinished) res.setTimeout(ms, () => res.destroy())
+}
+
+/** Marks a stream that lives until somebody ends it, so that a closing listener does not wait for it. */
+export function holdStream(res: ServerResponse): void {
+  holdsStream(res, () => {
+    if (!res.writableEnded) res.end()
+  })
+}
