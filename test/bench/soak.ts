@@ -120,6 +120,7 @@ async function main(): Promise<number> {
     logFile: join(out, 'vmcp.log'),
     sessionTtl: SESSION_TTL,
   })
+  endWithAll(() => [server.pid, ...[...processes].map(({ pid }) => pid)])
   const until = Date.now() + minutes * 60_000
   const away = new Set<Shaky>(['gamma', 'epsilon'])
   const heard = new Map<string, number>()
@@ -176,6 +177,15 @@ async function main(): Promise<number> {
   }
   const code = await server.stop()
   return report(ledger, sampler, heard, code)
+}
+
+/** Somebody who stops the soak stops everything that it started. */
+function endWithAll(pids: () => readonly number[]): void {
+  const end = (): never => {
+    for (const pid of pids()) process.kill(pid, 'SIGKILL')
+    process.exit(130)
+  }
+  process.once('SIGINT', end).once('SIGTERM', end)
 }
 
 function report(

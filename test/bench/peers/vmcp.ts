@@ -9,12 +9,14 @@ export interface VmcpPeerOptions {
   readonly backends: Readonly<Record<string, string>>
   /** Whole top-level fields of the configuration. */
   readonly more?: Readonly<Record<string, unknown>>
+  readonly sessionTtlMs?: number
 }
 
-const { backends, more = {} } = JSON.parse(process.argv[2] ?? '{}') as VmcpPeerOptions
+const { backends, more = {}, sessionTtlMs } = JSON.parse(process.argv[2] ?? '{}') as VmcpPeerOptions
 const vmcp = await startTestVmcp(backends, more, {
   log: makeLog({ level: 'warn', destination: '/dev/null' }),
   graceMs: 10_000,
+  sessionTtlMs,
 })
 process.once('SIGTERM', () => void vmcp.close().then(() => process.exit(0)))
 process.stdout.write(`[${new URL(vmcp.url).port}]\n`)

@@ -40,11 +40,12 @@ export function startBackends(options: Partial<BackendPeerOptions> = {}): Promis
 export function startServer(
   backends: readonly string[] | Readonly<Record<string, string>>,
   more: VmcpPeerOptions['more'] = {},
+  options: Pick<VmcpPeerOptions, 'sessionTtlMs'> = {},
 ): Promise<Peer> {
   const named = Array.isArray(backends)
     ? Object.fromEntries(backends.map((url: string, i) => [`b${i}`, url]))
     : (backends as Readonly<Record<string, string>>)
-  return start('vmcp.ts', { backends: named, more }, SERVER_CORE)
+  return start('vmcp.ts', { backends: named, more, ...options }, SERVER_CORE)
 }
 
 /** Moves this process, which makes the load, away from the core of the server. */

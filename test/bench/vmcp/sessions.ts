@@ -1,4 +1,6 @@
 /** What idle sessions cost, and what strangers who open sessions and leave can take. */
+import { once } from 'node:events'
+import { type ClientRequest, get, type IncomingMessage } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import type { ProbeAnswer } from '../soak/probe.ts'
 import { BenchClient, callOf } from './client.ts'
@@ -11,32 +13,35 @@ const AT_ONCE = 64
 const GRACE_MS = 61_000
 const MB = 1024 * 1024
 
-/** Memory per idle session: opened only, and with one call made, for which the backend has a session too. */
+type Kind = 'opened only' | 'after one tools/call each' | 'with an open GET stream each'
+
+/** A stream needs a socket on both sides: more of them need a higher limit of open files than most machines have. */
+const NUMBER: Readonly<Record<Kind, number>> = {
+  'opened only': SESSIONS,
+  'after one tools/call each': SESSIONS,
+  'with an open GET stream each': 2_000,
+}
+
+/** Memory per idle session: opened only, with one call made (so that the backend has a session too), with a stream. */
 export async function idle(): Promise<string> {
   const rows: (string | number)[][] = []
   const backend = await startBackends({ tools: 20 })
-  for (const called of [false, true]) {
+  for (const kind of Object.keys(NUMBER) as Kind[]) {
     const server = await startServer(backend.urls)
     const client = new BenchClient(server.url, AT_ONCE)
+    const streams = new Streams(server.url)
     // What is made once must not be counted as a session's.
-    await use(client, 300, called)
+    await use(client, streams, 300, kind)
     const before = await server.memory(true)
-    progress(`${SESSIONS} idle sessions${called ? ' after one call each' : ''}`)
-    const count = SESSIONS - 300
-    await use(client, count, called)
+    progress(`${NUMBER[kind]} idle sessions ${kind}`)
+    const count = NUMBER[kind] - 300
+    await use(client, streams, count, kind)
     const after = await server.memory(true)
     const live = ((after.liveHeap ?? 0) - (before.liveHeap ?? 0)) / count / 1024
     const outside = (after.external - before.external) / count / 1024
     const rss = (after.rss - before.rss) / count / 1024
-    rows.push([
-      called ? 'after one tools/call each' : 'opened only',
-      SESSIONS,
-      live,
-      outside,
-      live + outside,
-      rss,
-      after.rss / MB,
-    ])
+    rows.push([kind, NUMBER[kind], live, outside, live + outside, rss, after.rss / MB])
+    streams.close()
     await client.close()
     await server.stop()
   }
@@ -55,10 +60,35 @@ export async function idle(): Promise<string> {
   )
 }
 
-async function use(client: BenchClient, count: number, called: boolean): Promise<void> {
+async function use(client: BenchClient, streams: Streams, count: number, kind: Kind): Promise<void> {
   for (let done = 0; done < count; done += AT_ONCE) {
     const ids = await client.openSessions(Math.min(AT_ONCE, count - done), AT_ONCE)
-    if (called) await Promise.all(ids.map((id) => client.result(callOf('session', 'b0_echo', id))))
+    if (kind === 'after one tools/call each')
+      await Promise.all(ids.map((id) => client.result(callOf('session', 'b0_echo', id))))
+    if (kind === 'with an open GET stream each') await Promise.all(ids.map((id) => streams.open(id)))
+  }
+}
+
+/** GET streams that are held open, each on a connection of its own. */
+class Streams {
+  readonly #url: string
+  readonly #open: ClientRequest[] = []
+
+  constructor(url: string) {
+    this.#url = url
+  }
+
+  async open(session: string): Promise<void> {
+    const headers = { accept: 'text/event-stream', 'mcp-session-id': session }
+    const asked = get(this.#url, { headers, agent: false })
+    const [response] = (await once(asked, 'response')) as [IncomingMessage]
+    if (response.statusCode !== 200) throw new Error(`GET: ${response.statusCode}`)
+    response.on('error', () => {}).resume()
+    this.#open.push(asked)
+  }
+
+  close(): void {
+    for (const asked of this.#open) asked.destroy()
   }
 }
 
