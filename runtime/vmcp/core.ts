@@ -31,6 +31,13 @@ export interface CoreParts {
   readonly partialFailureMode: 'fail' | 'best_effort'
 }
 
+export interface CallOptions {
+  /** The least time that the backend has. */
+  readonly timeoutMs?: number | undefined
+  /** Questions of the backend are asked while the call goes on, whatever the client's era; they never end it. */
+  readonly bridges?: boolean
+}
+
 const LISTS: Readonly<Record<string, Kind>> = {
   'tools/list': 'tools',
   'resources/list': 'resources',
@@ -171,9 +178,9 @@ export class Core {
     operation: Operation,
     entry: Entry,
     changes: Changes,
-    method = operation.method,
+    { timeoutMs = 0, bridges = false }: CallOptions = {},
   ): Promise<Outcome> {
-    const { client, params, signal } = operation
+    const { client, method, params, signal } = operation
     const backend = this.#backend(entry.backend)
     const mirrored = entry.mirrored ?? []
     const call = backend.call(client, {
@@ -183,8 +190,8 @@ export class Core {
       sender: { caller: client.caller, headers: client.headers },
       capabilities: client.abilities.raw,
       signal,
-      timeoutMs: backend.settings.timeoutMs,
-      relay: relayOf(operation),
+      timeoutMs: Math.max(timeoutMs, backend.settings.timeoutMs),
+      relay: { ...relayOf(operation), ...(bridges ? { bridges } : {}) },
       ...(mirrored.length > 0 ? { headers: argumentHeaders(mirrored, params.value('arguments') ?? {}) } : {}),
     })
     return call.catch((error: unknown) => Promise.reject(ofBackendAlone(backend.name, error)))

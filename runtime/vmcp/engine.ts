@@ -8,6 +8,7 @@ import type { UpstreamTokens } from '../outgoing/index.ts'
 import type { Backend } from './backends/backend.ts'
 import type { ConnectionScope } from './backends/connections.ts'
 import { makeCursors } from './catalog/cursors.ts'
+import type { Composer } from './catalog/types.ts'
 import { Views } from './catalog/views.ts'
 import type { Clock } from './clock.ts'
 import { Core, type CoreParts } from './core.ts'
@@ -18,6 +19,7 @@ import { Notifier, type Watcher } from './notifier.ts'
 import type { ClientSession } from './operation.ts'
 import type { Observation } from './observation.ts'
 import { makeOutgoingAuth, type OutgoingAuth } from './outgoing-auth.ts'
+import { makeWorkflows } from './workflows/index.ts'
 
 export interface EngineOptions {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -32,7 +34,7 @@ export interface EngineOptions {
   readonly onChange: () => void
   /** Key material shared by replicas; while it answers nothing, what is sealed is good in this process only. */
   readonly stateSecret: () => string | undefined
-  readonly observation: Pick<Observation, 'backends' | 'telemetry'>
+  readonly observation: Pick<Observation, 'audit' | 'backends' | 'telemetry'>
 }
 
 export class Engine {
@@ -112,9 +114,23 @@ export class Engine {
     const { clock, observation } = this.#options
     return {
       members: this.#fleet.members,
-      views: new Views(config.aggregation, clock.now, observation.telemetry.tracer),
+      views: new Views(config.aggregation, clock.now, observation.telemetry.tracer, this.#workflows(config)),
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
     }
+  }
+
+  #workflows({ compositeTools }: VmcpConfig): Composer | undefined {
+    const { clock, log, observation } = this.#options
+    const { audit, telemetry } = observation
+    return makeWorkflows(compositeTools, {
+      call: (operation, entry, timeoutMs) =>
+        this.core.callEntry(operation, entry, {}, { timeoutMs, bridges: true }),
+      clock,
+      random: Math.random,
+      audit,
+      telemetry,
+      log,
+    })
   }
 
   #makeMonitor(config: VmcpConfig): HealthMonitor {

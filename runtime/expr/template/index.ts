@@ -2,5 +2,5 @@
 export { expand, isSingleAction, valueOf } from './evaluate.ts'
 export { jsonText, parseJson } from './json.ts'
 export { defaultLimits, type Limits } from './meter.ts'
-export { noValue } from './print.ts'
+export { noValue, valueText } from './print.ts'
 export { EvaluationFault, isList, isObject, type Value, type ValueObject } from './value.ts'

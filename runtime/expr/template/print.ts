@@ -3,7 +3,7 @@
  *
  * Source: Go fmt, verb %v, and Go text/template, "Functions".
  */
-import { Output, type Meter } from './meter.ts'
+import { defaultLimits, Meter, Output } from './meter.ts'
 import { floatText } from './numbers.ts'
 import { isList, isNil, isObject, sortedNames, type Value } from './value.ts'
 
@@ -15,9 +15,9 @@ export function writeAction(value: Value, out: Output): void {
   else write(value, out, 0)
 }
 
-/** The text of a value as an action prints it. */
-export function textOf(value: Value, meter: Meter): string {
-  const out = new Output(meter)
+/** The text of a value as an action prints it. Throws EvaluationFault beyond the limits. */
+export function valueText(value: Value): string {
+  const out = new Output(new Meter(defaultLimits))
   writeAction(value, out)
   return out.text
 }

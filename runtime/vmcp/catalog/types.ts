@@ -39,7 +39,7 @@ export type Kind = 'tools' | 'resources' | 'templates' | 'prompts'
 
 /** Something an operator should know: a name that could not be offered as it stands. */
 export interface Problem {
-  readonly kind: 'collision' | 'conflict' | 'shadowed' | 'long_name' | 'unused_override'
+  readonly kind: 'collision' | 'conflict' | 'shadowed' | 'long_name' | 'unused_override' | 'workflow'
   readonly subject: string
   readonly message: string
 }

@@ -1,0 +1,115 @@
+/**
+ * Which composite tools clients see, and how: one is listed when every tool that it uses can be routed to.
+ *
+ * A step names its tool by the name in the routing table, or as `workload.tool` with the backend's own name for it, which
+ * stays right whatever becomes of conflicts. What a tool says of itself (read-only, destructive …) sets the least that
+ * the workflow must admit; a definition that claims more harmlessness is left out.
+ * Source: spec document 3, compositeTools, steps (tool); MCP, ToolAnnotations.
+ */
+import { fieldsOf } from '../../../schemas/index.ts'
+import { JsonObject } from '../../mcp/index.ts'
+import type { Composer, Problem, ToolEntry } from '../catalog/types.ts'
+import type { Workflow } from './compile.ts'
+import type { BoundTool, WorkflowParts } from './context.ts'
+import { outputSchema } from './output.ts'
+import { runWorkflow } from './run.ts'
+
+export function makeComposer(workflows: readonly Workflow[], parts: WorkflowParts): Composer {
+  return (tools) => {
+    const entries: ToolEntry[] = []
+    const problems: Problem[] = []
+    const find = finder(tools)
+    for (const workflow of workflows) {
+      const made = entryOf(workflow, find, parts)
+      if (typeof made === 'string') {
+        const message = `workflow ${workflow.name} is left out: ${made}`
+        problems.push({ kind: 'workflow', subject: workflow.name, message })
+      } else entries.push(made)
+    }
+    return { entries, problems }
+  }
+}
+
+type Find = (name: string) => ToolEntry | undefined
+
+/** By routing name, by the backend's own name, by the name that an override gave; in this order. */
+function finder(tools: ReadonlyMap<string, ToolEntry>): Find {
+  const own = new Map<string, ToolEntry>()
+  const overridden = new Map<string, ToolEntry>()
+  for (const entry of tools.values()) {
+    own.set(`${entry.backend}.${entry.original}`, entry)
+    overridden.set(`${entry.backend}.${entry.base}`, entry)
+  }
+  return (name) => tools.get(name) ?? own.get(name) ?? overridden.get(name)
+}
+
+/** The entry of a workflow; a string says why there is none. */
+function entryOf(workflow: Workflow, find: Find, parts: WorkflowParts): ToolEntry | string {
+  const bound = new Map<string, BoundTool>()
+  const missing: string[] = []
+  for (const name of workflow.tools) {
+    const entry = find(name)
+    if (entry)
+      bound.set(name, { entry, inputSchema: once(() => new JsonObject(entry.json).value('inputSchema')) })
+    else missing.push(name)
+  }
+  if (missing.length > 0) return `there is no tool ${missing.join(', ')}`
+  const annotations = annotationsOf(workflow, [...bound.values()])
+  if (typeof annotations === 'string') return annotations
+  const { name, mirrored } = workflow
+  return {
+    key: name,
+    backend: '',
+    original: name,
+    base: name,
+    json: Buffer.from(JSON.stringify(listed(workflow, annotations))),
+    advertised: true,
+    mirrored,
+    annotations,
+    run: (operation) => runWorkflow(workflow, bound, operation, parts),
+  }
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined
+  return () => (made ??= { value: make() }).value
+}
+
+function listed({ definition }: Workflow, annotations: Readonly<Record<string, unknown>>): object {
+  const { name, description, parameters, output } = definition
+  const hasParameters = Object.keys(fieldsOf(parameters)).length > 0
+  return {
+    name,
+    ...(description ? { description } : {}),
+    inputSchema: hasParameters ? parameters : { type: 'object' },
+    ...(output ? { outputSchema: outputSchema(output) } : {}),
+    ...(Object.keys(annotations).length > 0 ? { annotations } : {}),
+  }
+}
+
+/** What is known of all tools together; what a tool does not say counts as the worse. */
+function annotationsOf(
+  { definition }: Workflow,
+  tools: readonly BoundTool[],
+): Readonly<Record<string, unknown>> | string {
+  const own = Object.fromEntries(
+    Object.entries(definition.annotations ?? {}).filter(([, value]) => value !== undefined && value !== null),
+  )
+  if (tools.length === 0) return own
+  const hints = tools.map(({ entry }) => entry.annotations)
+  const floor = {
+    readOnlyHint: hints.every(({ readOnlyHint }) => readOnlyHint === true),
+    // A tool that only reads destroys nothing, unless it says so.
+    destructiveHint: hints.some(({ readOnlyHint, destructiveHint }) =>
+      readOnlyHint === true ? destructiveHint === true : destructiveHint !== false,
+    ),
+    openWorldHint: hints.some(({ openWorldHint }) => openWorldHint !== false),
+  }
+  const claims = [
+    ...(own['readOnlyHint'] === true && !floor.readOnlyHint ? ['readOnlyHint true'] : []),
+    ...(own['destructiveHint'] === false && floor.destructiveHint ? ['destructiveHint false'] : []),
+    ...(own['openWorldHint'] === false && floor.openWorldHint ? ['openWorldHint false'] : []),
+  ]
+  if (claims.length > 0) return `its annotations claim ${claims.join(', ')}, which its tools do not bear out`
+  return { ...floor, ...own }
+}

@@ -1,0 +1,108 @@
+/**
+ * Asks the user: an elicitation step.
+ *
+ * The question goes the way of the call that runs the workflow; a client that cannot be asked makes the step fail at
+ * once. The schema is the configured one, the message is a template.
+ * Source: spec document 3, steps (message, schema, onDecline, onCancel); MCP, client/elicitation.
+ */
+import type { ErrorObject } from 'ajv'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { isObject, parseJson, type Value, type ValueObject } from '../../expr/template/index.ts'
+import { JsonFault, JsonObject } from '../../mcp/index.ts'
+import { abortable } from '../backends/deadline.ts'
+import type { Reaction, StepWork } from './compile.ts'
+import type { Context, TemplateData } from './context.ts'
+import { expandText } from './expansion.ts'
+import { StepFault, StepTimeout } from './faults.ts'
+import { reasonOf } from './limits.ts'
+
+const MAX_ANSWER_BYTES = 1024 * 1024
+
+export interface Answer {
+  readonly output: ValueObject
+  /** True: no step that has not started yet does. */
+  readonly skipsRemaining: boolean
+}
+
+type Elicitation = Extract<StepWork, { readonly type: 'elicitation' }>
+
+/** Rejects with StepFault, or with the reason of the signal when the workflow ends. */
+export async function elicit(
+  { operation }: Context,
+  step: Elicitation,
+  { continues }: { readonly continues: boolean },
+  data: TemplateData,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const message = expandText(step.message, data, 'message')
+  // A stateless client is told what it lacks by the end of its whole request: not where the workflow can go on.
+  if (continues && !operation.client.abilities.elicitation)
+    throw new StepFault('elicitation request failed: the client does not support elicitation')
+  const params = Buffer.from(`{"message":${JSON.stringify(message)},"requestedSchema":${step.schema}}`)
+  let raw: Buffer | undefined
+  try {
+    const reply = await abortable(operation.ask({ method: 'elicitation/create', params }, signal), signal)
+    raw = reply.result
+  } catch (error) {
+    const reason: unknown = signal.aborted ? reasonOf(signal) : error
+    if (reason instanceof StepTimeout && step.onCancel && step.onCancel !== 'abort')
+      return reaction('timeout', step.onCancel)
+    if (reason instanceof StepTimeout) throw new StepFault(`elicitation request ${reason.message}`)
+    if (signal.aborted) throw reason
+    const why = error instanceof GatehouseError ? error.message : 'the client could not be asked'
+    throw new StepFault(`elicitation request failed: ${why}`, { cause: error })
+  }
+  if (!raw) throw new StepFault('elicitation request failed: the client answered with an error')
+  return readAnswer(raw, step)
+}
+
+function readAnswer(raw: Buffer, step: Elicitation): Answer {
+  if (raw.length > MAX_ANSWER_BYTES)
+    throw new StepFault('elicitation request failed: response content too large')
+  const { action, content } = parsed(raw)
+  switch (action) {
+    case 'accept':
+      return { output: { action, content: checked(content, step) }, skipsRemaining: false }
+    case 'decline':
+      if (step.onDecline !== 'abort') return reaction(action, step.onDecline)
+      throw new StepFault('elicitation request was declined by user')
+    case 'cancel':
+      if (step.onCancel && step.onCancel !== 'abort') return reaction(action, step.onCancel)
+      throw new StepFault('elicitation request was cancelled by user')
+    default:
+      throw new StepFault('invalid elicitation response action')
+  }
+}
+
+function parsed(raw: Buffer): { action: string | undefined; content: Value } {
+  try {
+    const answer = new JsonObject(raw)
+    return { action: answer.text('action'), content: parseJson(answer.raw('content')?.toString() ?? 'null') }
+  } catch (error) {
+    if (error instanceof JsonFault || error instanceof SyntaxError)
+      throw new StepFault('elicitation request failed: the answer cannot be read')
+    throw error
+  }
+}
+
+function reaction(action: string, reaction: Reaction): Answer {
+  const skipsRemaining = reaction === 'skip_remaining'
+  return { output: skipsRemaining ? { action, skipped: true } : { action }, skipsRemaining }
+}
+
+/** What was filled in; anything else than an object counts as nothing. */
+function checked(content: Value, { accepts }: Elicitation): ValueObject {
+  const given = isObject(content) ? content : {}
+  if (accepts(given)) return given
+  throw new StepFault(`the answer does not match the schema: ${describe(accepts.errors)}`)
+}
+
+/** Paths and rules, never values. */
+export function describe(errors: readonly ErrorObject[] | null | undefined): string {
+  const lines = (errors ?? []).slice(0, 10).map(({ instancePath, message, params }) => {
+    const extra: unknown = params['additionalProperty']
+    const which = typeof extra === 'string' ? ` (${JSON.stringify(extra.slice(0, 80))})` : ''
+    return `${instancePath === '' ? '/' : instancePath} ${message ?? 'is not valid'}${which}`
+  })
+  return lines.join('; ')
+}

@@ -1,0 +1,43 @@
+/**
+ * How a workflow goes wrong. Messages are for clients: ids of steps and names of tools, what a backend said, never
+ * expanded arguments or addresses.
+ */
+
+/** A step failed. */
+export class StepFault extends Error {
+  /** True when trying again may help. */
+  readonly retryable: boolean
+
+  constructor(message: string, options: { retryable?: boolean; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? {} : { cause: options.cause })
+    this.name = 'StepFault'
+    this.retryable = options.retryable ?? false
+  }
+}
+
+/** A step, or one iteration, took longer than it may. */
+export class StepTimeout extends StepFault {
+  constructor(timeoutMs: number, formatted: string) {
+    super(`timed out after ${formatted}`)
+    this.name = 'StepTimeout'
+    this.timeoutMs = timeoutMs
+  }
+
+  readonly timeoutMs: number
+}
+
+/** The whole workflow took longer than it may. */
+export class WorkflowTimeout extends Error {
+  constructor(formatted: string) {
+    super(`after ${formatted}`)
+    this.name = 'WorkflowTimeout'
+  }
+}
+
+/** The call as a whole cannot be answered otherwise than with this. */
+export class WorkflowFault extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'WorkflowFault'
+  }
+}
