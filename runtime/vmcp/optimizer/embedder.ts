@@ -22,6 +22,12 @@ export interface Vectors {
   readonly list: readonly Float32Array[]
 }
 
+export interface QueryVector {
+  readonly vector: Float32Array
+  /** The model that was known then. */
+  readonly model: string | undefined
+}
+
 export interface EmbedderOptions {
   readonly service: EmbeddingService
   /** Tells services apart whose vectors must not be mixed. */
@@ -54,6 +60,7 @@ export class Embedder {
   #pauseMs = FIRST_PAUSE_MS
   #recoveredAt = Number.NEGATIVE_INFINITY
   #cancelRetry: (() => void) | undefined
+  #closing: Promise<void> | undefined
 
   constructor(options: EmbedderOptions) {
     this.#options = options
@@ -85,13 +92,14 @@ export class Embedder {
   }
 
   /** The vector of a query. Rejects with EmbeddingFault or the signal's reason. */
-  async ofQuery(text: string, signal: AbortSignal): Promise<Float32Array> {
+  async ofQuery(text: string, signal: AbortSignal): Promise<QueryVector> {
     this.#lookAtModel()
-    return this.#watched(signal, async () => {
+    const either = AbortSignal.any([signal, this.#end.signal])
+    return this.#watched(either, async () => {
       // A refused query is the client's own doing and must not take the service away from others.
-      const [vector] = await this.#options.service.embed([text], 1, signal)
+      const [vector] = await this.#options.service.embed([text], 1, either)
       if (!vector) throw new EmbeddingFault('the embedding service gave no vector')
-      return vector
+      return { vector, model: this.#model }
     })
   }
 
@@ -212,10 +220,11 @@ export class Embedder {
     }
   }
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
     this.#end.abort(new Error('tool search is closed'))
     this.#cancelRetry?.()
-    await this.#options.service.close()
+    this.#closing ??= this.#options.service.close()
+    return this.#closing
   }
 }
 

@@ -9,7 +9,7 @@
 import { hash } from 'node:crypto'
 import type { Log } from '../../net/index.ts'
 import type { Clock } from '../clock.ts'
-import { Embedder, type Vectors } from './embedder.ts'
+import { Embedder, type QueryVector, type Vectors } from './embedder.ts'
 import { openEmbeddingService } from './embedding-service.ts'
 import { fuse } from './fusion.ts'
 import { Indexes } from './indexes.ts'
@@ -111,17 +111,20 @@ export class ToolSearch {
     const { maxDistance, maxTools } = this.#settings
     // Both are under way at once; neither rejects.
     const making = this.#patiently(embedder, index)
-    const query = await embedder.ofQuery(description, signal).catch(() => undefined)
+    const query = await queryVector(embedder, description, signal)
     if (!query) return undefined
     const vectors = await making
     if (!vectors) return undefined
-    if (vectors.list[0] !== undefined && vectors.list[0].length !== query.length) {
-      // Another model than the one that made the vectors.
+    // The model was changed in the meantime: the query is asked about once more.
+    const { vector } = isFrom(vectors, query.model)
+      ? query
+      : ((await queryVector(embedder, description, signal)) ?? query)
+    if (vectors.list[0] !== undefined && vectors.list[0].length !== vector.length) {
       if (index.vectors === vectors) index.vectors = undefined
-      void this.#vectorsOf(embedder, index, query.length)
+      void this.#vectorsOf(embedder, index, vector.length)
       return undefined
     }
-    return nearest(query, vectors.list, maxDistance, maxTools)
+    return nearest(vector, vectors.list, maxDistance, maxTools)
   }
 
   /** The vectors of a set, or undefined when they are not there soon. Never rejects. */
@@ -175,6 +178,19 @@ export class ToolSearch {
   async close(): Promise<void> {
     this.#indexes.close()
     await this.#embedder?.close()
+  }
+}
+
+async function queryVector(
+  embedder: Embedder,
+  description: string,
+  signal: AbortSignal,
+): Promise<QueryVector | undefined> {
+  try {
+    return await embedder.ofQuery(description, signal)
+  } catch {
+    // The embedder has taken note of it.
+    return undefined
   }
 }
 
