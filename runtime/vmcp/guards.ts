@@ -6,7 +6,8 @@
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import type { VmcpConfig } from '../config/index.ts'
-import type { Log } from '../net/index.ts'
+import { JsonObject } from '../mcp/index.ts'
+import type { Caller, Log } from '../net/index.ts'
 import { rateLimitRecorder, type Telemetry } from '../observe/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
 import {
@@ -78,4 +79,18 @@ export function guarding(guards: () => Guards, core: () => Core): readonly Middl
       },
     }),
   ]
+}
+
+/** Asks the guards in force whether a caller may use a tool of the gateway itself. */
+export function permitting(guards: () => Guards) {
+  return async function permits(caller: Caller, tool: string, signal: AbortSignal): Promise<boolean> {
+    const params = new JsonObject(Buffer.from(JSON.stringify({ name: tool })))
+    try {
+      await guards().gate?.check(caller, 'tools/call', params, { signal })
+      return true
+    } catch (error) {
+      if (error instanceof GatehouseError && error.code === 'FORBIDDEN') return false
+      throw error
+    }
+  }
 }

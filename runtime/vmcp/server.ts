@@ -14,7 +14,7 @@ import { type Clock, systemClock } from './clock.ts'
 import { type Edges, makeEdges } from './edges.ts'
 import { withPrimary } from './embedded-auth.ts'
 import { Engine } from './engine.ts'
-import { guarding, type Guards, makeGuards } from './guards.ts'
+import { guarding, type Guards, makeGuards, permitting } from './guards.ts'
 import { healthSettings } from './health/settings.ts'
 import { makeHandler, MCP_PATH } from './http.ts'
 import { incomingConfig } from './incoming-config.ts'
@@ -234,6 +234,8 @@ class Vmcp implements VmcpServer {
     return {
       env: this.#env,
       telemetry: this.#observation.telemetry,
+      audit: this.#observation.audit,
+      permits: permitting(() => this.#guards),
       clock: this.#clock,
       log: this.#log,
     }

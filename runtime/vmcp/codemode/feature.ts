@@ -1,0 +1,152 @@
+/**
+ * Code mode: the tool execute_tool_script, which runs a script that calls other tools.
+ *
+ * The surface stands outside of the guards and adds the tool to what the caller may see. The tool itself stands behind
+ * them; the calls of a script go through them again, one by one, so that a script reaches no more than its caller.
+ * Source: spec document 3, config.codeMode and "Endpoints" (execute_tool_script).
+ */
+import { hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { JsonObject, scanElements } from '../../mcp/index.ts'
+import type { Caller, Log } from '../../net/index.ts'
+import type { Audit } from '../../observe/index.ts'
+import { Deadline } from '../backends/deadline.ts'
+import { type Operation, type Outcome, type Perform, resultOutcome } from '../operation.ts'
+import { type Feature, listTools } from '../pipeline.ts'
+import { bindTools, type ToolSet } from './binding.ts'
+import { describeTool, EXECUTE_TOOL_SCRIPT } from './description.ts'
+import { WorkerPool } from './pool.ts'
+import { runScript, type ScriptEnd } from './run-script.ts'
+import type { ScriptSettings } from './settings.ts'
+import { ToolCalls } from './tool-calls.ts'
+
+export interface CodeModeParts {
+  readonly audit: Audit
+  readonly log: Log
+  /** False: a policy forbids this caller the tool, and it is not listed. Default: always true. */
+  readonly permits?: ((caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>) | undefined
+  readonly pool?: WorkerPool | undefined
+}
+
+/** Sets of tools that are kept ready. */
+const MAX_TOOL_SETS = 100
+
+export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Feature {
+  const { audit, log, permits = async () => true, pool = new WorkerPool() } = parts
+  const sets = new LRUCache<string, ToolSet & { readonly shown: Buffer }>({ max: MAX_TOOL_SETS })
+  const end = new AbortController()
+  let hides = false
+
+  function setOf(listed: readonly JsonObject[]): ToolSet & { readonly shown: Buffer } {
+    const key = hash('sha256', Buffer.concat(listed.map(({ bytes }) => bytes)), 'base64url')
+    const known = sets.get(key)
+    if (known) return known
+    const set = bindTools(listed, EXECUTE_TOOL_SCRIPT)
+    const made = { ...set, shown: Buffer.from(describeTool(set.tools)) }
+    sets.set(key, made)
+    return made
+  }
+
+  async function list(
+    operation: Operation,
+    next: (instead?: Operation) => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const outcome = await next()
+    if (outcome.kind !== 'result') return outcome
+    const page = new JsonObject(outcome.result)
+    const items = scanElements(page.raw('tools') ?? Buffer.from('[]'))
+    const own = items.filter((item) => new JsonObject(item).text('name') !== EXECUTE_TOOL_SCRIPT)
+    hides ||= own.length < items.length
+    const isLast = page.text('nextCursor') === undefined
+    if (isLast && (await permits(operation.client.caller, EXECUTE_TOOL_SCRIPT, operation.signal))) {
+      const isOnly = (operation.params.text('cursor') ?? '') === ''
+      const all = isOnly
+        ? own.map((item) => new JsonObject(item))
+        : await listTools(operation, (inner) => next(inner))
+      own.push(setOf(all).shown)
+    }
+    const tools = own.flatMap((item, i) => (i === 0 ? [item] : [COMMA, item]))
+    return { kind: 'result', result: page.with({ tools: Buffer.concat([OPEN, ...tools, CLOSE]) }) }
+  }
+
+  async function execute(operation: Operation, inside: Perform): Promise<Outcome> {
+    const given = argumentsOf(operation, settings)
+    if ('fault' in given) return failure(given.fault, [])
+    const { binding } = setOf(await listTools(operation, inside))
+    const signal = AbortSignal.any([operation.signal, end.signal])
+    const deadline = new Deadline(settings.scriptTimeoutMs, signal)
+    try {
+      const lease = await pool.take(operation.client.caller.key, deadline.signal)
+      const calls = new ToolCalls({
+        operation,
+        inside,
+        script: deadline,
+        timeoutMs: settings.toolCallTimeoutMs,
+        audit,
+        log,
+      })
+      const ended = await runScript({ ...given, binding }, lease, { settings, deadline, calls, log })
+      signal.throwIfAborted()
+      return render(ended)
+    } catch (error) {
+      if (!signal.aborted && deadline.signal.aborted) return failure('no worker was free in time', [])
+      throw error
+    } finally {
+      // Whatever the script left under way ends with it.
+      deadline.abort(new Error('the script has ended'))
+      deadline.end()
+    }
+  }
+
+  return {
+    surface: (operation, next) => (operation.method === 'tools/list' ? list(operation, next) : next()),
+    tools: [{ name: EXECUTE_TOOL_SCRIPT, run: execute }],
+    problems: () =>
+      hides
+        ? [`code mode: a backend's tool named ${EXECUTE_TOOL_SCRIPT} is hidden; give it another name`]
+        : [],
+    async close() {
+      end.abort(new GatehouseError('SHUTTING_DOWN'))
+      await pool.close()
+    },
+  }
+}
+
+const COMMA = Buffer.from(',')
+const OPEN = Buffer.from('[')
+const CLOSE = Buffer.from(']')
+
+type Given = { readonly text: string; readonly data: Buffer | undefined } | { readonly fault: string }
+
+function argumentsOf({ params }: Operation, { maxScriptLength }: ScriptSettings): Given {
+  const args = params.object('arguments')
+  const text = args?.text('script')
+  const data = args?.raw('data')
+  if (text === undefined || text.trim() === '')
+    return { fault: "'script' argument must be a string with a script" }
+  if (text.length > maxScriptLength)
+    return { fault: `'script' argument is longer than ${maxScriptLength} characters; pass values in 'data'` }
+  if (data === undefined || data.toString() === 'null') return { text, data: undefined }
+  return data[0] === 0x7b ? { text, data } : { fault: "'data' argument must be an object" }
+}
+
+function render({ result, logs }: ScriptEnd): Outcome {
+  if (result.kind === 'failed') return failure(result.message, logs)
+  const json = result.value.toString()
+  const content = JSON.stringify([{ type: 'text', text: json }, ...logItems(logs)])
+  const structured = result.isObject ? [Buffer.from(',"structuredContent":'), result.value] : []
+  return {
+    kind: 'result',
+    result: Buffer.concat([Buffer.from(`{"content":${content}`), ...structured, Buffer.from('}')]),
+  }
+}
+
+function failure(message: string, logs: readonly string[]): Outcome {
+  const text = `script execution failed: ${message}`
+  return resultOutcome({ content: [{ type: 'text', text }, ...logItems(logs)], isError: true })
+}
+
+function logItems(logs: readonly string[]): { readonly type: 'text'; readonly text: string }[] {
+  return logs.length === 0 ? [] : [{ type: 'text', text: `Script logs:\n${logs.join('\n')}` }]
+}

@@ -1,0 +1,160 @@
+/**
+ * What a script can reach: one function for each tool, `call_tool`, `parallel`, and the data of the caller. Runs in the
+ * worker.
+ * Source: spec document 3, "Endpoints" (execute_tool_script).
+ */
+import {
+  Builtin,
+  type Call,
+  decode,
+  Dict,
+  elementsOf,
+  encode,
+  isCallable,
+  JsonFault,
+  type Meter,
+  positional,
+  readJson,
+  StarlarkError,
+  UNIVERSE,
+  type Value,
+  type Work,
+  writeJson,
+} from '../../expr/starlark/index.ts'
+import type { Binding, BoundTool, ToolAnswer } from './messages.ts'
+
+/** Calls a tool outside; `settle` is called once. */
+export type CallTool = (tool: string, args: Uint8Array, settle: (answer: ToolAnswer) => void) => void
+
+const FIXED = ['call_tool', 'parallel'] as const
+
+/** Throws StarlarkError when the data cannot be used. */
+export function makeGlobals(
+  binding: Binding,
+  data: Uint8Array | undefined,
+  callTool: CallTool,
+  meter: Meter,
+): Map<string, Value> {
+  const globals = new Map<string, Value>()
+  const byName = new Map(binding.tools.map((tool) => [tool.name, tool]))
+  for (const [name, index] of binding.functions) {
+    const tool = binding.tools[index]
+    if (tool) globals.set(name, new Builtin(name, (call) => callBound(call, tool, call.args, callTool)))
+  }
+  for (const [name, tools] of binding.ambiguous)
+    globals.set(name, new Builtin(name, () => refuse(name, tools)))
+  globals.set('call_tool', new Builtin('call_tool', (call) => callByName(call, byName, callTool)))
+  globals.set('parallel', new Builtin('parallel', parallel))
+  addData(globals, data, meter)
+  return globals
+}
+
+function refuse(name: string, tools: readonly string[]): never {
+  const calls = tools.map((tool) => `call_tool(${JSON.stringify(tool)}, ...)`)
+  throw new StarlarkError(`${name} is the name of several tools: use ${calls.join(' or ')}`)
+}
+
+/** The entries of `data` become names; the whole is there as `data`. */
+function addData(globals: Map<string, Value>, data: Uint8Array | undefined, meter: Meter): void {
+  if (data === undefined) return
+  let value: Value
+  try {
+    value = readJson(bytesOf(data, meter), meter)
+  } catch (error) {
+    if (error instanceof JsonFault)
+      throw new StarlarkError(`the 'data' argument cannot be used: ${error.message}`)
+    throw error
+  }
+  if (!(value instanceof Dict)) throw new StarlarkError("'data' argument must be an object")
+  const taken = new Set(globals.keys())
+  if (!taken.has('data')) globals.set('data', value)
+  for (const [key, item] of value.entries()) {
+    if (typeof key !== 'string') continue
+    const name = decode(key)
+    if (taken.has(name))
+      throw new StarlarkError(`data key ${JSON.stringify(name)} conflicts with a builtin or tool name`)
+    globals.set(name, item)
+  }
+}
+
+export function bytesOf(json: Uint8Array, meter: Meter): string {
+  meter.text(json.length)
+  return Buffer.from(json.buffer, json.byteOffset, json.byteLength).toString('latin1')
+}
+
+/** `call_tool("name", key=value)`. */
+function callByName(call: Call, tools: ReadonlyMap<string, BoundTool>, callTool: CallTool): Work {
+  const [first, ...rest] = call.args
+  if (first === undefined) throw new StarlarkError('call_tool: requires at least 1 argument')
+  if (typeof first !== 'string') throw new StarlarkError('call_tool: first argument must be a string')
+  const tool = tools.get(decode(first))
+  if (!tool) throw new StarlarkError(`call_tool: unknown tool ${JSON.stringify(decode(first))}`)
+  return callBound(call, tool, rest, callTool)
+}
+
+function* callBound(call: Call, tool: BoundTool, args: readonly Value[], callTool: CallTool): Work {
+  const { meter } = call
+  const json = writeJson(argumentsOf(call, tool, args), meter)
+  const answer: { got: ToolAnswer } = { got: { kind: 'nothing' } }
+  yield {
+    kind: 'wait',
+    begin(settle) {
+      callTool(tool.name, Uint8Array.from(Buffer.from(json, 'latin1')), (got) => {
+        answer.got = got
+        settle({ value: null })
+      })
+    },
+  }
+  return valueOf(tool.name, answer.got, meter)
+}
+
+/** Arguments without names are taken in the order of the tool's schema. */
+function argumentsOf(call: Call, tool: BoundTool, args: readonly Value[]): Dict {
+  const all = new Dict()
+  if (args.length > tool.parameters.length) {
+    const most = tool.parameters.length
+    const takes =
+      most === 0
+        ? 'takes keyword arguments only'
+        : `takes at most ${most} positional argument${most === 1 ? '' : 's'} (${tool.parameters.join(', ')})`
+    throw new StarlarkError(`${tool.name}: ${takes}`)
+  }
+  args.forEach((value, i) => all.set(encode(tool.parameters[i] ?? ''), value, call.meter))
+  for (const [name, value] of call.named) {
+    if (all.get(name, call.meter) !== undefined)
+      throw new StarlarkError(
+        `${tool.name}: got multiple values for argument ${JSON.stringify(decode(name))}`,
+      )
+    all.set(name, value, call.meter)
+  }
+  return all
+}
+
+function valueOf(tool: string, answer: ToolAnswer, meter: Meter): Value {
+  if (answer.kind === 'nothing') return null
+  if (answer.kind === 'error') throw new StarlarkError(`${tool}: ${answer.message}`)
+  const bytes = bytesOf(answer.bytes, meter)
+  try {
+    return readJson(bytes, meter)
+  } catch (error) {
+    if (!(error instanceof JsonFault)) throw error
+    if (answer.kind === 'text') return bytes
+    throw new StarlarkError(`${tool}: the result cannot be read: ${error.message}`)
+  }
+}
+
+/** `parallel([f, g])`: runs functions without arguments side by side; the answers are in the order of the list. */
+function* parallel(call: Call): Work {
+  const [list = null] = positional(call, 1, 1)
+  const callables = elementsOf(list, call.meter, 'parallel')
+  callables.forEach((callee, i) => {
+    if (!isCallable(callee)) throw new StarlarkError(`parallel: element ${i} is not callable`)
+  })
+  call.meter.elements(callables.length * 8)
+  return yield { kind: 'parallel', callables }
+}
+
+/** Names that no tool may take from the language. */
+export function isTaken(name: string): boolean {
+  return UNIVERSE.has(name) || FIXED.some((fixed) => fixed === name)
+}

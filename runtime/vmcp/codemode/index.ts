@@ -1,0 +1,33 @@
+/** The door of code mode (`config.codeMode`): scripts that call tools. */
+import type { CodeMode } from '../../../schemas/index.ts'
+import type { Feature } from '../pipeline.ts'
+import { type CodeModeParts, makeCodeMode } from './feature.ts'
+import { scriptSettings } from './settings.ts'
+import { workerProblems } from './worker-file.ts'
+
+export { makeCodeMode, type CodeModeParts } from './feature.ts'
+export { type PoolOptions, WorkerPool } from './pool.ts'
+export type { ScriptSettings } from './settings.ts'
+
+const fingerprints = new WeakMap<Feature, string>()
+
+export interface CodeModeOptions extends CodeModeParts {
+  /** The features in force until now: one with the same settings goes on. */
+  readonly before?: readonly Feature[] | undefined
+}
+
+/** Code mode as a configuration asks for it; nothing when it does not. */
+export function codeModeFeature(config: CodeMode | undefined, options: CodeModeOptions): readonly Feature[] {
+  if (!config?.enabled) return []
+  const fingerprint = JSON.stringify(config)
+  const known = options.before?.find((feature) => fingerprints.get(feature) === fingerprint)
+  if (known) return [known]
+  const feature = makeCodeMode(scriptSettings(config), options)
+  fingerprints.set(feature, fingerprint)
+  return [feature]
+}
+
+/** What keeps code mode from running although it is asked for. */
+export function codeModeProblems(config: CodeMode | undefined): string[] {
+  return config?.enabled ? workerProblems() : []
+}

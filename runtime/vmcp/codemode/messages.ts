@@ -1,0 +1,51 @@
+/** What passes between the server and the worker that runs a script. JSON travels as bytes of UTF-8. */
+
+/** A tool as scripts see it. */
+export interface BoundTool {
+  /** As the tool is called in a list. */
+  readonly name: string
+  /** Its arguments in the order of its schema, for calls without names. */
+  readonly parameters: readonly string[]
+}
+
+/** What a script can name. */
+export interface Binding {
+  readonly tools: readonly BoundTool[]
+  /** Function names, and the index of the tool behind each. */
+  readonly functions: readonly (readonly [name: string, tool: number])[]
+  /** Function names that several tools would have, with the names of those. */
+  readonly ambiguous: readonly (readonly [name: string, tools: readonly string[]])[]
+}
+
+export interface ScriptLimits {
+  readonly maxSteps: number
+  readonly maxBytes: number
+  /** Tool calls under way at once. */
+  readonly maxCalls: number
+}
+
+export type ToWorker =
+  | {
+      readonly kind: 'run'
+      readonly script: string
+      readonly data: Uint8Array | undefined
+      readonly binding: Binding
+      readonly limits: ScriptLimits
+    }
+  | { readonly kind: 'answer'; readonly id: number; readonly answer: ToolAnswer }
+
+/** How an inner call ended: a value, a text that may be JSON, nothing, or an error that ends the script. */
+export type ToolAnswer =
+  | { readonly kind: 'json'; readonly bytes: Uint8Array }
+  | { readonly kind: 'text'; readonly bytes: Uint8Array }
+  | { readonly kind: 'nothing' }
+  | { readonly kind: 'error'; readonly message: string }
+
+export type FromWorker =
+  | { readonly kind: 'call'; readonly id: number; readonly tool: string; readonly args: Uint8Array }
+  | { readonly kind: 'print'; readonly line: string; readonly path: readonly number[] }
+  | { readonly kind: 'done'; readonly value: Uint8Array; readonly isObject: boolean }
+  | { readonly kind: 'failed'; readonly message: string }
+
+/** Lines of logs that are kept, and their sum in characters. */
+export const MAX_LOG_CHARACTERS = 64 * 1024

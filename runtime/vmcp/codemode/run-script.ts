@@ -1,0 +1,134 @@
+/**
+ * One script, seen from the server: gives it to a worker, carries its tool calls out, keeps its log lines, and ends it
+ * when it takes too long, too much, or nobody waits for it any more.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { formatDuration } from '../../../schemas/index.ts'
+import type { Log } from '../../net/index.ts'
+import type { Deadline } from '../backends/deadline.ts'
+import { type Binding, type FromWorker, MAX_LOG_CHARACTERS, type ToWorker } from './messages.ts'
+import type { Lease } from './pool.ts'
+import type { ScriptSettings } from './settings.ts'
+import type { ToolCalls } from './tool-calls.ts'
+
+export interface Script {
+  readonly text: string
+  /** Raw JSON object. */
+  readonly data: Buffer | undefined
+  readonly binding: Binding
+}
+
+export interface ScriptEnd {
+  readonly result:
+    | { readonly kind: 'done'; readonly value: Buffer; readonly isObject: boolean }
+    | { readonly kind: 'failed'; readonly message: string }
+  /** What the script printed, in the order of a run one after another. */
+  readonly logs: readonly string[]
+}
+
+export interface RunOptions {
+  readonly settings: ScriptSettings
+  readonly deadline: Deadline
+  readonly calls: ToolCalls
+  readonly log: Log
+}
+
+/** Resolves when the script has ended, however it did. Gives the lease back. */
+export async function runScript(script: Script, lease: Lease, options: RunOptions): Promise<ScriptEnd> {
+  const { worker } = lease
+  const { settings, deadline, calls } = options
+  const lines: Line[] = []
+  // Messages arrive in the context of the worker's making; what they lead to belongs to this request.
+  const inContext = AsyncLocalStorage.snapshot()
+  const ended = Promise.withResolvers<ScriptEnd['result']>()
+  let usable = false
+  let kept = 0
+  let open = 0
+
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
+  const send = (message: ToWorker): void => worker.postMessage(message)
+
+  const onMessage = (message: FromWorker): void => {
+    switch (message.kind) {
+      case 'call':
+        open++
+        void inContext(() => calls.call(message.tool, message.args)).then((answer) => {
+          open--
+          send({ kind: 'answer', id: message.id, answer })
+        })
+        break
+      case 'print':
+        kept += message.line.length + 1
+        if (kept <= MAX_LOG_CHARACTERS + 1) lines.push(message)
+        break
+      default:
+        usable = open === 0
+        ended.resolve(
+          message.kind === 'failed'
+            ? message
+            : { kind: 'done', value: bufferOf(message.value), isObject: message.isObject },
+        )
+    }
+  }
+  const onError = (error: Error): void =>
+    ended.resolve({ kind: 'failed', message: faultOf(error, options.log) })
+  const onExit = (): void => ended.resolve({ kind: 'failed', message: 'the script was ended' })
+  const onAbort = (): void =>
+    ended.resolve({
+      kind: 'failed',
+      message: `the script took longer than ${formatDuration(settings.scriptTimeoutMs)}`,
+    })
+  worker.on('message', onMessage)
+  worker.on('error', onError)
+  worker.on('exit', onExit)
+  deadline.signal.addEventListener('abort', onAbort, { once: true })
+  if (deadline.signal.aborted) onAbort()
+  else send(requestOf(script, settings))
+  try {
+    return { result: await ended.promise, logs: inOrder(lines) }
+  } finally {
+    worker.off('message', onMessage)
+    worker.off('error', onError)
+    worker.off('exit', onExit)
+    deadline.signal.removeEventListener('abort', onAbort)
+    lease.end(usable)
+  }
+}
+
+function requestOf({ text, data, binding }: Script, settings: ScriptSettings): ToWorker {
+  return {
+    kind: 'run',
+    script: text,
+    data: data && Uint8Array.from(data),
+    binding,
+    limits: {
+      maxSteps: settings.stepLimit,
+      maxBytes: settings.maxBytes,
+      maxCalls: settings.parallelMaxConcurrency,
+    },
+  }
+}
+
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
+
+function faultOf(error: Error, log: Log): string {
+  if ('code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY') return 'the script ran out of memory'
+  log.error('a worker for scripts failed', { err: error })
+  return 'internal error'
+}
+
+interface Line {
+  readonly line: string
+  readonly path: readonly number[]
+}
+
+function inOrder(lines: Line[]): string[] {
+  return lines.toSorted((a, b) => comparePaths(a.path, b.path)).map(({ line }) => line)
+}
+
+function comparePaths(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((step, i) => step !== b[i])
+  return at < 0 ? a.length - b.length : (a[at] ?? 0) - (b[at] ?? -1)
+}

@@ -1,0 +1,59 @@
+/**
+ * What a script gets of a tool's result: the structured content, or the first text, parsed when it is JSON.
+ * Source: spec document 3, "Endpoints" (execute_tool_script).
+ */
+import { JsonFault, JsonObject, scanElements } from '../../mcp/index.ts'
+import type { Outcome } from '../operation.ts'
+import type { ToolAnswer } from './messages.ts'
+
+const UNREADABLE: ToolAnswer = { kind: 'error', message: 'the tool gave an unusable result' }
+
+export function answerOf(outcome: Outcome): ToolAnswer {
+  try {
+    if (outcome.kind === 'error')
+      return {
+        kind: 'error',
+        message: new JsonObject(outcome.error).text('message') ?? 'tool execution error',
+      }
+    return fromResult(new JsonObject(outcome.result))
+  } catch (error) {
+    if (error instanceof JsonFault) return UNREADABLE
+    throw error
+  }
+}
+
+function fromResult(result: JsonObject): ToolAnswer {
+  const content = result.raw('content')
+  const items = content?.[0] === 0x5b ? scanElements(content) : []
+  if (result.value('isError') === true) {
+    const [first] = items
+    return { kind: 'error', message: (first && textOf(first)) || 'tool execution error' }
+  }
+  const structured = result.raw('structuredContent')
+  if (structured !== undefined && structured.toString() !== 'null')
+    return { kind: 'json', bytes: copy(unwrapped(structured)) }
+  for (const item of items) {
+    const text = textOf(item)
+    if (text !== undefined) return { kind: 'text', bytes: copy(Buffer.from(text)) }
+  }
+  return { kind: 'nothing' }
+}
+
+/** Frameworks put a result that is no object into one with the single key `result`. */
+function unwrapped(structured: Buffer): Buffer {
+  if (structured[0] !== 0x7b) return structured
+  const object = new JsonObject(structured)
+  const names = object.names()
+  return (names.length === 1 ? object.raw('result') : undefined) ?? structured
+}
+
+function textOf(item: Buffer): string | undefined {
+  if (item[0] !== 0x7b) return undefined
+  const object = new JsonObject(item)
+  return object.text('type') === 'text' ? object.text('text') : undefined
+}
+
+/** Bytes of their own: a message takes all of the memory that its bytes lie in. */
+function copy(bytes: Buffer): Uint8Array {
+  return Uint8Array.from(bytes)
+}

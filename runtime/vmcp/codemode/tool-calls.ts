@@ -1,0 +1,140 @@
+/**
+ * The calls of tools from within one script: each goes the way of any call, guards included, under its own time limit.
+ *
+ * Questions of backends reach the client, and the clocks stand still meanwhile. Progress is counted anew, because several
+ * calls report under the one token of the client.
+ * Source: spec document 3, "Endpoints" (execute_tool_script), "Errors" (toolCallTimeout).
+ */
+import { formatDuration, GatehouseError } from '../../../schemas/index.ts'
+import { JsonFault, JsonObject } from '../../mcp/index.ts'
+import type { Log } from '../../net/index.ts'
+import { type Audit, isToolError } from '../../observe/index.ts'
+import { abortable, Deadline } from '../backends/deadline.ts'
+import { answerInputRequests } from '../backends/input-requests.ts'
+import { innerOperation, type Operation, type Outcome, type Perform } from '../operation.ts'
+import { answerOf } from './tool-answer.ts'
+import type { ToolAnswer } from './messages.ts'
+
+export interface ToolCallsOptions {
+  readonly operation: Operation
+  readonly inside: Perform
+  /** Clock of the whole script. */
+  readonly script: Deadline
+  readonly timeoutMs: number
+  readonly audit: Audit
+  readonly log: Log
+}
+
+/** Rounds of questions within one call. */
+const MAX_ROUNDS = 16
+
+export class ToolCalls {
+  readonly #options: ToolCallsOptions
+  #progress = 0
+
+  constructor(options: ToolCallsOptions) {
+    this.#options = options
+  }
+
+  /** Never rejects: what goes wrong is what the script is told. */
+  async call(tool: string, args: Uint8Array): Promise<ToolAnswer> {
+    const { script, timeoutMs, log } = this.#options
+    const deadline = new Deadline(timeoutMs, script.signal)
+    const startedAt = performance.now()
+    let outcome: Outcome | undefined
+    let fault: unknown
+    try {
+      outcome = await abortable(this.#perform(tool, args, deadline), deadline.signal)
+      return answerOf(outcome)
+    } catch (error) {
+      fault = error
+      if (deadline.signal.aborted && !script.signal.aborted)
+        return { kind: 'error', message: `timed out after ${formatDuration(timeoutMs)}` }
+      if (error instanceof GatehouseError) return { kind: 'error', message: error.message }
+      log.debug('a call of a script failed', { tool, err: error })
+      return { kind: 'error', message: 'the call failed' }
+    } finally {
+      deadline.end()
+      this.#record(tool, args, outcome, fault, performance.now() - startedAt)
+    }
+  }
+
+  async #perform(tool: string, args: Uint8Array, deadline: Deadline): Promise<Outcome> {
+    const { operation, inside } = this.#options
+    const plain = Buffer.concat([
+      Buffer.from(`{"name":${JSON.stringify(tool)},"arguments":`),
+      args,
+      Buffer.from('}'),
+    ])
+    let params = new JsonObject(plain)
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const inner = this.#inner(innerOperation(operation, 'tools/call', params), deadline)
+      const outcome = await inside(inner)
+      if (outcome.kind !== 'input') return outcome
+      const relay = {
+        ...inner,
+        bridges: true,
+        ask: (request: Parameters<Operation['ask']>[0]) => inner.ask(request),
+      }
+      const answers = await answerInputRequests(outcome.result, relay, deadline.signal)
+      params = new JsonObject(new JsonObject(plain).with(answers))
+    }
+    throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the backend asks without end') })
+  }
+
+  #inner(operation: Operation, deadline: Deadline): Operation {
+    return {
+      ...operation,
+      signal: deadline.signal,
+      progress: (params) => this.#report(params),
+      ask: async (request, signal) => {
+        const resume = [deadline.pause(), this.#options.script.pause()]
+        try {
+          return await operation.ask(request, signal ?? deadline.signal)
+        } finally {
+          for (const go of resume) go()
+        }
+      },
+    }
+  }
+
+  /** Progress of several calls has no common measure: it only counts. */
+  #report(params: Buffer): void {
+    try {
+      this.#options.operation.progress(
+        new JsonObject(params).with({ progress: String(++this.#progress), total: undefined }),
+      )
+    } catch (error) {
+      if (!(error instanceof JsonFault)) throw error
+    }
+  }
+
+  #record(
+    tool: string,
+    args: Uint8Array,
+    outcome: Outcome | undefined,
+    fault: unknown,
+    durationMs: number,
+  ): void {
+    const { audit, operation } = this.#options
+    if (!audit.enabled) return
+    audit.call({
+      caller: operation.client.caller,
+      tool,
+      backend: undefined,
+      outcome: outcomeOf(outcome, fault),
+      durationMs: Math.round(durationMs * 10) / 10,
+      request: new JsonObject(Buffer.from(args)).bytes.toString(),
+      ...(outcome?.kind === 'result' ? { response: outcome.result.toString() } : {}),
+    })
+  }
+}
+
+function outcomeOf(
+  outcome: Outcome | undefined,
+  fault: unknown,
+): 'success' | 'denied' | 'error' | 'application_error' {
+  if (fault instanceof GatehouseError && fault.code === 'FORBIDDEN') return 'denied'
+  if (!outcome) return 'error'
+  return outcome.kind === 'result' && !isToolError(outcome.result) ? 'success' : 'application_error'
+}

@@ -1,0 +1,92 @@
+/**
+ * The worker thread in which scripts run, one at a time. It has no access to anything but its messages: tool calls leave
+ * as messages and their answers come back as such.
+ *
+ * This file is bundled by itself, beside the program; see worker-file.ts.
+ */
+import { parentPort } from 'node:worker_threads'
+import {
+  compile,
+  Dict,
+  execute,
+  LimitError,
+  Meter,
+  StarlarkError,
+  UNIVERSE,
+  type Value,
+  writeJson,
+} from '../../expr/starlark/index.ts'
+import { makeGlobals } from './globals.ts'
+import { type FromWorker, MAX_LOG_CHARACTERS, type ToolAnswer, type ToWorker } from './messages.ts'
+
+const FILE = 'script.star'
+
+type Run = Extract<ToWorker, { kind: 'run' }>
+
+const waiting = new Map<number, (answer: ToolAnswer) => void>()
+let nextId = 1
+
+function send(message: FromWorker, bytes?: Uint8Array): void {
+  const transfer = bytes && bytes.buffer instanceof ArrayBuffer ? [bytes.buffer] : []
+  parentPort?.postMessage(message, transfer)
+}
+
+parentPort?.on('message', (message: ToWorker) => {
+  if (message.kind === 'answer') {
+    const settle = waiting.get(message.id)
+    waiting.delete(message.id)
+    settle?.(message.answer)
+    return
+  }
+  run(message).then(
+    (value) => send(value, value.kind === 'done' ? value.value : undefined),
+    (error: unknown) => send({ kind: 'failed', message: textOf(error) }),
+  )
+})
+
+async function run({ script, data, binding, limits }: Run): Promise<FromWorker> {
+  waiting.clear()
+  const meter = new Meter(limits)
+  meter.text(script.length)
+  const globals = makeGlobals(binding, data, callTool, meter)
+  const program = compile(script, new Set([...UNIVERSE.keys(), ...globals.keys()]))
+  const result = await execute(
+    program,
+    { ...limits, maxWaits: limits.maxCalls, globals, print: printer() },
+    meter,
+  )
+  return { kind: 'done', value: serialized(result, meter), isObject: result instanceof Dict }
+}
+
+function callTool(tool: string, args: Uint8Array, settle: (answer: ToolAnswer) => void): void {
+  const id = nextId++
+  waiting.set(id, settle)
+  send({ kind: 'call', id, tool, args }, args)
+}
+
+/** Lines leave at once, so that they are not lost when the script is ended from outside. */
+function printer(): (line: string, path: readonly number[]) => void {
+  let left = MAX_LOG_CHARACTERS
+  return (line, path) => {
+    if (left <= 0) return
+    const kept = line.slice(0, left)
+    left -= kept.length + 1
+    send({ kind: 'print', line: kept, path })
+  }
+}
+
+function serialized(value: Value, meter: Meter): Uint8Array {
+  try {
+    return Uint8Array.from(Buffer.from(writeJson(value, meter), 'latin1'))
+  } catch (error) {
+    if (error instanceof StarlarkError && !(error instanceof LimitError))
+      throw new StarlarkError(`failed to serialize script result: ${error.message}`)
+    throw error
+  }
+}
+
+/** Messages hold bytes of the script where they quote it. */
+function textOf(error: unknown): string {
+  if (error instanceof StarlarkError) return error.describe(FILE)
+  return error instanceof RangeError ? 'a value is too deep or too large' : 'internal error'
+}
