@@ -1,5 +1,6 @@
 /**
- * `gatehouse proxy --config` for a program that speaks MCP on standard streams: served as streamable HTTP on `/mcp`.
+ * `gatehouse proxy --config` for a program that speaks MCP on standard streams: served as streamable HTTP on `/mcp`, or on the old
+ * transport on `/sse` when `proxyMode` says so.
  *
  * This is what runs inside the container of a stdio server. It protects nothing: the proxy in front of it does.
  */
@@ -29,7 +30,6 @@ export async function serveStdioTarget(file: ProxyFile, flags: ProxyInput, debug
     ...(beside.length > 0
       ? [`${beside.join(', ')}: not served for a stdio target; put a proxy in front of it`]
       : []),
-    ...(file.proxyMode === 'sse' ? ['proxyMode: a stdio target is served as streamable-http'] : []),
   ]
   if (!stdio || faults.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: faults.join('\n') })
   const log = makeLog({ level: debug ? 'debug' : 'info', name: 'stdio-bridge' })
@@ -40,6 +40,7 @@ export async function serveStdioTarget(file: ProxyFile, flags: ProxyInput, debug
     cwd: process.cwd(),
     host: flags.host ?? file.host,
     port: Number(flags.port ?? file.port),
+    mode: file.proxyMode ?? 'streamable-http',
     log,
     // What the server says about itself belongs to the container's log as it is.
     onLine: printError,

@@ -1,10 +1,12 @@
 /**
- * Serves an MCP server that speaks on standard input and output as streamable HTTP on `/mcp`.
+ * Serves an MCP server that speaks on standard input and output: as streamable HTTP on `/mcp`, or on the old transport,
+ * HTTP with SSE, on `/sse` and `/messages`.
  *
  * Each client session has a server process of its own, as the stdio transport means it; one more is kept started ahead,
  * so that a new session does not wait for a start. Sessions are bounded in number and end when idle. The session era
  * only: a stateless request is answered with the versions that are spoken here.
- * Source: MCP 2025-11-25, transports, "Streamable HTTP".
+ * On the old transport a session lasts as long as its stream, and nothing goes to anybody else's.
+ * Source: MCP 2025-11-25, transports, "Streamable HTTP"; MCP 2024-11-05, "HTTP with SSE"; MCPServer `proxyMode`.
  */
 import { setInterval } from 'node:timers'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -42,6 +44,8 @@ export interface BridgeOptions extends PeerCommand {
   readonly host: string
   /** 0 lets the kernel choose. */
   readonly port: number
+  /** What clients see. Default streamable-http. */
+  readonly mode?: 'streamable-http' | 'sse'
   readonly log: Log
   /** Gets what the servers write to standard error. */
   readonly onLine?: (line: string) => void
@@ -65,6 +69,7 @@ class BridgeExchange extends Exchange {
   message: Message | undefined
 }
 
+const paths = { 'streamable-http': ['/mcp'], sse: ['/sse', '/messages'] } as const
 const sweepMs = 60_000
 /** A server that ends sooner than this without having been used is taken for one that cannot start. */
 const quickEndMs = 3_000
@@ -78,6 +83,7 @@ export async function startStdioBridge(options: BridgeOptions): Promise<StdioBri
 
 class Bridge {
   readonly #options: BridgeOptions
+  readonly #mode: 'streamable-http' | 'sse'
   readonly #sessions = new Map<string, BridgeSession>()
   readonly #maxSessions: number
   readonly #ttlMs: number
@@ -89,22 +95,24 @@ class Bridge {
 
   constructor(options: BridgeOptions) {
     this.#options = options
+    this.#mode = options.mode ?? 'streamable-http'
     this.#maxSessions = options.maxSessions ?? 100
     this.#ttlMs = options.sessionTtlMs ?? 30 * 60_000
     this.#now = options.now ?? Date.now
   }
 
   handler() {
+    const served: readonly string[] = paths[this.#mode]
     return pipeline<BridgeExchange>(
       {
-        route: (x) => (x.path === '/health' ? health : x.path === '/mcp' ? undefined : notFound),
+        route: (x) => (x.path === '/health' ? health : served.includes(x.path) ? undefined : notFound),
         limits: (x) => refuseDeclaredSize(x),
         guard: (x) => this.#guard?.(x),
         parse: async (x) => {
           await readBody(x)
           if (x.req.method === 'POST') x.message = scanMessage(x.body)
         },
-        dispatch: (x) => this.#dispatch(x),
+        dispatch: (x) => (this.#mode === 'sse' ? this.#dispatchOld(x) : this.#dispatch(x)),
         recover: (x, error) => this.#recover(x, error),
       },
       (req, res) => new BridgeExchange(req, res),
@@ -118,7 +126,7 @@ class Bridge {
     const sweep = setInterval(() => this.#sweep(), sweepMs)
     sweep.unref()
     return {
-      url: `${listener.url}/mcp`,
+      url: `${listener.url}${paths[this.#mode][0]}`,
       port: listener.port,
       failed: this.#failed.promise,
       close: async () => {
@@ -140,6 +148,35 @@ class Bridge {
     throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { Allow: 'GET, POST, DELETE' } })
   }
 
+  #dispatchOld(x: BridgeExchange): void {
+    const { method } = x.req
+    if (x.path === '/sse') {
+      if (method !== 'GET') throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { Allow: 'GET' } })
+      return this.#openOld(x)
+    }
+    if (method !== 'POST' || !x.message)
+      throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { Allow: 'POST' } })
+    const id = new URLSearchParams(x.query).get('session_id')
+    const session = id === null ? undefined : this.#sessions.get(id)
+    if (!session) throw new MessageError('SESSION_NOT_FOUND', x.message.id)
+    refuseStateless(x, x.message)
+    session.lastUsed = this.#now()
+    session.send(x.message)
+    x.res.writeHead(202, { 'Content-Length': 0 })
+    x.res.end()
+  }
+
+  /** The stream is the session: without it nobody could hear the server. */
+  #openOld({ req, res }: BridgeExchange): void {
+    refuseWithoutEvents({ req })
+    const session = this.#begin()
+    session.openOldStream(res, `/messages?session_id=${session.id}`)
+    res.once('close', () => {
+      this.#sessions.delete(session.id)
+      void session.close()
+    })
+  }
+
   async #post(x: BridgeExchange, message: Message): Promise<void> {
     refuseStateless(x, message)
     const session = message.method === 'initialize' ? this.#begin() : this.#sessionOf(x, message.id)
@@ -151,11 +188,7 @@ class Bridge {
   }
 
   #get(x: BridgeExchange): void {
-    if (!String(x.req.headers.accept).includes(EVENT_STREAM_TYPE)) {
-      throw new GatehouseError('NOT_ACCEPTABLE', {
-        detail: `Not Acceptable: the client must accept ${EVENT_STREAM_TYPE}`,
-      })
-    }
+    refuseWithoutEvents(x)
     this.#sessionOf(x, undefined).openStream(x.res)
   }
 
@@ -227,6 +260,13 @@ class Bridge {
       known ? error.headers : {},
     )
   }
+}
+
+function refuseWithoutEvents({ req }: Pick<Exchange, 'req'>): void {
+  if (String(req.headers.accept).includes(EVENT_STREAM_TYPE)) return
+  throw new GatehouseError('NOT_ACCEPTABLE', {
+    detail: `Not Acceptable: the client must accept ${EVENT_STREAM_TYPE}`,
+  })
 }
 
 /** Throws for a request of the stateless era, naming the versions that are spoken here. */

@@ -3,8 +3,9 @@
  *
  * A POSTed request waits here for its answer. Standard output does not say to which request a notification or a question
  * of the server belongs: progress goes to the request whose token it carries, everything else to the newest request that
- * waits, or to the standing stream when none does. Without either, a bounded number is kept for the stream to come.
- * Source: MCP 2025-11-25, transports.
+ * waits, or to the standing stream when none does. Without either, a bounded number is kept for the stream to come. On
+ * the old transport everything goes to the one stream that the client opened. A client that does not read is cut.
+ * Source: MCP 2025-11-25, transports; MCP 2024-11-05, "HTTP with SSE".
  */
 import type { ServerResponse } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -22,6 +23,11 @@ import { type PeerCommand, type StdioPeer, startPeer } from './peer.ts'
 
 /** Messages kept for a standing stream that is not open; the oldest go first. */
 const maxKept = 100
+/** Bytes that may wait for a client; it gets no more beyond that. */
+const maxUnread = 16 * 1024 * 1024
+/** Quiet streams say this now and then, so that nothing between here and the client takes them for dead. */
+const keepAliveMs = 30_000
+const keepAlive = ': keep-alive\n\n'
 
 interface Waiting {
   readonly res: ServerResponse
@@ -38,6 +44,8 @@ export class BridgeSession {
   /** By raw JSON-RPC id, in order of arrival. */
   readonly #waiting = new Map<string, Waiting>()
   #stream: ServerResponse | undefined
+  /** The old transport: answers leave on the stream, too. */
+  #streamOnly = false
   #kept: Buffer[] = []
 
   constructor(command: PeerCommand, options: { log: Log; onLine: (line: string) => void; now: number }) {
@@ -84,11 +92,25 @@ export class BridgeSession {
   /** Opens the standing stream; a second one replaces the first. */
   openStream(res: ServerResponse): void {
     this.#stream?.end()
+    this.#stand(res, { [HEADER.sessionId]: this.id })
+  }
+
+  /** Opens the one stream of the old transport; its first event says where to send messages. */
+  openOldStream(res: ServerResponse, endpoint: string): void {
+    this.#streamOnly = true
+    this.#stand(res, {}, encodeEvent(Buffer.from(endpoint), { event: 'endpoint' }))
+  }
+
+  #stand(res: ServerResponse, headers: Record<string, string>, first?: Buffer): void {
     this.#stream = res
-    beginStream(res, this.id)
+    beginStream(res, headers)
+    if (first) res.write(first)
     for (const message of this.#kept) res.write(encodeEvent(message))
     this.#kept = []
+    const alive = setInterval(() => res.write(keepAlive), keepAliveMs)
+    alive.unref()
     res.once('close', () => {
+      clearInterval(alive)
       if (this.#stream === res) this.#stream = undefined
     })
   }
@@ -107,6 +129,7 @@ export class BridgeSession {
       this.#log.warn('the server printed a line that is not a JSON-RPC message; it was dropped')
       return
     }
+    if (this.#streamOnly) return this.#push(this.#stream, line)
     const answered =
       message.method === '' && message.id !== undefined ? this.#waiting.get(message.id) : undefined
     if (answered) return this.#answer(answered, line)
@@ -130,13 +153,21 @@ export class BridgeSession {
   #relay(message: Message): void {
     const target = this.#targetOf(message)
     if (target) {
-      if (!target.headersSent) beginStream(target, this.id)
-      target.write(encodeEvent(message.bytes))
+      if (!target.headersSent) beginStream(target, { [HEADER.sessionId]: this.id })
+      this.#push(target, message.bytes)
     } else if (this.#stream) {
-      this.#stream.write(encodeEvent(message.bytes))
+      this.#push(this.#stream, message.bytes)
     } else {
       this.#kept = [...this.#kept.slice(1 - maxKept), message.bytes]
     }
+  }
+
+  #push(res: ServerResponse | undefined, message: Buffer): void {
+    if (!res || res.destroyed) return
+    res.write(encodeEvent(message))
+    if (res.writableLength <= maxUnread) return
+    this.#log.warn('a client that does not read was cut off')
+    res.destroy()
   }
 
   #targetOf(message: Message): ServerResponse | undefined {
@@ -155,12 +186,8 @@ export class BridgeSession {
   }
 }
 
-function beginStream(res: ServerResponse, session: string): void {
-  res.writeHead(200, {
-    'Content-Type': EVENT_STREAM_TYPE,
-    'Cache-Control': 'no-store',
-    [HEADER.sessionId]: session,
-  })
+function beginStream(res: ServerResponse, headers: Readonly<Record<string, string>>): void {
+  res.writeHead(200, { 'Content-Type': EVENT_STREAM_TYPE, 'Cache-Control': 'no-store', ...headers })
   res.flushHeaders()
   holdsStream(res, () => res.end())
 }
