@@ -1,123 +1,209 @@
 /**
- * What tokens cost: refreshing with rotation, on the memory store and on Redis, against the cheapest possible token
- * endpoint (read a body, sign one JWT) in the same process and run.
+ * What the authorization server costs, on the memory store and on Redis: whole logins, refreshes, checks of the token of
+ * an MCP request (seen before, and not), and ten thousand registrations; with the memory that each leaves behind.
  *
- * Sixteen clients refresh in parallel, each with the token it got last. CPU time is the server's own.
+ * Sixteen clients at once, each waiting for its answer. CPU time is the server's own; ratios are against the cheapest
+ * possible token endpoint (read a body, sign one JWT) in the same process and run. About two minutes.
  * `node test/bench/authserver.ts`
  */
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { missingRedis, startRedis } from '../helpers/redis.ts'
+import { missingRedis, type RedisProcess, startRedis } from '../helpers/redis.ts'
+import { type Http, makeHttp } from './authserver/http.ts'
+import { login, refresh, register } from './authserver/login.ts'
+import { progress, quantile, sorted, table } from './vmcp/table.ts'
 
-export interface TokenRow {
+const seconds = Number(process.env['BENCH_SECONDS'] ?? 8)
+const clients = 16
+const registrations = 10_000
+/** One server takes 5 000 a day. */
+const registrationsOfOne = 4_000
+/** A server lets so many logins begin in ten minutes. */
+const maxLogins = 9_000
+const maxColdTokens = 4_000
+
+interface Measured {
   readonly name: string
-  readonly requestsPerSecond: number
+  readonly count: number
+  readonly perSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
-  readonly cpuMicrosPerRequest: number
-  /** Requests per second against the baseline of the same process. */
-  readonly ratio: number
+  readonly cpuMicros: number
 }
 
-const seconds = Number(process.env['BENCH_SECONDS'] ?? 5)
-
-/** Runs everything and prints the table. */
+/** Runs everything and prints the tables. */
 export async function run(): Promise<void> {
-  const rows = await measureAll()
-  console.log('                               req/s    p50 ms   p99 ms   CPU µs   ratio')
-  for (const row of rows) {
-    const cells = [
-      row.requestsPerSecond.toFixed(0).padStart(9),
-      row.p50Ms.toFixed(2).padStart(9),
-      row.p99Ms.toFixed(2).padStart(8),
-      row.cpuMicrosPerRequest.toFixed(0).padStart(8),
-      row.ratio.toFixed(2).padStart(7),
-    ]
-    console.log(row.name.padEnd(28) + cells.join(' '))
-  }
-  if (missingRedis) console.log(missingRedis)
-}
-
-/** One baseline and one row per store. */
-export async function measureAll(): Promise<readonly TokenRow[]> {
-  const rows = [...(await measureStore('memory', 'memory'))]
-  if (missingRedis) return rows
-  const redis = await startRedis()
+  const upstream = await startPeer('authserver-upstream.ts', [])
   try {
-    rows.push(...(await measureStore('redis', redis.addr)))
+    await measureStore('memory', 'memory', String(upstream.said))
+    if (missingRedis) {
+      console.log(missingRedis)
+      return
+    }
+    const redis = await startRedis()
+    try {
+      await measureStore('Redis', redis.addr, String(upstream.said), redis)
+    } finally {
+      await redis.stop()
+    }
   } finally {
-    await redis.stop()
+    upstream.child.kill()
   }
-  return rows
 }
 
-interface Peer {
-  readonly issuer: string
-  readonly clientId: string
-  readonly refreshTokens: readonly string[]
-}
-
-async function measureStore(name: string, store: string): Promise<readonly TokenRow[]> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'peers/authserver.ts'), store], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  const pid = child.pid ?? 0
-  const [line] = await once(createInterface({ input: child.stdout }), 'line')
-  const peer = readPeer(String(line))
+async function measureStore(
+  name: string,
+  store: string,
+  upstream: string,
+  redis?: RedisProcess,
+): Promise<void> {
+  const { child, said } = await startPeer('authserver.ts', [store, upstream])
+  const issuers = said as readonly string[]
+  const [issuer = ''] = issuers
+  const http = makeHttp()
   try {
-    const agent = new Agent({ keepAlive: true, maxSockets: 32 })
-    const post = (path: string, form: Record<string, string>): Promise<Record<string, unknown>> =>
-      send(agent, `${peer.issuer}${path}`, new URLSearchParams(form).toString())
-    const tokens = [...peer.refreshTokens]
-    const base = await measure(`baseline (${name})`, pid, tokens.length, undefined, async () => {
-      await post('/baseline', { grant_type: 'refresh_token', refresh_token: tokens[0] ?? '' })
-    })
-    const refresh = await measure(`refresh (${name})`, pid, tokens.length, base, async (client) => {
-      const form = {
-        grant_type: 'refresh_token',
-        client_id: peer.clientId,
-        refresh_token: tokens[client] ?? '',
-      }
-      const answer = await post('/oauth/token', form)
-      if (typeof answer['refresh_token'] !== 'string') throw new Error(JSON.stringify(answer))
-      tokens[client] = answer['refresh_token']
-    })
-    agent.destroy()
-    return [base, refresh]
+    const rows: Measured[] = []
+    const left: (readonly (string | number)[])[] = []
+    const phases = makePhases({ http, issuers, pid: child.pid ?? 0 })
+    for (const phase of phases) {
+      progress(`${name}: ${phase.name}`)
+      const before = await memoryOf(http, issuer, redis)
+      const measured = await phase.run()
+      const after = await memoryOf(http, issuer, redis)
+      rows.push(measured)
+      const each = (later: number, earlier: number): number => Math.round((later - earlier) / measured.count)
+      left.push([
+        phase.name,
+        measured.count,
+        (after.heap - before.heap) / 1e6,
+        each(after.heap, before.heap),
+        ...(redis ? [each(after.redis, before.redis)] : []),
+        after.rss / 1e6,
+      ])
+    }
+    const [base] = rows
+    console.log(`\n${name} store\n`)
+    console.log(
+      table(
+        ['what', 'per second', 'p50 ms', 'p99 ms', 'CPU µs each', 'CPU of one signed answer'],
+        rows.map((row) => [
+          row.name,
+          row.perSecond,
+          row.p50Ms,
+          row.p99Ms,
+          row.cpuMicros,
+          row.cpuMicros / (base?.cpuMicros ?? Number.NaN),
+        ]),
+      ),
+    )
+    console.log()
+    console.log(
+      table(
+        ['after', 'count', 'heap grew MB', 'bytes each', ...(redis ? ['Redis bytes each'] : []), 'RSS MB'],
+        left,
+      ),
+    )
   } finally {
+    http.close()
     child.kill()
   }
 }
 
-function readPeer(line: string): Peer {
-  const peer: unknown = JSON.parse(line)
-  if (typeof peer !== 'object' || peer === null) throw new Error('the peer did not say where it is')
-  const { issuer, clientId, refreshTokens } = Object.fromEntries(Object.entries(peer)) as Record<
-    string,
-    unknown
-  >
-  if (typeof issuer !== 'string' || typeof clientId !== 'string' || !Array.isArray(refreshTokens)) {
-    throw new Error('the peer did not say where it is')
+interface Scene {
+  readonly http: Http
+  readonly issuers: readonly string[]
+  readonly pid: number
+}
+
+interface Phase {
+  readonly name: string
+  run(): Promise<Measured>
+}
+
+function makePhases({ http, issuers, pid }: Scene): readonly Phase[] {
+  const [issuer = ''] = issuers
+  const refreshTokens: string[] = []
+  const unseen: string[] = []
+  let clientId = ''
+  let person = 0
+  const mcp = (token: string) => http.get(`${issuer}/mcp`, { authorization: `Bearer ${token}` })
+  const accepted = async (token: string): Promise<void> => {
+    const got = await mcp(token)
+    if (got.status !== 200) throw new Error(`mcp: ${got.status} ${got.text}`)
   }
-  return { issuer, clientId, refreshTokens: refreshTokens.map(String) }
+  const phase = (name: string, work: (client: number) => Promise<void>, options: Loop = {}): Phase => ({
+    name,
+    run: () => measure(name, pid, work, options),
+  })
+  return [
+    phase('one signed answer (baseline)', async () => {
+      await http.post(`${issuer}/baseline`, 'grant_type=refresh_token')
+    }),
+    phase(
+      'login: page, upstream, code, tokens',
+      async (client) => {
+        if (clientId === '') clientId = await register(http, issuer, 0)
+        const tokens = await login(http, issuer, clientId, ++person)
+        refreshTokens[client] = tokens.refresh_token
+      },
+      { limit: maxLogins },
+    ),
+    phase('refresh with rotation', async (client) => {
+      const tokens = await refresh(http, issuer, clientId, refreshTokens[client] ?? '')
+      refreshTokens[client] = tokens.refresh_token
+      if (unseen.length < maxColdTokens) unseen.push(tokens.access_token)
+    }),
+    phase('MCP request, token seen before', () => accepted(unseen[0] ?? '')),
+    {
+      name: 'MCP request, new token',
+      run: () => {
+        const last = unseen.length
+        let next = 1
+        return measure('MCP request, new token', pid, () => accepted(unseen[next++ % last] ?? ''), {
+          limit: last - 1,
+          warm: false,
+        })
+      },
+    },
+    {
+      name: 'registration',
+      run: () => {
+        let number = 1
+        const one = async (): Promise<void> => {
+          const at = issuers[Math.floor(number++ / registrationsOfOne)] ?? issuer
+          await register(http, at, number)
+        }
+        return measure('registration', pid, one, { limit: registrations, endless: true, warm: false })
+      },
+    },
+  ]
+}
+
+interface Loop {
+  /** So many at most. */
+  readonly limit?: number
+  /** Until the limit, however long it takes. */
+  readonly endless?: boolean
+  /** Default: a second without counting first. */
+  readonly warm?: boolean
 }
 
 async function measure(
   name: string,
   pid: number,
-  clients: number,
-  base: TokenRow | undefined,
-  once: (client: number) => Promise<void>,
-): Promise<TokenRow> {
+  work: (client: number) => Promise<void>,
+  { limit = Number.POSITIVE_INFINITY, endless = false, warm = true }: Loop,
+): Promise<Measured> {
+  let started = 0
   const latencies: number[] = []
   const loop = async (client: number, until: number, keep: boolean): Promise<void> => {
-    while (performance.now() < until) {
+    while (performance.now() < until && started < limit) {
+      started++
       const start = performance.now()
-      await once(client)
+      await work(client)
       if (keep) latencies.push(performance.now() - start)
     }
   }
@@ -125,20 +211,19 @@ async function measure(
     const until = performance.now() + ms
     return Promise.all(Array.from({ length: clients }, (_, client) => loop(client, until, keep)))
   }
-  await all(1000, false)
+  if (warm) await all(1_000, false)
   const cpu = cpuMicros(pid)
   const start = performance.now()
-  await all(seconds * 1000, true)
-  const elapsed = (performance.now() - start) / 1000
-  const sorted = latencies.toSorted((a, b) => a - b)
-  const requestsPerSecond = sorted.length / elapsed
+  await all(endless ? Number.POSITIVE_INFINITY : seconds * 1_000, true)
+  const elapsed = (performance.now() - start) / 1_000
+  const ms = sorted(latencies)
   return {
     name,
-    requestsPerSecond,
-    p50Ms: sorted[Math.floor(sorted.length * 0.5)] ?? 0,
-    p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? 0,
-    cpuMicrosPerRequest: (cpuMicros(pid) - cpu) / sorted.length,
-    ratio: base ? requestsPerSecond / base.requestsPerSecond : 1,
+    count: started,
+    perSecond: ms.length / elapsed,
+    p50Ms: quantile(ms, 0.5),
+    p99Ms: quantile(ms, 0.99),
+    cpuMicros: (cpuMicros(pid) - cpu) / ms.length,
   }
 }
 
@@ -149,26 +234,31 @@ function cpuMicros(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * 10_000
 }
 
-/** node:http rather than fetch: the load must cost less than what it measures. */
-function send(agent: Agent, url: string, body: string): Promise<Record<string, unknown>> {
-  return new Promise((resolve, reject) => {
-    const headers = {
-      'content-type': 'application/x-www-form-urlencoded',
-      'content-length': Buffer.byteLength(body),
-    }
-    const call = request(url, { agent, method: 'POST', headers }, (response) => {
-      const parts: Buffer[] = []
-      response.on('data', (part: Buffer) => parts.push(part))
-      response.on('end', () => {
-        const answer: unknown = JSON.parse(Buffer.concat(parts).toString())
-        resolve(
-          typeof answer === 'object' && answer !== null ? Object.fromEntries(Object.entries(answer)) : {},
-        )
-      })
-    })
-    call.on('error', reject)
-    call.end(body)
+async function memoryOf(
+  http: Http,
+  issuer: string,
+  redis: RedisProcess | undefined,
+): Promise<{ heap: number; rss: number; redis: number }> {
+  const { text } = await http.get(`${issuer}/memory`)
+  const own = JSON.parse(text) as { heap: number; rss: number }
+  const used = /used_memory:(\d+)/.exec(redis?.cli('info', 'memory') ?? '')?.[1]
+  return { ...own, redis: Number(used ?? 0) }
+}
+
+async function startPeer(
+  file: string,
+  args: readonly string[],
+): Promise<{ child: ChildProcess; said: unknown }> {
+  const profile = process.env['BENCH_PROFILE_DIR']
+  const flags = [
+    '--expose-gc',
+    ...(profile && file === 'authserver.ts' ? ['--cpu-prof', `--cpu-prof-dir=${profile}`] : []),
+  ]
+  const child = spawn(process.execPath, [...flags, join(import.meta.dirname, 'peers', file), ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
   })
+  const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string]
+  return { child, said: JSON.parse(line) }
 }
 
 if (process.argv[1] === import.meta.filename) await run()

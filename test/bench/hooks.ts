@@ -29,7 +29,7 @@ export async function run(): Promise<void> {
     'per backend',
     'resync of 1,000',
   ]
-  console.log(columns.map((column) => column.padStart(15)).join(''))
+  console.log(columns.map((column) => column.padStart(16)).join(''))
   for (const [index, size] of sizes.entries()) {
     const text = texts[index] ?? ''
     const rounds = Math.max(400, Math.round(50_000 / size))
@@ -49,7 +49,7 @@ export async function run(): Promise<void> {
       milliseconds(at(sync, 0.5) / size),
       `${resync.toFixed(1)} s`,
     ]
-    console.log(cells.map((cell) => cell.padStart(15)).join(''))
+    console.log(cells.map((cell) => cell.padStart(16)).join(''))
     // Lets the next size start with a quiet heap.
     await new Promise(setImmediate)
   }

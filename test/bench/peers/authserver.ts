@@ -1,19 +1,23 @@
 /**
- * An authorization server for the benchmark, with people who are signed in already: prints one line of JSON.
+ * Three authorization servers over one store for the benchmark (because one takes 5 000 registrations a day), each with an
+ * MCP endpoint that only looks at the token. Prints their issuers as one line of JSON.
  *
- * Argument: `memory` or the address of a Redis. `POST /baseline` is the cheapest thing that could be called a token
- * endpoint: read a body, sign one ES256 JWT, answer.
+ * Arguments: `memory` or the address of a Redis; the upstream provider's issuer. `POST /baseline` is the cheapest thing
+ * that could be called a token endpoint: read a body, sign one ES256 JWT, answer. `GET /memory` collects garbage first.
  */
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto'
+import { createServer } from 'node:http'
 import { SignJWT } from 'jose'
-import { type Exchange, readBody, sendJson } from '../../../runtime/net/index.ts'
-import { makeMemoryStore, makeRedisStore } from '../../../runtime/store/index.ts'
-import { login, redeem, registerClient, startAuthServer, tokensOf } from '../../helpers/authserver.ts'
+import { makeAuthServer } from '../../../runtime/authserver/index.ts'
+import { authServerDefaults, defaultScopesSupported } from '../../../runtime/config/index.ts'
+import { makeAuthenticator } from '../../../runtime/incoming/index.ts'
+import { Exchange, readBody, sendJson } from '../../../runtime/net/index.ts'
+import { makeMemoryStore, makeRedisStore, type Store } from '../../../runtime/store/index.ts'
 
-const [kind = 'memory'] = process.argv.slice(2)
+const [kind = 'memory', upstream = ''] = process.argv.slice(2)
 const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const pem = pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
-const hmac = randomBytes(32)
+const secrets = { signingKeys: [pem], hmacSecrets: [randomBytes(48)] }
 
 async function baseline(exchange: Exchange): Promise<void> {
   await readBody(exchange, 65_536)
@@ -24,21 +28,80 @@ async function baseline(exchange: Exchange): Promise<void> {
   sendJson(exchange.res, 200, { access_token: token, token_type: 'Bearer' })
 }
 
-const rig = await startAuthServer(
-  { teardown: () => {} },
-  {
-    store:
-      kind === 'memory'
-        ? makeMemoryStore()
-        : makeRedisStore({ addr: kind, keyPrefix: `bench:${randomUUID()}:` }),
-    config: { consent: false, secrets: () => ({ signingKeys: [pem], hmacSecrets: [hmac] }) },
-    host: baseline,
-  },
-)
-const clientId = await registerClient(rig)
-const refreshTokens: string[] = []
-for (let n = 0; n < 16; n++) {
-  const done = await login(rig, { client_id: clientId, scope: 'email offline_access' })
-  refreshTokens.push((await tokensOf(await redeem(rig, done))).refresh_token)
+function sendMemory({ res }: Exchange): void {
+  globalThis.gc?.()
+  const { heapUsed, external, rss } = process.memoryUsage()
+  sendJson(res, 200, { heap: heapUsed + external, rss })
 }
-console.log(JSON.stringify({ issuer: rig.issuer, clientId, refreshTokens }))
+
+async function start(store: Store): Promise<string> {
+  let handle: (exchange: Exchange) => void | Promise<void> = () => {}
+  const host = createServer((req, res) => void handle(new Exchange(req, res)))
+  await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve))
+  const address = host.address()
+  const issuer = `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`
+  const resource = `${issuer}/mcp`
+  const { accessTokenMs, refreshTokenMs, authCodeMs, grantMs } = authServerDefaults
+  const server = await makeAuthServer(
+    {
+      issuer,
+      insecureAllowHttp: false,
+      allowedAudiences: [resource],
+      scopesSupported: defaultScopesSupported,
+      baselineClientScopes: [],
+      registration: { enabled: true, confidentialClients: false },
+      consent: true,
+      accessTokenMs,
+      refreshTokenMs,
+      authCodeMs,
+      grantMs,
+      upstreams: [
+        {
+          name: 'corp',
+          type: 'oidc',
+          issuerUrl: upstream,
+          clientId: 'gatehouse',
+          clientSecret: () => 'secret',
+          redirectUri: `${issuer}/oauth/callback`,
+          scopes: ['openid', 'offline_access'],
+          additionalAuthorizationParams: {},
+          subjectClaim: 'sub',
+        },
+      ],
+      disableUpstreamTokenInjection: false,
+      storage: { type: 'memory' },
+      trustedProxies: ['127.0.0.1'],
+      secrets: () => secrets,
+    },
+    { store, onEvent: () => {} },
+  )
+  const authenticator = makeAuthenticator(
+    { type: 'oidc', oidc: { issuer, audience: resource, resource } },
+    { keys: server.keys, isLive: (caller) => server.isLive(caller) },
+  )
+  handle = (exchange) => {
+    const { path } = exchange
+    const stage = server.routes(path)
+    if (stage) return stage(exchange)
+    if (path === '/baseline') return baseline(exchange)
+    if (path === '/memory') return sendMemory(exchange)
+    if (path === '/mcp') return mcp(exchange)
+    return sendJson(exchange.res, 200, {})
+  }
+  async function mcp(exchange: Exchange): Promise<void> {
+    try {
+      await authenticator.authenticate(exchange.req.headers.authorization)
+      sendJson(exchange.res, 200, {})
+    } catch (error) {
+      sendJson(exchange.res, 401, { error: String(error) })
+    }
+  }
+  return issuer
+}
+
+const store =
+  kind === 'memory' ? makeMemoryStore() : makeRedisStore({ addr: kind, keyPrefix: `bench:${randomUUID()}:` })
+// A profile is written at an orderly end only.
+process.once('SIGTERM', () => process.exit())
+const issuers = await Promise.all(['a:', 'b:', 'c:'].map((name) => start(store.namespace(name))))
+console.log(JSON.stringify(issuers))

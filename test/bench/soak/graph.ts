@@ -11,8 +11,8 @@ const WIDTH = 860
 const LEFT = 56
 const RIGHT = 150
 const PANEL = 190
-const GAP = 56
-const TOP = 44
+const GAP = 64
+const TOP = 62
 
 /** Colours that can be told apart by all, on white and on black. */
 const MEMORY: readonly Line[] = [
@@ -36,25 +36,24 @@ export function drawGraph(samples: readonly Sample[], title: string): string {
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${title}">`,
     `<style>${STYLE}</style>`,
     `<text class="title" x="${LEFT}" y="20">${title}</text>`,
-    panel(samples, MEMORY, TOP, 'MB'),
-    panel(samples, COUNTS, TOP + PANEL + GAP, 'open'),
+    panel(samples, MEMORY, TOP, 'Memory, MB'),
+    panel(samples, COUNTS, TOP + PANEL + GAP, 'Open'),
     `<text x="${WIDTH - RIGHT}" y="${height - 6}" text-anchor="end">minutes</text>`,
     '</svg>\n',
   ].join('\n')
 }
 
-function panel(samples: readonly Sample[], lines: readonly Line[], top: number, unit: string): string {
+function panel(samples: readonly Sample[], lines: readonly Line[], top: number, caption: string): string {
   const seconds = Math.max(1, samples.at(-1)?.seconds ?? 1)
   const values = lines.flatMap(({ value }) => samples.map((sample) => value(sample) ?? 0))
   const step = niceStep(Math.max(1, ...values) / 4)
   const highest = step * Math.ceil(Math.max(1, ...values) / step)
   const x = (at: number): string => (LEFT + ((WIDTH - LEFT - RIGHT) * at) / seconds).toFixed(1)
   const y = (value: number): string => (top + PANEL - (PANEL * value) / highest).toFixed(1)
-  const parts: string[] = []
+  const parts = [`<text x="${LEFT}" y="${top - 12}">${caption}</text>`]
   for (let value = 0; value <= highest; value += step) {
     parts.push(`<path class="grid" d="M${LEFT} ${y(value)}H${WIDTH - RIGHT}"/>`)
-    const label = value === 0 ? '0' : value + step > highest ? `${value} ${unit}` : String(value)
-    parts.push(`<text x="${LEFT - 6}" y="${Number(y(value)) + 4}" text-anchor="end">${label}</text>`)
+    parts.push(`<text x="${LEFT - 6}" y="${Number(y(value)) + 4}" text-anchor="end">${value}</text>`)
   }
   const minutes = niceStep(seconds / 60 / 6)
   for (let minute = 0; minute * 60 <= seconds; minute += minutes)

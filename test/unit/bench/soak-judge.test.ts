@@ -1,0 +1,67 @@
+/** What a soak is judged by: a line through the second half, and a graph that shows every sample. */
+import t from 'tap'
+import { drawGraph } from '../../bench/soak/graph.ts'
+import { judge, secondHalf, slopeOf } from '../../bench/soak/judge.ts'
+import type { Sample } from '../../bench/soak/sampler.ts'
+
+/** An hour, one sample every ten seconds; the live heap is seen once a minute. */
+function run(memory: (hours: number) => number): Sample[] {
+  return Array.from({ length: 360 }, (_, i) => {
+    const seconds = (i + 1) * 10
+    const mb = memory(seconds / 3_600)
+    return {
+      seconds,
+      rssMb: 300 + mb,
+      heapUsedMb: 60 + mb,
+      heapTotalMb: 100,
+      externalMb: 20,
+      arrayBuffersMb: 5,
+      liveHeapMb: i % 6 === 5 ? 40 + mb : undefined,
+      sessions: 150,
+      sockets: 400,
+      timers: 1,
+      files: 450,
+      cpuServer: 10,
+      cpuOthers: 10,
+      operations: i * 600,
+      failures: 0,
+    }
+  })
+}
+
+t.test('slope: a straight line is found with its rise per hour', async (t) => {
+  const { perHour, error, points } = slopeOf(
+    run((hours) => 7 * hours),
+    ({ liveHeapMb }) => liveHeapMb,
+  )
+  t.ok(Math.abs(perHour - 7) < 1e-9)
+  t.ok(error < 1e-6)
+  t.equal(points.length, 60, 'samples without a value are passed over')
+})
+
+t.test('judgment: what fills up in the first half does not count', async (t) => {
+  const samples = run((hours) => Math.min(hours, 0.4) * 100)
+  t.ok(secondHalf(samples).every(({ seconds }) => seconds >= 1_800))
+  t.ok(judge(samples, { rss: 20, heap: 4 }).flat)
+})
+
+t.test('judgment: a leak of a few megabytes an hour is found beneath noise', async (t) => {
+  const noise = (hours: number): number => 3 * Math.sin(hours * 400)
+  t.ok(judge(run(noise), { rss: 20, heap: 4 }).flat)
+  const { flat, text } = judge(
+    run((hours) => noise(hours) + 8 * hours),
+    { rss: 20, heap: 4 },
+  )
+  t.notOk(flat)
+  t.match(text, /live heap.*\| 4 \|/)
+})
+
+t.test('graph: one path for each line, nothing that is not a number', async (t) => {
+  const svg = drawGraph(
+    run(() => 0),
+    'a run',
+  )
+  t.notMatch(svg, /NaN|undefined|Infinity/)
+  t.equal(svg.match(/<path class="line"/g)?.length, 12, 'six lines and six marks in the legend')
+  t.match(svg, /prefers-color-scheme:dark/)
+})
