@@ -3,12 +3,7 @@ import t, { type Test } from 'tap'
 import { connect } from '../helpers/mcp-clients.ts'
 import { openSession, post, stateless, type WireAnswer } from '../helpers/mcp-wire.ts'
 import { proves } from '../helpers/proves.ts'
-import {
-  type RawBackend,
-  type RawBackendOptions,
-  startRawBackend,
-  textResult,
-} from '../helpers/raw-backend.ts'
+import { type RawBackend, type RawBackendOptions, startRawBackend } from '../helpers/raw-backend.ts'
 import { startFixture } from '../helpers/fixture-server/index.ts'
 import { startVmcp } from '../../runtime/vmcp/index.ts'
 import { bareNames, startTestVmcp, vmcpConfig } from '../helpers/vmcp.ts'
@@ -46,7 +41,12 @@ interface FindResult {
 }
 
 function foundBy(answer: WireAnswer): FindResult {
-  return answer.response?.result?.['structuredContent'] as unknown as FindResult
+  return answer.response?.result?.['structuredContent'] as FindResult
+}
+
+function listOf(answer: WireAnswer): string[] {
+  const tools = answer.response?.result?.['tools'] as { name: string }[] | undefined
+  return tools?.map(({ name }) => name) ?? []
 }
 
 const names = (answer: WireAnswer): string[] => foundBy(answer).tools.map(({ name }) => name)
@@ -74,7 +74,7 @@ t.test('tool search: every client lists two tools, finds what it needs and calls
       tool_description: 'echo the arguments back',
       tool_keywords: ['echo'],
     })
-    const { tools } = found['structuredContent'] as unknown as FindResult
+    const { tools } = found['structuredContent'] as FindResult
     t.equal(tools[0]?.name, 'echo', kind)
     t.same(JSON.parse((found['content'] as { text: string }[])[0]?.text ?? ''), found['structuredContent'])
     t.match(
@@ -246,7 +246,7 @@ t.test('find_tool: finds by stems, by parts of names, by parameters, by keywords
     ['sending messages', ['tool', 'schema', 'data'], 'sendEmail'],
     ['"quoted" OR NEAR( * forecast -- : ^', undefined, 'weather'],
   ] as const)
-    t.equal(names(await find(url, description, keywords))[0], first, `${description} ${keywords}`)
+    t.equal(names(await find(url, description, keywords))[0], first, `${description} ${String(keywords)}`)
   for (const nothing of ['zebra', '***', '日本語', '"', 'a\u0000b'])
     t.strictSame(foundBy(await find(url, nothing)).tools, [], nothing)
   t.same(names(await find(url, 'issue')).sort(), ['create_issue', 'list_issues'])
@@ -345,10 +345,7 @@ t.test('tool search: comes and goes with a changed configuration', async (t) => 
     vmcpConfig({ raw: raw.url }, { aggregation: bareNames('raw'), ...more })
   const vmcp = await startVmcp(config({}), { port: 0, graceMs: 200 })
   t.teardown(() => Promise.all([vmcp.close(), raw.close()]))
-  const listed = async () =>
-    ((await stateless(vmcp.url, 'tools/list')).response?.result?.['tools'] as { name: string }[]).map(
-      ({ name }) => name,
-    )
+  const listed = async () => listOf(await stateless(vmcp.url, 'tools/list'))
   t.equal((await listed()).length, TOOLS.length)
   const session = await openSession(vmcp.url)
   await session.request('tools/list')

@@ -113,7 +113,7 @@ export async function startEmbeddingService(
     if (fault?.kind === 'count') vectors.pop()
     const shown = fault?.kind === 'numbers' ? vectors.map((vector) => vector.map(String)) : vectors
     if (path === '/embed') return send(res, shown)
-    const data = shown.map((embedding, index) => ({ index, embedding, object: 'embedding' })).reverse()
+    const data = shown.map((embedding, index) => ({ index, embedding, object: 'embedding' })).toReversed()
     if (fault?.kind === 'index') data.forEach((item) => (item.index = 0))
     send(res, { object: 'list', data, model: body['model'] })
   }

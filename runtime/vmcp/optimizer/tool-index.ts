@@ -48,10 +48,13 @@ export async function buildIndex(
   const keywords = new KeywordIndex()
   const tools: IndexedTool[] = []
   const names = new Set<string>()
-  let began = performance.now()
+  const turn = makeTurn()
   try {
     for (const page of pages) {
-      for (const json of scanElements(new JsonObject(page).raw('tools') ?? Buffer.from('[]'))) {
+      const list = new JsonObject(page).raw('tools')
+      await turn()
+      for (const json of list ? scanElements(list) : []) {
+        await turn()
         const tool = readTool(json)
         if (tool && !names.has(tool.name) && !hidden.has(tool.name)) {
           const { name, description, parameters } = tool
@@ -60,11 +63,9 @@ export async function buildIndex(
           const text = `name: ${name} description: ${description}`
           tools.push({ name, json, text, tokens: Math.floor(json.length / BYTES_PER_TOKEN) })
         }
-        if (performance.now() - began < SLICE_MS) continue
-        await setImmediate()
-        began = performance.now()
       }
     }
+    await turn()
     keywords.finish()
   } catch (error) {
     keywords.close()
@@ -72,6 +73,17 @@ export async function buildIndex(
   }
   const tokens = tools.reduce((sum, tool) => sum + tool.tokens, 0)
   return { tools, names, tokens, keywords, vectors: undefined, embedding: undefined }
+}
+
+/** Lets others have a turn when it is time; what it returns costs nothing when it is not. */
+function makeTurn(): () => Promise<void> | undefined {
+  let began = performance.now()
+  return () =>
+    performance.now() - began < SLICE_MS
+      ? undefined
+      : setImmediate().then(() => {
+          began = performance.now()
+        })
 }
 
 interface ReadTool {
