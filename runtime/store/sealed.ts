@@ -8,7 +8,14 @@
  * Does not hide key names (callers hash what is secret in them), sizes, or lifetimes. Buckets are not encrypted.
  * Source: design, section 4 "storage at rest"; NIST SP 800-38D; RFC 5869.
  */
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createSecretKey,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto'
 import type { Entry, Store } from './store.ts'
 
 export interface SealOptions {
@@ -18,7 +25,8 @@ export interface SealOptions {
 
 interface SealKey {
   readonly id: string
-  readonly key: Buffer
+  /** Not a Buffer: its wrapping would cost several times the encryption, at every use. */
+  readonly key: KeyObject
 }
 
 /** The secret set, current one first. A function, so that rotated secrets are taken up without a restart. */
@@ -29,7 +37,7 @@ const version = 'g1'
 function derive(secret: Uint8Array): SealKey {
   const bytes = (info: string, length: number): Buffer =>
     Buffer.from(hkdfSync('sha256', secret, 'gatehouse', `store ${info} ${version}`, length))
-  return { id: bytes('id', 6).toString('base64url'), key: bytes('key', 32) }
+  return { id: bytes('id', 6).toString('base64url'), key: createSecretKey(bytes('key', 32)) }
 }
 
 /** Derived keys are remembered per secret object; dropped secrets are forgotten with their array. */

@@ -4,7 +4,7 @@
  *
  * Sixteen clients at once, each waiting for its answer. CPU time is the server's own; ratios are against the cheapest
  * possible token endpoint (read a body, sign one JWT) in the same process and run. About two minutes.
- * `node test/bench/authserver.ts`
+ * `node test/bench/authserver.ts`; BENCH_PROFILE_DIR=dir writes CPU profiles of the server.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -11,6 +11,7 @@ import {
   createHmac,
   createPrivateKey,
   createPublicKey,
+  createSecretKey,
   generateKeyPairSync,
   hkdfSync,
   type KeyObject,
@@ -79,14 +80,15 @@ async function ring(
   if (!signing) throw new GatehouseError('INTERNAL')
   const unique = keys.filter((key, index) => keys.findIndex((other) => other.kid === key.kid) === index)
   const jwks = { keys: await Promise.all(unique.map(publish)) }
-  const derived = new Map<string, Buffer>()
+  // Not Buffers: their wrapping would cost several times the MAC, at every use.
+  const derived = new Map<string, KeyObject>()
 
-  function keyFor(purpose: MacPurpose, index: number): Buffer {
+  function keyFor(purpose: MacPurpose, index: number): KeyObject {
     const name = `${purpose} ${index}`
     const known = derived.get(name)
     if (known) return known
-    const key = Buffer.from(
-      hkdfSync('sha256', secrets[index] ?? '', 'gatehouse', `authserver ${purpose}`, 32),
+    const key = createSecretKey(
+      new Uint8Array(hkdfSync('sha256', secrets[index] ?? '', 'gatehouse', `authserver ${purpose}`, 32)),
     )
     derived.set(name, key)
     return key

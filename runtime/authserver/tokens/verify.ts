@@ -5,7 +5,7 @@
  * grant that is still alive. Callers of MCP endpoints are verified by runtime/incoming with the same keys.
  * Source: RFC 9068 section 4, RFC 8725.
  */
-import { createLocalJWKSet, errors, type JWTPayload, jwtVerify } from 'jose'
+import { createLocalJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import type { AuthServerConfig } from '../../config/index.ts'
 import { count, list, maybe, type Of, record, text } from '../storage/codec.ts'
 import type { KeyRing } from './key-ring.ts'
@@ -33,6 +33,17 @@ export interface VerifyParts {
   readonly now: () => number
 }
 
+/** One set for each ring, because it keeps its imported keys. */
+const keySets = new WeakMap<KeyRing, JWTVerifyGetKey>()
+
+function keySet(ring: KeyRing): JWTVerifyGetKey {
+  const known = keySets.get(ring)
+  if (known) return known
+  const made = createLocalJWKSet(ring.jwks)
+  keySets.set(ring, made)
+  return made
+}
+
 /** The claims of a good token; undefined for any other. `expired` tokens count when only their origin matters. */
 export async function verifyAccessToken(
   token: string,
@@ -43,7 +54,7 @@ export async function verifyAccessToken(
   const ring = keys()
   let payload: JWTPayload
   try {
-    const verified = await jwtVerify(token, createLocalJWKSet(ring.jwks), {
+    const verified = await jwtVerify(token, keySet(ring), {
       issuer: config.issuer,
       audience: [...config.allowedAudiences],
       typ: 'at+jwt',
