@@ -10,10 +10,12 @@ import { silentLog } from '../net/index.ts'
 import { telemetryProblems } from '../observe/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
 import { checkPolicies } from '../policy/index.ts'
+import { codeModeProblems } from './codemode/index.ts'
 import { embeddedProblems } from './embedded-auth.ts'
 import { incomingConfig } from './incoming-config.ts'
 import { optimizerProblems } from './optimizer/index.ts'
 import { makeOutgoingAuth } from './outgoing-auth.ts'
+import { workflowFaults } from './workflows/index.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -36,7 +38,8 @@ export function checkStart(
     ...telemetryProblems(config.telemetry, env),
     ...fileProblems(config),
     ...optimizerProblems(config.optimizer, env),
-    ...missingParts(config),
+    ...codeModeProblems(config.codeMode),
+    ...workflowFaults(config.compositeTools),
   ]
   void auth.close()
   if (problems.length === 0) return
@@ -70,12 +73,4 @@ function policyProblems({ incomingAuth }: VmcpConfig): string[] {
   return checkPolicies(authz.policies ?? [], authz.entitiesJson ?? '[]').map(
     ({ path, message }) => `incomingAuth.authz.${path}: ${message}`,
   )
-}
-
-/** Sections that this build cannot carry out: better no server than one that ignores what it was told. */
-function missingParts(config: VmcpConfig): string[] {
-  const missing: string[] = []
-  if ((config.compositeTools ?? []).length > 0) missing.push('compositeTools')
-  if (config.codeMode?.enabled) missing.push('codeMode')
-  return missing.map((section) => `${section}: is not available in this build`)
 }
