@@ -30,8 +30,8 @@ const { values } = parseArgs({
     out: { type: 'string' },
     program: { type: 'string', default: join(import.meta.dirname, '../../dist/gatehouse.js') },
     graph: { type: 'string' },
-    'max-rss-slope': { type: 'string', default: '20' },
-    'max-heap-slope': { type: 'string', default: '4' },
+    'max-rss-slope': { type: 'string', default: '40' },
+    'max-live-slope': { type: 'string', default: '4' },
     snapshots: { type: 'boolean', default: false },
   },
 })
@@ -196,7 +196,7 @@ function report(
 ): number {
   const { flat, text } = judge(sampler.samples, {
     rss: Number(values['max-rss-slope']),
-    heap: Number(values['max-heap-slope']),
+    live: Number(values['max-live-slope']),
   })
   const graph = drawGraph(
     sampler.samples,

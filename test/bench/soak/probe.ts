@@ -12,6 +12,8 @@ export interface ProbeAnswer {
   readonly arrayBuffers: number
   /** Heap that was left after a full collection; only when one was asked for. */
   readonly liveHeap: number | undefined
+  /** What was left outside the heap then. */
+  readonly liveExternal: number | undefined
   /** Things that keep the process alive, by type. */
   readonly handles: Readonly<Record<string, number>>
   readonly contexts: number
@@ -22,11 +24,13 @@ export type ProbeQuestion = { readonly collect: boolean } | { readonly snapshot:
 function answer(collect: boolean): ProbeAnswer {
   const before = process.memoryUsage()
   if (collect) globalThis.gc?.()
+  const after = collect ? process.memoryUsage() : undefined
   const handles: Record<string, number> = {}
   for (const type of process.getActiveResourcesInfo()) handles[type] = (handles[type] ?? 0) + 1
   return {
     ...before,
-    liveHeap: collect ? process.memoryUsage().heapUsed : undefined,
+    liveHeap: after?.heapUsed,
+    liveExternal: after?.external,
     handles,
     contexts: getHeapStatistics().number_of_native_contexts,
   }

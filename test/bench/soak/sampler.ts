@@ -12,6 +12,7 @@ export interface Sample {
   readonly arrayBuffersMb: number
   /** After a full collection; once a minute. */
   readonly liveHeapMb: number | undefined
+  readonly liveExternalMb: number | undefined
   readonly sessions: number
   readonly sockets: number
   readonly timers: number
@@ -31,6 +32,7 @@ const COLUMNS: readonly (keyof Sample)[] = [
   'externalMb',
   'arrayBuffersMb',
   'liveHeapMb',
+  'liveExternalMb',
   'sessions',
   'sockets',
   'timers',
@@ -83,7 +85,8 @@ export class Sampler {
       heapTotalMb: memory.heapTotal / MB,
       externalMb: memory.external / MB,
       arrayBuffersMb: memory.arrayBuffers / MB,
-      liveHeapMb: memory.liveHeap === undefined ? undefined : memory.liveHeap / MB,
+      liveHeapMb: inMb(memory.liveHeap),
+      liveExternalMb: inMb(memory.liveExternal),
       sessions,
       sockets: count(/TCP.*Wrap/),
       timers: count(/Timeout|Immediate/),
@@ -115,6 +118,10 @@ export class Sampler {
     this.#lastOwn = ownMs
     return cpu
   }
+}
+
+function inMb(bytes: number | undefined): number | undefined {
+  return bytes === undefined ? undefined : bytes / MB
 }
 
 function cell(value: number | undefined): string {
