@@ -132,6 +132,9 @@ function isWebSocket(req: IncomingMessage): boolean {
   return req.method === 'GET' && req.headers.upgrade?.toLowerCase() === 'websocket'
 }
 
+/** How long a closing listener waits for the first byte of a connection. */
+const UNUSED_MS = 250
+
 async function shutDown(
   server: Server,
   sockets: ReadonlySet<Socket>,
@@ -144,18 +147,25 @@ async function shutDown(
   for (const socket of upgraded) socket.end()
   // A connection that finishes its answer after close() stays open as a kept one: sweep until all are gone.
   const sweep = setInterval(() => server.closeIdleConnections(), 20)
+  // One that was opened ahead of any request is not idle to Node; a request may just be on its way.
+  const unused = setTimeout(() => {
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+  }, UNUSED_MS)
   const cut = setTimeout(() => {
     for (const socket of sockets) socket.destroy()
   }, graceMs)
   await closed
   clearInterval(sweep)
+  clearTimeout(unused)
   for (const socket of upgraded) socket.destroy()
   clearTimeout(cut)
 }
 
 /** Answers what the parser refused. Fixed texts: the parser's own message is for the debug log. */
 function refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex, log: Log): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  // On a connection opened ahead of any request, a client would take an answer for that to its next request.
+  const unused = socket instanceof Socket && socket.bytesRead === 0
+  if (error.code === 'ECONNRESET' || !socket.writable || unused) {
     socket.destroy()
     return
   }

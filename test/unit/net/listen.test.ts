@@ -71,6 +71,30 @@ await t.test('close: what is left after the grace is cut', async (t) => {
   await t.rejects(answer)
 })
 
+await t.test('unused connections: they are ended without a word, by close and by the clock', async (t) => {
+  async function opened(limits: { headersTimeoutMs?: number; checkIntervalMs?: number } = {}) {
+    const listener = await listen({ ...base, handler: (_req, res) => res.end(), limits })
+    const socket = connect(listener.port, '127.0.0.1')
+    let text = ''
+    socket
+      .on('error', () => {})
+      .on('data', (part: Buffer) => {
+        text += part.toString()
+      })
+    await once(socket, 'connect')
+    // The listener knows the connection once it has answered on a later one.
+    await (await fetch(listener.url)).text()
+    return { listener, closed: once(socket, 'close'), text: () => text }
+  }
+  const ahead = await opened()
+  await Promise.all([ahead.listener.close({ graceMs: 600_000 }), ahead.closed])
+  t.equal(ahead.text(), '', 'a closing listener does not wait for it')
+  const late = await opened({ headersTimeoutMs: 50, checkIntervalMs: 20 })
+  await late.closed
+  t.equal(late.text(), '', 'no 408 that would pass for the answer to the next request')
+  await late.listener.close()
+})
+
 await t.test('close: tunnels end, too', async (t) => {
   const arrived = Promise.withResolvers<void>()
   const listener = await listen({
