@@ -30,7 +30,7 @@ export const CONVERSIONS: Readonly<Record<string, (call: Call) => Value>> = {
   list(call) {
     const [from] = positional(call, 0, 1)
     call.meter.allocate(SIZE.object)
-    return new List(from === undefined ? [] : elementsOf(from, call.meter, 'list'))
+    return new List(from === undefined ? [] : elementsOf(from, call.meter, 'list: for parameter 1'))
   },
   ord,
   repr: (call) => repr(positional(call, 1, 1)[0] ?? null, call.meter),
@@ -38,7 +38,7 @@ export const CONVERSIONS: Readonly<Record<string, (call: Call) => Value>> = {
   tuple(call) {
     const [from] = positional(call, 0, 1)
     if (from instanceof Tuple) return from
-    return new Tuple(from === undefined ? [] : elementsOf(from, call.meter, 'tuple'))
+    return new Tuple(from === undefined ? [] : elementsOf(from, call.meter, 'tuple: for parameter 1'))
   },
 }
 
@@ -121,7 +121,7 @@ function float(call: Call): Value {
   if (typeof value === 'boolean') return new Float(Number(value))
   if (isInt(value)) return new Float(toFloat(value))
   if (value instanceof Float) return value
-  if (typeof value !== 'string') throw fault(call, `got ${typeOf(value)}, want number or string`)
+  if (typeof value !== 'string') throw new StarlarkError(`float got ${typeOf(value)}, want number or string`)
   if (value === '') throw fault(call, 'empty string')
   const word = /^([+-]?)(inf|infinity|nan)$/i.exec(value)
   if (word)
@@ -156,7 +156,7 @@ function int(call: Call): Value {
 const PREFIXES: Readonly<Record<string, number>> = { '0x': 16, '0o': 8, '0b': 2 }
 
 function parseInteger(call: Call, text: string, base: number): Int {
-  if (base !== 0 && (base < 2 || base > 36)) throw fault(call, `invalid base ${base} (want 2 <= base <= 36)`)
+  if (base !== 0 && (base < 2 || base > 36)) throw fault(call, 'base must be an integer >= 2 && <= 36')
   const invalid = fault(call, `invalid literal with base ${base}: ${decode(text.slice(0, 100))}`)
   const sign = /^[+-]/.test(text) ? text.charAt(0) : ''
   let digits = text.slice(sign.length).toLowerCase()

@@ -61,14 +61,16 @@ function field(inner: string, call: Call, state: State): string {
 }
 
 function valueOf(name: string, call: Call, state: State): Value {
-  if (name.includes(':')) throw fault(call, 'format spec features not supported in replacement fields')
+  if (name.includes(':'))
+    throw fault(call, `format spec features not supported in replacement fields: ${decode(name)}`)
   if (name === '') {
     if (state.manual)
       throw fault(call, 'cannot switch from manual field specification to automatic field numbering')
     return argument(state.next++, call)
   }
   if (/^\d+$/.test(name)) {
-    if (state.next > 0) throw fault(call, 'cannot switch from automatic field numbering to manual')
+    if (state.next > 0)
+      throw fault(call, 'cannot switch from automatic field numbering to manual field specification')
     state.manual = true
     return argument(Number(name), call)
   }

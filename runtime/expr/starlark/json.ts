@@ -11,7 +11,9 @@ import { normal } from './numbers.ts'
 import { encodePoint, repaired } from './text.ts'
 import { Float, isInt, List, Range, Tuple, typeOf, type Value } from './values.ts'
 
-export class JsonFault extends Error {}
+export class JsonFault extends Error {
+  override readonly name = 'JsonFault'
+}
 
 const MAX_DEPTH = 200
 const SPACE = /[ \t\n\r]*/y

@@ -45,7 +45,7 @@ export const LIST_METHODS: Methods<List> = {
   },
   pop(list, call) {
     const [index = -1] = positional(call, 0, 1)
-    const at = checkRange('pop: list index', asInt(call, index, '1'), list.items.length)
+    const at = checkRange('list', asInt(call, index, '1'), list.items.length, 'pop: ')
     const items = list.writable('pop from')
     call.meter.step(Math.floor((items.length - at) / 64))
     return items.splice(at, 1)[0] ?? null

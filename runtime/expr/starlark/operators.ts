@@ -165,7 +165,8 @@ function inBytes(x: Value, { data }: Bytes, meter: Meter): boolean {
     return data.includes(x.data)
   }
   if (!isInt(x)) throw new StarlarkError(`'in bytes' requires bytes or int as left operand, not ${typeOf(x)}`)
-  if (x < 0 || x > 255) throw new StarlarkError(`int in bytes: ${x} out of range`)
+  if (x < 0 || x > 255)
+    throw new StarlarkError(`int in bytes: ${x} out of range (want value in unsigned 8-bit range)`)
   meter.search(data.length, 1)
   return data.includes(String.fromCharCode(Number(x)))
 }

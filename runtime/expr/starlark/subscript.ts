@@ -33,18 +33,17 @@ function checkedIndex(of: Value, index: Value, length: number): number {
   if (isInt(index) && typeof index === 'bigint')
     throw new StarlarkError(`${typeOf(of)} index: ${index} out of range`)
   const given = toIndex(index, `${typeOf(of)} index`)
-  return checkRange(`${typeOf(of)} index`, given, length)
+  return checkRange(typeOf(of), given, length)
 }
 
 /** Counts negative indices from the end. Throws when there is no such element. */
-export function checkRange(what: string, given: number, length: number): number {
+export function checkRange(type: string, given: number, length: number, caller = ''): number {
   const at = given < 0 ? given + length : given
   if (at >= 0 && at < length) return at
-  const empty = what.replace(/^(pop: )?.* index$/, '$1index').replace(/^.* index$/, 'index')
   throw new StarlarkError(
     length === 0
-      ? `${empty} ${given} out of range: empty ${what.replace(/^pop: /, '').replace(/ index$/, '')}`
-      : `${what} ${given} out of range [${-length}:${length - 1}]`,
+      ? `${caller}index ${given} out of range: empty ${type}`
+      : `${caller}${type} index ${given} out of range [${-length}:${length - 1}]`,
   )
 }
 

@@ -27,10 +27,7 @@ export class Task {
 
   /** Ends the task because of an error, which gets the place where it happened. */
   fail(error: unknown): StarlarkError {
-    const fault =
-      error instanceof StarlarkError
-        ? error
-        : new StarlarkError(error instanceof RangeError ? 'value is too deep or too large' : String(error))
+    const fault = error instanceof StarlarkError ? error : foreign(error)
     const trace = this.frames
       .filter((frame) => frame instanceof Frame)
       .map(placeOf)
@@ -52,4 +49,12 @@ export class Task {
 function placeOf({ fn, at }: Frame): Trace {
   const pair = Math.max(at - 2, 0)
   return { name: fn.name, line: fn.code.places[pair] ?? 1, column: fn.code.places[pair + 1] ?? 1 }
+}
+
+/** What is no fault of the script's: the host's own bounds, or ours. */
+function foreign(error: unknown): StarlarkError {
+  const isBound = error instanceof RangeError
+  const fault = new StarlarkError(isBound ? 'value is too deep or too large' : 'internal error')
+  fault.cause = error
+  return fault
 }

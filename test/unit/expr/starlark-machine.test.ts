@@ -1,0 +1,336 @@
+/** The machine: waits and tasks side by side, one meter for all of them, the order of logs, what scripts are given. */
+import t from 'tap'
+import {
+  asText,
+  Builtin,
+  compile,
+  decode,
+  Dict,
+  elementsOf,
+  encode,
+  execute,
+  JsonFault,
+  LimitError,
+  List,
+  Meter,
+  readJson,
+  repr,
+  type RunOptions,
+  StarlarkError,
+  UNIVERSE,
+  type Value,
+  type Work,
+  writeJson,
+} from '../../../runtime/expr/starlark/index.ts'
+
+const LIMITS = { maxSteps: 100_000, maxBytes: 16 * 1024 * 1024 }
+
+/** A world outside that answers when it is told to. */
+class Outside {
+  readonly open: { readonly name: string; settle(value: Value): void; fail(message: string): void }[] = []
+  most = 0
+
+  readonly wait = new Builtin('wait', (call) => this.#wait(asText(call, call.args[0], 'name')));
+
+  *#wait(name: string): Work {
+    const answer: Value = yield {
+      kind: 'wait',
+      begin: (settle) => {
+        this.open.push({
+          name,
+          settle: (value) => settle({ value }),
+          fail: (message) => settle({ error: new StarlarkError(message) }),
+        })
+        this.most = Math.max(this.most, this.open.length)
+      },
+    }
+    return answer
+  }
+
+  /** Answers everything that waits, last come first served, with its own name. */
+  answerAll(): void {
+    for (let next = this.open.pop(); next; next = this.open.pop()) next.settle(next.name)
+  }
+}
+
+const parallel = new Builtin('parallel', function* ({ args, meter }) {
+  return yield { kind: 'parallel', callables: elementsOf(args[0] ?? null, meter, 'parallel') }
+})
+
+interface Started {
+  readonly outside: Outside
+  readonly meter: Meter
+  readonly logs: { readonly line: string; readonly path: readonly number[] }[]
+  readonly result: Promise<string>
+}
+
+function start(
+  script: string,
+  more: Partial<RunOptions> & { readonly given?: Readonly<Record<string, Value>> } = {},
+): Started {
+  const outside = new Outside()
+  const meter = new Meter({ ...LIMITS, ...more })
+  const logs: Started['logs'] = []
+  const globals = new Map<string, Value>([
+    ['wait', outside.wait],
+    ['parallel', parallel],
+    ...Object.entries(more.given ?? {}),
+  ])
+  const program = compile(script, new Set([...UNIVERSE.keys(), ...globals.keys()]))
+  const options = {
+    ...LIMITS,
+    maxWaits: 3,
+    globals,
+    print: (line: string, path: readonly number[]) => void logs.push({ line, path }),
+    ...more,
+  }
+  const result = execute(program, options, meter).then((value) => decode(repr(value, meter)))
+  result.catch(() => {})
+  return { outside, meter, logs, result }
+}
+
+/** What the work fails with; undefined when it does not. */
+async function faultOf(work: () => Promise<unknown>): Promise<unknown> {
+  try {
+    await work()
+    return undefined
+  } catch (error) {
+    return error
+  }
+}
+
+t.test('wait: the machine stops in the middle of an expression and goes on with the answer', async (t) => {
+  const { outside, result } = start(
+    'def f(x): return [wait(x) + "!"]\nreturn {"a": f("one"), "b": wait("two")}',
+  )
+  t.same(
+    outside.open.map(({ name }) => name),
+    ['one'],
+  )
+  outside.answerAll()
+  outside.answerAll()
+  t.equal(await result, '{"a": ["one!"], "b": "two"}')
+})
+
+t.test('wait: a failure ends the script where it waited', async (t) => {
+  const { outside, result } = start('x = 1\ny = wait("it")\nreturn x')
+  outside.open.pop()?.fail('no luck')
+  const error: unknown = await result.catch((fault: unknown) => fault)
+  t.ok(error instanceof StarlarkError)
+  t.equal(error instanceof StarlarkError && error.describe('s'), 's:2:9: no luck')
+})
+
+t.test('wait: a key function may wait too', async (t) => {
+  const { outside, result } = start('return sorted(["b", "a", "c"], key=lambda x: wait(x))')
+  for (let i = 0; i < 3; i++) outside.answerAll()
+  t.equal(await result, '["a", "b", "c"]')
+})
+
+t.test('parallel: results in the order of the list, whatever ends first', async (t) => {
+  const { outside, result } = start('return parallel([lambda n=n: wait(n) for n in ["a", "b", "c"]])')
+  t.equal(outside.open.length, 3)
+  outside.answerAll()
+  t.equal(await result, '["a", "b", "c"]')
+})
+
+t.test('parallel: no more waits at once than allowed, nested ones included', async (t) => {
+  const { outside, result } = start(
+    'def inner(): return parallel([lambda: wait("x"), lambda: wait("y")])\nreturn len(parallel([inner for _ in range(7)]))',
+  )
+  while (outside.open.length > 0) outside.open.shift()?.settle(1)
+  t.equal(await result, '7')
+  t.equal(outside.most, 3)
+})
+
+t.test('parallel: all run to their end, then the first failure of the list is raised', async (t) => {
+  const { outside, result, logs } = start(
+    'def go(n):\n  r = wait(n)\n  print(n)\n  if r == "bad": fail(n)\nparallel([lambda: go("a"), lambda: go("b"), lambda: go("c")])',
+  )
+  const [a, b, c] = outside.open.splice(0)
+  c?.settle('bad')
+  b?.settle('bad')
+  a?.settle('good')
+  await t.rejects(result, { message: 'parallel: task 1 failed: fail: b' })
+  t.equal(logs.length, 3)
+})
+
+t.test('parallel: built-in functions, empty lists and failures before any wait', async (t) => {
+  t.equal(await start('return parallel([])').result, '[]')
+  t.equal(await start('return parallel([dict, list, lambda: 5])').result, '[{}, [], 5]')
+  await t.rejects(start('parallel([lambda x: x])').result, {
+    message: /task 0 failed: function lambda missing 1/,
+  })
+})
+
+t.test('parallel: recursion through it is recursion', async (t) => {
+  await t.rejects(start('def f(): return parallel([f])\nf()').result, { message: /called recursively/ })
+})
+
+t.test('steps: one budget for the script and everything that it starts side by side', async (t) => {
+  const loop = 'def spin():\n  for i in range(2000): pass\n'
+  const alone = start(`${loop}spin()\nreturn 1`)
+  await alone.result
+  const four = start(`${loop}parallel([spin, spin, spin, spin])\nreturn 1`, {
+    maxSteps: alone.meter.steps * 3,
+  })
+  await t.rejects(four.result, LimitError)
+  await t.rejects(four.result, { message: 'Starlark computation cancelled: too many steps' })
+})
+
+t.test('steps: built-in functions pay for every element', async (t) => {
+  const costs = [
+    'list(range(50000))',
+    'sorted(range(50000))',
+    '[0] * 50000',
+    'dict([(i, i) for i in range(9000)])',
+    'max(range(50000))',
+    'list(("x" * 50000).elems())',
+    'zip(range(50000), range(50000))',
+    'enumerate(range(50000))',
+    '"a,".replace("a", "b" * 10) * 5000000',
+    '("a" * 4000000).count("a" * 2000)',
+  ]
+  for (const cost of costs)
+    await t.rejects(start(`x = ${cost}`, { maxSteps: 20_000 }).result, LimitError, cost)
+})
+
+t.test('memory: everything that grows is paid for', async (t) => {
+  const bombs = [
+    'x = "a"\nfor i in range(64): x = x + x',
+    'x = [0]\nfor i in range(64): x = x + x',
+    'x = [0]\nfor i in range(64): x += x',
+    'x = [0]\nfor i in range(64): x.extend(x)',
+    'x = (0,)\nfor i in range(64): x = x + x',
+    'x = b"a"\nfor i in range(64): x = x + x',
+    'x = "a" * 1000000000',
+    'x = [0] * 1000000000',
+    'x = {i: i for i in range(1000000000)}',
+    'x = ["%s" % ("a" * 100000) for i in range(1000000)]',
+    'x = "a" * 1000\nfor i in range(1000): x = x.replace("a", "aa")',
+    'x = ["a" * 1000000]\nfor i in range(100): x = [",".join(x + x)]',
+    'x = [1]\nfor i in range(100): x = [x, x]\ny = str(x)',
+    'x = 1\nfor i in range(100000): x = x * 3 + x * x',
+    'x = (1,)\nfor i in range(90): x = (x, x)\nd = {x: 1}',
+    'x = "{}{}"\nfor i in range(64): x = x.format(x, x)',
+    'def f(**kw): return kw\nx = [f(**{str(i): i for i in range(1000)}) for j in range(100000)]',
+  ]
+  for (const bomb of bombs) {
+    const { result } = start(bomb, { maxSteps: 1e9 })
+    t.ok((await faultOf(() => result)) instanceof StarlarkError, bomb)
+  }
+})
+
+t.test('depth: nothing that is nested, in the text or in values, harms the host', async (t) => {
+  const hostile = [
+    `return ${'('.repeat(50_000)}1${')'.repeat(50_000)}`,
+    `return ${'['.repeat(5_000)}${']'.repeat(5_000)}`,
+    `return ${'-'.repeat(50_000)}1`,
+    `return ${'not '.repeat(50_000)}1`,
+    `return ${'1 + '.repeat(50_000)}1`,
+    `return x${'.a'.repeat(50_000)}`,
+    `return ${'lambda: '.repeat(5_000)}1`,
+    Array.from({ length: 500 }, (_, i) => `${' '.repeat(i)}if 1:`).join('\n'),
+    `return ${'1 if 1 else '.repeat(5_000)}1`,
+    `x = [${'{"a": '.repeat(3_000)}`,
+    'x = []\nfor i in range(5000): x = [x]\nreturn str(x)',
+    'x = []\nfor i in range(5000): x = [x]\nreturn x == x[0]',
+    'x = ()\nfor i in range(5000): x = (x,)\nreturn {x: 1}',
+    'x = [1, 2]\nx[0] = x\nx[1] = x\nreturn x < x',
+  ]
+  for (const script of hostile)
+    t.ok(
+      (await faultOf(() => start(script, { maxSteps: 1e7 }).result)) instanceof StarlarkError,
+      script.slice(0, 40),
+    )
+})
+
+t.test('search: one text looked for in another is paid for by the product of the lengths', async (t) => {
+  const script = 'x = "a" * 4000000\ny = "a" * 1000000 + "b"\nreturn x.find(y)'
+  await t.rejects(start(script, { maxBytes: 1e9 }).result, LimitError)
+})
+
+t.test('given names: a script may assign to them, and reads them until then', async (t) => {
+  const given = { items: new List([1, 2]), n: 3 }
+  t.equal(
+    await start('items = [i * n for i in items]\nn += 1\nreturn items, n', { given }).result,
+    '([3, 6], 4)',
+  )
+  t.equal(await start('def f(): return n\nn = n + 1\nreturn f()', { given }).result, '4')
+})
+
+t.test('logs: sorted by their paths, lines are in the order of a run one after another', async (t) => {
+  const { outside, logs, result } = start(
+    'print("first")\ndef go(n):\n  print(n, 1)\n  wait(n)\n  print(n, 2)\nparallel([lambda: go("a"), lambda: go("b")])\nprint("last")',
+  )
+  outside.answerAll()
+  await result
+  const sorted = logs.toSorted((a, b) => {
+    const at = a.path.findIndex((step, i) => step !== b.path[i])
+    return (a.path[at] ?? 0) - (b.path[at] ?? 0)
+  })
+  t.same(
+    sorted.map(({ line }) => line),
+    ['first', 'a 1', 'a 2', 'b 1', 'b 2', 'last'],
+  )
+})
+
+t.test('errors: the place of the innermost fault, and who called', async (t) => {
+  const script = 'def f(x):\n    return 1 // x\n\ndef g():\n    return f(0)\n\nreturn g()'
+  const error: unknown = await start(script).result.catch((fault: unknown) => fault)
+  t.equal(
+    error instanceof StarlarkError && error.describe('script.star'),
+    'script.star:2:14: floored division by zero (in f, called from line 5, line 7)',
+  )
+})
+
+t.test('iteration: a sequence is free again after a loop was left by an error of a task', async (t) => {
+  const script =
+    'x = [1]\ndef bad():\n  for i in x: fail("no")\ndef later():\n  wait("a")\n  x.append(2)\nparallel([bad, later])'
+  const { outside, result } = start(script)
+  outside.answerAll()
+  await t.rejects(result, { message: 'parallel: task 0 failed: fail: no' })
+})
+
+t.test('JSON: values of every kind there and back, big integers included', (t) => {
+  const meter = new Meter(LIMITS)
+  const texts = [
+    '{"a":[1,-2,2.5,1e+300],"b":{"c":null},"d":true,"e":""}',
+    '[12345678901234567890,-9007199254740993]',
+    '"é\\n\\u0001\\"\\\\"',
+  ]
+  for (const text of texts) t.equal(decode(writeJson(readJson(encode(text), meter), meter)), text)
+  t.equal(
+    decode(repr(readJson(encode('[1.0, 1e2, -0, 0.5, "\\ud83d\\ude00", "\\ud800"]'), meter), meter)),
+    '[1, 100, 0, 0.5, "😀", "�"]',
+  )
+  for (const bad of [
+    '',
+    '{',
+    '[1,]',
+    '{"a"}',
+    '01',
+    '"',
+    '"\n"',
+    'nul',
+    '[1] 2',
+    '"\\x"',
+    '1e999',
+    '['.repeat(500),
+  ])
+    t.throws(() => readJson(bad, meter), JsonFault, bad.slice(0, 20))
+  t.end()
+})
+
+t.test('JSON: what has no form is refused by name', (t) => {
+  const meter = new Meter(LIMITS)
+  const cyclic = new List([])
+  cyclic.items.push(cyclic)
+  t.throws(() => writeJson(cyclic, meter), { message: /contains itself/ })
+  t.throws(() => writeJson(UNIVERSE.get('len') ?? null, meter), {
+    message: /builtin_function_or_method has no form/,
+  })
+  const dict = new Dict()
+  dict.set(1, 2, meter)
+  t.throws(() => writeJson(dict, meter), { message: /key of type int.*use str\(key\)/ })
+  t.end()
+})
