@@ -123,6 +123,13 @@ function readProblems(tool: CompositeTool, path: string, reads: readonly Templat
         message: `reads the step ${id}, which need not have run; name it in dependsOn`,
       })
     }
+    if (step && field !== undefined && !mayHave(step, field)) {
+      const names = partsOf[step.type]?.join(', ') ?? ''
+      problems.push({
+        path: at,
+        message: `reads output.${field} of the step ${id}, whose output has ${names}${hintFor(step)}`,
+      })
+    }
     if (
       step &&
       field !== undefined &&
@@ -137,6 +144,21 @@ function readProblems(tool: CompositeTool, path: string, reads: readonly Templat
     }
   }
   return [...new Map(problems.map((problem) => [`${problem.path} ${problem.message}`, problem])).values()]
+}
+
+/** What the output of a step has when that does not depend on a tool. */
+const partsOf: Readonly<Partial<Record<WorkflowStep['type'], readonly string[]>>> = {
+  elicitation: ['action', 'content', 'skipped'],
+  forEach: ['iterations', 'count', 'completed', 'failed'],
+}
+
+function mayHave({ type, defaultResults }: WorkflowStep, field: string): boolean {
+  const parts = partsOf[type]
+  return !parts || parts.includes(field) || Object.hasOwn(fieldsOf(defaultResults), field)
+}
+
+function hintFor({ type }: WorkflowStep): string {
+  return type === 'elicitation' ? '; what the user filled in is below content' : ''
 }
 
 function isSkippable({ condition, onError }: WorkflowStep): boolean {

@@ -138,6 +138,39 @@ const wrong: readonly [string, object, RegExp][] = [
     /steps\[0\]\.defaultResults: needs z/,
   ],
   [
+    'parameters with a reference that leads nowhere',
+    { parameters: { type: 'object', properties: { a: { $ref: '#/$defs/gone' } } } },
+    /parameters: is not a JSON Schema: the reference "#\/\$defs\/gone" must lead/,
+  ],
+  [
+    'parameters with a reference to elsewhere',
+    { parameters: { type: 'object', properties: { a: { $ref: 'https://example.com/schema' } } } },
+    /must lead to a part of the same schema/,
+  ],
+  [
+    'parameters with a broken pattern',
+    { parameters: { type: 'object', properties: { a: { type: 'string', pattern: '(' } } } },
+    /parameters: is not a JSON Schema: a pattern is not a regular expression/,
+  ],
+  [
+    'elicitation with a schema that nobody can read',
+    { steps: [ask({ schema: { type: 'object', title: 'x'.repeat(110_000) } })] },
+    /schema: is too large/,
+  ],
+  [
+    'a read of what an elicitation has not',
+    { steps: [ask(), tool('b', { dependsOn: ['ask'], arguments: { q: '{{.steps.ask.output.ok}}' } })] },
+    /reads output\.ok of the step ask, whose output has action, content, skipped; what the user filled in is below content/,
+  ],
+  [
+    'a read of what a forEach has not',
+    {
+      steps: [each()],
+      output: { properties: { x: { type: 'string', value: '{{.steps.each.output.items}}' } } },
+    },
+    /whose output has iterations, count, completed, failed/,
+  ],
+  [
     'an output that is required and not there',
     { output: { properties: { x: { type: 'string', value: 'v' } }, required: ['y'] } },
     /"y" is not one of the properties/,
@@ -177,6 +210,13 @@ t.test('workflow: what is right passes', async (t) => {
   const right = [
     { description: undefined },
     {
+      parameters: {
+        type: 'object',
+        properties: { a: { $ref: '#/$defs/a~1b' }, c: { $ref: '#named' }, d: { $ref: '#' } },
+        $defs: { 'a/b': { type: 'string', pattern: '^a+$' }, n: { $anchor: 'named' } },
+      },
+    },
+    {
       steps: [
         tool('a'),
         tool('b', { dependsOn: ['a'] }),
@@ -193,7 +233,15 @@ t.test('workflow: what is right passes', async (t) => {
         tool('b', { dependsOn: ['a'], condition: '{{eq .steps.a.status "completed"}}' }),
       ],
     },
-    { steps: [ask(), tool('b', { dependsOn: ['ask'], arguments: { q: '{{.steps.ask.output.ok}}' } })] },
+    {
+      steps: [
+        ask(),
+        tool('b', {
+          dependsOn: ['ask'],
+          arguments: { q: '{{.steps.ask.output.content.ok}} {{.steps.ask.output.action}}' },
+        }),
+      ],
+    },
     { steps: [tool('a', { arguments: { q: { deep: ['{{ no template here'] } } })] },
     { steps: [each({ step: { tool: 'x.y', arguments: { i: '{{.forEach.item}} {{.forEach.index}}' } } })] },
     {

@@ -100,7 +100,7 @@ t.test('parameters: defaults fill what is absent, and what does not match is nam
     type: 'object',
     properties: {
       who: { type: 'string', minLength: 1 },
-      count: { type: 'integer', default: 3, maximum: 9007199254740999 },
+      count: { type: 'integer', default: 3, maximum: 1e17 },
       opt: { type: ['string', 'null'], default: 'd' },
       when: { type: 'string', format: 'date' },
     },
