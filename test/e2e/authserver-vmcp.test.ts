@@ -54,6 +54,8 @@ interface Rig {
   readonly backends: Readonly<Record<'corp' | 'code', Awaited<ReturnType<typeof startBackend>>>>
   readonly keys: ReturnType<typeof makeKeys>
   readonly certificates: Certificates
+  /** The audit log. */
+  readonly audited: () => string
 }
 
 /** Two providers, and behind the gateway one backend of each. */
@@ -97,6 +99,7 @@ async function start(t: Test): Promise<Rig> {
       aggregation: {},
       operational: { failureHandling: { partialFailureMode: 'best_effort' } },
       sessionStorage: { provider: 'redis', address: redis.addr },
+      audit: { enabled: true, logFile: join(dir, 'audit.log') },
       backends: Object.entries(backends).map(([name, { url }]) => ({
         name,
         url,
@@ -115,7 +118,8 @@ async function start(t: Test): Promise<Rig> {
       GATEHOUSE_AUTH_SERVER_CIMD_LOOPBACK: 'true',
     },
   })
-  return { url: `${origin}/mcp`, origin, gateway, providers, backends, keys, certificates }
+  const audited = () => readFileSync(join(dir, 'audit.log'), 'utf8')
+  return { url: `${origin}/mcp`, origin, gateway, providers, backends, keys, certificates, audited }
 }
 
 /** A client's metadata document at its https address, which is its client_id. */
@@ -229,6 +233,7 @@ t.test(
     await t.test('nothing secret was logged', async (t) => {
       const output = rig.gateway.running().output()
       t.notMatch(output, /eyJ|gh_rt_|upstream-secret|redis-password/)
+      t.notMatch(rig.audited(), /eyJ|gh_rt_|gh_ac_|upstream-secret|redis-password/)
     })
   },
 )
@@ -280,6 +285,7 @@ t.test(
     t.equal(await client.call('corp_whoami'), whoami.corp)
     rig.providers.code.fault = undefined
     t.same(await client.listTools(), ['corp_whoami'], 'until then its tools are not offered')
+    t.match(rig.audited(), /"auth_upstream_refused".*"upstream":"code"/)
     t.equal(await client.call('corp_whoami'), whoami.corp)
   },
 )

@@ -234,16 +234,19 @@ export async function startGateway(
     return started
   }
   let running = await start()
+  let moves = 0
   t.teardown(() => running.interrupt())
   return {
     running: () => running,
     async restart() {
       await running.interrupt()
       running = await start()
+      moves = 0
     },
     async ahead(ms) {
       writeFileSync(clock, String(ms))
-      const said = running.waitFor(new RegExp(`the clock is ${ms} ms ahead`))
+      moves += 1
+      const said = running.waitFor(new RegExp(`the clock is ${ms} ms ahead, move ${moves}\\n`))
       running.child.kill('SIGUSR2')
       await said
     },

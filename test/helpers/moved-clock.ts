@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 
 const RealDate = Date
 let aheadMs = 0
+let moves = 0
 
 class MovedDate extends RealDate {
   constructor(...from: readonly unknown[]) {
@@ -22,5 +23,6 @@ globalThis.Date = MovedDate as DateConstructor
 
 process.on('SIGUSR2', () => {
   aheadMs = Number(readFileSync(process.env['TEST_CLOCK_FILE'] ?? '', 'utf8'))
-  process.stderr.write(`the clock is ${aheadMs} ms ahead\n`)
+  moves += 1
+  process.stderr.write(`the clock is ${aheadMs} ms ahead, move ${moves}\n`)
 })
