@@ -17,6 +17,8 @@ export interface FeatureParts {
   readonly audit: Audit
   /** False: a policy forbids this caller a tool of the gateway itself. */
   readonly permits: (caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>
+  /** Reports the call under way as one of this tool. */
+  readonly meant: (tool: string, toolArguments: Buffer) => void
   readonly clock: Clock
   readonly log: Log
   /** The features in force until now; one whose settings are the same goes on. */

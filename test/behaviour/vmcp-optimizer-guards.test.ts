@@ -1,4 +1,6 @@
 /** Tool search with policies, rate limits and audit: what is judged is the tool that is meant. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openSession, stateless, type WireAnswer, type WireSession } from '../helpers/mcp-wire.ts'
 import { proves } from '../helpers/proves.ts'
@@ -141,6 +143,19 @@ t.test('policies: find_tool is permitted by being switched on, and can be forbid
   t.equal((await find(ask)).status, 200)
   reload([...POLICIES, 'forbid(principal, action, resource == Tool::"find_tool");'])
   t.equal((await find(ask)).status, 403)
+  const { result } = (await ask('tools/list')).response ?? {}
+  t.same(
+    (result?.['tools'] as { name: string }[]).map(({ name }) => name),
+    ['call_tool'],
+    'and is not offered',
+  )
+  t.equal((await find(ask)).status, 403)
+  const { result } = (await ask('tools/list')).response ?? {}
+  t.same(
+    (result?.['tools'] as { name: string }[]).map(({ name }) => name),
+    ['call_tool'],
+    'and is not offered',
+  )
   t.equal((await call(ask, 'read_file')).status, 200)
 })
 
@@ -189,3 +204,37 @@ t.test(
     t.same(called(backend), ['write_file', 'read_file'], 'what was refused did not get there')
   },
 )
+
+t.test('audit and metrics: a call is reported as one of the tool that is meant', async (t) => {
+  const backend = await startRawBackend({ tools: () => TOOLS })
+  const logFile = join(t.testdir({}), 'audit.log')
+  const vmcp = await startTestVmcp(
+    { raw: backend.url },
+    {
+      aggregation: bareNames('raw'),
+      optimizer: {},
+      audit: { enabled: true, logFile, includeRequestData: true },
+      telemetry: { enablePrometheusMetricsPath: true },
+    },
+  )
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const ask: Ask = (method, params) => stateless(vmcp.url, method, params)
+  await find(ask)
+  await call(ask, 'read_file', { path: '/tmp/a' })
+  await call(ask, 'made_up_by_a_client')
+  const metrics = await (await fetch(`${vmcp.origin}/metrics`)).text()
+  t.match(metrics, /gatehouse_mcp_tool_calls_total{[^}]*tool="read_file"[^}]*} 1/)
+  t.match(metrics, /gatehouse_mcp_tool_calls_total{[^}]*tool="find_tool"[^}]*} 1/)
+  t.notMatch(metrics, 'made_up_by_a_client')
+  await vmcp.close()
+  const lines = readFileSync(logFile, 'utf8').trim().split('\n')
+  const events = lines.map(
+    (line) => JSON.parse(line) as { type: string; target: { name: string }; outcome: string },
+  )
+  t.match(events, [
+    { type: 'mcp_tool_call', target: { name: 'find_tool' }, outcome: 'success' },
+    { type: 'mcp_tool_call', target: { name: 'read_file' }, outcome: 'success' },
+    { type: 'mcp_tool_call', target: { name: 'made_up_by_a_client' }, outcome: /^(?!success)/ },
+  ])
+  t.equal(events.length, 3, 'one event for one call')
+})

@@ -144,7 +144,13 @@ function finder({ pages }: VisibleTools): () => Promise<unknown> {
       result: listed[Number(params.text('cursor') ?? 0)] ?? Buffer.from('{}'),
     })
   const settings = { maxTools: 8, semanticRatio: 0, maxDistance: 1, service: undefined }
-  const { tools } = makeOptimizer(settings, { telemetry: noTelemetry, clock: systemClock, log: silentLog })
+  const { tools } = makeOptimizer(settings, {
+    telemetry: noTelemetry,
+    clock: systemClock,
+    log: silentLog,
+    meant: () => {},
+    permits: () => Promise.resolve(true),
+  })
   const { signal } = new AbortController()
   return async () => {
     const params = { name: 'find_tool', arguments: { tool_description: task() } }

@@ -27,7 +27,7 @@ import {
   typeOf,
 } from './judge.ts'
 import { countRequest, makeKnownNames } from './request-metrics.ts'
-import { clientName, type MessageView, type ParamsView, readRpc } from './rpc.ts'
+import { clientName, type MessageView, type ParamsView, readRpc, withTool } from './rpc.ts'
 import type { RpcAnswer } from './rpc-answer.ts'
 import { annotate, currentScope, type HttpSide, type RequestScope, withScope } from './scope.ts'
 
@@ -69,6 +69,8 @@ export interface Observer {
     work: () => Promise<T>,
     read: (result: T) => RpcAnswer | undefined,
   ): Promise<T>
+  /** The call under way is one of another tool than it names: that one is reported, with these arguments. */
+  meant(tool: string, toolArguments: Buffer): void
   /** Names the backend that the request under way was taken to. */
   backend(name: string): void
   /** Adds attributes to the span of the request under way. */
@@ -95,6 +97,7 @@ export function makeObserver(options: ObserverOptions): Observer {
       requestId: requestIdOf(req),
       http,
       rpc: undefined,
+      meant: undefined,
       client: undefined,
       backend: undefined,
       answer: undefined,
@@ -241,6 +244,7 @@ export function makeObserver(options: ObserverOptions): Observer {
       const scope = currentScope()?.request
       if (!scope || scope.http?.res !== exchange.res) return
       if (message) scope.rpc = { ...readRpc(message, params), ...agreedVersion(scope) }
+      if (scope.rpc && scope.meant) scope.rpc = withTool(scope.rpc, scope.meant)
       scope.client ??= scope.rpc?.client
       const finish = (): void => end(scope, exchange, error)
       // Accepted only: the answer travels over another request's stream, when the operation has ended.
@@ -269,6 +273,13 @@ export function makeObserver(options: ObserverOptions): Observer {
         if (scope.pending === 0) scope.deferred?.()
       }
     },
+    meant(tool, toolArguments) {
+      const scope = currentScope()?.request
+      if (!scope?.http || !scope.rpc) return
+      scope.meant = { name: tool, arguments: toolArguments }
+      scope.rpc = withTool(scope.rpc, scope.meant)
+      scope.span?.rename(spanName(scope.rpc, scope.http.req))
+    },
     backend(name) {
       const scope = currentScope()?.request
       if (scope) scope.backend ??= name
@@ -295,6 +306,7 @@ const unobserved: Observer = {
   started: (exchange) => exchange,
   finished() {},
   operation: (_facts, work) => work(),
+  meant() {},
   backend() {},
   annotate() {},
 }

@@ -52,7 +52,8 @@ export function countRequest(metrics: Metrics, names: KnownNames, count: Request
   metrics.mcpRequestDuration(seconds, labels)
   if (!rpc || rpc.method === '') return
   // A name is worth a series when a backend was found for it, or the answer is what only an existing one gives.
-  const exists = scope.backend !== undefined || (status < 400 && answer?.kind === 'result')
+  const good = status < 400 && answer?.kind === 'result' && answer.toolError !== true
+  const exists = scope.backend !== undefined || good
   const name = rpc.target === undefined ? OTHER : names.label(rpc.target, exists)
   if (rpc.targetType === 'tool') metrics.mcpToolCalls(1, { server, tool: name, status: result })
   metrics.serverOperationDuration(seconds, {

@@ -108,6 +108,17 @@ export function readRpc(message: MessageView, params: ParamsView | undefined): R
   }
 }
 
+export interface MeantTool {
+  readonly name: string
+  /** Raw JSON. */
+  readonly arguments: Buffer
+}
+
+/** A call as one of the tool that is meant. */
+export function withTool(rpc: RpcFacts, { name, arguments: toolArguments }: MeantTool): RpcFacts {
+  return { ...rpc, target: cutBytes(redactText(name), MAX_TARGET_BYTES), toolArguments }
+}
+
 /** What was read of the object that a session keeps of its client. */
 const clientNames = new WeakMap<Buffer, ClientName>()
 const MAX_INFO_BYTES = 16_384

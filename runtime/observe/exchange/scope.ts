@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Exchange } from '../../net/index.ts'
 import type { OpenSpan } from '../telemetry/tracer.ts'
 import type { AnswerWatch } from './answer-watch.ts'
-import type { ClientName, RpcFacts } from './rpc.ts'
+import type { ClientName, MeantTool, RpcFacts } from './rpc.ts'
 import type { RpcAnswer } from './rpc-answer.ts'
 
 /** One HTTP request of a client. Filled in on the way. */
@@ -19,6 +19,8 @@ export interface RequestScope {
   /** Let go when the request was reported: connections that it opened may keep this scope for long. */
   http: HttpSide | undefined
   rpc: RpcFacts | undefined
+  /** The tool that a call turned out to be about, when that is not the one it names. */
+  meant: MeantTool | undefined
   client: ClientName | undefined
   /** Backend that the request was taken to. */
   backend: string | undefined

@@ -8,7 +8,7 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Log } from '../../net/index.ts'
+import type { Caller, Log } from '../../net/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { Telemetry } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
@@ -20,6 +20,7 @@ import {
   CALL_TOOL,
   type CallArguments,
   FIND_TOOL,
+  CALL_ONLY,
   readCall,
   readFind,
   TOOL_LIST,
@@ -29,12 +30,19 @@ import type { SearchSettings } from './settings.ts'
 import { VisibleToolsReader } from './visible-tools.ts'
 
 export interface OptimizerParts {
+  /** Reports the call under way as one of this tool. */
+  readonly meant: (tool: string, toolArguments: Buffer) => void
+  /** False: a policy forbids this caller a tool of the gateway itself. */
+  readonly permits: (caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>
   readonly telemetry: Telemetry
   readonly clock: Clock
   readonly log: Log
 }
 
-export function makeOptimizer(settings: SearchSettings, { telemetry, clock, log }: OptimizerParts): Feature {
+export function makeOptimizer(
+  settings: SearchSettings,
+  { telemetry, clock, log, ...parts }: OptimizerParts,
+): Feature {
   const search = new ToolSearch({ settings, hidden: new Set([FIND_TOOL]), clock, log })
   const visible = new VisibleToolsReader()
   const measure = new Measure(telemetry)
@@ -73,6 +81,7 @@ export function makeOptimizer(settings: SearchSettings, { telemetry, clock, log 
     }
     const { name, parameters } = meant
     const absent = isAbsence(name)
+    parts.meant(name, parameters)
     // Everything else of the request belongs to the call that is meant: answers of a stateless client, for instance.
     const params = new JsonObject(
       operation.params.with({ name: JSON.stringify(name), arguments: parameters }),
@@ -82,8 +91,8 @@ export function makeOptimizer(settings: SearchSettings, { telemetry, clock, log 
         next(innerOperation(operation, 'tools/call', params)),
       )
       .catch((error: unknown) => {
-        if (absent(error)) return failure(`tool not found: ${name}`)
-        throw error
+        if (!absent(error)) throw error
+        return failure(`tool not found: ${name}`)
       })
   }
 
@@ -94,7 +103,9 @@ export function makeOptimizer(settings: SearchSettings, { telemetry, clock, log 
         if ((params.text('cursor') ?? '') !== '')
           throw new GatehouseError('INVALID_PARAMS', { detail: 'invalid cursor' })
         void prepare(operation, next)
-        return { kind: 'result', result: TOOL_LIST }
+        const { caller } = operation.client
+        const finds = await parts.permits(caller, FIND_TOOL, operation.signal)
+        return { kind: 'result', result: finds ? TOOL_LIST : CALL_ONLY }
       }
       if (method !== 'tools/call') return next()
       const name = params.text('name')

@@ -54,6 +54,11 @@ const definitions = [
 /** The raw result of tools/list. */
 export const TOOL_LIST: Buffer = Buffer.from(JSON.stringify({ tools: definitions }))
 
+/** The same for a caller whom a policy forbids to search. */
+export const CALL_ONLY: Buffer = Buffer.from(
+  JSON.stringify({ tools: definitions.filter(({ name }) => name === CALL_TOOL) }),
+)
+
 /** What was asked for cannot be read; the text is for the model. */
 export class ArgumentFault extends Error {}
 
