@@ -35,6 +35,8 @@ export {
 } from './listen.ts'
 export { type Log, type LogFields, silentLog } from './log.ts'
 export { type GuardOptions, makeOriginGuard, type OriginGuard, parseOrigin } from './origin.ts'
+export { type Html, html } from './pages/html.ts'
+export { type Page, page } from './pages/page.ts'
 export { pipeline, type Stage, type Stages } from './pipeline.ts'
 export { sendBody, sendJson, sendProblem, sendText, toGatehouseError } from './problem.ts'
 export { type ProxyEnvironment, proxyFor } from './proxy-environment.ts'

@@ -24,6 +24,8 @@ export class ProxyExchange extends Exchange {
   outgoing: OutgoingRequest | undefined
   /** The answer is an event stream. */
   streamed = false
+  /** A question of a supervisor about this process; a good answer is not worth a line in the log. */
+  probe = false
   readonly upgrade: Upgrade | undefined
 
   #message: Message | undefined

@@ -11,6 +11,7 @@ import type { OutgoingRequest } from '../outgoing/index.ts'
 import type { Credential } from './credential.ts'
 import type { ProxyExchange } from './exchange.ts'
 import { recoverSession } from './recovery.ts'
+import type { TargetWatch } from './readiness.ts'
 import { maxRedirects, redirectPath } from './redirect.ts'
 import { type AnswerPolicy, type Aside, Relay } from './relay.ts'
 import { type HeaderRules, requestHeaders } from './request-headers.ts'
@@ -33,6 +34,7 @@ export interface ForwarderOptions {
   readonly endpointPrefix: string
   /** Without a prefix of its own, take `X-Forwarded-Prefix`. */
   readonly trustForwardedPrefix: boolean
+  readonly watch: TargetWatch
   readonly log: Log
 }
 
@@ -133,12 +135,16 @@ class Forwarding implements AnswerPolicy {
           headersTimeout: isStreamRequest(exchange) ? 0 : headersTimeoutMs,
           upgrade: exchange.upgrade ? 'websocket' : null,
         },
-        new Relay(exchange, this, resolve, reject),
+        new Relay(exchange, this, resolve, (fault) => {
+          if (fault.code === 'BACKEND_UNREACHABLE') this.#options.watch.unreachable()
+          reject(fault)
+        }),
       )
     })
   }
 
   setAside(status: number, headers: IncomingHttpHeaders): boolean {
+    this.#options.watch.answered()
     if (status >= 200 && status < 300) {
       this.#noteSession(headers)
       return false

@@ -24,6 +24,8 @@ const loginProvider = 'login'
 
 export interface Remote {
   readonly credential: Credential | undefined
+  /** The login without which no request can be served. */
+  readonly login: TokenSource | undefined
   start(): Promise<void>
   close(): Promise<void>
 }
@@ -52,9 +54,10 @@ export async function makeRemote(
   })
   return {
     credential: credentialFor(config, outgoing, tokens, parts.authServer),
+    // An offered login is nobody's condition for serving.
+    login: remote.kind === 'oauth' && remote.optional ? undefined : tokens,
     async start() {
       const started = login?.login.start()
-      // An offered login is nobody's condition for serving.
       if (remote.kind === 'oauth' && remote.optional) started?.catch(() => undefined)
       else await started
     },

@@ -29,7 +29,8 @@ export function makeRequestLog(
     const durationMs = Math.round((performance.now() - exchange.startedAt) * 10) / 10
     const status = exchange.upgrade && !res.headersSent ? 101 : res.statusCode
     const method = req.method ?? ''
-    log.info('request', {
+    const line = exchange.probe && status < 400 ? log.debug : log.info
+    line('request', {
       method,
       path: exchange.path,
       status,

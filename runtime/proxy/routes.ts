@@ -14,8 +14,16 @@ type AuthServerRoutes = EmbeddedAuthServer['routes']
 
 type Route = (exchange: ProxyExchange) => ((x: ProxyExchange) => void | Promise<void>) | undefined
 
+/** Why this proxy cannot serve just now; undefined: it can. */
+type NotReady = () => Promise<string | undefined>
+
 /** `protectedResource` serves this proxy's RFC 9728 document; undefined when the endpoint is not protected. */
-export function makeRoutes(protectedResource: Route | undefined, authServer?: AuthServerRoutes): Route {
+export function makeRoutes(
+  protectedResource: Route | undefined,
+  notReady: NotReady,
+  authServer?: AuthServerRoutes,
+): Route {
+  const ready = (exchange: ProxyExchange): Promise<void> => readiness(exchange, notReady)
   return function route(exchange) {
     const { path } = exchange
     const issuing = authServer?.(path)
@@ -23,6 +31,7 @@ export function makeRoutes(protectedResource: Route | undefined, authServer?: Au
     // Most requests are decided by one character.
     const second = path.charCodeAt(1)
     if (second === 0x68 && path === '/health') return health
+    if (second === 0x72 && path === '/readyz') return ready
     if (second === 0x6d && path === '/metrics') return metrics
     if (second === 0x2e && (path.startsWith('/.well-known/') || path === '/.well-known')) {
       return protectedResource?.(exchange) ?? nothingKnown
@@ -35,16 +44,30 @@ function nothingKnown({ res }: ProxyExchange): void {
   sendJson(res, 404, { error: 'not_found' })
 }
 
-function health({ req, res }: ProxyExchange): void {
-  if (req.method !== 'GET' && req.method !== 'HEAD') {
-    throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { Allow: 'GET, HEAD' } })
-  }
+function beginProbe(exchange: ProxyExchange): void {
+  const { req } = exchange
+  exchange.probe = true
+  if (req.method === 'GET' || req.method === 'HEAD') return
+  throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { Allow: 'GET, HEAD' } })
+}
+
+/** Whether this process lives; it says nothing about the target. */
+function health(exchange: ProxyExchange): void {
+  beginProbe(exchange)
   sendJson(
-    res,
+    exchange.res,
     200,
     { status: 'healthy', timestamp: new Date().toISOString(), transport: 'streamable-http' },
     noStore,
   )
+}
+
+/** Whether requests can be served: for those who choose where to send them. */
+async function readiness(exchange: ProxyExchange, notReady: NotReady): Promise<void> {
+  beginProbe(exchange)
+  const reason = await notReady()
+  if (reason === undefined) sendJson(exchange.res, 200, { status: 'ready' }, noStore)
+  else sendJson(exchange.res, 503, { status: 'not_ready', reason }, noStore)
 }
 
 function metrics({ res }: ProxyExchange): void {

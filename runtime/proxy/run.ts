@@ -93,6 +93,7 @@ export async function runProxy(config: ProxyConfig, parts: RunParts): Promise<Ru
       authServerRoutes: authServer?.routes,
       strip: authServer?.config.disableUpstreamTokenInjection ? strippedHeaders : [],
       credential: made.credential,
+      login: made.login,
       inject: config.inject,
       // An exchanged token takes the place of the client's, in whatever header it travels.
       passAuthorization:

@@ -21,10 +21,11 @@ import {
   repeatedSingleton,
 } from '../net/index.ts'
 import { makeRecover } from './answers.ts'
-import type { Credential } from './credential.ts'
+import type { Credential, TokenSource } from './credential.ts'
 import { ProxyExchange, type Upgrade } from './exchange.ts'
 import { makeForwarder } from './forwarder.ts'
 import { checkBody, makeSessionGate, refuseStatelessMethod } from './gate.ts'
+import { makeReadiness, type Readiness } from './readiness.ts'
 import { makeRequestLog, type RequestObserver } from './request-log.ts'
 import { makeHeaderRules } from './request-headers.ts'
 import { makeRoutes } from './routes.ts'
@@ -53,6 +54,8 @@ export interface ProxyOptions {
    */
   readonly incoming?: ((address: ProxyAddress) => Authenticator | Promise<Authenticator>) | undefined
   readonly credential?: Credential | undefined
+  /** The login without which requests are refused: this proxy is not ready before it has a token. */
+  readonly login?: Pick<TokenSource, 'token'> | undefined
   readonly inject?: readonly { readonly name: string; readonly value: string }[]
   /** Forward the client's `Authorization`. Default: only when this proxy does not validate it. */
   readonly passAuthorization?: boolean
@@ -81,7 +84,8 @@ export interface RunningProxy {
 
 /** Binds and serves. Rejects with the system's error when the address cannot be bound. */
 export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
-  const { log } = options
+  const { log, target, dispatcher, login } = options
+  const readiness = makeReadiness({ target, dispatcher, login })
   let handle: (req: IncomingMessage, res: ServerResponse, upgrade?: Upgrade) => void = notReady
   const listener = await listen({
     host: options.host,
@@ -94,7 +98,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   let incoming: Authenticator | undefined
   try {
     incoming = await options.incoming?.({ port: listener.port, url: listener.url })
-    handle = makeHandler(options, listener.port, incoming)
+    handle = makeHandler(options, listener.port, readiness, incoming)
   } catch (error) {
     await listener.close({ graceMs: 0 })
     throw error
@@ -103,6 +107,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     url: listener.url,
     port: listener.port,
     async close(end) {
+      readiness.end()
       await listener.close(end)
       await incoming?.close()
     },
@@ -117,6 +122,7 @@ function notReady(_req: IncomingMessage, res: ServerResponse): void {
 function makeHandler(
   options: ProxyOptions,
   port: number,
+  readiness: Readiness,
   incoming?: Authenticator,
 ): (req: IncomingMessage, res: ServerResponse, upgrade?: Upgrade) => void {
   const { target, log, credential } = options
@@ -146,7 +152,7 @@ function makeHandler(
 
   return pipeline<ProxyExchange, [Upgrade?]>(
     {
-      route: makeRoutes(incoming?.route, options.authServerRoutes),
+      route: makeRoutes(incoming?.route, readiness.notReady, options.authServerRoutes),
       limits(exchange) {
         refuseOddRequests(exchange)
         refuseStatelessMethod(exchange)
@@ -168,6 +174,7 @@ function makeHandler(
         headersTimeoutMs: options.headersTimeoutMs ?? 60_000,
         endpointPrefix: options.endpointPrefix ?? '',
         trustForwardedPrefix: options.trustForwardedPrefix ?? false,
+        watch: readiness,
         log,
       }),
       audit: makeRequestLog(log, options.observe),

@@ -180,14 +180,14 @@ await t.test('file: faults are told all at once, and what cannot be served is re
   t.match(bad.stderr, /targetUri[\s\S]*port[\s\S]*nonsense|nonsense[\s\S]*port/)
   t.equal((await runGatehouse(['proxy', '--config', join(dir, 'absent.yaml'), 'demo'])).code, 2)
   t.equal((await runGatehouse(['proxy', '--config', write('a: [1'), 'demo'])).code, 2)
-  const sse = await runGatehouse([
+  const beside = await runGatehouse([
     'proxy',
     '--config',
-    write({ name: 'demo', stdio: { command: 'x' }, proxyMode: 'sse' }),
+    write({ name: 'demo', stdio: { command: 'x' }, endpointPrefix: '/team' }),
     'demo',
   ])
-  t.equal(sse.code, 2)
-  t.match(sse.stderr, /proxyMode/)
+  t.equal(beside.code, 2)
+  t.match(beside.stderr, /endpointPrefix: not served for a stdio target/)
 })
 
 await t.test(

@@ -5,11 +5,10 @@
  * the description) is shown as fact, because that is what a person can judge.
  * Source: MCP 2025-11-25 security best practices (consent page), client-id metadata documents section 6.
  */
+import { type Html, html, type Page, page } from '../../net/index.ts'
 import { isUnownedRedirect, redirectHost } from '../clients/redirect-uri.ts'
 import type { Context } from '../context.ts'
 import type { AuthRequest, Confirmation, Person } from '../storage/records.ts'
-import { type Html, html } from './html.ts'
-import { type Page, page } from './layout.ts'
 
 export interface FormParts {
   readonly handle: string

@@ -1,6 +1,6 @@
 /** Codec, caller keys, HTML, form parsing, user ids: the small parts that decisions rest on. */
 import t from 'tap'
-import { html } from '../../../runtime/authserver/consent/html.ts'
+import { html } from '../../../runtime/net/index.ts'
 import { clientRedirect } from '../../../runtime/authserver/endpoints/answers.ts'
 import { basicCredentials, Parameters } from '../../../runtime/authserver/endpoints/form.ts'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'

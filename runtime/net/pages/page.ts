@@ -1,5 +1,5 @@
 /**
- * The frame of every page: one inline style sheet, no script, no image, nothing from anywhere else.
+ * The frame of every page that Gatehouse shows to people: one inline style sheet, no script, no image, nothing from anywhere else.
  *
  * The content security policy allows exactly that: the style by its hash, forms only to where the login may lead.
  * Readable in light and dark, at 320 pixels and at 400 percent, with keyboard and screen reader (WCAG 2.2 AA).

@@ -1,0 +1,91 @@
+/**
+ * Whether this proxy can serve just now, for `/readyz`: not while it is ending, not without the login it needs, and not
+ * when its target has been out of reach for several requests in a row.
+ *
+ * The target is not asked as long as requests reach it. Once it is taken for lost, a question about readiness asks it,
+ * not more often than every few seconds, so that a proxy that gets no more traffic finds its way back. Reasons are fixed
+ * texts or messages meant for clients; they name no addresses.
+ * Source: reference behaviour of target health, as readiness instead of an exit.
+ */
+import { GatehouseError } from '../../schemas/index.ts'
+import type { Dispatcher } from '../net/index.ts'
+import type { TokenSource } from './credential.ts'
+import type { Target } from './target.ts'
+
+const maxFailures = 5
+const askTimeoutMs = 5_000
+const askEveryMs = 5_000
+
+/** Told by the forwarder how its attempts end. */
+export interface TargetWatch {
+  /** The target answered, whatever it said. */
+  answered(): void
+  /** The target could not be reached. */
+  unreachable(): void
+}
+
+export interface Readiness extends TargetWatch {
+  /** Undefined: ready. */
+  notReady(): Promise<string | undefined>
+  /** From now on not ready. */
+  end(): void
+}
+
+export interface ReadinessParts {
+  readonly target: Target
+  readonly dispatcher: Dispatcher
+  /** The login without which requests are refused. */
+  readonly login?: Pick<TokenSource, 'token'> | undefined
+  /** Milliseconds, monotonic. */
+  readonly now?: () => number
+}
+
+export function makeReadiness(parts: ReadinessParts): Readiness {
+  const { target, dispatcher, login, now = () => performance.now() } = parts
+  let ending = false
+  let failures = 0
+  let asked: { readonly at: number; readonly done: Promise<void> } | undefined
+
+  async function ask(): Promise<void> {
+    try {
+      const { body } = await dispatcher.request({
+        origin: target.origin,
+        path: target.path ?? '/mcp',
+        method: 'HEAD',
+        signal: AbortSignal.timeout(askTimeoutMs),
+      })
+      await body.dump()
+      failures = 0
+    } catch {
+      // Still lost.
+    }
+  }
+
+  async function targetLost(): Promise<boolean> {
+    if (failures < maxFailures) return false
+    if (asked === undefined || now() - asked.at >= askEveryMs) asked = { at: now(), done: ask() }
+    await asked.done
+    return failures >= maxFailures
+  }
+
+  return {
+    answered() {
+      failures = 0
+    },
+    unreachable() {
+      failures++
+    },
+    end() {
+      ending = true
+    },
+    async notReady() {
+      if (ending) return 'the proxy is ending'
+      try {
+        await login?.token()
+      } catch (error) {
+        return error instanceof GatehouseError ? error.message : 'the login is not complete'
+      }
+      return (await targetLost()) ? 'the target does not answer' : undefined
+    },
+  }
+}
