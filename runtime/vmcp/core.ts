@@ -86,7 +86,8 @@ export class Core {
   /** What a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. */
   async view(client: Client, patient: boolean): Promise<Catalog> {
     const { members, views, partialFailureMode } = this.#parts
-    const view = views.ready(members, client) ?? (await views.of(members, client, patient))
+    const hurry = !patient && partialFailureMode !== 'fail'
+    const view = views.ready(members, client) ?? (await views.of(members, client, patient, hurry))
     if (partialFailureMode === 'fail' && view.down.length > 0) throw unavailable(view)
     return view.catalog
   }

@@ -97,6 +97,7 @@ export class Engine {
       },
       onListing: () => this.#notifier.poke(),
       onState: () => this.core.parts.views.changed(),
+      onDropped: ({ serial }) => this.core.parts.views.forget(serial),
       available: (name) => this.#monitor.available(name),
       authFor: (name, config) => this.outgoing.authFor(name, config),
       headersFor: (name) => this.outgoing.headersFor(name),

@@ -36,6 +36,8 @@ export interface FleetOptions {
   readonly onListing: (backend: Backend, listing: Listing | undefined, before: Listing | undefined) => void
   /** Told whenever what clients see may have changed. */
   readonly onState: () => void
+  /** Told when a listing will not be shown any more. */
+  readonly onDropped: (listing: Listing) => void
   readonly available: (name: string) => boolean
   readonly authFor: (name: string, config: VmcpConfig) => BackendAuth
   /** Extra headers from the environment, by backend name. */
@@ -91,6 +93,7 @@ export class Fleet {
       clock,
       onRead: (listing, before) => onListing(backend, listing, before),
       onState: this.#options.onState,
+      onDropped: this.#options.onDropped,
     })
     return { backend, listings, available: () => available(settings.name) }
   }

@@ -247,3 +247,45 @@ t.test('an event stream that breaks before the answer is taken up where it stopp
   t.match((await session.request('tools/call', { name: 'raw_echo' })).text, 'resumed')
   t.same(seen, ['e-1'])
 })
+
+t.test('a backend that hangs from the start keeps nobody from calling another', async (t) => {
+  const release: (() => void)[] = []
+  const hung = await startRawBackend({
+    before: (_req, res) => {
+      release.push(() => res.destroy())
+      return true
+    },
+  })
+  const good = await startRawBackend()
+  const vmcp = await startTestVmcp(
+    { good: good.url, hung: hung.url },
+    { operational: { failureHandling: { partialFailureMode: 'best_effort' } } },
+  )
+  t.teardown(() => Promise.all([vmcp.close(), good.close(), hung.close()]))
+  const session = await openSession(vmcp.url)
+  const called = await session.request('tools/call', { name: 'good_echo', arguments: { x: 1 } })
+  t.match(called.response?.result, { content: [{ text: '{"x":1}' }] }, 'answered while the other one hangs')
+  t.ok(release.length > 0)
+  for (const end of release) end()
+})
+
+t.test('what was offered before is forgotten: the status tells of what is offered now', async (t) => {
+  let name = 'n'.repeat(70)
+  const backend = await startRawBackend({
+    tools: () => [`{"name":"${name}","inputSchema":{"type":"object"}}`],
+  })
+  const vmcp = await startTestVmcp({ raw: backend.url })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const session = await openSession(vmcp.url)
+  const listed = async () => (await session.request('tools/list')).text
+  const problems = async () => JSON.stringify(await (await fetch(`${vmcp.origin}/status`)).json())
+  t.match(await listed(), name)
+  t.match(await problems(), /has a name of 74/)
+  name = 'short'
+  const stream = await session.listen()
+  backend.push('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
+  await stream.next(({ method }) => method === 'notifications/tools/list_changed')
+  t.match(await listed(), 'raw_short')
+  t.notMatch(await problems(), /has a name of 74/)
+  stream.close()
+})

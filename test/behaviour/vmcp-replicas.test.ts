@@ -58,6 +58,38 @@ t.test('replicas', { skip: missingRedis }, async (t) => {
     t.ok(Number(redis.cli('-n', '3', 'pttl', key)) > 1_700_000)
   })
 
+  await t.test(
+    'requests that fall on replicas in turn: one session at the backend, one log level',
+    async (t) => {
+      const backend = await startRawBackend({
+        capabilities: '{"tools":{},"logging":{}}',
+        answers: {
+          'tools/call': ({ headers }) => textResult(String(headers['mcp-session-id'])),
+          'logging/setLevel': () => '{}',
+        },
+      })
+      const [a, b] = await Promise.all(
+        [1, 2].map(() => startTestVmcp({ raw: backend.url }, storage(redis), { env })),
+      )
+      t.teardown(() => Promise.all([a?.close(), b?.close(), backend.close()]))
+      if (!a || !b) throw new Error('no replicas')
+      // Opened on one, first used on the other: the first has a live copy that knows nothing of the backend yet.
+      const session = await openSession(a.url)
+      const called = async (url: string) => (await at(url, session, 'tools/call', { name: 'raw_echo' })).text
+      const first = await called(b.url)
+      for (const url of [a.url, b.url, a.url]) t.equal(await called(url), first)
+      await at(b.url, session, 'logging/setLevel', { level: 'error' })
+      await at(a.url, session, 'ping')
+      t.match(redis.cli('-n', '3', 'get', `team-a:${session.id}`), '"logLevel":"error"')
+      await at(a.url, session, 'tools/list')
+      t.match(
+        redis.cli('-n', '3', 'get', `team-a:${session.id}`),
+        '"logLevel":"error"',
+        'a replica that saves does not undo what the other did',
+      )
+    },
+  )
+
   await t.test('a session that was ended on one replica is gone on the other, at once', async (t) => {
     const backend = await startRawBackend()
     const [a, b] = await Promise.all(
@@ -161,6 +193,140 @@ t.test('replicas', { skip: missingRedis }, async (t) => {
     t.notMatch(redis.cli('-n', '3', 'get', `team-a:${session.id}`), 'owner')
   })
 })
+
+t.test(
+  'the store stops answering and comes back: 503 meanwhile, and no session is lost',
+  { skip: missingRedis },
+  async (t) => {
+    const redis = await startRedis()
+    const backend = await startRawBackend()
+    const more = { sessionStorage: { provider: 'redis', address: redis.addr } }
+    const vmcp = await startTestVmcp({ raw: backend.url }, more)
+    t.teardown(() => Promise.all([vmcp.close(), backend.close(), redis.stop()]))
+    const session = await openSession(vmcp.url)
+    await session.request('tools/call', { name: 'raw_echo' })
+    const known = [...backend.sessions]
+    redis.freeze()
+    const refused = await session.request('tools/call', { name: 'raw_echo' })
+    t.equal(refused.status, 503)
+    t.notMatch(refused.text, redis.addr)
+    t.equal((await session.end()).status, 503, 'what cannot be looked up cannot be ended')
+    redis.thaw()
+    await until(async () => (await session.request('ping')).status === 200)
+    t.match((await session.request('tools/call', { name: 'raw_echo' })).text, 'content')
+    t.same([...backend.sessions], known, 'the session at the backend is the same')
+  },
+)
+
+t.test(
+  'the store starts anew, empty: old sessions are unknown, new ones work',
+  { skip: missingRedis },
+  async (t) => {
+    const redis = await startRedis()
+    const backend = await startRawBackend()
+    const more = { sessionStorage: { provider: 'redis', address: redis.addr } }
+    const vmcp = await startTestVmcp({ raw: backend.url }, more)
+    const session = await openSession(vmcp.url)
+    await redis.stop()
+    t.equal((await session.request('ping')).status, 503)
+    const again = await startRedis({ port: redis.port })
+    t.teardown(() => Promise.all([vmcp.close(), backend.close(), again.stop()]))
+    await until(async () => (await session.request('ping')).status === 404)
+    const fresh = await openSession(vmcp.url)
+    t.match((await fresh.request('tools/call', { name: 'raw_echo' })).text, 'content')
+  },
+)
+
+/**
+ * A restart as an orchestrator does it: a new replica comes up, requests go to it instead of the old one, and the old
+ * one closes while long calls are still in flight on it. Clients never send anything twice.
+ */
+t.test(
+  'two replicas restarted one after the other under load: no session and no call is lost',
+  { skip: missingRedis },
+  async (t) => {
+    const redis = await startRedis()
+    let held: (() => void)[] = []
+    let onHeld: (() => void) | undefined
+    const backend = await startRawBackend({
+      answers: {
+        'tools/call': async ({ headers, params }) => {
+          const args = params['arguments'] as { n: number; long?: boolean }
+          if (args.long) {
+            await new Promise<void>((resolve) => {
+              held.push(resolve)
+              onHeld?.()
+            })
+          }
+          return textResult(`${String(headers['mcp-session-id'])} ${args.n}`)
+        },
+      },
+    })
+    const more = { sessionStorage: { provider: 'redis', address: redis.addr } }
+    const start = () => startTestVmcp({ raw: backend.url }, more, { graceMs: 5_000 })
+    const replicas = await Promise.all([start(), start()])
+    t.teardown(async () => {
+      await Promise.all(replicas.map((replica) => replica.close()))
+      await Promise.all([backend.close(), redis.stop()])
+    })
+    const sessions = await Promise.all(
+      Array.from({ length: 10 }, (_, i) => openSession(replicas[i % 2]?.url ?? '')),
+    )
+    const faults: string[] = []
+    let calls = 0
+    const call = async (url: string, session: WireSession, n: number, long = false): Promise<void> => {
+      const params = { name: 'raw_echo', arguments: { n, long } }
+      const body = JSON.stringify({ jsonrpc: '2.0', id: n, method: 'tools/call', params })
+      const answer = await post(url, body, session.headers).catch((error: unknown) => String(error))
+      const text = typeof answer === 'string' ? answer : answer.text
+      if (/"text":"\S+ (\d+)"/.exec(text)?.[1] === String(n)) calls++
+      else faults.push(text)
+    }
+    const onTheWay = new Map<string, Set<Promise<void>>>(replicas.map(({ url }) => [url, new Set()]))
+    const stop = new AbortController()
+    let turn = 0
+    const load = sessions.map(async (session) => {
+      for (let n = 0; !stop.signal.aborted && faults.length === 0; n++) {
+        const url = replicas[turn++ % replicas.length]?.url ?? ''
+        const pending = onTheWay.get(url)
+        const done = call(url, session, n)
+        pending?.add(done)
+        await done
+        pending?.delete(done)
+      }
+    })
+    for (const place of [0, 1]) {
+      const old = replicas[place]
+      if (!old) throw new Error('no replica')
+      const allHeld = new Promise<void>((resolve) => {
+        onHeld = () => {
+          if (held.length === sessions.length) resolve()
+        }
+      })
+      const long = sessions.map((session, i) => call(old.url, session, 1_000_000 + i, true))
+      await allHeld
+      const fresh = await start()
+      onTheWay.set(fresh.url, new Set())
+      replicas[place] = fresh
+      await Promise.all([...(onTheWay.get(old.url) ?? [])])
+      const closed = old.close()
+      for (const release of held) release()
+      held = []
+      await Promise.all(long)
+      await closed
+    }
+    stop.abort()
+    await Promise.all(load)
+    t.same(faults, [])
+    t.ok(calls > 40, `${calls} calls`)
+    for (const session of sessions) t.equal((await at(replicas[0]?.url ?? '', session, 'ping')).status, 200)
+  },
+)
+
+/** Asks again until it is so; the test's own time is the limit. */
+async function until(so: () => Promise<boolean>): Promise<void> {
+  while (!(await so())) await new Promise((resolve) => setTimeout(resolve, 50))
+}
 
 t.test(
   'while the store is away, sessions are refused and stateless requests are served',

@@ -44,6 +44,8 @@ export interface ListingsOptions {
   readonly onRead: (listing: Listing | undefined, before: Listing | undefined) => void
   /** Told whenever what `get` answers may have changed. */
   readonly onState: () => void
+  /** Told when a listing will not be answered any more. */
+  readonly onDropped: (listing: Listing) => void
 }
 
 export class Listings {
@@ -129,10 +131,23 @@ export class Listings {
 
   unfork(sessionId: string): void {
     if (!this.#forked.delete(sessionId)) return
-    const key = forkKey(sessionId)
-    this.#kept.get(key)?.cancelRetry?.()
-    this.#kept.delete(key)
+    this.#drop(forkKey(sessionId))
     this.#options.onState()
+  }
+
+  #drop(key: string): void {
+    const kept = this.#kept.get(key)
+    if (!kept) return
+    kept.cancelRetry?.()
+    this.#kept.delete(key)
+    this.#unused(kept.listing)
+  }
+
+  /** A listing is not needed under some key any more; others may still answer it. */
+  #unused(listing: Listing | undefined): void {
+    if (!listing) return
+    for (const kept of this.#kept.values()) if (kept.listing === listing) return
+    this.#options.onDropped(listing)
   }
 
   #keep(key: string): Kept {
@@ -153,11 +168,8 @@ export class Listings {
     }
     this.#kept.set(key, kept)
     if (this.#kept.size > MAX_KEYS) {
-      const [oldest] = this.#kept
-      if (oldest) {
-        oldest[1].cancelRetry?.()
-        this.#kept.delete(oldest[0])
-      }
+      const [oldest] = this.#kept.keys()
+      if (oldest !== undefined) this.#drop(oldest)
     }
     return kept
   }
@@ -180,15 +192,27 @@ export class Listings {
 
   #succeeded(kept: Kept, listing: Listing): Listing {
     const before = kept.listing
-    // Equal content keeps its identity, so that nothing has to be merged anew.
-    const present = before && sameItems(before, listing) ? before : listing
+    // Equal content keeps its identity, so that nothing has to be merged anew or kept twice.
+    const present = this.#equalTo(listing, before) ?? listing
     kept.listing = present
     kept.failure = undefined
     kept.retries = 0
     kept.freshUntil = kept.outdated ? 0 : this.#options.clock.now() + goodFor(listing)
     this.#options.onState()
-    if (present !== before) this.#options.onRead(present, before)
+    if (present !== before) {
+      this.#unused(before)
+      this.#options.onRead(present, before)
+    }
     return present
+  }
+
+  /** A listing that says the same: the one before, or what another kind of client gets. */
+  #equalTo(listing: Listing, before: Listing | undefined): Listing | undefined {
+    if (before && sameItems(before, listing)) return before
+    for (const { listing: other } of this.#kept.values()) {
+      if (other && sameItems(other, listing) && sameServer(other, listing)) return other
+    }
+    return undefined
   }
 
   #failed(key: string, kept: Kept, client: Client, error: unknown): never {
@@ -198,7 +222,10 @@ export class Listings {
     kept.freshUntil = this.#options.clock.now() + FAILURE_MS
     this.#retryLater(key, kept, client)
     this.#options.onState()
-    if (before) this.#options.onRead(undefined, before)
+    if (before) {
+      this.#unused(before)
+      this.#options.onRead(undefined, before)
+    }
     throw kept.failure
   }
 
@@ -271,6 +298,15 @@ function sameItems(a: Listing, b: Listing): boolean {
     const theirs = b[kind]
     return ours.length === theirs.length && ours.every(({ json }, i) => theirs[i]?.json.equals(json) ?? false)
   })
+}
+
+function sameServer({ server: a }: Listing, { server: b }: Listing): boolean {
+  const { listChanged, ...ours } = a.capabilities
+  const { listChanged: announced, ...theirs } = b.capabilities
+  return (
+    JSON.stringify([a.protocolVersion, a.instructions, ours, [...listChanged]]) ===
+    JSON.stringify([b.protocolVersion, b.instructions, theirs, [...announced]])
+  )
 }
 
 /** Equal for clients that backends cannot tell apart by credentials or headers. */

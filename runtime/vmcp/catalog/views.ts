@@ -40,6 +40,19 @@ interface Ready {
   readonly until: number
 }
 
+/** How long somebody who looks for one name waits for backends that have not said anything yet. */
+const PATIENCE_MS = 50
+const SLOW = new Error('the backend has not answered yet')
+
+async function inTime(work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, PATIENCE_MS)
+  })
+  await Promise.race([work, late])
+  clearTimeout(timer)
+}
+
 export class Views {
   readonly #aggregation: Aggregation
   readonly #now: () => number
@@ -67,30 +80,56 @@ export class Views {
     this.#ready.clear()
   }
 
+  /** Drops what was made of a listing that will not be shown any more. */
+  forget(serial: number): void {
+    for (const [key, { listings }] of this.#catalogs) {
+      if (listings.some((listing) => listing.serial === serial)) this.#catalogs.delete(key)
+    }
+  }
+
   /** The view of a client when nobody has to be asked for it; the usual case. */
   ready(members: ReadonlyMap<string, Member>, client: Client): View | undefined {
     const known = this.#ready.get(keyOf(members, client))
     return known && known.until > this.#now() ? known.view : undefined
   }
 
-  /** Asks all backends side by side; see Listings.get for `patient`. Never rejects. */
-  async of(members: ReadonlyMap<string, Member>, client: Client, patient: boolean): Promise<View> {
+  /**
+   * Asks all backends side by side; see Listings.get for `patient`. With `hurry`, backends that take long to say
+   * something for the first time are left out, where what they offer cannot change what the others do. Never rejects.
+   */
+  async of(
+    members: ReadonlyMap<string, Member>,
+    client: Client,
+    patient: boolean,
+    hurry = false,
+  ): Promise<View> {
     return this.#tracer.internal('aggregator.AggregateCapabilities', undefined, async () => {
       const { down, listings } = await this.#tracer.internal(
         'aggregator.QueryAllCapabilities',
         undefined,
-        () => this.#ask(members, client, patient),
+        () => this.#ask(members, client, patient, hurry && this.#independent),
       )
       const catalog = this.#tracer.internal('aggregator.MergeCapabilities', undefined, () =>
         this.merge(listings),
       )
       const view = { catalog, down: down.sort((a, b) => (a.name < b.name ? -1 : 1)) }
-      this.#keep(members, client, view)
+      if (view.down.every(({ error }) => error !== SLOW)) this.#keep(members, client, view)
       return view
     })
   }
 
-  async #ask(members: ReadonlyMap<string, Member>, client: Client, patient: boolean): Promise<Asked> {
+  /** True when no backend can take a name away from another. */
+  get #independent(): boolean {
+    const { conflictResolution, conflictResolutionConfig } = this.#aggregation
+    return conflictResolution === 'prefix' && conflictResolutionConfig.prefixFormat.includes('{workload}')
+  }
+
+  async #ask(
+    members: ReadonlyMap<string, Member>,
+    client: Client,
+    patient: boolean,
+    hurry: boolean,
+  ): Promise<Asked> {
     const down: { name: string; error: Error | undefined }[] = []
     const listings: Listing[] = []
     const pending: Promise<void>[] = []
@@ -111,8 +150,12 @@ export class Views {
           ),
       )
     }
-    await Promise.all(pending)
-    return { down, listings }
+    const all = Promise.all(pending)
+    if (hurry) await inTime(all)
+    else await all
+    const answered = new Set([...listings.map(({ backend }) => backend), ...down.map(({ name }) => name)])
+    const slow = [...members.keys()].filter((name) => !answered.has(name))
+    return { down: [...down, ...slow.map((name) => ({ name, error: SLOW }))], listings: [...listings] }
   }
 
   #keep(members: ReadonlyMap<string, Member>, client: Client, view: View): void {

@@ -63,6 +63,8 @@ const ASKING: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resou
 
 export class StatelessEdge {
   readonly #options: StatelessEdgeOptions
+  /** Stateless form of list results, by the results. */
+  readonly #lists = new WeakMap<Buffer, Buffer>()
 
   constructor(options: StatelessEdgeOptions) {
     this.#options = options
@@ -252,7 +254,18 @@ export class StatelessEdge {
   }
 
   #finish(reply: Reply, id: string, method: string, result: Buffer): void {
-    reply.endResult(id, completeResult(method, result, this.#options.serverInfo))
+    reply.endResult(id, this.#complete(method, result))
+  }
+
+  /** Pages of lists are made once for many requests, and so is their form here. */
+  #complete(method: string, result: Buffer): Buffer {
+    const { serverInfo } = this.#options
+    if (!method.endsWith('/list')) return completeResult(method, result, serverInfo)
+    const known = this.#lists.get(result)
+    if (known) return known
+    const complete = completeResult(method, result, serverInfo)
+    this.#lists.set(result, complete)
+    return complete
   }
 
   /** Passes on an error of a backend. Where it says that the user has to visit an address, the client is asked to. */
