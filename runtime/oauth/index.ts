@@ -44,7 +44,13 @@ export {
   verifyJwt,
 } from './jwt.ts'
 export { type Keys, keySetTimes, localKeys, RemoteKeys, type RemoteKeysOptions } from './keys.ts'
-export { type ClientMetadata, registerClient, registeredClient, type Registration } from './registration.ts'
+export {
+  type ClientMetadata,
+  registerClient,
+  registeredClient,
+  type Registration,
+  updateRegistration,
+} from './registration.ts'
 export { discoverResource, type ResourceMetadata } from './resource-metadata.ts'
 export {
   checkServerMetadata,

@@ -3,7 +3,7 @@
  *
  * The result is plain JSON, so that it can be stored and used again; when it ends is for the holder to watch
  * (`clientSecretExpiresAt`). Redirects are not followed: the metadata must not reach another host.
- * Source: RFC 7591; MCP 2026-07-28 authorization (application_type).
+ * Source: RFC 7591, RFC 7592; MCP 2026-07-28 authorization (application_type).
  */
 import {
   type CallOptions,
@@ -75,6 +75,45 @@ export async function registerClient(
     options,
   )
   return readRegistration(await readJson(what, response, [200, 201]))
+}
+
+/**
+ * Sends the metadata of a registration again, by which the server renews its secret. The client id stays; what the
+ * answer leaves out of the management data stays as it was. Rejects with OAuthFault, `protocol` when the server did not
+ * say how to manage the registration or answered with another client.
+ */
+export async function updateRegistration(
+  registration: Registration,
+  metadata: ClientMetadata,
+  options: CallOptions,
+): Promise<Registration> {
+  const { clientId, clientSecret, registrationAccessToken, registrationClientUri } = registration
+  if (registrationAccessToken === undefined || registrationClientUri === undefined) {
+    throw new OAuthFault('protocol', `${what} does not manage registrations`)
+  }
+  const response = await send(
+    what,
+    registrationClientUri,
+    {
+      method: 'PUT',
+      headers: {
+        accept: 'application/json',
+        'content-type': 'application/json',
+        authorization: `Bearer ${registrationAccessToken}`,
+      },
+      body: JSON.stringify({ ...metadata, client_id: clientId, client_secret: clientSecret }),
+    },
+    options,
+  )
+  const made = readRegistration(await readJson(what, response))
+  if (made.clientId !== clientId) throw new OAuthFault('protocol', `${what} answered with another client`)
+  return {
+    ...made,
+    clientSecret: made.clientSecret ?? clientSecret,
+    authMethod: made.authMethod ?? registration.authMethod,
+    registrationAccessToken: made.registrationAccessToken ?? registrationAccessToken,
+    registrationClientUri: made.registrationClientUri ?? registrationClientUri,
+  }
 }
 
 function readRegistration(body: JsonObject): Registration {

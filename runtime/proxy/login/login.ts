@@ -23,6 +23,7 @@ import {
 import type { TokenSource } from '../credential.ts'
 import { detect } from './detect.ts'
 import { type Located, locate, scopesOf } from './locate.ts'
+import { type Client, renewedClient } from './registration.ts'
 import { signIn, type SignInParts } from './sign-in.ts'
 
 export interface LoginParts extends SignInParts {
@@ -33,9 +34,8 @@ export interface LoginParts extends SignInParts {
 type Flight = 'login' | 'renew' | 'step-up'
 
 /** All that is needed to use and renew a login. Plain JSON, kept between runs. */
-interface Session {
+interface Session extends Client {
   readonly located: Located
-  readonly client: OAuthClient
   readonly tokens: TokenSet
 }
 
@@ -206,13 +206,14 @@ export class Login implements TokenSource {
   }
 
   async #refresh(session: Session): Promise<void> {
-    const { located, client, tokens } = session
+    const { located, tokens } = session
     if (tokens.refreshToken === undefined) {
       throw new OAuthFault('refused', 'the login cannot be renewed', { error: 'invalid_grant' })
     }
+    const client = await renewedClient(session, located, this.#parts)
     const renewed = await refreshGrant({
       server: located.server,
-      client,
+      client: client.client,
       refreshToken: tokens.refreshToken,
       resource: located.resource,
       fetch: this.#parts.fetch,
@@ -220,7 +221,7 @@ export class Login implements TokenSource {
       now: this.#parts.now,
     })
     // The ID token of the login stays the proof of who signed in when a renewal brings none.
-    this.#adopt({ ...session, tokens: { ...renewed, idToken: renewed.idToken ?? tokens.idToken } })
+    this.#adopt({ ...session, ...client, tokens: { ...renewed, idToken: renewed.idToken ?? tokens.idToken } })
     this.#renewedAt = this.#parts.now()
   }
 
@@ -260,10 +261,10 @@ export class Login implements TokenSource {
         signal: parts.signal,
       })
       const located = scopes === undefined ? found : { ...found, scopes: [...new Set(scopes)] }
-      const { tokens, client } = await signIn(located, parts)
+      const signedIn = await signIn(located, parts)
       this.#open = false
       this.#failure = undefined
-      this.#adopt({ located, client, tokens })
+      this.#adopt({ located, ...signedIn })
       parts.log.info('signed in to the target')
     } catch (error) {
       throw this.#fail('the login to the target failed', error)

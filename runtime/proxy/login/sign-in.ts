@@ -1,53 +1,36 @@
 /**
  * One interactive login: authorization code with PKCE, through the user's browser and the local callback server.
  *
- * Takes the client that was configured, or a metadata document, or registers one (and keeps it, by issuer, redirect
- * URI and scopes). Prints the URL for people; errors for the terminal name what to do. Nothing is retried.
+ * Prints the URL for people; errors for the terminal name what to do. Nothing is retried.
  * Source: spec document 1, rules 2 and 4, --remote-auth-*; RFC 6749, 7636, 7591, 8252, 8707, 9207.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { OAuthSettings } from '../../config/index.ts'
-import type { Log } from '../../net/index.ts'
 import {
   authorizationUrl,
-  type ClientMetadata,
   codeGrant,
-  type Fetch,
-  isObject,
   makeLoginSecrets,
   OAuthFault,
   type OAuthClient,
   readAuthorizationCode,
-  registerClient,
-  registeredClient,
   RemoteKeys,
-  type Registration,
   type TokenSet,
   verifyIdToken,
 } from '../../oauth/index.ts'
 import { type Callback, openCallback } from './callback.ts'
-import type { Kept } from './kept.ts'
 import type { Located } from './locate.ts'
+import { type Client, clientFor, type ClientParts, forgetRegistration } from './registration.ts'
 
-export interface SignInParts {
-  readonly settings: OAuthSettings
-  readonly fetch: Fetch
-  readonly log: Log
-  readonly kept: Kept
+export interface SignInParts extends ClientParts {
   /** Prints a line for the person at the terminal. */
   readonly notify: (line: string) => void
   /** Opens the browser; false when that did not work. */
   readonly open: (url: string) => Promise<boolean>
   /** The ID token is used later (token exchange), so it must be verified. */
   readonly needIdToken: boolean
-  /** Ends a login under way. */
-  readonly signal: AbortSignal
-  readonly now: () => number
 }
 
-export interface SignedIn {
+export interface SignedIn extends Client {
   readonly tokens: TokenSet
-  readonly client: OAuthClient
 }
 
 /** Rejects with OAuthFault, or with GatehouseError BACKEND_AUTH_FAILED or INVALID_CONFIG, or with the signal's reason. */
@@ -55,7 +38,7 @@ export async function signIn(located: Located, parts: SignInParts): Promise<Sign
   const callback = await openPort(parts)
   try {
     const client = await clientFor(located, callback.redirectUri, parts)
-    return { client, tokens: await codeFlow(located, client, callback, parts) }
+    return { ...client, tokens: await codeFlow(located, client.client, callback, parts) }
   } finally {
     await callback.close()
   }
@@ -130,7 +113,7 @@ async function codeFlow(
   } catch (error) {
     // A registration that the server no longer knows must not be tried for ever.
     if (error instanceof OAuthFault && error.error === 'invalid_client') {
-      parts.kept.remove(registrationName(located, callback.redirectUri))
+      forgetRegistration(located, callback.redirectUri, parts.kept)
     }
     throw error
   } finally {
@@ -168,59 +151,4 @@ async function checkIdToken(
   } catch (cause) {
     throw new OAuthFault('protocol', 'the ID token of the login is not valid', { cause })
   }
-}
-
-function registrationName(located: Located, redirectUri: string): string {
-  return `client ${located.server.issuer} ${redirectUri} ${located.scopes.join(' ')}`
-}
-
-async function clientFor(located: Located, redirectUri: string, parts: SignInParts): Promise<OAuthClient> {
-  const { settings, kept, fetch, signal } = parts
-  const { server } = located
-  if (settings.clientId !== undefined) {
-    return { clientId: settings.clientId, clientSecret: settings.clientSecret?.reveal() }
-  }
-  if (settings.clientMetadataUrl !== undefined && server['client_id_metadata_document_supported'] === true) {
-    return { clientId: settings.clientMetadataUrl }
-  }
-  const name = registrationName(located, redirectUri)
-  const known = kept.read(name)
-  if (isRegistration(known) && (known.clientSecretExpiresAt ?? Infinity) > parts.now() + 60_000) {
-    return registeredClient(known)
-  }
-  if (server.registration_endpoint === undefined) {
-    throw new GatehouseError('BACKEND_AUTH_FAILED', {
-      detail:
-        'the authorization server does not register clients by itself: give --remote-auth-client-id (and a secret, if it has one)',
-    })
-  }
-  const registration = await registerClient(server.registration_endpoint, metadata(located, redirectUri), {
-    fetch,
-    signal,
-  })
-  kept.write(name, registration)
-  return registeredClient(registration)
-}
-
-function metadata({ server, scopes }: Located, redirectUri: string): ClientMetadata {
-  const supported = server.token_endpoint_auth_methods_supported
-  const method =
-    supported === undefined || supported.includes('none')
-      ? 'none'
-      : (supported.find(
-          (candidate) => candidate === 'client_secret_basic' || candidate === 'client_secret_post',
-        ) ?? 'none')
-  return {
-    redirect_uris: [redirectUri],
-    client_name: 'Gatehouse MCP Client',
-    application_type: 'native',
-    token_endpoint_auth_method: method,
-    grant_types: ['authorization_code', 'refresh_token'],
-    response_types: ['code'],
-    ...(scopes.length > 0 ? { scope: scopes.join(' ') } : {}),
-  }
-}
-
-function isRegistration(value: unknown): value is Registration {
-  return isObject(value) && typeof value['clientId'] === 'string'
 }

@@ -1,0 +1,163 @@
+/**
+ * The proxy as a client of the target's authorization server: the one that was configured, a metadata document, or one
+ * that it registered itself and keeps, by issuer, redirect URI and scopes.
+ *
+ * The secret of a registration may end. It is renewed a day ahead where the server offers to manage registrations, so
+ * that the client, and with it the login, stays the same; only at an address of the registration endpoint's origin,
+ * because the management token must reach nobody else.
+ * Source: spec document 1, rules 2 and 4; RFC 7591, RFC 7592; reference behaviour of kept registrations.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { OAuthSettings } from '../../config/index.ts'
+import type { Log } from '../../net/index.ts'
+import {
+  type ClientMetadata,
+  type Fetch,
+  isObject,
+  type OAuthClient,
+  OAuthFault,
+  registerClient,
+  registeredClient,
+  type Registration,
+  updateRegistration,
+} from '../../oauth/index.ts'
+import type { Kept } from './kept.ts'
+import type { Located } from './locate.ts'
+
+export interface ClientParts {
+  readonly settings: OAuthSettings
+  readonly fetch: Fetch
+  readonly log: Log
+  readonly kept: Kept
+  readonly signal: AbortSignal
+  readonly now: () => number
+}
+
+/** A registration of our own; plain JSON, with secrets in it. */
+export interface OwnRegistration {
+  readonly redirectUri: string
+  readonly value: Registration
+}
+
+export interface Client {
+  readonly client: OAuthClient
+  /** Undefined for a client that somebody else registered. */
+  readonly registration?: OwnRegistration | undefined
+}
+
+const renewAheadMs = 86_400_000
+/** A secret that ends sooner is not begun with. */
+const usableMs = 60_000
+
+/** Rejects with OAuthFault, or with GatehouseError when there is no way to get a client. */
+export async function clientFor(located: Located, redirectUri: string, parts: ClientParts): Promise<Client> {
+  const { settings, kept, fetch, signal, now } = parts
+  const { server } = located
+  if (settings.clientId !== undefined) {
+    return { client: { clientId: settings.clientId, clientSecret: settings.clientSecret?.reveal() } }
+  }
+  if (settings.clientMetadataUrl !== undefined && server['client_id_metadata_document_supported'] === true) {
+    return { client: { clientId: settings.clientMetadataUrl } }
+  }
+  const name = nameOf(located, redirectUri)
+  const known = kept.read(name)
+  if (isRegistration(known)) {
+    const value = await renewed({ redirectUri, value: known }, located, parts)
+    if (endOf(value) > now() + usableMs) return own(redirectUri, value)
+  }
+  if (server.registration_endpoint === undefined) {
+    throw new GatehouseError('BACKEND_AUTH_FAILED', {
+      detail:
+        'the authorization server does not register clients by itself: give --remote-auth-client-id (and a secret, if it has one)',
+    })
+  }
+  const made = await registerClient(server.registration_endpoint, metadata(located, redirectUri), {
+    fetch,
+    signal,
+  })
+  kept.write(name, made)
+  return own(redirectUri, made)
+}
+
+/** The same client, with a new secret when the old one ends soon and the server renews it. Does not throw. */
+export async function renewedClient(
+  { client, registration }: Client,
+  located: Located,
+  parts: ClientParts,
+): Promise<Client> {
+  if (!registration) return { client }
+  const value = await renewed(registration, located, parts)
+  return value === registration.value ? { client, registration } : own(registration.redirectUri, value)
+}
+
+/** The server no longer knows it: the next login registers again. */
+export function forgetRegistration(located: Located, redirectUri: string, kept: Kept): void {
+  kept.remove(nameOf(located, redirectUri))
+}
+
+async function renewed(
+  { redirectUri, value }: OwnRegistration,
+  located: Located,
+  { fetch, kept, log, signal, now }: ClientParts,
+): Promise<Registration> {
+  if (endOf(value) - now() > renewAheadMs || !isManaged(value, located)) return value
+  try {
+    const made = await updateRegistration(value, metadata(located, redirectUri), { fetch, signal })
+    kept.write(nameOf(located, redirectUri), made)
+    log.info('the client registration at the authorization server was renewed')
+    return made
+  } catch (error) {
+    if (!(error instanceof OAuthFault)) throw error
+    log.warn('the client registration could not be renewed', { err: error })
+    return value
+  }
+}
+
+function isManaged(
+  { registrationClientUri, registrationAccessToken }: Registration,
+  { server }: Located,
+): boolean {
+  const endpoint = server.registration_endpoint
+  return (
+    endpoint !== undefined &&
+    registrationAccessToken !== undefined &&
+    registrationClientUri !== undefined &&
+    URL.canParse(registrationClientUri) &&
+    new URL(registrationClientUri).origin === new URL(endpoint).origin
+  )
+}
+
+function own(redirectUri: string, value: Registration): Client {
+  return { client: registeredClient(value), registration: { redirectUri, value } }
+}
+
+function endOf({ clientSecretExpiresAt }: Registration): number {
+  return clientSecretExpiresAt ?? Number.POSITIVE_INFINITY
+}
+
+function nameOf(located: Located, redirectUri: string): string {
+  return `client ${located.server.issuer} ${redirectUri} ${located.scopes.join(' ')}`
+}
+
+function metadata({ server, scopes }: Located, redirectUri: string): ClientMetadata {
+  const supported = server.token_endpoint_auth_methods_supported
+  const method =
+    supported === undefined || supported.includes('none')
+      ? 'none'
+      : (supported.find(
+          (candidate) => candidate === 'client_secret_basic' || candidate === 'client_secret_post',
+        ) ?? 'none')
+  return {
+    redirect_uris: [redirectUri],
+    client_name: 'Gatehouse MCP Client',
+    application_type: 'native',
+    token_endpoint_auth_method: method,
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    ...(scopes.length > 0 ? { scope: scopes.join(' ') } : {}),
+  }
+}
+
+function isRegistration(value: unknown): value is Registration {
+  return isObject(value) && typeof value['clientId'] === 'string'
+}
