@@ -61,11 +61,7 @@ export class ToolCalls {
 
   async #perform(tool: string, args: Uint8Array, deadline: Deadline): Promise<Outcome> {
     const { operation, inside } = this.#options
-    const plain = Buffer.concat([
-      Buffer.from(`{"name":${JSON.stringify(tool)},"arguments":`),
-      args,
-      Buffer.from('}'),
-    ])
+    const plain = callParams(tool, args, operation.progressToken)
     let params = new JsonObject(plain)
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const inner = this.#inner(innerOperation(operation, 'tools/call', params), deadline)
@@ -128,6 +124,13 @@ export class ToolCalls {
       ...(outcome?.kind === 'result' ? { response: outcome.result.toString() } : {}),
     })
   }
+}
+
+/** The client's progress token is all that an inner call takes over of the client's `_meta`. */
+function callParams(tool: string, args: Uint8Array, token: string | undefined): Buffer {
+  const meta = token === undefined ? '' : `,"_meta":{"progressToken":${token}}`
+  const [head, tail] = [`{"name":${JSON.stringify(tool)},"arguments":`, `${meta}}`]
+  return Buffer.concat([Buffer.from(head), args, Buffer.from(tail)])
 }
 
 function outcomeOf(

@@ -1,0 +1,160 @@
+/**
+ * Scripts that want to harm: they end, the server lives, and others are answered meanwhile. The deadline of a whole
+ * script is shortened where a test has to reach it.
+ */
+import t, { type Test } from 'tap'
+import { makeCaller, silentLog } from '../../runtime/net/index.ts'
+import { makeAudit } from '../../runtime/observe/index.ts'
+import { makeCodeMode, type ScriptSettings } from '../../runtime/vmcp/codemode/index.ts'
+import { type Operation, ownOperation, resultOutcome } from '../../runtime/vmcp/operation.ts'
+import { makePipeline } from '../../runtime/vmcp/pipeline.ts'
+import { startFixture } from '../helpers/fixture-server/index.ts'
+import { connect } from '../helpers/mcp-clients.ts'
+import { proves } from '../helpers/proves.ts'
+import { bareNames, startTestVmcp } from '../helpers/vmcp.ts'
+
+const TOOL = 'execute_tool_script'
+
+async function rig(t: Test, codeMode: Record<string, unknown> = {}) {
+  const fixture = await startFixture()
+  const vmcp = await startTestVmcp(
+    { fixture: fixture.url },
+    { aggregation: bareNames('fixture'), codeMode: { enabled: true, ...codeMode } },
+  )
+  const [villain, victim] = await Promise.all([connect('sdk1', vmcp.url), connect('sdk1', vmcp.url)])
+  t.teardown(async () => {
+    await Promise.all([villain.close(), victim.close()])
+    await Promise.all([vmcp.close(), fixture.close()])
+  })
+  return { villain, victim }
+}
+
+const BOMBS: Readonly<Record<string, string>> = {
+  'an endless loop': 'for i in range(1 << 40): pass',
+  'an endless comprehension': 'x = [0 for i in range(1 << 40)]',
+  'a text that doubles': 'x = "a"\nfor i in range(99): x = x + x',
+  'a list that doubles': 'x = [1]\nfor i in range(99): x = x + x',
+  'a list that takes itself in': 'x = [1]\nfor i in range(99): x.extend(x)',
+  'a huge repeat': 'x = "a" * (1 << 30)',
+  'a huge list': 'x = list(range(1 << 30))',
+  'a list that contains itself': 'x = []\nx.append(x)\nreturn x',
+  'a dict that contains itself': 'x = {}\nx["x"] = x\nreturn x',
+  'a list that contains itself, compared': 'x = []\nx.append(x)\ny = []\ny.append(y)\nreturn x == y',
+  'a value of great depth': 'x = []\nfor i in range(9000): x = [x]\nreturn x',
+  'a value that branches into itself': 'x = [1]\nfor i in range(99): x = [x, x]\nreturn x',
+  'a text of great depth': `return ${'('.repeat(40_000)}`,
+  'a number without end': 'x = 3\nfor i in range(99): x = x * x',
+  recursion: 'def f(): return f()\nf()',
+  'recursion through a value': 'def f(g): return g(g)\nf(f)',
+  'recursion side by side': 'def f(): return parallel([f, f])\nf()',
+  'a million functions side by side': 'parallel([lambda: 1] * 1000000)',
+  'a search without end': 'x = "a" * 4000000\nreturn (x + "b").find(x[1:] + "b" + x)',
+  'a flood of logs': 'for i in range(99999): print("x" * 9999)',
+  'a key of great size': 'x = (1,)\nfor i in range(60): x = (x, x)\nreturn {x: 1}',
+  'a format that grows': 'x = "{0}{0}"\nfor i in range(99): x = x.format(x)',
+}
+
+for (const [name, script] of Object.entries(BOMBS)) {
+  t.test(`${name}: ends in an error, and others are answered meanwhile`, async (t) => {
+    proves('3.endpoint.execute-tool-script.limits')
+    const { villain, victim } = await rig(t, { stepLimit: 3_000_000 })
+    const attack = villain.callText(TOOL, { script })
+    t.match(await victim.callText('test_simple_text'), 'simple text')
+    t.match(await attack, /^!script execution failed: /)
+    t.match(await victim.callText(TOOL, { script: 'return echo(still=1)' }), '{"still":1}')
+  })
+}
+
+t.test('steps without end: the deadline of the script ends it, and the server goes on', async (t) => {
+  const { run } = inProcess(t, { stepLimit: 1e15, scriptTimeoutMs: 700, maxBytes: 1e15 })
+  const spinning = run('print("on")\nfor i in range(1 << 50): pass')
+  const quick = await run('return tool(a=1)')
+  t.match(quick, '{"a":1}', 'another script ends while the first one spins')
+  t.match(await spinning, /script execution failed: the script took longer than 700ms.*Script logs:\\non/)
+})
+
+t.test('memory that nobody counted: the heap of the worker is bounded', async (t) => {
+  const { run } = inProcess(t, { stepLimit: 1e15, scriptTimeoutMs: 20_000, maxBytes: 1e15 })
+  t.match(await run('x = []\nfor i in range(1 << 50): x.append([i, i])'), /the script ran out of memory/)
+  t.match(await run('return tool(a=2)'), '{"a":2}', 'the next script has a new worker')
+})
+
+t.test('a script that only waits is ended at its deadline, and its call with it', async (t) => {
+  let aborted = false
+  const { run } = inProcess(t, { scriptTimeoutMs: 300 }, (operation) => {
+    return new Promise((_, reject) => {
+      operation.signal.addEventListener('abort', () => {
+        aborted = true
+        reject(new Error('aborted'))
+      })
+    })
+  })
+  t.match(await run('return tool()'), /took longer than 300ms/)
+  t.ok(aborted)
+})
+
+t.test('closing: scripts under way end, none starts any more', async (t) => {
+  const { run, feature } = inProcess(t, { stepLimit: 1e15, scriptTimeoutMs: 20_000 })
+  const spinning = t.rejects(run('for i in range(1 << 50): pass'), { code: 'SHUTTING_DOWN' })
+  await run('return 1')
+  await feature.close()
+  await spinning
+  await t.rejects(run('return 1'), { code: 'SHUTTING_DOWN' })
+})
+
+/** Code mode with settings that no configuration gives, before one tool that answers with its arguments. */
+function inProcess(
+  t: Test,
+  settings: Partial<ScriptSettings>,
+  tool: (operation: Operation) => ReturnType<ReturnType<typeof makePipeline>> = echo,
+) {
+  const feature = makeCodeMode(
+    {
+      stepLimit: 100_000,
+      parallelMaxConcurrency: 10,
+      toolCallTimeoutMs: 30_000,
+      scriptTimeoutMs: 60_000,
+      maxBytes: 64 * 1024 * 1024,
+      maxScriptLength: 100_000,
+      ...settings,
+    },
+    { audit: makeAudit(undefined), log: silentLog },
+  )
+  t.teardown(() => feature.close())
+  const features = [feature]
+  const perform = makePipeline({
+    observe: [],
+    features: () => features,
+    guards: [],
+    core: async (operation) =>
+      operation.method === 'tools/list'
+        ? resultOutcome({ tools: [{ name: 'tool', inputSchema: { type: 'object' } }] })
+        : tool(operation),
+  })
+  return {
+    feature,
+    async run(script: string): Promise<string> {
+      const params = { name: TOOL, arguments: { script } }
+      const outcome = await perform(
+        ownOperation(client(), 'tools/call', params, new AbortController().signal),
+      )
+      return outcome.kind === 'error' ? outcome.error.toString() : outcome.result.toString()
+    },
+  }
+}
+
+async function echo({ params }: Operation) {
+  return resultOutcome({ content: [{ type: 'text', text: JSON.stringify(params.value('arguments')) }] })
+}
+
+function client(): Operation['client'] {
+  return {
+    era: 'session',
+    protocolVersion: '2025-11-25',
+    caller: makeCaller({ issuer: 'test', subject: 'somebody', claims: {} }),
+    abilities: { raw: Buffer.from('{}'), elicitation: false, sampling: false, roots: false, signature: '' },
+    info: undefined,
+    headers: {},
+    session: undefined,
+  }
+}
