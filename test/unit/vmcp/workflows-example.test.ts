@@ -1,10 +1,10 @@
-/** The workflow of manifests/examples/workflows does what its comments say. */
+/** The workflows of manifests/examples/workflows and of the guide do what is said of them. */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import t from 'tap'
-import { parseAllDocuments } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { withDefaults } from '../../../schemas/index.ts'
-import { outcome, reply, rig, toolEntry } from '../../helpers/workflow-rig.ts'
+import { outcome, reply, rig, toolEntry, workflow } from '../../helpers/workflow-rig.ts'
 
 const file = resolve(import.meta.dirname, '../../../manifests/examples/workflows/virtual-server.yaml')
 const manifests: { kind: string }[] = parseAllDocuments(readFileSync(file, 'utf8')).map((one) => one.toJS())
@@ -52,4 +52,21 @@ t.test('example: nothing to do, nobody is asked', async (t) => {
   const r = await start([], {})
   t.strictSame((await r.run({ team: 'a' })).structured, { found: 0, closed: 0, failed: [] })
   t.strictSame(r.questions, [])
+})
+
+t.test('guide: its example is without faults and works', async (t) => {
+  const guide = readFileSync(resolve(import.meta.dirname, '../../../docs/guides/workflows.md'), 'utf8')
+  const block = guide.slice(guide.indexOf('    compositeTools:'), guide.indexOf('\n\nWorkflows stand in'))
+  const { compositeTools }: { compositeTools: object[] } = parse(block)
+  const tools = ['search_issues', 'create_issue'].map((original) =>
+    toolEntry(`github_${original}`, { backend: 'github', original, base: original }),
+  )
+  const items: object[] = []
+  const r = await rig(workflow(compositeTools[0] ?? {}), {
+    tools,
+    answer: ({ tool }) => (tool === 'github_search_issues' ? { items } : { url: 'https://example.com/1' }),
+  })
+  t.strictSame((await r.run({ title: 'It broke' })).structured, { url: 'https://example.com/1' })
+  items.push({})
+  t.strictSame((await r.run({ title: 'It broke' })).structured, { url: '' })
 })
