@@ -11,6 +11,10 @@ import {
   CreateMessageRequestSchema,
   ElicitRequestSchema,
   ListRootsRequestSchema,
+  LoggingMessageNotificationSchema,
+  PromptListChangedNotificationSchema,
+  ResourceUpdatedNotificationSchema,
+  ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 
 export type ClientKind = 'sdk1' | 'sdk2-session' | 'sdk2-stateless'
@@ -25,6 +29,8 @@ export interface CallOptions {
 export interface TestClient {
   readonly kind: ClientKind
   listTools(): Promise<{ name: string; description?: string | undefined; [key: string]: unknown }[]>
+  /** Names of the tools on one page. */
+  toolPage(cursor?: string): Promise<{ names: string[]; nextCursor: string | undefined }>
   listPrompts(): Promise<string[]>
   listResources(): Promise<string[]>
   listTemplates(): Promise<string[]>
@@ -34,6 +40,13 @@ export interface TestClient {
   readText(uri: string): Promise<string>
   promptText(name: string, args?: Record<string, string>): Promise<string>
   complete(prompt: string, argument: string, value: string): Promise<string[]>
+  completeTemplate(template: string, argument: string, value: string): Promise<string[]>
+  /** Log messages of a call, at this level and above. */
+  callForLogs(name: string, level: string): Promise<unknown[]>
+  /** Hears of changed lists and of updates of a resource from now on; answers the way to stop. */
+  watch(uri: string): Promise<() => Promise<void>>
+  /** What `watch` has heard, as `tools`, `prompts`, or the URI; resolves when there is one (for which `wanted` holds). */
+  heard(wanted: string): Promise<void>
   version(): { name: string; version: string } | undefined
   /** Questions that were asked, by method. */
   readonly asked: string[]
@@ -84,6 +97,7 @@ export async function connect(
     : {}
   const init = { requestInit: { headers: options.headers ?? {} } }
   const asked: string[] = []
+  const news = new News()
   if (kind === 'sdk1') {
     const client = new Client1({ name: 'sdk1', version: '1' }, { capabilities })
     if (able) {
@@ -103,8 +117,12 @@ export async function connect(
     const transport = options.sse
       ? new SSEClientTransport(new URL(url), init)
       : new Transport1(new URL(url), init)
+    client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => news.log(params.data))
+    client.setNotificationHandler(ToolListChangedNotificationSchema, () => news.hear('tools'))
+    client.setNotificationHandler(PromptListChangedNotificationSchema, () => news.hear('prompts'))
+    client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => news.hear(params.uri))
     await client.connect(transport)
-    return wrap(kind, client as never, asked, () =>
+    return wrap(kind, client as never, asked, news, () =>
       'sessionId' in transport ? transport.sessionId : undefined,
     )
   }
@@ -124,14 +142,55 @@ export async function connect(
       return answers.roots
     })
   }
+  client.setNotificationHandler('notifications/message', ({ params }) => news.log(params.data))
+  client.setNotificationHandler('notifications/tools/list_changed', () => news.hear('tools'))
+  client.setNotificationHandler('notifications/prompts/list_changed', () => news.hear('prompts'))
+  client.setNotificationHandler('notifications/resources/updated', ({ params }) => news.hear(params.uri))
   const transport = new Transport2(new URL(url), init)
   await client.connect(transport)
-  return wrap(kind, client as never, asked, () => transport.sessionId)
+  return wrap(kind, client as never, asked, news, () => transport.sessionId)
+}
+
+/** What a server says unasked, as it comes. */
+class News {
+  readonly logs: unknown[] = []
+  readonly #heard: string[] = []
+  readonly #waiting = new Set<() => void>()
+
+  log(data: unknown): void {
+    this.logs.push(data)
+  }
+
+  hear(what: string): void {
+    this.#heard.push(what)
+    for (const wake of this.#waiting) wake()
+  }
+
+  async heard(wanted: string): Promise<void> {
+    for (;;) {
+      const at = this.#heard.indexOf(wanted)
+      if (at >= 0) {
+        this.#heard.splice(at, 1)
+        return
+      }
+      await new Promise<void>((resolve) => {
+        const wake = (): void => {
+          this.#waiting.delete(wake)
+          resolve()
+        }
+        this.#waiting.add(wake)
+      })
+    }
+  }
 }
 
 /** The part of both clients that is alike. */
 interface SdkClient {
-  listTools(): Promise<{ tools: { name: string }[] }>
+  listTools(params?: { cursor?: string }): Promise<{ tools: { name: string }[]; nextCursor?: string }>
+  setLoggingLevel(level: string): Promise<unknown>
+  subscribeResource(params: { uri: string }): Promise<unknown>
+  unsubscribeResource(params: { uri: string }): Promise<unknown>
+  listen(filter: unknown): Promise<{ close(): Promise<void> }>
   listPrompts(): Promise<{ prompts: { name: string }[] }>
   listResources(): Promise<{ resources: { uri: string }[] }>
   listResourceTemplates(): Promise<{ resourceTemplates: { uriTemplate: string }[] }>
@@ -150,6 +209,7 @@ function wrap(
   kind: ClientKind,
   client: SdkClient,
   asked: string[],
+  news: News,
   sessionId: () => string | undefined,
 ): TestClient {
   const call = (name: string, args: Record<string, unknown> = {}, options: CallOptions = {}) =>
@@ -174,6 +234,38 @@ function wrap(
     async listTemplates() {
       return (await client.listResourceTemplates()).resourceTemplates.map(({ uriTemplate }) => uriTemplate)
     },
+    async toolPage(cursor) {
+      const { tools, nextCursor } = await client.listTools(cursor === undefined ? {} : { cursor })
+      return { names: tools.map(({ name }) => name), nextCursor }
+    },
+    async completeTemplate(template, argument, value) {
+      const params = { ref: { type: 'ref/resource', uri: template }, argument: { name: argument, value } }
+      return (await client.complete(params)).completion.values
+    },
+    async callForLogs(name, level) {
+      news.logs.length = 0
+      if (kind === 'sdk2-stateless') {
+        await client.callTool({
+          name,
+          arguments: {},
+          _meta: { 'io.modelcontextprotocol/logLevel': level },
+        })
+      } else {
+        await client.setLoggingLevel(level)
+        await call(name)
+      }
+      return [...news.logs]
+    },
+    async watch(uri) {
+      if (kind === 'sdk2-stateless') {
+        const filter = { toolsListChanged: true, promptsListChanged: true, resourceSubscriptions: [uri] }
+        const subscription = await client.listen(filter)
+        return () => subscription.close()
+      }
+      await client.subscribeResource({ uri })
+      return async () => void (await client.unsubscribeResource({ uri }))
+    },
+    heard: (wanted) => news.heard(wanted),
     call,
     async callText(name, args, options) {
       const result = await call(name, args, options)

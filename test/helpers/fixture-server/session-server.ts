@@ -40,7 +40,7 @@ import {
   sessionTools,
   statelessTools,
 } from './content.ts'
-import { extraPrompt, extraTool, type FixtureState } from './state.ts'
+import { extraPrompt, type FixtureState, pageOf } from './state.ts'
 
 type Extra = RequestHandlerExtra<ServerRequest, ServerNotification>
 
@@ -122,15 +122,9 @@ function makeServer(state: FixtureState): Server {
   server.onclose = () => {
     state.events.off('tools', onTools).off('prompts', onPrompts).off('updated', onUpdated)
   }
-  server.setRequestHandler(ListToolsRequestSchema, () => ({
-    tools: [
-      ...commonTools,
-      ...sessionTools,
-      sessionIdTool,
-      ...statelessTools,
-      ...(state.extraTool ? [extraTool] : []),
-    ],
-  }))
+  server.setRequestHandler(ListToolsRequestSchema, ({ params }) =>
+    pageOf([...commonTools, ...sessionTools, sessionIdTool, ...statelessTools], state, params?.cursor),
+  )
   server.setRequestHandler(ListPromptsRequestSchema, () => ({
     prompts: [...prompts, askingPrompt, ...(state.extraPrompt ? [extraPrompt] : [])],
   }))

@@ -13,6 +13,8 @@ export interface FixtureEvents {
 export class FixtureState {
   readonly events = new EventEmitter<FixtureEvents>()
   extraTool = false
+  /** So many more tools, which come on pages. */
+  crowd = 0
   extraPrompt = false
   /** HTTP requests seen: method, path and headers. */
   readonly requests: {
@@ -39,6 +41,29 @@ export class FixtureState {
   update(uri: string): void {
     this.events.emit('updated', uri)
   }
+}
+
+const CROWD_PAGE = 500
+
+/** One page of all tools: everything at once unless there is a crowd. */
+export function pageOf<T>(
+  tools: readonly T[],
+  state: FixtureState,
+  cursor: string | undefined,
+): { tools: (T | typeof extraTool)[]; nextCursor?: string } {
+  const all = [...tools, ...(state.extraTool ? [extraTool] : []), ...crowd(state.crowd)]
+  if (state.crowd === 0) return { tools: all }
+  const from = Number(cursor ?? 0)
+  const next = from + CROWD_PAGE
+  const page = { tools: all.slice(from, next) }
+  return next < all.length ? { ...page, nextCursor: String(next) } : page
+}
+
+function crowd(size: number): (typeof extraTool)[] {
+  return Array.from({ length: size }, (_, i) => ({
+    ...extraTool,
+    name: `crowd_${String(i).padStart(5, '0')}`,
+  }))
 }
 
 export const extraTool = {

@@ -27,7 +27,7 @@ import {
   sessionTools,
   statelessTools,
 } from './content.ts'
-import { extraPrompt, extraTool, type FixtureState } from './state.ts'
+import { extraPrompt, type FixtureState, pageOf } from './state.ts'
 
 export interface StatelessServer {
   handle(req: IncomingMessage, res: ServerResponse): Promise<void>
@@ -85,13 +85,11 @@ function makeServer(state: FixtureState): Server {
       },
     },
   )
-  server.setRequestHandler('tools/list', () => ({
-    tools: [
-      ...commonTools,
-      ...statelessTools,
-      ...sessionTools,
-      ...(state.extraTool ? [extraTool] : []),
-    ] as never,
+  server.setRequestHandler('tools/list', ({ params }) => ({
+    ...(pageOf([...commonTools, ...statelessTools, ...sessionTools], state, params?.cursor) as {
+      tools: never[]
+      nextCursor?: string
+    }),
     ...PRIVATE,
   }))
   server.setRequestHandler('prompts/list', () => ({
