@@ -56,8 +56,10 @@ export function podTemplate(context: Context): PodTemplateResult {
           env: environment(parent, cached),
           ports: [{ name: 'http', containerPort: spec.port, protocol: 'TCP' }],
           ...(spec.resources && { resources: spec.resources }),
-          livenessProbe: httpProbe('/health', 60, 30, 10, 3),
-          readinessProbe: httpProbe('/health', 30, 10, 5, 3),
+          // The server listens when it has loaded its model, and a large one may have to be downloaded first.
+          startupProbe: httpProbe('/health', 0, 10, 5, 180),
+          livenessProbe: httpProbe('/health', 0, 30, 10, 3),
+          readinessProbe: httpProbe('/health', 0, 10, 5, 3),
           volumeMounts: [
             { name: cached ? 'model-cache' : 'model', mountPath: dataDirectory },
             { name: 'tmp', mountPath: '/tmp' },

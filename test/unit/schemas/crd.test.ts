@@ -173,7 +173,7 @@ await t.test('CRDs: printer columns read fields that exist', async (t) => {
       const path = String(at(column, 'jsonPath'))
       if (path === '.metadata.creationTimestamp') continue
       const steps = path
-        .replace(/\[\?\(@\.type=="[A-Za-z]+"\)\]\.status$/, '')
+        .replace(/\[\?\(@\.type=="[A-Za-z]+"\)\]\.(status|message)$/, '')
         .split('.')
         .slice(1)
         .flatMap((name) => ['properties', name])

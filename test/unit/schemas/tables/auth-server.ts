@@ -7,8 +7,10 @@ import {
   document,
   durationRow,
   type Json,
+  notDuration,
   notProvider,
   notString,
+  type Row,
   secretRef,
   secretRows,
   type Table,
@@ -128,11 +130,18 @@ const lifespans: Table = {
   name: 'tokenLifespans',
   base: server({ tokenLifespans: {} }),
   rows: [
-    durationRow('2.limit.tokenLifespans', `${at}.tokenLifespans.accessTokenLifespan`, '1h'),
-    durationRow('2.limit.tokenLifespans', `${at}.tokenLifespans.refreshTokenLifespan`, '168h'),
-    durationRow('2.limit.tokenLifespans', `${at}.tokenLifespans.authCodeLifespan`, '10m'),
-    { id: '', at: `${at}.tokenLifespans.accessTokenLifespan`, bad: ['0s'], fault: `${at}.tokenLifespans` },
+    lifespanRow('accessTokenLifespan', '1h', ['1m', '90s', '24h'], ['0s', '59s', '24h1s']),
+    lifespanRow('refreshTokenLifespan', '168h', ['1h', '720h'], ['0s', '59m', '721h']),
+    lifespanRow('authCodeLifespan', '10m', ['30s', '1m30s'], ['0s', '29s', '11m']),
+    ...['accessTokenLifespan', 'refreshTokenLifespan', 'authCodeLifespan'].map(
+      (field): Row => ({ id: '', at: `${at}.tokenLifespans.${field}`, bad: notDuration }),
+    ),
   ],
+}
+
+/** Bounds on both sides: a token that never dies is a password, and one that dies at once locks everybody out. */
+function lifespanRow(field: string, value: string, good: readonly string[], bad: readonly string[]): Row {
+  return { id: '2.limit.tokenLifespans', at: `${at}.tokenLifespans.${field}`, default: value, good, bad }
 }
 
 const redis = { aclUserConfig: { passwordSecretRef: secretRef }, addr: 'redis:6379' }

@@ -454,7 +454,7 @@ const embedding: Table = {
   base: document('EmbeddingServer', { modelCache: {} }),
   rows: [
     { id: '', at: 'spec.model', default: 'BAAI/bge-small-en-v1.5', bad: [''] },
-    { id: '', at: 'spec.image', default: 'ghcr.io/huggingface/text-embeddings-inference:cpu-1.8', bad: [''] },
+    { id: '', at: 'spec.image', default: 'ghcr.io/huggingface/text-embeddings-inference:cpu-1.9', bad: [''] },
     { id: '', at: 'spec.imagePullPolicy', default: 'IfNotPresent', good: ['Always', 'Never'], bad: ['x'] },
     ports('spec.port', 8080),
     { id: '', at: 'spec.replicas', default: 1, good: [3], bad: [0, '1'] },
