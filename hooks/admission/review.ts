@@ -67,10 +67,23 @@ function deletion(old: unknown): Verdict {
   const annotations = old['metadata']['annotations']
   if (isFields(annotations) && annotations[allowDelete] === 'true') return accepted
   const referrers = referrersOf(old['status'])
-  if (referrers.length === 0) return accepted
+  if (referrers.length === 0) return { problems: [], warnings: groupWarnings(old) }
   const shown = referrers.slice(0, 20).join(', ') + (referrers.length > 20 ? ', …' : '')
   const message = `is in use by ${shown}; remove the references first, or annotate it with ${allowDelete}: "true"`
   return { problems: [{ path: '', message }], warnings: [] }
+}
+
+/**
+ * A group holds nothing that is lost with it, and is deleted together with its members as often as not: what refers to
+ * it keeps running, says so in a condition, and goes on when the group is back. So its deletion is told of, not refused.
+ */
+function groupWarnings({ kind, status }: Readonly<Record<string, unknown>>): string[] {
+  const lists = isFields(status) ? [status['servers'], status['remoteProxies'], status['entries']] : []
+  const members = lists.reduce<number>((sum, list) => sum + (Array.isArray(list) ? list.length : 0), 0)
+  if (kind !== 'MCPGroup' || members === 0) return []
+  return [
+    `${members} members remain; virtual servers keep running and report GroupRefNotFound until the group is back`,
+  ]
 }
 
 function referrersOf(status: unknown): string[] {

@@ -2,10 +2,14 @@
  * Tells the cluster how the backends are: writes this pod's entry of the report ConfigMap, from which the hooks make
  * the status of the resource. Every statusReportingInterval, and soon after something has changed.
  *
- * Writes nothing else and reads nothing. An API server that cannot be reached is logged and tried again.
+ * Writes nothing else. Of the other pods' entries it only notes whether they change: one that has not for long is that of a
+ * pod that was killed, and is taken away, for nobody else would. An API server that cannot be reached is logged and
+ * tried again.
  * Source: spec document 3 (status.discoveredBackends, statusReportingInterval); design, "How data flows".
  */
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { fieldsOf } from '../../schemas/index.ts'
 import { vmcpEnvironment } from '../config/index.ts'
 import { type Fetch, type Log, makeFetch } from '../net/index.ts'
 import type { Clock } from './clock.ts'
@@ -43,6 +47,9 @@ export interface ReporterOptions {
 
 /** A change is reported this soon, so that several changes make one report. */
 const SOON_MS = 1_000
+/** An entry that stays the same for this many reports of ours, and at least this long, is a dead pod's. */
+const MISSED_REPORTS = 10
+const LEAST_AGE_MS = 5 * 60_000
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount'
 
 /** The reporter that the environment of a pod asks for; undefined outside a cluster. */
@@ -78,6 +85,8 @@ export class Reporter {
   #sending: Promise<void> | undefined
   #closed = false
   #failing = false
+  /** By key: the entry of another pod, as a digest, and since when it is as it is. */
+  #others: ReadonlyMap<string, Seen> = new Map()
 
   constructor(options: ReporterOptions) {
     this.#options = options
@@ -118,18 +127,39 @@ export class Reporter {
     return { configChecksum: configChecksum(), replica: pod, backends: backends().map(entryOf) }
   }
 
-  /** Sets this pod's key; null takes it away. */
+  /** Sets this pod's key; null takes it away. Takes dead pods' keys away with it. */
   async #write(value: string | null): Promise<void> {
     const { api, namespace, configMap, pod } = this.#options
+    const dead = this.#deadKeys().map((key) => [key, null] as const)
     const response = await api.fetch(
       `${api.baseUrl}/api/v1/namespaces/${namespace}/configmaps/${configMap}`,
       {
         method: 'PATCH',
         headers: { authorization: `Bearer ${api.token()}`, 'content-type': 'application/merge-patch+json' },
-        body: JSON.stringify({ data: { [`${pod}.json`]: value } }),
+        body: JSON.stringify({ data: { ...Object.fromEntries(dead), [`${pod}.json`]: value } }),
       },
     )
     if (!response.ok) throw new Error(`the API server answered ${response.status}`)
+    this.#note(await response.json())
+  }
+
+  #deadKeys(): readonly string[] {
+    const { clock, intervalMs } = this.#options
+    const age = Math.max(MISSED_REPORTS * intervalMs(), LEAST_AGE_MS)
+    return [...this.#others].flatMap(([key, { since }]) => (clock.now() - since > age ? [key] : []))
+  }
+
+  /** Compares the other pods' entries with what they were; their clocks play no part. */
+  #note(configMap: unknown): void {
+    const { clock, pod } = this.#options
+    const others = Object.entries(stringsOf(configMap)).filter(([key]) => key !== `${pod}.json`)
+    this.#others = new Map(
+      others.map(([key, text]) => {
+        const digest = createHash('sha256').update(text).digest('base64')
+        const known = this.#others.get(key)
+        return [key, known?.digest === digest ? known : { digest, since: clock.now() }]
+      }),
+    )
   }
 
   /** Takes this pod's entry away: what it said is nobody's word any more. */
@@ -144,6 +174,21 @@ export class Reporter {
     }
     await this.#options.api.fetch.close()
   }
+}
+
+interface Seen {
+  readonly digest: string
+  /** Milliseconds, of this pod's clock. */
+  readonly since: number
+}
+
+/** The texts under `data` of a ConfigMap as the API server answered it. */
+function stringsOf(configMap: unknown): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(fieldsOf(fieldsOf(configMap)['data'])).filter(
+      (entry): entry is [string, string] => typeof entry[1] === 'string',
+    ),
+  )
 }
 
 function entryOf({ name, url, health, mcpRevision }: ReportedBackend): Record<string, unknown> {

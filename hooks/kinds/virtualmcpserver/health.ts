@@ -5,12 +5,12 @@
  * Degraded, none is Degraded while pods serve, all still unknown is Pending; an empty group is Ready.
  * Source: spec document 3, "status" (backendCount is ready plus unauthenticated).
  */
-import type { DiscoveredBackend } from '../../../schemas/index.ts'
+import { canonicalJson, type DiscoveredBackend } from '../../../schemas/index.ts'
 import type { WorkloadState } from '../../children/workload.ts'
 import type { Fields } from '../../kube.ts'
 import { definedFields } from '../../defined.ts'
 import type { ResolvedBackend } from './backends.ts'
-import { type BackendStatus, previousEntries, remembered, type Reports } from './report.ts'
+import { backendOf, type BackendStatus, previousEntries, remembered, type Reports } from './report.ts'
 
 /** Status of every backend, sorted by name. */
 export function backendStatuses(
@@ -39,8 +39,25 @@ function knownHealth(
   previous: Fields | undefined,
 ): DiscoveredBackend | undefined {
   const current = reports.current.get(name)
-  if (current && (current.url === undefined || current.url === backend?.url)) return current
+  if (current && (current.url === undefined || current.url === backend?.url)) return calm(current, previous)
   return reports.fresh ? undefined : remembered(previous, backend?.url ?? '', authConfigRef)
+}
+
+/** How old a `lastHealthCheck` may get while nothing else changes. */
+const heartbeatMs = 5 * 60_000
+
+/**
+ * A report that only says "still the same, and looked at again" is not worth a write of the status, which would wake every
+ * kind that looks at virtual servers: the time is taken over at a slower beat.
+ */
+function calm(current: DiscoveredBackend, previous: Fields | undefined): DiscoveredBackend {
+  const before = previous && backendOf(previous)
+  if (!before?.lastHealthCheck || !current.lastHealthCheck) return current
+  const { lastHealthCheck: was, url: _a, ...old } = before
+  const { lastHealthCheck: now, url: _b, ...fresh } = current
+  const passed = Date.parse(now) - Date.parse(was)
+  const same = canonicalJson(old) === canonicalJson(fresh) && passed >= 0 && passed < heartbeatMs
+  return same ? { ...current, lastHealthCheck: was } : current
 }
 
 /** Before the first health check the member's own phase is all there is. */

@@ -73,7 +73,8 @@ function parse(text: string): Fields | undefined {
   }
 }
 
-function backendOf(item: Fields): DiscoveredBackend | undefined {
+/** One backend of a report or of a status, with every member checked; undefined when it has no name or no status. */
+export function backendOf(item: Fields): DiscoveredBackend | undefined {
   const { name, url, status } = item
   if (typeof name !== 'string' || name === '' || !isStatus(status)) return undefined
   const failures = item['consecutiveFailures']

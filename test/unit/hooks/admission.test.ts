@@ -354,6 +354,23 @@ t.test('review: deleting what is in use is refused, naming who uses it, unless i
   t.equal(remove(auth.bearer).allowed, true, 'nobody has looked yet')
 })
 
+t.test('review: a group with members may be deleted, and what will happen is told', async (t) => {
+  const group = (members: object) => ({
+    apiVersion: 'gatehouse.dev/v1beta1',
+    kind: 'MCPGroup',
+    metadata: { name: 'team', namespace: 'default' },
+    status: { servers: [], remoteProxies: [], entries: [], ...members },
+  })
+  const remove = (oldObject: object) =>
+    review({ operation: 'DELETE', object: null, oldObject }).review.response
+  const { allowed, warnings = [] } = remove(group({ servers: ['a', 'b'], entries: ['c'] }))
+  t.equal(allowed, true)
+  t.match(warnings, [/^3 members remain; .* GroupRefNotFound/])
+  t.ok((warnings[0] ?? '').length <= 120)
+  t.strictSame(remove(group({})), { uid: 'u-1', allowed: true }, 'nothing to tell of an empty one')
+  t.equal(remove(group({ servers: 'odd', entries: null })).allowed, true)
+})
+
 t.test('review: subresources and other operations are none of our business', async (t) => {
   t.equal(review({ operation: 'UPDATE', subResource: 'status', object: bad }).review.response.allowed, true)
   t.equal(review({ operation: 'CONNECT' }).review.response.allowed, true)

@@ -164,6 +164,25 @@ t.test('reports: a pod that is gone does not count, one that is late does', asyn
   t.equal(statusWith('2026-01-01T00:55:00Z'), 'unavailable')
 })
 
+t.test(
+  'reports: that nothing has changed is written down every five minutes, anything else at once',
+  async (t) => {
+    const w = world(entry('a'), virtual()).ready()
+    const seenAt = (time: string, more: object = {}) => {
+      const says = backend('a', 'ready', { lastHealthCheck: `2026-01-01T01:${time}Z`, ...more })
+      w.setData('door-vmcp-status', report(w, [says])).settle()
+      return statusOf(w).discoveredBackends[0]?.['lastHealthCheck']
+    }
+    t.equal(seenAt('10:00'), '2026-01-01T01:10:00Z')
+    t.equal(seenAt('10:30'), '2026-01-01T01:10:00Z')
+    t.equal(seenAt('14:59'), '2026-01-01T01:10:00Z')
+    t.equal(seenAt('15:00'), '2026-01-01T01:15:00Z')
+    t.equal(seenAt('15:30', { message: 'Slow' }), '2026-01-01T01:15:30Z', 'another word about it')
+    t.equal(seenAt('16:00'), '2026-01-01T01:16:00Z', 'and back')
+    t.equal(seenAt('12:00'), '2026-01-01T01:12:00Z', 'a clock that was put back')
+  },
+)
+
 t.test('reports: whatever is in the ConfigMap, the status stays valid', async (t) => {
   const { validateStatus } = await import('../../../schemas/index.ts')
   const w = world(entry('a'), virtual()).ready()

@@ -11,11 +11,19 @@ function make() {
   const timers: { ms: number; work: () => void; cancelled: boolean }[] = []
   let status = 200
   let backends: ReportedBackend[] = []
+  let time = Date.UTC(2026, 0, 2, 3, 4, 5, 678)
+  /** What the ConfigMap holds, as an API server merges it. */
+  const stored: Record<string, unknown> = {}
   const fetch = Object.assign(
     async (url: string | URL, init: { headers?: unknown; body?: unknown } = {}) => {
       const { data } = JSON.parse(String(init.body)) as { data: Record<string, unknown> }
       sent.push({ url: String(url), headers: init.headers as Record<string, string>, data })
-      return new Response(null, { status })
+      if (status !== 200) return new Response(null, { status })
+      for (const [key, value] of Object.entries(data)) {
+        if (value === null) delete stored[key]
+        else stored[key] = value
+      }
+      return Response.json({ kind: 'ConfigMap', data: stored })
     },
     { close: async () => {} },
   )
@@ -28,7 +36,7 @@ function make() {
     configChecksum: () => 'abc',
     backends: () => backends,
     clock: {
-      now: () => Date.UTC(2026, 0, 2, 3, 4, 5, 678),
+      now: () => time,
       after(ms, work) {
         const timer = { ms, work, cancelled: false }
         timers.push(timer)
@@ -42,6 +50,10 @@ function make() {
   return {
     reporter,
     sent,
+    stored,
+    pass(ms: number) {
+      time += ms
+    },
     set(more: ReportedBackend[], answer = 200) {
       backends = more
       status = answer
@@ -128,3 +140,25 @@ t.test('report: every interval, soon after a change, again after a fault, and aw
   reporter.poke()
   t.equal(sent.length, 5)
 })
+
+t.test(
+  'report: the entry of a pod that was killed goes, whatever its clock said; living ones stay',
+  async (t) => {
+    const { reporter, stored, pass, tick } = make()
+    stored['killed.json'] = '{"observedAt":"2040-01-01T00:00:00Z"}'
+    let beat = 0
+    await tick(1_000)
+    for (let minute = 0; minute < 5; minute += 0.5) {
+      stored['living.json'] = `{"observedAt":"1999-01-01T00:00:00Z","beat":${++beat}}`
+      pass(30_000)
+      await tick(30_000)
+      t.ok('killed.json' in stored, `${minute}`)
+    }
+    stored['living.json'] = `{"beat":${++beat}}`
+    pass(30_000)
+    await tick(30_000)
+    t.strictSame(Object.keys(stored).sort(), ['living.json', 'pod-1.json'])
+    await reporter.close()
+    t.strictSame(Object.keys(stored), ['living.json'], 'and its own at the end')
+  },
+)
