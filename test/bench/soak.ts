@@ -164,12 +164,14 @@ async function main(): Promise<number> {
         await server.snapshot(file)
         say(`wrote ${file}`)
       }
-      if (sampler.samples.length % 6 === 0)
+      if (sampler.samples.length % 6 === 0) {
+        write(ledger, sampler, heard, () => 'the soak is still running')
         say(
           `${(sample.seconds / 60).toFixed(0)} min, RSS ${sample.rssMb.toFixed(0)} MB, live heap ${sample.liveHeapMb?.toFixed(1)} MB, ` +
             `${sample.sessions} sessions, ${sample.sockets} sockets, CPU ${sample.cpuServer.toFixed(0)} + ${sample.cpuOthers.toFixed(0)} %, ` +
             `${sample.operations} operations, ${sample.failures} failures`,
         )
+      }
     }
     await Promise.race([Promise.all(work), setTimeout(60_000)])
   } finally {
@@ -188,33 +190,44 @@ function endWithAll(pids: () => readonly number[]): void {
   process.once('SIGINT', end).once('SIGTERM', end)
 }
 
+/** Writes graph and judgment as things stand; answers whether memory is flat, and the text. */
+function write(
+  ledger: Ledger,
+  sampler: Sampler,
+  heard: ReadonlyMap<string, number>,
+  verdict: (flat: boolean) => string,
+): { flat: boolean; text: string } {
+  const { samples } = sampler
+  const { flat, text } = judge(samples, {
+    rss: Number(values['max-rss-slope']),
+    live: Number(values['max-live-slope']),
+  })
+  const passed = Math.round((samples.at(-1)?.seconds ?? 0) / 60)
+  const graph = drawGraph(samples, `vMCP under churn: ${ledger.operations} operations in ${passed} minutes`)
+  for (const file of [join(out, 'soak.svg'), values.graph]) if (file !== undefined) writeFileSync(file, graph)
+  const notifications = [...heard].map(([method, count]) => `${method} ${count}`).join(', ')
+  const judgment = `${verdict(flat)}\n\n${text}\n\n${ledger.table()}\n\nHeard on open streams: ${notifications}\n`
+  writeFileSync(join(out, 'judgment.md'), judgment)
+  return { flat, text: judgment }
+}
+
 function report(
   ledger: Ledger,
   sampler: Sampler,
   heard: ReadonlyMap<string, number>,
   exitCode: number | null,
 ): number {
-  const { flat, text } = judge(sampler.samples, {
-    rss: Number(values['max-rss-slope']),
-    live: Number(values['max-live-slope']),
-  })
-  const graph = drawGraph(
-    sampler.samples,
-    `vMCP under churn: ${ledger.operations} operations in ${minutes} minutes`,
-  )
-  for (const file of [join(out, 'soak.svg'), values.graph]) if (file !== undefined) writeFileSync(file, graph)
   const judged = minutes >= MIN_MINUTES_TO_JUDGE
   const deaf = !heard.has('notifications/tools/list_changed')
-  const verdict = [
-    ledger.failures === 0 ? 'nothing failed that should not' : `${ledger.failures} operations failed`,
-    judged ? (flat ? 'memory is flat' : 'MEMORY GROWS') : 'too short to judge memory',
-    ...(deaf ? ['no client ever heard of a changed list'] : []),
-    ...(exitCode === 0 ? [] : [`the server ended with code ${exitCode}`]),
-  ].join('; ')
-  const notifications = [...heard].map(([method, count]) => `${method} ${count}`).join(', ')
-  const judgment = `${verdict}\n\n${text}\n\n${ledger.table()}\n\nHeard on open streams: ${notifications}\n`
-  writeFileSync(join(out, 'judgment.md'), judgment)
-  process.stdout.write(judgment)
+  const { flat, text } = write(ledger, sampler, heard, (flat) =>
+    [
+      ledger.failures === 0 ? 'nothing failed that should not' : `${ledger.failures} operations failed`,
+      judged ? (flat ? 'memory is flat' : 'MEMORY GROWS') : 'too short to judge memory',
+      ...(deaf ? ['no client ever heard of a changed list'] : []),
+      ...(exitCode === 0 ? [] : [`the server ended with code ${exitCode}`]),
+    ].join('; '),
+  )
+  process.stdout.write(text)
   return ledger.failures === 0 && (flat || !judged) && !deaf && exitCode === 0 ? 0 : 1
 }
 

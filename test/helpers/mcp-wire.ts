@@ -63,7 +63,12 @@ function readJson(text: string): RpcMessage[] {
 
 function readEvents(text: string): RpcMessage[] {
   const messages: RpcMessage[] = []
-  const parser = createParser({ onEvent: ({ data }) => void messages.push(JSON.parse(data) as RpcMessage) })
+  const parser = createParser({
+    onEvent({ data }) {
+      // An event that only gives the stream an id, so that it can be taken up again, has no data.
+      if (data !== '') messages.push(JSON.parse(data) as RpcMessage)
+    },
+  })
   parser.feed(text)
   return messages
 }

@@ -47,6 +47,7 @@ async function startLean({ pauseMs }: Settings): Promise<RawBackend> {
         return textResult(LARGE)
       case 'hang':
         // Never answered; the response is released when the other side gives up.
+        if (tokenOf(request) !== undefined) reportOnce(events(res), tokenOf(request), 0)
         return undefined
       default:
         return textResult(args?.text ?? '')
@@ -54,12 +55,9 @@ async function startLean({ pauseMs }: Settings): Promise<RawBackend> {
   }
 
   async function reportProgress(request: RawRequest): Promise<undefined> {
-    const { progressToken } = (request.params['_meta'] ?? {}) as { progressToken?: unknown }
     const stream = events(request.res)
     for (const progress of [0, 50, 100]) {
-      const params = { progressToken, progress, total: 100 }
-      if (progressToken !== undefined)
-        stream.write(event(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params })))
+      if (tokenOf(request) !== undefined) reportOnce(stream, tokenOf(request), progress)
       await setTimeout(5)
     }
     stream.end(event(answer(request, textResult('done'))))
@@ -110,6 +108,15 @@ async function startLean({ pauseMs }: Settings): Promise<RawBackend> {
 
 function events(res: ServerResponse): ServerResponse {
   return res.writeHead(200, { 'content-type': 'text/event-stream' })
+}
+
+function tokenOf({ params }: RawRequest): unknown {
+  return (params['_meta'] as { progressToken?: unknown } | undefined)?.progressToken
+}
+
+function reportOnce(stream: ServerResponse, progressToken: unknown, progress: number): void {
+  const params = { progressToken, progress, total: 100 }
+  stream.write(event(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params })))
 }
 
 function event(message: string): string {

@@ -5,8 +5,8 @@
 import { setTimeout } from 'node:timers/promises'
 import {
   openSession,
-  post,
   type RpcMessage,
+  stream,
   type WireSession,
   type WireStream,
 } from '../../helpers/mcp-wire.ts'
@@ -93,19 +93,26 @@ async function hangUp(_soak: Soak, session: WireSession): Promise<void> {
   await sent
 }
 
-/** Cancels by notification; the request ends without a result. */
+/** Cancels by notification once the call is known to run; the request ends without a result. */
 async function cancel(_soak: Soak, session: WireSession): Promise<void> {
   const id = uniqueText()
-  const params = { name: 'alpha_hang', arguments: {} }
-  const running = post(
-    session.url,
-    JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params }),
-    session.headers,
+  const params = { name: 'alpha_hang', arguments: {}, _meta: { progressToken: id } }
+  const running = await inTime(
+    stream(session.url, {
+      method: 'POST',
+      body: JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params }),
+      headers: session.headers,
+    }),
   )
-  await setTimeout(20 + Math.random() * 100)
-  await inTime(session.notify('notifications/cancelled', { requestId: id }))
-  const { response } = await inTime(running)
-  if (response) throw new Unexpected(`a cancelled request was answered: ${JSON.stringify(response)}`)
+  try {
+    await inTime(running.next(({ method }) => method === 'notifications/progress'))
+    await inTime(session.notify('notifications/cancelled', { requestId: id }))
+    await inTime(running.ended)
+    const answer = running.pending.find(isResponse)
+    if (answer) throw new Unexpected(`a cancelled request was answered: ${JSON.stringify(answer)}`)
+  } finally {
+    running.close()
+  }
 }
 
 async function large(_soak: Soak, session: WireSession): Promise<void> {
