@@ -375,3 +375,25 @@ t.test('tool search: prompts and resources stay as they are', async (t) => {
   t.ok(await client.readText('test://static-text'))
   await client.close()
 })
+
+t.test('tool search: workflows and scripts are found and called like other tools', async (t) => {
+  const { url } = await start(t, {
+    codeMode: { enabled: true },
+    compositeTools: [
+      {
+        name: 'storm_warning',
+        description: 'Warns somebody of a storm',
+        parameters: { type: 'object', properties: { place: { type: 'string' } } },
+        steps: [{ id: 'look', tool: 'raw.weather', arguments: { place: '{{.params.place}}' } }],
+      },
+    ],
+  })
+  t.same(names(await find(url, 'warn of a storm')), ['storm_warning'])
+  t.match(textOf(await call(url, { tool_name: 'storm_warning', parameters: { place: 'Bergen' } })), 'Bergen')
+  const [script] = names(await find(url, 'execute a script', ['execute_tool_script']))
+  t.equal(script, 'execute_tool_script')
+  const run = { tool_name: 'execute_tool_script', parameters: { script: 'return weather(place = "Oslo")' } }
+  t.match(textOf(await call(url, run)), 'Oslo')
+  const through = { tool_name: 'execute_tool_script', parameters: { script: 'return find_tool()' } }
+  t.match(textOf(await call(url, through)), /^!/, 'a script has no find_tool')
+})

@@ -5,6 +5,7 @@ import { type CodeModeParts, makeCodeMode } from './feature.ts'
 import { scriptSettings } from './settings.ts'
 import { workerProblems } from './worker-file.ts'
 
+export { EXECUTE_TOOL_SCRIPT } from './description.ts'
 export { makeCodeMode, type CodeModeParts } from './feature.ts'
 export { type PoolOptions, WorkerPool } from './pool.ts'
 export type { ScriptSettings } from './settings.ts'

@@ -7,6 +7,7 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import { JsonFault, JsonObject, scanElements } from '../../mcp/index.ts'
+import { EXECUTE_TOOL_SCRIPT } from '../codemode/index.ts'
 import type { Vectors } from './embedder.ts'
 import { KeywordIndex } from './keywords.ts'
 import type { VisibleTools } from './visible-tools.ts'
@@ -57,7 +58,8 @@ export async function buildIndex(
         await turn()
         const tool = readTool(json)
         if (tool && !names.has(tool.name) && !hidden.has(tool.name)) {
-          const { name, description, parameters } = tool
+          const { name, parameters } = tool
+          const description = name === EXECUTE_TOOL_SCRIPT ? beginning(tool.description) : tool.description
           keywords.add(tools.length, { name, description: `${tool.title} ${description}`, parameters })
           names.add(name)
           const text = `name: ${name} description: ${description}`
@@ -84,6 +86,11 @@ function makeTurn(): () => Promise<void> | undefined {
       : setImmediate().then(() => {
           began = performance.now()
         })
+}
+
+/** The script tool goes on to list all other tools, which would make it a match for everything. */
+function beginning(description: string): string {
+  return description.split('\n\n', 1)[0] ?? ''
 }
 
 interface ReadTool {
