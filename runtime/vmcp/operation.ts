@@ -22,6 +22,11 @@ export interface ClientAbilities {
   readonly roots: boolean
   /** Equal for clients whose declared capabilities are equal. */
   readonly signature: string
+  /**
+   * The same without what no revision of the protocol defines (extensions, experiments): there are few of these, while
+   * anybody can make up any number of the others. Undefined when nothing is left out.
+   */
+  readonly plain?: ClientAbilities | undefined
 }
 
 /** The client as the core sees it, during one operation. */

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { cutWhenStuck, MAX_BUFFERED_BYTES } from '../../runtime/vmcp/edge/stream.ts'
-import { openSession, post, statelessRequest } from '../helpers/mcp-wire.ts'
+import { openSession, post, stateless, statelessRequest } from '../helpers/mcp-wire.ts'
 import { type RawBackend, startRawBackend } from '../helpers/raw-backend.ts'
 import { startTestVmcp } from '../helpers/vmcp.ts'
 
@@ -162,4 +162,127 @@ t.test('an answer that nobody takes is dropped after its time', async (t) => {
   socket.on('error', () => {})
   t.equal(await outcome, false)
   socket.destroy()
+})
+
+t.test('made-up capabilities cost a backend little: strangers are treated as their plain kind', async (t) => {
+  const { vmcp, backend } = await start(t)
+  const opened = () => backend.requests.filter(({ method }) => method === 'initialize').length
+  const kind = (name: string) => ({
+    experimental: { [name]: {} },
+    elicitation: { form: { applyDefaults: true } },
+  })
+  await stateless(vmcp.url, 'tools/list', {}, { capabilities: kind('known') })
+  for (let i = 0; i < 150; i++) {
+    const { response } = await stateless(vmcp.url, 'tools/list', {}, { capabilities: kind(`x${i}`) })
+    t.match(response?.result, { tools: [{ name: 'raw_echo' }] }, `stranger ${i}`)
+    if (i % 10 === 0)
+      await stateless(
+        vmcp.url,
+        'tools/call',
+        { name: 'raw_echo', arguments: {} },
+        { capabilities: { experimental: { [`y${i}`]: {} } } },
+      )
+  }
+  t.ok(opened() < 60, `${opened()} sessions at the backend`)
+  const before = opened()
+  await stateless(vmcp.url, 'tools/list', {}, { capabilities: kind('known') })
+  t.equal(opened(), before, 'who was known before is known still')
+})
+
+t.test('what clients say about themselves is bounded', async (t) => {
+  const { vmcp } = await start(t)
+  const capabilities = { experimental: { x: 'y'.repeat(20_000) } }
+  const modern = await stateless(vmcp.url, 'tools/list', {}, { capabilities })
+  t.match(modern, { status: 400, response: { error: { code: -32602, message: /capabilities/ } } })
+  await t.rejects(openSession(vmcp.url, { capabilities }), /-32602/)
+  const twice =
+    '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{},"roots":{}}}}'
+  t.match(await post(vmcp.url, twice), { status: 400, response: { error: { code: -32602 } } })
+  const long = {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'n'.repeat(100_000), version: '1' },
+  }
+  t.equal(
+    (await post(vmcp.url, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params: long })))
+      .status,
+    200,
+  )
+})
+
+t.test('ids of any length and size come back as they were sent, or are refused', async (t) => {
+  const { vmcp } = await start(t)
+  const session = await openSession(vmcp.url)
+  const call = (id: string) =>
+    post(
+      vmcp.url,
+      `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"raw_echo"}}`,
+      session.headers,
+    )
+  for (const id of [
+    `"${'i'.repeat(200_000)}"`,
+    '9'.repeat(400),
+    '-0',
+    '12345678901234567890123',
+    '"\\u0000\\ud83d\\ude00 \\" \\\\"',
+    '""',
+  ]) {
+    const { text, status } = await call(id)
+    t.equal(status, 200, id.slice(0, 30))
+    t.ok(text.startsWith(`{"jsonrpc":"2.0","id":${id},"result":`), id.slice(0, 30))
+  }
+  for (const id of ['1.5', '1e3', 'true', '[1]', '{}', 'null']) {
+    const { text, status } = await call(id)
+    t.equal(status, 400, id)
+    t.notMatch(text, '"id"')
+  }
+})
+
+t.test('forged and malformed session ids are unknown, whatever they look like', async (t) => {
+  const { vmcp, backend } = await start(t)
+  const session = await openSession(vmcp.url)
+  await session.request('tools/list')
+  const before = backend.requests.length
+  const [half = ''] = session.id.split('-')
+  for (const id of [
+    half,
+    `${session.id}0`,
+    session.id.toUpperCase().replace(/[A-F]/, 'G'),
+    '0',
+    '../../etc/passwd',
+    'gatehouse:vmcp:session:*',
+    '*',
+    '%00',
+    '__proto__',
+    'x'.repeat(4_000),
+  ]) {
+    const headers = { ...session.headers, 'mcp-session-id': id }
+    t.equal((await post(vmcp.url, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}', headers)).status, 404, id)
+    t.equal((await fetch(vmcp.url, { headers: { ...headers, accept: 'text/event-stream' } })).status, 404, id)
+    t.equal((await fetch(vmcp.url, { method: 'DELETE', headers })).status, 404, id)
+  }
+  t.equal(backend.requests.length, before)
+  t.equal((await session.request('ping')).status, 200, 'the real one lives')
+})
+
+t.test('subscriptions of one session are bounded', async (t) => {
+  const { vmcp } = await start(t, {
+    capabilities: '{"tools":{},"resources":{"subscribe":true}}',
+    answers: {
+      'resources/list': () => '{"resources":[]}',
+      'resources/templates/list': () => '{"resourceTemplates":[{"uriTemplate":"test://{id}","name":"t"}]}',
+      'resources/subscribe': () => '{}',
+    },
+  })
+  const session = await openSession(vmcp.url)
+  for (let i = 0; i < 1_000; i += 100) {
+    await Promise.all(
+      Array.from({ length: 100 }, (_, k) =>
+        session.request('resources/subscribe', { uri: `test://${i + k}` }),
+      ),
+    )
+  }
+  const { response } = await session.request('resources/subscribe', { uri: 'test://one-more' })
+  t.match(response?.error, { code: -32600, message: /too many subscriptions/ })
+  t.same((await session.request('ping')).response?.result, {})
 })

@@ -9,11 +9,12 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
-import type { Client, ClientSession, Outcome } from '../operation.ts'
+import type { Client, ClientAbilities, ClientSession, Outcome } from '../operation.ts'
 import { type Sender, WrongEra } from './channel.ts'
 import type { Connection, ListKind, Request, ServerInfo } from './connection.ts'
 import { Connections, type ConnectionScope, type Held } from './connections.ts'
 import { type BackendObservation, measured } from './measure.ts'
+import { Novelty } from './novelty.ts'
 import { probeEra, type Verdict } from './probe.ts'
 import type { BackendSettings } from './settings.ts'
 import { StatelessSide } from './stateless-side.ts'
@@ -46,6 +47,7 @@ export interface BackendOptions {
 
 export class Backend {
   readonly settings: BackendSettings
+  readonly novelty: Novelty
   readonly #options: BackendOptions
   readonly #connections: Connections
   #verdict: Verdict = 'unknown'
@@ -57,6 +59,7 @@ export class Backend {
     this.settings = settings
     this.#options = options
     const { events, info, log, now } = options
+    this.novelty = new Novelty(now)
     this.#connections = new Connections({
       settings,
       info,
@@ -258,8 +261,11 @@ export class Backend {
   }
 
   async #pooledRequest(client: Client, request: Request): Promise<Outcome> {
-    const { abilities, caller } = client
-    const key = `${this.settings.perCaller ? caller.key : ''} ${abilities.signature}`
+    const identity = this.settings.perCaller ? client.caller.key : ''
+    const abilities = this.#admitted(client.abilities, (signature) =>
+      this.#connections.has(`pool ${identity} ${signature}`),
+    )
+    const key = `${identity} ${abilities.signature}`
     if (!abilities.elicitation && !abilities.sampling && !abilities.roots) {
       return this.#connections
         .hold(`pool ${key}`, { kind: 'pool', key }, abilities.raw, request.sender)
@@ -271,6 +277,14 @@ export class Backend {
     } finally {
       this.#connections.giveBack(key, held)
     }
+  }
+
+  /** The abilities under which a client is known to the backend; plain ones when too many new kinds have come of late. */
+  #admitted(abilities: ClientAbilities, isKnown: (signature: string) => boolean): ClientAbilities {
+    if (!abilities.plain || isKnown(abilities.signature)) return abilities
+    if (!this.novelty.any) return abilities.plain
+    this.novelty.take()
+    return abilities
   }
 
   /** Ends the connection of a session; `end` false leaves the backend's session to another replica. */

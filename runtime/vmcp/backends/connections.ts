@@ -58,6 +58,11 @@ export class Connections {
     this.#options = options
   }
 
+  /** True when there is a connection under a key, in use by one request at a time or not. */
+  has(key: string): boolean {
+    return this.#held.has(key) || this.#idle.has(key.slice('pool '.length))
+  }
+
   /** The connection under a key, opened when there is none. Throws BACKEND_UNAVAILABLE when there are too many. */
   hold(key: string, scope: ConnectionScope, capabilities: Buffer, sender: Sender): Held {
     const known = this.#held.get(key)

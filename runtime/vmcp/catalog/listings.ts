@@ -9,7 +9,7 @@ import { hash } from 'node:crypto'
 import type { Log } from '../../net/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import type { Clock } from '../clock.ts'
-import type { Client } from '../operation.ts'
+import type { Client, ClientAbilities } from '../operation.ts'
 import { type Listing, readListing } from './listing.ts'
 
 const MAX_KEYS = 1_024
@@ -64,9 +64,20 @@ export class Listings {
 
   /** Clients with equal keys see the same. */
   keyOf(client: Client): string {
+    return this.#keyFor(client, this.#abilitiesOf(client))
+  }
+
+  #keyFor(client: Client, { signature }: ClientAbilities): string {
     if (this.isForked(client)) return forkKey(client.session?.id ?? '')
-    if (!this.#backend.settings.perCaller) return client.abilities.signature
-    return `${client.abilities.signature} ${identityOf(client)}`
+    return this.#backend.settings.perCaller ? `${signature} ${identityOf(client)}` : signature
+  }
+
+  /** The abilities under which a client is shown lists; plain ones when too many new kinds have come of late. */
+  #abilitiesOf(client: Client): ClientAbilities {
+    const { abilities } = client
+    if (!abilities.plain || this.isForked(client)) return abilities
+    const isKnown = this.#kept.has(this.#keyFor(client, abilities))
+    return isKnown || this.#backend.novelty.any ? abilities : abilities.plain
   }
 
   /** True when the client's session has a listing of its own. */
@@ -90,13 +101,15 @@ export class Listings {
    */
   async get(client: Client, patient: boolean): Promise<Listing> {
     for (let round = 0; ; round++) {
-      const key = this.keyOf(client)
+      const abilities = this.#abilitiesOf(client)
+      const key = this.#keyFor(client, abilities)
+      if (abilities.plain && !this.#kept.has(key)) this.#backend.novelty.take()
       const kept = this.#keep(key)
       if (kept.freshUntil > this.#options.clock.now()) {
         if (kept.listing) return kept.listing
         if (kept.failure) throw kept.failure
       }
-      const reading = this.#read(key, kept, client)
+      const reading = this.#read(key, kept, { ...client, abilities })
       if (kept.listing && !patient) {
         reading.catch(() => {})
         return kept.listing

@@ -14,6 +14,13 @@ const MAX_CAPABILITIES_BYTES = 16 * 1024
 const MAX_INFO_BYTES = 16 * 1024
 /** The extension of the stateless era by which servers may answer with a task instead of a result. */
 const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
+/** What the protocol itself defines of capabilities, by name. */
+const DEFINED: Readonly<Record<string, readonly string[]>> = {
+  elicitation: ['form', 'url'],
+  sampling: ['context', 'tools'],
+  roots: ['listChanged'],
+}
+
 const known = new Map<string, ClientAbilities>()
 
 export const NO_ABILITIES: ClientAbilities = readAbilities(Buffer.from('{}'))
@@ -47,22 +54,46 @@ function parseAbilities(raw: Buffer): ClientAbilities {
   try {
     const declared = new JsonObject(raw)
     const relayed = withoutTasks(declared)
-    const elicitation = declared.object('elicitation')
-    const sampling = declared.object('sampling')
-    return {
-      raw: relayed,
-      elicitation: elicitation !== undefined,
-      // An empty object stands for forms alone.
-      elicitationUrl: elicitation?.raw('url')?.[0] === 0x7b,
-      sampling: sampling !== undefined,
-      samplingTools: sampling?.raw('tools')?.[0] === 0x7b,
-      roots: declared.raw('roots')?.[0] === 0x7b,
-      signature: hash('sha256', canonical(JSON.parse(relayed.toString())), 'base64url'),
-    }
+    const plainText = canonical(plainPart(declared))
+    const relayedText = canonical(JSON.parse(relayed.toString()))
+    const plain =
+      plainText === relayedText ? undefined : abilitiesIn(declared, Buffer.from(plainText), plainText)
+    return { ...abilitiesIn(declared, relayed, relayedText), plain }
   } catch (cause) {
     if (cause instanceof JsonFault) throw invalid('a member that occurs twice')
     throw cause
   }
+}
+
+function abilitiesIn(declared: JsonObject, raw: Buffer, text: string): ClientAbilities {
+  const elicitation = declared.object('elicitation')
+  const sampling = declared.object('sampling')
+  return {
+    raw,
+    elicitation: elicitation !== undefined,
+    // An empty object stands for forms alone.
+    elicitationUrl: elicitation?.raw('url')?.[0] === 0x7b,
+    sampling: sampling !== undefined,
+    samplingTools: sampling?.raw('tools')?.[0] === 0x7b,
+    roots: declared.raw('roots')?.[0] === 0x7b,
+    signature: hash('sha256', text, 'base64url'),
+  }
+}
+
+function plainPart(declared: JsonObject): Record<string, Record<string, unknown>> {
+  const plain: Record<string, Record<string, unknown>> = {}
+  for (const [name, parts] of Object.entries(DEFINED)) {
+    const capability = declared.object(name)
+    if (!capability) continue
+    plain[name] = Object.fromEntries(parts.flatMap((part) => shape(part, capability.raw(part))))
+  }
+  return plain
+}
+
+/** An object counts as declared whatever is in it; of the rest only `true` says something. */
+function shape(name: string, raw: Buffer | undefined): [string, unknown][] {
+  if (raw?.[0] === 0x7b) return [[name, {}]]
+  return raw?.toString() === 'true' ? [[name, true]] : []
 }
 
 function withoutTasks(declared: JsonObject): Buffer {

@@ -1,0 +1,32 @@
+/**
+ * Says how many kinds of clients never seen before a backend may be bothered with: each costs it a session and a reading
+ * of its lists, and strangers can make up as many as they like. Beyond the measure they are treated as their plain kind.
+ */
+const BURST = 32
+const REFILL_MS = 60_000 / BURST
+
+export class Novelty {
+  readonly #now: () => number
+  #left = BURST
+  #filledAt: number
+
+  constructor(now: () => number) {
+    this.#now = now
+    this.#filledAt = now()
+  }
+
+  get any(): boolean {
+    const now = this.#now()
+    const refill = Math.floor((now - this.#filledAt) / REFILL_MS)
+    if (refill > 0) {
+      this.#left = Math.min(BURST, this.#left + refill)
+      this.#filledAt += refill * REFILL_MS
+    }
+    return this.#left > 0
+  }
+
+  /** One more kind has come. */
+  take(): void {
+    if (this.any) this.#left--
+  }
+}
