@@ -19,8 +19,8 @@ export interface Flags {
 
 /** Fills up to the width. */
 export function pad(text: string, { width = 0, minus, zero }: Flags): string {
-  // Counted in code points; most texts are too short to need it or need no padding at all.
-  const missing = width > 0 ? width - Array.from(text).length : 0
+  // Counted in code points, each of which is one or two units: most texts need no counting.
+  const missing = text.length < width * 2 ? width - Array.from(text).length : 0
   if (missing <= 0) return text
   if (minus) return text + ' '.repeat(missing)
   return (zero ? '0' : ' ').repeat(missing) + text
@@ -126,9 +126,9 @@ function firstPoints(text: string, count: number): string {
 
 function hex(value: string, verb: 'x' | 'X', { precision, space, sharp }: Flags): string {
   const bytes = Buffer.from(value).subarray(0, precision)
-  const pairs = [...bytes].map((byte) => byte.toString(16).padStart(2, '0'))
-  const prefix = sharp ? '0x' : ''
-  const text = pairs.length === 0 ? '' : prefix + pairs.join(space ? ` ${prefix}` : '')
+  const digits = bytes.toString('hex')
+  const prefix = sharp && digits !== '' ? '0x' : ''
+  const text = prefix + (space ? digits.replaceAll(/..(?!$)/g, `$& ${prefix}`) : digits)
   return verb === 'X' ? text.toUpperCase() : text
 }
 

@@ -57,7 +57,7 @@ function scalar(value: undefined | null | boolean | number | bigint | string): s
 
 /** JSON text as a value. Throws EvaluationFault. */
 export function fromJson(text: string, meter: Meter): Value {
-  meter.spendText(text.length * 8)
+  meter.spendText(text.length * 2)
   try {
     return parseJson(text)
   } catch {

@@ -11,7 +11,7 @@ export interface Limits {
   readonly maxWork: number
 }
 
-export const defaultLimits: Limits = { maxBytes: 10 * 1024 * 1024, maxWork: 2_000_000 }
+export const defaultLimits: Limits = { maxBytes: 10 * 1024 * 1024, maxWork: 1_000_000 }
 
 /** Nesting of template calls, and of values that are written. */
 const maxDepth = 100

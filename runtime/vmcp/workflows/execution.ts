@@ -134,10 +134,15 @@ export class Execution {
     this.#put(step, 'running', { output: {} })
     void this.#runStep(step)
       .catch((error: unknown) => this.#stop(error instanceof Error ? error : new Error('cancelled')))
-      .finally(() => {
+      .then(() => {
         this.#running -= 1
         this.#told(step)
         this.#advance()
+      })
+      .catch((error: unknown) => {
+        // Whatever a listener does wrong, the call gets an answer.
+        this.#stop(error instanceof Error ? error : new Error('cancelled'))
+        if (this.#running === 0) this.#finish?.()
       })
   }
 

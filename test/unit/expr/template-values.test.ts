@@ -107,6 +107,13 @@ t.test('limits: text, work and depth are bounded', async (t) => {
   t.throws(() => run('{{printf "%*d" 99999 1}}', null), /too large/)
 })
 
+t.test('limits: a text of the largest size can be taken apart and put together', async (t) => {
+  const text = JSON.stringify(Array.from({ length: 400_000 }, (_, i) => `item ${i} of many`))
+  t.ok(text.length > 8_000_000)
+  t.equal(run('{{len (fromJson .)}}', text), '400000')
+  t.equal(run('{{.}}', text).length, text.length)
+})
+
 t.test('faults: they tell types, never values', async (t) => {
   const secret = 'hunter2'
   for (const text of [
