@@ -6,7 +6,6 @@ import { scriptSettings } from './settings.ts'
 import { workerProblems } from './worker-file.ts'
 
 export { EXECUTE_TOOL_SCRIPT } from './description.ts'
-export { EXECUTE_TOOL_SCRIPT } from './description.ts'
 export { makeCodeMode, type CodeModeParts } from './feature.ts'
 export { type PoolOptions, WorkerPool } from './pool.ts'
 export type { ScriptSettings } from './settings.ts'

@@ -1,0 +1,134 @@
+/** The parts of code mode on their own: names of functions, the description, the line for workers. */
+import t from 'tap'
+import { JsonObject } from '../../../runtime/mcp/index.ts'
+import { bindTools, functionName } from '../../../runtime/vmcp/codemode/binding.ts'
+import { describeTool } from '../../../runtime/vmcp/codemode/description.ts'
+import { type PoolOptions, WorkerPool } from '../../../runtime/vmcp/codemode/pool.ts'
+import { answerOf } from '../../../runtime/vmcp/codemode/tool-answer.ts'
+
+const tool = (fields: Record<string, unknown>) => new JsonObject(Buffer.from(JSON.stringify(fields)))
+
+function described(tools: readonly Record<string, unknown>[]): string {
+  const shown = JSON.parse(describeTool(bindTools(tools.map(tool), 'x').tools)) as { description: string }
+  return shown.description
+}
+
+t.test('functionName: what no identifier may hold becomes _', (t) => {
+  for (const [name, expected] of [
+    ['get-it', 'get_it'],
+    ['a.b c/d', 'a_b_c_d'],
+    ['2nd', '_2nd'],
+    ['', '_'],
+    ['über', '_ber'],
+    ['camelCase_9', 'camelCase_9'],
+  ] as const)
+    t.equal(functionName(name), expected)
+  t.end()
+})
+
+t.test('bindTools: nothing of the language is taken, reserved words of Python neither', (t) => {
+  const names = ['len', 'print', 'call_tool', 'parallel', 'if', 'import', 'class', 'None', 'hidden', 'ok']
+  const { tools, binding } = bindTools(
+    names.map((name) => tool({ name })),
+    'hidden',
+  )
+  t.same(
+    tools.filter(({ fn }) => fn !== undefined).map(({ name }) => name),
+    ['ok'],
+  )
+  t.same(binding.functions, [['ok', 8]])
+  t.same(binding.ambiguous, [])
+  t.end()
+})
+
+t.test('bindTools: odd schemas are no obstacle', (t) => {
+  const { tools } = bindTools(
+    [
+      tool({ name: 'none' }),
+      tool({ name: 'text', inputSchema: 'x' }),
+      tool({ name: 'odd', inputSchema: { properties: [], required: 'a' } }),
+      tool({ name: 'good', inputSchema: { properties: { b: {}, a: {} }, required: ['a', 5] } }),
+    ],
+    'x',
+  )
+  t.same(
+    tools.map(({ parameters }) => parameters),
+    [[], [], [], ['b', 'a']],
+  )
+  t.same([...(tools[3]?.required ?? [])], ['a'])
+  t.end()
+})
+
+t.test('description: long texts and long lists are cut, and say how to go on', (t) => {
+  const long = described([{ name: 'a', description: `${'word '.repeat(40)}\nend` }])
+  t.match(long, /^- a\(\): (word ){15}wo\.\.\.$/m)
+  const many = described(Array.from({ length: 200 }, (_, i) => ({ name: `tool${i}` })))
+  t.match(many, /- tool59\(\)\n\.\.\. and 140 more: find them with find_tool or tools\/list/)
+  t.notMatch(many, /tool60/)
+  const wide = described([
+    {
+      name: 'w',
+      inputSchema: { properties: Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`p${i}`, {}])) },
+    },
+  ])
+  t.match(wide, /- w\(p0, .*p11, \.\.\.\)/)
+  t.match(described([]), 'There are no tools that you may call.')
+  t.end()
+})
+
+t.test('answerOf: an unusable result is an error of the tool', (t) => {
+  const result = (text: string) => answerOf({ kind: 'result', result: Buffer.from(text) })
+  t.match(result('{"content":5}'), { kind: 'nothing' })
+  t.match(result('{"content":[5,{"type":"text"}]}'), { kind: 'nothing' })
+  t.match(result('[]'), { kind: 'error' })
+  t.match(result('{"structuredContent":null,"content":[{"type":"text","text":"t"}]}'), { kind: 'text' })
+  t.match(answerOf({ kind: 'error', error: Buffer.from('{"code":-1,"message":"no"}') }), {
+    kind: 'error',
+    message: 'no',
+  })
+  t.end()
+})
+
+const SMALL: PoolOptions = { maxWorkers: 2, maxPerCaller: 2, maxWaiting: 2, maxIdle: 1, heapMb: 32 }
+const never = new AbortController().signal
+
+t.test('pool: who has least comes first, one waits no longer than wanted, the line has an end', async (t) => {
+  const pool = new WorkerPool(SMALL)
+  t.teardown(() => pool.close())
+  const [a1, a2] = await Promise.all([pool.take('a', never), pool.take('a', never)])
+  const order: string[] = []
+  const stop = new AbortController()
+  const impatient = pool.take('a', stop.signal)
+  const a3 = pool.take('b', never).then((lease) => {
+    order.push('b')
+    return lease
+  })
+  await t.rejects(pool.take('c', never), { code: 'RATE_LIMITED' })
+  stop.abort(new Error('enough'))
+  await t.rejects(impatient, { message: 'enough' })
+  const a4 = pool.take('a', never).then((lease) => {
+    order.push('a')
+    return lease
+  })
+  a1.end(true)
+  const b = await a3
+  t.same(order, ['b'], 'the caller with nothing under way')
+  t.equal(b.worker, a1.worker, 'a worker that is well is used again')
+  a2.end(false)
+  const again = await a4
+  t.not(again.worker, a2.worker, 'one that was ended is not')
+  for (const lease of [b, again]) lease.end(true)
+})
+
+t.test('pool: no caller takes all workers', async (t) => {
+  const pool = new WorkerPool({ ...SMALL, maxPerCaller: 1 })
+  t.teardown(() => pool.close())
+  const first = await pool.take('a', never)
+  const waits = pool.take('a', never)
+  const other = await pool.take('b', never)
+  first.end(true)
+  const second = await waits
+  second.end(true)
+  other.end(true)
+  t.pass('the second of the same caller had to wait')
+})
