@@ -603,7 +603,7 @@ export type InnerStep = {
   readonly type?: "tool"
   /** workload.tool_name. */
   readonly tool: string
-  /** Arguments; strings are templates that may use .forEach.<itemVar> and .forEach.index. */
+  /** Arguments; strings of the first level are templates that may use .forEach.<itemVar> and .forEach.index. */
   readonly arguments?: { readonly [name: string]: unknown }
   /** Template that decides whether the iteration runs. */
   readonly condition?: string
@@ -2177,7 +2177,7 @@ export type WorkflowStep = {
   readonly type?: "tool" | "elicitation" | "forEach"
   /** workload.tool_name, for type tool. */
   readonly tool?: string
-  /** Arguments; strings are templates. */
+  /** Arguments; strings of the first level are templates. */
   readonly arguments?: { readonly [name: string]: unknown }
   /** Template that decides whether the step runs. */
   readonly condition?: string

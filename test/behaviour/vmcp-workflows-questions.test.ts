@@ -57,7 +57,7 @@ t.test('the user is asked, whichever client they use', async (t) => {
 })
 
 t.test('session era: the question comes on the stream of the call; no other stream is needed', async (t) => {
-  proves('3.config.compositeTools.steps.onDecline.action', '3.config.compositeTools.steps.onCancel.action')
+  proves('3.config.compositeTools.steps.onDecline', '3.config.compositeTools.steps.onCancel')
   const session = await openSession(await start(t), { capabilities: { elicitation: {} } })
   const ask = async (answer: object) => {
     const call = await session.open('tools/call', CALL)

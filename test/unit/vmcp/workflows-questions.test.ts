@@ -39,7 +39,7 @@ t.test(
 )
 
 t.test('elicitation: decline and cancel lead where the step says', async (t) => {
-  proves('3.config.compositeTools.steps.onDecline.action', '3.config.compositeTools.steps.onCancel.action')
+  proves('3.config.compositeTools.steps.onDecline', '3.config.compositeTools.steps.onCancel')
   for (const [action, key, said] of [
     ['decline', 'onDecline', 'declined'],
     ['cancel', 'onCancel', 'cancelled'],
@@ -66,7 +66,7 @@ t.test('elicitation: decline and cancel lead where the step says', async (t) => 
 })
 
 t.test('elicitation: skip_remaining skips every step that has not started', async (t) => {
-  proves('3.config.compositeTools.steps.onDecline.action', '3.config.compositeTools.steps.onCancel.action')
+  proves('3.config.compositeTools.steps.onDecline', '3.config.compositeTools.steps.onCancel')
   const steps = [
     ask({ onDecline: { action: 'skip_remaining' } }),
     { ...use, defaultResults: { got: 'nothing' } },
