@@ -1,11 +1,14 @@
 /** Tool search by meaning: a real embedding service in both protocols, and what happens when it fails. */
+import { inspect } from 'node:util'
 import t, { type Test } from 'tap'
+import type { Log } from '../../runtime/net/index.ts'
 import { type EmbeddingService, startEmbeddingService } from '../helpers/embedding-service.ts'
 import { connect } from '../helpers/mcp-clients.ts'
 import { openSession, stateless, type WireAnswer } from '../helpers/mcp-wire.ts'
 import { proves } from '../helpers/proves.ts'
 import { startRawBackend } from '../helpers/raw-backend.ts'
-import { bareNames, startTestVmcp } from '../helpers/vmcp.ts'
+import { startCollector } from '../helpers/otlp.ts'
+import { bareNames, startTestVmcp, vmcpConfig } from '../helpers/vmcp.ts'
 
 proves(
   '3.config.optimizer.embeddingProvider',
@@ -267,4 +270,86 @@ t.test('metrics: searches, calls and what was saved; labels are names of tools t
   t.equal(value(`${prefix}call_tool_not_found_total`), '1')
   t.match(text, new RegExp(`${prefix}call_tool_duration_seconds_count{[^}]*tool_name="weather"[^}]*} 1`))
   t.notMatch(text, 'made_up_by_a_client')
+})
+
+t.test('a changed configuration with the same settings keeps what was made', async (t) => {
+  const service = await startEmbeddingService({ synonyms })
+  const raw = await startRawBackend({ tools: () => TOOLS })
+  const config = (more: Record<string, unknown>) => ({
+    aggregation: bareNames('raw'),
+    optimizer: { embeddingService: service.url },
+    ...more,
+  })
+  const vmcp = await startTestVmcp({ raw: raw.url }, config({}))
+  t.teardown(() => Promise.all([vmcp.close(), raw.close(), service.close()]))
+  t.equal(names(await find(vmcp.url, 'umbrella'))[0], 'weather')
+  const made = service.requests.length
+  vmcp.reload(vmcpConfig({ raw: raw.url }, config({ passthroughHeaders: ['x-team'] })))
+  t.equal(names(await find(vmcp.url, 'umbrella'))[0], 'weather')
+  t.equal(service.requests.length, made + 1, 'the query alone')
+})
+
+t.test('the key of the service is in no log, whatever happens', async (t) => {
+  const lines: string[] = []
+  const write = (message: string, fields?: unknown) =>
+    void lines.push(inspect({ message, fields }, { depth: 9 }))
+  const log: Log = {
+    debugEnabled: true,
+    infoEnabled: true,
+    debug: write,
+    info: write,
+    warn: write,
+    error: write,
+    child: () => log,
+  }
+  const service = await startEmbeddingService({})
+  service.onRequest = () => ({ kind: 'cut' })
+  const raw = await startRawBackend({ tools: () => TOOLS })
+  const optimizer = {
+    embeddingProvider: 'compat',
+    embeddingModel: 'm',
+    embeddingService: `${service.url}/v1`,
+  }
+  const vmcp = await startTestVmcp(
+    { raw: raw.url },
+    { aggregation: bareNames('raw'), optimizer },
+    { log, env: { GATEHOUSE_EMBEDDING_API_KEY: KEY } },
+  )
+  t.teardown(() => Promise.all([vmcp.close(), raw.close(), service.close()]))
+  t.same(names(await find(vmcp.url, 'forecast')), ['weather'])
+  t.equal(service.requests[0]?.headers.authorization, `Bearer ${KEY}`)
+  const said = lines.join('\n')
+  t.match(said, 'the embedding service fails')
+  t.notMatch(said, KEY)
+})
+
+t.test('spans: searches and calls; what was searched for only where arguments are recorded', async (t) => {
+  const collector = await startCollector()
+  const telemetry = { endpoint: collector.url, insecure: true, tracingEnabled: true, samplingRate: '1.0' }
+  const spansOf = async (env: Record<string, string>) => {
+    const raw = await startRawBackend({ tools: () => TOOLS })
+    const vmcp = await startTestVmcp(
+      { raw: raw.url },
+      { aggregation: bareNames('raw'), optimizer: {}, telemetry },
+      { env },
+    )
+    await find(vmcp.url, 'forecast of the day')
+    const args = { tool_name: 'weather', parameters: {} }
+    await stateless(vmcp.url, 'tools/call', { name: 'call_tool', arguments: args })
+    await Promise.all([vmcp.close(), raw.close()])
+    return collector.spans().splice(0)
+  }
+  t.teardown(() => collector.close())
+  const spans = await spansOf({})
+  const found = spans.find(({ name }) => name === 'optimizer.FindTool')
+  t.match(found?.attributes, { 'optimizer.results': 1, 'optimizer.degraded': false })
+  t.notOk(found?.attributes['optimizer.query'])
+  const called = spans.find(({ name }) => name === 'optimizer.CallTool')
+  t.equal(called?.attributes['gen_ai.tool.name'], 'weather')
+  t.ok(
+    spans.some(({ name, kind }) => name === 'tools/call weather' && kind === 2),
+    'the span of the request',
+  )
+  const more = await spansOf({ GATEHOUSE_TELEMETRY_TOOL_ARGUMENTS: 'true' })
+  t.ok(more.some(({ attributes }) => attributes['optimizer.query'] === 'forecast of the day'))
 })

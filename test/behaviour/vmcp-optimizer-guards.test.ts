@@ -145,7 +145,7 @@ t.test('policies: find_tool is permitted by being switched on, and can be forbid
   t.equal((await find(ask)).status, 403)
   const { result } = (await ask('tools/list')).response ?? {}
   t.same(
-    (result?.['tools'] as { name: string }[]).map(({ name }) => name),
+    (result?.['tools'] as { name: string }[] | undefined)?.map(({ name }) => name),
     ['call_tool'],
     'and is not offered',
   )

@@ -85,24 +85,29 @@ t.test('tool search: every client lists two tools, finds what it needs and calls
   }
 })
 
-t.test('tool search: elicitation of a tool reaches the client through call_tool', async (t) => {
-  const fixture = await startFixture({ era: 'both' })
-  const vmcp = await startTestVmcp(
-    { fixture: fixture.url },
-    { aggregation: bareNames('fixture'), optimizer: {} },
-  )
-  t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
-  for (const kind of ['sdk1', 'sdk2-session', 'sdk2-stateless'] as const) {
-    const client = await connect(kind, vmcp.url)
-    const text = await client.callText('call_tool', {
-      tool_name: 'test_elicitation',
-      parameters: { message: 'who are you?' },
-    })
-    t.match(text, /ada/, kind)
-    t.same(client.asked, ['elicitation/create'])
-    await client.close()
-  }
-})
+for (const era of ['session', 'stateless'] as const)
+  t.test(`tool search: questions and progress of a ${era} backend pass through call_tool`, async (t) => {
+    const fixture = await startFixture({ era })
+    const vmcp = await startTestVmcp(
+      { fixture: fixture.url },
+      { aggregation: bareNames('fixture'), optimizer: {} },
+    )
+    t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
+    for (const kind of ['sdk1', 'sdk2-session', 'sdk2-stateless'] as const) {
+      const client = await connect(kind, vmcp.url)
+      const text = await client.callText('call_tool', {
+        tool_name: 'test_elicitation',
+        parameters: { message: 'who are you?' },
+      })
+      t.match(text, /ada/, kind)
+      t.same(client.asked, ['elicitation/create'])
+      const steps: number[] = []
+      const progress = { tool_name: 'test_tool_with_progress', parameters: {} }
+      await client.call('call_tool', progress, { onprogress: (step) => steps.push(step.progress) })
+      t.ok(steps.length > 1, `${kind}: ${steps.length} steps`)
+      await client.close()
+    }
+  })
 
 const call = (url: string, args: unknown) =>
   stateless(url, 'tools/call', { name: 'call_tool', arguments: args })

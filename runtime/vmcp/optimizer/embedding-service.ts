@@ -39,7 +39,7 @@ export interface EmbeddingService {
 /** What a `tei` service takes that does not say. */
 const DEFAULT_BATCH = 32
 /** More would make answers whose parsing holds up everybody else. */
-const MAX_BATCH = 128
+const MAX_BATCH = 64
 const MAX_ANSWER_BYTES = 16 * 1_048_576
 const MAX_CONNECTIONS = 32
 const MAX_DIMENSIONS = 16_384

@@ -67,6 +67,10 @@ export interface FindArguments {
   readonly keywords: readonly string[]
 }
 
+/** What is longer says no more about the tool that is wanted. */
+const MAX_TEXT_CHARS = 8_000
+const MAX_KEYWORDS = 100
+
 /** Throws ArgumentFault. */
 export function readFind(raw: Buffer | undefined): FindArguments {
   const fields = fieldsOf(raw)
@@ -74,8 +78,8 @@ export function readFind(raw: Buffer | undefined): FindArguments {
   const keywords = fields.get('tool_keywords')
   if (description === undefined) throw new ArgumentFault('tool_description is required')
   return {
-    description: text(description, 'tool_description'),
-    keywords: keywords === undefined ? [] : texts(keywords, 'tool_keywords'),
+    description: text(description, 'tool_description').slice(0, MAX_TEXT_CHARS),
+    keywords: keywords === undefined ? [] : texts(keywords, 'tool_keywords').slice(0, MAX_KEYWORDS),
   }
 }
 
@@ -136,7 +140,7 @@ function text(raw: Buffer, name: string): string {
 /** A list of strings; a single string will do. */
 function texts(raw: Buffer, name: string): string[] {
   const value: unknown = JSON.parse(raw.toString())
-  if (typeof value === 'string') return [value]
+  if (typeof value === 'string') return [value.slice(0, MAX_TEXT_CHARS)]
   if (!Array.isArray(value) || !value.every((item): item is string => typeof item === 'string'))
     throw new ArgumentFault(`invalid arguments: ${name} must be a list of strings`)
   return value

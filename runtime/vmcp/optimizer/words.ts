@@ -24,6 +24,7 @@ const COMMON_WORDS: ReadonlySet<string> = new Set(
 
 const MAX_WORDS = 16
 const MAX_WORD_CHARS = 128
+const MAX_TEXT_CHARS = 8_000
 
 /** The words by which a search goes, each once, in order. */
 export function searchWords(description: string, keywords: readonly string[]): string[] {
@@ -38,7 +39,7 @@ export function searchWords(description: string, keywords: readonly string[]): s
 /** Words with a letter or digit, each once whatever its case. */
 function wordsIn(texts: readonly string[]): string[] {
   const words = new Map<string, string>()
-  for (const word of texts.flatMap((text) => text.split(/\s+/u))) {
+  for (const word of texts.flatMap((text) => text.slice(0, MAX_TEXT_CHARS).split(/\s+/u))) {
     if (word.length > MAX_WORD_CHARS || !/[\p{L}\p{N}]/u.test(word)) continue
     const lower = word.toLowerCase()
     if (!words.has(lower)) words.set(lower, word)

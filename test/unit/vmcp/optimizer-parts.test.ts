@@ -1,9 +1,11 @@
 /** The parts of tool search: words, rankings, settings, and what is refused at the start. */
+import fc from 'fast-check'
 import t from 'tap'
 import { checkStart } from '../../../runtime/vmcp/index.ts'
 import { fuse } from '../../../runtime/vmcp/optimizer/fusion.ts'
 import { KeywordIndex } from '../../../runtime/vmcp/optimizer/keywords.ts'
 import { nearest } from '../../../runtime/vmcp/optimizer/nearest.ts'
+import { ArgumentFault, readCall, readFind } from '../../../runtime/vmcp/optimizer/own-tools.ts'
 import { searchSettings } from '../../../runtime/vmcp/optimizer/settings.ts'
 import { partWords, searchWords } from '../../../runtime/vmcp/optimizer/words.ts'
 import type { Optimizer } from '../../../schemas/index.ts'
@@ -143,4 +145,55 @@ t.test('at the start: every fault of the settings is named', async (t) => {
   )
   checkStart(vmcpConfig({}, { optimizer: {} }), {})
   checkStart(vmcpConfig({}, { optimizer: compat }), { GATEHOUSE_EMBEDDING_API_KEY: 'key' })
+})
+
+t.test('find_tool and call_tool: no argument whatsoever breaks them', async (t) => {
+  const index = new KeywordIndex()
+  index.add(0, { name: 'alpha_beta', description: 'Gamma', parameters: ['deltaEpsilon'] })
+  index.finish()
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), fc.array(fc.string({ unit: 'binary' })), (text, keywords) => {
+      index.search(searchWords(text, keywords), 8)
+    }),
+  )
+  fc.assert(
+    fc.property(fc.mixedCase(fc.constantFrom('alpha', 'beta', 'GAMMA', 'delta', 'epsilon')), (word) => {
+      return index.search(searchWords('', [word.toLowerCase()]), 8)[0] === 0
+    }),
+  )
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const raw = Buffer.from(JSON.stringify(value))
+      for (const read of [readFind, readCall]) {
+        try {
+          read(raw)
+        } catch (error) {
+          if (!(error instanceof ArgumentFault)) throw error
+        }
+      }
+    }),
+  )
+  index.close()
+  t.pass('every one was read or refused')
+})
+
+t.test('call_tool: the name and the parameters that are read are those that are sent on', async (t) => {
+  fc.assert(
+    fc.property(
+      fc.string({ minLength: 1 }),
+      fc.dictionary(fc.string(), fc.jsonValue()),
+      (name, parameters) => {
+        const { tool_name: _, ...rest } = parameters
+        const straight = readCall(Buffer.from(JSON.stringify({ tool_name: name, parameters })))
+        const hoisted = readCall(Buffer.from(JSON.stringify({ parameters: { ...rest, tool_name: name } })))
+        return (
+          straight.name === name &&
+          straight.parameters.toString() === JSON.stringify(parameters) &&
+          hoisted.name === name &&
+          JSON.stringify(JSON.parse(hoisted.parameters.toString())) === JSON.stringify(rest)
+        )
+      },
+    ),
+  )
+  t.pass('for all')
 })

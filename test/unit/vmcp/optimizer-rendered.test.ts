@@ -1,6 +1,9 @@
 /** What the hooks render for tool search is what the runtime takes, with the same meaning. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
-import { parseVmcpConfig } from '../../../runtime/config/index.ts'
+import { parse } from 'yaml'
+import { parseVmcpConfig, vmcpEnvironment } from '../../../runtime/config/index.ts'
 import { checkStart } from '../../../runtime/vmcp/index.ts'
 import { searchSettings } from '../../../runtime/vmcp/optimizer/settings.ts'
 import { resource, virtual, world } from '../../hooks/resources.ts'
@@ -70,4 +73,24 @@ t.test('rendered: compat with model and headers', async (t) => {
     headers: { 'X-Tenant': 'a' },
   })
   t.equal(service?.apiKey?.reveal(), 'k')
+})
+
+t.test('rendered: the key reaches the pod as the guide says', async (t) => {
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/guides/tool-search.md'), 'utf8')
+  const [, shown = ''] = [...page.matchAll(/```yaml\n([^]*?)\n```/g)].map(([, text]) => text)
+  const { spec } = parse(shown) as { spec: object }
+  const optimizer = {
+    embeddingProvider: 'compat',
+    embeddingService: 'https://models.example.com/v1',
+    embeddingModel: 'small',
+  }
+  const hooks = world(virtual({ ...spec, config: { optimizer } })).ready()
+  const { template } = hooks.get('Deployment', 'vmcp-door')['spec'] as {
+    template: { spec: { containers: { name: string; env: { name: string }[] }[] } }
+  }
+  const env = template.spec.containers.find(({ name }) => name === 'vmcp')?.env ?? []
+  t.match(
+    env.find(({ name }) => name === vmcpEnvironment.embeddingApiKey),
+    { valueFrom: { secretKeyRef: { name: 'embedding-key', key: 'token' } } },
+  )
 })
