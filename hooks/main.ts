@@ -18,6 +18,12 @@ import { hooksApp } from './server.ts'
 import { type DefaultRedis, type HookSettings, hookSettings } from './settings.ts'
 import { type CertificateFiles, loadCertificate, watchCertificate } from './tls.ts'
 
+/**
+ * How long a request may take to arrive. Nobody who calls us waits longer for the answer, and a slow stranger must not
+ * hold a place for minutes.
+ */
+const patience = { headersTimeout: 5_000, requestTimeout: 15_000, connectionsCheckingInterval: 2_000 }
+
 interface Flags {
   readonly host: string
   readonly port: number
@@ -108,8 +114,8 @@ async function serve(flags: Flags): Promise<void> {
     ...(token && { token }),
     ...(events && { events }),
   })
-  const secure = files && createHttpsServer(loadCertificate(files), app)
-  const server = secure ?? createHttpServer(app)
+  const secure = files && createHttpsServer({ ...loadCertificate(files), ...patience }, app)
+  const server = secure ?? createHttpServer(patience, app)
   // Longer than any keep-alive of Metacontroller's client, so that we never close a connection it is about to use.
   server.keepAliveTimeout = 120_000
   const watching =

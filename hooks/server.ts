@@ -32,11 +32,18 @@ export interface ServerOptions {
   readonly events?: EventSink
 }
 
-/** An object has at most 3 MiB, and a request holds every related object of a namespace. */
-const bodyLimit = 64 * 1024 * 1024
+const mebibyte = 1024 * 1024
 
-/** Bodies being read at once; beyond it Metacontroller is told to come back, which bounds memory. */
+/** A request of Metacontroller holds every related object of a namespace. */
+const hookLimit = 64 * mebibyte
+/** A review holds an object before and after, and the API server takes at most 3 MiB of each. */
+const reviewLimit = 8 * mebibyte
+
+/** Requests to one path at once; beyond it the caller is told to come back, which bounds memory. */
 const maxInFlight = 64
+/** And their bytes together. Two budgets: strangers, who can only review, do not keep Metacontroller out. */
+const hookBytesInFlight = 96 * mebibyte
+const reviewBytesInFlight = 48 * mebibyte
 
 /** Builds the Express application. */
 export function hooksApp(options: ServerOptions): Express {
@@ -52,11 +59,17 @@ export function hooksApp(options: ServerOptions): Express {
     response.type('text/plain; version=0.0.4; charset=utf-8').send(options.metrics.text())
   })
   // Any content type: whatever Metacontroller calls it, the body is JSON.
-  const json = [limitInFlight(), express.json({ limit: bodyLimit, type: () => true, strict: false })]
-  app.post('/hooks/:plural/:hook', authorize(options), json, (request: Request, response: Response) =>
-    answerHook(options, request, response),
+  const json = (limit: number, bytesInFlight: number) => [
+    limitInFlight(limit, bytesInFlight),
+    express.json({ limit, type: () => true, strict: false }),
+  ]
+  app.post(
+    '/hooks/:plural/:hook',
+    authorize(options),
+    json(hookLimit, hookBytesInFlight),
+    (request: Request, response: Response) => answerHook(options, request, response),
   )
-  app.post('/validate', json, (request: Request, response: Response) =>
+  app.post('/validate', json(reviewLimit, reviewBytesInFlight), (request: Request, response: Response) =>
     answerReview(options, request, response),
   )
   app.all(['/hooks/:plural/:hook', '/validate'], (_request, response) => {
@@ -127,15 +140,20 @@ function sameText(a: string, b: string): boolean {
   return left.length === right.length && timingSafeEqual(left, right)
 }
 
-function limitInFlight() {
-  let inFlight = 0
-  return function limitInFlight(_request: Request, response: Response, next: NextFunction): void {
-    if (inFlight >= maxInFlight) {
+/** A body whose length is not declared counts as the longest that is read. */
+function limitInFlight(limit: number, bytesInFlight: number) {
+  const inFlight = { requests: 0, bytes: 0 }
+  return function limitInFlight(request: Request, response: Response, next: NextFunction): void {
+    const declared = Number(request.get('content-length') ?? limit)
+    const bytes = Math.min(Number.isFinite(declared) ? declared : limit, limit)
+    if (inFlight.requests >= maxInFlight || inFlight.bytes + bytes > bytesInFlight) {
       throw new GatehouseError('RATE_LIMITED', { headers: { 'retry-after': '1' } })
     }
-    inFlight += 1
+    inFlight.requests += 1
+    inFlight.bytes += bytes
     response.once('close', () => {
-      inFlight -= 1
+      inFlight.requests -= 1
+      inFlight.bytes -= bytes
     })
     next()
   }

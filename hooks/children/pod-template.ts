@@ -2,8 +2,8 @@
  * Puts a user's podTemplateSpec over a generated pod template, and refuses what would break the pod.
  *
  * The user's part wins wherever the pod still does its work: resources, scheduling, extra containers, environment,
- * security. What it may not do is remove the main container or what the container needs to start (its mounts, their
- * volumes, its arguments), or change the labels that select the pod. Type faults are found here, because the API server
+ * security. What it may not do is remove the main container or what the container needs to start (its mounts and their
+ * volumes), or change the labels that select the pod. Type faults are found here, because the API server
  * would refuse the whole Deployment for them and say so to nobody.
  */
 import type { Problem } from '../../schemas/index.ts'

@@ -48,6 +48,9 @@ function phaseOf(context: Context, proxy: WorkloadState | undefined, faults: rea
   }
   if (proxy && proxy.availableReplicas > 0) return phase('Ready', 'DeploymentReady', 'The proxy is running')
   if (proxy?.failure !== undefined) return phase('Failed', 'DeploymentNotReady', proxy.failure)
+  if (proxy?.replicas === 0) {
+    return phase('Pending', 'DeploymentNotReady', 'The proxy is stopped: it has no replicas')
+  }
   return phase('Pending', 'DeploymentNotReady', 'The proxy is starting')
 }
 

@@ -112,6 +112,9 @@ export function phaseOf(pods: WorkloadState | undefined, backends: readonly Disc
 function withoutPods(pods: WorkloadState | undefined): Phase {
   if (pods?.failure !== undefined) return phase('Failed', false, 'DeploymentFailed', pods.failure)
   if (!pods) return phase('Pending', false, 'DeploymentNotReady', 'No pods found for Virtual MCP server')
+  if (pods.replicas === 0) {
+    return phase('Pending', false, 'DeploymentNotReady', 'Virtual MCP server is stopped: it has no replicas')
+  }
   return phase('Pending', false, 'DeploymentNotReady', 'Virtual MCP server is starting')
 }
 

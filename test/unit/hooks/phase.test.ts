@@ -45,6 +45,8 @@ t.test('phase: without ready pods the pods decide', async (t) => {
     conditions: [{ type: 'ReplicaFailure', status: 'True', reason: 'FailedCreate', message: 'quota' }],
   })
   t.match(statusOf(w), { phase: 'Failed', message: 'quota' })
+  const none = world(virtual({ replicas: 0 })).settle()
+  t.match(statusOf(none), { phase: 'Pending', message: 'Virtual MCP server is stopped: it has no replicas' })
 })
 
 t.test('phase: a waiting group is Pending, a missing one Failed', async (t) => {
