@@ -11,6 +11,7 @@ import type {
   MCPServer,
   VirtualMCPServer,
 } from '../../schemas/index.ts'
+import { workflowWarnings } from '../../schemas/workflow/index.ts'
 import { issuerFault } from '../externalauth/embedded-auth-server.ts'
 import { fieldsOf, listOf } from '../kube.ts'
 
@@ -20,6 +21,7 @@ const warnings: { readonly [K in KindName]?: Warnings<K> } = {
   MCPExternalAuthConfig: externalAuth,
   MCPRemoteProxy: remoteProxy,
   MCPServer: server,
+  VirtualMCPCompositeToolDefinition: ({ spec }) => workflowWarnings(spec),
   VirtualMCPServer: virtualServer,
 }
 
@@ -80,7 +82,7 @@ function primaryIgnored({ authzConfig }: Pick<MCPServer['spec'], 'authzConfig'>)
 
 function virtualServer({ spec }: VirtualMCPServer): string[] {
   const { config } = spec
-  const found: string[] = []
+  const found = (config?.compositeTools ?? []).flatMap(workflowWarnings)
   if (spec.incomingAuth.authzConfig?.inline?.primaryUpstreamProvider !== undefined) {
     found.push(
       'authzConfig.inline.primaryUpstreamProvider is deprecated; set authServerConfig.primaryUpstreamProvider',

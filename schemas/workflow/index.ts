@@ -16,3 +16,4 @@ export {
   TemplateFault,
 } from './template/index.ts'
 export { propertyOf } from './templates.ts'
+export { workflowWarnings } from './warnings.ts'

@@ -254,3 +254,19 @@ t.test('workflow: what is right passes', async (t) => {
   ]
   for (const spec of right) t.strictSame(problemsOf(spec), [], JSON.stringify(spec))
 })
+
+t.test('workflow: a template below the first level is warned of', async (t) => {
+  const nested = { q: { deep: ['{{.params.x}}'] }, plain: '{{.params.x}}', list: [1] }
+  const { warnings } = validateResource(
+    resource('VirtualMCPCompositeToolDefinition', 'w', {
+      name: 'w',
+      steps: [tool('a', { arguments: nested }), each({ step: { tool: 'x.y', arguments: nested } })],
+    }),
+  )
+  t.strictSame(
+    warnings,
+    ['a', 'each'].map(
+      (id) => `w: {{ in ${id}.q stays as it is: only strings of the first level are templates`,
+    ),
+  )
+})

@@ -1,0 +1,29 @@
+/** What is legal in a workflow and seldom meant. */
+import { fieldsOf } from '../fields.ts'
+import type { CompositeTool } from '../generated/types.ts'
+
+/** Nesting that is looked into. */
+const maxDepth = 20
+
+/** One line for each; kubectl shows 120 characters. */
+export function workflowWarnings({ name, steps }: CompositeTool): string[] {
+  return steps.flatMap(({ id, arguments: own, step }) =>
+    Object.entries({ ...fieldsOf(own), ...fieldsOf(step?.arguments) }).flatMap(([argument, value]) =>
+      typeof value !== 'string' && hasBraces(value, 0)
+        ? [
+            `${clip(name)}: {{ in ${clip(id)}.${clip(argument)} stays as it is: only strings of the first level are templates`,
+          ]
+        : [],
+    ),
+  )
+}
+
+function clip(text: string): string {
+  return text.length > 16 ? `${text.slice(0, 15)}…` : text
+}
+
+function hasBraces(value: unknown, depth: number): boolean {
+  if (typeof value === 'string') return value.includes('{{')
+  if (typeof value !== 'object' || value === null || depth > maxDepth) return false
+  return Object.values(value).some((inner) => hasBraces(inner, depth + 1))
+}
