@@ -59,7 +59,7 @@ for (const ending of ['js', 'mjs']) {
     t.same(JSON.parse(stdout), { content: [{ type: 'text', text: '[0,1,2]' }] })
     renameSync(join(dir, `script-worker.${ending}`), join(dir, 'elsewhere'))
     await t.rejects(run(), {
-      stderr: new RegExp(`script-worker\\.${ending} is missing; it belongs beside the program`),
+      message: new RegExp(`script-worker\\.${ending} is missing; it belongs beside the program`),
     })
     rmSync(dir, { recursive: true })
   })
