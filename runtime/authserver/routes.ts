@@ -11,6 +11,7 @@ import type { Exchange, Stage } from '../net/index.ts'
 import { errorPage } from './consent/pages.ts'
 import type { Context } from './context.ts'
 import { prefersPage, sendEmpty, sendOAuthError, sendPage, toOAuthError } from './endpoints/answers.ts'
+import { changeAccounts, showAccounts } from './endpoints/accounts.ts'
 import { authorize } from './endpoints/authorize.ts'
 import { callback } from './endpoints/callback.ts'
 import { answerConfirmation, showConfirmation } from './endpoints/confirm.ts'
@@ -34,6 +35,7 @@ const document = (handler: Handler): Endpoint => ({ methods: { GET: handler }, f
 const endpoints: Readonly<Record<string, Endpoint>> = {
   [paths.authorize]: { methods: { GET: authorize, POST: authorize }, for: 'people' },
   [paths.consent]: { methods: { GET: showConsent, POST: answerConsent }, for: 'people' },
+  [paths.accounts]: { methods: { GET: showAccounts, POST: changeAccounts }, for: 'people' },
   [paths.confirm]: { methods: { GET: showConfirmation, POST: answerConfirmation }, for: 'people' },
   [paths.token]: { methods: { POST: token }, for: 'programs' },
   [paths.revoke]: { methods: { POST: revoke }, for: 'programs' },
@@ -58,10 +60,9 @@ export function makeRoutes(context: Context): (path: string) => Stage<Exchange> 
     if (config.registration.enabled) add(`${base}${paths.register}`, registration)
     add(`${base}${paths.callback}`, returning)
   }
-  for (const page of [urls.consent, urls.confirm]) {
-    const { pathname } = new URL(page)
-    const endpoint = endpoints[page === urls.consent ? paths.consent : paths.confirm]
-    if (endpoint) add(pathname, endpoint)
+  for (const page of ['consent', 'confirm', 'accounts'] as const) {
+    const endpoint = endpoints[paths[page]]
+    if (endpoint) add(new URL(urls[page]).pathname, endpoint)
   }
   for (const { redirectUri } of config.upstreams) add(new URL(redirectUri).pathname, returning)
   add(`/.well-known/oauth-authorization-server${urls.base}`, document(showServerMetadata))

@@ -20,6 +20,8 @@ export interface Urls {
   readonly jwks: string
   readonly consent: string
   readonly confirm: string
+  /** The page of connected accounts. */
+  readonly accounts: string
   /** Cookies carry the `__Host-` prefix and Secure only over https. */
   readonly secure: boolean
   /** Origin of the pages. */
@@ -35,6 +37,7 @@ export const paths = {
   userinfo: '/oauth/userinfo',
   consent: '/oauth/consent',
   confirm: '/oauth/confirm',
+  accounts: '/oauth/accounts',
   callback: '/oauth/callback',
   jwks: '/.well-known/jwks.json',
 } as const
@@ -59,6 +62,7 @@ export function makeUrls(config: AuthServerConfig): Urls {
     jwks: `${issuer}${paths.jwks}`,
     consent: `${pages}${paths.consent}`,
     confirm: `${pages}${paths.confirm}`,
+    accounts: `${pages}${paths.accounts}`,
     secure: callback.protocol === 'https:',
     pageOrigin: callback.origin,
   }

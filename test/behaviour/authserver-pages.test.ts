@@ -4,13 +4,15 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { authorizeUrl, pkce, registerClient, type Rig, startAuthServer } from '../helpers/authserver.ts'
+import { authorizeUrl, corp, pkce, registerClient, type Rig, startAuthServer } from '../helpers/authserver.ts'
 import { startLoopback } from '../helpers/loopback.ts'
 
 const executablePath = '/usr/bin/chromium'
 const missingBrowser: string | false = existsSync(executablePath)
   ? false
   : 'chromium is not installed on this machine: the pages were NOT looked at'
+
+t.setTimeout(180_000)
 
 const artefacts = join(import.meta.dirname, '../artefacts')
 
@@ -230,7 +232,6 @@ t.test('pages: several providers to tick, and one that failed', { skip: missingB
     headers: { location: `${query.get('redirect_uri')}?error=access_denied&state=${query.get('state')}` },
   }))
   t.teardown(() => hub.close())
-  const { corp } = await import('../helpers/authserver.ts')
   const rig = await startAuthServer(t, {
     upstreams: ({ issuer, provider }) => [
       corp(issuer, provider),
@@ -263,3 +264,74 @@ t.test('pages: several providers to tick, and one that failed', { skip: missingB
     [],
   )
 })
+
+t.test(
+  'pages: connected accounts, by keyboard and by name, light and dark, on a small screen',
+  { skip: missingBrowser, timeout: 60_000 },
+  async (t) => {
+    const browser = await open(t)
+    const hub = await startLoopback(({ path, query }) =>
+      path === '/token'
+        ? { body: { access_token: 'hub-at', token_type: 'bearer', expires_in: 3600 } }
+        : {
+            status: 302,
+            headers: { location: `${query.get('redirect_uri')}?code=c&state=${query.get('state')}` },
+          },
+    )
+    t.teardown(() => hub.close())
+    const rig = await startAuthServer(t, {
+      upstreams: ({ issuer, provider }) => [
+        corp(issuer, provider),
+        {
+          name: 'hub',
+          type: 'oauth2',
+          redirectUri: `${issuer}/oauth/callback`,
+          scopes: [],
+          additionalAuthorizationParams: {},
+          authorizationEndpoint: `${hub.url}/authorize`,
+          tokenEndpoint: `${hub.url}/token`,
+          clientId: 'our-id',
+        },
+      ],
+    })
+    const { redirect, answer } = await client(t)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const context = await browser.newContext({ colorScheme, viewport: { width: 320, height: 640 } })
+      const page = await context.newPage()
+      const seen = watch(page)
+      await page.goto(await start(rig, redirect, `Notes${'and'.repeat(20)}Tasks`))
+      await page.getByRole('button', { name: 'Allow and continue' }).click()
+      await page.waitForURL((url) => url.href.startsWith(redirect))
+      await answer
+      await page.goto(`${rig.issuer}/oauth/accounts`)
+      t.equal(await page.title(), 'Connected accounts')
+      t.equal(
+        await page.evaluate('document.documentElement.scrollWidth <= 320'),
+        true,
+        'no scrolling sideways',
+      )
+      for (const selector of ['h1', 'legend', 'dt', 'dd', 'button', '.soft']) {
+        t.ok((await contrast(page, selector)) >= 4.5, `${colorScheme} ${selector}`)
+      }
+      const row = page.locator('dl > div', { hasText: 'hub' }).first()
+      t.match(await row.innerText(), /Connected, ends in 60 minutes/)
+      await page.screenshot({ path: join(artefacts, `accounts-${colorScheme}.png`), fullPage: true })
+      await page
+        .getByRole('button', { name: /^Disconnect hub from Notes/ })
+        .first()
+        .click()
+      await page.getByText('Not connected').waitFor()
+      const connect = page.getByRole('button', { name: /^Connect hub for Notes/ }).first()
+      await connect.focus()
+      await page.keyboard.press('Enter')
+      await row.getByText('Connected, ends in').waitFor()
+      t.equal(page.url(), `${rig.issuer}/oauth/accounts`, 'through the provider and back')
+      t.same(
+        seen.problems.filter((problem) => !problem.includes('favicon')),
+        [],
+        'the policy allows what the page does',
+      )
+      await context.close()
+    }
+  },
+)

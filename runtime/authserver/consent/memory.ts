@@ -2,7 +2,8 @@
  * Consents that need not be asked for again.
  *
  * Remembered per person, client, redirect host and set of resources, for the scopes and providers that were shown. Redirects
- * to the person's own machine are never remembered: any program there could claim to be the client.
+ * to the person's own machine are never remembered: any program there could claim to be the client. Disconnecting an
+ * account or signing a program out withdraws everything that was remembered for that program.
  * Source: design, section 4 "consent"; MCP 2025-11-25 security best practices (confused deputy).
  */
 import { isUnownedRedirect, redirectHost } from '../clients/redirect-uri.ts'
@@ -23,8 +24,17 @@ export async function findConsent(
   request: AuthRequest,
 ): Promise<Consent | undefined> {
   if (isUnownedRedirect(request.redirectUri)) return undefined
-  const consent = await state.consents.get(keyOf(userId, request))
+  const consent = await standing(state, userId, request)
   return consent && within(request.scopes, consent.scopes) ? consent : undefined
+}
+
+/** What was agreed to and not withdrawn since. */
+async function standing(state: State, userId: string, request: AuthRequest): Promise<Consent | undefined> {
+  const [consent, withdrawn] = await Promise.all([
+    state.consents.get(keyOf(userId, request)),
+    state.withdrawals.get(key(userId, request.clientId)),
+  ])
+  return consent && consent.givenAtMs > (withdrawn?.atMs ?? 0) ? consent : undefined
 }
 
 /** Remembers what was agreed to, together with what was agreed to before. */
@@ -33,9 +43,20 @@ export async function rememberConsent(
   userId: string,
   request: AuthRequest,
   providers: readonly string[],
+  nowMs: number,
 ): Promise<void> {
   if (isUnownedRedirect(request.redirectUri)) return
-  const before = await state.consents.get(keyOf(userId, request))
+  const before = await standing(state, userId, request)
   const scopes = [...new Set([...(before?.scopes ?? []), ...request.scopes])]
-  await state.consents.put(keyOf(userId, request), { scopes, providers }, keptMs)
+  await state.consents.put(keyOf(userId, request), { scopes, providers, givenAtMs: nowMs }, keptMs)
+}
+
+/** The person changed their mind about a program: it must ask again, whatever was agreed to. */
+export async function withdrawConsents(
+  state: State,
+  userId: string,
+  clientId: string,
+  nowMs: number,
+): Promise<void> {
+  await state.withdrawals.put(key(userId, clientId), { atMs: nowMs }, keptMs)
 }

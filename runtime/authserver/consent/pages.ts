@@ -107,10 +107,15 @@ ${hidden(parts)}
 function targets(request: AuthRequest, context: Context): readonly string[] {
   const redirect = new URL(request.redirectUri)
   const client = /^https?:$/.test(redirect.protocol) ? redirect.origin : redirect.protocol
+  return [...providerTargets(context), client]
+}
+
+/** As far as the providers, whatever they redirect through, and back here. */
+export function providerTargets(context: Context): readonly string[] {
   const origins = context.upstreams
     .map((upstream) => upstream.origin)
     .filter((origin) => origin !== undefined)
-  return ['https:', ...origins, context.urls.pageOrigin, client]
+  return ['https:', ...origins, context.urls.pageOrigin]
 }
 
 /** A program's request that failed before anybody agreed to anything: the person decides whether to go where it says. */

@@ -11,27 +11,37 @@ import { browserCookie, readBrowser } from '../consent/cookies.ts'
 import { type Context, nowSec, upstreamNamed } from '../context.ts'
 import { shownClient } from '../events.ts'
 import { OAuthFault } from '../../oauth/index.ts'
-import type { Leg } from '../storage/records.ts'
+import type { Connection, Leg } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
 import { advance, legFailed, withLeg } from '../upstream/legs.ts'
 import { personOf } from '../upstream/person.ts'
-import type { Upstream } from '../upstream/upstream.ts'
+import type { Finished, LoginProof, Upstream } from '../upstream/upstream.ts'
 import { sendRedirect } from './answers.ts'
+import { finishConnection } from './accounts.ts'
 import { goneError } from './consent.ts'
 import { OAuthError } from './oauth-error.ts'
 
 export async function callback(exchange: Exchange, context: Context): Promise<void> {
-  const leg = await takeLeg(new URLSearchParams(exchange.query), context)
-  const browserId = checkBrowser(exchange, leg, context)
-  const upstream = upstreamNamed(context, leg.provider)
+  const answer = { path: exchange.path, parameters: new URLSearchParams(exchange.query) }
+  const waiting = await takeWaiting(answer.parameters, context)
+  const browserId = checkBrowser(exchange, waiting, context)
+  const upstream = upstreamNamed(context, waiting.provider)
   if (!upstream) throw new OAuthError('server_error', 'the upstream provider is no longer configured')
-  const location = await finishLeg(exchange, leg, upstream, browserId, context)
+  const finish = async (proof: LoginProof): Promise<Finished> => {
+    checkSender(answer, upstream, context)
+    return upstream.finish(answer.parameters, proof)
+  }
+  const location =
+    'request' in waiting
+      ? await finishLeg(waiting, finish, browserId, context)
+      : await finishConnection(waiting, upstream, finish, context)
   sendRedirect(exchange, location, {
     'Set-Cookie': [browserCookie(browserId, context.keys(), context.urls.secure)],
   })
 }
 
-async function takeLeg(parameters: URLSearchParams, context: Context): Promise<Leg> {
+/** What this answer is for: a leg of a login, or an account that is being connected. */
+async function takeWaiting(parameters: URLSearchParams, context: Context): Promise<Leg | Connection> {
   const states = parameters.getAll('state')
   const [state] = states
   if (state === undefined || state === '' || states.length > 1) {
@@ -40,16 +50,22 @@ async function takeLeg(parameters: URLSearchParams, context: Context): Promise<L
       'the answer of the sign-in service does not say which login it is for',
     )
   }
-  const leg = await context.state.legs.take(state)
-  if (!leg) throw goneError()
-  return leg
+  const waiting = (await context.state.legs.take(state)) ?? (await context.state.connections.take(state))
+  if (!waiting) throw goneError()
+  return waiting
 }
 
 /** A state that was carried to another browser is worth nothing there. */
-function checkBrowser(exchange: Exchange, leg: Leg, context: Context): string {
+function checkBrowser(
+  exchange: Exchange,
+  waiting: Pick<Leg, 'browser' | 'provider'>,
+  context: Context,
+): string {
   const id = readBrowser(exchange, context.keys(), context.urls.secure)
-  if (id !== undefined && hashed(id) === leg.browser) return id
-  context.log.warn('a login came back in another browser than it was begun in', { upstream: leg.provider })
+  if (id !== undefined && hashed(id) === waiting.browser) return id
+  context.log.warn('a login came back in another browser than it was begun in', {
+    upstream: waiting.provider,
+  })
   throw new OAuthError(
     'access_denied',
     'this login was begun in another browser, or this browser does not accept cookies. Start again in one browser.',
@@ -62,8 +78,7 @@ function checkBrowser(exchange: Exchange, leg: Leg, context: Context): string {
  * that was asked has announced none.
  */
 function checkSender(
-  path: string,
-  parameters: URLSearchParams,
+  { path, parameters }: { readonly path: string; readonly parameters: URLSearchParams },
   upstream: Upstream,
   { config, upstreams }: Context,
 ): void {
@@ -76,35 +91,32 @@ function checkSender(
 
 /** Where the browser goes after this leg. */
 async function finishLeg(
-  exchange: Exchange,
   leg: Leg,
-  upstream: Upstream,
+  finish: (proof: LoginProof) => Promise<Finished>,
   browserId: string,
   context: Context,
 ): Promise<string> {
-  const parameters = new URLSearchParams(exchange.query)
   const { maxAgeSec, prompt } = leg.request
   const first = leg.person === undefined
-  let done: Awaited<ReturnType<Upstream['finish']>>
+  let done: Finished
   try {
-    checkSender(exchange.path, parameters, upstream, context)
-    done = await upstream.finish(parameters, {
+    done = await finish({
       codeVerifier: leg.codeVerifier,
       nonce: leg.nonce,
       ...(first && maxAgeSec !== undefined ? { maxAgeSec } : {}),
       ...(first && prompt.includes('login') ? { notBeforeSec: Math.floor(leg.startedAtMs / 1000) } : {}),
     })
   } catch (error) {
-    return legFailed(context, leg, upstream.name, error)
+    return legFailed(context, leg, leg.provider, error)
   }
-  const person = personOf(context.config.issuer, upstream.name, done.identity, nowSec(context))
+  const person = personOf(context.config.issuer, leg.provider, done.identity, nowSec(context))
   const login = withLeg(leg, done.tokens, person)
   context.emit({
     type: 'login_completed',
     outcome: 'success',
     clientId: shownClient(leg.request.clientId),
     userId: login.person?.userId,
-    upstream: upstream.name,
+    upstream: leg.provider,
   })
   return advance(context, login, browserId)
 }

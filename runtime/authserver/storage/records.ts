@@ -92,6 +92,17 @@ export const leg = record({
 })
 export type Leg = NonNullable<ReturnType<typeof leg>>
 
+/** A provider that a person connects, or connects anew, to a program from the page of connected accounts. */
+export const connection = record({
+  provider: text,
+  codeVerifier: text,
+  nonce: text,
+  browser: text,
+  sessionId: text,
+  userId: text,
+})
+export type Connection = NonNullable<ReturnType<typeof connection>>
+
 /** A login that waits for an answer of the person who turned out to be there. */
 export const confirmation = record({
   request,
@@ -161,8 +172,14 @@ export type Row = NonNullable<ReturnType<typeof row>>
 
 export const browser = record({ userId: text })
 
-export const consent = record({ scopes: list(text), providers: list(text) })
+/** The programs that a person has let in, the latest first; whether they still are, their sessions say. */
+export const programs = record({ clients: list(text) })
+
+export const consent = record({ scopes: list(text), providers: list(text), givenAtMs: count })
 export type Consent = NonNullable<ReturnType<typeof consent>>
+
+/** Consents of a person to a program from before this moment count no more. */
+export const withdrawal = record({ atMs: count })
 
 /** Our own registration at an upstream. */
 export const registration = record({

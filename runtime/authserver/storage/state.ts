@@ -78,6 +78,8 @@ export function makeState(store: Store, secrets: Secrets, options: SealOptions =
     clients: of('client', records.client),
     requests: of('request', records.request),
     legs: of('leg', records.leg),
+    connections: of('connect', records.connection),
+    programs: of('programs', records.programs),
     confirmations: of('confirm', records.confirmation),
     codes: of('code', records.code),
     families: of('family', records.family),
@@ -87,6 +89,7 @@ export function makeState(store: Store, secrets: Secrets, options: SealOptions =
     rows: of('upstream', records.row),
     browsers: of('browser', records.browser),
     consents: of('consent', records.consent),
+    withdrawals: of('withdrawn', records.withdrawal),
     registrations: of('dcr', records.registration),
   }
 }

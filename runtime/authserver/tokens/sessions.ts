@@ -19,6 +19,10 @@ const maxGrants = 20
 /** Of several writers at once each try lets one through; then a short pause apart. */
 const maxTries = 32
 const eagerTries = 4
+/** Programs of one person that are listed; beyond, the oldest are only reachable by their own tokens. */
+const maxPrograms = 100
+/** No session lives longer. */
+const listedMs = 35 * 24 * 3_600_000
 /** How long another replica may go on accepting tokens of a grant that was ended elsewhere. */
 const livenessMs = 5_000
 
@@ -99,7 +103,10 @@ export class Sessions {
       endsAtMs,
       ...personal,
     }
-    if (!added) await this.#state.sessions.put(session.id, session, endsAtMs - this.#now())
+    if (!added) {
+      await this.#state.sessions.put(session.id, session, endsAtMs - this.#now())
+      await this.#list(person.userId, clientId)
+    }
     const leftMs = session.endsAtMs - this.#now()
     const owner = { userId: person.userId, clientId }
     await Promise.all([
@@ -109,6 +116,51 @@ export class Sessions {
       ),
     ])
     return { sessionId: session.id, grantId: grant.id }
+  }
+
+  /** The running sessions of a person, one for each program, the latest first. */
+  async of(userId: string): Promise<readonly Session[]> {
+    const listed = await this.#state.programs.get(userId)
+    const found = await Promise.all((listed?.clients ?? []).map((clientId) => this.find(userId, clientId)))
+    return found.filter((session) => session !== undefined)
+  }
+
+  /** Stores what one provider gave for a session that is running. False when it is not, or is another person's. */
+  async connect(sessionId: string, userId: string, tokens: UpstreamTokens): Promise<boolean> {
+    const session = await this.#change(sessionId, (old) =>
+      old.userId === userId && old.grants.length > 0
+        ? { ...old, providers: [...new Set([...old.providers, tokens.provider])] }
+        : undefined,
+    )
+    if (!session) return false
+    const row = { ...tokens, userId, clientId: session.clientId }
+    await this.#state.rows.put(rowKey(sessionId, tokens.provider), row, session.endsAtMs - this.#now())
+    return true
+  }
+
+  /** Forgets what one provider gave, as if it had never been connected. False when there is no such session. */
+  async disconnect(sessionId: string, provider: string): Promise<boolean> {
+    const session = await this.#change(sessionId, (old) => ({
+      ...old,
+      providers: old.providers.filter((name) => name !== provider),
+    }))
+    await this.#state.rows.delete(rowKey(sessionId, provider))
+    return session !== undefined
+  }
+
+  /** Puts a program at the head of the person's list. */
+  async #list(userId: string, clientId: string): Promise<void> {
+    for (let tries = 0; tries < maxTries; tries++) {
+      const seen = await this.#state.programs.read(userId)
+      const others = (seen?.value.clients ?? []).filter((id) => id !== clientId)
+      const next = { clients: [clientId, ...others].slice(0, maxPrograms) }
+      const done = seen
+        ? await this.#state.programs.swap(userId, seen, next, listedMs)
+        : await this.#state.programs.add(userId, next, listedMs)
+      if (done) return
+      if (tries >= eagerTries) await delay(Math.random() * 20)
+    }
+    throw new GatehouseError('STORE_DOWN', { cause: new Error('a list is changed too often') })
   }
 
   /** Gives a grant a later end. False when it was ended meanwhile; then nothing may be issued for it. */

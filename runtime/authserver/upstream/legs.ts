@@ -213,7 +213,7 @@ async function complete(
   const code = await grants.issueCode(grant, request)
   await Promise.all([
     state.browsers.put(browserId, { userId: person.userId }, browserMs),
-    config.consent ? rememberConsent(state, person.userId, request, login.chosen) : undefined,
+    config.consent ? rememberConsent(state, person.userId, request, login.chosen, now()) : undefined,
   ])
   context.emit({
     type: 'code_issued',

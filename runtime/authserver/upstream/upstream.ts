@@ -33,6 +33,12 @@ export interface LoginProof extends Pick<Login, 'nonce' | 'codeVerifier' | 'maxA
   readonly notBeforeSec?: number
 }
 
+/** What a login at a provider gave. */
+export interface Finished {
+  readonly tokens: UpstreamTokens
+  readonly identity: Identity
+}
+
 export interface Upstream {
   readonly name: string
   readonly type: 'oidc' | 'oauth2'
@@ -49,10 +55,7 @@ export interface Upstream {
   /** Where to send the browser. */
   begin(login: Login): Promise<string>
   /** Takes the callback's parameters; verifies everything the provider said. */
-  finish(
-    callback: URLSearchParams,
-    proof: LoginProof,
-  ): Promise<{ tokens: UpstreamTokens; identity: Identity }>
+  finish(callback: URLSearchParams, proof: LoginProof): Promise<Finished>
   /** New tokens for old; the subject stays the same. */
   refresh(tokens: UpstreamTokens): Promise<UpstreamTokens>
   close(): void

@@ -25,8 +25,9 @@ dl>div{padding:.625rem 0;border-bottom:1px solid var(--line)}
 dt{color:var(--soft);font-size:.875rem}
 dd{margin:0;font-weight:600;overflow-wrap:anywhere}
 ul{margin:0;padding-left:1.1rem;font-weight:400}
-fieldset{border:1px solid var(--line);border-radius:.5rem;margin:0 0 1.25rem;padding:.5rem 1rem .75rem}
-legend{padding:0 .35rem;font-weight:600}
+fieldset{min-width:0;border:1px solid var(--line);border-radius:.5rem;margin:0 0 1.25rem;padding:.5rem 1rem .75rem}
+legend{padding:0 .35rem;font-weight:600;overflow-wrap:anywhere;max-width:100%}
+dd form{margin-top:.5rem}
 label{display:flex;gap:.6rem;align-items:baseline;padding:.3rem 0;overflow-wrap:anywhere}
 .warn{background:var(--warn-bg);border-left:.3rem solid var(--warn-line);border-radius:.25rem;padding:.75rem 1rem}
 .buttons{display:flex;flex-wrap:wrap;gap:.75rem}

@@ -1,0 +1,85 @@
+/**
+ * The page of connected accounts: for each program of the person, each provider with its state and what can be done.
+ *
+ * States are words, not only colours; every button says in full what it does and for which program.
+ */
+import { type Html, html, type Page, page } from '../../net/index.ts'
+import type { Context } from '../context.ts'
+import { providerTargets } from './pages.ts'
+
+export interface Account {
+  readonly name: string
+  readonly host: string
+  /** `none`: never connected. `expiring`: ends by itself, because the provider gave nothing to renew it with. */
+  readonly state: 'connected' | 'expiring' | 'broken' | 'none'
+  readonly leftMs?: number
+}
+
+export interface Program {
+  readonly handle: string
+  readonly name: string
+  /** By a document at its own host, which the name is then. */
+  readonly described: boolean
+  readonly accounts: readonly Account[]
+}
+
+export interface AccountsParts {
+  /** The field that ties the forms to this browser. */
+  readonly form: string
+  readonly programs: readonly Program[]
+  readonly problem: string | undefined
+  readonly who: string | undefined
+}
+
+export function accountsPage(context: Context, parts: AccountsParts): Page {
+  const { programs, problem, who } = parts
+  const action = context.urls.accounts
+  const body = html`<h1>Connected accounts</h1>
+${who === undefined ? undefined : html`<p>You are <bdi>${who}</bdi>.</p>`}
+${problem === undefined ? undefined : html`<p class="warn" role="alert">${problem} could not be connected. Nothing was changed.</p>`}
+${programs.length === 0 ? html`<p>No program is signed in for you.</p>` : programs.map((program) => section(program, parts.form, action))}`
+  return page('Connected accounts', body, providerTargets(context))
+}
+
+function section(program: Program, form: string, action: string): Html {
+  const { name, described, accounts, handle } = program
+  const hidden = html`<input type="hidden" name="form" value="${form}"><input type="hidden" name="program" value="${handle}">`
+  return html`<fieldset><legend><bdi>${name}</bdi></legend>
+<p class="soft">${described ? 'Described by this host.' : 'The name was chosen by the program itself, not verified.'}</p>
+<dl>
+${accounts.map((account) => row(account, name, hidden, action))}
+</dl>
+<form method="post" action="${action}">${hidden}
+<button name="action" value="end" aria-label="Sign ${name} out">Sign this program out</button>
+</form></fieldset>`
+}
+
+function row(account: Account, program: string, hidden: Html, action: string): Html {
+  const { name, host, state } = account
+  const change = state === 'none' ? 'Connect' : 'Renew'
+  return html`<div><dt>${name} (${host})</dt><dd>${text(account)}
+<form method="post" action="${action}" class="buttons">${hidden}<input type="hidden" name="provider" value="${name}">
+<button name="action" value="connect" aria-label="${change} ${name} for ${program}">${change}</button>
+${state === 'none' ? undefined : html`<button name="action" value="disconnect" aria-label="Disconnect ${name} from ${program}">Disconnect</button>`}
+</form></dd></div>`
+}
+
+function text({ state, leftMs = 0 }: Account): string {
+  switch (state) {
+    case 'connected':
+      return 'Connected'
+    case 'expiring':
+      return `Connected, ends in ${duration(leftMs)}`
+    case 'broken':
+      return 'Broken: sign in there again'
+    default:
+      return 'Not connected'
+  }
+}
+
+function duration(ms: number): string {
+  const minutes = Math.max(1, Math.round(ms / 60_000))
+  if (minutes < 120) return minutes === 1 ? '1 minute' : `${minutes} minutes`
+  const hours = Math.round(minutes / 60)
+  return hours < 48 ? `${hours} hours` : `${Math.round(hours / 24)} days`
+}

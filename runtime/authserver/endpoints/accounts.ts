@@ -1,0 +1,190 @@
+/**
+ * Connected accounts: what a person's programs are connected to, and the means to connect, renew and disconnect.
+ *
+ * Who the person is, the browser's cookie says, which only a completed login here has set; nothing secret is shown.
+ * Connecting is a login at one provider for one program: it must end in the browser that began it, for the first
+ * provider as the same person, and changes nothing but that provider's tokens. Every change comes by the page's own form.
+ * Source: spec document 2, upstreamProviders; RFC 9700 section 4.7.
+ */
+import type { Exchange } from '../../net/index.ts'
+import { makeLoginSecrets, OAuthFault } from '../../oauth/index.ts'
+import { type Account, accountsPage, type Program } from '../consent/accounts-page.ts'
+import { makeForm, readBrowser } from '../consent/cookies.ts'
+import { withdrawConsents } from '../consent/memory.ts'
+import { type Context, nowSec, upstreamNamed } from '../context.ts'
+import { sessionHash, shownClient } from '../events.ts'
+import { loginMs } from '../limits.ts'
+import type { Connection, Session } from '../storage/records.ts'
+import { hashed } from '../tokens/opaque.ts'
+import { rowKey } from '../tokens/sessions.ts'
+import { personOf } from '../upstream/person.ts'
+import type { Finished, LoginProof, Upstream } from '../upstream/upstream.ts'
+import { sendPage, sendRedirect } from './answers.ts'
+import { checkForm } from './consent.ts'
+import { formOf, queryOf } from './form.ts'
+import { OAuthError } from './oauth-error.ts'
+
+interface Visitor {
+  readonly browserId: string
+  readonly userId: string
+}
+
+async function visitorOf(exchange: Exchange, context: Context): Promise<Visitor> {
+  const browserId = readBrowser(exchange, context.keys(), context.urls.secure)
+  const known = browserId === undefined ? undefined : await context.state.browsers.get(browserId)
+  if (browserId !== undefined && known) return { browserId, userId: known.userId }
+  throw new OAuthError(
+    'login_required',
+    'nobody is signed in in this browser. Sign in from one of your programs first.',
+    { status: 401 },
+  )
+}
+
+/** GET: the page. `problem` names a provider that could not be connected just now. */
+export async function showAccounts(exchange: Exchange, context: Context): Promise<void> {
+  const { userId } = await visitorOf(exchange, context)
+  const sessions = await context.sessions.of(userId)
+  const programs = await Promise.all(sessions.map((session) => programOf(session, context)))
+  const problem = upstreamNamed(context, queryOf(exchange).get('problem') ?? '')?.name
+  const form = makeForm(exchange, formSubject(userId), context.keys(), context.urls.secure)
+  const [latest] = sessions
+  const page = accountsPage(context, {
+    form: form.field,
+    programs,
+    problem,
+    who: latest?.email ?? latest?.name,
+  })
+  sendPage(exchange, 200, page.html, { ...page.headers, 'Set-Cookie': [form.cookie] })
+}
+
+const formSubject = (userId: string): string => `accounts ${userId}`
+
+/** How a session is named in a form; its id itself never leaves. */
+const handleOf = (session: Session): string => hashed(`accounts ${session.id}`)
+
+async function programOf(session: Session, context: Context): Promise<Program> {
+  const described = session.clientId.includes('://')
+  const client = described ? undefined : await context.state.clients.get(session.clientId)
+  return {
+    handle: handleOf(session),
+    name: described ? shownClient(session.clientId) : (client?.name ?? 'A program without a name'),
+    described,
+    accounts: await Promise.all(
+      context.upstreams.map(({ name, host }) => accountOf(session, name, host, context)),
+    ),
+  }
+}
+
+async function accountOf(session: Session, name: string, host: string, context: Context): Promise<Account> {
+  const row = await context.state.rows.get(rowKey(session.id, name))
+  if (!row || row.userId !== session.userId || row.clientId !== session.clientId) {
+    return { name, host, state: session.providers.includes(name) ? 'broken' : 'none' }
+  }
+  const leftMs = row.expiresAtMs === undefined ? Number.POSITIVE_INFINITY : row.expiresAtMs - context.now()
+  if (row.refreshToken !== undefined || leftMs === Number.POSITIVE_INFINITY) {
+    return { name, host, state: 'connected' }
+  }
+  return leftMs > 0 ? { name, host, state: 'expiring', leftMs } : { name, host, state: 'broken' }
+}
+
+/** POST: connect (or renew), disconnect, or end everything of one program. */
+export async function changeAccounts(exchange: Exchange, context: Context): Promise<void> {
+  const form = await formOf(exchange)
+  const visitor = await visitorOf(exchange, context)
+  checkForm(exchange, formSubject(visitor.userId), form, context)
+  const handle = form.get('program') ?? ''
+  const session = (await context.sessions.of(visitor.userId)).find((one) => handleOf(one) === handle)
+  if (!session) throw new OAuthError('invalid_request', 'this program is no longer signed in')
+  const upstream = upstreamNamed(context, form.get('provider') ?? '')
+  const action = form.get('action')
+  const withdraw = (): Promise<void> =>
+    withdrawConsents(context.state, visitor.userId, session.clientId, context.now())
+  if (action === 'end') {
+    await withdraw()
+    await context.sessions.endSession(session.id)
+    tell(context, session, 'ended by the person')
+  } else if (action === 'connect' && upstream) {
+    return sendRedirect(exchange, await begin(session, visitor, upstream, context))
+  } else if (action === 'disconnect' && upstream) {
+    await withdraw()
+    await context.sessions.disconnect(session.id, upstream.name)
+    tell(context, session, 'disconnected by the person', upstream.name)
+  } else throw new OAuthError('invalid_request', 'the form says nothing that can be done')
+  sendRedirect(exchange, context.urls.accounts)
+}
+
+function tell(context: Context, session: Session, reason: string, upstream?: string): void {
+  context.emit({
+    type: 'grant_ended',
+    outcome: 'success',
+    clientId: shownClient(session.clientId),
+    userId: session.userId,
+    sessionHash: sessionHash(session.id),
+    upstream,
+    reason,
+  })
+}
+
+/** Where the browser goes to connect one provider to one program. */
+async function begin(
+  session: Session,
+  visitor: Visitor,
+  upstream: Upstream,
+  context: Context,
+): Promise<string> {
+  const { state, codeVerifier, codeChallenge, nonce } = makeLoginSecrets()
+  let location: string
+  try {
+    location = await upstream.begin({ state, codeVerifier, codeChallenge, nonce })
+  } catch (error) {
+    return problemAt(upstream, error, context)
+  }
+  await context.state.connections.put(
+    state,
+    {
+      provider: upstream.name,
+      codeVerifier,
+      nonce,
+      browser: hashed(visitor.browserId),
+      sessionId: session.id,
+      userId: visitor.userId,
+    },
+    loginMs,
+  )
+  return location
+}
+
+/** The provider's answer: its tokens become those of the program. Returns where the browser goes. */
+export async function finishConnection(
+  waiting: Connection,
+  upstream: Upstream,
+  finish: (proof: LoginProof) => Promise<Finished>,
+  context: Context,
+): Promise<string> {
+  const { codeVerifier, nonce, sessionId, userId } = waiting
+  const about = { userId, upstream: upstream.name, sessionHash: sessionHash(sessionId) }
+  try {
+    const { identity, tokens } = await finish({ codeVerifier, nonce })
+    const first = upstream.name === context.upstreams[0]?.name
+    // Somebody else's tokens must not come into this person's session. A synthesized subject never repeats.
+    const who = personOf(context.config.issuer, upstream.name, identity, nowSec(context)).userId
+    if (first && !identity.synthesized && who !== userId) {
+      throw new OAuthFault('protocol', 'another person signed in')
+    }
+    if (!(await context.sessions.connect(sessionId, userId, tokens))) {
+      throw new OAuthFault('refused', 'the program is no longer signed in')
+    }
+  } catch (error) {
+    context.emit({ type: 'login_failed', outcome: 'failure', ...about, reason: 'connecting an account' })
+    return problemAt(upstream, error, context)
+  }
+  context.emit({ type: 'login_completed', outcome: 'success', ...about, reason: 'connecting an account' })
+  return context.urls.accounts
+}
+
+/** What the provider refused is shown on the page; anything else is thrown on. */
+function problemAt(upstream: Upstream, error: unknown, context: Context): string {
+  if (!(error instanceof OAuthFault)) throw error
+  context.log.warn('an account could not be connected', { upstream: upstream.name, err: error })
+  return `${context.urls.accounts}?problem=${upstream.name}`
+}
