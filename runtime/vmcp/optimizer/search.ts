@@ -89,14 +89,15 @@ export class ToolSearch {
     const { maxTools, semanticRatio } = this.#settings
     const index = await this.#indexes.of(visible)
     const byWords = index.keywords.search(searchWords(query.description, query.keywords), maxTools)
-    const byMeaning =
-      this.#embedder && (await this.#byMeaning(this.#embedder, index, query.description, signal))
+    // What says nothing has no meaning to search by.
+    const embedder = query.description.trim() === '' ? undefined : this.#embedder
+    const byMeaning = embedder && (await this.#byMeaning(embedder, index, query.description, signal))
     signal.throwIfAborted()
     const positions = byMeaning ? fuse(byMeaning, byWords, semanticRatio, maxTools) : byWords
     return {
       tools: positions.flatMap((at) => index.tools[at] ?? []),
       tokens: index.tokens,
-      degraded: this.#embedder !== undefined && byMeaning === undefined,
+      degraded: embedder !== undefined && byMeaning === undefined,
     }
   }
 

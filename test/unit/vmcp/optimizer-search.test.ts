@@ -231,6 +231,14 @@ t.test('a client that goes away ends its search and blames nobody', async (t) =>
   release()
 })
 
+t.test('a query that says nothing is not asked about', async (t) => {
+  const { service, find } = await start(t)
+  await find('rain')
+  const asked = service.requests.length
+  t.match(await find('  '), { tools: [], degraded: false })
+  t.equal(service.requests.length, asked)
+})
+
 t.test('nothing goes on after the end', async (t) => {
   const { service, search, clock, find } = await start(t)
   service.onRequest = () => ({ kind: 'cut' })
