@@ -2,10 +2,10 @@
  * What follows from events in a client session: backends are warmed up, told of changed roots and levels, and sessions
  * are told of changed lists.
  */
-import { setTimeout } from 'node:timers/promises'
 import type { ListKind } from './backends/connection.ts'
 import type { Catalog } from './catalog/catalog.ts'
 import type { Core } from './core.ts'
+import { resubscribe } from './edge/resubscribe.ts'
 import { clientOf, type SessionLife } from './edge/session-protocol.ts'
 import type { Watcher } from './notifier.ts'
 import type { Session } from './sessions/session.ts'
@@ -22,7 +22,7 @@ const RESUBSCRIBE_MS = 30_000
 export function makeSessionLife(core: Core, save: (session: Session) => void): SessionLife {
   return {
     used(session) {
-      session.onLost ??= (backend) => void resubscribe(core, session, backend)
+      session.onLost ??= (backend) => void renew(core, session, backend)
       if (!session.restored) return
       session.restored = false
       // The session comes from another replica: what it is subscribed to is watched from here now.
@@ -63,30 +63,15 @@ export function makeSessionLife(core: Core, save: (session: Session) => void): S
   }
 }
 
-/** Pauses before each attempt to subscribe again: a backend that forgot its sessions is often just starting. */
-const PAUSES_MS: readonly number[] = [0, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000, 60_000]
-
-/**
- * Subscribes a session again to what it watched at a backend that has forgotten it. The client is told that all of it
- * was updated, because what happened meanwhile was heard by nobody.
- */
-async function resubscribe(core: Core, session: Session, backend: string): Promise<void> {
-  const uris = [...session.subscriptions].flatMap(([uri, owner]) => (owner === backend ? [uri] : []))
-  for (const pauseMs of uris.length === 0 ? [] : PAUSES_MS) {
-    await setTimeout(pauseMs, undefined, { ref: false })
-    if (session.over) return
-    try {
-      const signal = AbortSignal.timeout(RESUBSCRIBE_MS)
-      for (const uri of uris) {
-        if (!session.subscriptions.has(uri)) continue
-        const { kind } = await core.subscribe(clientOf(session), uri, signal)
-        if (kind === 'result') session.deliver(backend, UPDATED, Buffer.from(JSON.stringify({ uri })))
-      }
-      return
-    } catch {
-      // Not there yet: the next attempt comes later.
-    }
-  }
+/** Subscribes a session again to what it watched at a backend that has forgotten it. */
+function renew(core: Core, session: Session, backend: string): Promise<void> {
+  return resubscribe({
+    uris: () => [...session.subscriptions].flatMap(([uri, owner]) => (owner === backend ? [uri] : [])),
+    subscribe: async (uri, signal) =>
+      (await core.subscribe(clientOf(session), uri, signal)).kind === 'result',
+    watched: (uri) => session.deliver(backend, UPDATED, Buffer.from(JSON.stringify({ uri }))),
+    over: () => session.over,
+  })
 }
 
 const UPDATED = 'notifications/resources/updated'

@@ -76,3 +76,29 @@ t.test('a closing server ends subscriptions with a result', async (t) => {
   t.match(last.result?.['_meta'], ack.params?.['_meta'])
   await listener.ended
 })
+
+for (const era of ['session', 'stateless'] as const) {
+  t.test(`a ${era} backend that is started anew: subscriptions go on by themselves`, async (t) => {
+    const before = await startFixture({ era })
+    const port = Number(new URL(before.url).port)
+    const vmcp = await startTestVmcp({ fixture: before.url }, { aggregation: bareNames('fixture') })
+    const session = await openSession(vmcp.url)
+    const stream = await session.listen()
+    t.same((await session.request('resources/subscribe', { uri: URI })).response?.result, {})
+    const listener = await statelessStream(vmcp.url, 'subscriptions/listen', {
+      notifications: { resourceSubscriptions: [URI], toolsListChanged: true },
+    })
+    await listener.next()
+    await before.close()
+    const after = await startFixture({ era, port })
+    t.teardown(() => Promise.all([vmcp.close(), after.close()]))
+    // What was missed is made up for by one update; from then on everything is heard again.
+    await Promise.all([stream.next(updated), listener.next(updated)])
+    after.state.update(URI)
+    t.equal((await stream.next(updated)).params?.['uri'], URI)
+    t.equal((await listener.next(updated)).params?.['uri'], URI)
+    after.state.toggleTool()
+    await listener.next(({ method }) => method === 'notifications/tools/list_changed')
+    for (const each of [stream, listener]) each.close()
+  })
+}

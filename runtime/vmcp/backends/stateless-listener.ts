@@ -23,7 +23,6 @@ export interface StatelessListenerOptions {
 
 const FIRST_PAUSE_MS = 1_000
 const MAX_PAUSE_MS = 30_000
-const MAX_ATTEMPTS = 20
 
 export class StatelessListener {
   readonly #options: StatelessListenerOptions
@@ -78,22 +77,32 @@ export class StatelessListener {
     })
   }
 
+  /** Holds the stream, with growing pauses, for as long as somebody wants it and the backend offers one. */
   async #hold(sender: Sender, signal: AbortSignal, settled: () => void): Promise<void> {
-    for (let attempt = 0; attempt < MAX_ATTEMPTS && !signal.aborted; attempt++) {
-      let opened = false
+    let missed = false
+    for (let failures = 0; !signal.aborted; failures++) {
       try {
         const streamed = await this.#listen(sender, signal, () => {
-          opened = true
+          failures = -1
           settled()
+          if (missed) this.#catchUp()
         })
         if (!streamed) return
       } catch {
-        // Tried again below; what was missed meanwhile shows when the lists are read next.
+        // Tried again below.
       }
       settled()
-      if (opened) attempt = 0
-      await pause(Math.min(FIRST_PAUSE_MS * 2 ** attempt, MAX_PAUSE_MS), signal).catch(() => {})
+      missed = true
+      const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(Math.max(failures, 0), 5), MAX_PAUSE_MS)
+      await pause(pauseMs, signal).catch(() => {})
     }
+  }
+
+  /** What was said while there was no stream was heard by nobody: everything that is watched may have changed. */
+  #catchUp(): void {
+    const { events } = this.#options
+    for (const kind of this.#kinds) events.listChanged(kind)
+    for (const uri of this.#uris) events.resourceUpdated(Buffer.from(JSON.stringify({ uri })))
   }
 
   /** One stream, until it ends. False when the backend answers without one: it will not do better next time. */

@@ -24,8 +24,10 @@ import type { Watcher } from '../notifier.ts'
 import type { Ask, AskReply, Client, ClientSession } from '../operation.ts'
 import { isShared } from './client.ts'
 import type { VmcpExchange } from './exchange.ts'
+import { resubscribe } from './resubscribe.ts'
 import { acceptsEventStream, beginEventStream, writeBounded } from './stream.ts'
 
+const UPDATED = 'notifications/resources/updated'
 const MAX_LISTENERS = 5_000
 const MAX_PER_CALLER = 100
 const MAX_RESOURCES = 100
@@ -144,6 +146,7 @@ class Listener implements Watcher {
     this.session = {
       id: `listen-${randomUUID()}`,
       deliver: (_backend, method, params) => this.#deliver(method, params),
+      lost: () => void this.#renew(),
       ask: (_request: Ask): Promise<AskReply> => Promise.reject(new GatehouseError('METHOD_NOT_FOUND')),
     }
     this.#client = { ...client, session: this.session }
@@ -169,6 +172,15 @@ class Listener implements Watcher {
     return honoured.flat()
   }
 
+  #renew(): Promise<void> {
+    return resubscribe({
+      uris: () => [...this.#uris],
+      subscribe: (uri, signal) => this.#options.subscribe(this.#client, uri, signal).then(() => true),
+      watched: (uri) => this.#deliver(UPDATED, Buffer.from(JSON.stringify({ uri }))),
+      over: () => this.#res.destroyed,
+    })
+  }
+
   view(): Promise<Catalog> {
     return this.#options.present({ ...this.#client, session: undefined })
   }
@@ -187,7 +199,7 @@ class Listener implements Watcher {
   }
 
   #deliver(method: string, params: Buffer | undefined): void {
-    if (method !== 'notifications/resources/updated' || !params) return
+    if (method !== UPDATED || !params) return
     const updated = new JsonObject(params)
     const uri = updated.text('uri')
     if (uri === undefined || !this.#uris.has(uri)) return
