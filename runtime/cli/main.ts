@@ -25,6 +25,7 @@ const program = new Command('gatehouse')
   .showHelpAfterError('(add --help for what is possible)')
   .enablePositionalOptions()
   .exitOverride()
+  .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'Error: ')) })
   .addHelpText(
     'after',
     '\nStart here:\n' +

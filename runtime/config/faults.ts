@@ -3,11 +3,21 @@
  * flag and the rule, never a value that could be a secret.
  */
 import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { GatehouseError, parseDuration } from '../../schemas/index.ts'
 import { endpointProblem } from '../oauth/index.ts'
 import type { Secret } from '../observe/index.ts'
 import { flagOf, type ProxyInput } from './proxy-flags.ts'
 import { readSecretFile } from './secrets.ts'
+
+/** At least one letter, so that a mistyped address is no name. */
+const hostName = /^(?=.*[a-z])[a-z0-9](?:[a-z0-9._-]{0,251}[a-z0-9])?\.?$/i
+const maxShown = 40
+
+/** A value that is no secret, as a message quotes it. */
+function shown(value: string): string {
+  return JSON.stringify(value.length > maxShown ? `${value.slice(0, maxShown)}…` : value)
+}
 
 export type InputKey = keyof ProxyInput
 
@@ -27,13 +37,13 @@ export class Faults {
     this.add(flagOf(key), rule)
   }
 
-  /** Runs what throws INVALID_CONFIG; its message becomes a fault. */
-  attempt<T>(run: () => T): T | undefined {
+  /** Runs what throws INVALID_CONFIG; its message becomes a fault, about `subject` when one is given. */
+  attempt<T>(run: () => T, subject?: string): T | undefined {
     try {
       return run()
     } catch (error) {
       if (!(error instanceof GatehouseError) || error.code !== 'INVALID_CONFIG') throw error
-      this.#lines.push(error.message)
+      this.#lines.push(subject === undefined ? error.message : `${subject}: ${error.message}`)
       return undefined
     }
   }
@@ -57,7 +67,7 @@ export class Faults {
     if (value === undefined) return undefined
     const number = /^\d{1,6}$/.test(value) ? Number(value) : Number.NaN
     if (number >= min && number <= max) return number
-    this.about(key, `must be a whole number from ${min} to ${max}`)
+    this.about(key, `must be a whole number from ${min} to ${max}, found ${shown(value)}`)
     return undefined
   }
 
@@ -69,7 +79,7 @@ export class Faults {
     try {
       milliseconds = parseDuration(value)
     } catch {
-      this.about(key, 'must be a duration such as 30s, 1m or 2m30s')
+      this.about(key, `must be a duration such as 30s, 1m or 2m30s, found ${shown(value)}`)
       return undefined
     }
     if (milliseconds > 0 || options.zero) return milliseconds
@@ -112,7 +122,7 @@ export class Faults {
 
   secretFile(key: InputKey): Secret | undefined {
     const path = this.text(key)
-    return path === undefined ? undefined : this.attempt(() => readSecretFile(path))
+    return path === undefined ? undefined : this.attempt(() => readSecretFile(path), flagOf(key))
   }
 
   /** At most one of the two may be given. */
@@ -125,6 +135,14 @@ export class Faults {
   needs(keys: readonly InputKey[], what: string): void {
     const given = keys.filter((key) => this.given(key))
     if (given.length > 0) this.add(given.map(flagOf).join(', '), `needs ${what}`)
+  }
+
+  /** An IP address or a name; whether it exists is found out when it is bound. */
+  host(key: InputKey): string | undefined {
+    const value = this.text(key)
+    if (value === undefined || isIP(value) !== 0 || hostName.test(value)) return value
+    this.about(key, `must be an IP address or a host name, found ${shown(value)}`)
+    return undefined
   }
 
   error(): GatehouseError {

@@ -8,7 +8,7 @@
 import { isHeaderName, isHeaderValue, restrictedForInjection } from '../net/index.ts'
 import type { Environment } from './env.ts'
 import type { Faults } from './faults.ts'
-import type { ProxyInput } from './proxy-flags.ts'
+import { flagOf, type ProxyInput } from './proxy-flags.ts'
 import { makeSecretsProvider, type SecretsProvider } from './secrets.ts'
 
 export interface InjectedHeader {
@@ -40,11 +40,17 @@ function addSecrets(
   headers: InjectedHeader[],
   faults: Faults,
 ): void {
-  const provider: SecretsProvider | undefined = faults.attempt(() => makeSecretsProvider(env))
+  const provider: SecretsProvider | undefined = faults.attempt(
+    () => makeSecretsProvider(env),
+    flagOf('remoteForwardHeadersSecret'),
+  )
   for (const [i, line] of lines.entries()) {
     const found = split(line, 'remoteForwardHeadersSecret', i, faults)
     if (!found || !provider) continue
-    const secret = faults.attempt(() => provider.find(found.rest))
+    const secret = faults.attempt(
+      () => provider.find(found.rest),
+      `${flagOf('remoteForwardHeadersSecret')}: header ${JSON.stringify(found.name)}`,
+    )
     if (secret) accept(headers, found.name, secret.reveal(), 'remoteForwardHeadersSecret', faults)
   }
 }

@@ -7,7 +7,7 @@ import { managedParameters } from '../oauth/index.ts'
 import { Secret } from '../observe/index.ts'
 import { type Environment, readVariable, variables } from './env.ts'
 import { Faults, type InputKey } from './faults.ts'
-import type { ProxyInput } from './proxy-flags.ts'
+import { flagOf, type ProxyInput } from './proxy-flags.ts'
 import { secretFrom } from './secret-precedence.ts'
 import { rotatingSecret } from './secrets.ts'
 
@@ -74,7 +74,7 @@ export function remoteSettings(
   if (bearer) {
     const clash = [...triggers, ...oauthOnly].filter((key) => faults.given(key))
     if (clash.length > 0)
-      faults.needs(clash, `no bearer token beside it: ${bearer.from} and a login exclude one another`)
+      faults.add(clash.map(flagOf).join(', '), `${bearer.from} and a login exclude one another`)
     return { kind: 'bearer', token: bearer.token }
   }
   if (oauth) return oauthSettings(input, env, faults, warnings)
@@ -92,7 +92,7 @@ function bearerToken(env: Environment, faults: Faults): { token: () => Secret; f
   }
   const path = faults.text('remoteAuthBearerTokenFile')
   if (path !== undefined) {
-    const token = faults.attempt(() => rotatingSecret(path))
+    const token = faults.attempt(() => rotatingSecret(path), flagOf('remoteAuthBearerTokenFile'))
     if (token) checkToken(token().reveal(), `the file ${path}`, faults)
     return { token: token ?? (() => new Secret('')), from: '--remote-auth-bearer-token-file' }
   }

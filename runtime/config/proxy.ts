@@ -12,7 +12,7 @@ import { Faults } from './faults.ts'
 import { injectedHeaders, type InjectedHeader } from './injected-headers.ts'
 import { oidcSettings, type ProxyOidc } from './proxy-oidc.ts'
 import { exchangeSettings, type ExchangeSettings } from './proxy-exchange.ts'
-import type { ProxyInput } from './proxy-flags.ts'
+import { flagOf, type ProxyInput } from './proxy-flags.ts'
 import { remoteSettings, type RemoteAuth } from './proxy-remote.ts'
 import { parseTarget, type Target } from './proxy-target.ts'
 
@@ -93,7 +93,7 @@ export function resolveProxyConfig(
     name,
     targetUri: input.targetUri ?? '',
     target,
-    host: faults.text('host') ?? '127.0.0.1',
+    host: faults.host('host') ?? '127.0.0.1',
     port: faults.integer('port', 0, 65_535) ?? 0,
     allowedOrigins: readOrigins(input, faults),
     resourceUrl: readResourceUrl(input, faults),
@@ -121,7 +121,7 @@ function readTarget(input: ProxyInput, faults: Faults): Target | undefined {
     faults.about('targetUri', 'is required')
     return undefined
   }
-  return faults.attempt(() => parseTarget(targetUri))
+  return faults.attempt(() => parseTarget(targetUri), flagOf('targetUri'))
 }
 
 function readOrigins(input: ProxyInput, faults: Faults): readonly string[] {

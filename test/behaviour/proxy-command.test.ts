@@ -83,18 +83,23 @@ await t.test(
   },
 )
 
-await t.test('command: an explicit port that is taken ends it with code 1', async (t) => {
-  const { code, stderr } = await runGatehouse([
-    'proxy',
-    '--target-uri',
-    target.url,
-    '--port',
-    String(target.port),
-    'a',
-  ])
-  t.equal(code, 1)
-  t.match(stderr, /Error: .*EADDRINUSE/)
-})
+await t.test(
+  'command: an address that cannot be bound ends it with code 1, in the words of the flags',
+  async (t) => {
+    const run = (...flags: string[]) => runGatehouse(['proxy', '--target-uri', target.url, ...flags, 'a'])
+    const taken = `Error: failed to start proxy: --port: ${target.port} on 127.0.0.1 is in use by another program\n`
+    for (const more of [[], ['--workers', '2']]) {
+      const { code, stderr } = await run('--port', String(target.port), ...more)
+      t.equal(code, 1)
+      t.ok(stderr.endsWith(taken), 'after the warnings')
+      t.equal(stderr.split('Error:').length, 2, 'told once')
+    }
+    // An address of the documentation range is nobody's.
+    const foreign = await run('--host', '203.0.113.7')
+    t.equal(foreign.code, 1)
+    t.match(foreign.stderr, 'Error: failed to start proxy: --host: 203.0.113.7 is no address of this machine')
+  },
+)
 
 await t.test('command: help shows every flag with its default', async (t) => {
   const { code, stdout } = await runGatehouse(['proxy', '--help'])

@@ -140,5 +140,5 @@ await t.test('workers: a port that is taken ends it with an error', async (t) =>
     String(target.port),
     'demo',
   ])
-  await t.rejects(run.waitFor(started), { message: /code 1[\s\S]*EADDRINUSE/ })
+  await t.rejects(run.waitFor(started), { message: /code 1[\s\S]*--port: \d+ on 127.0.0.1 is in use/ })
 })

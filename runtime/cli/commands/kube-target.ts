@@ -22,7 +22,7 @@ interface Found {
  */
 export async function urlOfResource(target: string, namespace: string | undefined): Promise<string> {
   const { kind, name } = split(target)
-  const cluster = await connect(namespace)
+  const cluster = await connect(target, namespace)
   const all = await Promise.all(
     (kind === undefined ? candidates : [kind]).map((one) => cluster.find(one, name)),
   )
@@ -61,7 +61,7 @@ interface Cluster {
   find(kind: KindName, name: string): Promise<Found>
 }
 
-async function connect(namespace: string | undefined): Promise<Cluster> {
+async function connect(target: string, namespace: string | undefined): Promise<Cluster> {
   const { KubeConfig, CustomObjectsApi } = await import('./kube-client.ts')
   const config = new KubeConfig()
   try {
@@ -70,6 +70,12 @@ async function connect(namespace: string | undefined): Promise<Cluster> {
     throw new GatehouseError('INVALID_CONFIG', { detail: 'TARGET: the kubeconfig cannot be read', cause })
   }
   const context = config.getCurrentContext()
+  // What the client makes up when there is no kubeconfig at all.
+  if (context === 'loaded-context' && config.getCurrentCluster()?.server === 'http://localhost:8080') {
+    throw refused(
+      `TARGET: ${target} is no http or https URL, and there is no kubeconfig to look it up in as a resource`,
+    )
+  }
   const api = config.makeApiClient(CustomObjectsApi)
   const where = namespace ?? config.getContextObject(context)?.namespace ?? 'default'
   return {

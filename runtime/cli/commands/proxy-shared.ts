@@ -26,10 +26,37 @@ export function loginFailed(error: unknown, interrupted: boolean, log: RootLog):
     return exitCode.failed
   }
   printError(
-    `Error: failed to authenticate to remote server: ${error instanceof Error ? error.message : String(error)}`,
+    `Error: failed to authenticate to remote server: ${error instanceof Error ? error.message : String(error)}${systemFault(error)}`,
   )
   const misconfigured = error instanceof GatehouseError && error.code === 'INVALID_CONFIG'
   return misconfigured ? exitCode.usage : exitCode.authentication
+}
+
+/** The system's error of a port that cannot be bound, in the words of the flags; every other error as it is. */
+export function bindFault(error: unknown): unknown {
+  if (!(error instanceof Error) || !('code' in error) || !('syscall' in error)) return error
+  const { code } = error
+  const at = 'address' in error ? ` on ${String(error.address)}` : ''
+  const port = 'port' in error ? String(error.port) : ''
+  const rule =
+    code === 'EADDRINUSE'
+      ? `--port: ${port}${at} is in use by another program`
+      : code === 'EACCES'
+        ? `--port: ${port}${at} may not be used by this user`
+        : code === 'EADDRNOTAVAIL'
+          ? `--host:${at.replace(' on', '')} is no address of this machine`
+          : undefined
+  return rule === undefined ? error : new Error(`failed to start proxy: ${rule}`, { cause: error })
+}
+
+/** What the system said underneath, such as a name that does not resolve; '' when it said nothing. */
+function systemFault(error: unknown): string {
+  let fault = error
+  for (let depth = 0; fault instanceof Error && depth < 8; depth++) {
+    if ('code' in fault && /^E[A-Z]+$|^CERT_|_CERT/.test(String(fault.code))) return ` (${fault.message})`
+    fault = fault.cause
+  }
+  return ''
 }
 
 /** Resolves at the first SIGINT or SIGTERM; the second one ends the process at once. */

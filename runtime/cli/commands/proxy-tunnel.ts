@@ -7,6 +7,7 @@
  * Source: spec document 1 (`proxy tunnel`).
  */
 import type { Command } from 'commander'
+import { GatehouseError } from '../../../schemas/index.ts'
 import {
   environment,
   type ProxyInput,
@@ -17,6 +18,7 @@ import {
 import { makeLog } from '../../observe/index.ts'
 import { makeTunnelProvider, refuseOpenTunnel, runTunnel, tunnelProviders } from '../../proxy/index.ts'
 import { exitCode, print, printError } from '../output.ts'
+import { Checks } from './auth-server.ts'
 import { urlOfResource } from './kube-target.ts'
 import { addProxyFlags, loginFailed, stopSignal } from './proxy-shared.ts'
 
@@ -66,13 +68,18 @@ export function addProxyTunnelCommand(proxy: Command): void {
 async function tunnel(target: string, name: string, input: TunnelInput, debug: boolean): Promise<number> {
   const env = environment()
   const { targetUri, path } = await readTarget(target, input.namespace)
-  const config = resolveProxyConfig(name, { ...input, targetUri }, env, debug)
-  const provider = makeTunnelProvider(input.tunnelProvider, input.providerArgs, {
-    env,
-    ca: config.remoteCa,
-    proxy: config.proxyEnvironment,
-  })
-  refuseOpenTunnel(config, input.insecureUnauthenticated ?? false)
+  const checks = new Checks()
+  const config = await checks.run(() => resolveProxyConfig(name, { ...input, targetUri }, env, debug))
+  const provider = await checks.run(() =>
+    makeTunnelProvider(input.tunnelProvider, input.providerArgs, {
+      env,
+      ca: config?.remoteCa,
+      proxy: config?.proxyEnvironment,
+    }),
+  )
+  if (config) await checks.run(() => refuseOpenTunnel(config, input.insecureUnauthenticated ?? false))
+  checks.throwIfAny()
+  if (!config || !provider) throw new GatehouseError('INTERNAL')
   if (input.dryRun) {
     printError('The settings are valid; nothing was opened (--dry-run)')
     return exitCode.ok

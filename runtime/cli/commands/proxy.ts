@@ -31,7 +31,7 @@ import { makeLog, type RootLog } from '../../observe/index.ts'
 import { authServerProblems, runPrimary, runProxy, runWorker } from '../../proxy/index.ts'
 import { exitCode, print, printError } from '../output.ts'
 import { authServerFileBeside, Checks, withAuthServer } from './auth-server.ts'
-import { addProxyFlags, loginFailed, stopSignal } from './proxy-shared.ts'
+import { addProxyFlags, bindFault, loginFailed, stopSignal } from './proxy-shared.ts'
 import { serveStdioTarget } from './proxy-stdio-target.ts'
 import { addProxyStdioCommand } from './proxy-stdio.ts'
 import { addProxyTunnelCommand } from './proxy-tunnel.ts'
@@ -169,10 +169,18 @@ async function serveWith(
     ...(authServer ? { authServer } : {}),
   }
   if (isWorker) {
-    await runWorker(config, parts)
-    return exitCode.ok
+    // What goes wrong here is told by the primary process.
+    return runWorker(config, parts).then(
+      () => exitCode.ok,
+      () => exitCode.failed,
+    )
   }
-  const proxy = await (config.workers > 1 ? runPrimary(config, parts) : runProxy(config, parts))
+  const starting = config.workers > 1 ? runPrimary(config, parts) : runProxy(config, parts)
+  const proxy = await starting.catch((error: unknown) => {
+    // Warnings come before the error that ends it all.
+    log.flush()
+    throw bindFault(error)
+  })
   try {
     await proxy.ready
   } catch (error) {

@@ -112,7 +112,8 @@ class Primary {
           if (isObject(argument)) resolve({ url: String(argument['url']), port: Number(argument['port']) })
         },
         failed(argument) {
-          reject(new Error(isObject(argument) ? String(argument['message']) : 'a worker failed'))
+          const { message = 'a worker failed', ...fields } = isObject(argument) ? argument : {}
+          reject(Object.assign(new Error(String(message)), fields))
         },
       })
       this.#workers.set(worker, channel)

@@ -37,7 +37,7 @@ export async function runWorker(config: ProxyConfig, parts: RunParts): Promise<v
     )
     await channel.call('listening', { url: proxy.url, port: proxy.port })
   } catch (error) {
-    await channel.call('failed', { message: error instanceof Error ? error.message : String(error) })
+    await channel.call('failed', toFields(error))
     throw error
   }
   await ended.promise
@@ -56,6 +56,13 @@ function ofPrimary(
     ...(config.sessionStorage?.provider === 'redis' ? {} : { sessions: sessionsOf(channel) }),
     ...(metrics ? { observe: metrics.observe } : {}),
   }
+}
+
+/** An error as plain fields, those of the system among them. */
+function toFields(error: unknown): Record<string, unknown> {
+  if (!(error instanceof Error)) return { message: String(error) }
+  const { code, syscall, address, port }: NodeJS.ErrnoException & { address?: string; port?: number } = error
+  return { message: error.message, code, syscall, address, port }
 }
 
 function sessionsOf(channel: Channel): SharedSessions {

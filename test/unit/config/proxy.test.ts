@@ -117,7 +117,7 @@ await t.test('settings: alternatives exclude one another', async (t) => {
     [{ remoteAuthBearerToken: 't', remoteAuth: true }, /exclude one another/],
     [
       { remoteAuthBearerToken: 't', remoteAuthClientId: 'c', remoteAuthScopes: ['a'] },
-      /--remote-auth-client-id, --remote-auth-scopes: needs no bearer/,
+      /--remote-auth-client-id, --remote-auth-scopes: --remote-auth-bearer-token and a login exclude/,
     ],
     [
       {
@@ -134,6 +134,29 @@ await t.test('settings: alternatives exclude one another', async (t) => {
     faults({ remoteAuth: true }, { GATEHOUSE_REMOTE_AUTH_BEARER_TOKEN: 't' }).join(),
     /exclude one another/,
   )
+})
+
+await t.test('settings: a fault names the flag, what was found and the rule', async (t) => {
+  const found = faults({
+    targetUri: 'foo',
+    host: '::1::2',
+    port: 'abc',
+    requestTimeout: '5',
+    remoteAuthBearerTokenFile: join(dir, 'absent'),
+    remoteForwardHeadersSecret: ['X-A=missing'],
+  })
+  t.match(found.join('\n'), /^--target-uri: invalid target URI "foo": must be/m)
+  t.match(found.join('\n'), /^--host: must be an IP address or a host name, found "::1::2"$/m)
+  t.match(found.join('\n'), /^--port: must be a whole number from 0 to 65535, found "abc"$/m)
+  t.match(found.join('\n'), /^--request-timeout: must be a duration such as .*, found "5"$/m)
+  t.match(found.join('\n'), /^--remote-auth-bearer-token-file: the secret file \S+absent cannot be read$/m)
+  t.match(found.join('\n'), /^--remote-forward-headers-secret: header "X-A": secret "missing": not found/m)
+  t.equal(found.length, 6)
+  for (const host of ['127.0.0.1', '::1', 'localhost', 'a.b-c.example', 'under_score']) {
+    t.same(faults({ host }), [], host)
+  }
+  for (const host of ['127.0.0.1.5', '1.2.3', 'a b', '-x', 'http://x', '[::1]'])
+    t.match(faults({ host }), [/^--host/], host)
 })
 
 await t.test('settings: values are checked one by one, and all faults are told at once', async (t) => {
