@@ -34,8 +34,8 @@ export interface EmbedderOptions {
   readonly identity: string
   readonly clock: Clock
   readonly log: Log
-  /** Does what is still to be done, when the service is tried again; false: nothing was. Never rejects. */
-  readonly retry: () => Promise<boolean>
+  /** Does what is still to be done, when the service is tried again. Never rejects. */
+  readonly retry: () => Promise<void>
 }
 
 const CACHE_BYTES = 64 * 1_048_576
@@ -57,6 +57,8 @@ export class Embedder {
   #model: string | undefined
   #modelAskedAt = Number.NEGATIVE_INFINITY
   #failing = false
+  /** Requests that were answered. */
+  #answers = 0
   #pauseMs = FIRST_PAUSE_MS
   #recoveredAt = Number.NEGATIVE_INFINITY
   #cancelRetry: (() => void) | undefined
@@ -97,7 +99,7 @@ export class Embedder {
     const either = AbortSignal.any([signal, this.#end.signal])
     return this.#watched(either, async () => {
       // A refused query is the client's own doing and must not take the service away from others.
-      const [vector] = await this.#options.service.embed([text], 1, either)
+      const [vector] = await this.#embed([text], 1, either)
       if (!vector) throw new EmbeddingFault('the embedding service gave no vector')
       return { vector, model: this.#model }
     })
@@ -141,7 +143,7 @@ export class Embedder {
     const size = facts.batch * RUN_REQUESTS
     for (let from = 0; from < texts.length; from += size) {
       const run = texts.slice(from, from + size)
-      const vectors = await this.#options.service.embed(run, facts.batch, signal)
+      const vectors = await this.#embed(run, facts.batch, signal)
       const after = await this.#facts(signal)
       if (this.#model !== model) return undefined
       for (const [i, vector] of vectors.entries()) {
@@ -172,11 +174,21 @@ export class Embedder {
     return hash('sha256', parts.map((part) => `${Buffer.byteLength(part)}:${part}`).join(''), 'base64url')
   }
 
-  /** Notes how a call ended; one that its caller gave up says nothing about the service. */
+  async #embed(texts: readonly string[], batch: number, signal: AbortSignal): Promise<Float32Array[]> {
+    const vectors = await this.#options.service.embed(texts, batch, signal)
+    this.#answers++
+    return vectors
+  }
+
+  /**
+   * Notes how a call ended. One that its caller gave up says nothing about the service, nor does one that had no need
+   * of it.
+   */
   async #watched<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const answers = this.#answers
     try {
       const result = await work()
-      this.#recovered()
+      if (this.#answers > answers) this.#recovered()
       return result
     } catch (error) {
       if (!signal.aborted && !(error instanceof EmbeddingFault && error.ofInput)) this.#failed(error)
@@ -211,12 +223,14 @@ export class Embedder {
     this.#options.log.info('the embedding service answers again')
   }
 
-  /** Never rejects: how it ended is noted on the way. */
+  /** Never rejects; leaves it working, or with another retry to come. */
   async #probe(): Promise<void> {
+    await this.#options.retry()
+    if (!this.#failing || this.#cancelRetry) return
     try {
-      if (!(await this.#options.retry())) await this.ofQuery('ping', this.#end.signal)
+      await this.ofQuery('ping', this.#end.signal)
     } catch (error) {
-      this.#options.log.debug('the embedding service still fails', { err: error })
+      this.#failed(error)
     }
   }
 

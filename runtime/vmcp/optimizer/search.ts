@@ -166,14 +166,13 @@ export class ToolSearch {
     })
   }
 
-  /** Makes vectors for the set used last that has none; the others follow when they are searched. False: all have. */
-  async #retry(): Promise<boolean> {
+  /** Makes vectors for the set used last that has none; the others follow when they are searched. */
+  async #retry(): Promise<void> {
     for (const index of this.#indexes.all()) {
-      if (index.vectors || index.tools.length === 0 || !this.#embedder) continue
+      if (index.vectors || !this.#embedder) continue
       await this.#vectorsOf(this.#embedder, index)
-      return true
+      return
     }
-    return false
   }
 
   async close(): Promise<void> {

@@ -231,6 +231,33 @@ t.test('a client that goes away ends its search and blames nobody', async (t) =>
   release()
 })
 
+t.test('a service that fails stays so until it has answered, not until it was not needed', async (t) => {
+  const { service, search, clock, find } = await start(t)
+  service.onRequest = () => ({ kind: 'status', status: 400 })
+  await find('rain')
+  service.onRequest = () => ({ kind: 'cut' })
+  await find('rain', {})
+  const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
+  while (!search.degraded) {
+    await find('rain', {})
+    await turn()
+  }
+  // Neither an empty set nor a query that is refused makes it well, and it is tried again all the same.
+  service.onRequest = () => ({ kind: 'status', status: 400 })
+  for (const _ of [1, 2, 3]) {
+    while (clock.pending.length === 0) await turn()
+    clock.move(60_000)
+    while (clock.pending.length === 0) await turn()
+    t.ok(search.degraded)
+  }
+  service.onRequest = () => undefined
+  while (search.degraded) {
+    clock.move(60_000)
+    await turn()
+  }
+  t.equal(names(await find('rain'))[0], 'weather')
+})
+
 t.test('a query that says nothing is not asked about', async (t) => {
   const { service, find } = await start(t)
   await find('rain')
