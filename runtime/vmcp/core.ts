@@ -6,7 +6,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { type ErrorCode, GatehouseError } from '../../schemas/index.ts'
-import { argumentHeaders, type Changes, disagreeingArgument, type JsonObject } from '../mcp/index.ts'
+import { argumentHeaders, type Changes, disagreeingArgument, JsonObject, RPC } from '../mcp/index.ts'
 import { type Backend, isBackendFault } from './backends/backend.ts'
 import type { Sender } from './backends/channel.ts'
 import type { Relay } from './backends/connection.ts'
@@ -166,12 +166,32 @@ export class Core {
     if (entry.run) return entry.run(operation)
     if (operation.headers) requireMirrored(entry, operation.params, operation.headers)
     try {
-      return await this.callEntry(operation, entry, { name: JSON.stringify(entry.original) })
+      const outcome = await this.#callOriginal(operation, entry)
+      return isHeaderMismatch(outcome) ? await this.#callAnew(operation, name, entry) : outcome
     } catch (error) {
       // A tool that could not be run is a result that a model can read, not a fault of the protocol.
       if (!isBackendFault(error) || operation.signal.aborted) throw error
       return resultOutcome({ content: [{ type: 'text', text: error.message }], isError: true })
     }
+  }
+
+  #callOriginal(operation: Operation, entry: ToolEntry): Promise<Outcome> {
+    return this.callEntry(operation, entry, { name: JSON.stringify(entry.original) })
+  }
+
+  /**
+   * The backend wants other arguments mirrored in headers than its list said: the list is read anew, and the call, which
+   * was not carried out, is made once more. Rejects with BACKEND_PROTOCOL when that does not help: the headers are ours.
+   */
+  async #callAnew(operation: Operation, name: string, { backend }: ToolEntry): Promise<Outcome> {
+    this.#parts.members.get(backend)?.listings.expire()
+    const entry = visible((await this.view(operation.client, true)).tools.get(name))
+    const outcome = entry && !entry.run ? await this.#callOriginal(operation, entry) : undefined
+    if (outcome && !isHeaderMismatch(outcome)) return outcome
+    throw new GatehouseError('BACKEND_PROTOCOL', {
+      detail: `backend ${backend}: the headers of the call do not fit`,
+      data: { backend },
+    })
   }
 
   /** Calls what an entry leads to; also for tools that clients do not see. */
@@ -270,6 +290,14 @@ export function listOf(catalog: Catalog, kind: Kind): readonly Entry[] {
     default:
       return []
   }
+}
+
+function isHeaderMismatch(outcome: Outcome): boolean {
+  return (
+    outcome.kind === 'error' &&
+    outcome.error.includes(String(RPC.headerMismatch)) &&
+    new JsonObject(outcome.error).value('code') === RPC.headerMismatch
+  )
 }
 
 function visible(entry: ToolEntry | undefined): ToolEntry | undefined {

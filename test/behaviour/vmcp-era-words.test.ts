@@ -332,3 +332,51 @@ t.test('a question that the backend withdraws is withdrawn from the client', asy
   t.match(await stream.next(), { method: 'notifications/cancelled', params: { requestId: question.id } })
   t.match((await stream.next()).result, { content: [{ text: 'moved on' }] })
 })
+
+t.test(
+  'a backend that wants other headers than its list said: the list is read anew, the call made once more',
+  async (t) => {
+    let marked = false
+    let helps = true
+    const calls: unknown[] = []
+    const fixture = await startFixture({
+      era: 'stateless',
+      before: (req, res) => {
+        const method = req.headers['mcp-method']
+        if (method !== 'tools/list' && method !== 'tools/call') return false
+        let body = ''
+        req.on('data', (chunk: Buffer) => (body += chunk.toString()))
+        req.on('end', () => {
+          const { id } = JSON.parse(body) as { id: unknown }
+          const answer = (part: object, status = 200) => {
+            res.writeHead(status, { 'content-type': 'application/json' })
+            res.end(JSON.stringify({ jsonrpc: '2.0', id, ...part }))
+          }
+          const region = marked ? { type: 'string', 'x-mcp-header': 'Region' } : { type: 'string' }
+          const tool = { name: 'here', inputSchema: { type: 'object', properties: { region } } }
+          if (method === 'tools/list')
+            return answer({
+              result: { resultType: 'complete', tools: [tool], ttlMs: 0, cacheScope: 'private' },
+            })
+          calls.push(req.headers['mcp-param-region'])
+          if (marked && (!helps || req.headers['mcp-param-region'] !== 'eu'))
+            return answer({ error: { code: -32020, message: 'Header mismatch' } }, 400)
+          return answer({ result: { resultType: 'complete', content: [{ type: 'text', text: 'fine' }] } })
+        })
+        return true
+      },
+    })
+    const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
+    t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
+    const session = await openSession(vmcp.url)
+    const call = { name: 'here', arguments: { region: 'eu' } }
+    t.match((await session.request('tools/call', call)).response?.result, { content: [{ text: 'fine' }] })
+    marked = true
+    t.match((await session.request('tools/call', call)).response?.result, { content: [{ text: 'fine' }] })
+    t.same(calls, [undefined, undefined, 'eu'])
+    helps = false
+    const hopeless = await session.request('tools/call', call)
+    t.match(hopeless.response?.result, { isError: true, content: [{ text: /headers of the call/ }] })
+    t.equal(calls.length, 5, 'once more, not for ever')
+  },
+)
