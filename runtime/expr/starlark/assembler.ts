@@ -15,7 +15,7 @@ export class Assembler {
   readonly #jumps: { readonly at: number; readonly to: Label }[] = []
   readonly #constants: Value[] = []
   readonly #known = new Map<number | bigint | string, number>()
-  readonly #names: string[] = []
+  readonly #names = new Map<string, number>()
   readonly #functions: Code[] = []
   readonly #calls: CallShape[] = []
   readonly #compileFunction: (fn: FunctionNode) => Code
@@ -59,8 +59,10 @@ export class Assembler {
   }
 
   name(name: string): number {
-    const known = this.#names.indexOf(name)
-    return known < 0 ? this.#names.push(name) - 1 : known
+    const known = this.#names.get(name)
+    if (known !== undefined) return known
+    this.#names.set(name, this.#names.size)
+    return this.#names.size - 1
   }
 
   fn(fn: FunctionNode): number {
@@ -78,7 +80,7 @@ export class Assembler {
       ops,
       places: Int32Array.from(this.#places),
       constants: this.#constants,
-      names: this.#names,
+      names: [...this.#names.keys()],
       functions: this.#functions,
       calls: this.#calls,
     }

@@ -12,7 +12,12 @@ import { Bytes, Float, isInt, List, Range, Tuple, typeOf, type Value } from './v
 const MAX_DEPTH = 100
 
 export function equal(x: Value, y: Value, meter: Meter, depth = 0): boolean {
-  if (x === y && (x === null || typeof x !== 'object')) return true
+  if (x === y && (x === null || (typeof x !== 'object' && typeof x !== 'string'))) return true
+  if (typeof x === 'string' && typeof y === 'string') {
+    if (x.length !== y.length) return false
+    meter.search(x.length, 1)
+    return x === y
+  }
   if (isNumber(x)) return isNumber(y) && compareNumbers(x, y) === 0
   if (typeof x !== 'object' || typeof y !== 'object' || x === null || y === null) return false
   if (depth > MAX_DEPTH) throw tooDeep()
@@ -71,7 +76,10 @@ export function ordered(op: Ordering, x: Value, y: Value, meter: Meter): boolean
 /** Negative, zero or positive. Throws when the values have no order. */
 function compare(op: Ordering, x: Value, y: Value, meter: Meter, depth: number): number {
   if (isNumber(x) && isNumber(y)) return compareNumbers(x, y)
-  if (typeof x === 'string' && typeof y === 'string') return byOrder(x, y)
+  if (typeof x === 'string' && typeof y === 'string') {
+    meter.search(Math.min(x.length, y.length), 1)
+    return byOrder(x, y)
+  }
   if (typeof x === 'boolean' && typeof y === 'boolean') return Number(x) - Number(y)
   if (x instanceof Bytes && y instanceof Bytes) return byOrder(x.data, y.data)
   const both = (x instanceof List && y instanceof List) || (x instanceof Tuple && y instanceof Tuple)

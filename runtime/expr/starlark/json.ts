@@ -121,16 +121,18 @@ class Reader {
   #string(): string {
     if (this.#text[this.#at] !== '"') throw new JsonFault('a text is missing')
     this.#at++
-    let out = ''
+    const parts: string[] = []
     for (;;) {
-      out += this.#match(PLAIN)
+      parts.push(this.#match(PLAIN))
       const char = this.#text[this.#at++]
       if (char === '"') break
       if (char !== '\\') throw new JsonFault('a text does not end')
-      out += this.#escape()
+      parts.push(this.#escape())
+      this.#meter.allocate(SIZE.element)
     }
-    this.#meter.allocate(SIZE.text + out.length)
-    return out
+    const text = parts.length === 1 ? (parts[0] ?? '') : parts.join('')
+    this.#meter.allocate(SIZE.text + text.length)
+    return text
   }
 
   #escape(): string {

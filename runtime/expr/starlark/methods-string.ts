@@ -9,6 +9,7 @@ import type { Call } from './functions.ts'
 import { elementsOf } from './iterate.ts'
 import { asks, capitalize, type LetterQuestion, lower, title, upper } from './letters.ts'
 import { split, splitLines, strip } from './split.ts'
+import { SIZE } from './meter.ts'
 import { bounds } from './subscript.ts'
 import { List, TextView, Tuple, typeOf, type Value } from './values.ts'
 
@@ -24,10 +25,16 @@ function texts(call: Call, parts: readonly string[]): List {
   return new List(parts.map((part) => made(call, part)))
 }
 
+/** Letters are looked at one by one. */
+function chargeLetters(text: string, { meter }: Call): void {
+  meter.allocate(text.length * 2 * SIZE.element)
+  meter.step(Math.floor(text.length / 16))
+}
+
 function asking(question: LetterQuestion): TextMethod {
   return (text, call) => {
     positional(call, 0, 0)
-    call.meter.step(Math.floor(text.length / 64))
+    chargeLetters(text, call)
     return asks(question, text)
   }
 }
@@ -35,7 +42,7 @@ function asking(question: LetterQuestion): TextMethod {
 function changing(change: (text: string) => string): TextMethod {
   return (text, call) => {
     positional(call, 0, 0)
-    call.meter.step(Math.floor(text.length / 64))
+    chargeLetters(text, call)
     return made(call, change(text))
   }
 }

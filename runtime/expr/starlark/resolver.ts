@@ -62,13 +62,18 @@ class FunctionScope {
 /** Resolves a script in place. `isGlobal` says which names exist outside of it. Throws StarlarkError. */
 export function resolve(script: FunctionNode, globals: ReadonlySet<string>): void {
   const faults: { message: string; place: Position }[] = []
-  new Resolver(globals, (message, place) => void faults.push({ message, place })).fn(script, undefined)
+  const fault: Fault = (message, place) => {
+    faults.push({ message, place })
+    if (faults.length === MAX_FAULTS) throw refusal(faults)
+  }
+  new Resolver(globals, fault).fn(script, undefined)
+  if (faults.length > 0) throw refusal(faults)
+}
+
+function refusal(faults: readonly { readonly message: string; readonly place: Position }[]): StarlarkError {
   const [first, ...more] = faults
-  if (!first) return
-  const others = more
-    .slice(0, MAX_FAULTS - 1)
-    .map(({ message, place }) => `; ${place.line}:${place.column}: ${message}`)
-  throw new StarlarkError(first.message + others.join(''), first.place)
+  const others = more.map(({ message, place }) => `; ${place.line}:${place.column}: ${message}`)
+  return new StarlarkError(`${first?.message ?? ''}${others.join('')}`, first?.place)
 }
 
 class Resolver {

@@ -28,33 +28,31 @@ interface Ready {
   readonly input: Settled | undefined
 }
 
-interface Running {
-  readonly task: Task
-  readonly ended: (outcome: Settled) => void
-}
-
 /** Runs a script to its end. Rejects with StarlarkError. */
 export function execute(program: Program, options: RunOptions, meter = new Meter(options)): Promise<Value> {
   return new Promise((resolve, reject) => {
-    new Execution(options, meter).start(program, (outcome) => {
+    const ended = (outcome: Settled): void => {
       if ('value' in outcome) resolve(outcome.value)
       else reject(outcome.error)
-    })
+    }
+    new Execution(options, meter, ended).start(program)
   })
 }
 
 class Execution {
   readonly #maxWaits: number
   readonly #around: Surroundings
+  readonly #ended: (outcome: Settled) => void
   readonly #ready: Ready[] = []
-  readonly #running = new Map<Task, Running>()
+  readonly #running = new Map<Task, (outcome: Settled) => void>()
   /** Waits that have to wait until another one is over. */
   readonly #queue: (() => void)[] = []
   readonly #given: ReadonlyMap<string, Value>
   #waits = 0
   #busy = false
 
-  constructor({ maxWaits, globals, print }: RunOptions, meter: Meter) {
+  constructor({ maxWaits, globals, print }: RunOptions, meter: Meter, ended: (outcome: Settled) => void) {
+    this.#ended = ended
     this.#maxWaits = maxWaits
     this.#given = globals
     this.#around = {
@@ -64,9 +62,9 @@ class Execution {
     }
   }
 
-  start({ code }: Program, ended: (outcome: Settled) => void): void {
+  start({ code }: Program): void {
     const task = new Task(undefined, [])
-    this.#begin(task, ended, () => {
+    this.#begin(task, this.#ended, () => {
       const fn = scriptFunction(code)
       call(task, fn, [], [], this.#around)
       const [frame] = task.frames
@@ -84,7 +82,7 @@ class Execution {
   }
 
   #begin(task: Task, ended: (outcome: Settled) => void, enter: () => void): void {
-    this.#running.set(task, { task, ended })
+    this.#running.set(task, ended)
     try {
       enter()
       this.#ready.push({ task, input: task.entry === undefined ? undefined : { value: task.entry } })
@@ -94,9 +92,18 @@ class Execution {
   }
 
   #end(task: Task, outcome: Settled): void {
-    const running = this.#running.get(task)
+    const ended = this.#running.get(task)
     this.#running.delete(task)
-    running?.ended(outcome)
+    // Nobody can go on when a limit is reached, so nobody is waited for.
+    if ('error' in outcome && outcome.error instanceof LimitError) this.#stop(outcome)
+    else ended?.(outcome)
+  }
+
+  #stop(outcome: Settled): void {
+    this.#running.clear()
+    this.#ready.length = 0
+    this.#queue.length = 0
+    this.#ended(outcome)
   }
 
   /** Lets every task run that can, one after the other. */
@@ -120,6 +127,7 @@ class Execution {
   }
 
   #resume(task: Task, input: Settled): void {
+    if (!this.#running.has(task)) return
     this.#ready.push({ task, input })
     this.#drain()
   }
@@ -182,7 +190,6 @@ interface Failure {
 function outcomeOf(results: Value[], failed: Failure | undefined): Settled {
   if (!failed) return { value: new List(results) }
   const { index, error } = failed
-  if (error instanceof LimitError) return { error }
   const wrapped = new StarlarkError(`parallel: task ${index} failed: ${error.message}`)
   if (error instanceof StarlarkError) {
     wrapped.position = error.position

@@ -89,14 +89,27 @@ export function splitLines(text: string, keepEnds: boolean): string[] {
 
 /** Cuts off whatever of `letters` stands at the ends; none: white space. */
 export function strip(text: string, letters: string, sides: 'both' | 'left' | 'right', meter: Meter): string {
-  meter.step(Math.floor(text.length / 64))
-  const parts = isAscii(text) ? Array.from(text) : pointsOf(text)
-  const cut = letters === '' ? SPACES : new Set(isAscii(letters) ? letters : pointsOf(letters))
+  meter.search(text.length, 1)
+  if (isAscii(letters)) return cutEnds(text, letters === '' ? SPACES : new Set(letters), sides)
+  // A letter of several bytes is cut off as a whole or not at all.
+  meter.elements(text.length)
+  return cutEnds(pointsOf(text), new Set(pointsOf(letters)), sides).join('')
+}
+
+function cutEnds<T extends string | string[]>(
+  parts: T,
+  cut: ReadonlySet<string>,
+  sides: 'both' | 'left' | 'right',
+): T extends string ? string : string[]
+function cutEnds(
+  parts: string | string[],
+  cut: ReadonlySet<string>,
+  sides: 'both' | 'left' | 'right',
+): string | string[] {
   let [from, to] = [0, parts.length]
   if (sides !== 'right') while (from < to && cut.has(parts[from] ?? '')) from++
   if (sides !== 'left') while (to > from && cut.has(parts[to - 1] ?? '')) to--
-  if (from === 0 && to === parts.length) return text
-  return parts.slice(from, to).join('')
+  return parts.slice(from, to)
 }
 
 /** The bytes of each code point. */

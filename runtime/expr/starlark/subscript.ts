@@ -82,9 +82,9 @@ function slicedText(text: string, first: number, last: number, step: number, met
     return part
   }
   meter.elements(Math.max(0, Math.ceil((last - first) / step)))
-  let out = ''
-  for (let i = first; step > 0 ? i < last : i > last; i += step) out += text.charAt(i)
-  return out
+  const parts: string[] = []
+  for (let i = first; step > 0 ? i < last : i > last; i += step) parts.push(text.charAt(i))
+  return parts.join('')
 }
 
 /** Where a slice begins and ends, within the sequence. */

@@ -61,51 +61,65 @@ function pointAt(bytes: string, at: number): { point: number; length: number } {
 
 /** The same text with U+FFFD for everything that is no UTF-8. */
 export function repaired(bytes: string): string {
-  if (isAscii(bytes)) return bytes
-  let out = ''
+  if (isValid(bytes)) return bytes
+  const parts: string[] = []
   let at = 0
   for (const { point, length } of points(bytes)) {
-    out += point === 0xfffd && length === 1 ? REPLACEMENT : bytes.slice(at, at + length)
+    parts.push(point === 0xfffd && length === 1 ? REPLACEMENT : bytes.slice(at, at + length))
     at += length
   }
-  return out
+  return parts.join('')
 }
 
-const ESCAPES: Readonly<Record<number, string>> = {
-  0x07: '\\a',
-  0x08: '\\b',
-  0x09: '\\t',
-  0x0a: '\\n',
-  0x0b: '\\v',
-  0x0c: '\\f',
-  0x0d: '\\r',
-  0x22: '\\"',
-  0x5c: '\\\\',
+function isValid(bytes: string): boolean {
+  return isAscii(bytes) || encode(decode(bytes)) === bytes
 }
-const PLAIN = /^[ !#-[\]-~]*$/
-const PRINTABLE = /^[\p{L}\p{M}\p{N}\p{P}\p{S}]$/u
 
-/** A literal for a text. `asBytes`: every byte beyond ASCII is written as an escape. */
+const ESCAPES: Readonly<Record<string, string>> = {
+  '\x07': '\\a',
+  '\b': '\\b',
+  '\t': '\\t',
+  '\n': '\\n',
+  '\v': '\\v',
+  '\f': '\\f',
+  '\r': '\\r',
+  '"': '\\"',
+  '\\': '\\\\',
+}
+/** Everything that is not written as it is. */
+const UNPRINTABLE = /["\\]|[^ \p{L}\p{M}\p{N}\p{P}\p{S}]/gu
+
+/** A literal for a text. `asBytes`: for bytes. */
 export function quote(bytes: string, asBytes = false): string {
-  const prefix = asBytes ? 'b"' : '"'
-  if (PLAIN.test(bytes)) return `${prefix}${bytes}"`
-  let out = prefix
-  let at = 0
-  for (const { point, length } of points(bytes)) {
-    const raw = bytes.slice(at, at + length)
-    at += length
-    if (point === 0xfffd && length === 1) out += hex(raw, 0)
-    else if (point < 0x80) out += ESCAPES[point] ?? (point < 0x20 || point === 0x7f ? hex(raw, 0) : raw)
-    else if (PRINTABLE.test(String.fromCodePoint(point))) out += raw
-    else
-      out +=
-        point > 0xffff
-          ? `\\U${point.toString(16).padStart(8, '0')}`
-          : `\\u${point.toString(16).padStart(4, '0')}`
-  }
-  return `${out}"`
+  const inner = isValid(bytes)
+    ? encode(decode(bytes).replaceAll(UNPRINTABLE, escaped))
+    : [...quotedPoints(bytes)].join('')
+  return `${asBytes ? 'b' : ''}"${inner}"`
 }
 
-function hex(raw: string, at: number): string {
-  return `\\x${raw.charCodeAt(at).toString(16).padStart(2, '0')}`
+function escaped(letter: string): string {
+  const simple = ESCAPES[letter]
+  if (simple !== undefined) return simple
+  const point = letter.codePointAt(0) ?? 0
+  if (point < 0x80) return hex(point)
+  return point > 0xffff
+    ? `\\U${point.toString(16).padStart(8, '0')}`
+    : `\\u${point.toString(16).padStart(4, '0')}`
+}
+
+function* quotedPoints(bytes: string): Generator<string> {
+  let at = 0
+  for (const { point, length } of points(bytes)) {
+    const isByte = point === 0xfffd && length === 1
+    yield isByte ? hex(bytes.charCodeAt(at)) : encode(encodedPoint(point))
+    at += length
+  }
+}
+
+function encodedPoint(point: number): string {
+  return String.fromCodePoint(point).replaceAll(UNPRINTABLE, escaped)
+}
+
+function hex(byte: number): string {
+  return `\\x${byte.toString(16).padStart(2, '0')}`
 }

@@ -35,6 +35,8 @@ const MAX_TOOL_SETS = 100
 export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Feature {
   const { audit, log, permits = async () => true, pool = new WorkerPool() } = parts
   const sets = new LRUCache<string, ToolSet & { readonly shown: Buffer }>({ max: MAX_TOOL_SETS })
+  /** First pages of lists with the tool in them: most requests ask for one that was made before. */
+  const lists = new WeakMap<Buffer, Buffer>()
   const end = new AbortController()
   let hides = false
 
@@ -54,20 +56,25 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
   ): Promise<Outcome> {
     const outcome = await next()
     if (outcome.kind !== 'result') return outcome
+    const permitted = await permits(operation.client.caller, EXECUTE_TOOL_SCRIPT, operation.signal)
+    const isFirst = (operation.params.text('cursor') ?? '') === ''
+    const known = permitted && isFirst ? lists.get(outcome.result) : undefined
+    if (known) return { kind: 'result', result: known }
     const page = new JsonObject(outcome.result)
     const items = scanElements(page.raw('tools') ?? Buffer.from('[]'))
     const own = items.filter((item) => new JsonObject(item).text('name') !== EXECUTE_TOOL_SCRIPT)
     hides ||= own.length < items.length
     const isLast = page.text('nextCursor') === undefined
-    if (isLast && (await permits(operation.client.caller, EXECUTE_TOOL_SCRIPT, operation.signal))) {
-      const isOnly = (operation.params.text('cursor') ?? '') === ''
-      const all = isOnly
+    if (isLast && permitted) {
+      const all = isFirst
         ? own.map((item) => new JsonObject(item))
         : await listTools(operation, (inner) => next(inner))
       own.push(setOf(all).shown)
     }
     const tools = own.flatMap((item, i) => (i === 0 ? [item] : [COMMA, item]))
-    return { kind: 'result', result: page.with({ tools: Buffer.concat([OPEN, ...tools, CLOSE]) }) }
+    const result = page.with({ tools: Buffer.concat([OPEN, ...tools, CLOSE]) })
+    if (permitted && isFirst) lists.set(outcome.result, result)
+    return { kind: 'result', result }
   }
 
   async function execute(operation: Operation, inside: Perform): Promise<Outcome> {

@@ -177,6 +177,15 @@ t.test('steps: one budget for the script and everything that it starts side by s
   await t.rejects(four.result, { message: 'Starlark computation cancelled: too many steps' })
 })
 
+t.test('steps: when there are no more, nothing is waited for', async (t) => {
+  const { outside, result } = start(
+    'def spin():\n  for i in range(1 << 30): pass\nparallel([lambda: wait("long"), spin])',
+  )
+  await t.rejects(result, { message: 'Starlark computation cancelled: too many steps' })
+  t.equal(outside.open.length, 1, 'the wait goes on without it')
+  outside.answerAll()
+})
+
 t.test('steps: built-in functions pay for every element', async (t) => {
   const costs = [
     'list(range(50000))',
