@@ -277,6 +277,57 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     t.pass('five replicas')
   })
 
+  await t.test('a count that is left out again stays what it was', async (t) => {
+    const server = ['virtualmcpserver', 'everyone', '-n', 'redis-sessions']
+    const replicas = () => kube.get(['deployment', 'vmcp-everyone', '-n', 'redis-sessions']).spec.replicas
+    kube.must(['patch', ...server, '--type=json', '-p', '[{"op":"remove","path":"/spec/replicas"}]'])
+    const { generation } = kube.get(server).metadata
+    await until('a look at it', () => kube.get(server).status.observedGeneration === generation)
+    t.equal(replicas(), 5)
+    kube.must(['scale', 'deployment/vmcp-everyone', '-n', 'redis-sessions', '--replicas=3'])
+    kube.must(['label', ...server, 'example.com/look=once-more', '--overwrite'])
+    await until('the autoscaler’s count in the status', () => kube.get(server).status.replicas === 3)
+    t.equal(replicas(), 3, 'it is the autoscaler’s now')
+  })
+
+  await t.test('a rotated Secret rolls the pods, also behind another object', async (t) => {
+    for (const [namespace, deployment, secret, key] of [
+      ['redis-sessions', 'vmcp-everyone', 'sessions-redis', 'password'],
+      ['header-injection', 'vmcp-research', 'search-api', 'api-key'],
+    ] as const) {
+      const stamp = (): string =>
+        kube.get(['deployment', deployment, '-n', namespace]).spec.template.metadata.annotations[
+          'gatehouse.dev/runconfig-checksum'
+        ]
+      const before = stamp()
+      const data = { [key]: Buffer.from(`rotated-${namespace}`).toString('base64') }
+      kube.must(['patch', 'secret', secret, '-n', namespace, '--type=merge', '-p', JSON.stringify({ data })])
+      await until(`another stamp on ${deployment}`, () => stamp() !== before)
+      t.notMatch(stamp(), /rotated/)
+    }
+  })
+
+  await t.test('a stranger’s object under a child’s name is left alone, and told of', async (t) => {
+    const stranger = {
+      kind: 'Service',
+      apiVersion: 'v1',
+      metadata: { name: 'vmcp-late' },
+      spec: { ports: [{ port: 1 }] },
+    }
+    kube.must(['apply', '-n', 'oidc', '-f', '-'], JSON.stringify(stranger))
+    const late = {
+      apiVersion: 'gatehouse.dev/v1beta1',
+      kind: 'VirtualMCPServer',
+      metadata: { name: 'late' },
+      spec: { groupRef: { name: 'engineering' }, incomingAuth: { type: 'anonymous' } },
+    }
+    kube.must(['apply', '-n', 'oidc', '-f', '-'], JSON.stringify(late))
+    const status = () => kube.get(['virtualmcpserver', 'late', '-n', 'oidc']).status
+    await until('the condition', () => JSON.stringify(status() ?? {}).includes('ChildConflict'))
+    t.match(status().message, /Service vmcp-late exists/)
+    t.strictSame(kube.get(['service', 'vmcp-late', '-n', 'oidc']).spec.ports[0].port, 1, 'as it was')
+  })
+
   await t.test('a stranger’s change of a child is put right', async (t) => {
     const service = list(kube, 'services').find(({ metadata }) => metadata.namespace === 'redis-sessions')
     const at = ['service', service?.metadata.name ?? '', '-n', 'redis-sessions']

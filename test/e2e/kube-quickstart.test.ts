@@ -80,6 +80,33 @@ const resources =
   'deployments,replicasets,statefulsets,controllerrevisions,pods,services,endpointslices,configmaps,secrets,serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,horizontalpodautoscalers,jobs,cronjobs,persistentvolumeclaims,' +
   kinds.map(({ plural }) => `${plural}.gatehouse.dev`).join(',')
 
+const deprecated = {
+  apiVersion: 'gatehouse.dev/v1beta1',
+  kind: 'VirtualMCPServer',
+  metadata: { name: 'old' },
+  spec: {
+    groupRef: { name: 'nobody' },
+    incomingAuth: {
+      type: 'oidc',
+      oidcConfigRef: { name: 'login', audience: 'https://old.example.com/mcp' },
+      authzConfig: {
+        type: 'inline',
+        inline: { policies: ['permit(principal, action, resource);'], primaryUpstreamProvider: 'corp' },
+      },
+    },
+    authServerConfig: {
+      issuer: 'https://login.example.com',
+      upstreamProviders: [
+        {
+          name: 'corp',
+          type: 'oidc',
+          oidcConfig: { issuerUrl: 'https://corp.example.com', clientId: 'old' },
+        },
+      ],
+    },
+  },
+}
+
 /** What an installation makes outside of namespaces, and in its own. */
 const cluster =
   'namespaces,clusterroles,clusterrolebindings,validatingwebhookconfigurations,compositecontrollers,deployments,jobs,cronjobs,services,secrets,pods'
@@ -202,6 +229,26 @@ async function scenario(t: Test): Promise<void> {
       /vmcp serve|gatehouse\.mjs proxy|\/gatehouse\/ld\.so|\/app\/dist/.test(line),
     )
     t.strictSame(left, [], 'no process')
+  })
+
+  await t.test('a deprecated field that is used: one Event, however often it is looked at', async (t) => {
+    kube.must(['create', 'namespace', 'events'])
+    kube.must(['apply', '-n', 'events', '-f', '-'], JSON.stringify(deprecated))
+    const events = (): readonly { message: string; involvedObject: { name: string } }[] =>
+      kube
+        .get(['events', '-n', 'events'])
+        .items.filter(({ reason }: { reason: string }) => reason === 'AuthzPrimaryUpstreamProviderDeprecated')
+    await until('the Event', () => events().length > 0, node, kube)
+    kube.must(['label', 'vmcp', 'old', '-n', 'events', 'example.com/look=again'])
+    await until(
+      'a look at it',
+      () => kube.get(['vmcp', 'old', '-n', 'events']).status?.phase === 'Failed',
+      node,
+      kube,
+    )
+    t.equal(events().length, 1)
+    t.match(events()[0], { type: 'Warning', involvedObject: { kind: 'VirtualMCPServer', name: 'old' } })
+    kube.must(['delete', 'vmcp', 'old', '-n', 'events'])
   })
 
   await t.test('removing the installation, as its page says: leaves nothing behind', async (t) => {

@@ -2,9 +2,16 @@
  * The embedded authorization server of a virtual server: its file, and the rules between it, incoming authentication
  * and policies. Source: spec document 3, "spec.authServerConfig", Errors.
  */
-import type { EmbeddedAuthServerConfig, input, RuntimeAuthz, RuntimeOidc } from '../../../schemas/index.ts'
+import {
+  type EmbeddedAuthServerConfig,
+  formatProblems,
+  type input,
+  type RuntimeAuthz,
+  type RuntimeOidc,
+} from '../../../schemas/index.ts'
 import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
+import { fieldsOf } from '../../kube.ts'
 import { issuerFault, synthesizedUpstreams } from '../../externalauth/index.ts'
 import type { PodNeeds } from '../../needs.ts'
 import { authServerPart, authServerSecrets } from '../../parts/auth-server.ts'
@@ -31,18 +38,29 @@ export function judgeAuthServer(context: Context, incoming: Incoming): Fault | u
   return fault
 }
 
+/** The same condition where the manifest itself is at fault, and nothing else can be judged. */
+export function judgeInvalidAuthServer({ conditions, problems, stored }: Context): void {
+  const mine = problems.filter(
+    ({ path }) =>
+      path.startsWith('spec.authServerConfig') || path.endsWith('.inline.primaryUpstreamProvider'),
+  )
+  if (mine.length === 0) return
+  const server = fieldsOf(stored['spec'])['authServerConfig']
+  const aboutPrimary = mine.every(({ path }) => path.endsWith('.primaryUpstreamProvider'))
+  const reason = !aboutPrimary
+    ? 'AuthServerConfigInvalid'
+    : server === undefined
+      ? 'AuthzPrimaryProviderRequiresAuthServer'
+      : 'AuthzUpstreamUnknown'
+  conditions.set('AuthServerConfigValidated', false, reason, formatProblems(mine))
+}
+
 function serverFault(context: Context, incoming: Incoming): Fault | undefined {
-  const { authServerConfig: server, incomingAuth } = context.parent.spec
-  const inline = incomingAuth.authzConfig?.inline?.primaryUpstreamProvider
-  if (!server) {
-    return inline === undefined
-      ? undefined
-      : fault('AuthzPrimaryProviderRequiresAuthServer', 'primaryUpstreamProvider needs spec.authServerConfig')
-  }
+  const { authServerConfig: server } = context.parent.spec
+  if (!server) return undefined
   const issuer = issuerFault(server)
   if (issuer !== undefined) return fault('AuthServerConfigInvalid', issuer)
   const names = server.upstreamProviders.map(({ name }) => name)
-  if (names.length === 0) return fault('AuthzRequiresUpstream', 'upstreamProviders has no provider')
   const primary = incoming.auth?.authz?.primaryUpstreamProvider
   if (primary !== undefined && !names.includes(primary)) {
     return fault(

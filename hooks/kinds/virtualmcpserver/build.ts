@@ -14,7 +14,7 @@ import { serviceUrl, virtualServerNames } from '../../names.ts'
 import { PodNeeds } from '../../needs.ts'
 import { specFault } from '../../references.ts'
 import { toYaml } from '../../yaml.ts'
-import { authServerFileOf, judgeAuthServer } from './auth-server.ts'
+import { authServerFileOf, judgeAuthServer, judgeInvalidAuthServer } from './auth-server.ts'
 import type { ResolvedBackend } from './backends.ts'
 import { childrenOf, commonNeeds, podTemplate } from './children.ts'
 import { configOf, restartHash } from './config.ts'
@@ -53,8 +53,10 @@ interface Files {
 export function build(context: Context): Built {
   const invalid = specFault(context.problems, 'ValidationFailed')
   context.conditions.check('Valid', invalid, 'ValidationSucceeded', 'Spec validation passed')
-  if (invalid)
+  if (invalid) {
+    judgeInvalidAuthServer(context)
     return { children: undefined, backends: [], checksum: undefined, faults: [invalid], hashes: {} }
+  }
   const needs = new PodNeeds()
   commonNeeds(context, needs)
   const judged = judge(context, needs)

@@ -1,0 +1,154 @@
+/**
+ * Reasons of conditions that people meet when something that they refer to is not as it must be, one by one.
+ */
+import t from 'tap'
+import { proves } from '../../helpers/proves.ts'
+import {
+  auth,
+  authzConfig,
+  embedded,
+  entry,
+  oidc,
+  oidcConfig,
+  remote,
+  resource,
+  server,
+  virtual,
+  world,
+} from '../../hooks/resources.ts'
+import type { World } from '../../hooks/world.ts'
+
+interface Condition {
+  readonly type: string
+  readonly status: string
+  readonly reason: string
+  readonly message: string
+}
+
+function conditionOf(w: World, kind: string, name: string, type: string): Condition | undefined {
+  const { conditions } = w.get(kind, name)['status'] as { conditions: Condition[] }
+  return conditions.find((one) => one.type === type)
+}
+const doorCondition = (w: World, type: string) => conditionOf(w, 'VirtualMCPServer', 'door', type)
+
+t.test(
+  'AuthServerConfigValidated: says what is wrong, also when the manifest is refused as a whole',
+  async (t) => {
+    proves('3.event.AuthServerConfigValidated', '3.error.primaryUpstreamProvider')
+    const inline = {
+      policies: ['permit(principal, action, resource);'],
+      primaryUpstreamProvider: 'elsewhere',
+    }
+    const judged = (spec: object, ...more: Parameters<typeof world>) =>
+      doorCondition(world(virtual(spec), oidcConfig(), ...more).settle(), 'AuthServerConfigValidated')
+    const authzConfigInline = { type: 'inline', inline }
+    t.match(judged({ incomingAuth: { ...oidc, authzConfig: authzConfigInline } }), {
+      status: 'False',
+      reason: 'AuthzPrimaryProviderRequiresAuthServer',
+    })
+    t.match(
+      judged({ incomingAuth: { ...oidc, authzConfig: authzConfigInline }, authServerConfig: embedded() }),
+      { status: 'False', reason: 'AuthzUpstreamUnknown' },
+    )
+    t.match(
+      judged({ incomingAuth: oidc, authServerConfig: embedded({ issuer: 'https://u:p@login.example.com' }) }),
+      { status: 'False', reason: 'AuthServerConfigInvalid', message: /credentials/ },
+    )
+    t.equal(judged({ incomingAuth: { type: 'anonymous' } }), undefined, 'nothing to say without a server')
+    const shared = authzConfig({ primary_upstream_provider: 'elsewhere' })
+    t.match(
+      judged(
+        {
+          incomingAuth: { ...oidc, authzConfigRef: { name: 'policies' } },
+          authServerConfig: embedded(),
+        },
+        shared,
+      ),
+      { status: 'False', reason: 'AuthzUpstreamUnknown', message: /elsewhere is not one of corp/ },
+      'a shared configuration can only be judged here',
+    )
+  },
+)
+
+t.test('BackendsPending: nobody has looked at any backend yet', async (t) => {
+  const w = world(server('files'), virtual()).settle()
+  w.setStatus('Deployment', 'vmcp-door', { availableReplicas: 1, readyReplicas: 1, replicas: 1 }).settle()
+  t.match(doorCondition(w, 'Ready'), { status: 'False', reason: 'BackendsPending' })
+})
+
+t.test('CompositeToolRefInvalid: a workflow that cannot run is named with its fault', async (t) => {
+  const workflow = (steps: object[]) =>
+    resource('VirtualMCPCompositeToolDefinition', 'digest', { name: 'digest', description: 'Sums up', steps })
+  const refs = { config: { compositeToolRefs: [{ name: 'digest' }] } }
+  const circle = world(
+    virtual(refs),
+    workflow([
+      { id: 'a', tool: 'files.read', dependsOn: ['b'] },
+      { id: 'b', tool: 'files.read', dependsOn: ['a'] },
+    ]),
+  ).settle()
+  t.match(doorCondition(circle, 'CompositeToolRefsValidated'), {
+    status: 'False',
+    reason: 'CompositeToolRefInvalid',
+    message: /digest/,
+  })
+  const one = { name: 'digest', description: 'Another', steps: [{ id: 'a', tool: 'files.read' }] }
+  const twice = world(
+    virtual({ config: { ...refs.config, compositeTools: [one] } }),
+    workflow([{ id: 'a', tool: 'files.read' }]),
+  ).settle()
+  t.match(doorCondition(twice, 'CompositeToolRefsValidated'), {
+    reason: 'CompositeToolRefInvalid',
+    message: /more than one workflow is called digest/,
+  })
+})
+
+t.test('EmbeddingServerNotReady: the server waits, and starts by itself', async (t) => {
+  const w = world(
+    resource('EmbeddingServer', 'words', {}),
+    virtual({ embeddingServerRef: { name: 'words' }, config: { optimizer: {} } }),
+  ).settle()
+  t.match(doorCondition(w, 'EmbeddingServerReady'), { status: 'False', reason: 'EmbeddingServerNotReady' })
+  t.match(w.get('VirtualMCPServer', 'door')['status'], {
+    phase: 'Pending',
+    message: 'Waiting for EmbeddingServer to become ready',
+  })
+  t.notOk(
+    [...w.objects.keys()].some((key) => key.includes('vmcp-door')),
+    'no pods meanwhile',
+  )
+  w.setStatus('StatefulSet', 'embedding-words', {
+    availableReplicas: 1,
+    readyReplicas: 1,
+    replicas: 1,
+  }).settle()
+  t.match(doorCondition(w, 'EmbeddingServerReady'), { status: 'True' })
+})
+
+t.test('InvalidExternalAuthConfig: entries and proxies say so, and why', async (t) => {
+  const broken = { ...auth.header, spec: { ...(auth.header['spec'] as object), headerInjection: undefined } }
+  const ref = { externalAuthConfigRef: { name: 'header' } }
+  const w = world(broken, entry('a', ref), remote('b', ref)).settle()
+  t.match(conditionOf(w, 'MCPServerEntry', 'a', 'ExternalAuthConfigValidated'), {
+    status: 'False',
+    reason: 'InvalidExternalAuthConfig',
+    message: /headerInjection/,
+  })
+  t.match(conditionOf(w, 'MCPRemoteProxy', 'b', 'ExternalAuthConfigValidated'), {
+    status: 'False',
+    reason: 'InvalidExternalAuthConfig',
+  })
+})
+
+t.test('AuthzPolicySyntaxInvalid: a proxy names the policy that is none', async (t) => {
+  const authzConfig = {
+    type: 'inline',
+    inline: { policies: ['permit(principal, action, resource);', 'let all'] },
+  }
+  const w = world(remote('b', { authzConfig })).settle()
+  t.match(conditionOf(w, 'MCPRemoteProxy', 'b', 'ConfigurationValid'), {
+    status: 'False',
+    reason: 'AuthzPolicySyntaxInvalid',
+    message: /policies\[1\]/,
+  })
+})
