@@ -55,6 +55,30 @@ export const variables = {
     name: 'GATEHOUSE_CLIENT_METADATA_URL',
     meaning: 'URL of a client metadata document, used as client id where the authorization server takes one',
   },
+  refreshInitialInterval: {
+    name: 'GATEHOUSE_TOKEN_REFRESH_INITIAL_RETRY_INTERVAL',
+    meaning: 'wait before a failed renewal of the login is tried again; it doubles (default: 10s)',
+  },
+  refreshMaxInterval: {
+    name: 'GATEHOUSE_TOKEN_REFRESH_MAX_RETRY_INTERVAL',
+    meaning: 'longest of these waits (default: 2m)',
+  },
+  refreshMaxTries: {
+    name: 'GATEHOUSE_TOKEN_REFRESH_MAX_TRIES',
+    meaning: 'tries at that pace (default: 5)',
+  },
+  refreshMaxElapsed: {
+    name: 'GATEHOUSE_TOKEN_REFRESH_MAX_ELAPSED_TIME',
+    meaning: 'time at that pace (default: 5m)',
+  },
+  retryTick: {
+    name: 'GATEHOUSE_TOKEN_AUTH_RETRYING_TICK_INTERVAL',
+    meaning: 'how often it is tried after that (default: 10m)',
+  },
+  retryMaxElapsed: {
+    name: 'GATEHOUSE_TOKEN_AUTH_RETRYING_MAX_ELAPSED',
+    meaning: 'when it is no longer tried without a request (default: 24h)',
+  },
   tunnelAuthToken: { name: 'GATEHOUSE_TUNNEL_AUTH_TOKEN', meaning: 'token for the tunnel provider' },
   browser: { name: 'BROWSER', meaning: 'program that opens the login page, instead of the system’s' },
   httpProxy: { name: 'HTTP_PROXY', meaning: 'HTTP proxy for http URLs; lower case works, too' },

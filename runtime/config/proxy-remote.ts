@@ -8,6 +8,7 @@ import { Secret } from '../observe/index.ts'
 import { type Environment, readVariable, variables } from './env.ts'
 import { Faults, type InputKey } from './faults.ts'
 import { flagOf, type ProxyInput } from './proxy-flags.ts'
+import { renewalPace, type RenewalPace } from './renewal-pace.ts'
 import { secretFrom } from './secret-precedence.ts'
 import { rotatingSecret } from './secrets.ts'
 
@@ -42,6 +43,8 @@ export interface OAuthSettings {
   readonly scopeParamName: string | undefined
   readonly skipBrowser: boolean
   readonly timeoutMs: number
+  /** Of renewals that failed. */
+  readonly pace: RenewalPace
   /** Undefined: nothing is kept beyond this process. */
   readonly keep: { readonly dir: string; readonly password: Secret | undefined } | undefined
 }
@@ -149,6 +152,7 @@ function oauthSettings(
     scopeParamName: scopeParamName(faults),
     skipBrowser: input.remoteAuthSkipBrowser ?? false,
     timeoutMs: faults.duration('remoteAuthTimeout') ?? 30_000,
+    pace: renewalPace(env, warnings),
     keep: input.remoteAuthEphemeral ? undefined : keepIn(env),
   }
 }

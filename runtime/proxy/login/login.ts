@@ -24,6 +24,7 @@ import type { TokenSource } from '../credential.ts'
 import { detect } from './detect.ts'
 import { type Located, locate, scopesOf } from './locate.ts'
 import { type Client, renewedClient } from './registration.ts'
+import { waitAfterFailure } from './renewal-pace.ts'
 import { signIn, type SignInParts } from './sign-in.ts'
 
 export interface LoginParts extends SignInParts {
@@ -285,16 +286,25 @@ export class Login implements TokenSource {
     if (!session || expiresAt === undefined || refreshToken === undefined) return
     const life = expiresAt - this.#parts.now()
     const wait = Math.max(life - Math.min(aheadMs, life / 2), 0)
-    this.#timer = setTimeout(() => this.#renewInBackground(session), Math.min(wait, longestTimerMs))
+    this.#timer = setTimeout(() => void this.#renewInBackground(session), Math.min(wait, longestTimerMs))
     this.#timer.unref()
   }
 
-  #renewInBackground(session: Session): void {
-    this.#renewOnce(session).then(
-      () => undefined,
-      // The next request tries again and reports.
-      () => undefined,
-    )
+  /** Failures are tried again for a while; a request that needs the token tries at once, and reports. */
+  async #renewInBackground(session: Session, failures = 0, since = this.#parts.now()): Promise<void> {
+    const { pace } = this.#parts.settings
+    try {
+      await this.#renewOnce(session)
+    } catch (error) {
+      // Somebody has to sign in again.
+      if (error === this.#failure) return
+    }
+    if (this.#session !== session || this.#parts.signal.aborted) return
+    const wait = waitAfterFailure(pace, failures + 1, this.#parts.now() - since)
+    if (wait === undefined) return
+    const again = (): void => void this.#renewInBackground(session, failures + 1, since)
+    this.#timer = setTimeout(again, Math.min(wait, longestTimerMs))
+    this.#timer.unref()
   }
 
   #isDue({ tokens }: Session): boolean {

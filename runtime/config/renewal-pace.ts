@@ -1,0 +1,49 @@
+/**
+ * How often a renewal of the proxy's login is tried again, from the environment. A value that cannot be read is told,
+ * and its default taken: a typo here must not keep the proxy from starting.
+ * Source: "Environment" of the reference behaviour of spec document 1.
+ */
+import { parseDuration } from '../../schemas/index.ts'
+import { type Environment, readVariable, type Variable, variables } from './env.ts'
+
+/** Times in milliseconds. */
+export interface RenewalPace {
+  readonly initialMs: number
+  readonly maxIntervalMs: number
+  readonly maxTries: number
+  readonly maxElapsedMs: number
+  readonly tickMs: number
+  /** After the first failure. */
+  readonly giveUpMs: number
+}
+
+export function renewalPace(env: Environment, warnings: string[]): RenewalPace {
+  function read(
+    variable: Variable,
+    rule: string,
+    parse: (text: string) => number,
+    byDefault: number,
+  ): number {
+    const text = readVariable(env, variable)
+    if (text === undefined) return byDefault
+    try {
+      const value = parse(text)
+      if (value > 0) return value
+    } catch {
+      // Told below.
+    }
+    warnings.push(`${variable.name}: must be ${rule}; the default is used`)
+    return byDefault
+  }
+  const duration = (variable: Variable, byDefault: number): number =>
+    read(variable, 'a duration such as 30s, 1m or 2m30s', parseDuration, byDefault)
+  const count = (text: string): number => (/^\d{1,4}$/.test(text) ? Number(text) : 0)
+  return {
+    initialMs: duration(variables.refreshInitialInterval, 10_000),
+    maxIntervalMs: duration(variables.refreshMaxInterval, 120_000),
+    maxTries: read(variables.refreshMaxTries, 'a whole number from 1 to 9999', count, 5),
+    maxElapsedMs: duration(variables.refreshMaxElapsed, 300_000),
+    tickMs: duration(variables.retryTick, 600_000),
+    giveUpMs: duration(variables.retryMaxElapsed, 86_400_000),
+  }
+}
