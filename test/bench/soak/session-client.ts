@@ -40,7 +40,8 @@ async function shaky(soak: Soak, session: WireSession, backend: 'gamma' | 'epsil
 async function list(_soak: Soak, session: WireSession): Promise<void> {
   const { tools } = resultOf(await inTime(session.request('tools/list'))) as { tools: { name: string }[] }
   for (const name of ['alpha_echo', 'beta_echo', 'delta_echo'])
-    if (!tools.some((tool) => tool.name === name)) throw new Unexpected(`${name} is missing in the list`)
+    if (!tools.some((tool) => tool.name === name))
+      throw new Unexpected(`${name} is missing among ${tools.length} tools, session ${session.id}`)
 }
 
 /** Progress must come before the result, with the client's own token. */

@@ -36,7 +36,8 @@ async function shaky(soak: Soak, backend: 'gamma' | 'epsilon'): Promise<'due' | 
 async function list(soak: Soak): Promise<void> {
   const { tools } = resultOf(await inTime(stateless(soak.url, 'tools/list'))) as { tools: { name: string }[] }
   for (const name of ['alpha_echo', 'beta_echo', 'delta_echo'])
-    if (!tools.some((tool) => tool.name === name)) throw new Unexpected(`${name} is missing in the list`)
+    if (!tools.some((tool) => tool.name === name))
+      throw new Unexpected(`${name} is missing among ${tools.length} tools`)
 }
 
 function questionsOf(answer: WireAnswer): Record<string, unknown> {
