@@ -106,9 +106,7 @@ async function writeSecret(
 }
 
 async function webhookTargets(config: KubeConfig, names: readonly string[]): Promise<readonly TrustTarget[]> {
-  const { AdmissionregistrationV1Api, PatchStrategy, setHeaderOptions } = await import(
-    '@kubernetes/client-node'
-  )
+  const { AdmissionregistrationV1Api, PatchStrategy, setHeaderOptions } = await import('./kubernetes.ts')
   const api = config.makeApiClient(AdmissionregistrationV1Api)
   return names.map((name): TrustTarget => {
     const label = `validatingwebhookconfiguration/${name}`
