@@ -5,7 +5,12 @@
 import t, { type Test } from 'tap'
 import { makeCaller, silentLog } from '../../runtime/net/index.ts'
 import { makeAudit } from '../../runtime/observe/index.ts'
-import { makeCodeMode, type ScriptSettings } from '../../runtime/vmcp/codemode/index.ts'
+import {
+  makeCodeMode,
+  type PoolOptions,
+  type ScriptSettings,
+  WorkerPool,
+} from '../../runtime/vmcp/codemode/index.ts'
 import { type Operation, ownOperation, resultOutcome } from '../../runtime/vmcp/operation.ts'
 import { makePipeline } from '../../runtime/vmcp/pipeline.ts'
 import { startFixture } from '../helpers/fixture-server/index.ts'
@@ -14,12 +19,14 @@ import { proves } from '../helpers/proves.ts'
 import { bareNames, startTestVmcp } from '../helpers/vmcp.ts'
 
 const TOOL = 'execute_tool_script'
+/** A heap that is full soon. */
+const POOL: PoolOptions = { maxWorkers: 3, maxPerCaller: 3, maxWaiting: 5, maxIdle: 2, heapMb: 32 }
 
-async function rig(t: Test, codeMode: Record<string, unknown> = {}) {
+async function rig(t: Test) {
   const fixture = await startFixture()
   const vmcp = await startTestVmcp(
     { fixture: fixture.url },
-    { aggregation: bareNames('fixture'), codeMode: { enabled: true, ...codeMode } },
+    { aggregation: bareNames('fixture'), codeMode: { enabled: true, stepLimit: 3_000_000 } },
   )
   const [villain, victim] = await Promise.all([connect('sdk1', vmcp.url), connect('sdk1', vmcp.url)])
   t.teardown(async () => {
@@ -54,43 +61,44 @@ const BOMBS: Readonly<Record<string, string>> = {
   'a format that grows': 'x = "{0}{0}"\nfor i in range(99): x = x.format(x)',
 }
 
-for (const [name, script] of Object.entries(BOMBS)) {
-  t.test(`${name}: ends in an error, and others are answered meanwhile`, async (t) => {
-    proves('3.endpoint.execute-tool-script.limits')
-    const { villain, victim } = await rig(t, { stepLimit: 3_000_000 })
+t.test('hostile scripts: each ends in an error, and others are answered meanwhile', async (t) => {
+  proves('3.endpoint.execute-tool-script.limits')
+  const { villain, victim } = await rig(t)
+  for (const [name, script] of Object.entries(BOMBS)) {
     const attack = villain.callText(TOOL, { script })
-    t.match(await victim.callText('test_simple_text'), 'simple text')
-    t.match(await attack, /^!script execution failed: /)
-    t.match(await victim.callText(TOOL, { script: 'return echo(still=1)' }), '{"still":1}')
-  })
-}
+    t.match(await victim.callText('test_simple_text'), 'simple text', name)
+    t.match(await attack, /^!script execution failed: /, name)
+    t.match(await victim.callText(TOOL, { script: 'return echo(still=1)' }), '{"still":1}', name)
+  }
+})
 
 t.test('steps without end: the deadline of the script ends it, and the server goes on', async (t) => {
-  const { run } = inProcess(t, { stepLimit: 1e15, scriptTimeoutMs: 700, maxBytes: 1e15 })
+  const { run } = inProcess(t, { stepLimit: 1e15, scriptTimeoutMs: 4_000, maxBytes: 1e15 })
+  await run('return "the worker is there"')
   const spinning = run('print("on")\nfor i in range(1 << 50): pass')
-  const quick = await run('return tool(a=1)')
-  t.match(quick, '{"a":1}', 'another script ends while the first one spins')
-  t.match(await spinning, /script execution failed: the script took longer than 700ms.*Script logs:\\non/)
+  t.match(await run('return tool(a=1)'), '{"a":1}', 'another script ends while the first one spins')
+  t.match(await spinning, /script execution failed: the script took longer than 4s.*Script logs:\\non/)
 })
 
 t.test('memory that nobody counted: the heap of the worker is bounded', async (t) => {
-  const { run } = inProcess(t, { stepLimit: 1e15, scriptTimeoutMs: 20_000, maxBytes: 1e15 })
+  const { run } = inProcess(t, { stepLimit: 1e15, maxBytes: 1e15 })
   t.match(await run('x = []\nfor i in range(1 << 50): x.append([i, i])'), /the script ran out of memory/)
   t.match(await run('return tool(a=2)'), '{"a":2}', 'the next script has a new worker')
 })
 
 t.test('a script that only waits is ended at its deadline, and its call with it', async (t) => {
-  let aborted = false
-  const { run } = inProcess(t, { scriptTimeoutMs: 300 }, (operation) => {
+  const aborted = Promise.withResolvers<unknown>()
+  const { run } = inProcess(t, { scriptTimeoutMs: 4_000 }, ({ signal }) => {
     return new Promise((_, reject) => {
-      operation.signal.addEventListener('abort', () => {
-        aborted = true
+      signal.addEventListener('abort', () => {
+        aborted.resolve(signal.reason)
         reject(new Error('aborted'))
       })
     })
   })
-  t.match(await run('return tool()'), /took longer than 300ms/)
-  t.ok(aborted)
+  await run('return "the worker is there"')
+  t.match(await run('return tool()'), /took longer than 4s/)
+  t.ok(await aborted.promise)
 })
 
 t.test('closing: scripts under way end, none starts any more', async (t) => {
@@ -118,7 +126,7 @@ function inProcess(
       maxScriptLength: 100_000,
       ...settings,
     },
-    { audit: makeAudit(undefined), log: silentLog },
+    { audit: makeAudit(undefined), log: silentLog, pool: new WorkerPool(POOL) },
   )
   t.teardown(() => feature.close())
   const features = [feature]
