@@ -70,6 +70,7 @@ async function measureStore(
     const phases = makePhases({ http, issuers, pid: child.pid ?? 0 })
     for (const phase of phases) {
       progress(`${name}: ${phase.name}`)
+      await phase.warm()
       const before = await memoryOf(http, issuer, redis)
       const measured = await phase.run()
       const after = await memoryOf(http, issuer, redis)
@@ -120,6 +121,8 @@ interface Scene {
 
 interface Phase {
   readonly name: string
+  /** Makes everything that is made once, so that it does not count as growth. */
+  warm(): Promise<void>
   run(): Promise<Measured>
 }
 
@@ -134,10 +137,19 @@ function makePhases({ http, issuers, pid }: Scene): readonly Phase[] {
     const got = await mcp(token)
     if (got.status !== 200) throw new Error(`mcp: ${got.status} ${got.text}`)
   }
-  const phase = (name: string, work: (client: number) => Promise<void>, options: Loop = {}): Phase => ({
+  const phase = (name: string, work: (client: number) => Promise<void>, limit?: number): Phase => ({
     name,
-    run: () => measure(name, pid, work, options),
+    warm: () => loop(work, { ms: 1_500, limit: limit ?? Number.POSITIVE_INFINITY }).then(() => {}),
+    run: () => measure(name, pid, work, { ms: seconds * 1_000, limit: limit ?? Number.POSITIVE_INFINITY }),
   })
+  const once = (name: string, limit: () => number, work: (number: number) => Promise<void>): Phase => {
+    let number = 0
+    return {
+      name,
+      warm: async () => {},
+      run: () => measure(name, pid, () => work(++number), { ms: Number.POSITIVE_INFINITY, limit: limit() }),
+    }
+  }
   return [
     phase('one signed answer (baseline)', async () => {
       await http.post(`${issuer}/baseline`, 'grant_type=refresh_token')
@@ -149,7 +161,7 @@ function makePhases({ http, issuers, pid }: Scene): readonly Phase[] {
         const tokens = await login(http, issuer, clientId, ++person)
         refreshTokens[client] = tokens.refresh_token
       },
-      { limit: maxLogins },
+      maxLogins / 2,
     ),
     phase('refresh with rotation', async (client) => {
       const tokens = await refresh(http, issuer, clientId, refreshTokens[client] ?? '')
@@ -157,69 +169,61 @@ function makePhases({ http, issuers, pid }: Scene): readonly Phase[] {
       if (unseen.length < maxColdTokens) unseen.push(tokens.access_token)
     }),
     phase('MCP request, token seen before', () => accepted(unseen[0] ?? '')),
-    {
-      name: 'MCP request, new token',
-      run: () => {
-        const last = unseen.length
-        let next = 1
-        return measure('MCP request, new token', pid, () => accepted(unseen[next++ % last] ?? ''), {
-          limit: last - 1,
-          warm: false,
-        })
+    once(
+      'MCP request, new token',
+      () => unseen.length - 1,
+      (number) => accepted(unseen[number] ?? ''),
+    ),
+    once(
+      'registration',
+      () => registrations,
+      async (number) => {
+        const at = issuers[Math.floor(number / registrationsOfOne)] ?? issuer
+        await register(http, at, number)
       },
-    },
-    {
-      name: 'registration',
-      run: () => {
-        let number = 1
-        const one = async (): Promise<void> => {
-          const at = issuers[Math.floor(number++ / registrationsOfOne)] ?? issuer
-          await register(http, at, number)
-        }
-        return measure('registration', pid, one, { limit: registrations, endless: true, warm: false })
-      },
-    },
+    ),
   ]
 }
 
-interface Loop {
+interface Limits {
+  readonly ms: number
   /** So many at most. */
-  readonly limit?: number
-  /** Until the limit, however long it takes. */
-  readonly endless?: boolean
-  /** Default: a second without counting first. */
-  readonly warm?: boolean
+  readonly limit: number
+}
+
+/** All clients at once, each waiting for its answer. Returns how long each took, milliseconds. */
+async function loop(
+  work: (client: number) => Promise<void>,
+  { ms, limit }: Limits,
+): Promise<readonly number[]> {
+  const latencies: number[] = []
+  const until = performance.now() + ms
+  let started = 0
+  const one = async (client: number): Promise<void> => {
+    while (performance.now() < until && started < limit) {
+      started++
+      const start = performance.now()
+      await work(client)
+      latencies.push(performance.now() - start)
+    }
+  }
+  await Promise.all(Array.from({ length: clients }, (_, client) => one(client)))
+  return latencies
 }
 
 async function measure(
   name: string,
   pid: number,
   work: (client: number) => Promise<void>,
-  { limit = Number.POSITIVE_INFINITY, endless = false, warm = true }: Loop,
+  limits: Limits,
 ): Promise<Measured> {
-  let started = 0
-  const latencies: number[] = []
-  const loop = async (client: number, until: number, keep: boolean): Promise<void> => {
-    while (performance.now() < until && started < limit) {
-      started++
-      const start = performance.now()
-      await work(client)
-      if (keep) latencies.push(performance.now() - start)
-    }
-  }
-  const all = (ms: number, keep: boolean): Promise<unknown> => {
-    const until = performance.now() + ms
-    return Promise.all(Array.from({ length: clients }, (_, client) => loop(client, until, keep)))
-  }
-  if (warm) await all(1_000, false)
   const cpu = cpuMicros(pid)
   const start = performance.now()
-  await all(endless ? Number.POSITIVE_INFINITY : seconds * 1_000, true)
+  const ms = sorted(await loop(work, limits))
   const elapsed = (performance.now() - start) / 1_000
-  const ms = sorted(latencies)
   return {
     name,
-    count: started,
+    count: ms.length,
     perSecond: ms.length / elapsed,
     p50Ms: quantile(ms, 0.5),
     p99Ms: quantile(ms, 0.99),
