@@ -69,19 +69,34 @@ export class Fleet {
     )
     const added: string[] = []
     const removed: string[] = []
+    const closing: Promise<void>[] = []
     for (const [name, member] of this.#members) {
       if (wanted.get(name)?.fingerprint === member.backend.settings.fingerprint) continue
       this.#members.delete(name)
       removed.push(name)
       member.listings.close()
-      void member.backend.close()
+      closing.push(member.backend.close())
     }
     for (const [name, settings] of wanted) {
       if (this.#members.has(name)) continue
       this.#members.set(name, this.#member(settings))
       added.push(name)
     }
+    // Backends that go still end their sessions.
+    void Promise.allSettled(closing).then(() => this.#closeUnused())
     return { added, removed }
+  }
+
+  /** Ends pools that no backend uses any more, once their requests in flight are done. */
+  #closeUnused(): void {
+    const used = new Set([...this.#members.values()].map(({ backend }) => backend.settings.target.dispatcher))
+    for (const [key, dispatcher] of this.#dispatchers) {
+      if (used.has(dispatcher)) continue
+      this.#dispatchers.delete(key)
+      dispatcher.close().catch((error: unknown) => {
+        this.#options.log.debug('a pool of connections was not closed', { err: error })
+      })
+    }
   }
 
   #member(settings: BackendSettings): Member {

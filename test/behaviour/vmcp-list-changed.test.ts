@@ -164,3 +164,17 @@ t.test('changed policies: everybody who has seen a list is told to ask again', a
   t.same(stream.pending, [], 'prompts were never asked for')
   stream.close()
 })
+
+t.test('a backend that leaves is told that its sessions are over, and may come back', async (t) => {
+  const raw = await startRawBackend()
+  const vmcp = await startTestVmcp({ raw: raw.url })
+  t.teardown(() => Promise.all([vmcp.close(), raw.close()]))
+  const session = await openSession(vmcp.url)
+  await session.request('tools/call', { name: 'raw_echo' })
+  t.ok(raw.sessions.size > 0)
+  vmcp.reload(vmcpConfig({}))
+  while (raw.sessions.size > 0) await new Promise((resolve) => setTimeout(resolve, 10))
+  t.same((await session.request('tools/list')).response?.result?.['tools'], [])
+  vmcp.reload(vmcpConfig({ raw: raw.url }))
+  t.match((await session.request('tools/call', { name: 'raw_echo' })).text, 'content')
+})
