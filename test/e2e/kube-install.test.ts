@@ -53,7 +53,10 @@ async function certificates(args: readonly string[]): Promise<void> {
   await program.parseAsync(args, { from: 'user' })
 }
 
+t.setTimeout(240_000)
+
 await t.test('an installation', { skip: kubeMissing() }, async (t) => {
+  t.setTimeout(240_000)
   const kube = await startKubeApiserver(t)
   kube.must(['apply', '-f', '-'], JSON.stringify(compositeControllerCrd))
   kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
