@@ -3,7 +3,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { proxyFlags } from '../../runtime/config/index.ts'
+import { proxyFlags, variables } from '../../runtime/config/index.ts'
 import { runGatehouse, startGatehouse } from '../helpers/gatehouse.ts'
 import { startOidcProvider, walk } from '../helpers/oidc-provider.ts'
 import { proves } from '../helpers/proves.ts'
@@ -108,6 +108,7 @@ await t.test('command: help shows every flag with its default', async (t) => {
     t.match(stdout, row.flag)
     if ('default' in row) t.match(stdout, `(default: ${row.default})`)
   }
+  for (const { name } of Object.values(variables)) t.match(stdout, name)
   t.match(stdout, '-h, --help')
   t.match(stdout, /Exit codes: 0 .* 3 the login failed/)
   t.equal((await runGatehouse(['proxy', '-h'])).stdout, stdout)

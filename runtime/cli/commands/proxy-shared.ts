@@ -1,7 +1,7 @@
 /** What the forms of the proxy command share: flags from the table, signals, and how a failed login is told. */
 import { type Command, Option } from 'commander'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { type FlagRow, proxyFlags } from '../../config/index.ts'
+import { type FlagRow, proxyFlags, variables } from '../../config/index.ts'
 import type { RootLog } from '../../observe/index.ts'
 import { exitCode, printError } from '../output.ts'
 import { collect } from './validate.ts'
@@ -16,6 +16,12 @@ export function addProxyFlags(command: Command, only: (row: FlagRow) => boolean 
     if (row.kind === 'list' || row.kind === 'repeat') option.argParser(collect)
     command.addOption(option)
   }
+}
+
+/** The variables that the forms of the proxy command read, for their help. */
+export function environmentHelp(): string {
+  const rows = Object.values(variables).map(({ name, meaning }) => `  ${name.padEnd(48)}${meaning}`)
+  return `\nEnvironment:\n${rows.join('\n')}\n`
 }
 
 /** Reports a failed login; returns the exit code. */

@@ -31,7 +31,7 @@ import { makeLog, type RootLog } from '../../observe/index.ts'
 import { authServerProblems, runPrimary, runProxy, runWorker } from '../../proxy/index.ts'
 import { exitCode, print, printError } from '../output.ts'
 import { authServerFileBeside, Checks, withAuthServer } from './auth-server.ts'
-import { addProxyFlags, bindFault, loginFailed, stopSignal } from './proxy-shared.ts'
+import { addProxyFlags, bindFault, environmentHelp, loginFailed, stopSignal } from './proxy-shared.ts'
 import { serveStdioTarget } from './proxy-stdio-target.ts'
 import { addProxyStdioCommand } from './proxy-stdio.ts'
 import { addProxyTunnelCommand } from './proxy-tunnel.ts'
@@ -73,7 +73,7 @@ export function addProxyCommand(program: Command, features: ProxyFeatures = {}):
   command
     .addHelpText(
       'after',
-      '\nExamples:\n' +
+      `${environmentHelp()}\nExamples:\n` +
         '  gatehouse proxy --target-uri http://127.0.0.1:9000 --port 8080 notes\n' +
         '  gatehouse proxy --target-uri https://mcp.example.com --remote-auth example\n' +
         '  gatehouse proxy --target-uri https://mcp.example.com --remote-auth-bearer-token-file token.txt example\n' +

@@ -1,0 +1,27 @@
+/** The guide of the proxy speaks of flags, variables and paths that exist. */
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { proxyFlags, variables } from '../../../runtime/config/index.ts'
+
+const page = readFileSync('docs/guides/proxy.md', 'utf8')
+
+t.test('guide: every flag in it exists', async (t) => {
+  const known = new Set<string>(Object.values(proxyFlags).map(({ flag }) => flag))
+  // Of the commands beside, and help itself.
+  for (const flag of ['--help', '--tunnel-provider', '--provider-args']) known.add(flag)
+  const named = new Set([...page.matchAll(/--[a-z][a-z-]*[a-z]/g)].map(([flag]) => flag))
+  t.ok(named.size > 15)
+  for (const flag of named)
+    t.ok(known.has(flag) || [...known].some((each) => each.startsWith(`${flag}-`)), flag)
+})
+
+t.test('guide: every variable in it exists', async (t) => {
+  const known = Object.values(variables).map(({ name }) => name)
+  const named = new Set([...page.matchAll(/GATEHOUSE_[A-Z_]+/g)].map(([name]) => name))
+  t.ok(named.size > 5)
+  for (const name of named)
+    t.ok(
+      known.some((each) => each.startsWith(name)),
+      name,
+    )
+})
