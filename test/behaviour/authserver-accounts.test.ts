@@ -2,6 +2,7 @@
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { type Caller, makeCaller } from '../../runtime/net/index.ts'
+import { makeMemoryStore, type Store } from '../../runtime/store/index.ts'
 import {
   authorizeUrl,
   Browser,
@@ -27,7 +28,7 @@ interface Setup {
 }
 
 /** corp says who it is; hub is a plain OAuth provider. */
-async function setup(t: Test): Promise<Setup> {
+async function setup(t: Test, store?: Store): Promise<Setup> {
   let serial = 0
   const hub = await startLoopback(({ path, query }): Answer => {
     if (path === '/token')
@@ -37,6 +38,7 @@ async function setup(t: Test): Promise<Setup> {
   })
   t.teardown(() => hub.close())
   const rig = await startAuthServer(t, {
+    ...(store ? { store } : {}),
     provider: {
       claims: Object.defineProperty({ email: 'alice@example.test' }, 'oid', {
         enumerable: true,
@@ -293,3 +295,27 @@ t.test(
     t.match((await browser.open(late)).text, /hub could not be connected/)
   },
 )
+
+t.test('accounts: connecting counts as a login that is begun', async (t) => {
+  const self = await setup(t, makeMemoryStore({ now: () => 0 }))
+  const { browser } = await signIn(self)
+  const page = await open(self, browser)
+  const value = (name: string): string =>
+    new RegExp(`name="${name}" value="([^"]*)"`).exec(page.text)?.[1] ?? ''
+  const body = new URLSearchParams({
+    form: value('form'),
+    program: value('program'),
+    action: 'connect',
+    provider: 'hub',
+  }).toString()
+  const headers = {
+    'content-type': 'application/x-www-form-urlencoded',
+    origin: self.rig.issuer,
+    'sec-fetch-site': 'same-origin',
+  }
+  const post = (): Promise<Response> =>
+    browser.request(`${self.rig.issuer}/oauth/accounts`, { method: 'POST', body, headers })
+  const answers = await Promise.all(Array.from({ length: 305 }, post))
+  t.equal(answers.filter(({ status }) => status === 303).length, 299, 'the login itself was the first')
+  t.match(answers.find(({ status }) => status === 429)?.headers.get('retry-after'), /^\d+$/)
+})

@@ -13,7 +13,7 @@ import { makeForm, readBrowser } from '../consent/cookies.ts'
 import { withdrawConsents } from '../consent/memory.ts'
 import { type Context, nowSec, upstreamNamed } from '../context.ts'
 import { sessionHash, shownClient } from '../events.ts'
-import { loginMs } from '../limits.ts'
+import { limit, loginMs } from '../limits.ts'
 import type { Connection, Session } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
 import { rowKey } from '../tokens/sessions.ts'
@@ -104,6 +104,7 @@ export async function changeAccounts(exchange: Exchange, context: Context): Prom
     await context.sessions.endSession(session.id)
     tell(context, session, 'ended by the person')
   } else if (action === 'connect' && upstream) {
+    await limit(context.state.store, 'authorize', context.addressOf(exchange))
     return sendRedirect(exchange, await begin(session, visitor, upstream, context))
   } else if (action === 'disconnect' && upstream) {
     await withdraw()
