@@ -29,23 +29,34 @@ export interface CodeModeParts {
   readonly pool?: WorkerPool | undefined
 }
 
-/** Sets of tools that are kept ready. */
-const MAX_TOOL_SETS = 100
+/** Sets of tools that are kept ready, measured by their lists. */
+const MAX_KEPT_BYTES = 16 * 1024 * 1024
+
+interface ReadySet extends ToolSet {
+  /** The tool as it is listed. */
+  readonly shown: Buffer
+  readonly bytes: number
+}
 
 export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Feature {
   const { audit, log, permits = async () => true, pool = new WorkerPool() } = parts
-  const sets = new LRUCache<string, ToolSet & { readonly shown: Buffer }>({ max: MAX_TOOL_SETS })
+  const sets = new LRUCache<string, ReadySet>({
+    maxSize: MAX_KEPT_BYTES,
+    sizeCalculation: ({ bytes }) => bytes,
+  })
   /** First pages of lists with the tool in them: most requests ask for one that was made before. */
   const lists = new WeakMap<Buffer, Buffer>()
   const end = new AbortController()
   let hides = false
 
-  function setOf(listed: readonly JsonObject[]): ToolSet & { readonly shown: Buffer } {
-    const key = hash('sha256', Buffer.concat(listed.map(({ bytes }) => bytes)), 'base64url')
+  function setOf(listed: readonly JsonObject[]): ReadySet {
+    const list = Buffer.concat(listed.map(({ bytes }) => bytes))
+    const key = hash('sha256', list, 'base64url')
     const known = sets.get(key)
     if (known) return known
     const set = bindTools(listed, EXECUTE_TOOL_SCRIPT)
-    const made = { ...set, shown: Buffer.from(describeTool(set.tools)) }
+    const shown = Buffer.from(describeTool(set.tools))
+    const made = { ...set, shown, bytes: list.length + shown.length }
     sets.set(key, made)
     return made
   }
@@ -114,7 +125,11 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
         ? [`code mode: a backend's tool named ${EXECUTE_TOOL_SCRIPT} is hidden; give it another name`]
         : [],
     async close() {
-      end.abort(new GatehouseError('SHUTTING_DOWN'))
+      end.abort(
+        new GatehouseError('SHUTTING_DOWN', {
+          detail: 'the script was ended: the server is shutting down or its configuration has changed',
+        }),
+      )
       await pool.close()
     },
   }
