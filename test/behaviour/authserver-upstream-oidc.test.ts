@@ -365,6 +365,19 @@ t.test('oidc: prompt=login is refused when the provider says that nobody signed 
   t.equal(await outcome(undefined), null, 'a provider need not say when')
 })
 
+t.test('oidc: clocks may differ by a minute, and no more', async (t) => {
+  const { rig, forge, clientId } = await forger(t)
+  const now = Math.floor(Date.now() / 1000)
+  const outcome = async (claims: Record<string, number>): Promise<string | null> => {
+    forge.claims = () => claims
+    return (await login(rig, { client_id: clientId })).answer.searchParams.get('error')
+  }
+  t.equal(await outcome({ exp: now - 40 }), null)
+  t.equal(await outcome({ exp: now - 90 }), 'server_error')
+  t.equal(await outcome({ nbf: now + 40 }), null)
+  t.equal(await outcome({ nbf: now + 90 }), 'server_error')
+})
+
 async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
