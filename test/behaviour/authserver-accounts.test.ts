@@ -319,3 +319,33 @@ t.test('accounts: connecting counts as a login that is begun', async (t) => {
   t.equal(answers.filter(({ status }) => status === 303).length, 299, 'the login itself was the first')
   t.match(answers.find(({ status }) => status === 429)?.headers.get('retry-after'), /^\d+$/)
 })
+
+t.test(
+  'accounts: who cannot be told from anybody else cannot renew the account that says who it is',
+  async (t) => {
+    const self = await setup(t)
+    const rig = await startAuthServer(t, {
+      upstreams: ({ issuer }) => [
+        {
+          name: 'hub',
+          type: 'oauth2',
+          redirectUri: `${issuer}/oauth/callback`,
+          scopes: [],
+          additionalAuthorizationParams: {},
+          authorizationEndpoint: `${self.hub.url}/authorize`,
+          tokenEndpoint: `${self.hub.url}/token`,
+          clientId: 'our-id',
+        },
+      ],
+    })
+    const only = { ...self, rig }
+    const { browser, caller } = await signIn(only)
+    t.match(caller.subject, /^tk-/)
+    const page = await open(only, browser)
+    t.notMatch(page.text, /value="connect"/)
+    const before = await tokenAt(only, caller, 'hub')
+    const after = await send(only, browser, page, { action: 'connect', provider: 'hub' })
+    t.match(after.text, /hub could not be connected/)
+    t.equal(await tokenAt(only, caller, 'hub'), before)
+  },
+)

@@ -13,6 +13,8 @@ export interface Account {
   /** `none`: never connected. `expiring`: ends by itself, because the provider gave nothing to renew it with. */
   readonly state: 'connected' | 'expiring' | 'broken' | 'none'
   readonly leftMs?: number
+  /** False: only a login from the program itself can renew it. */
+  readonly mayConnect: boolean
 }
 
 export interface Program {
@@ -59,7 +61,7 @@ function row(account: Account, program: string, hidden: Html, action: string): H
   const change = state === 'none' ? 'Connect' : 'Renew'
   return html`<div><dt>${name} (${host})</dt><dd>${text(account)}
 <form method="post" action="${action}" class="buttons">${hidden}<input type="hidden" name="provider" value="${name}">
-<button name="action" value="connect" aria-label="${change} ${name} for ${program}">${change}</button>
+${account.mayConnect ? html`<button name="action" value="connect" aria-label="${change} ${name} for ${program}">${change}</button>` : undefined}
 ${state === 'none' ? undefined : html`<button name="action" value="disconnect" aria-label="Disconnect ${name} from ${program}">Disconnect</button>`}
 </form></dd></div>`
 }

@@ -17,7 +17,7 @@ import { limit, loginMs } from '../limits.ts'
 import type { Connection, Session } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
 import { rowKey } from '../tokens/sessions.ts'
-import { personOf } from '../upstream/person.ts'
+import { isSynthesized, personOf } from '../upstream/person.ts'
 import type { Finished, LoginProof, Upstream } from '../upstream/upstream.ts'
 import { sendPage, sendRedirect } from './answers.ts'
 import { checkForm } from './consent.ts'
@@ -70,12 +70,21 @@ async function programOf(session: Session, context: Context): Promise<Program> {
     name: described ? shownClient(session.clientId) : (client?.name ?? 'A program without a name'),
     described,
     accounts: await Promise.all(
-      context.upstreams.map(({ name, host }) => accountOf(session, name, host, context)),
+      context.upstreams.map(async ({ name, host }, index) => ({
+        // A synthesized subject never comes again, so nobody could be told from the person.
+        mayConnect: index > 0 || !isSynthesized(session.userId),
+        ...(await accountOf(session, name, host, context)),
+      })),
     ),
   }
 }
 
-async function accountOf(session: Session, name: string, host: string, context: Context): Promise<Account> {
+async function accountOf(
+  session: Session,
+  name: string,
+  host: string,
+  context: Context,
+): Promise<Omit<Account, 'mayConnect'>> {
   const row = await context.state.rows.get(rowKey(session.id, name))
   if (!row || row.userId !== session.userId || row.clientId !== session.clientId) {
     return { name, host, state: session.providers.includes(name) ? 'broken' : 'none' }
@@ -167,9 +176,9 @@ export async function finishConnection(
   try {
     const { identity, tokens } = await finish({ codeVerifier, nonce })
     const first = upstream.name === context.upstreams[0]?.name
-    // Somebody else's tokens must not come into this person's session. A synthesized subject never repeats.
+    // Somebody else's tokens must not come into this person's session.
     const who = personOf(context.config.issuer, upstream.name, identity, nowSec(context)).userId
-    if (first && !identity.synthesized && who !== userId) {
+    if (first && who !== userId) {
       throw new OAuthFault('protocol', 'another person signed in')
     }
     if (!(await context.sessions.connect(sessionId, userId, tokens))) {

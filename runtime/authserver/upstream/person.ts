@@ -18,6 +18,11 @@ export function personOf(issuer: string, provider: string, identity: Identity, n
   }
 }
 
+/** True for a subject that was made from an access token. */
+export function isSynthesized(userId: string): boolean {
+  return userId.startsWith('tk-')
+}
+
 /** A UUID from SHA-256 over the three parts. */
 export function userId(issuer: string, provider: string, subject: string): string {
   const bytes = createHash('sha256')

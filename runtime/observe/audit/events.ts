@@ -55,7 +55,9 @@ export const AUDIT_EVENTS = {
   auth_token_refreshed: { when: 'tokens were issued for a refresh token' },
   auth_code_reused: { when: 'a code was presented a second time; its grant has ended' },
   auth_refresh_reused: { when: 'an old refresh token was presented; its grant has ended' },
-  auth_grant_ended: { when: 'a program revoked its tokens' },
+  auth_grant_ended: {
+    when: 'tokens of a program were revoked, by itself or by its person, or an account was disconnected',
+  },
   auth_upstream_refreshed: { when: 'a token of an upstream provider was renewed' },
   auth_upstream_refused: { when: 'an upstream provider ended a connection' },
 } as const satisfies Record<AuditEventType, EventRow>
