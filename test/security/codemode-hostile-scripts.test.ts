@@ -20,7 +20,14 @@ import { bareNames, startTestVmcp } from '../helpers/vmcp.ts'
 
 const TOOL = 'execute_tool_script'
 /** A heap that is full soon. */
-const POOL: PoolOptions = { maxWorkers: 3, maxPerCaller: 3, maxWaiting: 5, maxIdle: 2, heapMb: 32 }
+const POOL: PoolOptions = {
+  maxWorkers: 3,
+  maxPerCaller: 3,
+  maxWaiting: 5,
+  maxIdle: 2,
+  idleMs: 60_000,
+  heapMb: 32,
+}
 
 async function rig(t: Test) {
   const fixture = await startFixture()

@@ -14,13 +14,21 @@ export interface PoolOptions {
   readonly maxPerCaller: number
   /** How many scripts may stand in the line. */
   readonly maxWaiting: number
-  /** Workers that are kept for the next script. */
+  /** Workers that are kept for the next script, and for how long. */
   readonly maxIdle: number
+  readonly idleMs: number
   /** Heap of one worker, in MiB. */
   readonly heapMb: number
 }
 
-export const POOL: PoolOptions = { maxWorkers: 8, maxPerCaller: 6, maxWaiting: 200, maxIdle: 2, heapMb: 192 }
+export const POOL: PoolOptions = {
+  maxWorkers: 8,
+  maxPerCaller: 6,
+  maxWaiting: 200,
+  maxIdle: 2,
+  idleMs: 300_000,
+  heapMb: 192,
+}
 
 /** A worker for the time of one script. */
 export interface Lease {
@@ -36,7 +44,8 @@ interface Waiting {
 
 export class WorkerPool {
   readonly #options: PoolOptions
-  readonly #idle: Worker[] = []
+  /** The one used last comes last. */
+  readonly #idle: { readonly worker: Worker; readonly timer: NodeJS.Timeout }[] = []
   readonly #all = new Set<Worker>()
   readonly #running = new Map<string, number>()
   readonly #line: Waiting[] = []
@@ -81,7 +90,7 @@ export class WorkerPool {
   }
 
   #lease(caller: string): Lease {
-    const worker = this.#idle.pop() ?? this.#start()
+    const worker = this.#wake() ?? this.#start()
     worker.ref()
     this.#busy++
     this.#running.set(caller, this.#count(caller) + 1)
@@ -96,6 +105,12 @@ export class WorkerPool {
     }
   }
 
+  #wake(): Worker | undefined {
+    const idle = this.#idle.pop()
+    clearTimeout(idle?.timer)
+    return idle?.worker
+  }
+
   #release(worker: Worker, caller: string, usable: boolean): void {
     this.#busy--
     const left = this.#count(caller) - 1
@@ -104,7 +119,9 @@ export class WorkerPool {
     worker.removeAllListeners('message')
     if (usable && !this.#closed && this.#all.has(worker) && this.#idle.length < this.#options.maxIdle) {
       worker.unref()
-      this.#idle.push(worker)
+      const timer = setTimeout(() => void worker.terminate(), this.#options.idleMs)
+      timer.unref()
+      this.#idle.push({ worker, timer })
     } else void worker.terminate()
     this.#startNext()
   }
@@ -131,8 +148,8 @@ export class WorkerPool {
     worker.on('error', () => {})
     worker.on('exit', () => {
       this.#all.delete(worker)
-      const at = this.#idle.indexOf(worker)
-      if (at >= 0) this.#idle.splice(at, 1)
+      const at = this.#idle.findIndex((idle) => idle.worker === worker)
+      for (const { timer } of at < 0 ? [] : this.#idle.splice(at, 1)) clearTimeout(timer)
     })
     return worker
   }

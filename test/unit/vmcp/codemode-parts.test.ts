@@ -1,4 +1,5 @@
 /** The parts of code mode on their own: names of functions, the description, the line for workers. */
+import { once } from 'node:events'
 import t from 'tap'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { bindTools, functionName } from '../../../runtime/vmcp/codemode/binding.ts'
@@ -89,7 +90,14 @@ t.test('answerOf: an unusable result is an error of the tool', (t) => {
   t.end()
 })
 
-const SMALL: PoolOptions = { maxWorkers: 2, maxPerCaller: 2, maxWaiting: 2, maxIdle: 1, heapMb: 32 }
+const SMALL: PoolOptions = {
+  maxWorkers: 2,
+  maxPerCaller: 2,
+  maxWaiting: 2,
+  maxIdle: 1,
+  idleMs: 60_000,
+  heapMb: 32,
+}
 const never = new AbortController().signal
 
 t.test('pool: who has least comes first, one waits no longer than wanted, the line has an end', async (t) => {
@@ -131,4 +139,19 @@ t.test('pool: no caller takes all workers', async (t) => {
   second.end(true)
   other.end(true)
   t.pass('the second of the same caller had to wait')
+})
+
+t.test('pool: a worker that nobody needs for long is ended, and the next script has another', async (t) => {
+  const pool = new WorkerPool({ ...SMALL, idleMs: 1 })
+  t.teardown(() => pool.close())
+  const first = await pool.take('a', never)
+  const ended = once(first.worker, 'exit')
+  first.end(true)
+  // Neither the worker nor its timer keeps a process alive.
+  const alive = setInterval(() => {}, 1_000)
+  await ended
+  clearInterval(alive)
+  const next = await pool.take('a', never)
+  t.not(next.worker, first.worker)
+  next.end(true)
 })
