@@ -8,6 +8,8 @@ import { openSession, stateless, type WireAnswer } from '../helpers/mcp-wire.ts'
 import { json, startRawBackend, textResult } from '../helpers/raw-backend.ts'
 import { bareNames, startTestVmcp } from '../helpers/vmcp.ts'
 
+t.setTimeout(180_000)
+
 const ABLE = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} }
 
 /** A backend of the session era whose calls and reads end in one error. */

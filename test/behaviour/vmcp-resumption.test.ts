@@ -13,6 +13,8 @@ import { openSession, stream } from '../helpers/mcp-wire.ts'
 import { startRawBackend, textResult } from '../helpers/raw-backend.ts'
 import { bareNames, startTestVmcp } from '../helpers/vmcp.ts'
 
+t.setTimeout(180_000)
+
 /** Reads the raw text of an answer until a wanted piece has come, then hangs up. */
 async function readUntil(url: string, init: RequestInit, wanted: RegExp): Promise<string> {
   const abort = new AbortController()

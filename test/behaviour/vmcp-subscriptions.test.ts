@@ -4,6 +4,8 @@ import { startFixture } from '../helpers/fixture-server/index.ts'
 import { openSession, type RpcMessage, statelessStream } from '../helpers/mcp-wire.ts'
 import { bareNames, startTestVmcp } from '../helpers/vmcp.ts'
 
+t.setTimeout(180_000)
+
 const URI = 'test://watched-resource'
 
 function updated(message: RpcMessage): boolean {

@@ -9,6 +9,8 @@ import { type ClientKind, connect, type TestClient } from '../helpers/mcp-client
 import { proves } from '../helpers/proves.ts'
 import { bareNames, startTestVmcp } from '../helpers/vmcp.ts'
 
+t.setTimeout(300_000)
+
 proves('3.service.one-server', '3.endpoint.transports', '3.config.backends.transport', '3.config.name')
 
 const clients = ['sdk1', 'sdk1-sse', 'sdk2-session', 'sdk2-stateless'] as const

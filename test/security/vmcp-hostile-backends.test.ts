@@ -6,6 +6,8 @@ import { openSession } from '../helpers/mcp-wire.ts'
 import { json, startRawBackend, textResult } from '../helpers/raw-backend.ts'
 import { startTestVmcp } from '../helpers/vmcp.ts'
 
+t.setTimeout(180_000)
+
 /** Lists show what can be had when one backend cannot. */
 const LENIENT = { operational: { failureHandling: { partialFailureMode: 'best_effort' } } }
 

@@ -8,6 +8,8 @@ import { openSession, post, stateless, statelessRequest } from '../helpers/mcp-w
 import { type RawBackend, startRawBackend } from '../helpers/raw-backend.ts'
 import { startTestVmcp } from '../helpers/vmcp.ts'
 
+t.setTimeout(180_000)
+
 async function start(t: Test, answers: Parameters<typeof startRawBackend>[0] = {}) {
   const backend: RawBackend = await startRawBackend(answers)
   const vmcp = await startTestVmcp({ raw: backend.url })

@@ -5,6 +5,8 @@ import { makeDispatcher, silentLog } from '../../../runtime/net/index.ts'
 import { Backend } from '../../../runtime/vmcp/backends/backend.ts'
 import { startRawBackend } from '../../helpers/raw-backend.ts'
 
+t.setTimeout(120_000)
+
 const NOBODY = { caller: undefined, headers: {} }
 const IDLE_MS = 300_000
 
