@@ -24,8 +24,9 @@ run: build ## Run the quickstart: three MCP servers behind one address
 test: lint build ## Everything that guards main: lint, types, generated files, all tests
 	@node test/run.ts
 
-build: $(INSTALLED) ## Bundle the two programs into dist/
+build: $(INSTALLED) ## Bundle the two programs, and the thread that runs scripts, into dist/
 	@$(ESBUILD) runtime/cli/main.ts --outfile=dist/gatehouse.js
+	@$(ESBUILD) runtime/vmcp/codemode/worker.ts --outfile=dist/script-worker.js
 	@$(ESBUILD) hooks/main.ts --outfile=dist/gatehouse-hooks.js
 	@chmod +x dist/gatehouse.js dist/gatehouse-hooks.js
 
