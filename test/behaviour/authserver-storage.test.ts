@@ -108,7 +108,10 @@ async function suite(t: Test, open: () => Store): Promise<void> {
     const atProvider = await browser.press(page, 'approve', rig.provider.issuer)
     const back = await browser.open(atProvider.url, `${rig.issuer}/oauth/callback`)
     const answers = await Promise.all(Array.from({ length: 6 }, () => browser.request(back.url)))
-    t.same(answers.map(({ status }) => status).toSorted((a, b) => a - b), [303, 400, 400, 400, 400, 400])
+    t.same(
+      answers.map(({ status }) => status).toSorted((a, b) => a - b),
+      [303, 400, 400, 400, 400, 400],
+    )
   })
 
   await t.test('of many redemptions of one code, one counts, and then the grant is dead', async (t) => {
