@@ -1,9 +1,9 @@
 /**
  * Which remote addresses a resource may name.
  *
- * Always refused: loopback, link-local, unspecified and metadata addresses, and the API server's own names. Refused
- * unless private endpoints are allowed: private ranges and names inside the cluster. No name is looked up here: the
- * dialler checks the address again when it connects.
+ * Always refused: loopback, link-local, multicast, unspecified and metadata addresses, and the API server's own names.
+ * Refused unless private endpoints are allowed: private ranges and names inside the cluster. No name is looked up here:
+ * the dialler checks the address again when it connects.
  */
 import { BlockList, isIP } from 'node:net'
 
@@ -11,9 +11,15 @@ const never = new BlockList()
 never.addSubnet('0.0.0.0', 8)
 never.addSubnet('127.0.0.0', 8)
 never.addSubnet('169.254.0.0', 16)
+never.addSubnet('224.0.0.0', 4)
+never.addSubnet('240.0.0.0', 4)
 never.addAddress('::', 'ipv6')
 never.addAddress('::1', 'ipv6')
 never.addSubnet('fe80::', 10, 'ipv6')
+never.addSubnet('ff00::', 8, 'ipv6')
+// Metadata services of clouds that lie within private ranges.
+never.addAddress('fd00:ec2::254', 'ipv6')
+never.addAddress('100.100.100.200')
 
 const privateRanges = new BlockList()
 privateRanges.addSubnet('10.0.0.0', 8)
@@ -40,7 +46,7 @@ export function addressFault(url: string, allowPrivateEndpoint: boolean): string
 function ipFault(host: string, family: 'ipv4' | 'ipv6', allowPrivate: boolean): string | undefined {
   // A BlockList also finds IPv4-mapped IPv6 addresses.
   if (never.check(host, family))
-    return 'names a loopback, link-local or metadata address, which is never allowed'
+    return 'names a loopback, link-local, multicast or metadata address, which is never allowed'
   if (!allowPrivate && privateRanges.check(host, family)) {
     return 'names a private address; set allowPrivateEndpoint to permit it'
   }
