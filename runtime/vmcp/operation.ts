@@ -52,6 +52,8 @@ export interface ClientSession {
   resume?(backend: string): BackendSession | undefined
   /** Told when a backend has opened a session for this one. */
   opened?(backend: string, session: BackendSession): void
+  /** True once it is over: nothing is opened for it any more. */
+  readonly over?: boolean
   /** Told when a backend has forgotten the session it kept for this one. */
   lost?(backend: string): void
   /** Asks the client outside any operation. Rejects when it cannot be asked. */

@@ -78,6 +78,14 @@ export class WrongEra extends GatehouseError {
   }
 }
 
+/** The connection was closed from this side while something was in flight on it; that says nothing of the backend. */
+export class ConnectionClosed extends GatehouseError {
+  constructor() {
+    super('BACKEND_UNAVAILABLE', { detail: 'the connection was closed' })
+    this.name = 'ConnectionClosed'
+  }
+}
+
 /** The backend has forgotten the session (HTTP 404): the message was not executed, a new session may try it. */
 export class SessionLost extends GatehouseError {
   constructor() {

@@ -5,7 +5,7 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Ask, AskReply, ClientSession } from '../operation.ts'
-import type { Sender } from './channel.ts'
+import { ConnectionClosed, type Sender } from './channel.ts'
 import type { Connection, ConnectionEvents, ListKind } from './connection.ts'
 import { SessionConnection } from './session-connection.ts'
 import type { BackendSettings } from './settings.ts'
@@ -73,6 +73,7 @@ export class Connections {
       return known
     }
     if (scope.kind !== 'session') this.#makeRoom()
+    else if (scope.session.over) throw new ConnectionClosed()
     if (this.#held.size >= MAX_PER_BACKEND)
       throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many sessions' })
     const held = this.#connect(scope, capabilities, sender)

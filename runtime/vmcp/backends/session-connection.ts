@@ -17,7 +17,14 @@ import {
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { BackendSession, Outcome } from '../operation.ts'
-import { type Channel, type ChannelEvents, type Sender, SessionLost, WrongEra } from './channel.ts'
+import {
+  type Channel,
+  type ChannelEvents,
+  ConnectionClosed,
+  type Sender,
+  SessionLost,
+  WrongEra,
+} from './channel.ts'
 import type { Connection, ConnectionEvents, Request, ServerInfo } from './connection.ts'
 import { abortable, Deadline } from './deadline.ts'
 import { reasonOf } from './http.ts'
@@ -323,7 +330,7 @@ export class SessionConnection implements Connection {
     const opening = this.#opening
     this.#forget()
     const open = await opening?.catch(() => undefined)
-    open?.inbound.failAll(new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the connection was closed' }))
+    open?.inbound.failAll(new ConnectionClosed())
     await open?.channel.close(sender, end)
   }
 }

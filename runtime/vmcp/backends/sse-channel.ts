@@ -7,7 +7,14 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type EventSourceMessage, HEADER, scanMessage } from '../../mcp/index.ts'
-import type { Channel, ChannelEvents, ChannelTarget, Sender, SendOptions } from './channel.ts'
+import {
+  type Channel,
+  type ChannelEvents,
+  type ChannelTarget,
+  ConnectionClosed,
+  type Sender,
+  type SendOptions,
+} from './channel.ts'
 import { reasonOf } from './http.ts'
 import { sendToBackend } from './send.ts'
 import { faultOf } from './status-fault.ts'
@@ -92,7 +99,7 @@ export class SseChannel implements Channel {
   }
 
   close(): Promise<void> {
-    this.#closed.abort(new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the connection was closed' }))
+    this.#closed.abort(new ConnectionClosed())
     return Promise.resolve()
   }
 }

@@ -20,6 +20,7 @@ import {
   type Channel,
   type ChannelEvents,
   type ChannelTarget,
+  ConnectionClosed,
   type Sender,
   type SendOptions,
   SessionLost,
@@ -234,7 +235,7 @@ export class StreamableChannel implements Channel {
 
   async close(sender: Sender, end: boolean): Promise<void> {
     if (this.#closed.signal.aborted) return
-    const reason = new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the connection was closed' })
+    const reason = new ConnectionClosed()
     this.#closed.abort(reason)
     for (const control of this.#inFlight) control.cancel?.(reason)
     if (this.#sessionId === undefined || !end) return

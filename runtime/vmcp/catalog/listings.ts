@@ -8,6 +8,7 @@
 import { hash } from 'node:crypto'
 import type { Log } from '../../net/index.ts'
 import type { Backend } from '../backends/backend.ts'
+import { ConnectionClosed } from '../backends/channel.ts'
 import type { Clock } from '../clock.ts'
 import type { Client, ClientAbilities } from '../operation.ts'
 import { type Listing, readListing } from './listing.ts'
@@ -244,7 +245,7 @@ export class Listings {
 
   /** Tries again by itself, so that clients hear when the backend is back. */
   #retryLater(key: string, kept: Kept, client: Client): void {
-    if (this.#closed || kept.retries >= MAX_RETRIES) return
+    if (this.#closed || kept.retries >= MAX_RETRIES || this.#kept.get(key) !== kept) return
     const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** kept.retries++, MAX_RETRY_MS)
     kept.cancelRetry = this.#options.clock.after(pauseMs, () => {
       kept.cancelRetry = undefined
@@ -252,7 +253,17 @@ export class Listings {
     })
   }
 
+  /** Reads; once more when the connection was closed from this side meanwhile: nobody is to miss tools for that. */
   async #readNow(key: string, client: Client): Promise<Listing> {
+    try {
+      return await this.#readOnce(key, client)
+    } catch (error) {
+      if (!isClosed(error) || client.session?.over || this.#closed) throw error
+      return this.#readOnce(key, client)
+    }
+  }
+
+  async #readOnce(key: string, client: Client): Promise<Listing> {
     const backend = this.#backend
     const { timeoutMs, name } = backend.settings
     const signal = AbortSignal.timeout(timeoutMs)
@@ -298,6 +309,12 @@ export class Listings {
     this.#closed = true
     for (const kept of this.#kept.values()) kept.cancelRetry?.()
   }
+}
+
+function isClosed(error: unknown): boolean {
+  return (
+    error instanceof ConnectionClosed || (error instanceof Error && error.cause instanceof ConnectionClosed)
+  )
 }
 
 function forkKey(sessionId: string): string {

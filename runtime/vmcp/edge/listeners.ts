@@ -145,6 +145,9 @@ class Listener implements Watcher {
     this.#meta = `{"${META.subscriptionId}":${id}}`
     this.session = {
       id: `listen-${randomUUID()}`,
+      get over() {
+        return res.destroyed
+      },
       deliver: (_backend, method, params) => this.#deliver(method, params),
       lost: () => void this.#renew(),
       ask: (_request: Ask): Promise<AskReply> => Promise.reject(new GatehouseError('METHOD_NOT_FOUND')),

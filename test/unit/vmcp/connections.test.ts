@@ -3,15 +3,18 @@ import { once } from 'node:events'
 import t from 'tap'
 import { makeDispatcher, silentLog } from '../../../runtime/net/index.ts'
 import { Backend } from '../../../runtime/vmcp/backends/backend.ts'
-import { startRawBackend } from '../../helpers/raw-backend.ts'
+import { Listings } from '../../../runtime/vmcp/catalog/listings.ts'
+import { systemClock } from '../../../runtime/vmcp/clock.ts'
+import { NO_ABILITIES } from '../../../runtime/vmcp/edge/client.ts'
+import { type RawBackendOptions, startRawBackend } from '../../helpers/raw-backend.ts'
 
 t.setTimeout(120_000)
 
 const NOBODY = { caller: undefined, headers: {} }
 const IDLE_MS = 300_000
 
-async function start(t: { teardown(work: () => unknown): void }) {
-  const raw = await startRawBackend()
+async function start(t: { teardown(work: () => unknown): void }, answers: RawBackendOptions['answers'] = {}) {
+  const raw = await startRawBackend({ answers })
   const dispatcher = makeDispatcher()
   const changes: string[] = []
   let now = 0
@@ -92,3 +95,60 @@ t.test('connections: kinds of clients are bounded, the one not used for longest 
   }
   t.ok(raw.streams.size <= 257, `${raw.streams.size} streams`)
 })
+
+for (const over of [false, true]) {
+  const what = over ? 'nothing is read or opened for a session that is over' : 'the list is read once more'
+  t.test(`listings: a connection closed under a reading: ${what}`, async (t) => {
+    let reads = 0
+    let onRead: (() => void) | undefined
+    const first = new Promise<void>((resolve) => {
+      onRead = resolve
+    })
+    const { raw, backend } = await start(t, {
+      'tools/list': () => {
+        if (++reads > 1) return '{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}'
+        onRead?.()
+        return new Promise(() => {})
+      },
+    })
+    const listings = new Listings(backend, {
+      log: silentLog,
+      clock: systemClock,
+      onRead: () => {},
+      onState: () => {},
+      onDropped: () => {},
+    })
+    const session = {
+      id: 's1',
+      over: false,
+      deliver: () => {},
+      ask: () => Promise.reject(new Error('nobody')),
+    }
+    const caller = { issuer: 'i', subject: 's', claims: {}, displayName: 's', key: 'k' }
+    const client = {
+      era: 'session' as const,
+      protocolVersion: '2025-11-25',
+      caller,
+      abilities: NO_ABILITIES,
+      info: undefined,
+      headers: {},
+      session,
+    }
+    listings.fork('s1')
+    const reading = listings.get(client, true)
+    await first
+    session.over = over
+    void backend.endSession(session, false)
+    if (over) {
+      await t.rejects(reading, /closed/)
+      t.equal(reads, 1)
+      t.equal(raw.sessions.size, 1)
+    } else {
+      t.same(
+        (await reading).tools.map(({ key }) => key),
+        ['echo'],
+      )
+    }
+    listings.close()
+  })
+}
