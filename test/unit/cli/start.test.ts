@@ -9,7 +9,10 @@ const main = join(import.meta.dirname, '../../../runtime/cli/main.ts')
 await t.test('start: no feature is loaded before its command is asked for', async (t) => {
   const text = readFileSync(main, 'utf8')
   const loaded = [...text.matchAll(/^import (?!type ).* from '(.+)'$/gm)].map(([, from]) => from)
-  t.same(loaded.toSorted((a, b) => String(a).localeCompare(String(b))), ['./output.ts', './version.ts', 'commander'])
+  t.same(
+    loaded.toSorted((a, b) => String(a).localeCompare(String(b))),
+    ['./output.ts', './version.ts', 'commander'],
+  )
 })
 
 await t.test('start: every command in the list answers for itself, and by help', async (t) => {
