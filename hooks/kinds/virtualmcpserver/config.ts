@@ -62,7 +62,18 @@ export function configOf(
 }
 
 /** What the running server takes up from the file as it runs. */
-const takenUp = ['backends', 'outgoingAuth', 'aggregation', 'operational'] as const
+const takenUp = [
+  'aggregation',
+  'backends',
+  'codeMode',
+  'compositeTools',
+  'incomingAuth',
+  'operational',
+  'optimizer',
+  'outgoingAuth',
+  'passthroughHeaders',
+  'rateLimiting',
+] as const
 
 /** Changes when the running server must be started anew. */
 export function restartHash(

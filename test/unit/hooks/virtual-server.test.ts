@@ -530,6 +530,22 @@ t.test(
       virtual({ config: { aggregation: { conflictResolution: 'manual', tools: [{ workload: 'files' }] } } }),
     ).ready()
     t.ok(template() === before, 'other aggregation')
+    w.apply(
+      virtual({
+        incomingAuth: {
+          type: 'anonymous',
+          authzConfig: { type: 'inline', inline: { policies: ['permit(principal, action, resource);'] } },
+        },
+        passthroughHeaders: ['x-tenant'],
+        config: {
+          codeMode: { enabled: true },
+          compositeTools: [{ name: 'twice', steps: [{ id: 'a', tool: 'files.read' }] }],
+        },
+      }),
+    ).ready()
+    t.match(dataOf(w)['config.yaml'], /twice[^]*permit/)
+    t.ok(template() === before, 'policies, workflows, scripts, headers')
+    w.apply(virtual()).ready()
     w.apply(auth.header, entry('keyed', { externalAuthConfigRef: { name: 'header' } })).ready()
     t.ok(template() !== before, 'new environment')
     const withKey = template()
