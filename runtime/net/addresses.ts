@@ -50,6 +50,7 @@ export type AddressPolicy = 'public' | 'private'
 const local = new BlockList()
 for (const [net, prefix] of [
   ['0.0.0.0', 8],
+  ['100.100.100.200', 32],
   ['127.0.0.0', 8],
   ['169.254.0.0', 16],
   ['224.0.0.0', 4],

@@ -100,6 +100,17 @@ await t.test('fetch: a guarded one never dials a private address, whatever its n
   await fetch.close()
 })
 
+await t.test(
+  'fetch: where private networks are allowed, metadata services and the machine itself are not',
+  async (t) => {
+    const fetch = makeFetch({ guard: 'private', allowHttp: true })
+    for (const host of ['127.0.0.1', '169.254.169.254', '100.100.100.200', '[fd00:ec2::254]', '224.0.0.1']) {
+      t.equal(await reason(fetch, `https://${host}/ok`), 'ADDRESS_REFUSED', host)
+    }
+    await fetch.close()
+  },
+)
+
 await t.test('fetch: a guarded one judges what a name resolves to, and dials only that', async (t) => {
   const fetch = makeFetch({
     guard: true,
