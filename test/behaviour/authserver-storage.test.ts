@@ -3,6 +3,8 @@
  * many ask at the same time, on whatever replica; what was ended stays ended.
  */
 import t, { type Test } from 'tap'
+import { makeState } from '../../runtime/authserver/storage/state.ts'
+import { Sessions } from '../../runtime/authserver/tokens/sessions.ts'
 import {
   makeMemoryStore,
   makeRedisStore,
@@ -145,6 +147,27 @@ async function suite(t: Test, open: () => Store): Promise<void> {
       t.equal(await refusal(await refresh(rig, clientId, successor)), '400 invalid_grant')
     },
   )
+
+  await t.test('logins that end at once on several replicas share one session', async (t) => {
+    const secret = new Uint8Array(32).fill(1)
+    const replicas = Array.from(
+      { length: 3 },
+      () => new Sessions({ state: makeState(open(), () => [secret]), now: Date.now }),
+    )
+    const alice = { userId: 'alice', authTimeSec: 0 }
+    const opened = await Promise.all(
+      [...replicas, ...replicas, ...replicas].map((sessions) =>
+        sessions.open(alice, 'https://notes.example/client', [], Date.now() + 600_000),
+      ),
+    )
+    const ids = new Set(opened.map(({ sessionId }) => sessionId))
+    t.equal(ids.size, 1)
+    const listed = (await replicas[0]?.of('alice')) ?? []
+    t.same(
+      listed.map(({ id, grants }) => [id, grants.length]),
+      [...ids].map((id) => [id, 9]),
+    )
+  })
 
   await t.test('what was revoked on one replica is dead on the others', async (t) => {
     const done = await login(rig, { client_id: clientId })

@@ -11,7 +11,7 @@ import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { Person, Session, UpstreamTokens } from '../storage/records.ts'
-import { key, type State } from '../storage/state.ts'
+import { key, type Repository, type Seen, type State } from '../storage/state.ts'
 import { hashed, randomId } from './opaque.ts'
 
 /** Logins of one person with one client that live side by side, for instance one per machine. */
@@ -21,7 +21,7 @@ const maxTries = 32
 const eagerTries = 4
 /** Programs of one person that are listed; beyond, the oldest are only reachable by their own tokens. */
 const maxPrograms = 100
-/** No session lives longer. */
+/** Lists and links live at least this long: longer than any session that the defaults allow. */
 const listedMs = 35 * 24 * 3_600_000
 /** How long another replica may go on accepting tokens of a grant that was ended elsewhere. */
 const livenessMs = 5_000
@@ -49,6 +49,8 @@ export class Sessions {
   readonly #state: State
   readonly #now: () => number
   readonly #live = new LRUCache<string, number>({ max: 20_000 })
+  /** Counts the ends of grants: an answer that was asked for before one is not remembered after it. */
+  #ends = 0
 
   constructor(parts: SessionsParts) {
     this.#state = parts.state
@@ -57,7 +59,10 @@ export class Sessions {
 
   /** The running session of this person with this client. */
   async find(userId: string, clientId: string): Promise<Session | undefined> {
-    const id = await this.#state.links.get(key(userId, clientId))
+    return this.#linked(await this.#state.links.get(key(userId, clientId)), userId, clientId)
+  }
+
+  async #linked(id: string | undefined, userId: string, clientId: string): Promise<Session | undefined> {
     const session = id === undefined ? undefined : await this.#state.sessions.get(id)
     const fits = session?.userId === userId && session.clientId === clientId && session.endsAtMs > this.#now()
     return fits ? session : undefined
@@ -83,38 +88,34 @@ export class Sessions {
       ...(person.email === undefined ? {} : { email: person.email }),
     }
     const providers = obtained.map((tokens) => tokens.provider)
-    const joined = await this.find(person.userId, clientId)
-    const added =
-      joined &&
-      (await this.#change(joined.id, (old) => ({
-        ...old,
-        ...personal,
-        providers: [...new Set([...old.providers, ...providers])],
-        grants: [...old.grants.filter((one) => one.endsAtMs > this.#now()), grant].slice(-maxGrants),
-        endsAtMs: Math.max(old.endsAtMs, endsAtMs),
-      })))
-    // A session that ended meanwhile is not revived: its end may still be under way.
-    const session: Session = added ?? {
-      id: randomId(),
-      userId: person.userId,
-      clientId,
-      providers,
-      grants: [grant],
-      endsAtMs,
-      ...personal,
-    }
-    if (!added) {
-      await this.#state.sessions.put(session.id, session, endsAtMs - this.#now())
-      await this.#list(person.userId, clientId)
-    }
-    const leftMs = session.endsAtMs - this.#now()
-    const owner = { userId: person.userId, clientId }
-    await Promise.all([
-      this.#state.links.put(key(person.userId, clientId), session.id, leftMs),
-      ...obtained.map((tokens) =>
-        this.#state.rows.put(rowKey(session.id, tokens.provider), { ...tokens, ...owner }, leftMs),
-      ),
-    ])
+    const linkKey = key(person.userId, clientId)
+    const session = await this.#race('a link', async () => {
+      const link = await this.#state.links.read(linkKey)
+      const running = await this.#linked(link?.value, person.userId, clientId)
+      const joined =
+        running &&
+        (await this.#change(running.id, (old) => ({
+          ...old,
+          ...personal,
+          providers: [...new Set([...old.providers, ...providers])],
+          grants: [...old.grants.filter((one) => one.endsAtMs > this.#now()), grant].slice(-maxGrants),
+          endsAtMs: Math.max(old.endsAtMs, endsAtMs),
+        })))
+      if (joined) {
+        await this.#state.links.touch(linkKey, this.#listedMs(joined))
+        return joined
+      }
+      // A session that ended meanwhile is not revived: its end may still be under way.
+      const made = { id: randomId(), userId: person.userId, clientId, providers, grants: [grant], endsAtMs }
+      const next: Session = { ...made, ...personal }
+      await this.#state.sessions.put(next.id, next, endsAtMs - this.#now())
+      // Of logins that end at once one makes the session; the others join it.
+      if (await this.#write(this.#state.links, linkKey, link, next.id, this.#listedMs(next))) return next
+      await this.#state.sessions.delete(next.id)
+      return undefined
+    })
+    await this.#list(session)
+    await Promise.all(obtained.map((tokens) => this.#keepRow(session, tokens)))
     return { sessionId: session.id, grantId: grant.id }
   }
 
@@ -132,9 +133,22 @@ export class Sessions {
         ? { ...old, providers: [...new Set([...old.providers, tokens.provider])] }
         : undefined,
     )
-    if (!session) return false
-    const row = { ...tokens, userId, clientId: session.clientId }
-    await this.#state.rows.put(rowKey(sessionId, tokens.provider), row, session.endsAtMs - this.#now())
+    return session !== undefined && this.#keepRow(session, tokens)
+  }
+
+  /** False when the session ended, or the provider was disconnected, while the row was written: then it goes again. */
+  async #keepRow(session: Session, tokens: UpstreamTokens): Promise<boolean> {
+    const { id, userId, clientId } = session
+    const rowId = rowKey(id, tokens.provider)
+    await this.#state.rows.put(rowId, { ...tokens, userId, clientId }, session.endsAtMs - this.#now())
+    const after = await this.#state.sessions.get(id)
+    if (!after?.providers.includes(tokens.provider)) {
+      await this.#state.rows.delete(rowId)
+      return false
+    }
+    if (after.endsAtMs > session.endsAtMs) {
+      await this.#state.rows.touch(rowId, after.endsAtMs - this.#now())
+    }
     return true
   }
 
@@ -149,18 +163,43 @@ export class Sessions {
   }
 
   /** Puts a program at the head of the person's list. */
-  async #list(userId: string, clientId: string): Promise<void> {
-    for (let tries = 0; tries < maxTries; tries++) {
-      const seen = await this.#state.programs.read(userId)
+  async #list({ userId, clientId, endsAtMs }: Session): Promise<void> {
+    const { programs } = this.#state
+    await this.#race('a list', async () => {
+      const seen = await programs.read(userId)
       const others = (seen?.value.clients ?? []).filter((id) => id !== clientId)
       const next = { clients: [clientId, ...others].slice(0, maxPrograms) }
-      const done = seen
-        ? await this.#state.programs.swap(userId, seen, next, listedMs)
-        : await this.#state.programs.add(userId, next, listedMs)
-      if (done) return
+      return (await this.#write(programs, userId, seen, next, this.#listedMs({ endsAtMs }))) || undefined
+    })
+  }
+
+  #listedMs({ endsAtMs }: Pick<Session, 'endsAtMs'>): number {
+    return Math.max(listedMs, endsAtMs - this.#now())
+  }
+
+  /** Writes over what was seen, or where nothing was. */
+  async #write<T>(
+    { add, swap, get, delete: remove }: Repository<T>,
+    id: string,
+    seen: Seen<T> | undefined,
+    next: T,
+    ttlMs: number,
+  ): Promise<boolean> {
+    if (seen) return swap(id, seen, next, ttlMs)
+    if (await add(id, next, ttlMs)) return true
+    // Something is there that no secret opens any more: it counts as absent.
+    if ((await get(id)) === undefined) await remove(id)
+    return false
+  }
+
+  /** Tries until there is a result: of several writers at once each try lets one through. */
+  async #race<T>(what: string, attempt: () => Promise<T | undefined>): Promise<T> {
+    for (let tries = 0; tries < maxTries; tries++) {
+      const result = await attempt()
+      if (result !== undefined) return result
       if (tries >= eagerTries) await delay(Math.random() * 20)
     }
-    throw new GatehouseError('STORE_DOWN', { cause: new Error('a list is changed too often') })
+    throw new GatehouseError('STORE_DOWN', { cause: new Error(`${what} is changed too often`) })
   }
 
   /** Gives a grant a later end. False when it was ended meanwhile; then nothing may be issued for it. */
@@ -173,7 +212,8 @@ export class Sessions {
     if (!session) return false
     const leftMs = session.endsAtMs - this.#now()
     await Promise.all([
-      this.#state.links.touch(key(session.userId, session.clientId), leftMs),
+      this.#state.links.touch(key(session.userId, session.clientId), this.#listedMs(session)),
+      this.#state.programs.touch(session.userId, this.#listedMs(session)),
       ...session.providers.map((provider) => this.#state.rows.touch(rowKey(sessionId, provider), leftMs)),
     ])
     return true
@@ -184,6 +224,7 @@ export class Sessions {
     const name = `${claims.tsid} ${claims.gid} ${claims.sub} ${claims.client_id}`
     const until = this.#live.get(name)
     if (until !== undefined && this.#now() < until) return true
+    const ends = this.#ends
     const session = await this.#state.sessions.get(claims.tsid)
     const listed = session?.grants.find((grant) => hashed(grant.id) === claims.gid)
     const live =
@@ -192,7 +233,7 @@ export class Sessions {
       listed !== undefined &&
       listed.endsAtMs > this.#now() &&
       (await this.#clientExists(session.clientId))
-    if (live) this.#live.set(name, this.#now() + livenessMs)
+    if (live && ends === this.#ends) this.#live.set(name, this.#now() + livenessMs)
     return live
   }
 
@@ -204,12 +245,11 @@ export class Sessions {
   /** Ends one grant: its refresh tokens, its access tokens, and with the last one the session. */
   async endGrant(sessionId: string, grantId: string): Promise<void> {
     await this.#state.families.delete(grantId)
-    this.#live.clear()
     // One of many that end it at once writes; the others find it gone.
     const left = await this.#change(sessionId, (old) => {
       const grants = old.grants.filter((grant) => grant.id !== grantId)
       return grants.length === old.grants.length ? undefined : { ...old, grants }
-    })
+    }).finally(() => this.#forgetLive())
     if (left?.grants.length !== 0) return
     // Only while it is still empty: somebody may be joining it right now.
     const seen = await this.#state.sessions.read(sessionId)
@@ -221,11 +261,16 @@ export class Sessions {
   async endSession(sessionId: string): Promise<boolean> {
     const session = await this.#state.sessions.get(sessionId)
     if (!session) return false
-    this.#live.clear()
-    await this.#state.sessions.delete(sessionId)
+    await this.#state.sessions.delete(sessionId).finally(() => this.#forgetLive())
     await Promise.all(session.grants.map((grant) => this.#state.families.delete(grant.id)))
     await this.#dropWhatBelongsTo(session)
     return true
+  }
+
+  /** After the write: an answer from before it must not outlive it. */
+  #forgetLive(): void {
+    this.#ends += 1
+    this.#live.clear()
   }
 
   async #dropWhatBelongsTo(session: Session): Promise<void> {
@@ -242,18 +287,16 @@ export class Sessions {
     sessionId: string,
     change: (old: Session) => Session | undefined,
   ): Promise<Session | undefined> {
-    for (let tries = 0; tries < maxTries; tries++) {
+    const changed = await this.#race('a session', async () => {
       const seen = await this.#state.sessions.read(sessionId)
       const next = seen && change(seen.value)
-      if (!next) return undefined
+      if (!next) return 'no'
       const leftMs = next.endsAtMs - this.#now()
-      if (await this.#state.sessions.swap(sessionId, seen, next, leftMs)) {
-        await this.#forget(seen.value, next)
-        return next
-      }
-      if (tries >= eagerTries) await delay(Math.random() * 20)
-    }
-    throw new GatehouseError('STORE_DOWN', { cause: new Error('a session is changed too often') })
+      if (!(await this.#state.sessions.swap(sessionId, seen, next, leftMs))) return undefined
+      await this.#forget(seen.value, next)
+      return next
+    })
+    return changed === 'no' ? undefined : changed
   }
 
   /** Grants that fell out of the list lose their refresh family too. */
