@@ -42,7 +42,7 @@ const SESSION_TTL = '2m'
 const SESSION_CLIENTS = 16
 const STATELESS_CLIENTS = 8
 /** The fewest minutes that say anything about a slope. */
-const MIN_MINUTES_TO_JUDGE = 20
+const MIN_MINUTES_TO_JUDGE = 30
 
 const minutes = Number(values.minutes)
 const out = resolve(values.out ?? mkdtempSync(join(tmpdir(), 'gatehouse-soak-')))

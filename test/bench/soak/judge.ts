@@ -47,6 +47,11 @@ export interface Judgment {
   readonly flat: boolean
 }
 
+/** Above the limit by more than chance explains. */
+function grows({ perHour, error }: Slope, limit: number): boolean {
+  return perHour - 2 * error > limit
+}
+
 export function judge(samples: readonly Sample[], limits: Limits): Judgment {
   const half = secondHalf(samples)
   const rss = slopeOf(half, ({ rssMb }) => rssMb)
@@ -58,7 +63,7 @@ export function judge(samples: readonly Sample[], limits: Limits): Judgment {
   const line = (name: string, { mean, perHour, error }: Slope, limit?: number): string =>
     `| ${name} | ${mean.toFixed(1)} | ${perHour.toFixed(2)} ± ${error.toFixed(2)} | ${limit ?? ''} |`
   return {
-    flat: rss.perHour <= limits.rss && heap.perHour <= limits.live && external.perHour <= limits.live,
+    flat: !grows(rss, limits.rss) && !grows(heap, limits.live) && !grows(external, limits.live),
     text: [
       '| second half | mean | slope per hour | limit |',
       '|---|---|---|---|',

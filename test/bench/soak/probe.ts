@@ -21,9 +21,16 @@ export interface ProbeAnswer {
 
 export type ProbeQuestion = { readonly collect: boolean } | { readonly snapshot: string }
 
-function answer(collect: boolean): ProbeAnswer {
+/** What a collection frees outside the heap is given back a little later, by another thread. */
+const SWEEP_MS = 100
+
+async function answer(collect: boolean): Promise<ProbeAnswer> {
   const before = process.memoryUsage()
-  if (collect) globalThis.gc?.()
+  if (collect) {
+    globalThis.gc?.()
+    await new Promise((resolve) => setTimeout(resolve, SWEEP_MS))
+    globalThis.gc?.()
+  }
   const after = collect ? process.memoryUsage() : undefined
   const handles: Record<string, number> = {}
   for (const type of process.getActiveResourcesInfo()) handles[type] = (handles[type] ?? 0) + 1
@@ -41,6 +48,6 @@ process.on('message', (question: ProbeQuestion) => {
     globalThis.gc?.()
     writeHeapSnapshot(question.snapshot)
     process.send?.({ snapshot: question.snapshot })
-  } else process.send?.(answer(question.collect))
+  } else void answer(question.collect).then((said) => process.send?.(said))
 })
 process.channel?.unref()

@@ -47,7 +47,7 @@ t.test('judgment: what fills up in the first half does not count', async (t) => 
 })
 
 t.test('judgment: a leak of a few megabytes an hour is found beneath noise', async (t) => {
-  const noise = (hours: number): number => 3 * Math.sin(hours * 400)
+  const noise = (hours: number): number => Math.sin(hours * 400)
   t.ok(judge(run(noise), { rss: 40, live: 4 }).flat)
   const { flat, text } = judge(
     run((hours) => noise(hours) + 8 * hours),
