@@ -39,6 +39,7 @@ export {
   vmcpEnvironment,
   watchFile,
 } from './vmcp.ts'
+export { type ServeFlags, type ServeSettings, serveSettings } from './vmcp-serve.ts'
 export { readVariable, variables } from './env.ts'
 export type { InjectedHeader } from './injected-headers.ts'
 export { type ProxyConfig, resolveProxyConfig } from './proxy.ts'

@@ -125,6 +125,10 @@ export const vmcpEnvironment = {
   /** Key for the embedding service of tool search, with provider compat. */
   embeddingApiKey: 'GATEHOUSE_EMBEDDING_API_KEY',
   debug: 'GATEHOUSE_DEBUG',
+  /** Life of a session without use, as a duration. */
+  sessionTtl: 'GATEHOUSE_VMCP_SESSION_TTL',
+  /** How many sessions one process holds. */
+  maxSessions: 'GATEHOUSE_VMCP_MAX_SESSIONS',
   /** `true`: spans show the arguments of tool calls, redacted and cut. */
   telemetryToolArguments: 'GATEHOUSE_TELEMETRY_TOOL_ARGUMENTS',
   /** In a pod: where and under which name backend health is reported. */

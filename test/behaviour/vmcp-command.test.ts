@@ -46,6 +46,41 @@ t.test('validate names every fault and ends with the code for configuration', as
   t.equal((await runGatehouse(['vmcp', 'validate', '-c', '/no/such'])).code, 2)
 })
 
+t.test(
+  'serve: every setting that cannot be used is named, whether typed or from the environment',
+  async (t) => {
+    const start = ['vmcp', 'serve', '--group', 'g', '--backend', 'a=http://127.0.0.1:1/mcp']
+    const flags = ['--port', '70000', '--session-ttl', '-5s', '--host', '1.2.3', '--allowed-origins', 'x']
+    const { code, stderr } = await runGatehouse([...start, ...flags], '', {
+      ...process.env,
+      GATEHOUSE_VMCP_MAX_SESSIONS: '0',
+    })
+    t.equal(code, 2)
+    for (const line of [
+      '--port: must be a whole number from 0 to 65535, found "70000"',
+      '--session-ttl: must be a duration such as 30s or 1h30m, not negative, found "-5s"',
+      '--host: must be an IP address or a host name, found "1.2.3"',
+      '--allowed-origins: must be scheme://host[:port], found "x"',
+      'GATEHOUSE_VMCP_MAX_SESSIONS: must be a whole number from 1 to 1000000, found "0"',
+    ])
+      t.match(stderr, line)
+  },
+)
+
+t.test('serve: the cap of sessions holds, and a flag wins over the environment', async (t) => {
+  const backend = await startRawBackend()
+  t.teardown(() => backend.close())
+  const start = ['vmcp', 'serve', '--group', 'g', '--backend', `a=${backend.url}`, '--port', '0']
+  const running = startGatehouse([...start, '--max-sessions', '1'], {
+    ...process.env,
+    GATEHOUSE_VMCP_MAX_SESSIONS: '5',
+  })
+  t.teardown(() => running.interrupt())
+  const [, url = ''] = await running.waitFor(/"url":"([^"]+\/mcp)"/)
+  await openSession(url)
+  await t.rejects(openSession(url), /503/)
+})
+
 t.test('serve without a file or a group, or beyond this machine without a file, is refused', async (t) => {
   t.match(await runGatehouse(['vmcp', 'serve']), {
     code: 2,

@@ -60,8 +60,9 @@ export function startGatehouse(
 export async function runGatehouse(
   args: readonly string[],
   stdin = '',
+  env: NodeJS.ProcessEnv = process.env,
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = spawn(process.execPath, ['runtime/cli/main.ts', ...args], { stdio: 'pipe' })
+  const child = spawn(process.execPath, ['runtime/cli/main.ts', ...args], { stdio: 'pipe', env })
   let stdout = ''
   let stderr = ''
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (stdout += chunk))

@@ -70,6 +70,7 @@ export interface ServeOptions extends ServedFile, Pick<StartOptions, 'host' | 'p
   readonly debug: boolean
   readonly version: string
   readonly sessionTtlMs?: number | undefined
+  readonly maxSessions?: number | undefined
 }
 
 /** Serves until a signal. Resolves with the exit code. */
@@ -86,8 +87,8 @@ export async function serveVmcp(options: ServeOptions): Promise<number> {
     ...(maxUpstreams === undefined ? {} : { maxUpstreams }),
   }
   await withAuthServer(authServerFile, parts, async (authServer) => {
-    const { host, port, version, allowedOrigins, sessionTtlMs } = options
-    const start = { host, port, log, version, env, allowedOrigins, sessionTtlMs, authServer }
+    const { host, port, version, allowedOrigins, sessionTtlMs, maxSessions } = options
+    const start = { host, port, log, version, env, allowedOrigins, sessionTtlMs, maxSessions, authServer }
     const server = await startVmcp(read.config, { ...start, configChecksum: read.checksum })
     const stopWatching = watch(options, server, log)
     const signal = await stopSignal()

@@ -6,8 +6,13 @@
  * Source: spec document 3; runtime/config/vmcp.ts for the file.
  */
 import type { Command } from 'commander'
-import { parseDuration } from '../../../schemas/index.ts'
-import { environment, loadVmcpConfig, type VmcpConfig } from '../../config/index.ts'
+import {
+  environment,
+  loadVmcpConfig,
+  type ServeFlags,
+  serveSettings,
+  type VmcpConfig,
+} from '../../config/index.ts'
 import { print } from '../output.ts'
 import { version } from '../version.ts'
 import { authServerFileBeside } from './auth-server.ts'
@@ -15,15 +20,11 @@ import { collect } from './validate.ts'
 import { type ReadConfig, readChecked, serveVmcp } from './vmcp-serve.ts'
 import { quickConfig, starterFile, writeStarter } from './vmcp-starter.ts'
 
-interface ServeOptions {
+interface ServeOptions extends ServeFlags {
   readonly config?: string
   readonly group?: string
   readonly backend: string[]
-  readonly host: string
-  readonly port: string
-  readonly sessionTtl: string
   readonly enableAudit: boolean
-  readonly allowedOrigins: string[]
 }
 
 const BACKEND_HELP = 'a backend as name=URL, repeatable; a path that ends in /sse means the old SSE transport'
@@ -69,13 +70,18 @@ function addServe(vmcp: Command): void {
     .option('--backend <name=url>', BACKEND_HELP, collect, [])
     .option('--host <address>', 'address to bind', '127.0.0.1')
     .option('--port <number>', 'port to bind; 0 lets the system choose', '4483')
-    .option('--session-ttl <duration>', 'life of a session without use; 0s means 30m', '0s')
+    .option('--session-ttl <duration>', 'life of a session without use (default: 30m)')
+    .option(
+      '--max-sessions <number>',
+      'sessions held at a time (default: 10000; 1000 with Redis, where the others wait in the store)',
+    )
     .option('--enable-audit', 'write an audit log when the file does not say otherwise', false)
     .option('--allowed-origins <origin>', 'browser origin that may connect; repeatable', collect, [])
     .addHelpText(
       'after',
       '\nExamples:\n  gatehouse vmcp serve --config vmcp.yaml\n' +
         '  gatehouse vmcp serve --group demo --backend files=http://127.0.0.1:8001/mcp --backend notes=http://127.0.0.1:8002/sse\n' +
+        '\nEnvironment: GATEHOUSE_VMCP_SESSION_TTL and GATEHOUSE_VMCP_MAX_SESSIONS stand for the flags that are not given.\n' +
         '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration.',
     )
     .action(async (options: ServeOptions, command: Command) => {
@@ -107,18 +113,16 @@ function withAudit(config: VmcpConfig): VmcpConfig {
 }
 
 async function serve(options: ServeOptions, debug: boolean): Promise<void> {
-  const ttlMs = parseDuration(options.sessionTtl)
+  const env = environment()
+  const settings = serveSettings(options, env)
   process.exitCode = await serveVmcp({
     read: () => readConfig(options),
     path: options.config,
     authServerFile: authServerFileBeside(options.config),
-    env: environment(),
-    host: options.host,
-    port: Number(options.port),
-    allowedOrigins: options.allowedOrigins,
+    env,
+    ...settings,
     debug,
     version,
-    sessionTtlMs: ttlMs > 0 ? ttlMs : undefined,
   })
 }
 

@@ -1,0 +1,81 @@
+/**
+ * Settings of `gatehouse vmcp serve` that belong to the process and not to the file: where it listens, and how long and
+ * how many sessions live. A flag wins over the variable of the environment, which is for pods.
+ */
+import { isIP } from 'node:net'
+import { GatehouseError, parseDuration } from '../../schemas/index.ts'
+import { parseOrigin } from '../net/index.ts'
+import type { Environment } from './env.ts'
+import { vmcpEnvironment } from './vmcp.ts'
+
+/** As they were typed; undefined where they were not. */
+export interface ServeFlags {
+  readonly host: string
+  readonly port: string
+  readonly sessionTtl?: string | undefined
+  readonly maxSessions?: string | undefined
+  readonly allowedOrigins: readonly string[]
+}
+
+export interface ServeSettings {
+  readonly host: string
+  readonly port: number
+  /** Undefined: the server's default. */
+  readonly sessionTtlMs: number | undefined
+  /** Undefined: the server's default. */
+  readonly maxSessions: number | undefined
+  readonly allowedOrigins: readonly string[]
+}
+
+const HOST_NAME = /^(?=.*[a-z])[a-z0-9](?:[a-z0-9._-]{0,251}[a-z0-9])?\.?$/i
+const MAX_SESSIONS = 1_000_000
+
+/** Throws INVALID_CONFIG naming every setting that cannot be used, what was found and the rule. */
+export function serveSettings(flags: ServeFlags, env: Environment): ServeSettings {
+  const faults: string[] = []
+  const { host, allowedOrigins } = flags
+  if (isIP(host) === 0 && !HOST_NAME.test(host))
+    faults.push(`--host: must be an IP address or a host name, found ${shown(host)}`)
+  for (const origin of allowedOrigins) {
+    if (parseOrigin(origin) === undefined)
+      faults.push(`--allowed-origins: must be scheme://host[:port], found ${shown(origin)}`)
+  }
+
+  function whole(name: string, value: string | undefined, min: number, max: number): number | undefined {
+    if (value === undefined) return undefined
+    const number = /^\d{1,7}$/.test(value) ? Number(value) : Number.NaN
+    if (number >= min && number <= max) return number
+    faults.push(`${name}: must be a whole number from ${min} to ${max}, found ${shown(value)}`)
+    return undefined
+  }
+
+  function duration(name: string, value: string | undefined): number | undefined {
+    if (value === undefined) return undefined
+    try {
+      const ms = parseDuration(value)
+      return ms > 0 ? ms : undefined
+    } catch {
+      faults.push(`${name}: must be a duration such as 30s or 1h30m, not negative, found ${shown(value)}`)
+      return undefined
+    }
+  }
+
+  const port = whole('--port', flags.port, 0, 65_535) ?? 0
+  const ttl = named('--session-ttl', flags.sessionTtl, vmcpEnvironment.sessionTtl, env)
+  const sessionTtlMs = duration(ttl.name, ttl.value)
+  const cap = named('--max-sessions', flags.maxSessions, vmcpEnvironment.maxSessions, env)
+  const maxSessions = whole(cap.name, cap.value, 1, MAX_SESSIONS)
+  if (faults.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: faults.join('\n') })
+  return { host, port, sessionTtlMs, maxSessions, allowedOrigins }
+}
+
+/** The value with the name of where it came from. */
+function named(flag: string, typed: string | undefined, variable: string, env: Environment) {
+  return typed === undefined
+    ? { name: variable, value: env[variable] || undefined }
+    : { name: flag, value: typed }
+}
+
+function shown(value: string): string {
+  return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)
+}
