@@ -35,6 +35,48 @@ t.test('best_effort: the backends that are up answer', async (t) => {
   t.equal((await stateless(vmcp.url, 'tools/list')).status, 200)
 })
 
+t.test(
+  'a connection that is cut under a request: what changes nothing is sent once more, a call never',
+  async (t) => {
+    const cuts = new Map<string, number>()
+    const raw = await startRawBackend({
+      capabilities: '{"tools":{},"prompts":{}}',
+      answers: {
+        'prompts/list': () => '{"prompts":[{"name":"p"}]}',
+        'prompts/get': () => '{"messages":[]}',
+      },
+      before(req, _res, body) {
+        const { method = '' } = body === '' ? {} : (JSON.parse(body) as { method?: string })
+        const left = cuts.get(method) ?? 0
+        if (left === 0) return false
+        cuts.set(method, left - 1)
+        req.socket.destroy()
+        return true
+      },
+    })
+    const vmcp = await startTestVmcp(
+      { raw: raw.url },
+      operational('best_effort', { healthCheckInterval: '1h' }),
+    )
+    t.teardown(() => Promise.all([vmcp.close(), raw.close()]))
+    for (const method of ['initialize', 'tools/list', 'prompts/list']) cuts.set(method, 1)
+    const session = await openSession(vmcp.url)
+    t.same(await names(session), ['raw_echo'], 'opening and listing')
+    cuts.set('prompts/get', 1)
+    t.match((await session.request('prompts/get', { name: 'raw_p' })).response, { result: { messages: [] } })
+    cuts.set('prompts/get', 2)
+    t.match((await session.request('prompts/get', { name: 'raw_p' })).response, { error: { code: -32603 } })
+    cuts.set('tools/call', 1)
+    const call = await session.request('tools/call', { name: 'raw_echo' })
+    t.match(call.response?.result, { isError: true, content: [{ text: /could not be reached/ }] })
+    t.equal(cuts.get('tools/call'), 0)
+    t.notOk(
+      raw.requests.some(({ method }) => method === 'tools/call'),
+      'it may have been carried out',
+    )
+  },
+)
+
 t.test('fail: lists and calls are refused, and the error names the backend', async (t) => {
   const up = await startRawBackend()
   const vmcp = await startTestVmcp({ up: up.url, dead: DEAD }, operational('fail'))

@@ -36,6 +36,8 @@ export interface SendOptions {
   readonly signal: AbortSignal
   /** Raw id of the message when it is a request. */
   readonly requestId: string | undefined
+  /** True: changes nothing when it is sent twice. */
+  readonly repeatable?: boolean
   /** Receives what arrives on the answer to this very message. */
   readonly onMessage: (message: Message) => void
 }

@@ -19,6 +19,8 @@ export interface BackendRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: Buffer
   readonly signal: AbortSignal
+  /** True: changes nothing, so it is sent once more when the connection was cut before anything was answered. */
+  readonly repeatable?: boolean | undefined
   /** Gets a way to end the exchange early while it runs. */
   readonly control?: ExchangeControl
   /** Called for each event of an event-stream answer. */
@@ -52,7 +54,7 @@ export async function exchangeWithBackend(
 ): Promise<BackendAnswer> {
   let url = request.url
   for (let hops = 0; ; hops++) {
-    const answer = await once(dispatcher, request, url)
+    const answer = await sent(dispatcher, request, url)
     const next = redirectTarget(answer, url)
     if (next === undefined) return answer
     if (hops === MAX_REDIRECTS)
@@ -67,6 +69,25 @@ function redirectTarget({ status, headers }: BackendAnswer, from: URL): URL | un
   if (typeof location !== 'string' || !URL.canParse(location, from.href)) return undefined
   const to = new URL(location, from)
   return to.origin === from.origin ? to : undefined
+}
+
+/** What a connection ends with that its other side, or something between, had closed. */
+const CUT: ReadonlySet<unknown> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
+
+/** A kept connection may be closed just as a request leaves on it. */
+async function sent(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendAnswer> {
+  try {
+    return await once(dispatcher, request, url)
+  } catch (error) {
+    if (!request.repeatable || request.signal.aborted || !wasCut(error)) throw error
+    return once(dispatcher, request, url)
+  }
+}
+
+function wasCut(error: unknown): boolean {
+  if (!(error instanceof GatehouseError) || error.code !== 'BACKEND_UNREACHABLE') return false
+  const { cause } = error
+  return cause instanceof Error && 'code' in cause && CUT.has(cause.code)
 }
 
 function once(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendAnswer> {

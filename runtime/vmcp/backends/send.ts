@@ -9,6 +9,19 @@
 import type { ChannelTarget, Sender } from './channel.ts'
 import { type BackendAnswer, type BackendRequest, exchangeWithBackend } from './http.ts'
 
+/** Requests that change nothing at a backend. */
+export const REPEATABLE: ReadonlySet<string> = new Set([
+  'completion/complete',
+  'ping',
+  'prompts/get',
+  'prompts/list',
+  'resources/list',
+  'resources/read',
+  'resources/templates/list',
+  'server/discover',
+  'tools/list',
+])
+
 export interface AuthorizedRequest extends Omit<BackendRequest, 'headers' | 'url'> {
   /** Default: the target's. */
   readonly url?: URL

@@ -31,6 +31,7 @@ import { reasonOf } from './http.ts'
 import { Inbound, type Pending } from './inbound.ts'
 import { pause } from './pause.ts'
 import { sessionParams } from './params.ts'
+import { REPEATABLE } from './send.ts'
 import { readServerInfo } from './server-info.ts'
 
 export interface SessionConnectionOptions {
@@ -281,6 +282,8 @@ export class SessionConnection implements Connection {
           sender,
           signal,
           requestId: id,
+          // Without a request of somebody it is initialize or a log level.
+          repeatable: request === undefined || REPEATABLE.has(request.method),
           onMessage: (received: Message) => inbound.handle(received, pending),
         })
         .catch((error: unknown) => pending.reject(error instanceof Error ? error : new Error('send failed')))

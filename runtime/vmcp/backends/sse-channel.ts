@@ -45,6 +45,7 @@ export class SseChannel implements Channel {
       headers: this.#headers({ 'content-type': 'application/json' }),
       body: message,
       signal: options.signal,
+      repeatable: options.repeatable,
     })
     const fault = faultOf(answer)
     if (fault) throw fault

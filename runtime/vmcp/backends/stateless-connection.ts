@@ -27,7 +27,7 @@ import { Deadline } from './deadline.ts'
 import type { BackendAnswer, ExchangeControl } from './http.ts'
 import { answerInputRequests } from './input-requests.ts'
 import { statelessParams } from './params.ts'
-import { sendToBackend } from './send.ts'
+import { REPEATABLE, sendToBackend } from './send.ts'
 import { readServerInfo } from './server-info.ts'
 import { faultOf } from './status-fault.ts'
 
@@ -128,6 +128,7 @@ export class StatelessConnection implements Connection {
         headers: this.#headers(request),
         body: requestMessage(id, request.method, params),
         signal,
+        repeatable: REPEATABLE.has(request.method),
         control,
         onEvent,
       })

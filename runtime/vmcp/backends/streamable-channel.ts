@@ -114,6 +114,7 @@ export class StreamableChannel implements Channel {
       headers: this.#headers({ 'content-type': 'application/json', accept: ACCEPT }),
       body: message,
       signal: options.signal,
+      repeatable: options.repeatable,
       control,
       onEvent: (event) => this.#onEvent(event, position, onMessage),
       onRetry: (retryMs) => setRetry(position, retryMs),
