@@ -4,6 +4,7 @@
  * A script that has to wait for a worker stands in a line; of those in the line the caller with the fewest scripts under
  * way comes first, and no caller gets all workers. A worker whose script was ended from outside is thrown away.
  */
+import { totalmem } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { workerFile } from './worker-file.ts'
@@ -21,13 +22,30 @@ export interface PoolOptions {
   readonly heapMb: number
 }
 
-export const POOL: PoolOptions = {
-  maxWorkers: 8,
-  maxPerCaller: 6,
-  maxWaiting: 200,
-  maxIdle: 2,
-  idleMs: 300_000,
-  heapMb: 192,
+const MAX_WORKERS = 8
+const HEAP_MB = 192
+
+/**
+ * As many workers as half of the memory (bytes) can hold when all of them use theirs up: 8 from 3 GiB on, and at least
+ * one. A container's limit counts as the memory.
+ */
+export function poolFor(memory: number): PoolOptions {
+  const held = Math.floor(memory / 2 / (HEAP_MB * 1024 * 1024))
+  const maxWorkers = Math.min(MAX_WORKERS, Math.max(1, held))
+  return {
+    maxWorkers,
+    maxPerCaller: Math.max(1, Math.floor(maxWorkers * 0.75)),
+    maxWaiting: 200,
+    maxIdle: Math.min(2, maxWorkers),
+    idleMs: 300_000,
+    heapMb: HEAP_MB,
+  }
+}
+
+/** The container's limit when there is one; systems without one answer zero or more than there is. */
+function ownMemory(): number {
+  const limit = process.constrainedMemory()
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem()
 }
 
 /** A worker for the time of one script. */
@@ -52,7 +70,7 @@ export class WorkerPool {
   #busy = 0
   #closed = false
 
-  constructor(options: PoolOptions = POOL) {
+  constructor(options: PoolOptions = poolFor(ownMemory())) {
     this.#options = options
   }
 

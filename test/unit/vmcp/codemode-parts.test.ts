@@ -4,7 +4,7 @@ import t from 'tap'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { bindTools, functionName } from '../../../runtime/vmcp/codemode/binding.ts'
 import { describeTool } from '../../../runtime/vmcp/codemode/description.ts'
-import { type PoolOptions, WorkerPool } from '../../../runtime/vmcp/codemode/pool.ts'
+import { type PoolOptions, poolFor, WorkerPool } from '../../../runtime/vmcp/codemode/pool.ts'
 import { answerOf } from '../../../runtime/vmcp/codemode/tool-answer.ts'
 
 const tool = (fields: Record<string, unknown>) => new JsonObject(Buffer.from(JSON.stringify(fields)))
@@ -126,6 +126,15 @@ t.test('pool: who has least comes first, one waits no longer than wanted, the li
   const again = await a4
   t.not(again.worker, a2.worker, 'one that was ended is not')
   for (const lease of [b, again]) lease.end(true)
+})
+
+t.test('pool: no more workers than half of the memory can hold', async (t) => {
+  const gib = 1024 ** 3
+  t.match(poolFor(16 * gib), { maxWorkers: 8, maxPerCaller: 6, maxIdle: 2 })
+  t.match(poolFor(3 * gib), { maxWorkers: 8 })
+  t.match(poolFor(gib), { maxWorkers: 2, maxPerCaller: 1, maxIdle: 2 })
+  t.match(poolFor(gib / 2), { maxWorkers: 1, maxPerCaller: 1, maxIdle: 1 })
+  t.match(poolFor(1), { maxWorkers: 1 })
 })
 
 t.test('pool: no caller takes all workers', async (t) => {
