@@ -11,6 +11,7 @@ import {
   redirectUri,
   registerClient,
   type Rig,
+  type Shown,
   startAuthServer,
 } from '../helpers/authserver.ts'
 import { type Answer, startLoopback } from '../helpers/loopback.ts'
@@ -44,7 +45,7 @@ t.test('consent: the page names program, target, resource, scopes and provider, 
     /<script|<link|<img|url\(|@import|src=|href=/,
     'nothing is loaded',
   )
-  t.match(page.headers.getSetCookie().join(), /gh-form=.*HttpOnly; SameSite=Strict/)
+  t.match(page.headers.getSetCookie().join(), /gh-form=.*HttpOnly; SameSite=Lax/)
   t.notMatch(page.headers.getSetCookie().join(), /gh-as/, 'no binding before approval')
 })
 
@@ -256,6 +257,30 @@ t.test('consent: pages in two tabs both work', async (t) => {
   const two = await browser.open(start(rig, clientId, { state: 'two' }))
   t.match((await browser.press(one, 'approve', redirectUri)).url.searchParams.get('code'), /^gh_ac_/)
   t.match((await browser.press(two, 'approve', redirectUri)).url.searchParams.get('code'), /^gh_ac_/)
+})
+
+t.test('consent: pages in two tabs both work when other sites led to them', async (t) => {
+  const rig = await startAuthServer(t)
+  const clientId = await registerClient(rig)
+  const browser = new Browser()
+  /** A browser sends a Strict cookie only when the person came from here. */
+  const fromElsewhere = async (state: string): Promise<Shown> => {
+    const page = await new Browser().request(start(rig, clientId, { state }))
+    const held = strict ? '' : [...browser.cookies(rig.issuer)].map((pair) => pair.join('=')).join('; ')
+    const shown = await fetch(page.headers.get('location') ?? '', {
+      headers: { cookie: held, accept: 'text/html' },
+    })
+    for (const line of shown.headers.getSetCookie()) {
+      strict = /SameSite=Strict/.test(line)
+      const [name = '', value = ''] = (line.split(';', 1)[0] ?? '').split('=', 2)
+      browser.setCookie(rig.issuer, name, value)
+    }
+    return { url: new URL(shown.url), status: shown.status, headers: shown.headers, text: await shown.text() }
+  }
+  let strict = false
+  const one = await fromElsewhere('one')
+  await fromElsewhere('two')
+  t.match((await browser.press(one, 'approve', redirectUri)).url.searchParams.get('code'), /^gh_ac_/)
 })
 
 t.test(

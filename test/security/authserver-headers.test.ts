@@ -35,7 +35,7 @@ t.test('cookies: over https they are host-only, secure, and out of reach of scri
   const { here, consent } = await behindTls(t)
   const page = await fetch(consent, { headers: { accept: 'text/html' } })
   const [form = ''] = page.headers.getSetCookie()
-  t.match(form, /^__Host-gh-form=[\w-]{22}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=600; Secure$/)
+  t.match(form, /^__Host-gh-form=[\w-]{22}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600; Secure$/)
   const text = await page.text()
   const field = (name: string): string => new RegExp(`name="${name}" value="([^"]*)"`).exec(text)?.[1] ?? ''
   t.match(text, `action="${issuer}/oauth/consent"`)
@@ -54,7 +54,7 @@ t.test('cookies: over https they are host-only, secure, and out of reach of scri
   const [binding = '', ...more] = approved.headers.getSetCookie()
   t.match(
     binding,
-    /^__Host-gh-as=[\w-]{43}\.[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=2592000; Secure$/,
+    /^__Host-gh-as=[\w-]{43}\.[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=3600; Secure$/,
   )
   t.same(more, [])
   const back = new URL(approved.headers.get('location') ?? '').searchParams

@@ -39,8 +39,18 @@ export function accountsPage(context: Context, parts: AccountsParts): Page {
   const body = html`<h1>Connected accounts</h1>
 ${who === undefined ? undefined : html`<p>You are <bdi>${who}</bdi>.</p>`}
 ${problem === undefined ? undefined : html`<p class="warn" role="alert">${problem} could not be connected. Nothing was changed.</p>`}
-${programs.length === 0 ? html`<p>No program is signed in for you.</p>` : programs.map((program) => section(program, parts.form, action))}`
+${programs.length === 0 ? html`<p>No program is signed in for you.</p>` : programs.map((program) => section(program, parts.form, action))}
+<form method="post" action="${action}"><input type="hidden" name="form" value="${parts.form}">
+<button name="action" value="leave">Sign out of this browser</button>
+<p class="soft">Your programs stay signed in.</p>
+</form>`
   return page('Connected accounts', body, providerTargets(context))
+}
+
+export function leftPage(): Page {
+  const body = html`<h1>You are signed out of this browser</h1>
+<p>Your programs stay signed in. To see them here, sign in from one of them again.</p>`
+  return page('Signed out of this browser', body)
 }
 
 function section(program: Program, form: string, action: string): Html {

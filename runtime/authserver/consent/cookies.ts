@@ -1,17 +1,21 @@
 /**
- * The two cookies: which browser this is, and which browser was shown a form.
+ * The three cookies: which browser this is, who is signed in there, and which browser was shown a form.
  *
  * The *binding* cookie is set when a login is approved; the login's callback must come with it, so a login that was
- * begun in one browser cannot be finished in another. The *form* cookie is set with a page and ties its form to the
- * browser (CSRF). Both values mean nothing without their record or MAC. Over https they carry the `__Host-` prefix, so
- * no other host can plant them.
+ * begun in one browser cannot be finished in another. It says nothing about who is there. The *sign-in* cookie does: it
+ * is made by a completed login only, anew each time, so that nobody can know it beforehand. The *form* cookie is set with
+ * a page and ties its form to the browser (CSRF). All values mean nothing without their record or MAC. Over https they
+ * carry the `__Host-` prefix, so no other host can plant them.
  * Source: RFC 6265bis section 4.1.3; RFC 9700 section 4.7; MCP 2025-11-25 security best practices (confused deputy).
  */
 import type { Exchange } from '../../net/index.ts'
 import type { KeyRing } from '../tokens/key-ring.ts'
 import { randomId } from '../tokens/opaque.ts'
 
-const month = 30 * 24 * 3600
+/** How long a browser stays signed in on the pages here. */
+export const signInMs = 30 * 24 * 3_600_000
+/** The legs of a login with a page between them; every leg renews it. */
+const bindingSec = 3600
 const formSec = 600
 
 interface Kind {
@@ -21,16 +25,19 @@ interface Kind {
 }
 
 // Lax: the callback arrives by a link from the provider's site.
-const binding: Kind = { name: 'gh-as', sameSite: 'Lax', maxAgeSec: month }
-const form: Kind = { name: 'gh-form', sameSite: 'Strict', maxAgeSec: formSec }
+const binding: Kind = { name: 'gh-as', sameSite: 'Lax', maxAgeSec: bindingSec }
+// Lax: a program's site leads to the consent page, which a known person may skip.
+const signIn: Kind = { name: 'gh-who', sameSite: 'Lax', maxAgeSec: signInMs / 1000 }
+// Lax: other sites lead to the page, and a value that were not sent then would be written over in other tabs.
+const form: Kind = { name: 'gh-form', sameSite: 'Lax', maxAgeSec: formSec }
 
 function fullName(kind: Kind, secure: boolean): string {
   return secure ? `__Host-${kind.name}` : kind.name
 }
 
-function write(kind: Kind, value: string, secure: boolean): string {
+function write(kind: Kind, value: string, secure: boolean, maxAgeSec = kind.maxAgeSec): string {
   const flags = secure ? '; Secure' : ''
-  const site = `; HttpOnly; SameSite=${kind.sameSite}; Max-Age=${kind.maxAgeSec}`
+  const site = `; HttpOnly; SameSite=${kind.sameSite}; Max-Age=${maxAgeSec}`
   return `${fullName(kind, secure)}=${value}; Path=/${site}${flags}`
 }
 
@@ -46,8 +53,12 @@ function read(exchange: Exchange, kind: Kind, secure: boolean): string | undefin
 
 /** The id of this browser, if this server gave it one. */
 export function readBrowser(exchange: Exchange, keys: KeyRing, secure: boolean): string | undefined {
-  const [id = '', mac = '', ...rest] = (read(exchange, binding, secure) ?? '').split('.')
-  return rest.length === 0 && id !== '' && keys.isMac('browser', id, mac) ? id : undefined
+  return idIn(read(exchange, binding, secure), 'browser', keys)
+}
+
+function idIn(value: string | undefined, purpose: 'browser' | 'sign-in', keys: KeyRing): string | undefined {
+  const [id = '', mac = '', ...rest] = (value ?? '').split('.')
+  return rest.length === 0 && id !== '' && keys.isMac(purpose, id, mac) ? id : undefined
 }
 
 export function newBrowser(): string {
@@ -57,6 +68,21 @@ export function newBrowser(): string {
 /** A Set-Cookie value. */
 export function browserCookie(id: string, keys: KeyRing, secure: boolean): string {
   return write(binding, `${id}.${keys.mac('browser', id)}`, secure)
+}
+
+/** The id under which it is recorded who is signed in here. */
+export function readSignIn(exchange: Exchange, keys: KeyRing, secure: boolean): string | undefined {
+  return idIn(read(exchange, signIn, secure), 'sign-in', keys)
+}
+
+/** A Set-Cookie value. */
+export function signInCookie(id: string, keys: KeyRing, secure: boolean): string {
+  return write(signIn, `${id}.${keys.mac('sign-in', id)}`, secure)
+}
+
+/** A Set-Cookie value that takes the sign-in away. */
+export function noSignInCookie(secure: boolean): string {
+  return write(signIn, '', secure, 0)
 }
 
 /** A form for this browser: its Set-Cookie value, and the field that must come back with it. */

@@ -3,13 +3,15 @@
  *
  * Remembered per person, client, redirect host and set of resources, for the scopes and providers that were shown. Redirects
  * to the person's own machine are never remembered: any program there could claim to be the client. Disconnecting an
- * account or signing a program out withdraws everything that was remembered for that program.
+ * account or signing a program out withdraws everything that was remembered for that program. What counts is the order of
+ * the records, not the clocks of the replicas.
  * Source: design, section 4 "consent"; MCP 2025-11-25 security best practices (confused deputy).
  */
 import { isUnownedRedirect, redirectHost } from '../clients/redirect-uri.ts'
 import { within } from '../clients/scopes.ts'
-import type { AuthRequest, Consent } from '../storage/records.ts'
+import type { AuthRequest, Consent, Withdrawal } from '../storage/records.ts'
 import { key, type State } from '../storage/state.ts'
+import { randomId } from '../tokens/opaque.ts'
 
 const keptMs = 90 * 24 * 3_600_000
 
@@ -24,31 +26,39 @@ export async function findConsent(
   request: AuthRequest,
 ): Promise<Consent | undefined> {
   if (isUnownedRedirect(request.redirectUri)) return undefined
-  const consent = await standing(state, userId, request)
+  const { consent } = await standing(state, userId, request)
   return consent && within(request.scopes, consent.scopes) ? consent : undefined
 }
 
-/** What was agreed to and not withdrawn since. */
-async function standing(state: State, userId: string, request: AuthRequest): Promise<Consent | undefined> {
+/** What was agreed to and not withdrawn since, and the latest withdrawal. */
+async function standing(
+  state: State,
+  userId: string,
+  request: AuthRequest,
+): Promise<{ consent: Consent | undefined; withdrawn: Withdrawal | undefined }> {
   const [consent, withdrawn] = await Promise.all([
     state.consents.get(keyOf(userId, request)),
     state.withdrawals.get(key(userId, request.clientId)),
   ])
-  return consent && consent.givenAtMs > (withdrawn?.atMs ?? 0) ? consent : undefined
+  return { consent: consent?.after === (withdrawn?.id ?? '') ? consent : undefined, withdrawn }
 }
 
-/** Remembers what was agreed to, together with what was agreed to before. */
+/** Remembers what was agreed to on a page, together with what was agreed to before; not what was withdrawn since. */
 export async function rememberConsent(
   state: State,
   userId: string,
   request: AuthRequest,
   providers: readonly string[],
-  nowMs: number,
+  approvedAtMs: number,
 ): Promise<void> {
   if (isUnownedRedirect(request.redirectUri)) return
-  const before = await standing(state, userId, request)
+  const { consent: before, withdrawn } = await standing(state, userId, request)
+  if (withdrawn && approvedAtMs <= withdrawn.atMs) return
   const scopes = [...new Set([...(before?.scopes ?? []), ...request.scopes])]
-  await state.consents.put(keyOf(userId, request), { scopes, providers, givenAtMs: nowMs }, keptMs)
+  const next = { scopes, providers, after: withdrawn?.id ?? '' }
+  await state.consents.put(keyOf(userId, request), next, keptMs)
+  // It is named by what was just written, so it must live as long.
+  if (withdrawn) await state.withdrawals.touch(key(userId, request.clientId), keptMs)
 }
 
 /** The person changed their mind about a program: it must ask again, whatever was agreed to. */
@@ -58,5 +68,5 @@ export async function withdrawConsents(
   clientId: string,
   nowMs: number,
 ): Promise<void> {
-  await state.withdrawals.put(key(userId, clientId), { atMs: nowMs }, keptMs)
+  await state.withdrawals.put(key(userId, clientId), { id: randomId(16), atMs: nowMs }, keptMs)
 }

@@ -8,8 +8,8 @@
  */
 import type { Exchange } from '../../net/index.ts'
 import { makeLoginSecrets, OAuthFault } from '../../oauth/index.ts'
-import { type Account, accountsPage, type Program } from '../consent/accounts-page.ts'
-import { makeForm, readBrowser } from '../consent/cookies.ts'
+import { type Account, accountsPage, leftPage, type Program } from '../consent/accounts-page.ts'
+import { makeForm, newBrowser, noSignInCookie, readBrowser, readSignIn } from '../consent/cookies.ts'
 import { withdrawConsents } from '../consent/memory.ts'
 import { type Context, nowSec, upstreamNamed } from '../context.ts'
 import { sessionHash, shownClient } from '../events.ts'
@@ -20,19 +20,19 @@ import { rowKey } from '../tokens/sessions.ts'
 import { isSynthesized, personOf } from '../upstream/person.ts'
 import type { Finished, LoginProof, Upstream } from '../upstream/upstream.ts'
 import { sendPage, sendRedirect } from './answers.ts'
-import { checkForm } from './consent.ts'
+import { checkForm, sendNext } from './consent.ts'
 import { formOf, queryOf } from './form.ts'
 import { OAuthError } from './oauth-error.ts'
 
 interface Visitor {
-  readonly browserId: string
+  readonly signIn: string
   readonly userId: string
 }
 
 async function visitorOf(exchange: Exchange, context: Context): Promise<Visitor> {
-  const browserId = readBrowser(exchange, context.keys(), context.urls.secure)
-  const known = browserId === undefined ? undefined : await context.state.browsers.get(browserId)
-  if (browserId !== undefined && known) return { browserId, userId: known.userId }
+  const signIn = readSignIn(exchange, context.keys(), context.urls.secure)
+  const known = signIn === undefined ? undefined : await context.state.signIns.get(signIn)
+  if (signIn !== undefined && known) return { signIn, userId: known.userId }
   throw new OAuthError(
     'login_required',
     'nobody is signed in in this browser. Sign in from one of your programs first.',
@@ -96,16 +96,17 @@ async function accountOf(
   return leftMs > 0 ? { name, host, state: 'expiring', leftMs } : { name, host, state: 'broken' }
 }
 
-/** POST: connect (or renew), disconnect, or end everything of one program. */
+/** POST: connect (or renew), disconnect, end everything of one program, or leave this browser. */
 export async function changeAccounts(exchange: Exchange, context: Context): Promise<void> {
   const form = await formOf(exchange)
   const visitor = await visitorOf(exchange, context)
   checkForm(exchange, formSubject(visitor.userId), form, context)
+  const action = form.get('action')
+  if (action === 'leave') return leave(exchange, visitor, context)
   const handle = form.get('program') ?? ''
   const session = (await context.sessions.of(visitor.userId)).find((one) => handleOf(one) === handle)
   if (!session) throw new OAuthError('invalid_request', 'this program is no longer signed in')
   const upstream = upstreamNamed(context, form.get('provider') ?? '')
-  const action = form.get('action')
   const withdraw = (): Promise<void> =>
     withdrawConsents(context.state, visitor.userId, session.clientId, context.now())
   if (action === 'end') {
@@ -114,13 +115,24 @@ export async function changeAccounts(exchange: Exchange, context: Context): Prom
     tell(context, session, 'ended by the person')
   } else if (action === 'connect' && upstream) {
     await limit(context.state.store, 'authorize', context.addressOf(exchange))
-    return sendRedirect(exchange, await begin(session, visitor, upstream, context))
+    const { secure } = context.urls
+    const browserId = readBrowser(exchange, context.keys(), secure) ?? newBrowser()
+    const location = await begin(session, browserId, upstream, context)
+    return sendNext(exchange, { location }, browserId, context)
   } else if (action === 'disconnect' && upstream) {
     await withdraw()
     await context.sessions.disconnect(session.id, upstream.name)
     tell(context, session, 'disconnected by the person', upstream.name)
   } else throw new OAuthError('invalid_request', 'the form says nothing that can be done')
   sendRedirect(exchange, context.urls.accounts)
+}
+
+/** Nobody is signed in in this browser any more; what programs may do is as it was. */
+async function leave(exchange: Exchange, { signIn }: Visitor, context: Context): Promise<void> {
+  await context.state.signIns.delete(signIn)
+  const page = leftPage()
+  const cookies = { 'Set-Cookie': [noSignInCookie(context.urls.secure)] }
+  sendPage(exchange, 200, page.html, { ...page.headers, ...cookies })
 }
 
 function tell(context: Context, session: Session, reason: string, upstream?: string): void {
@@ -138,7 +150,7 @@ function tell(context: Context, session: Session, reason: string, upstream?: str
 /** Where the browser goes to connect one provider to one program. */
 async function begin(
   session: Session,
-  visitor: Visitor,
+  browserId: string,
   upstream: Upstream,
   context: Context,
 ): Promise<string> {
@@ -155,9 +167,9 @@ async function begin(
       provider: upstream.name,
       codeVerifier,
       nonce,
-      browser: hashed(visitor.browserId),
+      browser: hashed(browserId),
       sessionId: session.id,
-      userId: visitor.userId,
+      userId: session.userId,
     },
     loginMs,
   )
@@ -166,6 +178,7 @@ async function begin(
 
 /** The provider's answer: its tokens become those of the program. Returns where the browser goes. */
 export async function finishConnection(
+  exchange: Exchange,
   waiting: Connection,
   upstream: Upstream,
   finish: (proof: LoginProof) => Promise<Finished>,
@@ -173,6 +186,10 @@ export async function finishConnection(
 ): Promise<string> {
   const { codeVerifier, nonce, sessionId, userId } = waiting
   const about = { userId, upstream: upstream.name, sessionHash: sessionHash(sessionId) }
+  // A link that somebody else began must not bring this browser's account into that person's session.
+  if ((await visitorOf(exchange, context)).userId !== userId) {
+    throw new OAuthError('access_denied', 'another person has signed in in this browser meanwhile')
+  }
   try {
     const { identity, tokens } = await finish({ codeVerifier, nonce })
     const first = upstream.name === context.upstreams[0]?.name

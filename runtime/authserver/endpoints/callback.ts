@@ -7,18 +7,17 @@
  * Source: RFC 6749 section 4.1.2, RFC 9207, RFC 9700 sections 4.4 (mix-up) and 4.7 (CSRF); OpenID Connect Core 3.1.2.5.
  */
 import type { Exchange } from '../../net/index.ts'
-import { browserCookie, readBrowser } from '../consent/cookies.ts'
+import { readBrowser, readSignIn } from '../consent/cookies.ts'
 import { type Context, nowSec, upstreamNamed } from '../context.ts'
 import { shownClient } from '../events.ts'
 import { OAuthFault } from '../../oauth/index.ts'
 import type { Connection, Leg } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
-import { advance, legFailed, withLeg } from '../upstream/legs.ts'
+import { advance, legFailed, type Next, withLeg } from '../upstream/legs.ts'
 import { personOf } from '../upstream/person.ts'
 import type { Finished, LoginProof, Upstream } from '../upstream/upstream.ts'
-import { sendRedirect } from './answers.ts'
 import { finishConnection } from './accounts.ts'
-import { goneError } from './consent.ts'
+import { goneError, sendNext } from './consent.ts'
 import { OAuthError } from './oauth-error.ts'
 
 export async function callback(exchange: Exchange, context: Context): Promise<void> {
@@ -31,13 +30,11 @@ export async function callback(exchange: Exchange, context: Context): Promise<vo
     checkSender(answer, upstream, context)
     return upstream.finish(answer.parameters, proof)
   }
-  const location =
+  const next =
     'request' in waiting
-      ? await finishLeg(waiting, finish, browserId, context)
-      : await finishConnection(waiting, upstream, finish, context)
-  sendRedirect(exchange, location, {
-    'Set-Cookie': [browserCookie(browserId, context.keys(), context.urls.secure)],
-  })
+      ? await finishLeg(waiting, finish, readSignIn(exchange, context.keys(), context.urls.secure), context)
+      : { location: await finishConnection(exchange, waiting, upstream, finish, context) }
+  sendNext(exchange, next, browserId, context)
 }
 
 /** What this answer is for: a leg of a login, or an account that is being connected. */
@@ -93,9 +90,9 @@ function checkSender(
 async function finishLeg(
   leg: Leg,
   finish: (proof: LoginProof) => Promise<Finished>,
-  browserId: string,
+  signedIn: string | undefined,
   context: Context,
-): Promise<string> {
+): Promise<Next> {
   const { maxAgeSec, prompt } = leg.request
   const first = leg.person === undefined
   let done: Finished
@@ -107,7 +104,7 @@ async function finishLeg(
       ...(first && prompt.includes('login') ? { notBeforeSec: Math.floor(leg.startedAtMs / 1000) } : {}),
     })
   } catch (error) {
-    return legFailed(context, leg, leg.provider, error)
+    return { location: await legFailed(context, leg, leg.provider, error) }
   }
   const person = personOf(context.config.issuer, leg.provider, done.identity, nowSec(context))
   const login = withLeg(leg, done.tokens, person)
@@ -118,5 +115,5 @@ async function finishLeg(
     userId: login.person?.userId,
     upstream: leg.provider,
   })
-  return advance(context, login, browserId)
+  return advance(context, login, signedIn)
 }

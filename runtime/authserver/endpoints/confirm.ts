@@ -5,15 +5,15 @@
  * going on without it is allowed, because the first provider alone says who the person is.
  */
 import type { Exchange } from '../../net/index.ts'
-import { makeForm, readBrowser } from '../consent/cookies.ts'
+import { makeForm, readBrowser, readSignIn } from '../consent/cookies.ts'
 import { consentPage, providerPage } from '../consent/pages.ts'
 import { type Context, upstreamNamed } from '../context.ts'
 import { shownClient } from '../events.ts'
 import type { Confirmation } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
-import { advance, errorRedirect, type LoginUnderWay, startLeg } from '../upstream/legs.ts'
-import { sendPage, sendRedirect } from './answers.ts'
-import { checkForm, chosenProviders, goneError } from './consent.ts'
+import { advance, errorRedirect, type LoginUnderWay, type Next, startLeg } from '../upstream/legs.ts'
+import { sendPage } from './answers.ts'
+import { checkForm, chosenProviders, goneError, sendNext } from './consent.ts'
 import { formOf, type Parameters, queryOf } from './form.ts'
 
 export async function showConfirmation(exchange: Exchange, context: Context): Promise<void> {
@@ -36,7 +36,8 @@ export async function answerConfirmation(exchange: Exchange, context: Context): 
   const waiting = await context.state.confirmations.take(handle)
   const browserId = waiting && browserOf(exchange, waiting, context)
   if (!waiting || browserId === undefined) throw goneError()
-  sendRedirect(exchange, await decide(form, waiting, browserId, context))
+  const signedIn = readSignIn(exchange, context.keys(), context.urls.secure)
+  sendNext(exchange, await decide(form, waiting, signedIn, context), browserId, context)
 }
 
 /** The browser's id when the login belongs to it. */
@@ -48,27 +49,34 @@ function browserOf(exchange: Exchange, waiting: Confirmation, context: Context):
 async function decide(
   form: Parameters,
   waiting: Confirmation,
-  browserId: string,
+  signedIn: string | undefined,
   context: Context,
-): Promise<string> {
+): Promise<Next> {
   const { request, chosen, browser, obtained, person, failed } = waiting
   const action = form.get('action')
   const login: LoginUnderWay = { request, chosen, browser, obtained, person }
-  const consent = waiting.consentOf === undefined ? {} : { consentOf: waiting.consentOf }
+  const { consentOf, approvedAtMs } = waiting
+  const agreed = {
+    ...(consentOf === undefined ? {} : { consentOf }),
+    ...(approvedAtMs === undefined ? {} : { approvedAtMs }),
+  }
   const about = { clientId: shownClient(request.clientId), userId: person.userId }
   if (failed === undefined) {
     if (action === 'approve') {
       context.emit({ type: 'consent_given', outcome: 'success', ...about })
-      return advance(context, { ...login, chosen: chosenProviders(form, context) }, browserId)
+      const approved = { chosen: chosenProviders(form, context), approvedAtMs: context.now() }
+      return advance(context, { ...login, ...approved }, signedIn)
     }
   } else {
     const upstream = upstreamNamed(context, failed)
-    if (action === 'retry' && upstream) return startLeg(context, { ...login, ...consent }, upstream)
+    if (action === 'retry' && upstream) {
+      return { location: await startLeg(context, { ...login, ...agreed }, upstream) }
+    }
     if (action === 'skip') {
       const rest = chosen.filter((name) => name !== failed)
-      return advance(context, { ...login, ...consent, chosen: rest }, browserId)
+      return advance(context, { ...login, ...agreed, chosen: rest }, signedIn)
     }
   }
   context.emit({ type: 'consent_refused', outcome: 'denied', ...about })
-  return errorRedirect(context, request, 'access_denied', 'the person refused')
+  return { location: errorRedirect(context, request, 'access_denied', 'the person refused') }
 }

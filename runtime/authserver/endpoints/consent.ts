@@ -7,14 +7,22 @@
  * Source: MCP 2025-11-25 security best practices; RFC 9700 sections 4.7 and 4.16; design, section 4 "consent".
  */
 import type { Exchange } from '../../net/index.ts'
-import { browserCookie, isOwnForm, makeForm, newBrowser, readBrowser } from '../consent/cookies.ts'
+import {
+  browserCookie,
+  isOwnForm,
+  makeForm,
+  newBrowser,
+  readBrowser,
+  readSignIn,
+  signInCookie,
+} from '../consent/cookies.ts'
 import { findConsent } from '../consent/memory.ts'
 import { consentPage } from '../consent/pages.ts'
 import type { Context } from '../context.ts'
 import { shownClient } from '../events.ts'
 import type { AuthRequest } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
-import { advance, errorRedirect } from '../upstream/legs.ts'
+import { advance, errorRedirect, type LoginUnderWay, type Next } from '../upstream/legs.ts'
 import { sendPage, sendRedirect } from './answers.ts'
 import { formOf, type Parameters, queryOf } from './form.ts'
 import { OAuthError } from './oauth-error.ts'
@@ -37,7 +45,7 @@ export async function showConsent(exchange: Exchange, context: Context): Promise
     const taken = await context.state.requests.take(handle)
     if (!taken) throw goneError()
     if (typeof skip === 'string') sendRedirect(exchange, skip)
-    else await goOn(exchange, taken, skip.providers, skip.consentOf, context)
+    else await goOn(exchange, taken, skip, context)
     return
   }
   const form = makeForm(exchange, handle, context.keys(), context.urls.secure)
@@ -46,8 +54,8 @@ export async function showConsent(exchange: Exchange, context: Context): Promise
 }
 
 interface Skip {
-  readonly providers: readonly string[]
-  readonly consentOf: string | undefined
+  readonly chosen: readonly string[]
+  readonly consentOf?: string
 }
 
 /** How to go on without asking; a string is where to send the browser instead; undefined: ask. */
@@ -57,10 +65,10 @@ async function maySkip(
   context: Context,
 ): Promise<Skip | string | undefined> {
   const all = context.upstreams.map((upstream) => upstream.name)
-  if (!context.config.consent) return { providers: all, consentOf: undefined }
+  if (!context.config.consent) return { chosen: all }
   const silent = request.prompt.includes('none')
-  const browser = readBrowser(exchange, context.keys(), context.urls.secure)
-  const known = browser === undefined ? undefined : await context.state.browsers.get(browser)
+  const signIn = readSignIn(exchange, context.keys(), context.urls.secure)
+  const known = signIn === undefined ? undefined : await context.state.signIns.get(signIn)
   if (known === undefined) {
     return silent ? errorRedirect(context, request, 'login_required', 'nobody is signed in') : undefined
   }
@@ -72,7 +80,7 @@ async function maySkip(
   }
   return request.prompt.includes('consent')
     ? undefined
-    : { providers: consent.providers, consentOf: known.userId }
+    : { chosen: consent.providers, consentOf: known.userId }
 }
 
 /** POST: the person's answer. */
@@ -89,7 +97,8 @@ export async function answerConsent(exchange: Exchange, context: Context): Promi
     return
   }
   context.emit({ type: 'consent_given', outcome: 'success', ...about })
-  await goOn(exchange, request, chosenProviders(form, context), undefined, context)
+  const approved = { chosen: chosenProviders(form, context), approvedAtMs: context.now() }
+  await goOn(exchange, request, approved, context)
 }
 
 /** A form counts only from the page that this browser was shown, sent by that page itself. */
@@ -118,21 +127,25 @@ export function chosenProviders(form: Parameters, context: Context): readonly st
 async function goOn(
   exchange: Exchange,
   request: AuthRequest,
-  chosen: readonly string[],
-  consentOf: string | undefined,
+  agreed: Pick<LoginUnderWay, 'chosen' | 'consentOf' | 'approvedAtMs'>,
   context: Context,
 ): Promise<void> {
   const { secure } = context.urls
   const keys = context.keys()
   // Set only now: a cookie from before approval would bind a browser that agreed to nothing.
   const browserId = readBrowser(exchange, keys, secure) ?? newBrowser()
-  const login = {
-    request,
-    chosen,
-    browser: hashed(browserId),
-    obtained: [],
-    ...(consentOf === undefined ? {} : { consentOf }),
-  }
-  const location = await advance(context, login, browserId)
-  sendRedirect(exchange, location, { 'Set-Cookie': [browserCookie(browserId, keys, secure)] })
+  const login = { request, ...agreed, browser: hashed(browserId), obtained: [] }
+  const next = await advance(context, login, readSignIn(exchange, keys, secure))
+  sendNext(exchange, next, browserId, context)
+}
+
+/** Sends the browser where its login goes on, with the cookies that go with it. */
+export function sendNext(exchange: Exchange, next: Next, browserId: string, context: Context): void {
+  const { secure } = context.urls
+  const keys = context.keys()
+  const cookies = [
+    browserCookie(browserId, keys, secure),
+    ...(next.signIn === undefined ? [] : [signInCookie(next.signIn, keys, secure)]),
+  ]
+  sendRedirect(exchange, next.location, { 'Set-Cookie': cookies })
 }

@@ -85,6 +85,8 @@ export const leg = record({
   browser: text,
   /** Whose remembered consent let this login skip the page; undefined when the page was answered. */
   consentOf: maybe(text),
+  /** When the page was answered; undefined when it was skipped. */
+  approvedAtMs: maybe(count),
   person: maybe(person),
   /** Tokens of the legs that are done; they become rows only when the code is issued. */
   obtained: list(upstreamTokens),
@@ -109,6 +111,8 @@ export const confirmation = record({
   chosen: list(text),
   browser: text,
   consentOf: maybe(text),
+  /** When the page was answered; undefined when it was skipped. */
+  approvedAtMs: maybe(count),
   person,
   obtained: list(upstreamTokens),
   /** The provider that could not be connected; absent: consent is asked for. */
@@ -170,16 +174,23 @@ export type Session = NonNullable<ReturnType<typeof session>>
 export const row = record({ ...upstreamTokenMembers, userId: text, clientId: text })
 export type Row = NonNullable<ReturnType<typeof row>>
 
-export const browser = record({ userId: text })
+/** Who a browser is signed in as: made when a login is complete, anew each time. */
+export const signIn = record({ userId: text })
 
 /** The programs that a person has let in, the latest first; whether they still are, their sessions say. */
 export const programs = record({ clients: list(text) })
 
-export const consent = record({ scopes: list(text), providers: list(text), givenAtMs: count })
+export const consent = record({
+  scopes: list(text),
+  providers: list(text),
+  /** The latest withdrawal when it was given, or empty: any other one since ends it. */
+  after: text,
+})
 export type Consent = NonNullable<ReturnType<typeof consent>>
 
-/** Consents of a person to a program from before this moment count no more. */
-export const withdrawal = record({ atMs: count })
+/** Consents of a person to a program count only when they were given after this one, which they then name. */
+export const withdrawal = record({ id: text, atMs: count })
+export type Withdrawal = NonNullable<ReturnType<typeof withdrawal>>
 
 /** Our own registration at an upstream. */
 export const registration = record({

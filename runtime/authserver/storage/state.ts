@@ -87,7 +87,7 @@ export function makeState(store: Store, secrets: Secrets, options: SealOptions =
     /** Person and client to session id. */
     links: of('link', text),
     rows: of('upstream', records.row),
-    browsers: of('browser', records.browser),
+    signIns: of('sign-in', records.signIn),
     consents: of('consent', records.consent),
     withdrawals: of('withdrawn', records.withdrawal),
     registrations: of('dcr', records.registration),

@@ -30,7 +30,7 @@ export interface SigningKey {
 }
 
 /** What a MAC is for; each has its own key. */
-export type MacPurpose = 'code' | 'refresh' | 'browser' | 'csrf' | 'registration'
+export type MacPurpose = 'code' | 'refresh' | 'browser' | 'sign-in' | 'csrf' | 'registration'
 
 export interface KeyRing {
   readonly signing: SigningKey

@@ -8,10 +8,12 @@
  */
 import type { Context } from '../context.ts'
 import { matchesRedirectUri } from '../clients/redirect-uri.ts'
+import { within } from '../clients/scopes.ts'
 import { clientRedirect } from '../endpoints/answers.ts'
 import { type OAuthCode, OAuthError } from '../endpoints/oauth-error.ts'
 import { sessionHash, shownClient } from '../events.ts'
-import { rememberConsent } from '../consent/memory.ts'
+import { signInMs } from '../consent/cookies.ts'
+import { findConsent, rememberConsent } from '../consent/memory.ts'
 import { loginMs } from '../limits.ts'
 import { isTransient, makeLoginSecrets, OAuthFault } from '../../oauth/index.ts'
 import type { AuthRequest, Grant, Leg, Person, UpstreamTokens } from '../storage/records.ts'
@@ -20,22 +22,47 @@ import { rowKey } from '../tokens/sessions.ts'
 import type { Upstream } from './upstream.ts'
 
 /** A login under way; a Leg is this plus the secrets of one upstream request. */
-export type LoginUnderWay = Pick<Leg, 'request' | 'chosen' | 'browser' | 'consentOf' | 'person' | 'obtained'>
+export type LoginUnderWay = Pick<
+  Leg,
+  'request' | 'chosen' | 'browser' | 'consentOf' | 'approvedAtMs' | 'person' | 'obtained'
+>
 
-/** Where the browser goes next: to an upstream, to a page of ours, or back to the client. */
-export async function advance(context: Context, login: LoginUnderWay, browserId: string): Promise<string> {
+export interface Next {
+  /** Where the browser goes: to an upstream, to a page of ours, or back to the client. */
+  readonly location: string
+  /** The login is complete: under this new id it is recorded who is signed in at this browser. */
+  readonly signIn?: string
+}
+
+/** `signedIn`: the browser's sign-in until now; a complete login ends it. */
+export async function advance(
+  context: Context,
+  login: LoginUnderWay,
+  signedIn: string | undefined,
+): Promise<Next> {
   const { person, request } = login
-  if (person && login.consentOf !== undefined && login.consentOf !== person.userId) {
-    // Somebody else sits at this browser than the one whose consent was remembered: asked before anything else goes on.
+  if (person && login.consentOf !== undefined && !(await stillConsents(context, login, person))) {
     if (request.prompt.includes('none')) {
-      return errorRedirect(context, request, 'consent_required', 'consent has not been given')
+      return { location: errorRedirect(context, request, 'consent_required', 'consent has not been given') }
     }
-    return pause(context, login, person)
+    return { location: await pause(context, login, person) }
   }
   const next = await nextUpstream(context, login)
-  if (next) return startLeg(context, login, next)
-  if (!person) return errorRedirect(context, request, 'server_error', 'no upstream provider is configured')
-  return complete(context, login, person, browserId)
+  if (next) return { location: await startLeg(context, login, next) }
+  if (!person) {
+    return { location: errorRedirect(context, request, 'server_error', 'no upstream provider is configured') }
+  }
+  return complete(context, login, person, signedIn)
+}
+
+/**
+ * Whether the consent that let this login skip the page counts for who is there now: somebody else may sit at this
+ * browser, and the person may have withdrawn it meanwhile. Asked before anything else goes on.
+ */
+async function stillConsents(context: Context, login: LoginUnderWay, person: Person): Promise<boolean> {
+  if (login.consentOf !== person.userId) return false
+  const consent = await findConsent(context.state, person.userId, login.request)
+  return consent !== undefined && within(login.chosen, consent.providers)
 }
 
 /** The first chosen provider that this login still needs. */
@@ -165,7 +192,7 @@ async function pause(
   failed?: string,
 ): Promise<string> {
   const handle = randomId()
-  const { request, chosen, browser, obtained, consentOf } = login
+  const { request, chosen, browser, obtained, consentOf, approvedAtMs } = login
   await context.state.confirmations.put(
     handle,
     {
@@ -176,19 +203,20 @@ async function pause(
       obtained,
       ...(failed === undefined ? {} : { failed }),
       ...(consentOf === undefined ? {} : { consentOf }),
+      ...(approvedAtMs === undefined ? {} : { approvedAtMs }),
     },
     loginMs,
   )
   return `${context.urls.confirm}?request=${handle}`
 }
 
-/** Everything is there: session, rows, code, and back to the client. */
+/** Everything is there: session, rows, code, and back to the client. A sign-in from before is over. */
 async function complete(
   context: Context,
   login: LoginUnderWay,
   person: Person,
-  browserId: string,
-): Promise<string> {
+  signedIn: string | undefined,
+): Promise<Next> {
   const { config, state, clients, sessions, grants, now } = context
   const { request } = login
   // The client may have been deleted, or may have lost redirect URIs or scopes, while the person was away.
@@ -211,9 +239,14 @@ async function complete(
     authTimeSec: person.authTimeSec,
   }
   const code = await grants.issueCode(grant, request)
+  const signIn = randomId()
+  const { approvedAtMs, chosen } = login
   await Promise.all([
-    state.browsers.put(browserId, { userId: person.userId }, browserMs),
-    config.consent ? rememberConsent(state, person.userId, request, login.chosen, now()) : undefined,
+    state.signIns.put(signIn, { userId: person.userId }, signInMs),
+    signedIn === undefined ? undefined : state.signIns.delete(signedIn),
+    approvedAtMs === undefined
+      ? undefined
+      : rememberConsent(state, person.userId, request, chosen, approvedAtMs),
   ])
   context.emit({
     type: 'code_issued',
@@ -222,14 +255,13 @@ async function complete(
     userId: person.userId,
     sessionHash: sessionHash(sessionId),
   })
-  return clientRedirect(request.redirectUri, config.issuer, {
+  const location = clientRedirect(request.redirectUri, config.issuer, {
     code,
     state: request.state,
     ...(scopes.length === request.scopes.length ? {} : { scope: scopes.join(' ') }),
   })
+  return { location, signIn }
 }
-
-const browserMs = 30 * 24 * 3_600_000
 
 /** The client's redirect URI with an error. */
 export function errorRedirect(
@@ -251,7 +283,7 @@ export function withLeg(
   tokens: UpstreamTokens,
   person: Person | undefined,
 ): LoginUnderWay {
-  const { request, chosen, browser, consentOf, obtained } = login
+  const { request, chosen, browser, consentOf, approvedAtMs, obtained } = login
   const who = login.person ?? person
   return {
     request,
@@ -259,6 +291,7 @@ export function withLeg(
     browser,
     obtained: [...obtained.filter((one) => one.provider !== tokens.provider), tokens],
     ...(consentOf === undefined ? {} : { consentOf }),
+    ...(approvedAtMs === undefined ? {} : { approvedAtMs }),
     ...(who === undefined ? {} : { person: who }),
   }
 }
