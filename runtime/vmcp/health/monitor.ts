@@ -50,8 +50,10 @@ export interface MonitorOptions {
 
 /** A check that takes longer says that the backend is degraded. */
 const SLOW_MS = 5_000
-/** Wait after the first failed check of a backend that never answered; doubles up to the interval. */
+/** Wait after the first failed check of a backend that never answered; doubles up to the longest, for so many checks. */
 const FIRST_RETRY_MS = 500
+const MAX_RETRY_MS = 5_000
+const EARLY_CHECKS = 36
 
 interface Watch {
   readonly subject: Subject
@@ -245,11 +247,11 @@ export class HealthMonitor {
   }
 }
 
-/** A backend that never answered yet is probably starting: it is asked again soon, then less and less often. */
-function untilNextCheck({ status, failures }: Watch, intervalMs: number): number {
-  return status === 'unknown'
-    ? Math.min(intervalMs, FIRST_RETRY_MS * 2 ** Math.max(0, failures - 1))
-    : intervalMs
+/** A backend that never answered yet is probably starting: for about three minutes it is asked again soon. */
+function untilNextCheck({ hasAnswered, checks }: Watch, intervalMs: number): number {
+  return hasAnswered || checks > EARLY_CHECKS
+    ? intervalMs
+    : Math.min(intervalMs, MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.max(0, checks - 1))
 }
 
 function isAvailable({ status, breaker }: Watch): boolean {

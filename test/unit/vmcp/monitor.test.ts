@@ -151,3 +151,44 @@ t.test(
     t.equal(monitor.health('b').status, 'unknown')
   },
 )
+
+t.test(
+  'monitor: a backend that never answered is asked again soon, one that did at the interval',
+  async (t) => {
+    const pauses: number[] = []
+    let up = false
+    let asked = 0
+    const monitor = new HealthMonitor({
+      settings,
+      clock: {
+        now: () => 0,
+        after(ms, work) {
+          if (ms === settings.timeoutMs) return () => {}
+          pauses.push(ms)
+          queueMicrotask(work)
+          return () => {}
+        },
+      },
+      log: silentLog,
+      onChange: () => {},
+    })
+    const answered = Promise.withResolvers<void>()
+    monitor.add({
+      name: 'b',
+      hasCredentials: false,
+      async check() {
+        asked++
+        up ||= asked > 40
+        if (asked === 43) {
+          monitor.close()
+          answered.resolve()
+        }
+        if (!up) throw down
+      },
+    })
+    await answered.promise
+    t.same(pauses.slice(0, 6), [500, 1_000, 2_000, 4_000, 5_000, 5_000], 'also once it counts as unhealthy')
+    t.same(pauses.slice(34, 40), [5_000, 5_000, 30_000, 30_000, 30_000, 30_000], 'not for ever')
+    t.same(pauses.slice(40), [30_000, 30_000])
+  },
+)
