@@ -4,7 +4,8 @@
  * Buckets are in the store, so replicas share them. A caller's own buckets and the server's are taken together or
  * not at all: a refused stranger leaves no trace, so keys cannot be grown without being served.
  * Per caller is generous, because behind a proxy that was not named everybody is one caller (client-address.ts).
- * Pending requests and unused registrations are bounded by "so many per lifetime" rather than by counting.
+ * Pending requests and unused registrations are bounded by "so many per lifetime" rather than by counting. A bucket that
+ * refills in a lifetime lets twice its capacity through in the first one: a burst, and what is refilled meanwhile.
  */
 import { isIPv6 } from 'node:net'
 import type { Bucket, Store } from '../store/index.ts'
@@ -18,6 +19,9 @@ const day = 86_400_000
 export const unusedClientMs = day
 export const usedClientMs = 30 * day
 export const loginMs = 10 * minute
+
+/** How long what a permission was taken for stays, if nothing comes of it. */
+export const lifetimes = { authorize: loginMs, register: unusedClientMs } as const
 
 interface Rate {
   readonly capacity: number
@@ -39,14 +43,16 @@ export const limits = {
       { capacity: 300, refillMs: minute },
       { capacity: 1_000, refillMs: loginMs },
     ],
-    total: [{ capacity: 10_000, refillMs: loginMs }],
+    // At most 10 000 logins under way.
+    total: [{ capacity: 5_000, refillMs: loginMs }],
   },
   register: {
     caller: [
       { capacity: 30, refillMs: minute },
-      { capacity: 1_000, refillMs: day },
+      { capacity: 600, refillMs: day },
     ],
-    total: [{ capacity: 5_000, refillMs: day }],
+    // At most 5 000 unused registrations; an update counts like one.
+    total: [{ capacity: 2_500, refillMs: day }],
   },
   /** Fetches of metadata documents. */
   document: {

@@ -61,10 +61,10 @@ class Memory {
     this.#slots.set(key, { ...slot, expiresAtMs })
   }
 
-  put(key: string, value: string, expiresAtMs: number): void {
+  put(key: string, value: string, expiresAtMs: number, yields = false): void {
     const old = this.live(key)
     const grows = value.length - (old ? old.value.length : -key.length)
-    if (!this.#fits(old ? 0 : 1, grows)) throw new GatehouseError('STORE_FULL')
+    if (!this.#fits(old ? 0 : 1, grows, yields ? 0.75 : 1)) throw new GatehouseError('STORE_FULL')
     this.#version += 1
     this.#slots.set(key, { value, version: this.#version, expiresAtMs })
     this.#bytes += grows
@@ -83,9 +83,11 @@ class Memory {
     this.#bytes = 0
   }
 
-  #fits(entries: number, bytes: number): boolean {
+  /** `share` is the part of each cap that may be used. */
+  #fits(entries: number, bytes: number, share: number): boolean {
     const room = (): boolean =>
-      this.#slots.size + entries <= this.#maxEntries && (bytes <= 0 || this.#bytes + bytes <= this.#maxBytes)
+      this.#slots.size + entries <= this.#maxEntries * share &&
+      (bytes <= 0 || this.#bytes + bytes <= this.#maxBytes * share)
     // Sweeping at each doubling costs a constant per write; a full store is swept once more before it refuses.
     if (this.#slots.size >= this.#sweepAt || !room()) this.#sweep()
     return room()
@@ -138,7 +140,7 @@ function view(memory: Memory, prefix: string): Store {
       const expiresAtMs = until(options.ttlMs)
       const present = memory.live(prefix + key) !== undefined
       if (options.onlyIf && (options.onlyIf === 'present') !== present) return false
-      memory.put(prefix + key, value, expiresAtMs)
+      memory.put(prefix + key, value, expiresAtMs, options.yields)
       return true
     },
     async take(key) {

@@ -23,6 +23,8 @@ export interface SetOptions {
   readonly ttlMs?: number
   /** Write only when the key is absent, or only when it is present. */
   readonly onlyIf?: 'absent' | 'present'
+  /** For what strangers can make the caller write: where a store has a cap, such writes leave its last quarter to others. */
+  readonly yields?: boolean
 }
 
 /** A refilling token bucket: full at first, refilled continuously at `capacity` tokens per `refillMs`. */

@@ -53,6 +53,9 @@ t.test(
       ['unknown prompt', { prompt: 'create' }, 'invalid_request'],
       ['none with more', { prompt: 'none login' }, 'invalid_request'],
       ['bad max_age', { max_age: 'soon' }, 'invalid_request'],
+      ['a nonce of control characters', { nonce: '\u0001' }, 'invalid_request'],
+      ['a nonce beyond ASCII', { nonce: 'é' }, 'invalid_request'],
+      ['a login hint of control characters', { login_hint: 'a\u0001' }, 'invalid_request'],
       ['a nonce that is kept for nothing', { nonce: 'n'.repeat(1025) }, 'invalid_request'],
     ]
     const clientId = await registerClient(rig)
@@ -224,6 +227,9 @@ t.test('authorize: what is kept until the login ends is bounded', async (t) => {
   const state = 's'.repeat(4096)
   const fine = await login(rig, { client_id: clientId, state })
   t.equal(fine.answer.searchParams.get('state'), state)
-  const answer = await refusedWith(rig, { client_id: clientId, state: `${state}s` })
-  t.equal(answer.get('error'), 'invalid_request')
+  for (const bad of [`${state}s`, '\u0001', 'é', '\u007f']) {
+    const answer = await refusedWith(rig, { client_id: clientId, state: bad })
+    t.equal(answer.get('error'), 'invalid_request')
+    t.equal(answer.get('state'), bad, 'what came goes back')
+  }
 })

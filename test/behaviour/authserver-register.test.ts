@@ -318,3 +318,43 @@ t.test('manage: scopes that a client gives up are not issued any more', async (t
   t.equal((await tokensOf(await refresh(rig, clientId, tokens.refresh_token))).scope, 'openid offline_access')
   t.equal((await tokensOf(await redeem(rig, waiting))).scope, 'openid offline_access')
 })
+
+t.test(
+  'register: an update does not prolong a registration that nobody used, and counts as one',
+  async (t) => {
+    let ahead = 0
+    const rig = await startAuthServer(t, { store: makeMemoryStore({ now: () => Date.now() + ahead }) })
+    const body = await jsonOf(await post(rig, { redirect_uris: [redirectUri] }))
+    const update = (): Promise<Response> =>
+      fetch(textOf(body['registration_client_uri']), {
+        method: 'PUT',
+        headers: {
+          'content-type': 'application/json',
+          authorization: `Bearer ${textOf(body['registration_access_token'])}`,
+        },
+        body: JSON.stringify({ client_id: body['client_id'], redirect_uris: [redirectUri] }),
+      })
+    ahead = 20 * 3_600_000
+    t.equal((await update()).status, 200)
+    ahead = 25 * 3_600_000
+    t.equal((await update()).status, 401, 'a day after the registration it is gone')
+  },
+)
+
+t.test('register: updates share the limit of registrations', async (t) => {
+  const rig = await startAuthServer(t, { store: makeMemoryStore({ now: () => 0 }) })
+  const body = await jsonOf(await post(rig, { redirect_uris: [redirectUri] }))
+  const statuses: number[] = []
+  for (let n = 0; n < 32; n++) {
+    const response = await fetch(textOf(body['registration_client_uri']), {
+      method: 'PUT',
+      headers: {
+        'content-type': 'application/json',
+        authorization: `Bearer ${textOf(body['registration_access_token'])}`,
+      },
+      body: JSON.stringify({ client_id: body['client_id'], redirect_uris: [redirectUri] }),
+    })
+    statuses.push(response.status)
+  }
+  t.same([statuses.indexOf(429), statuses.at(-1)], [29, 429])
+})

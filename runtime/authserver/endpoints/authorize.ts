@@ -129,15 +129,25 @@ function refuseRepeated({ parameters }: Draft): void {
   if (name !== undefined) throw new OAuthError('invalid_request', 'a parameter is repeated')
 }
 
-/** Everything that is kept until the login ends is bounded, for any stranger can begin one. */
+/**
+ * Everything that is kept until the login ends is bounded, for any stranger can begin one. RFC 6749 appendix A.5 allows
+ * visible ASCII in `state`; JSON would write a control character as six.
+ */
 function refuseOversized({ parameters }: Draft): void {
   for (const [name, max] of [
     ['state', 4096],
     ['nonce', 1024],
   ] as const) {
-    if ((parameters.get(name)?.length ?? 0) > max) {
+    const value = parameters.get(name) ?? ''
+    if (value.length > max) {
       throw new OAuthError('invalid_request', `${name} must have at most ${max} characters`)
     }
+    if (!/^[\x20-\x7e]*$/.test(value)) {
+      throw new OAuthError('invalid_request', `${name} must be visible ASCII characters and spaces`)
+    }
+  }
+  if (/\p{Cc}/u.test(parameters.get('login_hint') ?? '')) {
+    throw new OAuthError('invalid_request', 'login_hint must not hold control characters')
   }
 }
 
@@ -232,6 +242,12 @@ function checkMaxAge(draft: Draft): void {
   draft.maxAgeSec = Number(value)
 }
 
+/** Half a hint would name somebody else: one that is too long is left out. */
+function hintOf(parameters: Parameters): string | undefined {
+  const hint = parameters.get('login_hint')
+  return hint !== undefined && Buffer.byteLength(hint) <= 256 ? hint : undefined
+}
+
 /** Keeps the checked request; its handle is all that travels through the browser. */
 async function remember(
   draft: Draft,
@@ -242,7 +258,7 @@ async function remember(
 ): Promise<string> {
   const { parameters, scopes, resources } = draft
   const nonce = parameters.get('nonce')
-  const loginHint = parameters.get('login_hint')?.slice(0, 256)
+  const loginHint = hintOf(parameters)
   const request: AuthRequest = {
     clientId: client.id,
     clientKind: client.kind,

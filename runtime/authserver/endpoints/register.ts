@@ -1,7 +1,8 @@
 /**
  * Dynamic client registration, and its management by the client itself.
  *
- * Open to strangers, therefore limited per caller and in total, capped in size, and forgotten after a day without use.
+ * Open to strangers, therefore limited per caller and in total, capped in size, and forgotten after a day without use,
+ * whatever was updated meanwhile.
  * A client that asks for a secret is registered as a public one unless confidential clients are switched on: the answer
  * says so, as RFC 7591 section 3.2.1 allows. Secrets and management tokens are kept as hashes only.
  * Source: RFC 7591, RFC 7592; spec document 2 (baselineClientScopes).
@@ -69,6 +70,7 @@ export async function manage(exchange: Exchange, clientId: string, context: Cont
     sendPrivate(exchange, 200, describe(client, context, presented))
     return
   }
+  await limit(context.state.store, 'register', context.addressOf(exchange))
   const metadata = await readMetadata(exchange)
   if (metadata['client_id'] !== clientId) {
     throw new OAuthError('invalid_client_metadata', 'client_id must be that of the client')
@@ -76,7 +78,8 @@ export async function manage(exchange: Exchange, clientId: string, context: Cont
   const traits = readClientMetadata(metadata, context.config, { privateSchemes: true })
   const next = { ...fixedMembers(client), ...traits }
   checkSize(next)
-  const lifeMs = client.used ? usedClientMs : unusedClientMs
+  // Only use prolongs a registration: else a stranger could keep any number of them for ever.
+  const lifeMs = client.used ? usedClientMs : undefined
   if (!(await context.state.clients.swap(clientId, seen, next, lifeMs))) {
     throw new OAuthError('temporarily_unavailable', 'the registration was changed meanwhile; try again')
   }

@@ -4,7 +4,14 @@
  * An id that reaches this file is a secret (a state, a code, a session id): only its hash is used as key, so that
  * reading the store's keys gives nothing that could be presented anywhere.
  */
-import { type Entry, type SealOptions, type Secrets, type Store, sealStore } from '../../store/index.ts'
+import {
+  type Entry,
+  type SealOptions,
+  type SetOptions,
+  type Secrets,
+  type Store,
+  sealStore,
+} from '../../store/index.ts'
 import { hashed } from '../tokens/opaque.ts'
 import { decode, type Shape, text } from './codec.ts'
 import * as records from './records.ts'
@@ -39,7 +46,7 @@ function life(ttlMs: number): number {
   return Math.max(1, Math.ceil(ttlMs))
 }
 
-function repository<T>(store: Store, shape: Shape<T>): Repository<T> {
+function repository<T>(store: Store, shape: Shape<T>, more: Pick<SetOptions, 'yields'> = {}): Repository<T> {
   return {
     get: async (id) => decode(shape, await store.get(hashed(id))),
     async read(id) {
@@ -48,10 +55,10 @@ function repository<T>(store: Store, shape: Shape<T>): Repository<T> {
       return entry && value !== undefined ? { value, entry } : undefined
     },
     async put(id, value, ttlMs) {
-      await store.set(hashed(id), JSON.stringify(value), { ttlMs: life(ttlMs) })
+      await store.set(hashed(id), JSON.stringify(value), { ...more, ttlMs: life(ttlMs) })
     },
     add: (id, value, ttlMs) =>
-      store.set(hashed(id), JSON.stringify(value), { ttlMs: life(ttlMs), onlyIf: 'absent' }),
+      store.set(hashed(id), JSON.stringify(value), { ...more, ttlMs: life(ttlMs), onlyIf: 'absent' }),
     take: async (id) => decode(shape, await store.take(hashed(id))),
     swap: (id, seen, next, ttlMs) =>
       store.swap(
@@ -70,14 +77,16 @@ export type State = ReturnType<typeof makeState>
 /** All records of one authorization server. `store` is its own namespace. */
 export function makeState(store: Store, secrets: Secrets, options: SealOptions = {}) {
   const sealed = sealStore(store, secrets, options)
-  const of = <T>(name: string, shape: Shape<T>): Repository<T> =>
-    repository(sealed.namespace(`${name}:`), shape)
+  const of = <T>(name: string, shape: Shape<T>, more?: Pick<SetOptions, 'yields'>): Repository<T> =>
+    repository(sealed.namespace(`${name}:`), shape, more)
+  // Strangers make these; those who are signed in must not find the store full of them.
+  const strangers = { yields: true }
   return {
     /** For buckets and locks, which hold no secrets. */
     store,
-    clients: of('client', records.client),
-    requests: of('request', records.request),
-    legs: of('leg', records.leg),
+    clients: of('client', records.client, strangers),
+    requests: of('request', records.request, strangers),
+    legs: of('leg', records.leg, strangers),
     connections: of('connect', records.connection),
     programs: of('programs', records.programs),
     confirmations: of('confirm', records.confirmation),

@@ -61,3 +61,17 @@ t.test('memory: closing forgets everything', async (t) => {
   await store.close()
   t.equal(await store.get('a'), undefined)
 })
+
+t.test('memory: writes that yield leave the last quarter to others', async (t) => {
+  const entries = makeMemoryStore({ maxEntries: 8 })
+  for (let n = 0; n < 6; n++) t.ok(await entries.set(`s${n}`, 'v', { yields: true }))
+  await t.rejects(entries.set('s6', 'v', { yields: true }), { code: 'STORE_FULL' })
+  t.ok(await entries.set('a', 'v'))
+  t.ok(await entries.set('b', 'v'))
+  await t.rejects(entries.set('c', 'v'), { code: 'STORE_FULL' })
+
+  const bytes = makeMemoryStore({ maxBytes: 100 })
+  t.ok(await bytes.set('s', 'x'.repeat(74), { yields: true }))
+  await t.rejects(bytes.set('s', 'x'.repeat(75), { yields: true }), { code: 'STORE_FULL' })
+  t.ok(await bytes.set('a', 'x'.repeat(24)))
+})
