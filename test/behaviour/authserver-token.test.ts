@@ -2,8 +2,11 @@
 import { decodeJwt } from 'jose'
 import t from 'tap'
 import {
+  authorizeUrl,
+  Browser,
   jsonOf,
   login,
+  pkce,
   redeem,
   redirectUri,
   refusal,
@@ -214,6 +217,36 @@ t.test(
     )
   },
 )
+
+t.test('token: a token is for one resource, however many were agreed to', async (t) => {
+  const [a, b] = ['https://a.example/mcp', 'https://b.example/mcp']
+  const rig = await startAuthServer(t, { config: { allowedAudiences: [a, b] } })
+  const clientId = await registerClient(rig)
+  const { verifier, challenge } = pkce()
+  const browser = new Browser()
+  const start = authorizeUrl(rig, { client_id: clientId, code_challenge: challenge })
+  for (const resource of [a, b]) start.searchParams.append('resource', resource)
+  const back = await browser.press(await browser.open(start), 'approve', redirectUri)
+  const request = (parameters: Readonly<Record<string, string>>, resources: readonly string[]) => {
+    const form = new URLSearchParams({ client_id: clientId, ...parameters })
+    for (const resource of resources) form.append('resource', resource)
+    return fetch(`${rig.issuer}/oauth/token`, { method: 'POST', body: form })
+  }
+  const code = {
+    grant_type: 'authorization_code',
+    code: back.url.searchParams.get('code') ?? '',
+    code_verifier: verifier,
+    redirect_uri: redirectUri,
+  }
+  t.equal(await refusal(await request(code, [])), '400 invalid_target')
+  t.equal(await refusal(await request(code, [a, b])), '400 invalid_target')
+  const first = await tokensOf(await request(code, [a]))
+  t.same(decodeJwt(first.access_token).aud, [a])
+  const again = { grant_type: 'refresh_token', refresh_token: first.refresh_token }
+  t.equal(await refusal(await request(again, [])), '400 invalid_target')
+  t.equal(await refusal(await request(again, [a, b])), '400 invalid_target')
+  t.same(decodeJwt((await tokensOf(await request(again, [b]))).access_token).aud, [b])
+})
 
 t.test('token: an audience parameter has no effect', async (t) => {
   const rig = await startAuthServer(t)

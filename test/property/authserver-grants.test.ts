@@ -114,7 +114,6 @@ t.test(
           userId: 'alice',
           scopes: ['a'],
           resources: ['r'],
-          resourcesChosen: true,
           refreshable: true,
           authTimeSec: 0,
         }
@@ -192,7 +191,6 @@ t.test(
             userId: 'alice',
             scopes: ['a'],
             resources: ['r'],
-            resourcesChosen: true,
             refreshable: true,
             authTimeSec: 0,
           }

@@ -267,7 +267,6 @@ async function remember(
     codeChallenge: parameters.require('code_challenge'),
     scopes,
     resources: resources.length > 0 ? resources : context.config.allowedAudiences,
-    resourcesChosen: resources.length > 0 || context.config.allowedAudiences.length === 1,
     refreshable: client.grantTypes.includes('refresh_token') && scopes.includes('offline_access'),
     prompt: draft.prompt,
     ...(client.name === undefined ? {} : { clientName: client.name }),

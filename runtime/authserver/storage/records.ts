@@ -41,7 +41,6 @@ const requestMembers = {
   codeChallenge: text,
   scopes: list(text),
   resources: list(text),
-  resourcesChosen: flag,
   refreshable: flag,
   nonce: maybe(text),
   prompt: list(text),
@@ -127,9 +126,8 @@ const grantMembers = {
   clientKind: oneOf('dcr', 'cimd'),
   userId: text,
   scopes: list(text),
+  /** Those that the client named, else all there are; of several the token request must choose one. */
   resources: list(text),
-  /** Whether the client named them; else they are all there are, and the token request must choose. */
-  resourcesChosen: flag,
   /** Whether the client may refresh: registered for it, and offline_access granted. */
   refreshable: flag,
   authTimeSec: count,

@@ -212,8 +212,8 @@ export function makeGrants(parts: GrantsParts) {
 /** The members of a grant alone, so that records do not drag along what is not theirs. */
 function grantOf(from: Grant): Grant {
   const { grantId, sessionId, clientId, clientKind, userId, authTimeSec } = from
-  const { scopes, resources, resourcesChosen, refreshable } = from
-  const what = { scopes, resources, resourcesChosen, refreshable }
+  const { scopes, resources, refreshable } = from
+  const what = { scopes, resources, refreshable }
   return { grantId, sessionId, clientId, clientKind, userId, authTimeSec, ...what }
 }
 
@@ -229,7 +229,7 @@ function verifierFits(code: Code, by: Redemption): boolean {
   return expected.length === challenge.length && timingSafeEqual(challenge, expected)
 }
 
-/** A token may say less than its grant, never more (RFC 6749 section 6, RFC 8707 section 2.2). */
+/** A token may say less than its grant, never more (RFC 6749 section 6, RFC 8707 section 2.2), and is for one resource. */
 function narrow(grant: Grant, wanted: Narrowing): { scopes: readonly string[]; audience: readonly string[] } {
   if (wanted.scopes && !within(wanted.scopes, grant.scopes)) {
     throw new OAuthError('invalid_scope', 'the requested scope exceeds what was granted')
@@ -238,8 +238,9 @@ function narrow(grant: Grant, wanted: Narrowing): { scopes: readonly string[]; a
     throw new OAuthError('invalid_target', 'the requested resource was not granted')
   }
   const audience = wanted.resources.length > 0 ? wanted.resources : grant.resources
-  if (wanted.resources.length === 0 && audience.length > 1 && !grant.resourcesChosen) {
-    throw new OAuthError('invalid_target', 'resource must say which server the token is for')
+  // What one server gets could be presented to the other (RFC 9700 section 2.3).
+  if (audience.length > 1) {
+    throw new OAuthError('invalid_target', 'resource must name the one server that the token is for')
   }
   return { scopes: wanted.scopes ?? grant.scopes, audience }
 }

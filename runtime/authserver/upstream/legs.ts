@@ -234,7 +234,6 @@ async function complete(
     userId: person.userId,
     scopes,
     resources: request.resources,
-    resourcesChosen: request.resourcesChosen,
     refreshable: request.refreshable && scopes.includes('offline_access'),
     authTimeSec: person.authTimeSec,
   }
