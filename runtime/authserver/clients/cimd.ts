@@ -55,11 +55,16 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
     return cimd.allowedHosts === undefined || cimd.allowedHosts.includes(url.hostname)
   }
 
-  async function fetchOnce(clientId: string, caller: string | undefined): Promise<Client | undefined> {
-    const { host } = new URL(clientId)
+  function oldCopy(clientId: string): Client | undefined {
     const cached = cache.peek(clientId)
-    const stale = cached && now() - cached.fetchedAtMs < staleMs ? cached.client : undefined
-    if (!(await parts.mayFetch(host, caller))) {
+    return cached && now() - cached.fetchedAtMs < staleMs ? cached.client : undefined
+  }
+
+  async function fetchOnce(clientId: string, caller: string | undefined): Promise<Client | undefined> {
+    const { host, hostname } = new URL(clientId)
+    const stale = oldCopy(clientId)
+    // The ports of a host are one host; on this machine they are different programs.
+    if (!(await parts.mayFetch(isLoopbackHost(hostname) ? host : hostname, caller))) {
       if (stale) return stale
       throw new GatehouseError('AUTH_UNAVAILABLE', { headers: { 'retry-after': '10' } })
     }
@@ -72,7 +77,9 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
       failed.set(clientId, now())
       parts.log.info('a client metadata document could not be used', { host, reason: reasonOf(error) })
       // Only silence of the host lets an old copy stand in; a bad document is the client's last word.
-      return isTransient(error) ? stale : undefined
+      if (isTransient(error)) return stale
+      cache.delete(clientId)
+      return undefined
     }
   }
 
@@ -80,7 +87,7 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
     const known = cache.get(clientId)
     if (known && now() - known.fetchedAtMs < cimd.cacheTtlMs) return known.client
     const failedAtMs = failed.get(clientId)
-    if (failedAtMs !== undefined && now() - failedAtMs < failureMs) return undefined
+    if (failedAtMs !== undefined && now() - failedAtMs < failureMs) return oldCopy(clientId)
     const pending = running.get(clientId)
     if (pending) return pending
     const mine = fetchOnce(clientId, caller).finally(() => running.delete(clientId))

@@ -6,7 +6,7 @@
  * name and e-mail; its subject must be the ID token's (OpenID Connect Core section 5.3.2).
  * Source: spec document 2, oidcConfig; OpenID Connect Core sections 3.1.2 and 3.1.3, RFC 9207.
  */
-import type { JWTPayload } from 'jose'
+import { decodeJwt, type JWTPayload } from 'jose'
 import type { OidcUpstreamConfig } from '../../config/index.ts'
 import type { Fetch, Log } from '../../net/index.ts'
 import {
@@ -124,6 +124,33 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
     return { identity, tokens: toUpstreamTokens(config.name, subject, tokens, now()) }
   }
 
+  /**
+   * The provider has rotated by now: its answer is thrown away only when a verified ID token speaks of another person.
+   * One that cannot be verified counts as none, which a refresh may lack (OpenID Connect Core section 12.2): the tokens
+   * came from the provider's own endpoint, in answer to what only this person's login gave.
+   */
+  async function judge(fresh: TokenSet, old: UpstreamTokens): Promise<TokenSet> {
+    const { idToken, ...without } = fresh
+    if (idToken === undefined) return fresh
+    let claims: JWTPayload
+    try {
+      claims = await verify(idToken, { accessToken: fresh.accessToken })
+    } catch (error) {
+      if (!(error instanceof OAuthFault)) throw error
+      log.warn('a refreshed ID token cannot be verified, the one before is kept', { err: error })
+      return without
+    }
+    const subject = text('subject', claims[subjectClaim]).subject
+    const same =
+      subject === undefined
+        ? old.idToken === undefined || decodeJwt(old.idToken).sub === claims.sub
+        : subject === old.subject
+    if (same) return fresh
+    throw new OAuthFault('refused', 'the refreshed ID token speaks of another person', {
+      error: 'invalid_grant',
+    })
+  }
+
   return {
     name: config.name,
     type: 'oidc',
@@ -167,15 +194,8 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
         throw new OAuthFault('refused', 'there is no refresh token', { error: 'invalid_grant' })
       const server = await metadata.get()
       const fresh = await refreshGrant({ server, client: client(), fetch, now, refreshToken })
-      if (fresh.idToken !== undefined) {
-        const claims = await verify(fresh.idToken, { accessToken: fresh.accessToken })
-        if (subjectOf(claims) !== tokens.subject) {
-          throw new OAuthFault('refused', 'the refreshed ID token speaks of another person', {
-            error: 'invalid_grant',
-          })
-        }
-      }
-      return toUpstreamTokens(config.name, tokens.subject, fresh, now(), tokens)
+      const accepted = await judge(fresh, tokens)
+      return toUpstreamTokens(config.name, tokens.subject, accepted, now(), tokens)
     },
   } satisfies Upstream
 }

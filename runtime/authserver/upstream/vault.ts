@@ -119,8 +119,8 @@ export function makeVault(parts: VaultParts): UpstreamTokenSource {
     } catch (error) {
       parts.log.warn('an upstream token could not be refreshed', { upstream: upstream.name, err: error })
       if (!isFinal(error)) throw unavailable(error)
+      if (!(await state.rows.swap(id, seen, undefined))) return renewedMeanwhile(id, error)
       parts.emit({ type: 'upstream_refused', outcome: 'failure', ...about })
-      await state.rows.swap(id, seen, undefined)
       // With the only provider gone nothing is left to be signed in with: the client's refresh token ends too, so that
       // it asks its person instead of refreshing for ever.
       if (upstreams.length === 1) await parts.sessions.endSession(sessionId)
@@ -131,6 +131,14 @@ export function makeVault(parts: VaultParts): UpstreamTokenSource {
     await save(id, seen, next)
     parts.emit({ type: 'upstream_refreshed', outcome: 'success', ...about })
     return next
+  }
+
+  /** Refused was the token from before: what the person has connected since is not touched by that. */
+  async function renewedMeanwhile(id: string, cause: unknown): Promise<Row> {
+    const row = await state.rows.get(id)
+    if (!row) throw signInAgain(cause)
+    if (isDue(row, now())) throw unavailable(cause)
+    return row
   }
 
   /**
