@@ -1,0 +1,81 @@
+/** A plain OAuth 2.0 server that answers as told, and an authorization server of ours that delegates to it. */
+import { decodeJwt } from 'jose'
+import type { Test } from 'tap'
+import type { OAuth2UpstreamConfig } from '../../runtime/config/index.ts'
+import { login, redeem, registerClient, type Rig, startAuthServer, tokensOf } from './authserver.ts'
+import { type Answer, type Loopback, type SeenRequest, startLoopback } from './loopback.ts'
+
+export interface Peer {
+  readonly rig: Rig
+  readonly peer: Loopback
+  readonly clientId: string
+  readonly seen: (path: string) => readonly SeenRequest[]
+}
+
+export interface PeerAnswers {
+  token?: Answer
+  userinfo?: Answer
+  registration?: Answer
+}
+
+export const bearer = {
+  access_token: 'upstream-at',
+  token_type: 'bearer',
+  expires_in: 3600,
+  refresh_token: 'upstream-rt',
+}
+
+/** An OAuth server that answers as told, and a server of ours that delegates to it. */
+export async function startPeer(
+  t: Test,
+  answers: PeerAnswers,
+  config: (url: string) => Partial<OAuth2UpstreamConfig> = () => ({}),
+): Promise<Peer> {
+  const peer: Loopback = await startLoopback(({ path, query }): Answer => {
+    if (path === '/authorize') {
+      const back = new URLSearchParams({ code: 'upstream-code', state: query.get('state') ?? '' })
+      return { status: 302, headers: { location: `${query.get('redirect_uri')}?${back.toString()}` } }
+    }
+    if (path === '/token') return answers.token ?? { body: bearer }
+    if (path === '/me') return answers.userinfo ?? { status: 404 }
+    if (path === '/register') return answers.registration ?? { status: 404 }
+    return { status: 404 }
+  })
+  t.teardown(() => peer.close())
+  const rig = await startAuthServer(t, {
+    upstreams: ({ issuer }) => [upstream(issuer, peer.url, config(peer.url))],
+  })
+  return {
+    rig,
+    peer,
+    clientId: await registerClient(rig),
+    seen: (path) => peer.seen.filter((one) => one.path === path),
+  }
+}
+
+export function upstream(
+  issuer: string,
+  url: string,
+  more: Partial<OAuth2UpstreamConfig>,
+): OAuth2UpstreamConfig {
+  return {
+    name: 'hub',
+    type: 'oauth2',
+    redirectUri: `${issuer}/oauth/callback`,
+    scopes: ['repo'],
+    additionalAuthorizationParams: {},
+    authorizationEndpoint: `${url}/authorize?tenant=1`,
+    tokenEndpoint: `${url}/token`,
+    ...(more.dcr === undefined ? { clientId: 'our-id', clientSecret: () => 'our-secret' } : {}),
+    ...more,
+  }
+}
+
+/** The ID token's claims of a whole login, or the error that the client got. */
+export async function outcome({ rig, clientId }: Peer): Promise<Record<string, unknown>> {
+  const done = await login(rig, { client_id: clientId })
+  const error = done.answer.searchParams.get('error')
+  if (error !== null) return { error }
+  const { id_token: idToken, access_token: accessToken } = await tokensOf(await redeem(rig, done))
+  return { ...Object.fromEntries(Object.entries(decodeJwt(idToken))), tsid: decodeJwt(accessToken)['tsid'] }
+}
