@@ -4,7 +4,7 @@ import { decodeJwt } from 'jose'
 import t from 'tap'
 import { makeCaller } from '../../runtime/net/index.ts'
 import { login, redeem, tokensOf } from '../helpers/authserver.ts'
-import { type Answer } from '../helpers/loopback.ts'
+import type { Answer } from '../helpers/loopback.ts'
 import { bearer, outcome, type PeerAnswers, startPeer } from '../helpers/oauth2-peer.ts'
 import { proves } from '../helpers/proves.ts'
 
