@@ -1,4 +1,5 @@
 /** `proxy stdio NAME`: the address of a resource in the current context, from a real API server. */
+import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -101,8 +102,26 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
       code: 2,
       stderr: /the kubeconfig cannot be read/,
     })
-    const dead = await run('', ['stdio', 'notes'])
-    t.match(dead, { code: 1, stderr: /the cluster http:\/\/localhost:8080 .* does not answer/ })
+    t.match(await run('', ['stdio', 'notes']), {
+      code: 2,
+      stderr: /TARGET: notes is no http or https URL, and there is no kubeconfig to look it up in/,
+    })
+    const gone = join(t.testdir({}), 'gone')
+    writeFileSync(
+      gone,
+      JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'Config',
+        clusters: [{ name: 'c', cluster: { server: 'http://127.0.0.1:9' } }],
+        users: [{ name: 'u', user: {} }],
+        contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+        'current-context': 'x',
+      }),
+    )
+    t.match(await run(gone, ['stdio', 'notes']), {
+      code: 1,
+      stderr: /the cluster http:\/\/127\.0\.0\.1:9 .* does not answer/,
+    })
   })
 
   await t.test('tunnel: the target of a name is checked like any other', async (t) => {

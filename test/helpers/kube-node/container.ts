@@ -8,7 +8,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Image } from './images.ts'
 import type { Container, Pod } from './pod-spec.ts'
 import { expand } from './volumes.ts'
@@ -83,6 +83,8 @@ function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
+const PACKAGES = resolve(import.meta.dirname, '../../../node_modules')
+
 function scriptOf(plan: ContainerPlan): string {
   const { pod, container, image, folder } = plan
   const { security, uid } = userOf(plan)
@@ -99,6 +101,8 @@ function scriptOf(plan: ContainerPlan): string {
     // An image has an empty /tmp and /run; what this machine has there is none of its business.
     `mount -t tmpfs -o mode=1777 tmpfs ${at('/tmp')}`,
     `mount -t tmpfs tmpfs ${at('/run')}`,
+    // Images of servers from npm link to the packages of this repository, which may itself lie there.
+    `[ -e ${at(PACKAGES)} ] || { mkdir -p ${at(PACKAGES)} && mount --bind ${quote(PACKAGES)} ${at(PACKAGES)}; }`,
     `rm -f ${at('/etc/resolv.conf')}`,
     `cp ${quote(plan.resolvConf)} ${at('/etc/resolv.conf')}`,
     // Links such as /var/run lead to places of the image, not of this machine.
