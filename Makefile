@@ -8,7 +8,7 @@ BANNER := import{createRequire as gatehouseCreateRequire}from'node:module';const
 ESBUILD := esbuild --bundle --platform=node --target=node24 --format=esm --legal-comments=none --log-level=warning \
 	--external:@cedar-policy/cedar-wasm --banner:js="$(BANNER)"
 
-.PHONY: help run test build lint schemas format bench soak unit clean
+.PHONY: help run test build images lint schemas format bench soak unit clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -29,6 +29,14 @@ build: $(INSTALLED) ## Bundle the two programs, and the thread that runs scripts
 	@$(ESBUILD) runtime/vmcp/codemode/worker.ts --outfile=dist/script-worker.js
 	@$(ESBUILD) hooks/main.ts --outfile=dist/gatehouse-hooks.js
 	@chmod +x dist/gatehouse.js dist/gatehouse-hooks.js
+
+# docker, podman or buildah, whichever is there; TAG names the version.
+BUILDER = $(shell for b in docker podman buildah; do command -v $$b && break; done)
+TAG ?= dev
+images: ## Build the two images, gatehouse and gatehouse-hooks, tagged TAG (default dev)
+	@test -n "$(BUILDER)" || { echo "images: needs docker, podman or buildah" >&2; exit 1; }
+	@$(BUILDER) build -f runtime/Dockerfile -t gatehouse:$(TAG) .
+	@$(BUILDER) build -f hooks/Dockerfile -t gatehouse-hooks:$(TAG) .
 
 lint: $(INSTALLED) ## Format, lint, types, and that generated files are current
 	@biome format .
