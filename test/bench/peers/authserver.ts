@@ -1,5 +1,5 @@
 /**
- * Three authorization servers over one store for the benchmark (because one takes 5 000 registrations a day), each with an
+ * Five authorization servers over one store for the benchmark (because one takes 2 500 registrations at once), each with an
  * MCP endpoint that only looks at the token. Prints their issuers as one line of JSON.
  *
  * Arguments: `memory` or the address of a Redis; the upstream provider's issuer. `POST /baseline` is the cheapest thing
@@ -103,5 +103,5 @@ const store =
   kind === 'memory' ? makeMemoryStore() : makeRedisStore({ addr: kind, keyPrefix: `bench:${randomUUID()}:` })
 // A profile is written at an orderly end only.
 process.once('SIGTERM', () => process.exit())
-const issuers = await Promise.all(['a:', 'b:', 'c:'].map((name) => start(store.namespace(name))))
+const issuers = await Promise.all(['a:', 'b:', 'c:', 'd:', 'e:'].map((name) => start(store.namespace(name))))
 console.log(JSON.stringify(issuers))
