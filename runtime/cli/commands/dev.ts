@@ -29,7 +29,7 @@ interface Options {
 /** Quiet time after the last change of a file before it is read. */
 const settleMs = 150
 /** How often the running servers are asked for the health of their backends. */
-const refreshMs = 2000
+const refreshMs = 1000
 
 export function addDevCommand(program: Command): void {
   program
@@ -72,9 +72,12 @@ async function dev(options: Options): Promise<number> {
   })
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-dev-'))
   let problems = ''
+  let startedAt: number | undefined
   const draw = async (shown: DevSession) => {
     const title = `gatehouse dev · ${options.filename.join(' ')}`
-    const doors = await doorsOf(shown)
+    const starting = shown.workloads.some(({ phase }) => phase === 'starting')
+    startedAt = starting ? undefined : (startedAt ?? Date.now())
+    const doors = await doorsOf(shown, startedAt)
     writer.show({ title, problems, workloads: shown.workloads, doors })
   }
   const redraw = () => void draw(session).catch(fault)

@@ -1,11 +1,22 @@
 /**
  * The virtual servers of a session as their clients see them: address, readiness, and each backend's health as the
  * running server reports it on `/status`.
+ *
+ * A door is open once everything behind it answers: who connects a moment earlier misses tools. What does not come up
+ * holds it for ten seconds after the last workload has started.
  */
 import type { Door } from './screen.ts'
 import type { DevSession, WorkloadView } from './session.ts'
 
-export async function doorsOf(session: DevSession): Promise<Door[]> {
+const PATIENCE_MS = 10_000
+const SERVING: ReadonlySet<string> = new Set(['healthy', 'degraded'])
+
+interface Status {
+  readonly backends: readonly { readonly name: string; readonly health: string }[]
+}
+
+/** `startedAt` is when the last workload ceased to be starting, milliseconds; undefined while one is. */
+export async function doorsOf(session: DevSession, startedAt: number | undefined): Promise<Door[]> {
   const parents = session.cluster.objects.filter((object) => object.kind === 'VirtualMCPServer')
   return Promise.all(
     parents.map(async (parent) => {
@@ -17,12 +28,20 @@ export async function doorsOf(session: DevSession): Promise<Door[]> {
       return {
         name: parent.metadata.name,
         url: `${base}/mcp`,
-        ready: status !== undefined,
+        ready: status !== undefined && (missing(status).length === 0 || isPatienceOver(startedAt)),
         backends: status?.backends ?? [],
-        message: messageOf(parent.status, view),
+        message: status ? `waiting for ${missing(status).join(', ')}` : messageOf(parent.status, view),
       }
     }),
   )
+}
+
+function missing({ backends }: Status): string[] {
+  return backends.filter(({ health }) => !SERVING.has(health)).map(({ name }) => name)
+}
+
+function isPatienceOver(startedAt: number | undefined): boolean {
+  return startedAt !== undefined && Date.now() - startedAt > PATIENCE_MS
 }
 
 function messageOf(status: Record<string, unknown> | undefined, view: WorkloadView | undefined): string {
@@ -31,12 +50,10 @@ function messageOf(status: Record<string, unknown> | undefined, view: WorkloadVi
   return typeof message === 'string' ? message : ''
 }
 
-async function statusOf(base: string): Promise<{ backends: { name: string; health: string }[] } | undefined> {
+async function statusOf(base: string): Promise<Status | undefined> {
   try {
     const response = await fetch(`${base}/status`, { signal: AbortSignal.timeout(1000) })
-    return response.ok
-      ? ((await response.json()) as { backends: { name: string; health: string }[] })
-      : undefined
+    return response.ok ? ((await response.json()) as Status) : undefined
   } catch {
     return undefined
   }
