@@ -11,11 +11,11 @@ import { flagOf, type ProxyInput } from './proxy-flags.ts'
 import { readSecretFile } from './secrets.ts'
 
 /** At least one letter, so that a mistyped address is no name. */
-const hostName = /^(?=.*[a-z])[a-z0-9](?:[a-z0-9._-]{0,251}[a-z0-9])?\.?$/i
+export const hostName = /^(?=.*[a-z])[a-z0-9](?:[a-z0-9._-]{0,251}[a-z0-9])?\.?$/i
 const maxShown = 40
 
 /** A value that is no secret, as a message quotes it. */
-function shown(value: string): string {
+export function shown(value: string): string {
   return JSON.stringify(value.length > maxShown ? `${value.slice(0, maxShown)}…` : value)
 }
 

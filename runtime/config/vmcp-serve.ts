@@ -6,6 +6,7 @@ import { isIP } from 'node:net'
 import { GatehouseError, parseDuration } from '../../schemas/index.ts'
 import { parseOrigin } from '../net/index.ts'
 import type { Environment } from './env.ts'
+import { hostName, shown } from './faults.ts'
 import { vmcpEnvironment } from './vmcp.ts'
 
 /** As they were typed; undefined where they were not. */
@@ -27,14 +28,13 @@ export interface ServeSettings {
   readonly allowedOrigins: readonly string[]
 }
 
-const HOST_NAME = /^(?=.*[a-z])[a-z0-9](?:[a-z0-9._-]{0,251}[a-z0-9])?\.?$/i
 const MAX_SESSIONS = 1_000_000
 
 /** Throws INVALID_CONFIG naming every setting that cannot be used, what was found and the rule. */
 export function serveSettings(flags: ServeFlags, env: Environment): ServeSettings {
   const faults: string[] = []
   const { host, allowedOrigins } = flags
-  if (isIP(host) === 0 && !HOST_NAME.test(host))
+  if (isIP(host) === 0 && !hostName.test(host))
     faults.push(`--host: must be an IP address or a host name, found ${shown(host)}`)
   for (const origin of allowedOrigins) {
     if (parseOrigin(origin) === undefined)
@@ -74,8 +74,4 @@ function named(flag: string, typed: string | undefined, variable: string, env: E
   return typed === undefined
     ? { name: variable, value: env[variable] || undefined }
     : { name: flag, value: typed }
-}
-
-function shown(value: string): string {
-  return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)
 }
