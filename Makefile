@@ -44,10 +44,12 @@ lint: $(INSTALLED) ## Format, lint, types, and that generated files are current
 	@tsc
 	@node schemas/generate/main.ts --check
 	@node manifests/generate/main.ts --check
+	@node test/requirements/pages.ts --check
 
 schemas: $(INSTALLED) ## Write everything generated: validators, types, CRDs, manifests, reference pages
 	@node schemas/generate/main.ts
 	@node manifests/generate/main.ts
+	@node test/requirements/pages.ts
 
 format: $(INSTALLED) ## Format the sources
 	@biome format --write .

@@ -1,6 +1,7 @@
 /** The gate over the requirements manifest: tables, citations in the tests and the open list must agree. */
 import t from 'tap'
 import { citations, citedIds, disagreements, open, requirements } from '../requirements/index.ts'
+import { pages } from '../requirements/sections.ts'
 
 await t.test('requirements: ids are unique, carry their document number and say something', async (t) => {
   t.ok(requirements.length > 400, 'the tables were read')
@@ -47,5 +48,15 @@ await t.test(
   async (t) => {
     const call = 'proves'
     t.same(citedIds(`${call}(\n  '1.a',\n  "2.b",\n)\n${call}('3.c'); other('4.d')`), ['1.a', '2.b', '3.c'])
+  },
+)
+
+await t.test(
+  'specification: every section of the tables has a heading on its page, and no heading is empty',
+  async (t) => {
+    for (const page of pages) {
+      const rows = requirements.filter((row) => row.doc === page.doc)
+      t.same(new Set(rows.map((row) => row.section)), new Set(Object.keys(page.sections)), page.file)
+    }
   },
 )
