@@ -1,11 +1,12 @@
 /**
- * The one order in which a request is handled, used by the proxy and by the virtual server alike:
+ * The one order in which an HTTP request is handled, used by the proxy and by the virtual server alike:
  *
  *   listener → routes → limits → guard (origin, host) → recovery → audit → authenticate → parse once
- *   → rate limit → authorize → dispatch (outgoing credential, backend, answer streamed back)
+ *   → authorize → dispatch (outgoing credential, backend, answer streamed back)
  *
- * The order is the security argument: nothing is parsed for a stranger, and audit sees refusals. A stage either returns
- * (next stage), answers (pipeline ends) or throws a GatehouseError.
+ * The order is the security argument: nothing is parsed for an unauthenticated client, and audit sees refusals. A stage
+ * either returns (next stage), answers (pipeline ends) or throws a GatehouseError. The virtual server authorizes and
+ * limits single operations inside of its dispatch, in the order of runtime/vmcp/pipeline.ts.
  * Source: design, section 3 "Request".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -23,8 +24,7 @@ export interface Stages<X extends Exchange> {
   readonly authenticate?: Stage<X>
   /** Reads the body once and parses what later stages need. */
   readonly parse?: Stage<X>
-  /** After `parse`, because limits are per tool. */
-  readonly rateLimit?: Stage<X>
+  /** After `parse`, because it depends on what the message names. */
   readonly authorize?: Stage<X>
   readonly dispatch: Stage<X>
   /** Called once per exchange after the last stage, with what was thrown, if anything. Must not throw. */
@@ -46,7 +46,6 @@ export function pipeline<X extends Exchange, More extends unknown[] = []>(
     stages.guard,
     stages.authenticate,
     stages.parse,
-    stages.rateLimit,
     stages.authorize,
     stages.dispatch,
   ].filter((stage) => stage !== undefined)

@@ -2,8 +2,8 @@
  * Authorization of MCP traffic, whoever carries it: one check before a request is acted on, one filter for lists.
  *
  * Works on caller, method and params alone, so the virtual server and the single-server proxy share it. Stands after
- * authentication and the rate limit and before anything looks up what was named: a caller who may not use something
- * learns nothing about whether it exists.
+ * authentication, before the rate limit and before anything looks up what was named: a caller who may not use something
+ * spends nothing and learns nothing about whether it exists.
  * Source: spec document 3, authentication (incoming, 2); design, section 3 "Request".
  */
 import { setImmediate } from 'node:timers/promises'

@@ -154,20 +154,29 @@ export class Core {
     for (const { listings } of this.#parts.members.values()) listings.expireUnannounced(client)
   }
 
-  async #callTool(operation: Operation): Promise<Outcome> {
-    const name = requireText(operation, 'name')
-    const args = operation.params.raw('arguments')
+  /**
+   * The tool that a call is for. Rejects with INVALID_PARAMS when the call is malformed or there is no such tool, and
+   * with HEADER_MISMATCH.
+   */
+  async calledTool({ client, params, headers }: Operation): Promise<ToolEntry> {
+    const name = requireText(params, 'name')
+    const args = params.raw('arguments')
     if (args !== undefined && args[0] !== 0x7b) {
       throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: arguments must be an object' })
     }
-    const entry = await this.#find(operation.client, (catalog) => visible(catalog.tools.get(name)))
+    const entry = await this.#find(client, (catalog) => visible(catalog.tools.get(name)))
     if (!entry)
       throw new GatehouseError('INVALID_PARAMS', { detail: `tool ${JSON.stringify(name)} not found` })
+    if (!entry.run && headers) requireMirrored(entry, params, headers)
+    return entry
+  }
+
+  async #callTool(operation: Operation): Promise<Outcome> {
+    const entry = await this.calledTool(operation)
     if (entry.run) return entry.run(operation)
-    if (operation.headers) requireMirrored(entry, operation.params, operation.headers)
     try {
       const outcome = await this.#callOriginal(operation, entry)
-      return isHeaderMismatch(outcome) ? await this.#callAnew(operation, name, entry) : outcome
+      return isHeaderMismatch(outcome) ? await this.#callAnew(operation, entry) : outcome
     } catch (error) {
       // A tool that could not be run is a result that a model can read, not a fault of the protocol.
       if (!isBackendFault(error) || operation.signal.aborted) throw error
@@ -183,7 +192,8 @@ export class Core {
    * The backend wants other arguments mirrored in headers than its list said: the list is read anew, and the call, which
    * was not carried out, is made once more. Rejects with BACKEND_PROTOCOL when that does not help: the headers are ours.
    */
-  async #callAnew(operation: Operation, name: string, { backend }: ToolEntry): Promise<Outcome> {
+  async #callAnew(operation: Operation, { backend }: ToolEntry): Promise<Outcome> {
+    const name = requireText(operation.params, 'name')
     this.#parts.members.get(backend)?.listings.expire()
     const entry = visible((await this.view(operation.client, true)).tools.get(name))
     const outcome = entry && !entry.run ? await this.#callOriginal(operation, entry) : undefined
@@ -236,7 +246,7 @@ export class Core {
   }
 
   async #getPrompt(operation: Operation): Promise<Outcome> {
-    const name = requireText(operation, 'name')
+    const name = requireText(operation.params, 'name')
     const entry = await this.#find(operation.client, (catalog) => catalog.prompts.get(name))
     if (!entry)
       throw new GatehouseError('INVALID_PARAMS', { detail: `prompt ${JSON.stringify(name)} not found` })
@@ -244,7 +254,7 @@ export class Core {
   }
 
   async #resource(operation: Operation): Promise<Outcome> {
-    const entry = await this.findResource(operation.client, requireText(operation, 'uri'))
+    const entry = await this.findResource(operation.client, requireText(operation.params, 'uri'))
     return this.callEntry(operation, entry, {})
   }
 
@@ -353,8 +363,8 @@ function requireMirrored({ mirrored }: ToolEntry, params: JsonObject, headers: I
   })
 }
 
-function requireText(operation: Operation, member: string): string {
-  const value = operation.params.text(member)
+function requireText(params: JsonObject, member: string): string {
+  const value = params.text(member)
   if (value === undefined)
     throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${member} must be a string` })
   return value

@@ -1,5 +1,5 @@
 /**
- * What stands between an authenticated request and the core: rate limits, then authorization, as the configuration says.
+ * What stands between an authenticated request and the core: authorization, then rate limits, as the configuration says.
  *
  * Made anew for a changed configuration; requests under way keep the answers that they got.
  * Source: spec document 3 (incomingAuth.authz, rateLimiting); design, section 3 "Request".
@@ -21,7 +21,7 @@ import {
 import type { Store } from '../store/index.ts'
 import type { Core } from './core.ts'
 import { authorize, rateLimit } from './middleware/index.ts'
-import type { Middleware } from './operation.ts'
+import type { Middleware, Operation } from './operation.ts'
 
 export interface Guards {
   /** Undefined: everybody may do everything. */
@@ -67,15 +67,35 @@ function limiterOf({ name, rateLimiting }: VmcpConfig, parts: GuardParts): RateL
   return makeRateLimiter({ config: rateLimiting, store, namespace, server: name, observe, log })
 }
 
-/** The guards in force as middlewares, in the order in which they stand. */
-export function guarding(guards: () => Guards, core: () => Core): readonly Middleware[] {
+/** What the guards ask about tools. */
+export interface GuardedCore extends Pick<Core, 'annotationsOf'> {
+  /** Rejects when the call cannot be carried out. */
+  calledTool(operation: Operation): Promise<unknown>
+}
+
+/**
+ * The guards in force as middlewares, in their order. `isOwn` names the tools of the gateway itself, which the core does
+ * not know.
+ */
+export function guarding(
+  guards: () => Guards,
+  core: () => GuardedCore,
+  isOwn: (tool: string) => boolean,
+): readonly Middleware[] {
   return [
-    rateLimit({ limiter: () => guards().limiter }),
     authorize({
       gate: () => guards().gate,
       async hintsOf(client, tool) {
         const annotations = await core().annotationsOf(client, tool)
         return annotations === undefined ? 'no such tool' : hintsIn(annotations)
+      },
+    }),
+    // After authorization: a call that is refused costs nothing.
+    rateLimit({
+      limiter: () => guards().limiter,
+      async callable(operation) {
+        const name = operation.params.text('name')
+        if (name === undefined || !isOwn(name)) await core().calledTool(operation)
       },
     }),
   ]

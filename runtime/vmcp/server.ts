@@ -162,6 +162,7 @@ class Vmcp implements VmcpServer {
         guards: guarding(
           () => this.#guards,
           () => this.#engine.core,
+          (tool) => this.#isOwnTool(tool),
         ),
         core: (operation) => this.#engine.core.perform(operation),
       }),
@@ -193,9 +194,14 @@ class Vmcp implements VmcpServer {
       namespace,
       upstreamTokens: this.#options.upstreamTokens,
       telemetry: this.#observation.telemetry,
-      granted: (tool) => this.#features.some(({ tools }) => tools.some(({ name }) => name === tool)),
+      granted: (tool) => this.#isOwnTool(tool),
       log: this.#log,
     })
+  }
+
+  /** True for a tool of a feature, such as `find_tool`. */
+  #isOwnTool(tool: string): boolean {
+    return this.#features.some(({ tools }) => tools.some(({ name }) => name === tool))
   }
 
   #makeAuthenticator(config: VmcpConfig): Authenticator {

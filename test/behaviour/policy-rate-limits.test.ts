@@ -25,12 +25,17 @@ t.test('rate limits', { skip: missingRedis }, async (t) => {
   const backend: RawBackend = await startRawBackend({ tools: () => [tool('echo'), tool('costly')] })
   t.teardown(() => Promise.all([redis.stop(), issuer.close(), backend.close()]))
   let rooms = 0
-  const start = (rateLimiting: unknown, keyPrefix = `room${rooms++}:`, from: RedisProcess = redis) =>
+  const start = (
+    rateLimiting: unknown,
+    keyPrefix = `room${rooms++}:`,
+    from: RedisProcess = redis,
+    authz?: unknown,
+  ) =>
     startTestVmcp(
       { raw: backend.url },
       {
         aggregation: bareNames('raw'),
-        incomingAuth: issuer.incomingAuth,
+        incomingAuth: { ...issuer.incomingAuth, ...(authz === undefined ? {} : { authz }) },
         sessionStorage: { provider: 'redis', address: from.addr, keyPrefix },
         rateLimiting,
       },
@@ -92,6 +97,30 @@ t.test('rate limits', { skip: missingRedis }, async (t) => {
     t.equal(await call(b.url, ada, 'echo'), 'limited')
     t.equal(await call(b.url, bob, 'echo'), 'done')
     t.match(redis.cli('keys', 'twins:rl:*'), /^twins:rl:\{team:test-vmcp\}:user/m)
+  })
+
+  await t.test('denied, unknown and malformed calls take nothing from a shared bucket', async (t) => {
+    const vmcp = await start({ shared: hour(1) }, undefined, redis, {
+      type: 'cedar',
+      policies: [
+        'permit(principal == Client::"ada", action, resource);',
+        'permit(principal == Client::"bob", action, resource == Tool::"echo");',
+      ],
+    })
+    t.teardown(() => vmcp.close())
+    const [ada, bob, eve] = await Promise.all(['ada', 'bob', 'eve'].map(headersOf))
+    const call = async (headers: Record<string, string> | undefined, params: Record<string, unknown>) =>
+      (await stateless(vmcp.url, 'tools/call', params, { headers: headers ?? {} })).response
+    for (let i = 0; i < 3; i++) {
+      t.equal((await call(eve, { name: 'echo' }))?.error?.code, 403)
+      t.equal((await call(bob, { name: 'costly' }))?.error?.code, 403)
+      t.equal((await call(ada, { name: 'no-such-tool' }))?.error?.code, -32602)
+      t.equal((await call(ada, { name: 'echo', arguments: [] }))?.error?.code, -32602)
+    }
+    t.ok((await call(bob, { name: 'echo' }))?.result, 'the only token is still there')
+    t.equal((await call(bob, { name: 'echo' }))?.error?.code, 429)
+    t.equal((await call(eve, { name: 'echo' }))?.error?.code, 403, 'a refusal says nothing of the bucket')
+    t.equal((await call(ada, { name: 'no-such-tool' }))?.error?.code, -32602)
   })
 
   await t.test('calls go on while Redis is away', async (t) => {

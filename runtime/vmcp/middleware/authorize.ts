@@ -1,9 +1,9 @@
 /**
  * Authorization in the pipeline of the virtual server: the check before an operation, the filter of lists after it.
  *
- * Stands after the rate limit and before everything that looks up what was named (optimizer, code mode, workflows, the
- * core), so that a denied caller cannot tell what exists; and outside of whatever adds items to lists, so that these
- * are judged too. Inner calls of a script pass through it again, one by one, under their real names and with their real
+ * Stands before the rate limit, so that a denied call costs nothing, and before everything that looks up what was named
+ * (optimizer, code mode, workflows, the core), so that a denied caller cannot tell what exists; and outside of whatever
+ * adds items to lists, so that these are checked too. Inner calls of a script pass through it again, one by one, under their real names and with their real
  * arguments; the steps of a workflow do not: the workflow itself was permitted.
  *
  * A refusal is a FORBIDDEN error with the text of its kind; lists are answered with what the caller may use.

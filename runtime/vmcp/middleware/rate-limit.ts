@@ -1,8 +1,10 @@
 /**
  * Rate limits in the pipeline of the virtual server.
  *
- * Stands directly before authorization and outside of everything that makes several calls out of one: a workflow costs
- * one token, while each inner call of a script, which comes through here again, costs its own.
+ * Stands directly after authorization, and checks first that the call can be carried out at all: a call that is
+ * forbidden, malformed or names an unknown tool takes no token, so nobody can empty a shared bucket with calls that go
+ * nowhere. Stands outside of everything that makes several calls out of one: a workflow costs one token, while each inner
+ * call of a script, which comes through here again, costs its own.
  *
  * Session-era clients get a result that their model can read; stateless clients an error with code 429. Both travel
  * with HTTP 200, because client libraries repeat a bare 429 by themselves.
@@ -10,16 +12,22 @@
  */
 import { errors } from '../../../schemas/index.ts'
 import { type LimitRefusal, rateLimitError, type RateLimiter } from '../../policy/index.ts'
-import { type Middleware, type Outcome, resultOutcome } from '../operation.ts'
+import { type Middleware, type Operation, type Outcome, resultOutcome } from '../operation.ts'
 
 export interface RateLimitOptions {
   /** The limiter in force; undefined: nothing is limited. Read for each operation, because a reload may replace it. */
   readonly limiter: () => RateLimiter | undefined
+  /** Rejects with what a tool call would be refused with whatever its rate: no such tool, malformed arguments. */
+  readonly callable: (operation: Operation) => Promise<unknown>
 }
 
-export function rateLimit({ limiter }: RateLimitOptions): Middleware {
-  return async function rateLimit({ method, params, client }, next) {
-    const refusal = await limiter()?.take(client.caller, method, params)
+export function rateLimit({ limiter, callable }: RateLimitOptions): Middleware {
+  return async function rateLimit(operation, next) {
+    const { method, params, client } = operation
+    const present = limiter()
+    if (!present || method !== 'tools/call') return next()
+    await callable(operation)
+    const refusal = await present.take(client.caller, method, params)
     if (!refusal) return next()
     if (client.era === 'stateless') throw rateLimitError(refusal)
     return readableRefusal(refusal)

@@ -247,7 +247,7 @@ t.test('observer: what happens on the way is noted on the span, even before it i
   const tell = rateLimitRecorder(telemetry.metrics, { namespace: 'n', server: 's' })
   const handler = pipeline<Exchange>(
     {
-      rateLimit() {
+      authorize() {
         tell({ kind: 'decision', decision: 'rejected', scope: 'per_user', operationType: 'tool' })
         tell({ kind: 'checked', milliseconds: 2 })
         tell({ kind: 'store_error', errorType: 'timeout' })

@@ -1,11 +1,19 @@
 /** The middlewares for authorization and rate limits, around the end of a pipeline that says what reached it. */
 import t from 'tap'
 import { makeCaller } from '../../../runtime/net/index.ts'
-import { type HintsAnswer, makeAuthorizer, makeGate, makeRateLimiter } from '../../../runtime/policy/index.ts'
+import {
+  type HintsAnswer,
+  makeAuthorizer,
+  makeGate,
+  makeRateLimiter,
+  type RateLimiter,
+} from '../../../runtime/policy/index.ts'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
 import type { Client, Middleware, Outcome } from '../../../runtime/vmcp/index.ts'
-import { authorize, rateLimit } from '../../../runtime/vmcp/middleware/index.ts'
+import { guarding } from '../../../runtime/vmcp/guards.ts'
+import { authorize, rateLimit, type RateLimitOptions } from '../../../runtime/vmcp/middleware/index.ts'
 import { ownOperation, resultOutcome } from '../../../runtime/vmcp/operation.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'
 
 function clientOf(era: Client['era'] = 'session', subject = 'ada'): Client {
@@ -55,14 +63,20 @@ const guarded = (hints: HintsAnswer, ...policies: string[]): Middleware => {
   return authorize({ gate: () => gate, hintsOf: () => Promise.resolve(hints) })
 }
 
-const limited = (maxTokens: number): Middleware => {
-  const limiter = makeRateLimiter({
+const limiterOf = (maxTokens: number): RateLimiter =>
+  makeRateLimiter({
     config: { shared: { maxTokens, refillPeriod: '1h' } },
     store: makeMemoryStore({ now: () => 0 }),
     namespace: 'team',
     server: 'front',
   })
-  return rateLimit({ limiter: () => limiter })
+
+const limited = (
+  maxTokens: number,
+  callable: RateLimitOptions['callable'] = () => Promise.resolve(),
+): Middleware => {
+  const limiter = limiterOf(maxTokens)
+  return rateLimit({ limiter: () => limiter, callable })
 }
 
 const parse = (outcome: Outcome): unknown =>
@@ -146,9 +160,34 @@ t.test('rateLimit: stateless clients get an error', async (t) => {
   })
 })
 
-t.test('order: a call is counted before it is judged', async (t) => {
-  const pipeline = [limited(2), guarded(undefined, 'permit(principal, action, resource == Tool::"a");')]
-  await t.rejects(run(pipeline, clientOf(), 'tools/call', { name: 'b' }), { code: 'FORBIDDEN' })
+t.test('rateLimit: a call that is refused whatever its rate costs nothing', async (t) => {
+  const unknown = new GatehouseError('INVALID_PARAMS', { detail: 'tool "x" not found' })
+  const middleware = limited(1, (operation) =>
+    operation.params.text('name') === 'x' ? Promise.reject(unknown) : Promise.resolve(),
+  )
+  for (let i = 0; i < 3; i++)
+    await t.rejects(run([middleware], clientOf(), 'tools/call', { name: 'x' }), unknown)
+  t.equal((await run([middleware], clientOf(), 'tools/call', { name: 'a' })).reached, true)
+})
+
+t.test('order: a call is authorized before it is counted', async (t) => {
+  const policy = 'permit(principal == Client::"ada", action, resource == Tool::"a");'
+  const limiter = limiterOf(1)
+  const gate = gateOf(policy)
+  const core = {
+    annotationsOf: () => Promise.resolve({}),
+    calledTool: () => Promise.resolve(undefined),
+  }
+  const pipeline = guarding(
+    () => ({ gate, limiter }),
+    () => core,
+    () => false,
+  )
+  for (let i = 0; i < 3; i++) {
+    await t.rejects(run(pipeline, clientOf('session', 'eve'), 'tools/call', { name: 'a' }), {
+      code: 'FORBIDDEN',
+    })
+  }
   t.equal((await run(pipeline, clientOf(), 'tools/call', { name: 'a' })).reached, true)
-  t.match(parse((await run(pipeline, clientOf(), 'tools/call', { name: 'b' })).outcome), { isError: true })
+  t.match(parse((await run(pipeline, clientOf(), 'tools/call', { name: 'a' })).outcome), { isError: true })
 })
