@@ -2,10 +2,10 @@
  * Reads a request body into memory, at most `maxBytes`.
  *
  * Too large by declaration or by count: REQUEST_TOO_LARGE, thrown before anything is forwarded. Cut short or
- * malformed: BAD_REQUEST. What is left of a refused body is drained up to the same amount again, so that the client
- * gets to read the answer; past that the connection is cut. Framing itself (conflicting lengths, bad chunks) is
- * refused by the HTTP parser, see listen.ts.
- * Source: reference limits of spec document 1 ("Limits"); RFC 9110 section 15.5.14.
+ * malformed: BAD_REQUEST. The response to a body that is too large says `Connection: close`, and the listener closes the
+ * connection in stages, so that the client gets to read it. Framing itself (conflicting lengths, bad chunks) is refused
+ * by the HTTP parser, see listen.ts.
+ * Source: reference limits of spec document 1 ("Limits"); RFC 9110 section 15.5.14, RFC 9112 section 9.6.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatehouseError } from '../../schemas/index.ts'
@@ -25,10 +25,7 @@ export function readBody(exchange: Exchange, maxBytes: number = maxBodyBytes): v
     exchange.body = empty
     return
   }
-  if (declared !== undefined && Number(declared) > maxBytes) {
-    drain(req, res, maxBytes)
-    throw new GatehouseError('REQUEST_TOO_LARGE')
-  }
+  if (declared !== undefined && Number(declared) > maxBytes) throw tooLarge(res)
   sayContinue(req, res)
   return collect(exchange, maxBytes)
 }
@@ -37,8 +34,13 @@ export function readBody(exchange: Exchange, maxBytes: number = maxBodyBytes): v
 export function refuseDeclaredSize(exchange: Exchange, maxBytes: number = maxBodyBytes): void {
   const declared = exchange.req.headers['content-length']
   if (declared === undefined || Number(declared) <= maxBytes) return
-  drain(exchange.req, exchange.res, maxBytes)
-  throw new GatehouseError('REQUEST_TOO_LARGE')
+  throw tooLarge(exchange.res)
+}
+
+/** What is left of the body is never a request: no further one can be read from this connection. */
+function tooLarge(res: ServerResponse): GatehouseError {
+  res.shouldKeepAlive = false
+  return new GatehouseError('REQUEST_TOO_LARGE')
 }
 
 /** A client that waits for permission gets it only now: a refused request never sends its body. */
@@ -61,8 +63,7 @@ function collect(exchange: Exchange, maxBytes: number): Promise<void> {
       size += chunk.length
       if (size > maxBytes) {
         stop()
-        drain(req, res, maxBytes)
-        reject(new GatehouseError('REQUEST_TOO_LARGE'))
+        reject(tooLarge(res))
         return
       }
       if (!first) first = chunk
@@ -81,20 +82,5 @@ function collect(exchange: Exchange, maxBytes: number): Promise<void> {
       reject(new GatehouseError('BAD_REQUEST', { detail: 'the request body did not arrive completely' }))
     }
     req.on('data', onData).on('end', onEnd).on('error', onCut).on('close', onCut)
-  })
-}
-
-/** Reads and drops up to `allowance` more bytes, then cuts the connection. */
-function drain(req: IncomingMessage, res: ServerResponse, allowance: number): void {
-  let left = allowance
-  function count(chunk: Buffer): void {
-    left -= chunk.length
-    if (left < 0) req.socket.destroy()
-  }
-  req.on('error', () => {})
-  req.on('data', count)
-  // Node drops 'data' listeners when the answer is finished before the request is; the count must go on.
-  res.once('finish', () => {
-    if (!req.complete) req.off('data', count).on('data', count)
   })
 }

@@ -1,5 +1,6 @@
 /**
- * The HTTP/1.1 listener: socket limits, answers to malformed requests, upgrades, and a graceful end.
+ * The HTTP/1.1 listener: socket limits, answers to malformed requests, upgrades, and a graceful end. A connection that is
+ * closed before its request was read completely is closed in stages.
  *
  * Does not route, authenticate or read bodies: `handler` does (see pipeline.ts). Cleartext only; TLS is terminated in
  * front. The end of a listener has four steps: stop accepting, end event streams and upgraded sockets, wait for
@@ -12,6 +13,7 @@ import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type ListenerLimits, listenerLimits } from './limits.ts'
 import type { Log } from './log.ts'
+import { closeInStages } from './staged-close.ts'
 
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void
 /** `res` writes a refusal on the raw socket; a handler that takes the socket over calls `res.detachSocket` first. */
@@ -41,8 +43,11 @@ export interface Listener {
 
 /** What is known about one connection; reached from any response on it. */
 interface Connection {
-  /** Ends the long-lived answer that this connection carries. */
+  /** Ends the long-lived answer that this connection carries, or a close in stages. */
   endStream: (() => void) | undefined
+  /** The last exchange. */
+  req: IncomingMessage | undefined
+  res: ServerResponse | undefined
 }
 
 const connections = new WeakMap<Socket, Connection>()
@@ -63,9 +68,18 @@ export function holdsStream(res: ServerResponse, end: () => void): void {
 /** Binds and starts serving. Rejects with the system's error (`code` EADDRINUSE, EACCES, …) when it cannot bind. */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const limits: ListenerLimits = { ...listenerLimits, ...options.limits }
-  const { onUpgrade, log } = options
+  const { handler, onUpgrade, log } = options
   const sockets = new Set<Socket>()
   const upgraded = new Set<Duplex>()
+
+  function onRequest(req: IncomingMessage, res: ServerResponse): void {
+    const connection = connections.get(req.socket)
+    if (connection) {
+      connection.req = req
+      connection.res = res
+    }
+    handler(req, res)
+  }
 
   const server = createServer(
     {
@@ -77,15 +91,16 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       // Only a WebSocket takes a connection over; h2c and unknown protocols are answered as plain requests.
       shouldUpgradeCallback: (req) => onUpgrade !== undefined && isWebSocket(req),
     },
-    options.handler,
+    onRequest,
   )
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
-    connections.set(socket, { endStream: undefined })
+    connections.set(socket, { endStream: undefined, req: undefined, res: undefined })
+    socket.destroySoon = () => closeAfterResponse(socket)
     socket.once('close', () => sockets.delete(socket))
   })
   // The body reader sends "100 Continue" once the request has passed every earlier stage.
-  server.on('checkContinue', options.handler)
+  server.on('checkContinue', onRequest)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) =>
     refuseMalformed(error, socket, log),
   )
@@ -102,7 +117,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       const res = new ServerResponse(req)
       res.shouldKeepAlive = false
       res.assignSocket(socket)
-      res.once('finish', () => socket.end())
+      res.once('finish', () => closeInStages(socket))
       onUpgrade(req, res, socket, head)
     })
   }
@@ -126,6 +141,17 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       return closing
     },
   }
+}
+
+/** In place of `destroySoon`, with which Node closes a connection after the last response on it. */
+function closeAfterResponse(socket: Socket): void {
+  const connection = connections.get(socket)
+  if (connection?.req?.complete !== false) {
+    Socket.prototype.destroySoon.call(socket)
+    return
+  }
+  connection.endStream = () => socket.destroy()
+  closeInStages(socket)
 }
 
 function isWebSocket(req: IncomingMessage): boolean {
@@ -164,18 +190,23 @@ async function shutDown(
 /** Answers what the parser refused. Fixed texts: the parser's own message is for the debug log. */
 function refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex, log: Log): void {
   // On a connection opened ahead of any request, a client would take an answer for that to its next request.
-  const unused = socket instanceof Socket && socket.bytesRead === 0
-  if (error.code === 'ECONNRESET' || !socket.writable || unused) {
+  if (!(socket instanceof Socket) || socket.bytesRead === 0 || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  // The same holds for a request that was answered before its body was complete.
+  const { req, res } = connections.get(socket) ?? {}
+  if (error.code === 'ECONNRESET' || (req?.complete === false && res?.headersSent === true)) {
     socket.destroy()
     return
   }
   log.debug('malformed request refused', { reason: error.code })
   const { status, text } = malformed(error.code)
-  socket.end(
+  socket.write(
     `HTTP/1.1 ${status} ${text}\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n` +
       `Content-Length: ${text.length + 1}\r\n\r\n${text}\n`,
-    () => socket.destroy(),
   )
+  closeInStages(socket)
 }
 
 function malformed(code: string | undefined): { status: number; text: string } {

@@ -46,6 +46,8 @@ export interface RunParts {
   readonly authServer?: EmbeddedAuthServer
   /** Host names under which this proxy is reached from outside; may change at any time. */
   readonly allowedHosts?: ReadonlySet<string>
+  /** Largest request body; default as for every listener. */
+  readonly maxBodyBytes?: number
 }
 
 export interface RunningCommand extends RunningProxy {
@@ -101,6 +103,7 @@ export async function runProxy(config: ProxyConfig, parts: RunParts): Promise<Ru
       headersTimeoutMs: config.requestTimeoutMs,
       endpointPrefix: config.endpointPrefix,
       trustForwardedPrefix: config.trustProxyHeaders,
+      ...(parts.maxBodyBytes === undefined ? {} : { maxBodyBytes: parts.maxBodyBytes }),
       ...(sessions ? { sessions: { shared: sessions } } : {}),
       ...(observe ? { observe } : {}),
     })

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import { proves } from '../helpers/proves.ts'
-import { rpc, type Seen, startUpstream } from '../helpers/proxy-rig.ts'
+import { rpc, type Seen, startRig, startUpstream } from '../helpers/proxy-rig.ts'
 import { initialize, startStdio, statelessMeta } from '../helpers/stdio-rig.ts'
 import { untyped } from '../helpers/untyped.ts'
 
@@ -94,6 +94,53 @@ await t.test('input: what is no message is answered, without an id where none ca
   t.match(await bridge.message(), { id: 2, result: {} }, 'and the bridge goes on')
   t.equal(target.seen.length, 1, 'the server saw none of it')
 })
+
+await t.test(
+  'input: a line of up to 64 MiB reaches the server, and a longer one is refused by its id',
+  async (t) => {
+    const most = 64 * 1024 * 1024
+    const target = await startUpstream((seen, res) =>
+      answer(res, { jsonrpc: '2.0', id: messageOf(seen).id, result: { bytes: seen.body.length } }),
+    )
+    t.teardown(() => target.close())
+    const bridge = startStdio(t, `${target.url}/mcp`)
+    const line = (head: string, tail: string, bytes: number): string =>
+      `${head}${'a'.repeat(bytes - head.length - tail.length)}${tail}`
+    const callOf = (id: number, bytes: number): string =>
+      line(`{"jsonrpc":"2.0","id":${id},"method":"x","params":{"a":"`, '"}}', bytes)
+    bridge.send(callOf(1, 9_000_000))
+    t.match(await bridge.message(), { id: 1, result: { bytes: 9_000_000 } })
+    bridge.send(callOf(2, most))
+    t.match(await bridge.message(), { id: 2, result: { bytes: most } })
+    bridge.send(callOf(3, most + 1))
+    t.match(await bridge.message(), { id: 3, error: { code: -32600, message: /too large/ } })
+    bridge.send(line('{"method":"x","params":{"a":"', '"},"jsonrpc":"2.0","id":"late"}', most + 1))
+    t.match(await bridge.message(), { id: 'late', error: { code: -32600 } }, 'the id stands at the end')
+    bridge.send(line('{"params":{"a":"', '"},"id":"4","n":{"id":5}}', most + 1))
+    t.notOk('id' in (await bridge.message()), 'an id that may be of something else is not taken')
+    bridge.send(callOf(6, 1_000))
+    t.match(await bridge.message(), { id: 6, result: { bytes: 1_000 } }, 'the next one works')
+  },
+)
+
+await t.test(
+  'server: a request that it finds too large gets its answer, and the next one works',
+  async (t) => {
+    const origin = await startUpstream((seen, res) =>
+      answer(res, { jsonrpc: '2.0', id: messageOf(seen).id, result: {} }),
+    )
+    // A proxy of the usual limit stands between.
+    const between = await startRig(origin.url)
+    t.teardown(() => Promise.all([between.close(), origin.close()]))
+    const bridge = startStdio(t, `${between.url}/mcp`)
+    for (let round = 1; round < 20; round += 2) {
+      bridge.send(rpc(round, 'x', { a: 'a'.repeat(9_000_000) }))
+      t.match(await bridge.message(), { id: round, error: { message: /HTTP 413/ } })
+      bridge.send(rpc(round + 1, 'x'))
+      t.match(await bridge.message(), { id: round + 1, result: {} })
+    }
+  },
+)
 
 await t.test(
   'stateless: a first request that lasts blocks nobody, and is cancelled by closing its stream',

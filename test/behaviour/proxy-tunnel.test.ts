@@ -80,6 +80,11 @@ await t.test(
     t.match(await ask('/health'), /"transport":"streamable-http"/, 'the proxy’s own paths, not the relay’s')
     const large = 'x'.repeat(500_000)
     t.match(await ask('/mcp', [`Content-Length: ${large.length}`], large), /POST \/mcp 500000/)
+    for (let round = 0; round < 3; round++) {
+      const huge = 'x'.repeat(20_000_000)
+      const refused = await ask('/mcp', [`Content-Length: ${huge.length}`], huge)
+      t.match(refused, /^HTTP\/1\.1 413 [\s\S]*Request Entity Too Large/, 'the proxy’s refusal arrives')
+    }
     const many = await Promise.all(Array.from({ length: 30 }, (_, i) => ask(`/many/${i}`)))
     t.ok(many.every((answer, i) => answer.includes(`GET /many/${i} 0`)))
     t.match(await rawRequest(relay.port, ['GET / HTTP/1.1', 'Host: other.tunnels.test']), /^HTTP\/1\.1 404 /)

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
+import { Pool } from 'undici'
 import { fakeAuthenticator, raw, startRig, startUpstream } from '../helpers/proxy-rig.ts'
 
 const upstream = await startUpstream((seen, res) => res.end(String(seen.body.length)))
@@ -57,6 +58,81 @@ await t.test('body limit: a client that asks first is told before it sends', asy
   const [answer] = await once(socket, 'data')
   t.match(answer, /^HTTP\/1\.1 200 /)
   socket.destroy()
+})
+
+/** Sends everything before it reads anything, as Python's urllib does. Resolves with the response, rejects on a reset. */
+async function sendThenRead(port: number, head: readonly string[], body: Buffer): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  const failed = Promise.withResolvers<never>()
+  socket.on('error', failed.reject)
+  socket.write(`${head.join('\r\n')}\r\n\r\n`)
+  await Promise.race([new Promise((resolve) => socket.write(body, resolve)), failed.promise])
+  let text = ''
+  socket.setEncoding('latin1').on('data', (part: string) => {
+    text += part
+  })
+  await Promise.race([once(socket, 'end'), failed.promise])
+  return text
+}
+
+const big = Buffer.alloc(5 * limit, 0x61)
+const declared = `Content-Length: ${big.length}`
+
+await t.test('body limit: a client that sends everything before it reads gets the 413', async (t) => {
+  for (const connection of ['close', 'keep-alive']) {
+    const head = ['POST /mcp HTTP/1.1', 'Host: localhost', `Connection: ${connection}`, declared]
+    const answer = await sendThenRead(rig.port, head, big)
+    t.match(answer, /^HTTP\/1\.1 413 /, connection)
+    t.match(answer, /\r\nconnection: close\r\n/i, `${connection}: the connection is not offered again`)
+    t.match(answer, /Request Entity Too Large/, `${connection}: the body is complete`)
+  }
+})
+
+await t.test('body limit: every early refusal reaches a client that closes', async (t) => {
+  const allowed = Buffer.alloc(limit, 0x61)
+  const declared = `Content-Length: ${limit}`
+  const early: Readonly<Record<string, readonly string[]>> = {
+    403: [
+      'POST /mcp HTTP/1.1',
+      'Host: localhost',
+      'Origin: https://evil.example',
+      'Connection: close',
+      declared,
+    ],
+    404: ['POST /.well-known/x HTTP/1.1', 'Host: localhost', 'Connection: close', declared],
+    405: ['TRACE /mcp HTTP/1.1', 'Host: localhost', 'Connection: close', declared],
+  }
+  for (const [status, head] of Object.entries(early)) {
+    t.match(await sendThenRead(rig.port, head, allowed), new RegExp(`^HTTP/1\\.1 ${status} `), status)
+  }
+})
+
+await t.test('body limit: so do the refusals of the HTTP parser', async (t) => {
+  const malformed = ['POST /mcp HTTP/1.1', 'Host: localhost', 'Content-Length: 1', 'Content-Length: 2']
+  t.match(await sendThenRead(rig.port, malformed, big), /^HTTP\/1\.1 400 /)
+  const long = ['POST /mcp HTTP/1.1', 'Host: localhost', `X-Long: ${'a'.repeat(3 << 20)}`]
+  t.match(await sendThenRead(rig.port, long, big), /^HTTP\/1\.1 431 /)
+})
+
+await t.test('body limit: the next request of a pooled client succeeds', async (t) => {
+  const pool = new Pool(rig.url, { connections: 1 })
+  t.teardown(() => pool.destroy())
+  const post = async (body: Buffer): Promise<number> => {
+    const answer = await pool.request({ method: 'POST', path: '/mcp', body })
+    await answer.body.dump()
+    return answer.statusCode
+  }
+  const fetched = async (body: Buffer): Promise<number> => {
+    const answer = await fetch(`${rig.url}/mcp`, { method: 'POST', body })
+    await answer.arrayBuffer()
+    return answer.status
+  }
+  for (let round = 0; round < 3; round++) {
+    t.equal(await post(big), 413)
+    t.equal(await post(Buffer.from('{}')), 200)
+    t.equal(await fetched(big), 413)
+    t.equal(await fetched(Buffer.from('{}')), 200)
+  }
 })
 
 await t.test('body limit: it holds before authentication', async (t) => {

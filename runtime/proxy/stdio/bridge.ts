@@ -28,6 +28,7 @@ import { longestRetryMs, maxMessageBytes } from './http.ts'
 import { InFlight } from './in-flight.ts'
 import { type LineWriter, readLines } from './lines.ts'
 import { MirroredTools } from './mirrored-tools.ts'
+import { Oversize } from './oversize.ts'
 
 export interface BridgeOptions {
   readonly input: Readable
@@ -110,11 +111,11 @@ export class RawBridge {
   }
 
   /** Takes one line; resolves when the next one may be read. */
-  async #accept(line: Buffer | undefined): Promise<void> {
+  async #accept(line: Buffer | Oversize): Promise<void> {
     try {
-      if (line === undefined) {
-        throw new MessageError('INVALID_REQUEST', undefined, {
-          detail: 'Invalid Request: the message is too large',
+      if (line instanceof Oversize) {
+        throw new MessageError('INVALID_REQUEST', line.id, {
+          detail: `Invalid Request: the message is too large (at most ${maxMessageBytes} bytes)`,
         })
       }
       const message = scanMessage(line)

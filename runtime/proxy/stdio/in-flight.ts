@@ -3,9 +3,11 @@
  * neither side can fill the memory of the bridge: further requests are refused, and further notifications wait.
  */
 import type { Era, Message } from '../../mcp/index.ts'
+import { maxMessageBytes } from './http.ts'
 
 const maxRequests = 1_000
-const maxRequestBytes = 64 * 1024 * 1024
+/** Room for the largest message beside others. */
+const maxRequestBytes = 2 * maxMessageBytes
 const maxOthers = 100
 
 export interface InFlightRequest {

@@ -3,37 +3,64 @@
  * Source: MCP 2025-11-25, transports, "stdio".
  */
 import type { Readable, Writable } from 'node:stream'
+import { keptBytes, Oversize } from './oversize.ts'
 
 const LF = 0x0a
 const CR = 0x0d
 const SPACE = 0x20
+const empty: Buffer = Buffer.alloc(0)
 
 /**
  * Lines of the stream without their ends; empty ones are left out. A line beyond `maxBytes` is dropped while it
- * arrives, and `undefined` stands for it.
+ * arrives, and what is kept of it stands in its place.
  */
-export async function* readLines(input: Readable, maxBytes: number): AsyncGenerator<Buffer | undefined> {
-  let parts: Buffer[] = []
-  let size = 0
+export async function* readLines(input: Readable, maxBytes: number): AsyncGenerator<Buffer | Oversize> {
+  let line = new PartialLine(maxBytes)
   for await (const chunk of input) {
     let rest: Buffer = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk))
     for (let end = rest.indexOf(LF); end >= 0; end = rest.indexOf(LF)) {
-      if (size + end > maxBytes) yield undefined
-      else {
-        const line = trimEnd(Buffer.concat([...parts, rest.subarray(0, end)]))
-        if (line.length > 0) yield line
-      }
-      parts = []
-      size = 0
+      line.add(rest.subarray(0, end))
+      const whole = line.end()
+      if (whole) yield whole
+      line = new PartialLine(maxBytes)
       rest = rest.subarray(end + 1)
     }
-    size += rest.length
-    if (size > maxBytes) parts = []
-    else if (rest.length > 0) parts.push(rest)
+    line.add(rest)
   }
-  if (size > maxBytes) yield undefined
-  const last = trimEnd(Buffer.concat(parts))
-  if (last.length > 0) yield last
+  const last = line.end()
+  if (last) yield last
+}
+
+/** What has arrived of one line. */
+class PartialLine {
+  readonly #maxBytes: number
+  #parts: Buffer[] = []
+  #size = 0
+  #head: Buffer = empty
+  #tail: Buffer = empty
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  get #tooLong(): boolean {
+    return this.#size > this.#maxBytes
+  }
+
+  add(part: Buffer): void {
+    if (part.length === 0) return
+    this.#size += part.length
+    if (this.#tooLong) this.#parts = []
+    else this.#parts.push(part)
+    if (this.#head.length < keptBytes) this.#head = Buffer.concat([this.#head, part.subarray(0, keptBytes)])
+    this.#tail = Buffer.concat([this.#tail, part.subarray(-keptBytes)]).subarray(-keptBytes)
+  }
+
+  end(): Buffer | Oversize | undefined {
+    if (this.#tooLong) return new Oversize(this.#head, this.#tail)
+    const line = trimEnd(Buffer.concat(this.#parts, this.#size))
+    return line.length > 0 ? line : undefined
+  }
 }
 
 function trimEnd(line: Buffer): Buffer {

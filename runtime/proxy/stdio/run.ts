@@ -14,7 +14,7 @@ import { makeDispatcher } from '../../net/index.ts'
 import { type RunParts, runProxy } from '../run.ts'
 import { AnyTransport } from './any-transport.ts'
 import { RawBridge } from './bridge.ts'
-import { Http } from './http.ts'
+import { Http, maxMessageBytes } from './http.ts'
 import { makeLineWriter } from './lines.ts'
 
 export interface StdioOptions extends RunParts {
@@ -38,7 +38,7 @@ export async function runStdio(options: StdioOptions): Promise<boolean> {
   const writer = makeLineWriter(options.output)
   const proxy = await runProxy(
     { ...config, host: '127.0.0.1', port: 0 },
-    { ...options, incoming: () => onlyWith(token) },
+    { ...options, incoming: () => onlyWith(token), maxBodyBytes: maxMessageBytes },
   )
   // How long the server may take is the business of the proxy.
   const dispatcher = makeDispatcher({ origin: proxy.url, headersTimeoutMs: 0 })

@@ -1,0 +1,36 @@
+/**
+ * A line of the input that is too long to be read: its beginning and its end, which is where clients write the id.
+ *
+ * A request that is refused without its id leaves its sender waiting, so the id is looked for in what was kept. It is
+ * taken only where the text before it, or after it, proves that it is a member of the message itself.
+ */
+
+/** Bytes that are kept of each end. */
+export const keptBytes = 512
+
+export class Oversize {
+  readonly head: Buffer
+  readonly tail: Buffer
+
+  constructor(head: Buffer, tail: Buffer) {
+    this.head = head
+    this.tail = tail
+  }
+
+  /** The raw JSON id of the message; undefined when it stands at neither end. */
+  get id(): string | undefined {
+    return (
+      idAtStart.exec(this.head.toString('latin1'))?.[1] ?? idAtEnd.exec(this.tail.toString('latin1'))?.[1]
+    )
+  }
+}
+
+const id = String.raw`"id"\s{0,8}:\s{0,8}(-?\d{1,20}|"[\w.:-]{1,128}")`
+const version = String.raw`"jsonrpc"\s{0,8}:\s{0,8}"2\.0"`
+const method = String.raw`"method"\s{0,8}:\s{0,8}"[\w/.$-]{1,64}"`
+const idAtStart = new RegExp(
+  String.raw`^\s{0,8}\{(?:\s{0,8}(?:${version}|${method})\s{0,8},){0,2}\s{0,8}${id}\s{0,8},`,
+)
+const idAtEnd = new RegExp(
+  String.raw`[,{]\s{0,8}${id}\s{0,8}(?:,\s{0,8}(?:${version}|${method})\s{0,8}){0,2}\}\s{0,8}$`,
+)
