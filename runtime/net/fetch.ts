@@ -17,6 +17,8 @@ export interface FetchInit {
   readonly body?: string | Uint8Array<ArrayBuffer> | URLSearchParams | ReadableStream | null | undefined
   readonly signal?: AbortSignal | null | undefined
   readonly redirect?: string | undefined
+  /** For this call alone, in place of the limit that the fetch was made with. */
+  readonly maxRedirects?: number | undefined
 }
 
 export type Fetch = (url: string | URL, init?: FetchInit) => Promise<Response>
@@ -50,9 +52,9 @@ export function makeFetch(options: FetchOptions = {}): Fetch & { close(): Promis
   const dispatcher = makeDispatcher(options)
   const timeoutMs = options.timeoutMs ?? 30_000
   const maxBytes = options.maxBytes ?? 1_048_576
-  const maxRedirects = options.maxRedirects ?? 10
 
   async function send(input: string | URL, init: FetchInit = {}): Promise<Response> {
+    const maxRedirects = init.maxRedirects ?? options.maxRedirects ?? 10
     const timeout = AbortSignal.timeout(timeoutMs)
     const signal = init.signal ? AbortSignal.any([init.signal, timeout]) : timeout
     const method = init.method?.toUpperCase() ?? 'GET'

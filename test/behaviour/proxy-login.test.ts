@@ -2,14 +2,14 @@
 import { mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createRemoteJWKSet, jwtVerify } from 'jose'
 import t from 'tap'
-import { offeredLogin, type ProxyInput, resolveProxyConfig } from '../../runtime/config/index.ts'
+import { offeredLogin, resolveProxyConfig } from '../../runtime/config/index.ts'
 import { silentLog } from '../../runtime/net/index.ts'
 import { Secret } from '../../runtime/observe/index.ts'
-import { type RunningCommand, runProxy } from '../../runtime/proxy/index.ts'
-import { startOidcProvider, type TestProvider, walk } from '../helpers/oidc-provider.ts'
-import { json, rpc, startUpstream, type Upstream } from '../helpers/proxy-rig.ts'
+import { runProxy } from '../../runtime/proxy/index.ts'
+import { startLogin, startWorld } from '../helpers/login-rig.ts'
+import { walk } from '../helpers/oidc-provider.ts'
+import { json, rpc, startUpstream } from '../helpers/proxy-rig.ts'
 import { proves } from '../helpers/proves.ts'
 
 proves(
@@ -36,121 +36,11 @@ proves(
   '1.auth.outgoing.code-flow',
 )
 
-interface World {
-  readonly idp: TestProvider
-  readonly target: Upstream
-  readonly resource: string
-  /** What the next requests to the target are answered with, instead of the usual check. */
-  answer: { status: number; challenge: string } | undefined
-  close(): Promise<void>
-}
-
-/** A provider, and a target that takes its tokens only and says so as MCP prescribes. */
-async function startWorld(options: Parameters<typeof startOidcProvider>[0] = {}): Promise<World> {
-  let world: World | undefined
-  const target = await startUpstream((seen, res) => {
-    const base = `http://${seen.headers.host}`
-    if (seen.url === '/.well-known/oauth-protected-resource/mcp') {
-      res.setHeader('Content-Type', 'application/json')
-      res.end(
-        JSON.stringify({
-          resource: `${base}/mcp`,
-          authorization_servers: [idp.issuer],
-          scopes_supported: ['read'],
-        }),
-      )
-      return
-    }
-    const refuse = (status: number, challenge: string): void => {
-      res.writeHead(status, { 'WWW-Authenticate': challenge }).end()
-    }
-    if (world?.answer) return refuse(world.answer.status, world.answer.challenge)
-    const challenge = `Basic realm="x", bearer resource_metadata="${base}/.well-known/oauth-protected-resource/mcp"`
-    const judge = async (): Promise<void> => {
-      if (await isGood(seen.headers.authorization, `${base}/mcp`))
-        res.end(`hello ${seen.headers.authorization?.slice(7)}`)
-      else refuse(401, challenge)
-    }
-    void judge()
-  })
-  const resource = `${target.url}/mcp`
-  const idp = await startOidcProvider({
-    resources: { [resource]: {}, [target.url]: {}, 'https://api.example': {} },
-    ...options,
-  })
-  const keys = createRemoteJWKSet(new URL(`${idp.issuer}/jwks`))
-  async function isGood(authorization: string | undefined, audience: string): Promise<boolean> {
-    try {
-      await jwtVerify(authorization?.slice(7) ?? '', keys, {
-        issuer: idp.issuer,
-        audience: [audience, target.url, 'https://api.example'],
-      })
-      return true
-    } catch {
-      return false
-    }
-  }
-  world = {
-    idp,
-    target,
-    resource,
-    answer: undefined,
-    close: async () => void (await Promise.all([idp.close(), target.close()])),
-  }
-  return world
-}
-
-interface Running {
-  readonly proxy: RunningCommand
-  /** Lines for the person at the terminal. */
-  readonly lines: readonly string[]
-  /** The login URL, once it is printed. `nth` counts from 1. */
-  loginUrl(nth?: number): Promise<string>
-  /** Walks the login as a browser. */
-  browse(nth?: number): Promise<Response>
-  call(): Promise<Response>
-}
-
-async function start(world: World, input: ProxyInput, env: Record<string, string> = {}): Promise<Running> {
-  const config = resolveProxyConfig(
-    'demo',
-    { targetUri: world.target.url, remoteAuthCallbackPort: '0', remoteAuthSkipBrowser: true, ...input },
-    { GATEHOUSE_STATE_DIR: mkdtempSync(join(tmpdir(), 'login-')), ...env },
-    false,
-  )
-  const lines: string[] = []
-  const urls: string[] = []
-  let told = (): void => {}
-  const proxy = await runProxy(config, {
-    log: silentLog,
-    notify(line) {
-      lines.push(line)
-      const url = /https?:\/\/\S+/.exec(line)?.[0]
-      if (url !== undefined) urls.push(url)
-      told()
-    },
-  })
-  proxy.ready.catch(() => {})
-  const loginUrl = async (nth = 1): Promise<string> => {
-    while (urls.length < nth) await new Promise<void>((resolve) => (told = resolve))
-    return urls[nth - 1] ?? ''
-  }
-  return {
-    proxy,
-    lines,
-    loginUrl,
-    async browse(nth = 1) {
-      return fetch(await walk(await loginUrl(nth), 'http://localhost:'))
-    },
-    call: () => fetch(`${proxy.url}/mcp`, { method: 'POST', headers: json, body: rpc(1) }),
-  }
-}
-
 await t.test(
   'login: an issuer alone is enough: registration, PKCE, default scopes, token on every request',
   async (t) => {
     const world = await startWorld()
-    const run = await start(world, { remoteAuth: true, remoteAuthIssuer: world.idp.issuer })
+    const run = await startLogin(world, { remoteAuth: true, remoteAuthIssuer: world.idp.issuer })
     t.teardown(async () => {
       await run.proxy.close({ graceMs: 0 })
       await world.close()
@@ -177,7 +67,7 @@ await t.test(
 
 await t.test('login: what the target says is found without an issuer', async (t) => {
   const world = await startWorld()
-  const run = await start(world, { remoteAuth: true })
+  const run = await startLogin(world, { remoteAuth: true })
   t.teardown(async () => {
     await run.proxy.close({ graceMs: 0 })
     await world.close()
@@ -207,12 +97,12 @@ await t.test(
         },
       ],
     })
-    const run = await start(
+    const run = await startLogin(
       world,
       { remoteAuthClientId: 'given', remoteAuthCallbackPort: '18666' },
       { GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET: 'shh' },
     )
-    const plain = await start({ ...world, target: open }, { remoteAuthClientId: 'given' })
+    const plain = await startLogin({ ...world, target: open }, { remoteAuthClientId: 'given' })
     t.teardown(async () => {
       await run.proxy.close({ graceMs: 0 })
       await plain.proxy.close({ graceMs: 0 })
@@ -240,7 +130,7 @@ await t.test('login: typed endpoints, resource, scopes and scope parameter are u
       },
     ],
   })
-  const run = await start(world, {
+  const run = await startLogin(world, {
     remoteAuth: true,
     remoteAuthClientId: 'c',
     remoteAuthAuthorizeUrl: `${world.idp.issuer}/auth`,
@@ -261,7 +151,7 @@ await t.test('login: typed endpoints, resource, scopes and scope parameter are u
 
 await t.test('login: a foreign redirect does not end it, an error of the server does', async (t) => {
   const world = await startWorld()
-  const run = await start(world, { remoteAuth: true, remoteAuthIssuer: world.idp.issuer })
+  const run = await startLogin(world, { remoteAuth: true, remoteAuthIssuer: world.idp.issuer })
   t.teardown(async () => {
     await run.proxy.close({ graceMs: 0 })
     await world.close()
@@ -288,7 +178,7 @@ await t.test('login: a foreign redirect does not end it, an error of the server 
 
 await t.test('login: an answer of another issuer is refused (RFC 9207)', async (t) => {
   const world = await startWorld()
-  const run = await start(world, { remoteAuth: true, remoteAuthIssuer: world.idp.issuer })
+  const run = await startLogin(world, { remoteAuth: true, remoteAuthIssuer: world.idp.issuer })
   t.teardown(async () => {
     await run.proxy.close({ graceMs: 0 })
     await world.close()
@@ -303,7 +193,7 @@ await t.test('login: an answer of another issuer is refused (RFC 9207)', async (
 await t.test('login: the time limit ends it', async (t) => {
   proves('1.flag.remote-auth-timeout', '1.limit.oauth-timeout')
   const world = await startWorld()
-  const run = await start(world, {
+  const run = await startLogin(world, {
     remoteAuth: true,
     remoteAuthIssuer: world.idp.issuer,
     remoteAuthTimeout: '50ms',
@@ -329,7 +219,7 @@ await t.test('login: a token that ends soon is renewed once for all who wait, wi
       rotateRefreshToken: true,
     },
   })
-  const run = await start(world, { remoteAuth: true })
+  const run = await startLogin(world, { remoteAuth: true })
   t.teardown(async () => {
     await run.proxy.close({ graceMs: 0 })
     await world.close()
@@ -352,7 +242,7 @@ await t.test(
   'login: a refused token is renewed and the request sent again; the challenge is not shown',
   async (t) => {
     const world = await startWorld()
-    const run = await start(world, { remoteAuth: true })
+    const run = await startLogin(world, { remoteAuth: true })
     t.teardown(async () => {
       await run.proxy.close({ graceMs: 0 })
       await world.close()
@@ -380,7 +270,7 @@ await t.test(
   'login: more scopes are asked for when the target wants them, earlier ones are kept',
   async (t) => {
     const world = await startWorld()
-    const run = await start(world, { remoteAuth: true })
+    const run = await startLogin(world, { remoteAuth: true })
     t.teardown(async () => {
       await run.proxy.close({ graceMs: 0 })
       await world.close()
@@ -400,7 +290,7 @@ await t.test(
 await t.test('login: it is kept for the next start, encrypted and for the user only', async (t) => {
   const world = await startWorld()
   const dir = mkdtempSync(join(tmpdir(), 'kept-'))
-  const first = await start(world, { remoteAuth: true }, { GATEHOUSE_STATE_DIR: dir })
+  const first = await startLogin(world, { remoteAuth: true }, { GATEHOUSE_STATE_DIR: dir })
   await first.browse()
   await first.proxy.ready
   await first.proxy.close({ graceMs: 0 })
@@ -408,13 +298,13 @@ await t.test('login: it is kept for the next start, encrypted and for the user o
     t.equal(statSync(join(dir, name)).mode & 0o777, 0o600, name)
     t.notMatch(readFileSync(join(dir, name), 'latin1'), /eyJ|refresh|clientId/, `${name} is not readable`)
   }
-  const again = await start(world, { remoteAuth: true }, { GATEHOUSE_STATE_DIR: dir })
+  const again = await startLogin(world, { remoteAuth: true }, { GATEHOUSE_STATE_DIR: dir })
   await again.proxy.ready
   t.same(again.lines, [], 'nobody was asked')
   t.equal((await again.call()).status, 200)
   await again.proxy.close({ graceMs: 0 })
 
-  const wrong = await start(
+  const wrong = await startLogin(
     world,
     { remoteAuth: true },
     { GATEHOUSE_STATE_DIR: dir, GATEHOUSE_SECRETS_PASSWORD: 'other' },
@@ -424,7 +314,7 @@ await t.test('login: it is kept for the next start, encrypted and for the user o
   await wrong.proxy.close({ graceMs: 0 })
 
   const registrations = world.idp.requests.filter((path) => path === '/reg').length
-  const ephemeral = await start(
+  const ephemeral = await startLogin(
     world,
     { remoteAuth: true, remoteAuthEphemeral: true },
     { GATEHOUSE_STATE_DIR: dir },
@@ -452,7 +342,7 @@ await t.test(
         )
       } else res.writeHead(401, { 'WWW-Authenticate': 'Bearer' }).end()
     })
-    const run = await start({ ...world, target: liar }, { remoteAuth: true })
+    const run = await startLogin({ ...world, target: liar }, { remoteAuth: true })
     t.teardown(async () => {
       await run.proxy.close({ graceMs: 0 })
       await liar.close()

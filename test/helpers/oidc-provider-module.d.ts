@@ -35,7 +35,10 @@ declare module 'oidc-provider' {
       readonly session?: { readonly accountId: string }
     }>
     interactionFinished(req: IncomingMessage, res: ServerResponse, result: object): Promise<void>
-    readonly Client: { find(id: string): Promise<object | undefined> }
+    readonly Client: {
+      find(id: string): Promise<object | undefined>
+      readonly adapter: { destroy(id: string): Promise<void> }
+    }
     readonly Grant: new (from: {
       accountId: string
       clientId: string

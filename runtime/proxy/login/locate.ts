@@ -4,7 +4,7 @@
  * Typed endpoints or a typed issuer are taken as they are. Otherwise the target says it: its protected-resource
  * document (named by the challenge, else at the well-known places), then the realm of the challenge, then metadata at
  * the target's own origin, then the endpoints of the oldest convention. A document that speaks for another resource,
- * or a server without PKCE, ends the search with an error.
+ * or a server whose metadata does not announce PKCE with S256, typed issuer or not, ends the search with an error.
  * Source: spec document 1, rules 1, 2 and 5; MCP 2025-11-25 authorization; MCP 2025-03-26 (fallbacks).
  */
 import type { OAuthSettings } from '../../config/index.ts'
@@ -56,6 +56,7 @@ export async function locate(options: LocateOptions): Promise<Located> {
   }
   if (settings.issuer !== undefined) {
     const server = await discoverServer(settings.issuer, { fetch, signal, need: 'registration_endpoint' })
+    requirePkce(server)
     return {
       server,
       issuer: server.issuer,
@@ -144,9 +145,24 @@ function isIssuerLike(realm: string): boolean {
   )
 }
 
+/** MCP 2025-11-25 authorization: a client that finds no S256 in the metadata must not go on. */
 function requirePkce(server: ServerMetadata): void {
   if (supportsS256(server)) return
-  throw new OAuthFault('protocol', 'the authorization server does not support PKCE with S256')
+  const listed = server.code_challenge_methods_supported
+  const found =
+    listed === undefined
+      ? 'its metadata has no code_challenge_methods_supported'
+      : `code_challenge_methods_supported lists ${shownMethods(listed)}`
+  throw new OAuthFault(
+    'protocol',
+    `the authorization server does not announce PKCE with S256 (${found}). If it supports it all the same, give its ` +
+      'endpoints: --remote-auth-authorize-url and --remote-auth-token-url',
+  )
+}
+
+function shownMethods(methods: readonly string[]): string {
+  const legal = methods.filter((method) => /^[\w.~-]{1,32}$/.test(method)).slice(0, 5)
+  return legal.length === 0 ? 'nothing usable' : legal.join(', ')
 }
 
 /** A refresh token is worth having, where the server knows the scope for it. */

@@ -24,6 +24,7 @@ import type { TokenSource } from '../credential.ts'
 import { detect } from './detect.ts'
 import { type Located, locate, scopesOf } from './locate.ts'
 import { type Client, renewedClient } from './registration.ts'
+import { refusesClient } from './refusal.ts'
 import { waitAfterFailure } from './renewal-pace.ts'
 import { signIn, type SignInParts } from './sign-in.ts'
 
@@ -195,7 +196,9 @@ export class Login implements TokenSource {
       try {
         await this.#refresh(session)
       } catch (error) {
-        if (isGrantRefused(error)) {
+        // A client of our own that the server no longer knows: the refresh token was bound to it.
+        const lost = this.#parts.settings.clientId === undefined && refusesClient(error)
+        if (isGrantRefused(error) || lost) {
           this.#parts.kept.remove(this.#keptName())
           throw this.#fail('the login to the target has ended: sign in again by restarting the proxy', error)
         }

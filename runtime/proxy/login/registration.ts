@@ -1,6 +1,7 @@
 /**
  * The proxy as a client of the target's authorization server: the one that was configured, a metadata document, or one
- * that it registered itself and keeps, by issuer, redirect URI and scopes.
+ * that it registered itself and keeps, by issuer, redirect URI and scopes. A server that announces metadata documents
+ * may refuse ours, and one may have lost a registration: then the next way is tried.
  *
  * The secret of a registration may end. It is renewed a day ahead where the server offers to manage registrations, so
  * that the client, and with it the login, stays the same; only at an address of the registration endpoint's origin,
@@ -49,34 +50,53 @@ const renewAheadMs = 86_400_000
 /** A secret that ends sooner is not begun with. */
 const usableMs = 60_000
 
-/** Rejects with OAuthFault, or with GatehouseError when there is no way to get a client. */
-export async function clientFor(located: Located, redirectUri: string, parts: ClientParts): Promise<Client> {
+/** A way to be a client of the server. */
+export interface Candidate extends Client {
+  /** There is another way, in case that the server does not know or accept this one. */
+  readonly hasFallback: boolean
+}
+
+/**
+ * The ways to be a client of this server, the preferred one first. Asking for the next one says that the server refused
+ * the one before. The last one has no fallback. Rejects with OAuthFault, or with GatehouseError when there is no way.
+ */
+export async function* clientCandidates(
+  located: Located,
+  redirectUri: string,
+  parts: ClientParts,
+): AsyncGenerator<Candidate, void> {
   const { settings, kept, fetch, signal, now } = parts
   const { server } = located
+  const endpoint = server.registration_endpoint
+  const hasFallback = endpoint !== undefined
   if (settings.clientId !== undefined) {
-    return { client: { clientId: settings.clientId, clientSecret: settings.clientSecret?.reveal() } }
+    const client = { clientId: settings.clientId, clientSecret: settings.clientSecret?.reveal() }
+    yield { client, hasFallback: false }
+    return
   }
   if (settings.clientMetadataUrl !== undefined && server['client_id_metadata_document_supported'] === true) {
-    return { client: { clientId: settings.clientMetadataUrl } }
+    yield { client: { clientId: settings.clientMetadataUrl }, hasFallback }
+    if (!hasFallback) return
   }
   const name = nameOf(located, redirectUri)
   const known = kept.read(name)
   if (isRegistration(known)) {
     const value = await renewed({ redirectUri, value: known }, located, parts)
-    if (endOf(value) > now() + usableMs) return own(redirectUri, value)
+    if (endOf(value) > now() + usableMs) {
+      yield { ...own(redirectUri, value), hasFallback }
+      if (!hasFallback) return
+      kept.remove(name)
+    }
   }
-  if (server.registration_endpoint === undefined) {
+  if (endpoint === undefined) {
     throw new GatehouseError('BACKEND_AUTH_FAILED', {
       detail:
         'the authorization server does not register clients by itself: give --remote-auth-client-id (and a secret, if it has one)',
     })
   }
-  const made = await registerClient(server.registration_endpoint, metadata(located, redirectUri), {
-    fetch,
-    signal,
-  })
+  const made = await registerClient(endpoint, metadata(located, redirectUri), { fetch, signal })
   kept.write(name, made)
-  return own(redirectUri, made)
+  yield { ...own(redirectUri, made), hasFallback: false }
 }
 
 /** The same client, with a new secret when the old one ends soon and the server renews it. Does not throw. */

@@ -8,6 +8,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import {
   authorizationUrl,
   codeGrant,
+  type LoginSecrets,
   makeLoginSecrets,
   OAuthFault,
   type OAuthClient,
@@ -18,7 +19,8 @@ import {
 } from '../../oauth/index.ts'
 import { type Callback, openCallback } from './callback.ts'
 import type { Located } from './locate.ts'
-import { type Client, clientFor, type ClientParts, forgetRegistration } from './registration.ts'
+import { isRefusedClient, refusesClient } from './refusal.ts'
+import { type Client, clientCandidates, type ClientParts, forgetRegistration } from './registration.ts'
 
 export interface SignInParts extends ClientParts {
   /** Prints a line for the person at the terminal. */
@@ -37,11 +39,60 @@ export interface SignedIn extends Client {
 export async function signIn(located: Located, parts: SignInParts): Promise<SignedIn> {
   const callback = await openPort(parts)
   try {
-    const client = await clientFor(located, callback.redirectUri, parts)
-    return { ...client, tokens: await codeFlow(located, client.client, callback, parts) }
+    for await (const candidate of clientCandidates(located, callback.redirectUri, parts)) {
+      const { hasFallback, ...client } = candidate
+      const next = (): void =>
+        parts.log.warn('the authorization server refuses this client, another one is tried', {
+          clientId: client.client.clientId,
+        })
+      if (hasFallback && (await isRefused(located, client.client, callback, parts))) {
+        next()
+        continue
+      }
+      try {
+        return { ...client, tokens: await codeFlow(located, client.client, callback, parts) }
+      } catch (error) {
+        if (!hasFallback || !refusesClient(error)) throw error
+        next()
+      }
+    }
+    throw new GatehouseError('INTERNAL')
   } finally {
     await callback.close()
   }
+}
+
+function isRefused(
+  located: Located,
+  client: OAuthClient,
+  callback: Callback,
+  parts: SignInParts,
+): Promise<boolean> {
+  const request = authorizationRequest(located, client, callback, parts, makeLoginSecrets())
+  return isRefusedClient(request, callback.redirectUri, parts)
+}
+
+function authorizationRequest(
+  { server, scopes, resource }: Located,
+  { clientId }: OAuthClient,
+  { redirectUri }: Callback,
+  { settings }: SignInParts,
+  { state, codeChallenge, nonce }: LoginSecrets,
+): URL {
+  if (server.authorization_endpoint === undefined) {
+    throw new OAuthFault('protocol', 'the authorization server has no authorization endpoint')
+  }
+  return authorizationUrl({
+    endpoint: server.authorization_endpoint,
+    clientId,
+    redirectUri,
+    scopes,
+    scopeParamName: settings.scopeParamName,
+    state,
+    codeChallenge,
+    nonce: scopes.includes('openid') ? nonce : undefined,
+    resource,
+  })
 }
 
 /** A registered client may be called back anywhere; a configured one only where its registration says. */
@@ -67,21 +118,7 @@ async function codeFlow(
   const { server, issuer, scopes, resource } = located
   const secrets = makeLoginSecrets()
   const openid = scopes.includes('openid')
-  if (server.authorization_endpoint === undefined) {
-    throw new OAuthFault('protocol', 'the authorization server has no authorization endpoint')
-  }
-  const url = authorizationUrl({
-    endpoint: server.authorization_endpoint,
-    clientId: client.clientId,
-    redirectUri: callback.redirectUri,
-    scopes,
-    scopeParamName: settings.scopeParamName,
-    state: secrets.state,
-    codeChallenge: secrets.codeChallenge,
-    nonce: openid ? secrets.nonce : undefined,
-    resource,
-  }).href
-  await show(url, parts)
+  await show(authorizationRequest(located, client, callback, parts, secrets).href, parts)
   notify('Waiting for OAuth callback')
   const timeout = AbortSignal.timeout(settings.timeoutMs)
   const redirect = await callback

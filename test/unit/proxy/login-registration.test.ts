@@ -4,7 +4,12 @@ import { resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { makeFetch, silentLog } from '../../../runtime/net/index.ts'
 import { registerClient, type Registration, updateRegistration } from '../../../runtime/oauth/index.ts'
 import type { Located } from '../../../runtime/proxy/login/locate.ts'
-import { type ClientParts, clientFor, renewedClient } from '../../../runtime/proxy/login/registration.ts'
+import {
+  type Client,
+  clientCandidates,
+  type ClientParts,
+  renewedClient,
+} from '../../../runtime/proxy/login/registration.ts'
 import { type Answer, type Loopback, type SeenRequest, startLoopback } from '../../helpers/loopback.ts'
 import { startOidcProvider } from '../../helpers/oidc-provider.ts'
 
@@ -12,6 +17,12 @@ const fetch = makeFetch({ maxRedirects: 0 })
 t.teardown(() => fetch.close())
 const day = 86_400_000
 const redirectUri = 'http://localhost:8666/callback'
+
+/** The way that is tried first. */
+async function clientFor(...args: Parameters<typeof clientCandidates>): Promise<Client> {
+  for await (const { hasFallback: _, ...client } of clientCandidates(...args)) return client
+  throw new Error('there is no way')
+}
 
 interface World {
   readonly server: Loopback
