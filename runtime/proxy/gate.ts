@@ -9,6 +9,7 @@ import { checkStateless, eraOf, HEADER, isBatch, metaOf, paramsOf, STATELESS_VER
 import type { ProxyExchange } from './exchange.ts'
 import { ownerOf, sessionIdOf } from './forwarder.ts'
 import type { Session, SessionTable } from './sessions.ts'
+import type { Target } from './target.ts'
 
 const supported: readonly string[] = [STATELESS_VERSION]
 /** Start of every `_meta` key that declares the stateless revision. */
@@ -23,7 +24,7 @@ export function refuseStatelessMethod({ req }: ProxyExchange): void {
 }
 
 /** Checks the body without changing it. Throws BATCH_REFUSED and the faults of a stateless request. */
-export function checkBody(exchange: ProxyExchange): void {
+export function checkBody(exchange: ProxyExchange, target: Target): void {
   const { body, req } = exchange
   if (body.length === 0) return
   if (isBatch(body)) throw new GatehouseError('BATCH_REFUSED')
@@ -31,12 +32,24 @@ export function checkBody(exchange: ProxyExchange): void {
   // Without either signal the request is of the session era, and there is no reason to look inside.
   if (header !== STATELESS_VERSION && !body.includes(metaPrefix)) return
   const { message } = exchange
-  if (message?.kind !== 'request') return
+  if (message?.kind !== 'request' || isSsePost(exchange, target)) return
   const params = paramsOf(message)
   const version = typeof header === 'string' ? header : undefined
   if (eraOf(message.method, metaOf(message, params), version) === 'stateless') {
     checkStateless(message, params, req.headers, supported)
   }
+}
+
+/** The session parameter that the endpoints of the HTTP+SSE transport carry, in the spellings of the public SDKs. */
+const sseSession = /(?:^|&)session_?id=/i
+
+/**
+ * True for a POST of the HTTP+SSE (deprecated) transport. That transport defines no headers for a revision, and the
+ * answer belongs on the stream: the message goes to the target as it is. Where the target's transport is not
+ * configured, the endpoint is known by its session parameter.
+ */
+function isSsePost({ query }: ProxyExchange, { transport }: Target): boolean {
+  return transport === undefined ? sseSession.test(query) : transport === 'sse'
 }
 
 /**

@@ -162,7 +162,7 @@ function makeHandler(
       ...(incoming ? { authenticate: incoming.stage } : {}),
       parse(exchange) {
         const pending = readBody(exchange, maxBytes)
-        return pending ? pending.then(() => checkBody(exchange)) : undefined
+        return pending ? pending.then(() => checkBody(exchange, target)) : undefined
       },
       authorize: makeSessionGate(sessions, incoming !== undefined),
       dispatch: makeForwarder({

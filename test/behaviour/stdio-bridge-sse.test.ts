@@ -1,4 +1,4 @@
-/** A stdio server offered on the old transport (MCPServer, `proxyMode: sse`): real npm server, real SDK clients. */
+/** A stdio server offered on the HTTP+SSE (deprecated) transport (MCPServer, `proxyMode: sse`): real npm server, real SDK clients. */
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { mkdtempSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,8 @@ import { parseTarget } from '../../runtime/config/index.ts'
 import { silentLog } from '../../runtime/net/index.ts'
 import { type StdioBridge, startStdioBridge } from '../../runtime/proxy/index.ts'
 import { startGatehouse } from '../helpers/gatehouse.ts'
-import { startRig } from '../helpers/proxy-rig.ts'
+import { post, stream } from '../helpers/mcp-wire.ts'
+import { rpc, startRig } from '../helpers/proxy-rig.ts'
 
 const everything = 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'
 
@@ -48,7 +49,7 @@ async function endpointOf(url: string): Promise<{ endpoint: string; close: () =>
   return { endpoint, close: () => res.destroy() }
 }
 
-await t.test('old transport: two clients call one server type, and neither hears the other', async (t) => {
+await t.test('SSE: two clients call one server type, and neither hears the other', async (t) => {
   const { url } = await bridgeTo(t)
   t.match(url, /\/sse$/)
   const [one, two] = [await connect(t, url), await connect(t, url)]
@@ -63,16 +64,39 @@ await t.test('old transport: two clients call one server type, and neither hears
   t.same(heard, [])
 })
 
-await t.test('old transport: progress and questions of the server arrive on the stream', async (t) => {
+await t.test('SSE: progress arrives on the stream, ahead of the result', async (t) => {
+  const { url } = await bridgeTo(t)
+  // On the wire: an SDK client forgets its progress handler when the result arrives in the same read.
+  const events = await stream(url)
+  t.teardown(() => events.close())
+  const endpoint = new URL(String((await events.next()).params?.['data']), url).href
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } }
+  await post(endpoint, rpc(1, 'initialize', params))
+  t.ok((await events.next(({ id }) => id === 1)).result)
+  await post(endpoint, '{"jsonrpc":"2.0","method":"notifications/initialized"}')
+  await post(
+    endpoint,
+    rpc(2, 'tools/call', {
+      name: 'trigger-long-running-operation',
+      arguments: { duration: 0.2, steps: 2 },
+      _meta: { progressToken: 7 },
+    }),
+  )
+  const seen: unknown[] = []
+  for (let done = false; !done; ) {
+    const { id, method, params: said } = await events.next()
+    if (method === 'notifications/progress') seen.push([said?.['progressToken'], said?.['progress']])
+    done = id === 2
+  }
+  t.same(seen, [
+    [7, 1],
+    [7, 2],
+  ])
+})
+
+await t.test('SSE: a question of the server arrives on the stream, and the answer goes back', async (t) => {
   const { url } = await bridgeTo(t)
   const client = await connect(t, url, { sampling: {} })
-  const seen: number[] = []
-  await client.callTool(
-    { name: 'trigger-long-running-operation', arguments: { duration: 0.2, steps: 2 } },
-    undefined,
-    { onprogress: ({ progress }) => seen.push(progress) },
-  )
-  t.same(seen, [1, 2])
   client.setRequestHandler(CreateMessageRequestSchema, () => ({
     model: 'none',
     role: 'assistant' as const,
@@ -85,7 +109,7 @@ await t.test('old transport: progress and questions of the server arrive on the 
   t.match(JSON.stringify(answer.content), 'sampled words')
 })
 
-await t.test('old transport: through the proxy in front of it, as in a pod', async (t) => {
+await t.test('SSE: through the proxy in front of it, as in a pod', async (t) => {
   const { port } = await bridgeTo(t)
   const origin = `http://127.0.0.1:${port}`
   const target = { ...parseTarget(origin), path: '/sse', transport: 'sse' as const }
@@ -95,7 +119,7 @@ await t.test('old transport: through the proxy in front of it, as in a pod', asy
   t.ok((await client.listTools()).tools.some(({ name }) => name === 'echo'))
 })
 
-await t.test('old transport: bad requests are refused, and a session ends with its stream', async (t) => {
+await t.test('SSE: bad requests are refused, and a session ends with its stream', async (t) => {
   const { url, port } = await bridgeTo(t, { maxSessions: 1 })
   const origin = `http://127.0.0.1:${port}`
   const post = (path: string, body: string, headers = {}): Promise<Response> =>
@@ -131,7 +155,7 @@ await t.test('old transport: bad requests are refused, and a session ends with i
   second.close()
 })
 
-await t.test('old transport: a file with proxyMode sse is served so', async (t) => {
+await t.test('SSE: a file with proxyMode sse is served so', async (t) => {
   const path = join(mkdtempSync(join(tmpdir(), 'sse-')), 'proxy.yaml')
   const stdio = { command: process.execPath, args: [everything] }
   writeFileSync(path, JSON.stringify({ name: 'demo', stdio, proxyMode: 'sse' }))

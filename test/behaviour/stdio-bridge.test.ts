@@ -7,6 +7,7 @@ import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import t, { type Test as TapTest } from 'tap'
 import { silentLog } from '../../runtime/net/index.ts'
 import { startStdioBridge } from '../../runtime/proxy/index.ts'
+import { openSession } from '../helpers/mcp-wire.ts'
 
 const everything = 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'
 const environment = { PATH: process.env['PATH'] ?? '' }
@@ -55,14 +56,19 @@ t.test('bridge: sessions have servers of their own, and end with DELETE', async 
 
 t.test('bridge: progress reaches the request that asked for it', async (t) => {
   const { url } = await bridgeTo(t, ['node', everything, 'stdio'])
-  const { client } = await connect(t, url)
-  const seen: number[] = []
-  await client.callTool(
-    { name: 'trigger-long-running-operation', arguments: { duration: 0.4, steps: 4 } },
-    undefined,
-    { onprogress: ({ progress }) => seen.push(progress) },
+  // On the wire: an SDK client forgets its progress handler when the result arrives in the same read.
+  const session = await openSession(url)
+  const { messages } = await session.request('tools/call', {
+    name: 'trigger-long-running-operation',
+    arguments: { duration: 0.4, steps: 4 },
+    _meta: { progressToken: 'p' },
+  })
+  const progress = messages.filter(({ method }) => method === 'notifications/progress')
+  t.same(
+    progress.map(({ params }) => [params?.['progressToken'], params?.['progress']]),
+    [1, 2, 3, 4].map((n) => ['p', n]),
   )
-  t.same(seen, [1, 2, 3, 4])
+  t.ok(messages.at(-1)?.result, 'the result comes last')
 })
 
 t.test(

@@ -159,9 +159,9 @@ class Bridge {
     const id = new URLSearchParams(x.query).get('session_id')
     const session = id === null ? undefined : this.#sessions.get(id)
     if (!session) throw new MessageError('SESSION_NOT_FOUND', x.message.id)
-    refuseStateless(x, x.message)
     session.lastUsed = this.#now()
-    session.send(x.message)
+    if (x.message.method === 'server/discover') session.refuse(x.message)
+    else session.send(x.message)
     x.res.writeHead(202, { 'Content-Length': 0 })
     x.res.end()
   }

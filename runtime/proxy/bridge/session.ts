@@ -12,6 +12,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import {
   EVENT_STREAM_TYPE,
   encodeEvent,
+  errorMessage,
   HEADER,
   JSON_TYPE,
   type Message,
@@ -64,6 +65,14 @@ export class BridgeSession {
   /** A notification or an answer of the client. */
   send(message: Message): void {
     this.#peer.send(message.bytes)
+  }
+
+  /**
+   * Answers a request on the stream with "method not found", in place of the server: the HTTP+SSE (deprecated) transport
+   * has no stateless revision, and a server may not take kindly to a request before `initialize`.
+   */
+  refuse({ id }: Message): void {
+    if (id !== undefined) this.#push(this.#stream, errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
   }
 
   /** A request of the client; resolves when its answer is complete or the client is gone. */

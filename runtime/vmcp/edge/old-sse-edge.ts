@@ -88,8 +88,11 @@ export class OldSseEdge {
       return
     }
     const session = stream.session ? await protocol.sessions.find(stream.session.id, caller) : undefined
-    if (!session)
-      throw new MessageError('INVALID_REQUEST', message.id, { detail: 'Invalid Request: initialize first' })
+    if (!session || message.method === 'server/discover') {
+      accept(exchange)
+      answerOutsideSession(message, answer)
+      return
+    }
     session.headers = headers
     accept(exchange)
     try {
@@ -106,6 +109,20 @@ export class OldSseEdge {
 
 function accept({ res }: VmcpExchange): void {
   res.writeHead(202, { 'content-type': 'text/plain' }).end('Accepted')
+}
+
+/**
+ * Answers what needs no session, and refuses the rest. A client that asks `server/discover` first finds out in this way
+ * that it has to initialize: the transport has no stateless revision.
+ */
+function answerOutsideSession({ kind, id, method }: Message, answer: Answer): void {
+  if (kind !== 'request' || id === undefined) return
+  if (method === 'ping') answer.end(resultMessage(id, '{}'))
+  else if (method === 'server/discover') answer.end(errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
+  else {
+    const detail = 'Invalid Request: initialize first'
+    answer.end(errorMessage(id, new GatehouseError('INVALID_REQUEST', { detail })))
+  }
 }
 
 /** Everything goes onto the one stream; nothing ends but the stream itself. */
