@@ -4,11 +4,8 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 .DEFAULT_GOAL := help
 
 INSTALLED := node_modules/.package-lock.json
-BANNER := import{createRequire as gatehouseCreateRequire}from'node:module';const require=gatehouseCreateRequire(import.meta.url);
-ESBUILD := esbuild --bundle --platform=node --target=node24 --format=esm --legal-comments=none --log-level=warning \
-	--external:@cedar-policy/cedar-wasm --banner:js="$(BANNER)"
 
-.PHONY: help run test build images lint schemas format bench soak unit clean
+.PHONY: help run test build package images lint schemas format bench soak unit clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -24,11 +21,11 @@ run: build ## Run the quickstart: three MCP servers behind one address
 test: lint build ## Everything that guards main: lint, types, generated files, all tests
 	@node test/run.ts
 
-build: $(INSTALLED) ## Bundle the two programs, and the thread that runs scripts, into dist/
-	@$(ESBUILD) runtime/cli/main.ts --outfile=dist/gatehouse.js
-	@$(ESBUILD) runtime/vmcp/codemode/worker.ts --outfile=dist/script-worker.js
-	@$(ESBUILD) hooks/main.ts --outfile=dist/gatehouse-hooks.js
-	@chmod +x dist/gatehouse.js dist/gatehouse-hooks.js
+build: $(INSTALLED) ## Make dist/: the two programs, with licences and lists of what is inside
+	@node manifests/bundle/main.ts
+
+package: build ## Make the npm package: a tarball that needs Node and nothing else
+	@npm pack --silent
 
 # docker, podman or buildah, whichever is there; TAG names the version.
 BUILDER = $(shell for b in docker podman buildah; do command -v $$b && break; done)
@@ -64,4 +61,4 @@ soak: build ## An hour of churning clients and dying backends against the built 
 	@node test/bench/soak.ts
 
 clean: ## Remove what was built
-	@rm -rf dist .tap
+	@rm -rf dist .tap gatehouse-*.tgz

@@ -15,7 +15,7 @@ let engine: typeof Cedar | undefined
 
 /** Loaded when the first policy is parsed: it takes 30 ms that most requests do not need. */
 function cedar(): typeof Cedar {
-  engine ??= createRequire(import.meta.url)('@cedar-policy/cedar-wasm/nodejs') as typeof Cedar
+  engine ??= createRequire(import.meta.url)('#cedar') as typeof Cedar
   return engine
 }
 

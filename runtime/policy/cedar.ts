@@ -28,7 +28,7 @@ export interface Entity {
 let engine: typeof Cedar | undefined
 
 export function cedar(): typeof Cedar {
-  engine ??= createRequire(import.meta.url)('@cedar-policy/cedar-wasm/nodejs') as typeof Cedar
+  engine ??= createRequire(import.meta.url)('#cedar') as typeof Cedar
   return engine
 }
 

@@ -2,14 +2,14 @@
  * validate, render, unpack and the command tree, as they are typed.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import t from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
 import { freePort, runGatehouse, startGatehouse } from '../helpers/gatehouse.ts'
 import { kubeMissing, startKubeApiserver } from '../helpers/kube-apiserver.ts'
 
 const quickstart = 'manifests/examples/quickstart'
+const built = resolve('dist/gatehouse.js')
 
 interface Rendered {
   readonly kind: string
@@ -118,19 +118,23 @@ t.test(
 )
 
 t.test('unpack: the copy runs through its own loader', { skip: process.platform !== 'linux' }, async (t) => {
-  const dir = t.testdir({})
-  const bundle = join(dir, 'bundle')
-  mkdirSync(bundle)
-  // Stands for the bundle: what counts is that Node and its libraries were copied so that they run.
-  const { code, stderr } = await runGatehouse(['unpack', join(dir, 'copy')])
-  t.equal(code, 0, stderr)
-  writeFileSync(join(bundle, 'hello.mjs'), 'console.log(process.version)')
-  const ran = spawnSync(
-    join(dir, 'copy/ld.so'),
-    ['--library-path', join(dir, 'copy/lib'), join(dir, 'copy/node'), join(bundle, 'hello.mjs')],
-    { env: {}, encoding: 'utf8' },
-  )
-  t.equal(ran.stdout, `${process.version}\n`, ran.stderr)
+  const copy = join(t.testdir({}), 'copy')
+  const unpacked = spawnSync(process.execPath, [built, 'unpack', copy], { encoding: 'utf8' })
+  t.equal(unpacked.status, 0, unpacked.stderr)
+  const loader = ['--library-path', join(copy, 'lib'), join(copy, 'node')]
+  const ran = spawnSync(join(copy, 'ld.so'), [...loader, join(copy, 'gatehouse.js'), 'proxy', '--help'], {
+    cwd: '/',
+    env: {},
+    encoding: 'utf8',
+  })
+  t.equal(ran.status, 0, ran.stderr)
+  t.match(ran.stdout, /--target-uri/)
+})
+
+t.test('unpack: a program that runs from its sources says what to do', async (t) => {
+  const { code, stderr } = await runGatehouse(['unpack', t.testdir({})])
+  t.equal(code, 2)
+  t.match(stderr, /make build/)
 })
 
 t.test('command tree: help teaches, wrong usage ends with code 2', async (t) => {

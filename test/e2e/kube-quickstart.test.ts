@@ -226,7 +226,7 @@ async function scenario(t: Test): Promise<void> {
     t.strictSame(objectsIn(kube, namespace), before)
     t.strictSame(await node.pods(), running, 'no container')
     const left = commandLines().filter((line) =>
-      /vmcp serve|gatehouse\.mjs proxy|\/gatehouse\/ld\.so|\/app\/dist/.test(line),
+      /vmcp serve|gatehouse\.js proxy|\/gatehouse\/ld\.so|\/app\/dist/.test(line),
     )
     t.strictSame(left, [], 'no process')
   })

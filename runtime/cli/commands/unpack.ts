@@ -4,8 +4,8 @@
  * An init container of the runtime image does this before a stdio server starts in its own image: the copy has Node, the
  * dynamic loader and every shared library that Node uses, and is started through that loader.
  */
-import { copyFileSync, mkdirSync } from 'node:fs'
-import { basename, join, resolve } from 'node:path'
+import { copyFileSync, cpSync, existsSync, mkdirSync, realpathSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import type { Command } from 'commander'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { print } from '../output.ts'
@@ -37,7 +37,22 @@ function unpack(folder: string): void {
   mkdirSync(join(folder, 'lib'), { recursive: true })
   copyFileSync(process.execPath, join(folder, 'node'))
   copyFileSync(loader, join(folder, 'ld.so'))
-  copyFileSync(resolve(process.argv[1] ?? ''), join(folder, 'gatehouse.js'))
+  copyProgram(folder)
   for (const path of files)
     if (path !== process.execPath) copyFileSync(path, join(folder, 'lib', basename(path)))
+}
+
+/** What the launcher needs beside it. A program that runs from its sources has none of it, and cannot be unpacked. */
+const parts = ['gatehouse.js', 'package.json', 'runtime', 'cedar'] as const
+
+function copyProgram(folder: string): void {
+  const from = dirname(realpathSync(process.argv[1] ?? ''))
+  for (const part of parts) {
+    if (!existsSync(join(from, part))) {
+      throw new GatehouseError('INVALID_CONFIG', {
+        detail: `unpack copies a built program, and ${join(from, part)} is missing: run it from an image or after make build`,
+      })
+    }
+    cpSync(join(from, part), join(folder, part), { recursive: true })
+  }
 }

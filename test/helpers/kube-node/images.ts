@@ -78,8 +78,6 @@ function applied(image: Image, line: string): Image {
 function copy(words: readonly string[], root: string): void {
   const [source = '', target = ''] = words.filter((word) => !word.startsWith('--'))
   const from = join(repository, source.replace(/^\/src\//, ''))
-  // Written by npm at build time; nothing at run time reads it.
-  if (source.endsWith('.cdx.json')) return
   if (!existsSync(from)) throw new Error(`COPY ${source}: nothing there; run make build first`)
   mkdirSync(dirname(join(root, target)), { recursive: true })
   cpSync(from, join(root, target), { recursive: true })

@@ -1,6 +1,6 @@
 /** The images: what a Dockerfile must and must not say, and that a bundle runs with nothing else around it. */
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import t from 'tap'
@@ -57,7 +57,7 @@ for (const { path, program } of images) {
       const user = final.findLast((one) => one.name === 'USER')?.rest
       t.match(user, /^[1-9]\d*:[1-9]\d*$/)
       const entry = final.findLast((one) => one.name === 'ENTRYPOINT')?.rest
-      t.strictSame(JSON.parse(entry ?? '""'), ['node', `/app/${program}.mjs`])
+      t.strictSame(JSON.parse(entry ?? '""'), ['node', `/app/${program}.js`])
       t.notOk(
         final.some((one) => one.name === 'CMD'),
         'arguments come from the pod',
@@ -102,27 +102,35 @@ for (const { path, program } of images) {
     t.ok(text.split('\n').includes('*'), 'all else stays out')
   })
 
-  const bundle = join(root, 'dist', `${program}.js`)
-  const skip = !existsSync(bundle) && 'not built: run `make build`'
+  const skip = !existsSync(join(root, 'dist', `${program}.js`)) && 'not built: run `make build`'
   await t.test(
-    `${path}: the bundle starts with nothing beside it but the policy engine`,
+    `${path}: the program starts with what the image holds and nothing else`,
     { skip },
     async (t) => {
       const app = mkdtempSync(join(tmpdir(), 'gatehouse-image-'))
       t.teardown(() => rmSync(app, { recursive: true, force: true }))
-      cpSync(bundle, join(app, `${program}.mjs`))
-      const engine = 'node_modules/@cedar-policy/cedar-wasm'
-      mkdirSync(join(app, 'node_modules/@cedar-policy'), { recursive: true })
-      cpSync(join(root, engine), join(app, engine), { recursive: true })
-      const args = [join(app, `${program}.mjs`), '--help']
-      const ran = spawnSync(process.execPath, args, {
-        cwd: tmpdir(),
-        env: {},
-        encoding: 'utf8',
-        timeout: 30_000,
-      })
-      t.equal(ran.status, 0, ran.stderr)
-      t.match(ran.stdout, program)
+      for (const { rest } of final.filter((one) => one.name === 'COPY')) {
+        const [source = '', target = ''] = rest.split(/\s+/).filter((word) => !word.startsWith('--'))
+        cpSync(join(root, source.replace('/src/', '')), join(app, target), { recursive: true })
+      }
+      const run = (...args: string[]) =>
+        spawnSync(process.execPath, [join(app, 'app', `${program}.js`), ...args], {
+          cwd: tmpdir(),
+          env: {},
+          encoding: 'utf8',
+          timeout: 30_000,
+        })
+      const help = run('--help')
+      t.equal(help.status, 0, help.stderr)
+      t.match(help.stdout, program)
+      t.match(readFileSync(join(app, 'app', `${program}.NOTICES.txt`), 'utf8'), /\nundici \d|\nexpress \d/)
+      const sbom: { components: unknown[] } = JSON.parse(
+        readFileSync(join(app, 'usr/share/sbom', `${program}.cdx.json`), 'utf8'),
+      )
+      t.ok(sbom.components.length > 20, 'the list of contents names the packages')
+      if (program !== 'gatehouse') return
+      const policy = run('validate', '-f', join(root, 'manifests/examples/authz'))
+      t.equal(policy.status, 0, `the policy engine is there: ${policy.stderr}`)
     },
   )
 }

@@ -1,10 +1,10 @@
 /** Telemetry and audit inside a bundle, as the images carry them: no node_modules, no patching of modules. */
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import t from 'tap'
+import { bundleOptions } from '../../../manifests/bundle/options.ts'
 import { startCollector } from '../../helpers/otlp.ts'
 
 const door = resolve(import.meta.dirname, '../../../runtime/observe/index.ts')
@@ -27,17 +27,11 @@ audit.close()
 `
 
 t.test('bundle: spans and metrics arrive, the audit line is written', async (t) => {
-  const makefile = readFileSync(resolve(import.meta.dirname, '../../../Makefile'), 'utf8')
-  const banner = /^BANNER := (.*)$/m.exec(makefile)?.[1] ?? ''
   const outfile = join(t.testdir({}), 'bundle.mjs')
   await build({
     stdin: { contents: program, resolveDir: resolve(import.meta.dirname, '../../..'), loader: 'ts' },
-    bundle: true,
-    platform: 'node',
-    target: 'node24',
-    format: 'esm',
+    ...bundleOptions,
     outfile,
-    banner: { js: banner },
     logLevel: 'silent',
   })
   const collector = await startCollector()

@@ -1,10 +1,11 @@
 /** Scripts in a built program: one bundled file, the worker's beside it, nothing else of the sources. */
 import { execFile } from 'node:child_process'
-import { readFileSync, renameSync, rmSync } from 'node:fs'
+import { renameSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import t from 'tap'
+import { bundleOptions } from '../../../manifests/bundle/options.ts'
 import { workerFile } from '../../../runtime/vmcp/codemode/worker-file.ts'
 
 const root = resolve(import.meta.dirname, '../../..')
@@ -28,28 +29,21 @@ await feature.close()
 `
 
 const options = {
-  bundle: true,
-  platform: 'node',
-  target: 'node24',
-  format: 'esm',
+  ...bundleOptions,
   logLevel: 'silent',
 } as const
 
 for (const ending of ['js', 'mjs']) {
   t.test(`bundle: a script runs, program and worker ending in .${ending}`, async (t) => {
-    const makefile = readFileSync(join(root, 'Makefile'), 'utf8')
-    const banner = { js: /^BANNER := (.*)$/m.exec(makefile)?.[1] ?? '' }
     const dir = t.testdir({ 'package.json': '{"type":"module"}' })
     const outfile = join(dir, `program.${ending}`)
     await build({
       ...options,
-      banner,
       outfile,
       stdin: { contents: program, resolveDir: root, loader: 'ts' },
     })
     await build({
       ...options,
-      banner,
       outfile: join(dir, `script-worker.${ending}`),
       entryPoints: [join(room, 'codemode/worker.ts')],
     })

@@ -1,0 +1,24 @@
+#!/usr/bin/env node
+// Checks the version of Node before anything else is loaded, and keeps compiled code in the user's cache folder, so that
+// the next start is faster. Must parse and run on every Node that has ES modules.
+import * as nodeModule from 'node:module'
+import { join } from 'node:path'
+
+const program = '%PROGRAM%'
+const floor = Number('%NODE_FLOOR%')
+const running = process.versions.node
+if (Number(running.split('.')[0]) < floor) {
+  process.stderr.write(
+    `Error: ${program} needs Node ${floor} or newer, and this is Node ${running}. It uses modules that older versions ` +
+      `lack, such as node:sqlite.\nInstall Node ${floor} from https://nodejs.org, or let npm bring it for one run:\n` +
+      `  npx --yes --package=node@${floor} --package=gatehouse ${program} ...\n`,
+  )
+  process.exit(1)
+}
+
+// A folder that only the user can write to: whoever can write there decides what runs. Without one, nothing is cached.
+const { HOME: home, LOCALAPPDATA: local, XDG_CACHE_HOME: xdg } = process.env
+const cache = xdg || (process.platform === 'win32' ? local : home && join(home, '.cache'))
+if (cache) nodeModule.enableCompileCache(join(cache, 'gatehouse', 'compile-cache'))
+
+await import('%MAIN%')

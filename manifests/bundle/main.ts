@@ -1,0 +1,91 @@
+/**
+ * Makes what is shipped: `node manifests/bundle/main.ts [--out dist]`.
+ *
+ *   gatehouse.js, gatehouse-hooks.js   launchers: check Node's version, then load the program
+ *   runtime/, hooks/                   the two programs, in chunks that are loaded when a command needs them
+ *   cedar/                             the policy engine: its script reads the WebAssembly beside it
+ *   *.cdx.json, *.NOTICES.txt          what is inside each program, and under which licence
+ *
+ * The folder runs wherever it is copied; it needs Node and nothing else.
+ */
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join, relative, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { build } from 'esbuild'
+import { bundleOptions } from './options.ts'
+import { noticesOf, packagesOf, sbomOf } from './packages.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+const { values } = parseArgs({ options: { out: { type: 'string', default: 'dist' } } })
+const out = resolve(root, values.out)
+
+interface Manifest {
+  readonly version: string
+  readonly engines: { readonly node: string }
+}
+const manifest: Manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const nodeFloor = Number(/\d+/.exec(manifest.engines.node)?.[0])
+
+interface Program {
+  readonly name: string
+  /** Folder of its chunks. */
+  readonly folder: string
+  /** File name without ending -> source. `main` is what the launcher loads; the others are worker threads. */
+  readonly entries: Readonly<Record<string, string>>
+}
+
+const programs: readonly Program[] = [
+  {
+    name: 'gatehouse',
+    folder: 'runtime',
+    entries: { main: 'runtime/cli/main.ts', 'script-worker': 'runtime/vmcp/codemode/worker.ts' },
+  },
+  { name: 'gatehouse-hooks', folder: 'hooks', entries: { main: 'hooks/main.ts' } },
+]
+
+rmSync(out, { recursive: true, force: true })
+const engine = copyEngine()
+for (const program of programs) await bundle(program)
+writeFileSync(
+  join(out, 'package.json'),
+  `${JSON.stringify({ type: 'module', imports: { '#cedar': './cedar/cedar_wasm.cjs' } }, null, 2)}\n`,
+)
+
+async function bundle(program: Program): Promise<void> {
+  const { metafile } = await build({
+    ...bundleOptions,
+    absWorkingDir: root,
+    entryPoints: { ...program.entries },
+    outdir: join(out, program.folder),
+    chunkNames: '[name]-[hash]',
+    splitting: true,
+    logLevel: 'warning',
+    metafile: true,
+  })
+  const shipped = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.entries(inputs))
+  const paths = shipped.filter(([, { bytesInOutput }]) => bytesInOutput > 0).map(([path]) => path)
+  const packages = packagesOf(root, [...paths, engine])
+  writeFileSync(join(out, `${program.name}.NOTICES.txt`), noticesOf(program.name, packages))
+  writeFileSync(join(out, `${program.name}.cdx.json`), sbomOf(program.name, manifest.version, packages))
+  writeLauncher(program)
+}
+
+function writeLauncher({ name, folder }: Program): void {
+  const path = join(out, `${name}.js`)
+  const text = readFileSync(join(import.meta.dirname, 'launcher.js'), 'utf8')
+    .replaceAll('%PROGRAM%', name)
+    .replaceAll('%NODE_FLOOR%', String(nodeFloor))
+    .replaceAll('%MAIN%', `./${folder}/main.js`)
+  writeFileSync(path, text)
+  chmodSync(path, 0o755)
+}
+
+/** Copies the one build of the engine that is used. Returns its path relative to the repository. */
+function copyEngine(): string {
+  const script = createRequire(import.meta.url).resolve('@cedar-policy/cedar-wasm/nodejs')
+  mkdirSync(join(out, 'cedar'), { recursive: true })
+  copyFileSync(script, join(out, 'cedar/cedar_wasm.cjs'))
+  copyFileSync(join(dirname(script), 'cedar_wasm_bg.wasm'), join(out, 'cedar/cedar_wasm_bg.wasm'))
+  return relative(root, script)
+}

@@ -1,0 +1,20 @@
+/** How sources become what is shipped: the esbuild options of every bundle, used by the build and by tests of bundles. */
+import type { BuildOptions } from 'esbuild'
+
+export const bundleOptions = {
+  bundle: true,
+  platform: 'node',
+  target: 'node24',
+  format: 'esm',
+  // Names stay, so that stack traces can be read.
+  minifyWhitespace: true,
+  minifySyntax: true,
+  // Licences travel in one file instead.
+  legalComments: 'none',
+  // The policy engine reads its WebAssembly beside its own file; package.json says where that is.
+  external: ['#cedar'],
+  // CommonJS packages inside the bundle ask for Node's own modules through `require`.
+  banner: {
+    js: "import{createRequire as gatehouseCreateRequire}from'node:module';const require=gatehouseCreateRequire(import.meta.url);",
+  },
+} as const satisfies BuildOptions

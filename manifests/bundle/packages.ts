@@ -1,0 +1,77 @@
+/**
+ * Which npm packages are inside a bundle, with their licences: read from esbuild's list of inputs, so it names what is
+ * shipped and nothing else.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export interface ShippedPackage {
+  readonly name: string
+  readonly version: string
+  /** SPDX expression, as package.json declares it. */
+  readonly license: string
+  /** Texts of the package's licence and notice files. */
+  readonly texts: readonly string[]
+}
+
+/** The packages that the input paths of a bundle belong to, sorted by name and version. */
+export function packagesOf(root: string, inputs: readonly string[]): readonly ShippedPackage[] {
+  const folders = new Set(inputs.map(packageFolder).filter((folder) => folder !== undefined))
+  const packages = [...folders].map((folder) => readPackage(join(root, folder)))
+  const unique = new Map(packages.map((one) => [`${one.name}@${one.version}`, one]))
+  return [...unique.keys()].sort().map((key) => unique.get(key) as ShippedPackage)
+}
+
+/** `node_modules/a/node_modules/@b/c/lib/x.js` -> `node_modules/a/node_modules/@b/c`. */
+function packageFolder(path: string): string | undefined {
+  return /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]
+}
+
+interface Manifest {
+  readonly name: string
+  readonly version: string
+  readonly license?: string | { readonly type: string }
+}
+
+function readPackage(folder: string): ShippedPackage {
+  const manifest: Manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const { name, version, license = 'see its licence file' } = manifest
+  const files = readdirSync(folder).filter((file) => /^(licen[cs]e|copying|notice)/i.test(file))
+  const texts = files
+    .map((file) => join(folder, file))
+    .filter((path) => existsSync(path))
+    .map((path) => readFileSync(path, 'utf8').trim())
+  return { name, version, license: typeof license === 'string' ? license : license.type, texts }
+}
+
+/** One text with the licence of every package, for the file that travels with a bundle. */
+export function noticesOf(program: string, packages: readonly ShippedPackage[]): string {
+  const parts = packages.map(({ name, version, license, texts }) => {
+    const head = `${name} ${version} (${license})`
+    const missing = license.includes('Apache-2.0')
+      ? 'The package has no licence file. The text of Apache-2.0 is in the file LICENSE beside this one.'
+      : `The package has no licence file; it declares ${license}.`
+    const body = texts.length > 0 ? texts.join('\n\n') : missing
+    return `${'-'.repeat(80)}\n${head}\n${'-'.repeat(80)}\n\n${body}\n`
+  })
+  return `${program} contains the following third-party packages.\n\n${parts.join('\n')}`
+}
+
+/** A CycloneDX 1.6 list of the packages. Without a date, so that the same inputs give the same bytes. */
+export function sbomOf(program: string, programVersion: string, packages: readonly ShippedPackage[]): string {
+  const components = packages.map(({ name, version, license }) => ({
+    type: 'library',
+    name,
+    version,
+    purl: `pkg:npm/${name.replace('@', '%40')}@${version}`,
+    licenses: /^[\w.+-]+$/.test(license) ? [{ license: { id: license } }] : [{ expression: license }],
+  }))
+  const document = {
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
+    version: 1,
+    metadata: { component: { type: 'application', name: program, version: programVersion } },
+    components,
+  }
+  return `${JSON.stringify(document, null, 2)}\n`
+}

@@ -1,0 +1,54 @@
+/**
+ * The npm package as a user gets it: packed, installed into an empty folder, and run there.
+ *
+ * Installing reads the tarball only: the package has no dependencies, so the registry is never asked.
+ */
+import { execFile, spawnSync } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+
+const root = resolve(import.meta.dirname, '../..')
+const run = promisify(execFile)
+
+t.test('package: installed from its tarball, it runs by itself', { timeout: 120_000 }, async (t) => {
+  const dir = t.testdir({ project: { 'package.json': '{"private":true}' } })
+  const env = { ...process.env, HOME: dir, npm_config_cache: join(dir, 'cache'), npm_config_offline: 'true' }
+  await run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', dir], { cwd: root, env })
+  const tarball = readdirSync(dir).find((name) => name.endsWith('.tgz')) ?? ''
+  t.ok(statSync(join(dir, tarball)).size < 8_000_000, 'the tarball is small')
+
+  const project = join(dir, 'project')
+  await run('npm', ['install', '--no-audit', '--no-fund', join(dir, tarball)], { cwd: project, env })
+  t.strictSame(
+    readdirSync(join(project, 'node_modules')).filter((name) => !name.startsWith('.')),
+    ['gatehouse'],
+  )
+  const installed = join(project, 'node_modules/gatehouse')
+  for (const file of ['LICENSE', 'dist/gatehouse.NOTICES.txt', 'dist/gatehouse.cdx.json']) {
+    t.ok(readFileSync(join(installed, file), 'utf8').length > 100, `${file} is in the package`)
+  }
+
+  const gatehouse = async (...args: string[]) =>
+    await run(join(project, 'node_modules/.bin/gatehouse'), args, { cwd: project, env })
+  t.match((await gatehouse('--version')).stdout, /^\d+\.\d+\.\d+\n$/)
+  const authz = join(root, 'manifests/examples/authz')
+  t.match((await gatehouse('validate', '-f', authz)).stdout, /0 invalid/, 'the policy engine is inside')
+  const rendered = await gatehouse('render', '-f', join(root, 'manifests/examples/quickstart'))
+  t.match(rendered.stdout, /kind: Deployment/)
+})
+
+t.test('launcher: an old Node is told which one is needed', async (t) => {
+  const launcher = readFileSync(join(root, 'dist/gatehouse.js'), 'utf8')
+  const dir = t.testdir({ 'package.json': '{"type":"module"}' })
+  mkdirSync(join(dir, 'runtime'))
+  // The version check reads the same property on every Node; only the number differs.
+  const older = launcher.replace('process.versions.node', "'20.20.2'")
+  t.not(older, launcher)
+  writeFileSync(join(dir, 'gatehouse.js'), older)
+  const ran = spawnSync(process.execPath, [join(dir, 'gatehouse.js'), '--version'], { encoding: 'utf8' })
+  t.equal(ran.status, 1)
+  t.match(ran.stderr, /needs Node 24 or newer, and this is Node 20\.20\.2/)
+  t.match(ran.stderr, /npx --yes --package=node@24/)
+})
