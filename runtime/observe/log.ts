@@ -1,7 +1,9 @@
 /**
  * The log: one JSON object per line on stderr, RFC 3339 time, everything redacted (redact.ts) before it is written.
  *
- * The message must be a fixed text; what varies goes into fields. Stack traces appear at debug level only.
+ * The message must be a fixed text; what varies goes into fields. Stack traces appear at debug level only. No key occurs
+ * twice in a line: the fields of a child and of the call are merged into one object before anything is written, the
+ * later value wins, and a field may not take the name of a member that every line has.
  */
 import { openSync } from 'node:fs'
 import { pino } from 'pino'
@@ -48,7 +50,7 @@ export function makeLog(options: LogOptions = {}): RootLog {
     },
     stream,
   )
-  return Object.assign(wrap(logger), {
+  return Object.assign(wrap(logger, {}), {
     flush: () => ('flushSync' in stream ? stream.flushSync() : undefined),
   })
 }
@@ -67,17 +69,21 @@ function makeTimestamp(): () => string {
   }
 }
 
+/** Members that every line has, and the one that errors bring; a field of such a name is written as `field_<name>`. */
+const ownMembers: ReadonlySet<string> = new Set(['level', 'time', 'name', 'message', 'stack'])
+
+type Safe = Readonly<Record<string, unknown>>
 type Method = 'debug' | 'info' | 'warn' | 'error'
 
-function wrap(logger: pino.Logger): Log {
+function wrap(logger: pino.Logger, bound: Safe): Log {
   const debugEnabled = logger.isLevelEnabled('debug')
 
   function write(method: Method): (message: string, fields?: LogFields) => void {
     // A disabled level costs one empty call and no redaction.
     if (!logger.isLevelEnabled(method)) return () => {}
     return (message, fields) => {
-      if (fields === undefined) logger[method](message)
-      else logger[method](withStack(redactFields(fields), fields, debugEnabled), message)
+      if (fields === undefined) logger[method](bound, message)
+      else logger[method]({ ...bound, ...safe(fields), ...stackOf(fields, debugEnabled) }, message)
     }
   }
 
@@ -88,16 +94,21 @@ function wrap(logger: pino.Logger): Log {
     error: write('error'),
     debugEnabled,
     infoEnabled: logger.isLevelEnabled('info'),
-    child: (fields) => wrap(logger.child(redactFields(fields))),
+    child: (fields) => wrap(logger, { ...bound, ...safe(fields) }),
   }
 }
 
-function withStack(
-  safe: Record<string, unknown>,
-  fields: LogFields,
-  debug: boolean,
-): Record<string, unknown> {
-  const { err } = fields
-  if (debug && err instanceof Error && err.stack !== undefined) safe['stack'] = redactText(err.stack)
-  return safe
+/** The fields redacted, none under the name of a member that the line has anyway. */
+function safe(fields: LogFields): Record<string, unknown> {
+  const redacted = redactFields(fields)
+  for (const name of ownMembers) {
+    if (!Object.hasOwn(redacted, name)) continue
+    redacted[`field_${name}`] = redacted[name]
+    delete redacted[name]
+  }
+  return redacted
+}
+
+function stackOf({ err }: LogFields, debug: boolean): Safe {
+  return debug && err instanceof Error && err.stack !== undefined ? { stack: redactText(err.stack) } : {}
 }

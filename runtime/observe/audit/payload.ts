@@ -29,8 +29,8 @@ export function recordedPayload(text: string, whole: boolean, maxBytes: number):
   const redacted = redactJson(text, start, maxBytes)
   const cut = cutBytes(redacted.text, maxBytes)
   const truncated = !whole || !redacted.complete || cut.length < redacted.text.length
-  // Only what is certainly JSON, and so on one line, is put in as it is.
-  const json = !truncated && isJson(cut) ? cut : JSON.stringify(cut)
+  // Only what is certainly JSON, on one line and without a key that occurs twice, is put in as it is.
+  const json = !truncated && isJson(cut) && !repeatsKey(cut) ? cut : JSON.stringify(cut)
   return { json, truncated }
 }
 
@@ -41,6 +41,24 @@ function isJson(text: string, lines = false): boolean {
   } catch {
     return false
   }
+}
+
+/** True when an object somewhere in valid JSON text has the same key twice: readers of the log would take different ones. */
+function repeatsKey(text: string): boolean {
+  let members = 0
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i)
+    if (c === 0x22) i = skipString(text, i) - 1
+    else if (c === 0x3a) members++
+  }
+  const waiting: unknown[] = [JSON.parse(text)]
+  for (let value = waiting.pop(); value !== undefined; value = waiting.pop()) {
+    if (typeof value !== 'object' || value === null) continue
+    const inner: unknown[] = Object.values(value)
+    if (!Array.isArray(value)) members -= inner.length
+    for (const one of inner) waiting.push(one)
+  }
+  return members !== 0
 }
 
 /** JSON text without white space between tokens and without credentials, at least `enough` characters of it. */

@@ -18,6 +18,13 @@ t.test('payload: a small body is kept as JSON, byte for byte but for white space
   })
 })
 
+t.test('payload: a body with a repeated key becomes a text, so that the line has none', async (t) => {
+  for (const body of ['{"a":1,"b":{"c":":","c":2}}', '[{"x":[],"x":{}}]', '{"a":1,"\\u0061":2}'])
+    t.equal(record(body)?.json, JSON.stringify(body))
+  for (const body of ['{"a":":","b":{"a":{},"c":[{"a":null},{"a":1}]}}', '{"__proto__":1,"1":{"1":2}}'])
+    t.equal(record(body)?.json, body)
+})
+
 t.test('payload: what stands under the name of a credential is replaced, whatever its shape', async (t) => {
   const body = {
     arguments: { password: 'hunter2', apiKey: ['k1', { deep: 'k2' }], nested: { access_token: 12_345 } },

@@ -30,6 +30,29 @@ await t.test('log: levels below the chosen one are silent, children add their fi
   t.equal(capture('debug').log.debugEnabled, true)
 })
 
+/** The keys of one JSON object in order, each as often as it is written. */
+function keysOf(line: string): string[] {
+  return [...line.matchAll(/[{,]"([^"]+)":/g)].map(([, name = '']) => name)
+}
+
+await t.test('log: no key occurs twice in a line, whatever the fields and the parents say', async (t) => {
+  const { log, lines, last } = capture('debug')
+  const own = { level: 'x', time: 'x', name: 'x', message: 'x', stack: 'x' }
+  const backend = log.child({ backend: 'a', part: 'b' }).child({ part: 'c' })
+  backend.info('one', { backend: 'b', other: 1 })
+  t.match(last(), { backend: 'b', part: 'c', other: 1 }, 'the latest value wins')
+  log.child(own).warn('two', own)
+  t.match(last(), { level: 'warn', name: 'test', message: 'two', field_name: 'x', field_level: 'x' })
+  log.child({ err: 'x' }).error('three', { err: new Error('boom'), stack: 'x' })
+  log.child(own).debug('four')
+  log.info('five', own)
+  t.equal(lines.length, 5)
+  for (const line of lines) {
+    const keys = keysOf(line.replace(/"err":\{[^}]*\}/, '"err":0'))
+    t.same(keys, [...new Set(keys)], line)
+  }
+})
+
 await t.test('log: credentials are redacted by name, at every depth and in children', async (t) => {
   const { log, lines } = capture()
   const fields = {
