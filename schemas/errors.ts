@@ -25,6 +25,7 @@ export const errors = {
   METHOD_NOT_ALLOWED: { status: 405, text: 'Method Not Allowed' },
   NOT_ACCEPTABLE: { status: 406, rpc: -32600, text: 'Not Acceptable' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, rpc: -32600, text: 'Unsupported Media Type' },
+  NOT_IMPLEMENTED: { status: 501, rpc: -32600, text: 'Not Implemented' },
   REQUEST_TOO_LARGE: { status: 413, text: 'Request Entity Too Large' },
   ORIGIN_DENIED: { status: 403, rpc: -32600, text: 'Origin not allowed' },
   HOST_DENIED: { status: 403, rpc: -32600, text: 'Host not allowed' },

@@ -2,7 +2,8 @@
 export { checkStateless, type Era, eraOf, metaOf, NAMED_METHODS, single, type StatelessMeta } from './era.ts'
 export { type Changes, JsonObject } from './json-object.ts'
 export { DuplicateMember, JsonFault, MAX_DEPTH, scanElements } from './json-scan.ts'
-export { isBatch, type Message, MessageError, type MessageKind, paramsOf, scanMessage } from './message.ts'
+export { isBatch, startsAsJson } from './json-start.ts'
+export { type Message, MessageError, type MessageKind, paramsOf, scanMessage } from './message.ts'
 export {
   argumentHeaders,
   disagreeingArgument,

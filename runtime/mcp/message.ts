@@ -10,7 +10,8 @@
 import { isUtf8 } from 'node:buffer'
 import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas/index.ts'
 import { JsonObject } from './json-object.ts'
-import { DuplicateMember, JsonFault, skipWhitespace } from './json-scan.ts'
+import { DuplicateMember, JsonFault } from './json-scan.ts'
+import { isBatch } from './json-start.ts'
 
 export type MessageKind = 'request' | 'notification' | 'result' | 'error'
 
@@ -42,11 +43,6 @@ export class MessageError extends GatehouseError {
 }
 
 const INTEGER = /^-?(?:0|[1-9]\d*)$/
-
-/** True when the first byte that is not white space opens an array: a batch, however malformed. */
-export function isBatch(body: Buffer): boolean {
-  return body[skipWhitespace(body, 0)] === 0x5b
-}
 
 /**
  * Reads a message. Throws MessageError: PARSE_ERROR (not JSON, not UTF-8), BATCH_REFUSED, INVALID_REQUEST (JSON, but

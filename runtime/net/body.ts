@@ -5,7 +5,11 @@
  * malformed: BAD_REQUEST. The response to a body that is too large says `Connection: close`, and the listener closes the
  * connection in stages, so that the client gets to read it. Framing itself (conflicting lengths, bad chunks) is refused
  * by the HTTP parser, see listen.ts.
- * Source: reference limits of spec document 1 ("Limits"); RFC 9110 section 15.5.14, RFC 9112 section 9.6.
+ *
+ * Coded bodies are refused, because what is checked must be what the next server reads: a content coding is
+ * UNSUPPORTED_MEDIA_TYPE, a transfer coding other than chunked NOT_IMPLEMENTED.
+ * Source: reference limits of spec document 1 ("Limits"); RFC 9110 sections 15.5.14 and 15.5.16, RFC 9112 sections 6.1
+ * and 9.6.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatehouseError } from '../../schemas/index.ts'
@@ -16,7 +20,7 @@ const empty: Buffer = Buffer.alloc(0)
 
 /**
  * Fills `exchange.body`. Returns without a promise when the request has no body.
- * Throws, or rejects with, REQUEST_TOO_LARGE or BAD_REQUEST.
+ * Throws, or rejects with, BAD_REQUEST or what `refuseBodyByHead` throws.
  */
 export function readBody(exchange: Exchange, maxBytes: number = maxBodyBytes): void | Promise<void> {
   const { req, res } = exchange
@@ -25,16 +29,41 @@ export function readBody(exchange: Exchange, maxBytes: number = maxBodyBytes): v
     exchange.body = empty
     return
   }
-  if (declared !== undefined && Number(declared) > maxBytes) throw tooLarge(res)
+  refuseBodyByHead(exchange, maxBytes)
   sayContinue(req, res)
   return collect(exchange, maxBytes)
 }
 
-/** Refuses by the declared length alone; for the stage that runs before authentication. */
-export function refuseDeclaredSize(exchange: Exchange, maxBytes: number = maxBodyBytes): void {
-  const declared = exchange.req.headers['content-length']
-  if (declared === undefined || Number(declared) <= maxBytes) return
-  throw tooLarge(exchange.res)
+/**
+ * Refuses a body by its head alone; for the stage that runs before authentication. Throws REQUEST_TOO_LARGE,
+ * UNSUPPORTED_MEDIA_TYPE, NOT_IMPLEMENTED or BAD_REQUEST.
+ */
+export function refuseBodyByHead({ req, res }: Exchange, maxBytes: number = maxBodyBytes): void {
+  const { headers } = req
+  const declared = headers['content-length']
+  if (declared !== undefined && Number(declared) > maxBytes) throw tooLarge(res)
+  const transfer = headers['transfer-encoding']
+  if (declared === undefined && transfer === undefined) return
+  if (transfer !== undefined) checkTransfer(transfer)
+  if (isCoded(headers['content-encoding'])) {
+    throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE', {
+      detail: 'a compressed request body is not supported: send it without Content-Encoding',
+      headers: { 'Accept-Encoding': 'identity' },
+    })
+  }
+}
+
+/** Without chunked at its end the length of a request cannot be known. */
+function checkTransfer(codings: string): void {
+  const final = codings.toLowerCase().split(',').at(-1)?.trim()
+  if (final !== 'chunked') throw new GatehouseError('BAD_REQUEST')
+  if (codings.trim().length === final.length) return
+  const detail = 'a transfer coding other than chunked is not supported'
+  throw new GatehouseError('NOT_IMPLEMENTED', { detail })
+}
+
+function isCoded(contentEncoding: string | undefined): boolean {
+  return contentEncoding?.split(',').some((coding) => !/^\s*(?:identity)?\s*$/i.test(coding)) ?? false
 }
 
 /** What is left of the body is never a request: no further one can be read from this connection. */

@@ -1,6 +1,6 @@
 /** The door of the network room: listener, pipeline, body limits, origin guard, header tables, outgoing connections. */
 export { type AddressPolicy, isLoopbackHost, isRefusedAddress, unbracket } from './addresses.ts'
-export { readBody, refuseDeclaredSize } from './body.ts'
+export { readBody, refuseBodyByHead } from './body.ts'
 export { type Caller, makeCaller } from './caller.ts'
 export { AddressRefusedError, type LookupAll } from './connector.ts'
 export {

@@ -12,6 +12,7 @@ const always: ReadonlySet<string> = new Set([
   'ORIGIN_DENIED',
   'HOST_DENIED',
   'BATCH_REFUSED',
+  'PARSE_ERROR',
   'SESSION_NOT_FOUND',
   'HEADER_MISMATCH',
   'VERSION_UNSUPPORTED',

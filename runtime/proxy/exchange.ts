@@ -49,7 +49,7 @@ export class ProxyExchange extends Exchange {
   }
 
   get hasJsonBody(): boolean {
-    return this.body.length > 0 && this.req.headers['content-type']?.includes('application/json') === true
+    return this.body.length > 0 && jsonType.test(this.req.headers['content-type'] ?? '')
   }
 
   /** Raw JSON text of the request's id; undefined for notifications and whatever is not JSON-RPC. */
@@ -62,6 +62,8 @@ export class ProxyExchange extends Exchange {
   }
 }
 
+/** `application/json` and its relatives, with parameters. */
+const jsonType = /[/+]json\b/i
 const initialize = Buffer.from('initialize')
 
 /** A body that is not JSON-RPC is none of the proxy's business. */

@@ -5,7 +5,16 @@
  * Source: MCP 2025-11-25 and 2026-07-28, transports; spec document 1 leaves the answers open.
  */
 import { GatehouseError } from '../../schemas/index.ts'
-import { checkStateless, eraOf, HEADER, isBatch, metaOf, paramsOf, STATELESS_VERSION } from '../mcp/index.ts'
+import {
+  checkStateless,
+  eraOf,
+  HEADER,
+  isBatch,
+  metaOf,
+  paramsOf,
+  STATELESS_VERSION,
+  startsAsJson,
+} from '../mcp/index.ts'
 import type { ProxyExchange } from './exchange.ts'
 import { ownerOf, sessionIdOf } from './forwarder.ts'
 import type { Session, SessionTable } from './sessions.ts'
@@ -23,11 +32,16 @@ export function refuseStatelessMethod({ req }: ProxyExchange): void {
   }
 }
 
-/** Checks the body without changing it. Throws BATCH_REFUSED and the faults of a stateless request. */
+/** Checks the body without changing it. Throws BATCH_REFUSED, PARSE_ERROR and the faults of a stateless request. */
 export function checkBody(exchange: ProxyExchange, target: Target): void {
   const { body, req } = exchange
   if (body.length === 0) return
   if (isBatch(body)) throw new GatehouseError('BATCH_REFUSED')
+  if (exchange.hasJsonBody && !startsAsJson(body)) {
+    throw new GatehouseError('PARSE_ERROR', {
+      detail: 'Parse error: the body must begin with a JSON object in UTF-8',
+    })
+  }
   const header = req.headers[HEADER.protocolVersion]
   // Without either signal the request is of the session era, and there is no reason to look inside.
   if (header !== STATELESS_VERSION && !body.includes(metaPrefix)) return

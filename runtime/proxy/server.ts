@@ -17,7 +17,7 @@ import {
   maxBodyBytes,
   pipeline,
   readBody,
-  refuseDeclaredSize,
+  refuseBodyByHead,
   repeatedSingleton,
 } from '../net/index.ts'
 import { makeRecover } from './answers.ts'
@@ -156,7 +156,7 @@ function makeHandler(
       limits(exchange) {
         refuseOddRequests(exchange)
         refuseStatelessMethod(exchange)
-        refuseDeclaredSize(exchange, maxBytes)
+        refuseBodyByHead(exchange, maxBytes)
       },
       guard: guard.check,
       ...(incoming ? { authenticate: incoming.stage } : {}),

@@ -13,7 +13,7 @@ import {
   type OriginGuard,
   pipeline,
   readBody,
-  refuseDeclaredSize,
+  refuseBodyByHead,
   type RequestHandler,
   repeatedSingleton,
   sendProblem,
@@ -90,7 +90,7 @@ function checkHead(exchange: VmcpExchange): void {
   if (type === undefined || !/^\s*application\/json\s*(?:;|$)/i.test(type)) {
     throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE')
   }
-  refuseDeclaredSize(exchange)
+  refuseBodyByHead(exchange)
 }
 
 function notAllowed(path: string): GatehouseError {

@@ -1,6 +1,7 @@
 /** What the proxy itself refuses about MCP: batches and stateless requests that contradict themselves. */
+import { gzipSync } from 'node:zlib'
 import t from 'tap'
-import { json, startRig, startUpstream } from '../helpers/proxy-rig.ts'
+import { json, rawRequest, startRig, startUpstream } from '../helpers/proxy-rig.ts'
 
 const upstream = await startUpstream((_seen, res) => res.end('forwarded'))
 const rig = await startRig(upstream.url)
@@ -79,9 +80,21 @@ await t.test('revision: GET and DELETE do not exist in the stateless revision', 
   }
 })
 
+/** An array behind what some parsers skip, or in a charset that some parsers decode. */
+const disguised: readonly Buffer[] = [
+  Buffer.from('\ufeff[]'),
+  Buffer.from('\v[]'),
+  Buffer.from('\f \0\u0085\u00a0\u1680\u2003\u2028\u205f\u3000\u200b\ufeff[]'),
+  Buffer.from('\ufeff[]', 'utf16le'),
+  Buffer.from('[]', 'utf16le'),
+  Buffer.from('\ufeff[]', 'utf16le').swap16(),
+  Buffer.from('\u00a0\u0085[]', 'latin1'),
+]
+
 await t.test('batch: an array is refused whatever its content, path or type, without an id', async (t) => {
   const before = upstream.seen.length
-  for (const body of ['[]', ' \r\n\t[{"jsonrpc":"2.0","id":1,"method":"ping"}]', '[not json']) {
+  const bodies = ['[]', ' \r\n\t[{"jsonrpc":"2.0","id":1,"method":"ping"}]', '[not json', ...disguised]
+  for (const body of bodies) {
     for (const type of ['application/json', 'text/plain']) {
       const response = await fetch(`${rig.url}/any/path`, {
         method: 'PUT',
@@ -93,6 +106,49 @@ await t.test('batch: an array is refused whatever its content, path or type, wit
         jsonrpc: '2.0',
         error: { code: -32600, message: 'JSON-RPC batches are not supported' },
       })
+    }
+  }
+  t.equal(upstream.seen.length, before)
+})
+
+await t.test('batch: a compressed body is refused before it is read, for it could be one', async (t) => {
+  const before = upstream.seen.length
+  for (const coding of ['gzip', 'GZIP', 'identity, br', 'deflate', 'x']) {
+    const response = await fetch(`${rig.url}/mcp`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'content-encoding': coding },
+      body: gzipSync('[]'),
+    })
+    t.equal(response.status, 415, coding)
+    t.equal(response.headers.get('accept-encoding'), 'identity')
+    t.match(await response.json(), { title: /Content-Encoding/ })
+  }
+  const framed = await rawRequest(
+    rig.port,
+    ['POST /mcp HTTP/1.1', 'Host: localhost', 'Transfer-Encoding: gzip, chunked'],
+    '2\r\n[]\r\n0\r\n\r\n',
+  )
+  t.match(framed, /^HTTP\/1\.1 501 /, 'a transfer coding')
+  t.equal(upstream.seen.length, before)
+  t.same(await send('{"a":1}', { 'content-encoding': 'identity' }), { status: 200, text: 'forwarded' })
+})
+
+await t.test('body: JSON that does not begin as JSON does is refused', async (t) => {
+  const before = upstream.seen.length
+  for (const type of [
+    'application/json',
+    'Application/JSON; charset=utf-7',
+    'application/json-rpc',
+    'a/b+json',
+  ]) {
+    for (const body of ['+AFs-]', '/**/[]', '#\n[]', ")]}'\n[]", '\ufeff{}', '\v{}', '-[]']) {
+      const response = await fetch(`${rig.url}/mcp`, {
+        method: 'POST',
+        headers: { 'content-type': type },
+        body,
+      })
+      t.equal(response.status, 400, `${type} ${body}`)
+      t.match(await response.json(), { jsonrpc: '2.0', error: { code: -32700 } })
     }
   }
   t.equal(upstream.seen.length, before)

@@ -81,6 +81,10 @@ export function toOAuthError(fault: unknown): OAuthError {
     if (fault.code === 'REQUEST_TOO_LARGE') {
       return new OAuthError('invalid_request', 'the request body is too large', { status: 413, cause: fault })
     }
+    if (fault.code === 'UNSUPPORTED_MEDIA_TYPE' || fault.code === 'NOT_IMPLEMENTED') {
+      const { message, status, headers } = fault
+      return new OAuthError('invalid_request', message, { status, headers, cause: fault })
+    }
     if (fault.code === 'BAD_REQUEST') {
       return new OAuthError('invalid_request', 'the request body did not arrive completely', { cause: fault })
     }

@@ -33,7 +33,7 @@ import {
   makeOriginGuard,
   pipeline,
   readBody,
-  refuseDeclaredSize,
+  refuseBodyByHead,
   sendBody,
   sendJson,
 } from '../../net/index.ts'
@@ -106,7 +106,7 @@ class Bridge {
     return pipeline<BridgeExchange>(
       {
         route: (x) => (x.path === '/health' ? health : served.includes(x.path) ? undefined : notFound),
-        limits: (x) => refuseDeclaredSize(x),
+        limits: (x) => refuseBodyByHead(x),
         guard: (x) => this.#guard?.(x),
         parse: async (x) => {
           await readBody(x)

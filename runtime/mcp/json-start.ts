@@ -1,0 +1,53 @@
+/**
+ * What a body is by its first bytes, for a reader that passes it on without parsing it.
+ *
+ * A parser further on may be more tolerant than RFC 8259: it may skip a byte order mark, any control character or any
+ * Unicode space, or decode another charset. So whatever could be skipped is skipped before a batch is looked for, and a
+ * JSON body must begin as JSON text in UTF-8 does.
+ */
+import { skipWhitespace } from './json-scan.ts'
+
+const OPEN_ARRAY = 0x5b
+
+/** True when the first byte that no parser skips opens an array: a batch, however malformed. */
+export function isBatch(body: Buffer): boolean {
+  return body[skipTolerated(body)] === OPEN_ARRAY
+}
+
+/** True when the body begins like a JSON text that is no array: an object, a string, a number or a literal. */
+export function startsAsJson(body: Buffer): boolean {
+  const first = body[skipWhitespace(body, 0)]
+  return first !== undefined && (first === 0x7b || first === 0x22 || isAlphanumeric(first))
+}
+
+function isAlphanumeric(c: number): boolean {
+  return (c >= 0x30 && c <= 0x39) || (c >= 0x41 && c <= 0x5a) || (c >= 0x61 && c <= 0x7a)
+}
+
+/** The index after all control characters, spaces and byte order marks at the beginning. */
+function skipTolerated(body: Buffer): number {
+  let i = 0
+  for (let width = toleratedAt(body, i); width > 0; width = toleratedAt(body, i)) i += width
+  return i
+}
+
+/** How many bytes at `i` are a character that some parser skips; 0 when they are none. */
+function toleratedAt(body: Buffer, i: number): number {
+  const c = body[i]
+  if (c === undefined) return 0
+  if (c <= 0x20 || c === 0x7f) return 1
+  if (c < 0x80) return 0
+  // U+0085 and U+00A0 in Latin-1, and the byte order marks of UTF-16.
+  if (c === 0x85 || c === 0xa0 || c >= 0xfe) return 1
+  const second = body[i + 1] ?? 0
+  const third = body[i + 2] ?? 0
+  if (c === 0xc2) return second === 0x85 || second === 0xa0 ? 2 : 0
+  const isSpace =
+    (c === 0xef && second === 0xbb && third === 0xbf) ||
+    (c === 0xe1 && second === 0x9a && third === 0x80) ||
+    (c === 0xe1 && second === 0xa0 && third === 0x8e) ||
+    (c === 0xe2 && second === 0x80 && (third <= 0x8f || third >= 0xa8)) ||
+    (c === 0xe2 && second === 0x81 && third >= 0x9f && third <= 0xaf) ||
+    (c === 0xe3 && second === 0x80 && third === 0x80)
+  return isSpace ? 3 : 0
+}
