@@ -10,6 +10,7 @@ import { createServer as createHttpServer } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import { addCertificatesCommand } from './certificates/index.ts'
+import { isSwitchedOn, switchProblem } from '../schemas/index.ts'
 import { clusterEventWriter, type EventSink, eventSink } from './events.ts'
 import { jsonLog } from './log.ts'
 import { Metrics } from './metrics.ts'
@@ -151,8 +152,8 @@ function settingsFrom(environment: Environment & NodeJS.ProcessEnv): HookSetting
   return hookSettings({
     version,
     runtimeImage: environment.GATEHOUSE_RUNTIME_IMAGE ?? `ghcr.io/gatehouse-dev/gatehouse:${version}`,
-    enableObo: environment.GATEHOUSE_ENABLE_OBO === 'true',
-    openshift: environment.GATEHOUSE_OPENSHIFT === 'true',
+    enableObo: switched(environment, 'GATEHOUSE_ENABLE_OBO'),
+    openshift: switched(environment, 'GATEHOUSE_OPENSHIFT'),
     imagePullSecrets: (environment.GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS ?? '')
       .split(',')
       .map((name) => name.trim())
@@ -160,6 +161,12 @@ function settingsFrom(environment: Environment & NodeJS.ProcessEnv): HookSetting
     ...(environment.GATEHOUSE_CLUSTER_DOMAIN && { clusterDomain: environment.GATEHOUSE_CLUSTER_DOMAIN }),
     ...(redis && { defaultRedis: redis }),
   })
+}
+
+function switched(environment: NodeJS.ProcessEnv, name: string): boolean {
+  const problem = switchProblem(environment, name)
+  if (problem !== undefined) throw new UsageError(problem)
+  return isSwitchedOn(environment, name)
 }
 
 function defaultRedisFrom(environment: Environment): DefaultRedis | undefined {

@@ -10,6 +10,7 @@ export type * as input from './generated/input.ts'
 export type * from './generated/types.ts'
 export { isKindName, type Kind, type KindName, kindOf, kinds } from './kinds.ts'
 export { envName, isDnsLabel, isDnsSubdomain, shortName } from './names.ts'
+export { isSwitchedOn, switchProblem } from './switches.ts'
 export { formatProblems, nearest, type Problem, shapeOf } from './problems.ts'
 export { apiGroup, apiVersion, category, type KindInfo, type PrinterColumn } from './schema.ts'
 export {

@@ -14,6 +14,7 @@ import {
   type AuthServerRedisFile,
   formatProblems,
   GatehouseError,
+  isSwitchedOn,
   type OAuth2UpstreamFile,
   type OIDCUpstreamFile,
   parseDuration,
@@ -37,15 +38,15 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 /** Variables that an authorization server reads beside those that its file names. */
 export const authServerEnvironment = {
-  /** `off`: nobody is asked before a login goes upstream. For headless tests only. */
+  /** Switched off: nobody is asked before a login goes upstream. For headless tests only. */
   consent: 'GATEHOUSE_AUTH_SERVER_CONSENT',
-  /** `off`: no dynamic client registration. */
+  /** Switched off: no dynamic client registration. */
   registration: 'GATEHOUSE_AUTH_SERVER_REGISTRATION',
-  /** `true`: clients that ask for a secret are registered with one. */
+  /** Switched on: clients that ask for a secret are registered with one. */
   confidentialClients: 'GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS',
   /** Comma-separated host names; only metadata documents from these are accepted. */
   cimdHosts: 'GATEHOUSE_AUTH_SERVER_CIMD_HOSTS',
-  /** `true`: http metadata documents on loopback addresses are accepted. For development. */
+  /** Switched on: http metadata documents on loopback addresses are accepted. For development. */
   cimdLoopback: 'GATEHOUSE_AUTH_SERVER_CIMD_LOOPBACK',
   /** Comma-separated addresses and networks of proxies whose X-Forwarded-For names the client. */
   trustedProxies: 'GATEHOUSE_AUTH_SERVER_TRUSTED_PROXIES',
@@ -117,6 +118,15 @@ class Reader {
     return value ?? ''
   }
 
+  /** A variable that switches something on or off. */
+  switch(name: string, fallback: boolean): boolean {
+    let on = fallback
+    this.#probe(() => {
+      on = isSwitchedOn(this.env, name, fallback)
+    })
+    return on
+  }
+
   file(field: string, path: string): string {
     let text = ''
     this.#probe(() => {
@@ -156,6 +166,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
   const { env } = reader
   const hosts = env[authServerEnvironment.cimdHosts]?.split(',').map((host) => host.trim().toLowerCase())
   const proxies = env[authServerEnvironment.trustedProxies]?.split(',').map((text) => text.trim())
+  const allowLoopback = reader.switch(authServerEnvironment.cimdLoopback, false)
   return {
     issuer: file.issuer,
     insecureAllowHttp: file.insecureAllowHTTP,
@@ -163,10 +174,10 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
     scopesSupported: file.scopesSupported,
     baselineClientScopes: file.baselineClientScopes ?? [],
     registration: {
-      enabled: env[authServerEnvironment.registration] !== 'off',
-      confidentialClients: env[authServerEnvironment.confidentialClients] === 'true',
+      enabled: reader.switch(authServerEnvironment.registration, true),
+      confidentialClients: reader.switch(authServerEnvironment.confidentialClients, false),
     },
-    consent: env[authServerEnvironment.consent] !== 'off',
+    consent: reader.switch(authServerEnvironment.consent, true),
     accessTokenMs: parseDuration(tokenLifespans.accessTokenLifespan),
     refreshTokenMs: parseDuration(tokenLifespans.refreshTokenLifespan),
     authCodeMs: parseDuration(tokenLifespans.authCodeLifespan),
@@ -190,7 +201,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
           cimd: {
             cacheMaxSize: cimd.cacheMaxSize,
             cacheTtlMs: parseDuration(cimd.cacheFallbackTtl),
-            allowLoopback: env[authServerEnvironment.cimdLoopback] === 'true',
+            allowLoopback,
             ...(hosts === undefined ? {} : { allowedHosts: hosts }),
           },
         }

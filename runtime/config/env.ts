@@ -95,11 +95,6 @@ export function readVariable(env: Environment, variable: Variable): string | und
   return value === undefined || value === '' ? undefined : value
 }
 
-/** True for `true`, `1` and `yes`, in any case. */
-export function isOn(env: Environment, variable: Variable): boolean {
-  return /^(?:true|1|yes)$/i.test(env[variable.name] ?? '')
-}
-
 /** The HTTP proxies for outgoing requests, for runtime/net. Lower-case names win, as everywhere. */
 export function proxyEnvironment(env: Environment): {
   readonly http: string | undefined

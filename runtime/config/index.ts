@@ -37,6 +37,7 @@ export {
   parseVmcpConfig,
   type VmcpConfig,
   vmcpEnvironment,
+  vmcpSwitchProblems,
   watchFile,
 } from './vmcp.ts'
 export { type ServeFlags, type ServeSettings, serveSettings } from './vmcp-serve.ts'

@@ -5,9 +5,9 @@
  * Half of a security setting is a fault, never an open door. Nothing here listens, connects or opens a browser.
  * Source: spec document 1, rules 1 to 7 and the flag tables.
  */
-import type { OutgoingStrategy, RuntimeSessionStorage } from '../../schemas/index.ts'
+import { isSwitchedOn, type OutgoingStrategy, type RuntimeSessionStorage } from '../../schemas/index.ts'
 import { type AddressPolicy, parseOrigin, type ProxyEnvironment } from '../net/index.ts'
-import { type Environment, isOn, proxyEnvironment, variables } from './env.ts'
+import { type Environment, proxyEnvironment, variables } from './env.ts'
 import { Faults } from './faults.ts'
 import { injectedHeaders, type InjectedHeader } from './injected-headers.ts'
 import { oidcSettings, type ProxyOidc } from './proxy-oidc.ts'
@@ -104,7 +104,7 @@ export function resolveProxyConfig(
     exchange,
     inject,
     remoteCa: faults.file('remoteCaBundle'),
-    debug: debug || isOn(env, variables.debug),
+    debug: debug || (faults.attempt(() => isSwitchedOn(env, variables.debug.name)) ?? false),
     metricsPort: faults.integer('metricsPort', 0, 65_535),
     workers: faults.integer('workers', 1, 64) ?? 1,
     proxyEnvironment: proxyEnvironment(env),

@@ -7,9 +7,9 @@
  */
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { GatehouseError } from '../../schemas/index.ts'
+import { GatehouseError, isSwitchedOn } from '../../schemas/index.ts'
 import { Secret } from '../observe/index.ts'
-import { type Environment, isOn, readVariable, variables } from './env.ts'
+import { type Environment, readVariable, variables } from './env.ts'
 
 /** Files larger than this are no secrets. */
 const maxBytes = 65_536
@@ -76,7 +76,7 @@ export function makeSecretsProvider(env: Environment): SecretsProvider {
       detail: `${variables.secretsDir.name}: must name a directory when the secrets provider is file`,
     })
   }
-  const fallback = !isOn(env, variables.disableEnvFallback)
+  const fallback = !isSwitchedOn(env, variables.disableEnvFallback.name)
   return {
     kind,
     find(name) {

@@ -9,7 +9,7 @@ import { hash } from 'node:crypto'
 import { readFileSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { type Document, parseDocument } from 'yaml'
-import { GatehouseError, type Problem, validateRuntime, type VmcpFile } from '../../schemas/index.ts'
+import { GatehouseError, type Problem, switchProblem, validateRuntime, type VmcpFile } from '../../schemas/index.ts'
 
 /** The file with all defaults filled in; deeply frozen. */
 export type VmcpConfig = VmcpFile
@@ -129,13 +129,19 @@ export const vmcpEnvironment = {
   sessionTtl: 'GATEHOUSE_VMCP_SESSION_TTL',
   /** How many sessions one process holds. */
   maxSessions: 'GATEHOUSE_VMCP_MAX_SESSIONS',
-  /** `true`: spans show the arguments of tool calls, redacted and cut. */
+  /** Switched on: spans show the arguments of tool calls, redacted and cut. */
   telemetryToolArguments: 'GATEHOUSE_TELEMETRY_TOOL_ARGUMENTS',
   /** In a pod: where and under which name backend health is reported. */
   namespace: 'VMCP_NAMESPACE',
   reportConfigMap: 'GATEHOUSE_REPORT_CONFIGMAP',
   podName: 'GATEHOUSE_POD_NAME',
 } as const
+
+/** What is wrong with the variables that switch something on or off. */
+export function vmcpSwitchProblems(env: Readonly<Record<string, string | undefined>>): readonly string[] {
+  const { enableObo, debug, telemetryToolArguments } = vmcpEnvironment
+  return [enableObo, debug, telemetryToolArguments].flatMap((name) => switchProblem(env, name) ?? [])
+}
 
 /** The environment of this process; the only way to it from the virtual server. */
 export function environment(): Readonly<Record<string, string | undefined>> {

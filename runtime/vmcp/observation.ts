@@ -3,6 +3,7 @@
  * the calls of backends. Settings are read at start; a changed one takes effect at the next start.
  * Source: spec document 3, config.audit, config.telemetry, "Endpoints" (/metrics).
  */
+import { isSwitchedOn } from '../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../config/index.ts'
 import type { Exchange, Log, Stage } from '../net/index.ts'
 import {
@@ -55,7 +56,7 @@ export async function makeObservation(
     version,
     env,
     log,
-    toolArguments: env[vmcpEnvironment.telemetryToolArguments] === 'true',
+    toolArguments: isSwitchedOn(env, vmcpEnvironment.telemetryToolArguments),
   })
   const audit = makeAudit(config.audit, { log })
   const observer = makeObserver({

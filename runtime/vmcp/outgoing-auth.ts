@@ -6,7 +6,7 @@
  * references into entries already.
  * Source: spec document 3 (config.outgoingAuth); header forwarding of remote server entries.
  */
-import { envName, GatehouseError } from '../../schemas/index.ts'
+import { envName, GatehouseError, isSwitchedOn } from '../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../config/index.ts'
 import { isHeaderName, isHeaderValue, type Log, restrictedForInjection } from '../net/index.ts'
 import { makeOutgoing, type Outgoing, type UpstreamTokens } from '../outgoing/index.ts'
@@ -23,6 +23,7 @@ export interface OutgoingAuth {
   close(): Promise<void>
 }
 
+/** Throws INVALID_CONFIG. */
 export function makeOutgoingAuth(
   env: Environment,
   upstream: UpstreamTokens | undefined,
@@ -30,7 +31,7 @@ export function makeOutgoingAuth(
 ): OutgoingAuth {
   const outgoing = makeOutgoing({
     secret: (name) => env[name],
-    enableObo: env[vmcpEnvironment.enableObo] === 'true',
+    enableObo: isSwitchedOn(env, vmcpEnvironment.enableObo),
     upstream,
     log,
   })

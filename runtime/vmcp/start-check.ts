@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import { GatehouseError } from '../../schemas/index.ts'
-import type { VmcpConfig } from '../config/index.ts'
+import { type VmcpConfig, vmcpSwitchProblems } from '../config/index.ts'
 import { type AuthServerFacts, type IncomingConfig, oidcProblems } from '../incoming/index.ts'
 import { silentLog } from '../net/index.ts'
 import { telemetryProblems } from '../observe/index.ts'
@@ -29,19 +29,21 @@ export function checkStart(
   upstreamTokens?: UpstreamTokens,
   authServer?: AuthServerFacts,
 ): void {
-  const auth = makeOutgoingAuth(env, upstreamTokens, silentLog)
+  const switches = vmcpSwitchProblems(env)
+  const auth = switches.length === 0 ? makeOutgoingAuth(env, upstreamTokens, silentLog) : undefined
   const problems = [
+    ...switches,
     ...incomingProblems(config, env),
     ...(authServer ? embeddedProblems(config, authServer) : []),
     ...policyProblems(config),
-    ...auth.problems(config),
+    ...(auth?.problems(config) ?? []),
     ...telemetryProblems(config.telemetry, env),
     ...fileProblems(config),
     ...optimizerProblems(config.optimizer, env),
     ...codeModeProblems(config.codeMode),
     ...workflowFaults(config.compositeTools),
   ]
-  void auth.close()
+  void auth?.close()
   if (problems.length === 0) return
   const lines = problems.map((line) => `  - ${line}`)
   throw new GatehouseError('INVALID_CONFIG', { detail: `invalid configuration:\n${lines.join('\n')}` })

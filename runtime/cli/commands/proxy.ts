@@ -9,7 +9,7 @@
  */
 import cluster from 'node:cluster'
 import type { Command } from 'commander'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, isSwitchedOn } from '../../../schemas/index.ts'
 import {
   environment,
   loadProxyFile,
@@ -164,7 +164,7 @@ async function serveWith(
     notify: printError,
     browser: readVariable(env, variables.browser),
     secret: (variable: string) => env[variable],
-    enableObo: env[vmcpEnvironment.enableObo] === 'true',
+    enableObo: isSwitchedOn(env, vmcpEnvironment.enableObo),
     signal: stop.signal,
     ...(authServer ? { authServer } : {}),
   }

@@ -3,6 +3,7 @@
  * server, and changes of its file.
  * Source: spec document 3; spec document 2, embeddedAuthServer.
  */
+import { isSwitchedOn } from '../../../schemas/index.ts'
 import { checkAuthServer } from '../../authserver/index.ts'
 import {
   type Environment,
@@ -78,7 +79,7 @@ export async function serveVmcp(options: ServeOptions): Promise<number> {
   const { env, authServerFile, maxUpstreams } = options
   const read = await readChecked(options)
   const verbose =
-    options.debug || env[vmcpEnvironment.debug] === 'true' || read.config.operational.logLevel === 'debug'
+    options.debug || isSwitchedOn(env, vmcpEnvironment.debug) || read.config.operational.logLevel === 'debug'
   const log = makeLog({ level: verbose ? 'debug' : 'info', name: 'vmcp' })
   const parts = {
     log,

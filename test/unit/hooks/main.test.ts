@@ -154,6 +154,8 @@ t.test('gatehouse-hooks: wrong usage ends with code 2 and says what is wrong', a
     [['--nope'], {}, /unknown option/],
     [['serve'], {}, /unknown command|too many arguments/],
     [[], { GATEHOUSE_DEFAULT_REDIS_SECRET_NAME: 'x' }, /GATEHOUSE_DEFAULT_REDIS_ADDR/],
+    [[], { GATEHOUSE_ENABLE_OBO: 'enabled' }, /GATEHOUSE_ENABLE_OBO: must be true or false/],
+    [[], { GATEHOUSE_OPENSHIFT: 'y' }, /GATEHOUSE_OPENSHIFT: must be true or false/],
   ]
   for (const [args, env, text] of wrong) {
     const ran = await run(args, env)
