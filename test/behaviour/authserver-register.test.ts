@@ -3,6 +3,7 @@ import t from 'tap'
 import { makeMemoryStore } from '../../runtime/store/index.ts'
 import {
   authorizeUrl,
+  Browser,
   jsonOf,
   login,
   pkce,
@@ -94,6 +95,30 @@ t.test('register: what cannot be supported is replaced, as RFC 7591 allows', asy
   })
 })
 
+t.test('register: names are written in every script, joined emoji included', async (t) => {
+  const rig = await startAuthServer(t)
+  const names = [
+    'می\u200Cخواهم', // Persian, with a zero-width non-joiner
+    'क्\u200Dष', // Devanagari, with a zero-width joiner
+    '\u{1F469}\u{1F3FD}\u200D\u{1F4BB} Assistant',
+    '\u{1F3F3}\uFE0F\u200D\u{1F308}',
+    '\u{1F468}\u200D\u{1F469}\u200D\u{1F467}\u200D\u{1F466}',
+    '日本語 クライアント',
+    'مساعد',
+    'e\u0301',
+  ]
+  for (const name of names) {
+    const response = await post(rig, { redirect_uris: [redirectUri], client_name: name })
+    t.equal(response.status, 201, name)
+    const { client_name: echoed, client_id: id } = await jsonOf(response)
+    t.equal(echoed, name)
+    const page = await new Browser().open(
+      authorizeUrl(rig, { client_id: textOf(id), code_challenge: pkce().challenge }),
+    )
+    t.match(page.text, `<bdi>${name}</bdi>`)
+  }
+})
+
 t.test('register: refusals name the member', async (t) => {
   const rig = await startAuthServer(t, {
     config: { registration: { enabled: true, confidentialClients: false } },
@@ -129,12 +154,25 @@ t.test('register: refusals name the member', async (t) => {
     [{ ...uris(redirectUri), client_name: 'x'.repeat(257) }, 'invalid_client_metadata'],
     [{ ...uris(redirectUri), client_name: 'safe\u202Eevil' }, 'invalid_client_metadata'],
     [{ ...uris(redirectUri), client_name: 7 }, 'invalid_client_metadata'],
+    // A joiner where nothing is joined hides, or makes a second name that looks like the first.
+    [{ ...uris(redirectUri), client_name: 'Good\u200Cle' }, 'invalid_client_metadata'],
+    [{ ...uris(redirectUri), client_name: 'Good\u200Dle' }, 'invalid_client_metadata'],
+    [{ ...uris(redirectUri), client_name: '\u200D' }, 'invalid_client_metadata'],
+    [{ ...uris(redirectUri), client_name: 'می\u200C\u200Cخواهم' }, 'invalid_client_metadata'],
+    [{ ...uris(redirectUri), client_name: 'a\u200Bb' }, 'invalid_client_metadata'],
+    [{ ...uris(redirectUri), client_name: 'a\u2066b' }, 'invalid_client_metadata'],
+    [{ ...uris(redirectUri), client_name: '\u{E0041}b' }, 'invalid_client_metadata'],
+    [{ ...uris(redirectUri), client_name: 'a\nb' }, 'invalid_client_metadata'],
+    [{ ...uris(redirectUri), software_id: '\u{1F469}\u200D\u{1F4BB}' }, 'invalid_client_metadata'],
     [{ ...uris(redirectUri), grant_types: ['refresh_token'] }, 'invalid_client_metadata'],
     [{ ...uris(redirectUri), grant_types: 'authorization_code' }, 'invalid_client_metadata'],
     [{ ...uris(redirectUri), response_types: ['token'] }, 'invalid_client_metadata'],
     [{ ...uris(redirectUri), scope: 'admin root' }, 'invalid_client_metadata'],
     [{ ...uris(redirectUri), scope: 7 }, 'invalid_client_metadata'],
     [{ ...uris(redirectUri), token_endpoint_auth_method: 7 }, 'invalid_client_metadata'],
+    [{ ...uris(redirectUri), token_endpoint_auth_method: 'private_key_jwt' }, 'invalid_client_metadata'],
+    [{ ...uris(redirectUri), token_endpoint_auth_method: 'client_secret_jwt' }, 'invalid_client_metadata'],
+    [{ ...uris(redirectUri), token_endpoint_auth_method: 'tls_client_auth' }, 'invalid_client_metadata'],
   ]
   for (const [metadata, error] of cases) {
     const fresh = await startAuthServer(t)

@@ -4,7 +4,9 @@
  * Open to strangers, therefore limited per caller and in total, capped in size, and forgotten after a day without use,
  * whatever was updated meanwhile.
  * A client that asks for a secret is registered as a public one unless confidential clients are switched on: the answer
- * says so, as RFC 7591 section 3.2.1 allows. Secrets and management tokens are kept as hashes only.
+ * says so, as RFC 7591 section 3.2.1 allows, and such clients get along without. One that asks for a method with keys or
+ * certificates of its own (private_key_jwt, tls_client_auth) is refused: registered as a public client it would be turned
+ * away at the token endpoint only. Secrets and management tokens are kept as hashes only.
  * Source: RFC 7591, RFC 7592; spec document 2 (baselineClientScopes).
  */
 import { randomUUID, timingSafeEqual } from 'node:crypto'
@@ -76,6 +78,7 @@ export async function manage(exchange: Exchange, clientId: string, context: Cont
     throw new OAuthError('invalid_client_metadata', 'client_id must be that of the client')
   }
   const traits = readClientMetadata(metadata, context.config, { privateSchemes: true })
+  readAuthMethod(metadata, context)
   const next = { ...fixedMembers(client), ...traits }
   checkSize(next)
   // Only use prolongs a registration: else a stranger could keep any number of them for ever.
@@ -126,11 +129,20 @@ async function readMetadata(exchange: Exchange): Promise<JsonObject> {
 function readAuthMethod(metadata: JsonObject, context: Context): Client['authMethod'] {
   const { confidentialClients } = context.config.registration
   const wanted = metadata['token_endpoint_auth_method']
-  if (wanted !== undefined && wanted !== null && typeof wanted !== 'string') {
-    throw new OAuthError('invalid_client_metadata', 'token_endpoint_auth_method must be a string')
+  switch (wanted) {
+    case undefined:
+    case null:
+    case 'none':
+      return 'none'
+    case 'client_secret_basic':
+    case 'client_secret_post':
+      return confidentialClients ? wanted : 'none'
+    default:
+      throw new OAuthError(
+        'invalid_client_metadata',
+        'token_endpoint_auth_method must be none, client_secret_basic or client_secret_post',
+      )
   }
-  const secret = wanted === 'client_secret_basic' || wanted === 'client_secret_post'
-  return confidentialClients && secret ? wanted : 'none'
 }
 
 function checkSize(client: Client): void {
