@@ -9,7 +9,13 @@ import { hash } from 'node:crypto'
 import { readFileSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { type Document, parseDocument } from 'yaml'
-import { GatehouseError, type Problem, switchProblem, validateRuntime, type VmcpFile } from '../../schemas/index.ts'
+import {
+  GatehouseError,
+  type Problem,
+  switchProblem,
+  validateRuntime,
+  type VmcpFile,
+} from '../../schemas/index.ts'
 
 /** The file with all defaults filled in; deeply frozen. */
 export type VmcpConfig = VmcpFile
