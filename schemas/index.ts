@@ -8,6 +8,19 @@ export { type Fields, fieldsOf, isFields } from './fields.ts'
 export type * as input from './generated/input.ts'
 /** Documents as a reader gets them: defaults are filled in. */
 export type * from './generated/types.ts'
+export {
+  forwarded,
+  headerNameProblem,
+  type HeaderUse,
+  headerValueProblem,
+  hopByHop,
+  isHeaderName,
+  isHeaderValue,
+  isRestrictedHeader,
+  maxHeaderNameLength,
+  maxHeaderValueLength,
+  restrictedHeaders,
+} from './headers.ts'
 export { isKindName, type Kind, type KindName, kindOf, kinds } from './kinds.ts'
 export { envName, isDnsLabel, isDnsSubdomain, shortName } from './names.ts'
 export { isSwitchedOn, switchProblem } from './switches.ts'

@@ -6,7 +6,8 @@
  * Source: spec document 2, spec.embeddedAuthServer, Errors and Limits; RFC 8414 section 2; RFC 8707 section 2.
  */
 import { isIP } from 'node:net'
-import { isLoopbackHost, restrictedForInjection } from '../net/index.ts'
+import { headerNameProblem, headerValueProblem } from '../../schemas/index.ts'
+import { isLoopbackHost } from '../net/index.ts'
 import type {
   AuthServerConfig,
   OAuth2UpstreamConfig,
@@ -253,11 +254,11 @@ function userInfoFaults(field: string, userInfo: UserInfoConfig | undefined): re
   const ok = URL.canParse(userInfo.endpointUrl) && /^https?:$/.test(new URL(userInfo.endpointUrl).protocol)
   return [
     ...(ok ? [] : [`${field}.endpointUrl must be an absolute http(s) URL`]),
-    ...Object.keys(userInfo.additionalHeaders)
-      .filter((name) => {
-        const lower = name.toLowerCase()
-        return lower === 'authorization' || (restrictedForInjection.has(lower) && lower !== 'accept')
-      })
-      .map((name) => `${field}.additionalHeaders must not set ${name}`),
+    ...Object.entries(userInfo.additionalHeaders).flatMap(([name, value]) => {
+      const valueProblem = headerValueProblem(value)
+      const problem =
+        headerNameProblem(name, 'service') ?? (valueProblem && `the value of ${name} ${valueProblem}`)
+      return problem === undefined ? [] : [`${field}.additionalHeaders: ${problem}`]
+    }),
   ]
 }

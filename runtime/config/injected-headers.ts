@@ -5,7 +5,7 @@
  * be set; two settings of one header are a fault. A faulty value is never quoted: it may be a secret.
  * Source: spec document 1 (--remote-forward-headers, --remote-forward-headers-secret).
  */
-import { isHeaderName, isHeaderValue, restrictedForInjection } from '../net/index.ts'
+import { headerNameProblem, headerValueProblem } from '../../schemas/index.ts'
 import type { Environment } from './env.ts'
 import type { Faults } from './faults.ts'
 import { flagOf, type ProxyInput } from './proxy-flags.ts'
@@ -16,8 +16,6 @@ export interface InjectedHeader {
   /** May be a secret: never log it. */
   readonly value: string
 }
-
-const maxValueBytes = 8192
 
 export function injectedHeaders(
   input: ProxyInput,
@@ -74,14 +72,11 @@ function split(
 
 function accept(headers: InjectedHeader[], name: string, value: string, key: Key, faults: Faults): void {
   const lower = name.toLowerCase()
-  if (!isHeaderName(name)) faults.about(key, `${JSON.stringify(name)} is no header name`)
-  else if (restrictedForInjection.has(lower)) faults.about(key, `the header ${name} may not be set`)
+  const problem = headerNameProblem(name, 'injected')
+  const valueProblem = headerValueProblem(value)
+  if (problem !== undefined) faults.about(key, problem)
   else if (headers.some((header) => header.name.toLowerCase() === lower)) {
     faults.about(key, `the header ${name} is set twice`)
-  } else if (!isHeaderValue(value) || Buffer.byteLength(value) > maxValueBytes) {
-    faults.about(
-      key,
-      `the value of ${name} must have no control characters and at most ${maxValueBytes} bytes`,
-    )
-  } else headers.push({ name, value })
+  } else if (valueProblem !== undefined) faults.about(key, `the value of ${name} ${valueProblem}`)
+  else headers.push({ name, value })
 }

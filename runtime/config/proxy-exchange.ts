@@ -3,7 +3,7 @@
  *
  * Source: spec document 1, rule 7 and "Token exchange flags"; RFC 8693.
  */
-import { isHeaderName, restrictedForInjection } from '../net/index.ts'
+import { headerNameProblem } from '../../schemas/index.ts'
 import type { Secret } from '../observe/index.ts'
 import { type Environment, variables } from './env.ts'
 import type { Faults, InputKey } from './faults.ts'
@@ -71,10 +71,8 @@ const others = Object.keys(proxyFlags).filter(
 function headerName(faults: Faults): string | undefined {
   const name = faults.text('tokenExchangeHeaderName')
   if (name === undefined || name.toLowerCase() === 'authorization') return undefined
-  if (!isHeaderName(name)) faults.about('tokenExchangeHeaderName', 'is no header name')
-  else if (restrictedForInjection.has(name.toLowerCase())) {
-    faults.about('tokenExchangeHeaderName', `the header ${name} may not be set`)
-  }
+  const problem = headerNameProblem(name, 'injected')
+  if (problem !== undefined) faults.about('tokenExchangeHeaderName', problem)
   return name
 }
 

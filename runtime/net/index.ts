@@ -12,18 +12,7 @@ export {
 } from './dispatcher.ts'
 export { Exchange } from './exchange.ts'
 export { type Fetch, type FetchInit, type FetchOptions, FetchRefusedError, makeFetch } from './fetch.ts'
-export {
-  forwarded,
-  hopByHop,
-  isHeaderName,
-  isHeaderValue,
-  isRestrictedForPassthrough,
-  namedByConnection,
-  repeatedSingleton,
-  restrictedForInjection,
-  restrictedForPassthrough,
-  singletons,
-} from './headers.ts'
+export { namedByConnection, repeatedSingleton } from './headers.ts'
 export { type ListenerLimits, listenerLimits, maxBodyBytes } from './limits.ts'
 export {
   holdsStream,

@@ -1,14 +1,13 @@
 /** One header with a configured value, for everybody alike. Source: spec document 2 (headerInjection), 3. */
-import { GatehouseError } from '../../schemas/index.ts'
+import { GatehouseError, headerNameProblem, headerValueProblem } from '../../schemas/index.ts'
 import { secretProblems, secretReader, type StrategyModule } from './config.ts'
-import { headerNameProblem, headerValueProblem } from './injected-headers.ts'
 import { setHeader } from './strategy.ts'
 
 export const headerInjection: StrategyModule = {
   problems({ headerInjection: block }, parts) {
     if (!block) return ['headerInjection: is required']
     const { headerName = '', headerValue, headerValueEnv } = block
-    const name = headerNameProblem(headerName)
+    const name = headerNameProblem(headerName, 'injected')
     const value = headerValueProblem(secretReader(headerValue, headerValueEnv, parts)() ?? '')
     return [
       ...(name === undefined ? [] : [`headerInjection.headerName: ${name}`]),

@@ -1,11 +1,5 @@
 /** The door of the outgoing room: how we authenticate to a backend. */
 export { CredentialCache, type Obtained } from './cache.ts'
 export type { StrategyConfig } from './config.ts'
-export {
-  headerNameProblem,
-  headerValueProblem,
-  type InjectedHeader,
-  injectedHeaders,
-} from './injected-headers.ts'
 export { makeOutgoing, type Outgoing, type OutgoingParts } from './registry.ts'
 export type { OutgoingRequest, OutgoingStrategy, UpstreamToken, UpstreamTokens } from './strategy.ts'

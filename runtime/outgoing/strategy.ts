@@ -5,8 +5,8 @@
  * from the authenticated Caller, never from a header.
  * Source: spec document 2 (authentication), spec document 3 (config.outgoingAuth).
  */
-import { GatehouseError } from '../../schemas/index.ts'
-import { type Caller, isHeaderValue } from '../net/index.ts'
+import { GatehouseError, isHeaderValue } from '../../schemas/index.ts'
+import type { Caller } from '../net/index.ts'
 
 /** One request about to be sent. Method, URL, headers and body must be final: a signature may cover them. */
 export interface OutgoingRequest {

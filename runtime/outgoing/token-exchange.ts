@@ -4,6 +4,7 @@
  * Health checks use the client's own credentials when it has a secret. Fails closed: without a token to exchange the
  * request is not sent. Source: spec document 1 (token exchange flags), spec document 2 (tokenExchange), 3.
  */
+import { headerNameProblem } from '../../schemas/index.ts'
 import { clientCredentialsGrant, tokenExchangeGrant, typedServer } from '../oauth/index.ts'
 import { CredentialCache } from './cache.ts'
 import {
@@ -14,7 +15,6 @@ import {
   type StrategyModule,
   urlProblems,
 } from './config.ts'
-import { headerNameProblem } from './injected-headers.ts'
 import { tokenTypes, tokenTypeUrn } from './subject.ts'
 import { clientFrom, TokenStrategy } from './token-strategy.ts'
 
@@ -22,7 +22,7 @@ export const tokenExchange: StrategyModule = {
   problems({ tokenExchange: block }, parts) {
     if (!block) return ['tokenExchange: is required']
     const { externalTokenHeaderName: header, clientId, clientSecret, clientSecretEnv } = block
-    const headerProblem = header ? headerNameProblem(header) : undefined
+    const headerProblem = header ? headerNameProblem(header, 'injected') : undefined
     const hasSecret = clientSecret !== undefined || clientSecretEnv !== undefined
     return [
       ...urlProblems('tokenExchange.tokenUrl', block.tokenUrl),

@@ -6,9 +6,15 @@
  * references into entries already.
  * Source: spec document 3 (config.outgoingAuth); header forwarding of remote server entries.
  */
-import { envName, GatehouseError, isSwitchedOn } from '../../schemas/index.ts'
+import {
+  envName,
+  GatehouseError,
+  headerNameProblem,
+  headerValueProblem,
+  isSwitchedOn,
+} from '../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../config/index.ts'
-import { isHeaderName, isHeaderValue, type Log, restrictedForInjection } from '../net/index.ts'
+import type { Log } from '../net/index.ts'
 import { makeOutgoing, type Outgoing, type UpstreamTokens } from '../outgoing/index.ts'
 import type { BackendAuth } from './fleet.ts'
 
@@ -95,9 +101,10 @@ function headersFor(backend: string, env: Environment): Readonly<Record<string, 
 
 function add(headers: Record<string, string>, variable: string, name: string, value: string): void {
   const lower = name.toLowerCase()
-  if (!isHeaderName(name) || restrictedForInjection.has(lower))
-    throw invalid(`${variable}: ${name} must not be set`)
-  if (!isHeaderValue(value)) throw invalid(`${variable}: the value of ${name} cannot be sent as a header`)
+  const problem = headerNameProblem(name, 'injected')
+  if (problem !== undefined) throw invalid(`${variable}: ${problem}`)
+  const valueProblem = headerValueProblem(value)
+  if (valueProblem !== undefined) throw invalid(`${variable}: the value of ${name} ${valueProblem}`)
   if (Object.hasOwn(headers, lower)) throw invalid(`${variable}: ${name} occurs twice`)
   headers[lower] = value
 }

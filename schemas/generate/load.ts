@@ -9,6 +9,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { apiVersion, type Bundle, type KindInfo, type PrinterColumn, type Schema } from '../schema.ts'
+import { withHeaderRules } from './headers.ts'
 
 interface KindSource {
   readonly plural: string
@@ -31,7 +32,7 @@ export function loadBundle(root: string): Bundle {
   const kinds: KindInfo[] = []
   const runtime: Record<string, string> = {}
   for (const file of sourceFiles(root)) {
-    const source: Source = JSON.parse(readFileSync(file, 'utf8'))
+    const source: Source = withHeaderRules(JSON.parse(readFileSync(file, 'utf8')))
     for (const [name, schema] of Object.entries(source.$defs)) add(raw, name, schema, file)
     const info = source['x-gatehouse']
     if (info) kinds.push(kindInfo(source, info))

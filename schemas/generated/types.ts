@@ -1797,7 +1797,7 @@ export type Telemetry = {
   readonly endpoint?: string
   /** Environment variables read into span attributes. */
   readonly environmentVariables?: readonly string[]
-  /** Headers sent to the collector. */
+  /** Literal headers sent to the collector. */
   readonly headers?: { readonly [name: string]: string }
   /** Plain text to the collector. */
   readonly insecure: boolean

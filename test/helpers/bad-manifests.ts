@@ -316,7 +316,7 @@ export const badManifests: readonly BadManifest[] = [
     'entry: restricted header',
     entry,
     [set('/spec/headerForward/addPlaintextHeaders', { Host: 'a' })],
-    'a restricted header cannot be forwarded',
+    'a restricted header cannot be set',
   ),
   rule(
     'OIDC: two sources',

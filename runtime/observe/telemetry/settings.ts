@@ -6,8 +6,13 @@
  * Source: spec document 3, config.telemetry; OpenTelemetry protocol exporter specification.
  */
 import { readFileSync } from 'node:fs'
-import { GatehouseError, type Telemetry } from '../../../schemas/index.ts'
-import { isHeaderName, isHeaderValue, isLoopbackHost } from '../../net/index.ts'
+import {
+  GatehouseError,
+  headerNameProblem,
+  headerValueProblem,
+  type Telemetry,
+} from '../../../schemas/index.ts'
+import { isLoopbackHost } from '../../net/index.ts'
 import { isSensitive } from './arguments.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -152,8 +157,8 @@ function readHeaders(
       if (found === undefined || found === '') faults.push(`${field}: the variable ${variable} is not set`)
       return found ?? ''
     })
-    if (!isHeaderName(name)) faults.push(`${field}: is not a header name`)
-    else if (!isHeaderValue(value)) faults.push(`${field}: the value cannot be sent as a header`)
+    const problem = headerNameProblem(name, 'collector') ?? headerValueProblem(value)
+    if (problem !== undefined) faults.push(`${field}: ${problem}`)
     else out[name] = value
   }
   return out

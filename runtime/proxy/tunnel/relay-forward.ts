@@ -7,13 +7,12 @@
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, hopByHop } from '../../../schemas/index.ts'
 import {
   type DispatchController,
   type Dispatcher,
   type DispatchHandler,
   holdsStream,
-  hopByHop,
   namedByConnection,
   repeatedSingleton,
   sendProblem,

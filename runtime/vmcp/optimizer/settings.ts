@@ -5,8 +5,7 @@
  * header names. Here follows what needs the environment or a URL parser.
  * Source: spec document 3, config.optimizer.
  */
-import { type Optimizer, parseDuration } from '../../../schemas/index.ts'
-import { isHeaderValue } from '../../net/index.ts'
+import { isHeaderValue, type Optimizer, parseDuration } from '../../../schemas/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { vmcpEnvironment } from '../../config/index.ts'
 

@@ -87,8 +87,8 @@ t.test('telemetry settings: header values come from the variables that they name
     fault({ endpoint, headers: { a: '${MISSING}', 'b c': 'x', d: 'x\ny' } }),
     [
       'telemetry.headers.a: the variable MISSING is not set',
-      'telemetry.headers.b c: is not a header name',
-      'telemetry.headers.d: the value cannot be sent as a header',
+      'telemetry.headers.b c: "b c" is not a valid header name: letters, digits and -_.~!#$%&\'*+^`|, at most 255',
+      'telemetry.headers.d: must not contain control characters or characters beyond Latin-1',
     ].join('\n'),
     'all faults at once, without values',
   )

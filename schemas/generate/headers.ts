@@ -1,0 +1,60 @@
+/**
+ * Puts the rules of header names and values into the schema sources, which name them as `%{…}`: in patterns
+ * `%{header-name}` and `%{header-value}`; in CEL rules the same as quoted regular expressions, and
+ * `%{restricted:<use>}`; in messages `%{restricted:<use>}` as words.
+ *
+ * Throws for a placeholder of another name: a rule must never be left with its placeholder in it.
+ */
+import {
+  headerNamePattern,
+  headerValuePattern,
+  type HeaderUse,
+  maxHeaderNameLength,
+  restrictedHeaders,
+} from '../headers.ts'
+
+const uses: readonly HeaderUse[] = ['injected', 'passedThrough', 'service', 'collector']
+
+type Texts = Readonly<Record<string, string>>
+
+const patterns: Texts = { 'header-name': headerNamePattern, 'header-value': headerValuePattern }
+
+const rules: Texts = {
+  'header-name': celText(headerNamePattern.replace(/\+\$$/, `{1,${maxHeaderNameLength}}$`)),
+  ...forEachUse((use) => celText(restrictedPattern(use))),
+}
+
+const messages: Texts = forEachUse((use) => restrictedHeaders(use).join(', '))
+
+const textsOf: Readonly<Record<string, Texts>> = { pattern: patterns, rule: rules, message: messages }
+
+/** A copy of a schema source with every placeholder replaced. */
+export function withHeaderRules<T>(source: T): T {
+  return JSON.parse(
+    JSON.stringify(source, (key, value: unknown) => (typeof value === 'string' ? filled(key, value) : value)),
+  )
+}
+
+function filled(key: string, text: string): string {
+  const texts = textsOf[key]
+  if (!texts) return text
+  return text.replaceAll(/%\{([^}]*)\}/g, (whole, name: string) => {
+    const found = texts[name]
+    if (found === undefined) throw new Error(`${key}: nothing is called ${whole}`)
+    return found
+  })
+}
+
+function restrictedPattern(use: HeaderUse): string {
+  const names = restrictedHeaders(use).map((name) => name.toLowerCase().replace(/\*$/, '.*'))
+  return `(?i)^(${names.join('|')})$`
+}
+
+function forEachUse(make: (use: HeaderUse) => string): Texts {
+  return Object.fromEntries(uses.map((use) => [`restricted:${use}`, make(use)]))
+}
+
+/** A CEL string literal. */
+function celText(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+}

@@ -1,0 +1,142 @@
+/**
+ * The one list of header names that configuration may not set, and what a header name and value may hold.
+ *
+ * Hooks, runtime and the generated schemas (CEL rules, patterns) all read it, so that what admission accepts the running
+ * server accepts, too. Names are compared without regard to case.
+ * Source: RFC 9110, sections 5.1, 5.5 and 7.6.1; MCP 2025-11-25 and 2026-07-28, streamable HTTP; spec document 1
+ * (--remote-forward-headers), spec document 3 (passthroughHeaders).
+ */
+
+/** Headers of one connection; removed in both directions, with those that `Connection` names. `te: trailers` stays. */
+const connectionHeaders = [
+  'Connection',
+  'HTTP2-Settings',
+  'Keep-Alive',
+  'Proxy-Authenticate',
+  'Proxy-Authorization',
+  'Proxy-Connection',
+  'TE',
+  'Trailer',
+  'Transfer-Encoding',
+  'Upgrade',
+] as const
+
+/** Headers by which proxies describe the client's side; a client's own are never trusted. */
+const forwardingHeaders = ['Forwarded', 'X-Forwarded-For', 'X-Forwarded-Host', 'X-Forwarded-Proto'] as const
+
+/** Lower-case names of the headers of one connection. */
+export const hopByHop: ReadonlySet<string> = lowerCase(connectionHeaders)
+
+/** Lower-case names of the headers that describe the client's side of a proxy. */
+export const forwarded: ReadonlySet<string> = lowerCase(forwardingHeaders)
+
+/** What a configured header is for. */
+export type HeaderUse =
+  /** Added to every request to a target or backend. */
+  | 'injected'
+  /** Copied from a client's request to backends. */
+  | 'passedThrough'
+  /** Added to the gateway's own requests to a userinfo endpoint or an embedding service. */
+  | 'service'
+  /** Added to requests to an OpenTelemetry collector. */
+  | 'collector'
+
+/** Names that frame, route or encode a message: nobody may set them. A name that ends in `*` stands for a family. */
+const always = [
+  ...connectionHeaders,
+  'Accept-Encoding',
+  'Content-Encoding',
+  'Content-Length',
+  'Expect',
+  'Forwarded',
+  'Host',
+  'Proxy-*',
+  'X-Forwarded-*',
+  'X-Real-IP',
+] as const
+
+/** Names that the MCP transports set on each message. */
+const ofMcp = [
+  'Accept',
+  'Content-Type',
+  'Last-Event-ID',
+  'Mcp-Method',
+  'Mcp-Name',
+  'Mcp-Param-*',
+  'Mcp-Protocol-Version',
+  'Mcp-Session-Id',
+] as const
+
+const restricted: Readonly<Record<HeaderUse, readonly string[]>> = {
+  injected: [...always, ...ofMcp],
+  passedThrough: [...always, ...ofMcp, 'Authorization', 'Cookie'],
+  service: [...always, 'Authorization', 'Content-Type'],
+  collector: [...always, 'Content-Type'],
+}
+
+/** Names that must not be set for this use, sorted; one that ends in `*` stands for a family, which holds its members. */
+export function restrictedHeaders(use: HeaderUse): readonly string[] {
+  const names = restricted[use]
+  const families = names.filter(isFamily)
+  return names
+    .filter((name) => isFamily(name) || !families.some((family) => isOf(family, name)))
+    .toSorted((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1))
+}
+
+/** True when configuration must not set this header for this use. */
+export function isRestrictedHeader(name: string, use: HeaderUse): boolean {
+  return restricted[use].some((entry) =>
+    isFamily(entry) ? isOf(entry, name) : entry.toLowerCase() === name.toLowerCase(),
+  )
+}
+
+function isFamily(entry: string): boolean {
+  return entry.endsWith('*')
+}
+
+function isOf(family: string, name: string): boolean {
+  return name.toLowerCase().startsWith(family.slice(0, -1).toLowerCase())
+}
+
+function lowerCase(names: readonly string[]): ReadonlySet<string> {
+  return new Set(names.map((name) => name.toLowerCase()))
+}
+
+export const maxHeaderNameLength = 255
+export const maxHeaderValueLength = 8192
+
+/** A token of RFC 9110. */
+export const headerNamePattern = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
+/** Tab, printable ASCII and Latin-1: what goes over the wire as it stands. */
+export const headerValuePattern = '^[\\t\\x20-\\x7e\\x80-\\xff]*$'
+
+const headerName = new RegExp(headerNamePattern)
+const headerValue = new RegExp(headerValuePattern)
+
+/** True for a header name by RFC 9110 (token) of at most 255 characters. */
+export function isHeaderName(name: string): boolean {
+  return name.length <= maxHeaderNameLength && headerName.test(name)
+}
+
+/** True for a header value without control characters (tab allowed) or characters beyond one byte. */
+export function isHeaderValue(value: string): boolean {
+  return headerValue.test(value)
+}
+
+/** Why a header of this name may not be set, as a sentence that quotes the name; undefined when it may. */
+export function headerNameProblem(name: string, use: HeaderUse): string | undefined {
+  if (name === '') return 'is required'
+  if (!isHeaderName(name)) {
+    const shown = JSON.stringify(name.slice(0, 40))
+    return `${shown} is not a valid header name: letters, digits and -_.~!#$%&'*+^\`|, at most ${maxHeaderNameLength}`
+  }
+  if (isRestrictedHeader(name, use)) return `${name} is set by the gateway itself and must not be configured`
+  return undefined
+}
+
+/** Why a value cannot be sent, as the end of a sentence; undefined when it can. The empty value is legal. */
+export function headerValueProblem(value: string): string | undefined {
+  if (!isHeaderValue(value)) return 'must not contain control characters or characters beyond Latin-1'
+  if (value.length > maxHeaderValueLength) return `must not be longer than ${maxHeaderValueLength} bytes`
+  return undefined
+}
