@@ -8,11 +8,9 @@
  * Source: spec document 2, spec.embeddedAuthServer; `schemas/runtime/authserver.json`.
  */
 import { readFileSync } from 'node:fs'
-import { parseDocument } from 'yaml'
 import {
   type AuthServerFile,
   type AuthServerRedisFile,
-  formatProblems,
   GatehouseError,
   isSwitchedOn,
   type OAuth2UpstreamFile,
@@ -21,7 +19,6 @@ import {
   type RedisTlsFile,
   type UpstreamProviderFile,
   type UserInfoConfig as UserInfoFile,
-  validateRuntime,
 } from '../../schemas/index.ts'
 import type { RedisStoreConfig, RedisTls } from '../store/index.ts'
 import {
@@ -33,6 +30,7 @@ import {
   type UserInfoConfig,
 } from './authserver.ts'
 import { authServerFaults } from './authserver-faults.ts'
+import { invalidConfig, parseConfig, readConfigText } from './config-file.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -52,38 +50,24 @@ export const authServerEnvironment = {
   trustedProxies: 'GATEHOUSE_AUTH_SERVER_TRUSTED_PROXIES',
 } as const
 
-/** Reads and checks a file. Throws INVALID_CONFIG naming every fault. */
+/** Reads and checks a file. Throws INVALID_CONFIG naming the file and every fault. */
 export function loadAuthServerConfig(path: string, env: Environment): AuthServerConfig {
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch (cause) {
-    const detail = `the authorization server's file ${path} cannot be read`
-    throw new GatehouseError('INVALID_CONFIG', { detail, cause })
-  }
-  return parseAuthServerConfig(text, env)
+  return parseAuthServerConfig(readConfigText(path), env, path)
 }
 
-/** Checks a text. Throws INVALID_CONFIG naming every fault. */
-export function parseAuthServerConfig(text: string, env: Environment): AuthServerConfig {
-  const document = parseDocument(text, { uniqueKeys: true, prettyErrors: true, strict: true })
-  if (document.errors.length > 0) {
-    throw invalid(document.errors.map(({ message }) => message.split('\n')[0] ?? message))
-  }
-  const { config: file, problems } = validateRuntime('authserver', document.toJS({ maxAliasCount: 100 }))
-  if (!file) throw invalid([formatProblems(problems)])
+/** Checks a text. Throws INVALID_CONFIG naming every fault, and the source where it is given. */
+export function parseAuthServerConfig(text: string, env: Environment, source?: string): AuthServerConfig {
+  const file = parseConfig('authserver', text, source)
   const reader = new Reader(env)
   const config = convert(file, reader)
   const faults = [...reader.faults, ...authServerFaults(config)]
-  if (faults.length > 0) throw invalid(faults)
+  if (faults.length > 0) {
+    throw invalidConfig(
+      faults.map((message) => ({ path: '', message })),
+      source,
+    )
+  }
   return config
-}
-
-function invalid(faults: readonly string[]): GatehouseError {
-  const lines = faults.flatMap((fault) => fault.split('\n')).map((line) => `  - ${line}`)
-  return new GatehouseError('INVALID_CONFIG', {
-    detail: `invalid configuration of the authorization server:\n${lines.join('\n')}`,
-  })
 }
 
 /** Looks at files and variables once, to find what is missing; hands out sources for later. */

@@ -1,7 +1,7 @@
 /**
  * The proxy's configuration file: what hooks write for MCPServer and MCPRemoteProxy, and what `--config` reads.
  *
- * Strict YAML, checked by the schema, all faults at once. Secrets are not in it; the variables and files that it names
+ * Secrets are not in it; the variables and files that it names
  * are read here. Flags that are given beside it win.
  *
  * A file that asks for what needs a look into every message (policies, tool filters, rate limits, audit, telemetry) is
@@ -10,10 +10,10 @@
  * Source: `schemas/runtime/proxy.json`; spec document 1.
  */
 import { readFileSync } from 'node:fs'
-import { parseDocument } from 'yaml'
-import { GatehouseError, type Problem, type ProxyFile, validateRuntime } from '../../schemas/index.ts'
+import { GatehouseError, type ProxyFile } from '../../schemas/index.ts'
 import type { AddressPolicy } from '../net/index.ts'
 import { Secret } from '../observe/index.ts'
+import { parseConfig, readConfigText } from './config-file.ts'
 import type { Environment } from './env.ts'
 import { type ProxyConfig, resolveProxyConfig } from './proxy.ts'
 import type { ProxyInput } from './proxy-flags.ts'
@@ -21,31 +21,9 @@ import type { ProxyOidc } from './proxy-oidc.ts'
 import { parseTarget } from './proxy-target.ts'
 import { readSecretFile } from './secrets.ts'
 
-/** Reads and checks a file. Throws INVALID_CONFIG naming every fault. */
+/** Reads and checks a file. Throws INVALID_CONFIG naming the file and every fault. */
 export function loadProxyFile(path: string): ProxyFile {
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch (cause) {
-    throw new GatehouseError('INVALID_CONFIG', {
-      detail: `the configuration file ${path} cannot be read`,
-      cause,
-    })
-  }
-  const document = parseDocument(text, { uniqueKeys: true, prettyErrors: true, strict: true })
-  if (document.errors.length > 0) {
-    throw invalid(
-      document.errors.map(({ message }) => ({ path: '', message: message.split('\n')[0] ?? message })),
-    )
-  }
-  const { config, problems } = validateRuntime('proxy', document.toJS({ maxAliasCount: 100 }))
-  if (!config) throw invalid(problems)
-  return config
-}
-
-function invalid(problems: readonly Problem[]): GatehouseError {
-  const lines = problems.map(({ path, message }) => `  - ${path === '' ? message : `${path}: ${message}`}`)
-  return new GatehouseError('INVALID_CONFIG', { detail: `invalid configuration:\n${lines.join('\n')}` })
+  return parseConfig('proxy', readConfigText(path), path)
 }
 
 /** Sections that only a server which understands every message can serve. */

@@ -1,21 +1,14 @@
 /**
  * The configuration file of a virtual server: reads, validates, defaults and freezes it, and watches it for changes.
  *
- * Strict YAML: unknown fields and repeated keys are faults, and all faults are reported at once. Secrets are not in the
- * file; the variables that it names are read from the environment by whoever needs them.
+ * Secrets are not in the file; the variables that it names are read from the environment by whoever needs them.
  * Source: spec document 3, spec.config; `schemas/runtime/vmcp.json`.
  */
 import { hash } from 'node:crypto'
 import { readFileSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { type Document, parseDocument } from 'yaml'
-import {
-  GatehouseError,
-  type Problem,
-  switchProblem,
-  validateRuntime,
-  type VmcpFile,
-} from '../../schemas/index.ts'
+import { switchProblem, type VmcpFile } from '../../schemas/index.ts'
+import { parseConfig, readConfigText } from './config-file.ts'
 
 /** The file with all defaults filled in; deeply frozen. */
 export type VmcpConfig = VmcpFile
@@ -26,45 +19,15 @@ export interface LoadedVmcpConfig {
   readonly checksum: string
 }
 
-/** Reads and checks a file. Throws INVALID_CONFIG naming every fault. */
+/** Reads and checks a file. Throws INVALID_CONFIG naming the file and every fault. */
 export function loadVmcpConfig(path: string): LoadedVmcpConfig {
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch (cause) {
-    throw new GatehouseError('INVALID_CONFIG', {
-      detail: `the configuration file ${path} cannot be read`,
-      cause,
-    })
-  }
-  return { config: parseVmcpConfig(text), checksum: hash('sha256', text, 'hex') }
+  const text = readConfigText(path)
+  return { config: parseVmcpConfig(text, path), checksum: hash('sha256', text, 'hex') }
 }
 
-/** Checks a text. Throws INVALID_CONFIG naming every fault. */
-export function parseVmcpConfig(text: string): VmcpConfig {
-  const document = parseDocument(text, { uniqueKeys: true, prettyErrors: true, strict: true })
-  if (document.errors.length > 0) {
-    throw invalid(
-      document.errors.map(({ message }) => ({ path: '', message: message.split('\n')[0] ?? message })),
-    )
-  }
-  const { config, problems } = validateRuntime('vmcp', valueOf(document))
-  if (!config) throw invalid(problems)
-  return deepFreeze(config)
-}
-
-/** The document as a value. Few bytes with many aliases can stand for very much: that is refused. */
-function valueOf(document: Document): unknown {
-  try {
-    return document.toJS({ maxAliasCount: 100 })
-  } catch (error) {
-    throw invalid([{ path: '', message: error instanceof Error ? error.message : 'cannot be read' }])
-  }
-}
-
-function invalid(problems: readonly Problem[]): GatehouseError {
-  const lines = problems.map(({ path, message }) => `  - ${path === '' ? message : `${path}: ${message}`}`)
-  return new GatehouseError('INVALID_CONFIG', { detail: `invalid configuration:\n${lines.join('\n')}` })
+/** Checks a text. Throws INVALID_CONFIG naming every fault, and the source where it is given. */
+export function parseVmcpConfig(text: string, source?: string): VmcpConfig {
+  return deepFreeze(parseConfig('vmcp', text, source))
 }
 
 function deepFreeze<T>(value: T): T {

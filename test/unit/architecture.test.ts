@@ -119,6 +119,15 @@ t.test('rooms: third-party packages enter through one room', async (t) => {
   }
 })
 
+t.test('yaml: is read in one place', async (t) => {
+  for (const file of files) {
+    const text = readFileSync(join(root, file), 'utf8')
+    const names = /import \{([^}]*)\} from 'yaml'/.exec(text)?.[1] ?? ''
+    if (/\bparse/.test(names) && file !== 'runtime/config/yaml.ts')
+      t.fail(`${file} must read YAML with readYaml`)
+  }
+})
+
 t.test('environment: only runtime/config and the hooks entry point read process.env', async (t) => {
   for (const file of files) {
     const reads = /\bprocess\.env\b/.test(readFileSync(join(root, file), 'utf8'))

@@ -7,12 +7,12 @@
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { isMap, LineCounter, parseAllDocuments } from 'yaml'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { type Fields, GatehouseError, isFields } from '../../../schemas/index.ts'
+import { readYaml } from '../../config/index.ts'
 
 export interface Manifest {
   /** The parsed document. */
-  readonly doc: Record<string, unknown>
+  readonly doc: Fields
   /** File as the user named it; `-` for standard input. */
   readonly file: string
   /** One-based line of the document's first key. */
@@ -57,54 +57,41 @@ function walk(folder: string): string[] {
 }
 
 function parse(file: string, text: string): Manifest[] {
-  const lines = new LineCounter()
-  const documents = parseAllDocuments(text, { lineCounter: lines, uniqueKeys: true })
-  if (!Array.isArray(documents)) return []
-  const manifests: Manifest[] = []
-  for (const document of documents) {
-    const fault = document.errors[0]
-    if (fault) {
-      const { line } = lines.linePos(fault.pos[0])
-      const what = fault.message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '')
-      throw new GatehouseError('INVALID_CONFIG', { detail: `${file}:${line}: not valid YAML: ${what}` })
-    }
-    const doc: unknown = document.toJS({ maxAliasCount: 100 })
-    if (doc === null || doc === undefined) continue
-    const line = lines.linePos(document.contents?.range?.[0] ?? 0).line
-    if (typeof doc !== 'object' || Array.isArray(doc)) {
-      throw new GatehouseError('INVALID_CONFIG', {
-        detail: `${file}:${line}: a manifest must be a mapping with apiVersion, kind and metadata`,
-      })
-    }
-    const lineOf = (path: string): number => {
-      const keys = path.match(/[^.[\]]+/g) ?? []
-      for (let length = keys.length; length > 0; length--) {
-        const steps = keys.slice(0, length).map((key) => (/^\d+$/.test(key) ? Number(key) : key))
-        const node: unknown = document.getIn(steps, true)
-        const range = rangeOf(node)
-        if (range !== undefined) return lines.linePos(range).line
-      }
-      return line
-    }
-    manifests.push({ doc: doc as Record<string, unknown>, file, line, lineOf })
+  const { documents, faults } = readYaml(text)
+  const [fault] = faults
+  if (fault) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `${file}:${fault.line}: not valid YAML: ${fault.message}`,
+    })
   }
-  return manifests.flatMap(unwrapList)
+  return documents
+    .filter(({ value }) => value !== null && value !== undefined)
+    .map(({ value, line, lineOf }) => {
+      if (!isFields(value)) throw notAMapping(file, line)
+      return { doc: value, file, line, lineOf: (path: string) => lineOf(stepsOf(path)) }
+    })
+    .flatMap(unwrapList)
 }
 
-function rangeOf(node: unknown): number | undefined {
-  if (typeof node !== 'object' || node === null) return undefined
-  const range = (node as { range?: readonly number[] | null }).range
-  if (isMap(node) && node.items.length > 0) return rangeOf(node.items[0]?.key) ?? range?.[0]
-  return range?.[0]
+/** The keys and indexes of a path such as `spec.list[1].two`. */
+function stepsOf(path: string): (string | number)[] {
+  return (path.match(/[^.[\]]+/g) ?? []).map((step) => (/^\d+$/.test(step) ? Number(step) : step))
 }
 
 /** `kind: List` holds its documents in `items`. */
 function unwrapList(manifest: Manifest): Manifest[] {
   const { items, kind } = manifest.doc
   if (kind !== 'List' || !Array.isArray(items)) return [manifest]
-  return items.map((item: unknown, index) => ({
-    ...manifest,
-    doc: item as Record<string, unknown>,
-    lineOf: (path: string) => manifest.lineOf(`items.${index}.${path}`),
-  }))
+  return items.map((item: unknown, index) => {
+    const lineOf = (path: string): number => manifest.lineOf(`items.${index}.${path}`)
+    const line = lineOf('')
+    if (!isFields(item)) throw notAMapping(manifest.file, line)
+    return { ...manifest, doc: item, line, lineOf }
+  })
+}
+
+function notAMapping(file: string, line: number): GatehouseError {
+  return new GatehouseError('INVALID_CONFIG', {
+    detail: `${file}:${line}: a manifest must be a mapping with apiVersion, kind and metadata`,
+  })
 }

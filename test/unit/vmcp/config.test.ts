@@ -22,7 +22,7 @@ t.test('what is not YAML, said twice or unknown is refused by name', (t) => {
   const refused = (text: string, message: RegExp): void =>
     void t.throws(() => parseVmcpConfig(text), { code: 'INVALID_CONFIG', message }, text)
   refused('name: [', /invalid configuration/)
-  refused(`${MINIMAL}name: w\n`, /unique/)
+  refused(`${MINIMAL}name: w\n`, /line 6: the key "name" is repeated/)
   refused(`${MINIMAL}nonsense: 1\n`, /nonsense/)
   refused(`${MINIMAL}optimizer: {size: 1}\n`, /optimizer\.size|optimizer/)
   refused('', /invalid configuration/)

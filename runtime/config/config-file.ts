@@ -1,0 +1,52 @@
+/**
+ * Reads a configuration file of the runtime: strict YAML, checked by its schema, defaults filled in, all faults at once.
+ *
+ * Used for every file of `schemas/runtime/`. Does not look at what the file names (variables, other files).
+ */
+import { readFileSync } from 'node:fs'
+import {
+  GatehouseError,
+  type Problem,
+  type RuntimeName,
+  type RuntimeResult,
+  validateRuntime,
+} from '../../schemas/index.ts'
+import { readYaml } from './yaml.ts'
+
+type Config<N extends RuntimeName> = NonNullable<RuntimeResult<N>['config']>
+
+/** The text of a file. Throws INVALID_CONFIG naming the file. */
+export function readConfigText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (cause) {
+    const detail = `the configuration file ${path} cannot be read`
+    throw new GatehouseError('INVALID_CONFIG', { detail, cause })
+  }
+}
+
+/** Checks a text by the schema of this name. Throws INVALID_CONFIG naming every fault, and the source when it is given. */
+export function parseConfig<N extends RuntimeName>(name: N, text: string, source?: string): Config<N> {
+  const { documents, faults } = readYaml(text)
+  if (faults.length > 0) {
+    throw invalidConfig(
+      faults.map(({ line, message }) => ({ path: `line ${line}`, message })),
+      source,
+    )
+  }
+  if (documents.length > 1) {
+    throw invalidConfig([{ path: `line ${documents[1]?.line}`, message: 'begins a second document' }], source)
+  }
+  const { config, problems } = validateRuntime(name, documents[0]?.value)
+  if (!config) throw invalidConfig(problems, source)
+  return config
+}
+
+/** The error for a configuration with faults. */
+export function invalidConfig(problems: readonly Problem[], source?: string): GatehouseError {
+  const lines = problems.map(({ path, message }) => `  - ${path === '' ? message : `${path}: ${message}`}`)
+  const where = source === undefined ? '' : `${source}: `
+  return new GatehouseError('INVALID_CONFIG', {
+    detail: `${where}invalid configuration:\n${lines.join('\n')}`,
+  })
+}

@@ -1,0 +1,172 @@
+/**
+ * The one strict YAML reader: configuration files and manifests. JSON is read as well, being a part of YAML.
+ *
+ * YAML 1.2 with values that JSON can hold. Refused, with the line: syntax errors, repeated keys, keys that are not plain
+ * values, tags of other types, other YAML versions, nodes that contain themselves, and documents that are too large, too
+ * deep or stand for too much through aliases. The library checks repeated keys in quadratic time and writes collection
+ * keys in exponential time, so both checks are made here, before a value is built.
+ * Source: YAML 1.2.2.
+ */
+import {
+  type Alias,
+  type Document,
+  isAlias,
+  isCollection,
+  isMap,
+  isPair,
+  isScalar,
+  LineCounter,
+  parseAllDocuments,
+} from 'yaml'
+
+export interface YamlFault {
+  /** One-based. */
+  readonly line: number
+  readonly message: string
+}
+
+export interface YamlDocument {
+  /** Null for an empty document. */
+  readonly value: unknown
+  /** One-based line of the document's first key. */
+  readonly line: number
+  /** One-based line of what stands under these keys and indexes; of the nearest part of the path that is there. */
+  readonly lineOf: (steps: readonly (string | number)[]) => number
+}
+
+export interface YamlRead {
+  /** Empty when there are faults. */
+  readonly documents: readonly YamlDocument[]
+  readonly faults: readonly YamlFault[]
+}
+
+/** Several times what a ConfigMap or an object of the API server can hold. */
+const maxBytes = 8 * 1024 * 1024
+/** No manifest comes near it. */
+const maxDepth = 100
+/** Nodes that a document may stand for through aliases, beyond those that it holds. */
+const maxAliased = 100_000
+const maxFaults = 20
+
+/** Reads all documents of a text. Never throws. */
+export function readYaml(text: string): YamlRead {
+  if (Buffer.byteLength(text) > maxBytes) {
+    return { documents: [], faults: [{ line: 1, message: `is larger than ${maxBytes / 1024 / 1024} MiB` }] }
+  }
+  const lines = new LineCounter()
+  const parsed = parseAllDocuments(text, {
+    lineCounter: lines,
+    uniqueKeys: false,
+    strict: true,
+    prettyErrors: false,
+    resolveKnownTags: false,
+  })
+  const all: readonly Document[] = Array.isArray(parsed) ? parsed : []
+  const faults = all.flatMap((document) => faultsOf(document, lines))
+  if (faults.length > 0) return { documents: [], faults: faults.slice(0, maxFaults) }
+  return { documents: all.map((document) => documentOf(document, lines)), faults: [] }
+}
+
+function faultsOf(document: Document, lines: LineCounter): YamlFault[] {
+  const syntax = [...document.errors, ...document.warnings].map(({ message, pos }) => ({
+    line: lines.linePos(pos[0]).line,
+    message: /^Maximum call stack/.test(message) ? tooDeep : message,
+  }))
+  if (syntax.length > 0) return syntax
+  const { version } = document.directives?.yaml ?? {}
+  if (version !== undefined && version !== '1.2') return [{ line: 1, message: `is YAML ${version}, not 1.2` }]
+  const walk = new Walk(lines)
+  walk.visit(document.contents, 0)
+  return walk.faults
+}
+
+const tooDeep = `is nested more than ${maxDepth} levels deep`
+
+/** Goes through a document as a reader of its value would, aliases included. */
+class Walk {
+  readonly faults: YamlFault[] = []
+  readonly #lines: LineCounter
+  readonly #anchors = new Map<string, unknown>()
+  /** The nodes around the present one. */
+  readonly #open = new Set<unknown>()
+  #aliasDepth = 0
+  #aliased = 0
+
+  constructor(lines: LineCounter) {
+    this.#lines = lines
+  }
+
+  visit(node: unknown, depth: number): void {
+    if (this.faults.length >= maxFaults) return
+    if (this.#aliasDepth > 0 && ++this.#aliased > maxAliased) {
+      if (this.#aliased === maxAliased + 1) this.#fault(node, 'stands for too much through aliases')
+      return
+    }
+    if (isAlias(node)) this.#alias(node, depth)
+    else if (isCollection(node)) {
+      if (node.anchor !== undefined) this.#anchors.set(node.anchor, node)
+      if (depth >= maxDepth) this.#fault(node, tooDeep)
+      else this.#collection(node, depth)
+    } else if (isScalar(node) && node.anchor !== undefined) this.#anchors.set(node.anchor, node)
+  }
+
+  #alias(alias: Alias, depth: number): void {
+    const target = this.#anchors.get(alias.source)
+    if (target === undefined) this.#fault(alias, `the alias *${alias.source} has no anchor before it`)
+    else if (this.#open.has(target)) this.#fault(alias, `the alias *${alias.source} stands for what it is in`)
+    else {
+      this.#aliasDepth += 1
+      this.visit(target, depth)
+      this.#aliasDepth -= 1
+    }
+  }
+
+  #collection(node: { readonly items: readonly unknown[] }, depth: number): void {
+    this.#open.add(node)
+    const keys = new Set<string>()
+    for (const item of node.items) {
+      if (!isPair(item)) this.visit(item, depth + 1)
+      else {
+        this.#key(item.key, keys)
+        this.visit(item.value, depth + 1)
+      }
+    }
+    this.#open.delete(node)
+  }
+
+  #key(key: unknown, seen: Set<string>): void {
+    if (!isScalar(key) || key.value === null) return this.#fault(key, 'a key must be a plain value')
+    if (key.anchor !== undefined) this.#anchors.set(key.anchor, key)
+    const name = String(key.value)
+    if (seen.has(name)) this.#fault(key, `the key ${JSON.stringify(name.slice(0, 80))} is repeated`)
+    seen.add(name)
+  }
+
+  #fault(node: unknown, message: string): void {
+    this.faults.push({ line: this.#lines.linePos(offsetOf(node) ?? 0).line, message })
+  }
+}
+
+function documentOf(document: Document, lines: LineCounter): YamlDocument {
+  const line = lines.linePos(document.contents?.range?.[0] ?? 0).line
+  return {
+    // The walk has bounded what aliases stand for.
+    value: document.toJS({ maxAliasCount: -1 }),
+    line,
+    lineOf(steps) {
+      for (let length = steps.length; length > 0; length--) {
+        const offset = offsetOf(document.getIn(steps.slice(0, length), true))
+        if (offset !== undefined) return lines.linePos(offset).line
+      }
+      return line
+    },
+  }
+}
+
+/** Where a node begins; a map begins with its first key. */
+function offsetOf(node: unknown): number | undefined {
+  if (typeof node !== 'object' || node === null) return undefined
+  const { range }: { range?: readonly number[] | null } = node
+  if (isMap(node) && node.items.length > 0) return offsetOf(node.items[0]?.key) ?? range?.[0]
+  return range?.[0]
+}

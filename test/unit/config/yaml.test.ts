@@ -1,0 +1,116 @@
+/** The one strict YAML reader: what it refuses, with which line, and that every file of the product is read by it. */
+import { join } from 'node:path'
+import t from 'tap'
+import { readManifests } from '../../../runtime/cli/manifests/read.ts'
+import {
+  loadAuthServerConfig,
+  loadProxyFile,
+  loadVmcpConfig,
+  readYaml,
+} from '../../../runtime/config/index.ts'
+
+/** Nine levels of nine: half a thousand million items in a few hundred bytes. */
+const aliasBomb = Array.from({ length: 9 }, (_, i) =>
+  i === 0
+    ? 'l0: &l0 [x, x, x, x, x, x, x, x, x]'
+    : `l${i}: &l${i} [${Array(9)
+        .fill(`*l${i - 1}`)
+        .join(', ')}]`,
+).join('\n')
+
+/** Text, and what is said of it. */
+const refused: Readonly<Record<string, readonly [string, string | RegExp]>> = {
+  'an alias bomb': [aliasBomb, /^\d: stands for too much through aliases$/],
+  'a node inside itself': ['a: 1\nb: &x [1, *x]', '2: the alias *x stands for what it is in'],
+  'a node inside itself, often': ['a: &x [*x, *x, *x]', /stands for what it is in/],
+  'an alias without anchor': ['a: 1\nb: *x', '2: the alias *x has no anchor before it'],
+  'an anchor after its alias': ['a: *x\nb: &x 1', '1: the alias *x has no anchor before it'],
+  'a repeated key': ['a: 1\nb: 2\na: 3', '3: the key "a" is repeated'],
+  'a key repeated as a number': ['1: a\n"1": b', '2: the key "1" is repeated'],
+  'a repeated key in JSON': ['{"a": 1,\n"b": {"c": 1, "c": 2}}', '2: the key "c" is repeated'],
+  'a map as key': ['? {a: 1}\n: 2', '1: a key must be a plain value'],
+  'maps as keys of maps': ['? '.repeat(60), '1: a key must be a plain value'],
+  'an alias as key': ['a: &x b\n*x : 1', '2: a key must be a plain value'],
+  'no key': ['? \n: 2', /a key must be a plain value/],
+  'a tag of another type': ['a: !!binary aGk=', /^1: Unresolved tag/],
+  'a tag of a program': ['a: !!js/function f', /^1: Unresolved tag/],
+  'another version': ['%YAML 1.1\n---\na: yes', '1: is YAML 1.1, not 1.2'],
+  'deep lists': [`a: ${'['.repeat(101)}${']'.repeat(101)}`, '1: is nested more than 100 levels deep'],
+  'deep maps': ['{a: '.repeat(300) + '}'.repeat(300), '1: is nested more than 100 levels deep'],
+  'deep items': [`${'- '.repeat(300)}a`, '1: is nested more than 100 levels deep'],
+  'deeper than the stack': ['['.repeat(20_000), /nested more than 100 levels deep/],
+  'deep through aliases': [
+    ['a0: &a0 [1]', ...Array.from({ length: 120 }, (_, i) => `a${i + 1}: &a${i + 1} [*a${i}]`)].join('\n'),
+    /^\d+: is nested more than 100 levels deep$/,
+  ],
+  'a large text': ['#'.repeat(9 * 1024 * 1024), '1: is larger than 8 MiB'],
+  'a syntax error': ['a: 1\nb: [1\n', /^\d: Flow sequence/],
+}
+
+t.test('yaml: what is refused is named with its line', async (t) => {
+  for (const [name, [text, expected]] of Object.entries(refused)) {
+    const { documents, faults } = readYaml(text)
+    const shown = faults.map(({ line, message }) => `${line}: ${message}`)
+    t.match(shown[0], expected, name)
+    t.ok(shown.length <= 20, `${name}: a bounded number of messages`)
+    t.strictSame(documents, [], name)
+  }
+})
+
+t.test('yaml: what is honest is read', async (t) => {
+  const value = (text: string): unknown => {
+    const { documents, faults } = readYaml(text)
+    t.strictSame(faults, [], text.slice(0, 40))
+    return documents.map((document) => document.value)
+  }
+  t.strictSame(value('a: 1\n---\nb: [x, null, true, 1.5]'), [{ a: 1 }, { b: ['x', null, true, 1.5] }])
+  t.strictSame(value('{"a": {"b": [1, "two", null]}}'), [{ a: { b: [1, 'two', null] } }])
+  t.strictSame(value('a: &x {y: 1}\nb: *x'), [{ a: { y: 1 }, b: { y: 1 } }])
+  t.strictSame(value('a: yes\nb: 010\nc: on'), [{ a: 'yes', b: 10, c: 'on' }])
+  t.strictSame(value(`${'['.repeat(100)}${']'.repeat(100)}`), [JSON.parse('['.repeat(100) + ']'.repeat(100))])
+  t.strictSame(value('%YAML 1.2\n---\na: 1'), [{ a: 1 }])
+  t.strictSame(value(''), [])
+  t.strictSame(
+    value(['- &a x', ...Array.from({ length: 500 }, () => '- *a')].join('\n')),
+    [Array(501).fill('x')],
+    'many aliases that stand for little',
+  )
+})
+
+t.test('yaml: a map of many keys is read in one go', async (t) => {
+  const keys = Array.from({ length: 20_000 }, (_, i) => `k${i}: 1`).join('\n')
+  t.strictSame(readYaml(keys).faults, [])
+  t.match(readYaml(`${keys}\nk0: 2`).faults, [{ line: 20_001, message: 'the key "k0" is repeated' }])
+})
+
+t.test('yaml: every file is read by it, and named in the message', async (t) => {
+  const dir = t.testdir({ 'bomb.yaml': aliasBomb, 'two.yaml': 'a: 1\n---\nb: 2\n' })
+  const bomb = join(dir, 'bomb.yaml')
+  const two = join(dir, 'two.yaml')
+  const readers = {
+    vmcp: (path: string) => loadVmcpConfig(path),
+    proxy: (path: string) => loadProxyFile(path),
+    authserver: (path: string) => loadAuthServerConfig(path, {}),
+    manifests: (path: string) => readManifests([path], () => ''),
+  }
+  for (const [name, read] of Object.entries(readers)) {
+    t.throws(() => read(bomb), { code: 'INVALID_CONFIG', message: /bomb\.yaml[^]*through aliases/ }, name)
+    if (name === 'manifests') continue
+    t.throws(() => read(two), {
+      code: 'INVALID_CONFIG',
+      message: /two\.yaml[^]*line 3: begins a second document/,
+    })
+  }
+})
+
+t.test('manifests: every item of a List has its own line and must be a mapping', async (t) => {
+  const items = readManifests(['-'], () => 'kind: List\nitems:\n- kind: A\n- kind: B\n')
+  t.strictSame(
+    items.map(({ line }) => line),
+    [3, 4],
+  )
+  t.throws(() => readManifests(['-'], () => 'kind: List\nitems:\n- kind: A\n- 5\n'), {
+    code: 'INVALID_CONFIG',
+    message: /^-:4: a manifest must be a mapping/,
+  })
+})
