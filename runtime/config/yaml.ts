@@ -70,7 +70,7 @@ export function readYaml(text: string): YamlRead {
 function faultsOf(document: Document, lines: LineCounter): YamlFault[] {
   const syntax = [...document.errors, ...document.warnings].map(({ message, pos }) => ({
     line: lines.linePos(pos[0]).line,
-    message: /^Maximum call stack/.test(message) ? tooDeep : message,
+    message: message.startsWith('Maximum call stack') ? tooDeep : message,
   }))
   if (syntax.length > 0) return syntax
   const { version } = document.directives?.yaml ?? {}
@@ -135,7 +135,7 @@ class Walk {
   }
 
   #key(key: unknown, seen: Set<string>): void {
-    if (!isScalar(key) || key.value === null) return this.#fault(key, 'a key must be a plain value')
+    if (!isScalar(key) || !isPlain(key.value)) return this.#fault(key, 'a key must be a plain value')
     if (key.anchor !== undefined) this.#anchors.set(key.anchor, key)
     const name = String(key.value)
     if (seen.has(name)) this.#fault(key, `the key ${JSON.stringify(name.slice(0, 80))} is repeated`)
@@ -145,6 +145,10 @@ class Walk {
   #fault(node: unknown, message: string): void {
     this.faults.push({ line: this.#lines.linePos(offsetOf(node) ?? 0).line, message })
   }
+}
+
+function isPlain(value: unknown): value is string | number | boolean {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
 }
 
 function documentOf(document: Document, lines: LineCounter): YamlDocument {
