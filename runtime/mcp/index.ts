@@ -3,6 +3,13 @@ export { checkStateless, type Era, eraOf, metaOf, NAMED_METHODS, single, type St
 export { type Changes, JsonObject } from './json-object.ts'
 export { DuplicateMember, JsonFault, MAX_DEPTH, scanElements } from './json-scan.ts'
 export { isBatch, startsAsJson } from './json-start.ts'
+export {
+  isSessionLost,
+  MAX_REFUSAL_BYTES,
+  mayEnterNextSession,
+  type SessionVerdict,
+  sessionVerdict,
+} from './lost-session.ts'
 export { type Message, MessageError, type MessageKind, paramsOf, scanMessage } from './message.ts'
 export {
   argumentHeaders,

@@ -6,16 +6,18 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../schemas/index.ts'
 import type { Dispatcher, Log } from '../net/index.ts'
-import { HEADER } from '../mcp/index.ts'
+import { HEADER, isSessionLost, mayEnterNextSession, sessionVerdict } from '../mcp/index.ts'
 import type { OutgoingRequest } from '../outgoing/index.ts'
 import type { Credential } from './credential.ts'
 import type { ProxyExchange } from './exchange.ts'
 import { recoverSession } from './recovery.ts'
 import type { TargetWatch } from './readiness.ts'
 import { maxRedirects, redirectPath } from './redirect.ts'
-import { type AnswerPolicy, type Aside, Relay } from './relay.ts'
+import { decodeRefusal } from './refusal-body.ts'
+import { type AnswerPolicy, type Aside, type Decision, Relay } from './relay.ts'
 import { type HeaderRules, requestHeaders } from './request-headers.ts'
 import { firstValue } from './response-headers.ts'
+import { maySetState } from './session-state.ts'
 import type { Session, SessionTable } from './sessions.ts'
 import { type Target, targetPath } from './target.ts'
 
@@ -45,6 +47,9 @@ export function makeForwarder(options: ForwarderOptions): (exchange: ProxyExchan
   }
 }
 
+/** What follows an answer that the client does not see. */
+type Next = 'redirect' | 'recover' | 'renew' | 'refuse'
+
 /** One request with all the attempts it takes. */
 class Forwarding implements AnswerPolicy {
   readonly #options: ForwarderOptions
@@ -53,11 +58,12 @@ class Forwarding implements AnswerPolicy {
   #hops = 0
   #recovered = false
   #renewals = 0
-  #next: 'redirect' | 'recover' | 'renew' = 'redirect'
+  #next: Next = 'redirect'
   #headers: string[] = []
   /** The session id of the current attempt, as the target knows it. */
   #sentId: string | undefined
   readonly rules: AnswerPolicy['rules']
+  watchEvents: AnswerPolicy['watchEvents']
 
   constructor(options: ForwarderOptions, exchange: ProxyExchange) {
     this.#options = options
@@ -88,8 +94,12 @@ class Forwarding implements AnswerPolicy {
       const aside = await this.#attempt()
       if (aside === undefined) return
       if (this.#next === 'redirect') this.#redirect(aside)
-      else if (this.#next === 'recover') await this.#recover()
-      else await this.#renew(aside)
+      else if (this.#next === 'renew') await this.#renew(aside)
+      else if (this.#next === 'refuse') this.#refuse()
+      else {
+        await this.#recover()
+        if (this.#isOver()) return
+      }
     }
   }
 
@@ -97,6 +107,7 @@ class Forwarding implements AnswerPolicy {
     const exchange = this.#exchange
     this.#sentId = exchange.session?.upstreamId ?? (exchange.isInitialize ? undefined : sessionIdOf(exchange))
     this.#headers = requestHeaders(this.#options.headers, exchange, this.#sentId)
+    this.watchEvents = exchange.session?.eventIds?.scanner()
   }
 
   /** Injected headers stand in the list already, and win. */
@@ -143,46 +154,81 @@ class Forwarding implements AnswerPolicy {
     })
   }
 
-  setAside(status: number, headers: IncomingHttpHeaders): boolean {
-    this.#options.watch.answered()
+  decide(status: number, headers: IncomingHttpHeaders, body?: Buffer): Decision {
+    const { credential, target, watch } = this.#options
+    watch.answered()
     if (status >= 200 && status < 300) {
       this.#noteSession(headers)
-      return false
+      return 'show'
     }
-    const { credential, target } = this.#options
     if (status < 400) {
-      if (this.#hops >= maxRedirects) return false
-      if (redirectPath(target, this.#path, status, headers.location) === undefined) return false
-      this.#next = 'redirect'
-      return true
+      if (this.#hops >= maxRedirects) return 'show'
+      if (redirectPath(target, this.#path, status, headers.location) === undefined) return 'show'
+      return this.#aside('redirect')
     }
-    if (status === 404) return this.#lostSession()
-    if (status === 401 || status === 403) {
-      // A credential that is good but not good enough: the client may see that, without the challenge.
-      if (status === 403 && this.#renewals >= maxRenewals) return false
-      this.#next = 'renew'
-      return credential?.concerns(status, headers['www-authenticate']) ?? false
-    }
-    return false
+    const challenge = headers['www-authenticate']
+    const lost = this.#sessionLost(status, challenge !== undefined, headers, body)
+    if (lost === 'read') return 'read'
+    if (lost) return this.#lostSession(status)
+    if (status !== 401 && status !== 403) return 'show'
+    // A credential that is good but not good enough: the client may see that, without the challenge.
+    if (status === 403 && this.#renewals >= maxRenewals) return 'show'
+    return credential?.concerns(status, challenge) ? this.#aside('renew') : 'show'
   }
 
-  /** A 404 on a session: the end of a DELETE, or a session that the target has forgotten. */
-  #lostSession(): boolean {
+  #aside(next: Next): Decision {
+    this.#next = next
+    return 'aside'
+  }
+
+  /** Whether a refusal says that the target does not know the session that was named; 'read' until its body is there. */
+  #sessionLost(
+    status: number,
+    challenged: boolean,
+    headers: IncomingHttpHeaders,
+    body: Buffer | undefined,
+  ): boolean | 'read' {
+    if (this.#sentId === undefined) return false
+    const verdict = sessionVerdict(status, challenged)
+    if (verdict !== 'read') return verdict === 'lost'
+    if (body === undefined) return 'read'
+    return isSessionLost(status, challenged, decodeRefusal(body, headers['content-encoding']))
+  }
+
+  /** The end of a DELETE, or a session that the target has forgotten. */
+  #lostSession(status: number): Decision {
     const { session, req } = this.#exchange
-    if (!session) return false
-    if (req.method === 'DELETE') this.#forget(session.clientId)
-    else if (!this.#recovered && session.initBody) {
-      this.#next = 'recover'
-      return true
-    }
-    return false
+    if (session && req.method === 'DELETE') this.#forget(session.clientId)
+    else if (session?.initBody && !this.#recovered) return this.#aside('recover')
+    else if (this.#recovered || status !== 404) return this.#aside('refuse')
+    return 'show'
+  }
+
+  /** The client has to open a session itself; the status for that is 404, whatever the target said. */
+  #refuse(): never {
+    const { session } = this.#exchange
+    if (session) this.#forget(session.clientId)
+    if (this.#recovered) this.#options.watch.sessionFailed()
+    throw new GatehouseError('SESSION_NOT_FOUND')
+  }
+
+  /** After a recovery: true when the message has no place in the new session, and was acknowledged instead. */
+  #isOver(): boolean {
+    const { message, res } = this.#exchange
+    if (!message || mayEnterNextSession(message)) return false
+    res.writeHead(202, { 'Content-Length': '0' }).end()
+    return true
   }
 
   #noteSession(headers: IncomingHttpHeaders): void {
     const exchange = this.#exchange
-    const { sessions } = this.#options
-    if (exchange.session) {
-      if (exchange.req.method === 'DELETE') this.#forget(exchange.session.clientId)
+    const { sessions, watch } = this.#options
+    const { session } = exchange
+    if (session) {
+      watch.sessionWorks()
+      if (exchange.req.method === 'DELETE') this.#forget(session.clientId)
+      else if (maySetState(exchange.body) && exchange.message)
+        sessions.note(ownerOf(exchange), session, exchange.message)
       return
     }
     const id = firstValue(headers[HEADER.sessionId])
@@ -203,26 +249,22 @@ class Forwarding implements AnswerPolicy {
   async #recover(): Promise<void> {
     this.#recovered = true
     const { session } = this.#exchange
-    const { dispatcher, target, headersTimeoutMs, log, sessions } = this.#options
+    const { dispatcher, target, headersTimeoutMs, log, sessions, watch } = this.#options
     if (session && this.#sentId !== undefined && (await this.#movedElsewhere(session, this.#sentId))) return
-    const found =
-      session !== undefined &&
-      this.#sentId !== undefined &&
-      (await recoverSession(session, {
-        dispatcher,
-        origin: target.origin,
-        path: this.#path,
-        headers: this.#headers,
-        lostId: this.#sentId,
-        timeoutMs: headersTimeoutMs || 60_000,
-      }))
-    log.info('the target had forgotten a session', { recovered: found })
-    if (found) {
-      if (session) sessions.moved(ownerOf(this.#exchange), session)
-      return
-    }
-    if (session) this.#forget(session.clientId)
-    throw new GatehouseError('SESSION_NOT_FOUND')
+    if (!session || this.#sentId === undefined) return this.#refuse()
+    const recovery = await recoverSession(session, {
+      dispatcher,
+      origin: target.origin,
+      path: this.#path,
+      headers: this.#headers,
+      lostId: this.#sentId,
+      timeoutMs: headersTimeoutMs || 60_000,
+    })
+    log.info('the target has lost a session', { recovery })
+    if (recovery === 'recovered') return sessions.moved(ownerOf(this.#exchange), session)
+    if (recovery === 'refused') return this.#refuse()
+    watch.unreachable()
+    throw new GatehouseError('BACKEND_UNREACHABLE')
   }
 
   /** Another process may have opened it again already. */

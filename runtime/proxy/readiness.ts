@@ -1,9 +1,10 @@
 /**
  * Whether this proxy can serve just now, for `/readyz`: not while it is ending, not without the login it needs, and not
- * when its target has been out of reach for several requests in a row.
+ * when its target has been out of reach, or has refused its sessions, for several requests in a row.
  *
  * The target is not asked as long as requests reach it. Once it is taken for lost, a question about readiness asks it,
- * not more often than every few seconds, so that a proxy that gets no more traffic finds its way back. Reasons are fixed
+ * not more often than every few seconds, so that a proxy that gets no more traffic finds its way back. Sessions cannot be
+ * asked for without one: after half a minute the proxy counts as ready again, until the next one fails. Reasons are fixed
  * texts or messages meant for clients; they name no addresses.
  * Source: reference behaviour of target health, as readiness instead of an exit.
  */
@@ -15,6 +16,8 @@ import type { Target } from './target.ts'
 const maxFailures = 5
 const askTimeoutMs = 5_000
 const askEveryMs = 5_000
+/** After so long without a session that failed, the next one may try. */
+const sessionTrialMs = 30_000
 
 /** Told by the forwarder how its attempts end. */
 export interface TargetWatch {
@@ -22,6 +25,10 @@ export interface TargetWatch {
   answered(): void
   /** The target could not be reached. */
   unreachable(): void
+  /** A request in a session succeeded. */
+  sessionWorks(): void
+  /** A session that the target had lost could not be opened again. */
+  sessionFailed(): void
 }
 
 export interface Readiness extends TargetWatch {
@@ -44,6 +51,8 @@ export function makeReadiness(parts: ReadinessParts): Readiness {
   const { target, dispatcher, login, now = () => performance.now() } = parts
   let ending = false
   let failures = 0
+  let failedSessions = 0
+  let sessionFailedAt = 0
   let asked: { readonly at: number; readonly done: Promise<void> } | undefined
 
   async function ask(): Promise<void> {
@@ -75,6 +84,13 @@ export function makeReadiness(parts: ReadinessParts): Readiness {
     unreachable() {
       failures++
     },
+    sessionWorks() {
+      failedSessions = 0
+    },
+    sessionFailed() {
+      failedSessions++
+      sessionFailedAt = now()
+    },
     end() {
       ending = true
     },
@@ -85,7 +101,9 @@ export function makeReadiness(parts: ReadinessParts): Readiness {
       } catch (error) {
         return error instanceof GatehouseError ? error.message : 'the login is not complete'
       }
-      return (await targetLost()) ? 'the target does not answer' : undefined
+      if (await targetLost()) return 'the target does not answer'
+      const sessionsFail = failedSessions >= maxFailures && now() - sessionFailedAt < sessionTrialMs
+      return sessionsFail ? 'the target does not open its lost sessions again' : undefined
     },
   }
 }

@@ -1,12 +1,14 @@
 /**
  * Opens a session again when the target has forgotten it: sends the client's own initialize request once more, then
- * `notifications/initialized`, and takes the new id. The client keeps the id it knows.
+ * `notifications/initialized` and what the client had set (watched resources, log level), and takes the new id. The
+ * client keeps the id it knows.
  *
  * One recovery per session at a time; everybody who needs it waits for the same one.
  */
 import { HEADER, notificationMessage } from '../mcp/index.ts'
 import type { Dispatcher } from '../net/index.ts'
-import type { Session } from './sessions.ts'
+import { EventIds } from './event-ids.ts'
+import type { Recovery, Session } from './sessions.ts'
 
 export interface RecoveryRequest {
   readonly dispatcher: Dispatcher
@@ -31,19 +33,21 @@ const ownHeaders = new Set([
 ])
 const maxAnswerBytes = 1_048_576
 
-/** True when the session has an id at the target that is not `lostId`. Does not throw. */
-export async function recoverSession(session: Session, request: RecoveryRequest): Promise<boolean> {
-  if (session.upstreamId !== request.lostId) return true
+/** Does not throw. */
+export async function recoverSession(session: Session, request: RecoveryRequest): Promise<Recovery> {
+  if (session.upstreamId !== request.lostId) return 'recovered'
   const { initBody } = session
-  if (!initBody) return false
+  if (!initBody) return 'refused'
   session.recovering ??= reopen(session, initBody, request)
-    .catch(() => false)
+    .then((opened): Recovery => (opened ? 'recovered' : 'refused'))
+    .catch((): Recovery => 'unreachable')
     .finally(() => {
       session.recovering = undefined
     })
   return session.recovering
 }
 
+/** Rejects when the target cannot be reached. */
 async function reopen(session: Session, initBody: Buffer, request: RecoveryRequest): Promise<boolean> {
   const opened = await post(request, initBody, [])
   const id = opened.headers[HEADER.sessionId]
@@ -51,15 +55,23 @@ async function reopen(session: Session, initBody: Buffer, request: RecoveryReque
   if (opened.statusCode !== 200 || typeof id !== 'string' || id === '' || !answer.includes('"result"'))
     return false
   const version = /"protocolVersion"\s*:\s*"([\w.-]+)"/.exec(answer)?.[1]
-  const confirmed = await post(request, notificationMessage('notifications/initialized'), [
-    'Mcp-Session-Id',
-    id,
-    ...(version === undefined ? [] : ['MCP-Protocol-Version', version]),
-  ])
+  const own = ['Mcp-Session-Id', id, ...(version === undefined ? [] : ['MCP-Protocol-Version', version])]
+  const confirmed = await post(request, notificationMessage('notifications/initialized'), own)
   await readAnswer(confirmed.body)
   if (confirmed.statusCode >= 300) return false
+  await Promise.all([...session.state.values()].map((body) => setAgain(request, body, own)))
   session.upstreamId = id
+  session.eventIds = new EventIds()
   return true
+}
+
+/** A session without one of its subscriptions is better than none: failures are left to the client to notice. */
+async function setAgain(request: RecoveryRequest, body: Buffer, own: readonly string[]): Promise<void> {
+  try {
+    await readAnswer((await post(request, body, own)).body)
+  } catch {
+    // See above.
+  }
 }
 
 function post(

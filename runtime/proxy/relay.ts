@@ -3,27 +3,45 @@
  *
  * Either the answer is committed (head written, body streamed with back-pressure, trailers kept) or it is set aside
  * for the forwarder to act on (redirect, lost session, refused credential), and its body is dropped. Nothing is
- * buffered beyond what the two sockets hold. A target that breaks off in the middle breaks the client's answer off
- * too: a cut body is never completed.
+ * buffered beyond what the two sockets hold, but the short body of a refusal that only its text explains. A target that
+ * breaks off in the middle breaks the client's answer off too: a cut body is never completed.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { GatehouseError } from '../../schemas/index.ts'
+import { MAX_REFUSAL_BYTES } from '../mcp/index.ts'
 import { type DispatchController, type DispatchHandler, holdsStream } from '../net/index.ts'
 import { type EndpointRewriter, makeEndpointRewriter } from './endpoint-event.ts'
 import type { ProxyExchange } from './exchange.ts'
 import { firstValue, type ResponseRules, responseHeaders } from './response-headers.ts'
 import { acceptUpgrade } from './upgrade.ts'
 
-/** What the forwarder decides about an answer when its head has arrived. */
+/** What to do with an answer: show it to the client, keep it from the client, or read its body first. */
+export type Decision = 'show' | 'aside' | 'read'
+
+/** What the forwarder decides about an answer. */
 export interface AnswerPolicy {
-  /** True: do not show this answer to the client. Called once per final answer, before anything is written. */
-  setAside(status: number, headers: IncomingHttpHeaders): boolean
+  /**
+   * Called when the head of a final answer has arrived, before anything is written; and once more with the body when the
+   * decision was to read it. 'read' for an answer whose body is there already counts as 'show'.
+   */
+  decide(status: number, headers: IncomingHttpHeaders, body?: Buffer): Decision
   readonly rules: ResponseRules
+  /** Sees the bytes of an answer on their way to the client. */
+  readonly watchEvents?: ((chunk: Buffer) => void) | undefined
   /** The target's origin; absolute `endpoint` events on it are reduced to a path. */
   readonly targetOrigin: string
   /** Goes before the path of an `endpoint` event. */
   readonly endpointPrefix: string
+}
+
+/** An answer whose body is being read before anything is written. */
+interface Held {
+  readonly status: number
+  readonly text: string | undefined
+  readonly headers: IncomingHttpHeaders
+  readonly chunks: Buffer[]
+  size: number
 }
 
 /** Set aside: the head of the answer that was not shown. Undefined: the client got an answer, or is gone. */
@@ -42,7 +60,8 @@ export class Relay implements DispatchHandler {
   readonly #reject: (error: GatehouseError) => void
   readonly #onClose: () => void
   #controller: DispatchController | undefined
-  #state: 'waiting' | 'committed' | 'aside' | 'done' = 'waiting'
+  #state: 'waiting' | 'reading' | 'committed' | 'aside' | 'done' = 'waiting'
+  #held: Held | undefined
   #dropped = 0
   /** Length of the body; undefined when the target did not say. */
   #length: number | undefined
@@ -90,14 +109,41 @@ export class Relay implements DispatchHandler {
   ): void {
     // Interim answers (103 and the like) concern the hop to the target.
     if (status < 200) return
-    if (this.#policy.setAside(status, headers)) {
-      this.#state = 'aside'
-      this.#exchange.res.off('close', this.#onClose)
-      this.#resolve({ status, headers })
+    const decision = this.#policy.decide(status, headers)
+    if (decision === 'aside') {
+      this.#setAside(status, headers)
       if (Number(headers['content-length'] ?? Infinity) > maxDropped) controller.abort(setAside)
+    } else if (decision === 'read' && Number(headers['content-length'] ?? 0) <= MAX_REFUSAL_BYTES) {
+      this.#state = 'reading'
+      this.#held = { status, text, headers, chunks: [], size: 0 }
+    } else this.#commit(status, text, headers)
+  }
+
+  #setAside(status: number, headers: IncomingHttpHeaders): void {
+    this.#state = 'aside'
+    this.#exchange.res.off('close', this.#onClose)
+    this.#resolve({ status, headers })
+  }
+
+  /** Shows the client an answer that was held back. */
+  #release({ status, text, headers, chunks }: Held): void {
+    this.#held = undefined
+    try {
+      this.#commit(status, text, headers)
+    } catch (error) {
+      this.#fail(error instanceof Error ? error : new Error('the head cannot be sent'))
+      this.#controller?.abort(setAside)
       return
     }
-    this.#commit(status, text, headers)
+    for (const chunk of chunks) this.#pass(chunk)
+  }
+
+  /** The body of an answer that was to be read is complete. */
+  #judge(held: Held): void {
+    const { status, headers } = held
+    if (this.#policy.decide(status, headers, Buffer.concat(held.chunks)) === 'aside') {
+      this.#setAside(status, headers)
+    } else this.#release(held)
   }
 
   #commit(status: number, text: string | undefined, headers: IncomingHttpHeaders): void {
@@ -128,21 +174,33 @@ export class Relay implements DispatchHandler {
       if (this.#dropped > maxDropped) controller.abort(setAside)
       return
     }
-    if (chunk.length === this.#length) {
-      // Most answers arrive whole; head and body then leave together, at once.
-      this.#ended = true
-      this.#exchange.res.end(chunk)
+    if (this.#held) {
+      this.#held.chunks.push(chunk)
+      this.#held.size += chunk.length
+      if (this.#held.size > MAX_REFUSAL_BYTES) this.#release(this.#held)
       return
     }
-    const bytes = this.#rewriter ? this.#rewriter.push(chunk) : chunk
-    if (bytes.length === 0) return
-    if (!this.#exchange.res.write(bytes)) {
+    if (!this.#pass(chunk)) {
       controller.pause()
       this.#exchange.res.once('drain', () => controller.resume())
     }
   }
 
+  /** False when the client has to read first. */
+  #pass(chunk: Buffer): boolean {
+    this.#policy.watchEvents?.(chunk)
+    if (chunk.length === this.#length) {
+      // Most answers arrive whole; head and body then leave together, at once.
+      this.#ended = true
+      this.#exchange.res.end(chunk)
+      return true
+    }
+    const bytes = this.#rewriter ? this.#rewriter.push(chunk) : chunk
+    return bytes.length === 0 || this.#exchange.res.write(bytes)
+  }
+
   onResponseEnd(_controller: DispatchController, trailers: IncomingHttpHeaders): void {
+    if (this.#held) this.#judge(this.#held)
     if (this.#state !== 'committed') return
     const { res } = this.#exchange
     const rest = this.#rewriter?.end()
@@ -155,6 +213,10 @@ export class Relay implements DispatchHandler {
   }
 
   onResponseError(_controller: DispatchController, error: Error): void {
+    this.#fail(error)
+  }
+
+  #fail(error: Error): void {
     const state = this.#state
     if (state === 'aside' || state === 'done') return
     this.#finish()

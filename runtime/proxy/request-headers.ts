@@ -72,6 +72,7 @@ export function requestHeaders(
     const name = raw.toLowerCase()
     if (drop.has(name)) continue
     if (named.length > 0 && named.includes(name)) continue
+    if (name === HEADER.lastEventId && isFromLostSession(exchange, rawHeaders[i + 1])) continue
     lines.push(raw, rawHeaders[i + 1] ?? '')
   }
   if (sessionId !== undefined) lines.push('Mcp-Session-Id', sessionId)
@@ -81,6 +82,11 @@ export function requestHeaders(
   if (target.loopback) lines.push('X-Forwarded-Host', req.headers.host ?? '', 'X-Forwarded-Proto', 'http')
   else lines.push('X-Forwarded-Proto', target.protocol === 'https:' ? 'https' : 'http')
   return lines
+}
+
+/** True for an event id from before the target opened the session again: there is nothing to resume. */
+function isFromLostSession({ session }: ProxyExchange, id: string | undefined): boolean {
+  return session?.eventIds !== undefined && !session.eventIds.has(id ?? '')
 }
 
 function wantsTrailers(te: string | string[] | undefined): boolean {

@@ -25,10 +25,15 @@ export function sessionsInStore(store: Store): SharedSessions {
   }
 }
 
+function isPair(value: unknown): value is [string, string] {
+  return Array.isArray(value) && typeof value[0] === 'string' && typeof value[1] === 'string'
+}
+
 /** What is not of our making counts as absent. */
 function read(text: string): SessionRecord | undefined {
   const value: unknown = JSON.parse(text)
   if (typeof value !== 'object' || value === null || !('upstreamId' in value)) return undefined
   const initBody = 'initBody' in value && typeof value.initBody === 'string' ? value.initBody : undefined
-  return typeof value.upstreamId === 'string' ? { upstreamId: value.upstreamId, initBody } : undefined
+  const state = 'state' in value && Array.isArray(value.state) ? value.state.filter(isPair) : undefined
+  return typeof value.upstreamId === 'string' ? { upstreamId: value.upstreamId, initBody, state } : undefined
 }

@@ -8,7 +8,16 @@
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import type { Message } from '../mcp/index.ts'
 import type { Log } from '../net/index.ts'
+import { EventIds } from './event-ids.ts'
+import { noteState, type SessionState, stateBytes } from './session-state.ts'
+
+/**
+ * How a recovery ended: the session has an id at the target again; the target opens no session; it could
+ * not be reached, so that nothing is known yet.
+ */
+export type Recovery = 'recovered' | 'refused' | 'unreachable'
 
 /** One session as one caller knows it. */
 export interface Session {
@@ -18,8 +27,12 @@ export interface Session {
   upstreamId: string
   /** Body of the initialize request; undefined when it was not seen or is too large to keep. */
   readonly initBody: Buffer | undefined
-  /** The recovery under way, shared by every request that needs it. */
-  recovering: Promise<boolean> | undefined
+  /** What the client has set since; sent again in a recovery. */
+  readonly state: SessionState
+  /** Set once the target has opened the session again: the event ids of the new one. */
+  eventIds: EventIds | undefined
+  /** The recovery in flight, shared by every request that needs it. */
+  recovering: Promise<Recovery> | undefined
 }
 
 /** What is kept of a session outside this process. */
@@ -27,6 +40,8 @@ export interface SessionRecord {
   readonly upstreamId: string
   /** UTF-8 text of the initialize request. */
   readonly initBody?: string | undefined
+  /** What the client has set since: what it concerns, and the text of the request. */
+  readonly state?: readonly (readonly [string, string])[] | undefined
 }
 
 /** Where sessions are shared between processes. Keys hold no session id in clear. */
@@ -44,6 +59,8 @@ export interface SessionTable {
   lookUp(owner: string, clientId: string): Promise<Session | undefined> | undefined
   /** Remembers a session that the target opened for this caller. */
   open(owner: string, id: string, initBody: Buffer | undefined): Session
+  /** Notes a request that the target has accepted, if it set something for the length of the session. */
+  note(owner: string, session: Session, message: Message): void
   /** The session has another id at the target now. */
   moved(owner: string, session: Session): void
   forget(owner: string, clientId: string): void
@@ -68,7 +85,7 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): S
   const sessions = new LRUCache<string, Session>({
     max: options.maxSessions ?? 10_000,
     maxSize: maxKeptBytes,
-    sizeCalculation: (session) => 256 + (session.initBody?.length ?? 0),
+    sizeCalculation: (session) => 256 + (session.initBody?.length ?? 0) + stateBytes(session.state),
     ttl: idleMs,
     updateAgeOnGet: true,
     ...(now ? { perf: { now }, ttlResolution: 0 } : {}),
@@ -78,8 +95,14 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): S
 
   function share(key: string, session: Session): void {
     if (!shared) return
-    const { upstreamId, initBody } = session
-    const record = { upstreamId, ...(initBody ? { initBody: initBody.toString() } : {}) }
+    const { upstreamId, initBody, state } = session
+    const record = {
+      upstreamId,
+      ...(initBody ? { initBody: initBody.toString() } : {}),
+      ...(state.size > 0
+        ? { state: [...state].map(([of, bytes]): [string, string] => [of, bytes.toString()]) }
+        : {}),
+    }
     shared.set(sharedKey(key), record, idleMs).catch((error: unknown) => {
       log.warn('a session could not be shared', { err: error })
     })
@@ -93,7 +116,15 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): S
     const record = await store.get(sharedKey(key))
     if (!record) return undefined
     const initBody = record.initBody === undefined ? undefined : Buffer.from(record.initBody)
-    const session: Session = { clientId, upstreamId: record.upstreamId, initBody, recovering: undefined }
+    const { upstreamId } = record
+    const session: Session = {
+      clientId,
+      upstreamId,
+      initBody,
+      state: new Map((record.state ?? []).map(([of, text]) => [of, Buffer.from(text)])),
+      eventIds: upstreamId === clientId ? undefined : new EventIds(),
+      recovering: undefined,
+    }
     sessions.set(key, session)
     return session
   }
@@ -103,10 +134,24 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): S
     lookUp: (owner, clientId) => (shared ? fromShared(shared, keyOf(owner, clientId), clientId) : undefined),
     open(owner, id, initBody) {
       const kept = initBody && initBody.length <= maxInitBytes ? Buffer.from(initBody) : undefined
-      const session: Session = { clientId: id, upstreamId: id, initBody: kept, recovering: undefined }
+      const session: Session = {
+        clientId: id,
+        upstreamId: id,
+        initBody: kept,
+        state: new Map(),
+        eventIds: undefined,
+        recovering: undefined,
+      }
       sessions.set(keyOf(owner, id), session)
       share(keyOf(owner, id), session)
       return session
+    },
+    note(owner, session, message) {
+      const key = keyOf(owner, session.clientId)
+      if (!noteState(session.state, message) || !sessions.has(key)) return
+      // Set again, so that its size is counted anew.
+      sessions.set(key, session)
+      share(key, session)
     },
     moved(owner, session) {
       share(keyOf(owner, session.clientId), session)

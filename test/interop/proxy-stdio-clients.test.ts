@@ -2,9 +2,7 @@
  * `gatehouse proxy stdio` as the program that an MCP client starts: both generations of the SDK, in both protocol eras,
  * against real servers from npm and the fixture backend, over both HTTP transports.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createInterface } from 'node:readline'
 import { Client as Client2 } from '@modelcontextprotocol/client'
 import { StdioClientTransport as Transport2 } from '@modelcontextprotocol/client/stdio'
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js'
@@ -15,13 +13,11 @@ import {
   ListRootsRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import t, { type Test } from 'tap'
+import { startEverything } from '../helpers/everything.ts'
 import { startFixture } from '../helpers/fixture-server/index.ts'
-import { freePort } from '../helpers/gatehouse.ts'
 import { proves } from '../helpers/proves.ts'
 
 proves('1.command.stdio')
-
-const everything = 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'
 
 function command(url: string, ...more: string[]) {
   return {
@@ -29,22 +25,6 @@ function command(url: string, ...more: string[]) {
     args: ['runtime/cli/main.ts', 'proxy', 'stdio', ...more, url],
     stderr: 'pipe' as const,
   }
-}
-
-/** The npm server over HTTP, as its own process. */
-async function startEverything(
-  t: Test,
-  transport: 'streamableHttp' | 'sse',
-): Promise<{ url: string; child: ChildProcess }> {
-  const port = await freePort()
-  const child = spawn(process.execPath, [everything, transport], {
-    env: { PATH: process.env['PATH'], PORT: String(port) },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  t.teardown(() => child.kill())
-  for await (const line of createInterface({ input: child.stderr })) if (line.includes(String(port))) break
-  child.stderr.resume()
-  return { url: `http://127.0.0.1:${port}/${transport === 'sse' ? 'sse' : 'mcp'}`, child }
 }
 
 async function connect1(t: Test, url: string, ...more: string[]) {

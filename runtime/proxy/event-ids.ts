@@ -1,0 +1,53 @@
+/**
+ * The event ids that a client got in a session that was opened again. Ids from before belong to the lost session: the
+ * target would take them for unknown, or resume the wrong stream, so only known ones go on as `Last-Event-ID`.
+ * Source: MCP 2025-11-25, transports, "Resumability and Redelivery".
+ */
+const maxIds = 512
+const maxIdBytes = 512
+const LF = 0x0a
+const CR = 0x0d
+
+export class EventIds {
+  readonly #ids = new Set<string>()
+
+  has(id: string): boolean {
+    return this.#ids.has(id)
+  }
+
+  /** Remembers an id; the oldest makes room. */
+  add(id: string): void {
+    this.#ids.delete(id)
+    this.#ids.add(id)
+    if (this.#ids.size <= maxIds) return
+    const [oldest] = this.#ids
+    if (oldest !== undefined) this.#ids.delete(oldest)
+  }
+
+  /** Reads one event stream as it passes. */
+  scanner(): (chunk: Buffer) => void {
+    let line: Buffer = Buffer.alloc(0)
+    return (chunk) => {
+      let from = 0
+      for (let at = 0; at < chunk.length; at++) {
+        if (chunk[at] !== LF && chunk[at] !== CR) continue
+        this.#read(start(line, chunk.subarray(from, at)))
+        line = Buffer.alloc(0)
+        from = at + 1
+      }
+      line = start(line, chunk.subarray(from))
+    }
+  }
+
+  #read(line: Buffer): void {
+    const id = line.length <= maxIdBytes ? /^id: ?(.+)$/.exec(line.toString())?.[1] : undefined
+    if (id !== undefined) this.add(id)
+  }
+}
+
+/** As much of a line as tells whether it is an id; longer ones are not. */
+function start(before: Buffer, more: Buffer): Buffer {
+  if (before.length > maxIdBytes || more.length === 0) return before
+  const part = more.subarray(0, maxIdBytes + 1 - before.length)
+  return before.length === 0 ? Buffer.from(part) : Buffer.concat([before, part])
+}

@@ -1,0 +1,27 @@
+/** The body of a refusal as text bytes, whatever content coding the client had asked the target for. Bounded. */
+import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
+import { MAX_REFUSAL_BYTES } from '../mcp/index.ts'
+
+const limit = { maxOutputLength: MAX_REFUSAL_BYTES }
+
+/** Empty for a coding that is not known here, a damaged body, and one that is too large when decoded. */
+export function decodeRefusal(body: Buffer, coding: string | undefined): Buffer {
+  try {
+    switch (coding?.trim().toLowerCase() ?? '') {
+      case '':
+      case 'identity':
+        return body
+      case 'gzip':
+      case 'x-gzip':
+        return gunzipSync(body, limit)
+      case 'deflate':
+        return inflateSync(body, limit)
+      case 'br':
+        return brotliDecompressSync(body, limit)
+      default:
+        return Buffer.alloc(0)
+    }
+  } catch {
+    return Buffer.alloc(0)
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * What a client has set at its server for the length of a session: the resources it watches and the log level. A new
+ * session at the target knows nothing of it, so a recovery sends the same requests again.
+ *
+ * Bounded in number and bytes; beyond that the client has to set it again after a restart of the target.
+ * Source: MCP 2025-11-25, server/resources "Subscriptions", server/utilities/logging.
+ */
+import { type Message, paramsOf } from '../mcp/index.ts'
+
+/** Requests to send again, by what they concern. */
+export type SessionState = Map<string, Buffer>
+
+const maxEntries = 1_000
+const maxBytes = 131_072
+
+/** Every method that sets state has one of these in its name; the other bodies are not looked into. */
+const hints = [Buffer.from('resources/'), Buffer.from('logging/')]
+
+/** True when a body may hold a request that sets state. */
+export function maySetState(body: Buffer): boolean {
+  return hints.some((hint) => body.includes(hint))
+}
+
+/** Notes an accepted request. True when the state has changed. */
+export function noteState(state: SessionState, message: Message): boolean {
+  switch (message.method) {
+    case 'logging/setLevel':
+      return keep(state, 'level', message.bytes)
+    case 'resources/subscribe':
+      return keep(state, keyOf(message), message.bytes)
+    case 'resources/unsubscribe':
+      return state.delete(keyOf(message) ?? '')
+    default:
+      return false
+  }
+}
+
+function keyOf(message: Message): string | undefined {
+  try {
+    const uri = paramsOf(message).text('uri')
+    return uri === undefined ? undefined : `uri ${uri}`
+  } catch {
+    // A member twice: the target judged it, here it cannot be read.
+    return undefined
+  }
+}
+
+function keep(state: SessionState, key: string | undefined, bytes: Buffer): boolean {
+  if (key === undefined) return false
+  if (!state.has(key) && state.size >= maxEntries) return false
+  if (stateBytes(state) + bytes.length > maxBytes) return false
+  state.set(key, Buffer.from(bytes))
+  return true
+}
+
+export function stateBytes(state: SessionState): number {
+  let sum = 0
+  for (const bytes of state.values()) sum += bytes.length
+  return sum
+}

@@ -1,0 +1,74 @@
+import t from 'tap'
+import {
+  isSessionLost,
+  MAX_REFUSAL_BYTES,
+  mayEnterNextSession,
+  scanMessage,
+  sessionVerdict,
+} from '../../../runtime/mcp/index.ts'
+
+function rpcError(code: number, message: string, id = 'null'): Buffer {
+  return Buffer.from(
+    `{"jsonrpc":"2.0","error":{"code":${code},"message":${JSON.stringify(message)}},"id":${id}}`,
+  )
+}
+
+t.test('lost session: what public servers answer after a restart', async (t) => {
+  const cases: readonly [string, number, Buffer][] = [
+    ['the rule', 404, Buffer.alloc(0)],
+    ['gone', 410, Buffer.from('gone')],
+    ['everything server', 400, rpcError(-32000, 'Bad Request: No valid session ID provided')],
+    ['its id as sent', 400, rpcError(-32000, 'Bad Request: No valid session ID provided', '7')],
+    [
+      'id left out',
+      400,
+      Buffer.from('{"jsonrpc":"2.0","error":{"code":-32000,"message":"No valid session ID"}}'),
+    ],
+    ['one transport for all', 400, rpcError(-32000, 'Bad Request: Server not initialized')],
+    ['an older Python SDK', 400, Buffer.from('Bad Request: No valid session ID provided')],
+    ['the same as -32600', 400, rpcError(-32600, 'Bad Request: No valid session ID provided')],
+    ['header by name', 400, rpcError(-32000, 'Bad Request: Unknown Mcp-Session-Id header')],
+    ['the code alone', 400, rpcError(-32001, 'gone')],
+    ['GET handler of the examples', 400, Buffer.from('Invalid or missing session ID')],
+    ['an older Rust SDK', 401, Buffer.from('Unauthorized: Session not found')],
+  ]
+  for (const [name, status, body] of cases) t.equal(isSessionLost(status, false, body), true, name)
+})
+
+t.test('lost session: other refusals are not taken for one', async (t) => {
+  const cases: readonly [string, number, Buffer, boolean?][] = [
+    ['success', 200, rpcError(-32000, 'Session not found')],
+    ['bad arguments', 400, rpcError(-32602, 'Invalid params: session must be a string')],
+    ['unknown method', 400, rpcError(-32601, 'no session method')],
+    ['header mismatch', 400, rpcError(-32020, 'Header mismatch: session')],
+    ['revision', 400, rpcError(-32000, 'Bad Request: Unsupported protocol version: 1')],
+    ['a word with session in it', 400, rpcError(-32000, 'an obsession')],
+    ['nothing', 400, Buffer.alloc(0)],
+    ['a login', 401, Buffer.from('Unauthorized: your session has expired, sign in again')],
+    ['a challenge', 401, Buffer.from('Unauthorized: Session not found'), true],
+    ['forbidden', 403, Buffer.from('session not found')],
+    ['overload', 503, rpcError(-32000, 'Too many open sessions')],
+    ['too long', 400, Buffer.concat([Buffer.from('session '), Buffer.alloc(MAX_REFUSAL_BYTES)])],
+  ]
+  for (const [name, status, body, challenged = false] of cases)
+    t.equal(isSessionLost(status, challenged, body), false, name)
+})
+
+t.test('lost session: by the head alone', async (t) => {
+  t.equal(sessionVerdict(404, false), 'lost')
+  t.equal(sessionVerdict(400, false), 'read')
+  t.equal(sessionVerdict(401, false), 'read')
+  t.equal(sessionVerdict(401, true), 'kept')
+  t.equal(sessionVerdict(500, false), 'kept')
+})
+
+t.test('lost session: what belongs to the lost one does not enter the next', async (t) => {
+  const may = (message: unknown): boolean =>
+    mayEnterNextSession(scanMessage(Buffer.from(JSON.stringify(message))))
+  t.equal(may({ jsonrpc: '2.0', id: 1, method: 'tools/call' }), true)
+  t.equal(may({ jsonrpc: '2.0', method: 'notifications/roots/list_changed' }), true)
+  t.equal(may({ jsonrpc: '2.0', method: 'notifications/initialized' }), false)
+  t.equal(may({ jsonrpc: '2.0', method: 'notifications/cancelled' }), false)
+  t.equal(may({ jsonrpc: '2.0', id: 1, result: {} }), false)
+  t.equal(may({ jsonrpc: '2.0', id: 1, error: { code: 1, message: 'm' } }), false)
+})
