@@ -7,7 +7,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { JsonObject } from './json-object.ts'
-import { type Message, MessageError } from './message.ts'
+import { type Message, MessageError, whyUnread } from './message.ts'
 import { readHeaderValue } from './mirrored-headers.ts'
 import { HEADER, META, STATELESS_VERSION } from './protocol.ts'
 
@@ -29,10 +29,8 @@ export function metaOf(message: Message, params: JsonObject): JsonObject | undef
   try {
     return new JsonObject(raw)
   } catch (cause) {
-    throw new MessageError('INVALID_PARAMS', message.id, {
-      detail: 'Invalid params: _meta names a key twice',
-      cause,
-    })
+    const detail = `Invalid params: _meta: ${whyUnread(cause) ?? 'it cannot be read'}`
+    throw new MessageError('INVALID_PARAMS', message.id, { detail, cause })
   }
 }
 

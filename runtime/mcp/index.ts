@@ -19,6 +19,7 @@ export {
   readHeaderValue,
   writeHeaderValue,
 } from './mirrored-headers.ts'
+export { checkParamTypes } from './param-types.ts'
 export {
   ASSUMED_SESSION_VERSION,
   EVENT_STREAM_TYPE,

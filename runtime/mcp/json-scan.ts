@@ -22,8 +22,19 @@ export class DuplicateMember extends JsonFault {
   }
 }
 
+/** An object with more members than are read. */
+export class TooManyMembers extends JsonFault {
+  constructor(offset: number) {
+    super('too many members', offset)
+    this.name = 'TooManyMembers'
+  }
+}
+
 /** Nesting beyond this is refused: no honest message comes near it, and readers further on may recurse. */
 export const MAX_DEPTH = 256
+
+/** An object that is read member by member has at most this many; comparing the names of more holds the event loop. */
+export const MAX_MEMBERS = 10_000
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -224,7 +235,7 @@ export function readString(text: Buffer, from: number, to: number): string {
 
 /**
  * The members of the object that begins at `at` and the index after its closing brace. Values are checked in full.
- * Names are not compared: see JsonObject for that.
+ * Names are not compared: see JsonObject for that. Throws TooManyMembers beyond `MAX_MEMBERS`.
  */
 export function scanMembers(text: Buffer, at: number): { members: Member[]; end: number } {
   if (text[at] !== OPEN_OBJECT) throw new JsonFault('object expected', at)
@@ -238,6 +249,7 @@ export function scanMembers(text: Buffer, at: number): { members: Member[]; end:
     if (text[i] !== COLON) throw new JsonFault('colon expected', i)
     const from = skipWhitespace(text, i + 1)
     const to = skipValue(text, from)
+    if (members.length === MAX_MEMBERS) throw new TooManyMembers(nameAt)
     members.push({ name: readString(text, nameAt, nameEnd), nameAt, from, to })
     i = skipWhitespace(text, to)
     if (text[i] === CLOSE_OBJECT) return { members, end: i + 1 }
@@ -246,14 +258,18 @@ export function scanMembers(text: Buffer, at: number): { members: Member[]; end:
   }
 }
 
-/** The elements of the array that begins at `at`, as slices of `text` (shared memory), checked in full. */
-export function scanElements(text: Buffer, at = 0): Buffer[] {
+/**
+ * The elements of the array that begins at `at`, as slices of `text` (shared memory), checked in full. Throws JsonFault
+ * for more than `max`.
+ */
+export function scanElements(text: Buffer, at = 0, max = Number.POSITIVE_INFINITY): Buffer[] {
   if (text[at] !== OPEN_ARRAY) throw new JsonFault('array expected', at)
   const elements: Buffer[] = []
   let i = skipWhitespace(text, at + 1)
   if (text[i] === CLOSE_ARRAY) return elements
   for (;;) {
     const to = skipValue(text, i)
+    if (elements.length >= max) throw new JsonFault('too many elements', i)
     elements.push(text.subarray(i, to))
     i = skipWhitespace(text, to)
     if (text[i] === CLOSE_ARRAY) return elements

@@ -10,7 +10,7 @@
 import { isUtf8 } from 'node:buffer'
 import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas/index.ts'
 import { JsonObject } from './json-object.ts'
-import { DuplicateMember, JsonFault } from './json-scan.ts'
+import { DuplicateMember, JsonFault, MAX_MEMBERS, TooManyMembers } from './json-scan.ts'
 import { isBatch } from './json-start.ts'
 
 export type MessageKind = 'request' | 'notification' | 'result' | 'error'
@@ -65,15 +65,18 @@ function readObject(body: Buffer): JsonObject {
   try {
     return new JsonObject(body, { ignoreCase: true })
   } catch (cause) {
-    if (cause instanceof DuplicateMember) {
-      throw new MessageError('INVALID_REQUEST', undefined, {
-        detail: 'Invalid Request: a member occurs twice',
-        cause,
-      })
-    }
+    const why = whyUnread(cause)
+    if (why !== undefined)
+      throw new MessageError('INVALID_REQUEST', undefined, { detail: `Invalid Request: ${why}`, cause })
     if (cause instanceof JsonFault) throw new MessageError('PARSE_ERROR', undefined, { cause })
     throw cause
   }
+}
+
+/** What is wrong with an object that is valid JSON. */
+export function whyUnread(cause: unknown): string | undefined {
+  if (cause instanceof DuplicateMember) return 'a member occurs twice'
+  return cause instanceof TooManyMembers ? `an object has more than ${MAX_MEMBERS} members` : undefined
 }
 
 function readCall(object: JsonObject, id: string | undefined, usable: string | undefined): Message {
@@ -133,10 +136,9 @@ export function paramsOf(message: Message): JsonObject {
     for (const name of READ_OBJECTS) params.object(name)
     return params
   } catch (cause) {
-    throw new MessageError('INVALID_PARAMS', message.id, {
-      detail: 'Invalid params: a member occurs twice',
-      cause,
-    })
+    const why = whyUnread(cause)
+    if (why === undefined) throw cause
+    throw new MessageError('INVALID_PARAMS', message.id, { detail: `Invalid params: ${why}`, cause })
   }
 }
 

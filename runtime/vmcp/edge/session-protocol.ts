@@ -6,6 +6,7 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
   ASSUMED_SESSION_VERSION,
+  checkParamTypes,
   errorMessage,
   errorObject,
   type JsonObject,
@@ -76,6 +77,7 @@ export class SessionProtocol {
     if (message.kind !== 'request' || id === undefined) {
       throw new MessageError('INVALID_REQUEST', id, { detail: 'Invalid Request: initialize needs an id' })
     }
+    checkParamTypes(message.method, params)
     const asked = params.text('protocolVersion')
     const capabilities = params.raw('capabilities')
     if (asked === undefined || (capabilities !== undefined && capabilities[0] !== 0x7b)) {
@@ -109,6 +111,12 @@ export class SessionProtocol {
 
   async #request(session: Session, message: Message, params: JsonObject, answer: Answer): Promise<void> {
     const id = message.id ?? ''
+    try {
+      checkParamTypes(message.method, params)
+    } catch (error) {
+      answer.end(errorMessage(id, error))
+      return
+    }
     if (message.method === 'ping') answer.end(resultMessage(id, '{}'))
     else if (message.method === 'logging/setLevel') {
       const level = params.text('level')

@@ -7,6 +7,7 @@ import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
+  checkParamTypes,
   checkStateless,
   errorObject,
   JsonObject,
@@ -81,6 +82,7 @@ export class StatelessEdge {
       })
     }
     const meta = checkStateless(message, params, exchange.req.headers, SUPPORTED_VERSIONS)
+    checkParamTypes(message.method, params)
     if (meta.logLevel !== undefined && !LOG_LEVELS.includes(meta.logLevel)) {
       throw new MessageError('INVALID_PARAMS', message.id, { detail: 'Invalid params: unknown log level' })
     }

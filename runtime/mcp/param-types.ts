@@ -1,0 +1,151 @@
+/**
+ * The types of the params that this program reads, method by method. A param of another type is refused: taken for an
+ * absent one it would change what the request means (`cursor: 5` would be the first page, over and over).
+ *
+ * Checks types only, and only of members that are present; `null` counts as absent. Whether something is required, known
+ * or allowed is for whoever acts on it.
+ * Source: MCP 2025-11-25 and 2026-07-28, schema.
+ */
+import { GatehouseError } from '../../schemas/index.ts'
+import { JsonObject } from './json-object.ts'
+import { JsonFault, scanElements } from './json-scan.ts'
+import { whyUnread } from './message.ts'
+import { META } from './protocol.ts'
+
+type Type =
+  | 'string'
+  | 'boolean'
+  | 'object'
+  /** A string or an integer. */
+  | 'token'
+  /** A list of strings. */
+  | 'strings'
+  /** An object whose members are all strings. */
+  | 'texts'
+  | Members
+interface Members {
+  readonly [name: string]: Type
+}
+
+const PAGE: Members = { cursor: 'string' }
+const RESOURCE: Members = { uri: 'string' }
+const INFO: Members = { name: 'string', version: 'string' }
+
+const PARAMS: Readonly<Record<string, Members>> = {
+  initialize: { protocolVersion: 'string', capabilities: 'object', clientInfo: INFO },
+  'tools/list': PAGE,
+  'resources/list': PAGE,
+  'resources/templates/list': PAGE,
+  'prompts/list': PAGE,
+  'tools/call': { name: 'string', arguments: 'object' },
+  'prompts/get': { name: 'string', arguments: 'texts' },
+  'resources/read': RESOURCE,
+  'resources/subscribe': RESOURCE,
+  'resources/unsubscribe': RESOURCE,
+  'completion/complete': {
+    ref: { type: 'string', name: 'string', uri: 'string' },
+    argument: { name: 'string', value: 'string' },
+    context: { arguments: 'texts' },
+  },
+  'logging/setLevel': { level: 'string' },
+  'subscriptions/listen': {
+    notifications: {
+      toolsListChanged: 'boolean',
+      promptsListChanged: 'boolean',
+      resourcesListChanged: 'boolean',
+      resourceSubscriptions: 'strings',
+    },
+  },
+}
+
+/** Params that any request may have. */
+const COMMON: Members = {
+  _meta: {
+    progressToken: 'token',
+    [META.protocolVersion]: 'string',
+    [META.clientInfo]: INFO,
+    [META.clientCapabilities]: 'object',
+    [META.logLevel]: 'string',
+  },
+  requestState: 'string',
+  inputResponses: 'object',
+}
+
+/** Throws INVALID_PARAMS naming the first param of a wrong type. */
+export function checkParamTypes(method: string, params: JsonObject): void {
+  checkMembers(params, COMMON, '')
+  const own = PARAMS[method]
+  if (own) checkMembers(params, own, '')
+}
+
+function checkMembers(object: JsonObject, types: Members, path: string): void {
+  for (const [name, type] of Object.entries(types)) {
+    const raw = object.raw(name)
+    if (raw !== undefined && raw[0] !== NULL) checkValue(raw, type, `${path}${name}`)
+  }
+}
+
+function checkValue(raw: Buffer, type: Type, path: string): void {
+  if (typeof type === 'object') checkMembers(objectIn(raw, path), type, `${path}.`)
+  else if (type === 'texts')
+    for (const [name, value] of objectIn(raw, path).entries())
+      checkValue(value, 'string', `${path}.${shown(name)}`)
+  else if (type === 'strings') {
+    for (const element of elementsIn(raw, path)) if (element[0] !== STRING) throw wrong(path, type)
+  } else if (!FIRST_BYTES[type].test(String.fromCharCode(raw[0] ?? 0)) || (type === 'token' && !isToken(raw)))
+    throw wrong(path, type)
+}
+
+/** Far more than one request can subscribe to. */
+const MAX_ELEMENTS = 1_000
+const NULL = 0x6e
+const ARRAY = 0x5b
+const STRING = 0x22
+/** The text is valid JSON, so its first byte says what it is. */
+const FIRST_BYTES = { string: /"/, boolean: /[tf]/, object: /\{/, token: /["\-\d]/ } as const
+
+function elementsIn(raw: Buffer, path: string): Buffer[] {
+  if (raw[0] !== ARRAY) throw wrong(path, 'strings')
+  try {
+    return scanElements(raw, 0, MAX_ELEMENTS)
+  } catch (cause) {
+    if (!(cause instanceof JsonFault)) throw cause
+    throw invalid(`${path} must have at most ${MAX_ELEMENTS} elements`, cause)
+  }
+}
+
+function isToken(raw: Buffer): boolean {
+  return raw[0] === STRING || /^-?\d+$/.test(raw.toString('latin1', 0, 64))
+}
+
+function objectIn(raw: Buffer, path: string): JsonObject {
+  if (raw[0] !== 0x7b) throw wrong(path, 'object')
+  try {
+    return new JsonObject(raw)
+  } catch (cause) {
+    if (!(cause instanceof JsonFault)) throw cause
+    throw invalid(`${path}: ${whyUnread(cause) ?? 'it cannot be read'}`, cause)
+  }
+}
+
+/** Names of arguments are the sender's own text. */
+function shown(name: string): string {
+  return /^[\w.-]{1,64}$/.test(name) ? name : '*'
+}
+
+const WORDS = {
+  string: 'a string',
+  boolean: 'true or false',
+  object: 'an object',
+  token: 'a string or an integer',
+  strings: 'a list of strings',
+  texts: 'an object of strings',
+} as const
+
+function wrong(path: string, type: keyof typeof WORDS): GatehouseError {
+  return invalid(`${path} must be ${WORDS[type]}`)
+}
+
+function invalid(what: string, cause?: unknown): GatehouseError {
+  return new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${what}`, cause })
+}
