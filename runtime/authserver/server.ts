@@ -299,7 +299,8 @@ async function notReady(store: Store, upstreams: readonly Upstream[]): Promise<r
   } catch {
     reasons.push('the store of the authorization server does not answer')
   }
+  // Only the first one is needed for every login.
   const [first] = upstreams
-  if (first && !first.ready) reasons.push(`the upstream provider ${first.name} has not been discovered yet`)
+  if (first?.notReady !== undefined) reasons.push(`the upstream provider ${first.name} ${first.notReady}`)
   return reasons
 }

@@ -1,6 +1,7 @@
 /**
- * Whether this proxy can serve just now, for `/readyz`: not while it is ending, not without the login it needs, and not
- * when its target has been out of reach, or has refused its sessions, for several requests in a row.
+ * Whether this proxy can serve just now, for `/readyz`: not while it is ending, not without the login it needs, not when
+ * the authorization server that it hosts cannot work, and not when its target has been out of reach, or has refused its
+ * sessions, for several requests in a row.
  *
  * The target is not asked as long as requests reach it. Once it is taken for lost, a question about readiness asks it,
  * not more often than every few seconds, so that a proxy that gets no more traffic finds its way back. Sessions cannot be
@@ -9,6 +10,7 @@
  * Source: reference behaviour of target health, as readiness instead of an exit.
  */
 import { GatehouseError } from '../../schemas/index.ts'
+import type { EmbeddedAuthServer } from '../incoming/index.ts'
 import type { Dispatcher } from '../net/index.ts'
 import type { TokenSource } from './credential.ts'
 import type { Target } from './target.ts'
@@ -43,12 +45,14 @@ export interface ReadinessParts {
   readonly dispatcher: Dispatcher
   /** The login without which requests are refused. */
   readonly login?: Pick<TokenSource, 'token'> | undefined
+  /** The authorization server without which nobody gets a token for this proxy. */
+  readonly authServer?: Pick<EmbeddedAuthServer, 'notReady'> | undefined
   /** Milliseconds, monotonic. */
   readonly now?: () => number
 }
 
 export function makeReadiness(parts: ReadinessParts): Readiness {
-  const { target, dispatcher, login, now = () => performance.now() } = parts
+  const { target, dispatcher, login, authServer, now = () => performance.now() } = parts
   let ending = false
   let failures = 0
   let failedSessions = 0
@@ -101,6 +105,8 @@ export function makeReadiness(parts: ReadinessParts): Readiness {
       } catch (error) {
         return error instanceof GatehouseError ? error.message : 'the login is not complete'
       }
+      const reasons = await authServer?.notReady()
+      if (reasons !== undefined && reasons.length > 0) return reasons.join('; ')
       if (await targetLost()) return 'the target does not answer'
       const sessionsFail = failedSessions >= maxFailures && now() - sessionFailedAt < sessionTrialMs
       return sessionsFail ? 'the target does not open its lost sessions again' : undefined

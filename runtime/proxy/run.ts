@@ -92,7 +92,7 @@ export async function runProxy(config: ProxyConfig, parts: RunParts): Promise<Ru
       allowedOrigins: config.allowedOrigins,
       allowedHosts: parts.allowedHosts ?? publicHosts(config),
       incoming: parts.incoming ?? incomingFor(config, log, authServer),
-      authServerRoutes: authServer?.routes,
+      authServer,
       strip: authServer?.config.disableUpstreamTokenInjection ? strippedHeaders : [],
       credential: made.credential,
       login: made.login,

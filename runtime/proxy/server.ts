@@ -61,8 +61,8 @@ export interface ProxyOptions {
   readonly passAuthorization?: boolean
   /** Lower-case names of further headers of the client that are not forwarded. */
   readonly strip?: readonly string[]
-  /** Paths that an embedded authorization server answers, ahead of everything else. */
-  readonly authServerRoutes?: EmbeddedAuthServer['routes'] | undefined
+  /** The embedded authorization server: its paths are answered ahead of everything else. */
+  readonly authServer?: Pick<EmbeddedAuthServer, 'routes' | 'notReady'> | undefined
   /** Until the target's response headers, not for event streams. Default 60 s; 0 waits for ever. */
   readonly headersTimeoutMs?: number
   /** Path prefix of this proxy as clients see it, for the old transport's `endpoint` event. */
@@ -84,8 +84,8 @@ export interface RunningProxy {
 
 /** Binds and serves. Rejects with the system's error when the address cannot be bound. */
 export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
-  const { log, target, dispatcher, login } = options
-  const readiness = makeReadiness({ target, dispatcher, login })
+  const { log, target, dispatcher, login, authServer } = options
+  const readiness = makeReadiness({ target, dispatcher, login, authServer })
   let handle: (req: IncomingMessage, res: ServerResponse, upgrade?: Upgrade) => void = notReady
   const listener = await listen({
     host: options.host,
@@ -152,7 +152,7 @@ function makeHandler(
 
   return pipeline<ProxyExchange, [Upgrade?]>(
     {
-      route: makeRoutes(incoming?.route, readiness.notReady, options.authServerRoutes),
+      route: makeRoutes(incoming?.route, readiness.notReady, options.authServer?.routes),
       limits(exchange) {
         refuseOddRequests(exchange)
         refuseStatelessMethod(exchange)

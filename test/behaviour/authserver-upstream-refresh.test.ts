@@ -144,7 +144,7 @@ t.test('upstream refresh: a refusal of the old token does not end what was renew
     host: 'corp.example',
     issuer: undefined,
     origin: undefined,
-    ready: true,
+    notReady: undefined,
     start: () => {},
     close: () => {},
     begin: async () => '',

@@ -86,10 +86,14 @@ t.test('registration: refusals and absence end the login, not the server', async
     const asked = self.seen('/register').length
     t.same(await outcome(self), { error: 'server_error' })
     t.equal(self.seen('/register').length, asked, 'not asked again at once')
+    t.match(await self.rig.server.notReady(), [
+      /^the upstream provider hub has not accepted the registration/,
+    ])
     self.rig.pass(5_000)
   }
   answers.registration = { status: 201, body: { client_id: 'x' } }
   t.ok((await outcome(self))['sub'])
+  t.same(await self.rig.server.notReady(), [])
 })
 
 t.test(

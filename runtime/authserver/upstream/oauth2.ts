@@ -34,7 +34,7 @@ import {
   obtainRegistration,
   type RegistrationParts,
 } from './registration.ts'
-import { Retried } from './retry.ts'
+import { notDiscovered, Retried } from './retry.ts'
 import { toUpstreamTokens } from './tokens.ts'
 import type { Identity, LoginProof, Upstream } from './upstream.ts'
 import { fetchUserInfo } from './user-info.ts'
@@ -61,6 +61,17 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
   })
   const mapped = config.tokenResponseMapping ? { map: mapper(config.tokenResponseMapping) } : {}
 
+  /** Tried from the start on: that a provider refuses us must show before somebody wants to log in. */
+  const registering =
+    config.dcr &&
+    new Retried<UpstreamRegistration>({
+      find: async () => register(config.dcr ?? {}, (await endpoints.get()).discovered),
+      freshMs: Number.POSITIVE_INFINITY,
+      now,
+      log,
+      what: 'registration at the upstream provider',
+    })
+  let registered = false
   let refused: { readonly error: unknown; readonly untilMs: number } | undefined
 
   /** A provider that refuses to register us is not asked again at every login. */
@@ -72,6 +83,7 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
     try {
       const registration = await obtainRegistration(config, dcr, discovered, parts)
       refused = undefined
+      registered = true
       return registration
     } catch (error) {
       refused = { error, untilMs: now() + registrationPauseMs }
@@ -110,6 +122,9 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
     } catch (error) {
       if (config.dcr && registration && error instanceof OAuthFault && error.error === 'invalid_client') {
         await forgetRegistration(config, config.dcr, discovered, registration, parts)
+        registered = false
+        registering?.drop()
+        registering?.start()
       }
       throw error
     }
@@ -173,11 +188,18 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
       const known = endpoints.current?.server.authorization_endpoint ?? typed
       return known === undefined ? undefined : new URL(known).origin
     },
-    get ready() {
-      return endpoints.current !== undefined
+    get notReady() {
+      if (endpoints.current === undefined) return notDiscovered
+      return config.dcr && !registered ? 'has not accepted the registration of this server yet' : undefined
     },
-    start: () => endpoints.start(),
-    close: () => endpoints.close(),
+    start() {
+      endpoints.start()
+      registering?.start()
+    },
+    close() {
+      endpoints.close()
+      registering?.close()
+    },
 
     async begin(login) {
       const { server } = await endpoints.get()

@@ -25,7 +25,7 @@ import {
   verifyIdToken,
 } from '../../oauth/index.ts'
 import type { UpstreamTokens } from '../storage/records.ts'
-import { Retried } from './retry.ts'
+import { notDiscovered, Retried } from './retry.ts'
 import { toUpstreamTokens } from './tokens.ts'
 import type { Identity, LoginProof, Upstream } from './upstream.ts'
 import { fetchUserInfo } from './user-info.ts'
@@ -160,8 +160,8 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
       const known = metadata.current
       return known && new URL(known.authorization_endpoint).origin
     },
-    get ready() {
-      return metadata.current !== undefined
+    get notReady() {
+      return metadata.current === undefined ? notDiscovered : undefined
     },
     start: () => metadata.start(),
     close: () => metadata.close(),

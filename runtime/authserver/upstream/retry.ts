@@ -6,6 +6,9 @@
  */
 import type { Log } from '../../net/index.ts'
 
+/** Of a provider whose endpoints are not known. */
+export const notDiscovered = 'has not been discovered yet'
+
 export interface RetriedOptions<T> {
   readonly find: () => Promise<T>
   /** After this a value is looked up again in the background; Infinity: never. */

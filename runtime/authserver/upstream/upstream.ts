@@ -48,8 +48,8 @@ export interface Upstream {
   readonly issuer: string | undefined
   /** Origin of the authorization endpoint once known; for the content security policy. */
   readonly origin: string | undefined
-  /** Endpoints and credentials are known. */
-  readonly ready: boolean
+  /** What is still missing for a login there, as the rest of a sentence about the provider; undefined: nothing. */
+  readonly notReady: string | undefined
   /** Starts to find out what is needed, in the background, with retries. */
   start(): void
   /** Where to send the browser. */
