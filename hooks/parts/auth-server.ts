@@ -146,13 +146,19 @@ function redisPart(redis: AuthServerRedis, target: AuthServerTarget) {
     usernameEnv:
       usernameSecretRef && needs.secretEnv('GATEHOUSE_AUTH_SERVER_REDIS_USERNAME', usernameSecretRef),
     passwordEnv: needs.secretEnv('GATEHOUSE_AUTH_SERVER_REDIS_PASSWORD', passwordSecretRef),
-    keyPrefix: `gatehouse:authserver:${target.kind.toLowerCase()}:${target.namespace}:${target.name}:`,
+    keyPrefix: keyPrefix(redis, target),
     tls: tlsPart(redis.tls, 'master', needs),
     sentinelTls: tlsPart(redis.sentinelTls, 'sentinel', needs),
     dialTimeout: redis.dialTimeout,
     readTimeout: redis.readTimeout,
     writeTimeout: redis.writeTimeout,
   })
+}
+
+/** In a cluster the whole prefix is a hash tag: all keys of one server share a slot. */
+function keyPrefix({ clusterMode }: AuthServerRedis, { kind, namespace, name }: AuthServerTarget): string {
+  const prefix = `gatehouse:authserver:${kind.toLowerCase()}:${namespace}:${name}:`
+  return clusterMode ? `{${prefix}}` : prefix
 }
 
 function sentinelPart({ sentinelConfig }: AuthServerRedis, { namespace, clusterDomain }: AuthServerTarget) {

@@ -1,9 +1,10 @@
 /**
  * The store on Redis or Valkey (6.2 or newer): shared by replicas, survives restarts.
  *
- * Every operation is one command or one script, so it is atomic by itself. In cluster mode the key prefix is made a
- * hash tag: all keys of one server share a slot, which is what scripts over several keys need.
+ * Every operation is one command or one script, so it is atomic by itself. In cluster mode a key prefix without a hash tag
+ * is followed by one: all keys of one server share a slot, which is what scripts over several keys need.
  */
+import { createHash } from 'node:crypto'
 import { ErrorReply } from '@redis/client'
 import { GatehouseError } from '../../schemas/index.ts'
 import { checkRedisConfig, type LinkOptions, type RedisConfig, RedisLink } from './redis-link.ts'
@@ -11,7 +12,7 @@ import { type Script, swap as swapScript, takeTokens as takeTokensScript } from 
 import { checkBuckets, checkTtl, type Entry, type SetOptions, type Store, type Taken } from './store.ts'
 
 export interface RedisStoreConfig extends RedisConfig {
-  /** Put before every key, for instance `gh:auth:{namespace:name}:`. */
+  /** Put before every key, for instance `gh:auth:{namespace:name}:`. Keys begin with it in every mode. */
   readonly keyPrefix: string
 }
 
@@ -21,9 +22,25 @@ export interface RedisStoreConfig extends RedisConfig {
  */
 export function makeRedisStore(config: RedisStoreConfig, options: LinkOptions = {}): Store {
   checkRedisConfig(config)
-  const link = new RedisLink(config, options)
-  const tagged = !config.clusterMode || /\{[^}]+\}/.test(config.keyPrefix)
-  return view(link, tagged ? config.keyPrefix : `{${config.keyPrefix}}`, true)
+  const prefix = config.clusterMode ? inOneSlot(config.keyPrefix) : config.keyPrefix
+  return view(new RedisLink(config, options), prefix, true)
+}
+
+/**
+ * A prefix with a hash tag, which keeps all keys in one slot of a cluster. Keys begin with the prefix as it was
+ * configured, whatever is added, because the patterns of an ACL are written for that. Throws INVALID_CONFIG.
+ */
+function inOneSlot(prefix: string): string {
+  const open = prefix.indexOf('{')
+  const close = open < 0 ? -1 : prefix.indexOf('}', open)
+  if (close === open + 1 && open >= 0) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: 'redis: keyPrefix must not contain an empty hash tag {} in cluster mode, found one',
+    })
+  }
+  if (close > open) return prefix
+  const tag = createHash('sha256').update(prefix).digest('hex').slice(0, 8)
+  return `${prefix}{${tag}}:`
 }
 
 async function evaluate(link: RedisLink, script: Script, keys: readonly string[], args: readonly string[]) {

@@ -114,7 +114,7 @@ export type AuthServerRedisFile = {
   readonly usernameEnv?: string
   /** Environment variable that holds the password. */
   readonly passwordEnv: string
-  /** Prefix of every key; derived from the issuer when unset. */
+  /** Prefix of every key; derived from the issuer when unset. In a cluster one without a hash tag is followed by one. */
   readonly keyPrefix?: string
   /** Presence turns on TLS to the master or the cluster nodes. */
   readonly tls?: RedisTlsFile

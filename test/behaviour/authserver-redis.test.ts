@@ -19,7 +19,7 @@ import {
   tokensOf,
   upstreamSecret,
 } from '../helpers/authserver.ts'
-import { missingRedis, startRedis, until } from '../helpers/redis.ts'
+import { missingRedis, startRedis, startRedisCluster, until } from '../helpers/redis.ts'
 import { proves } from '../helpers/proves.ts'
 
 proves(
@@ -105,6 +105,31 @@ t.test(
     // Another replica may go on for five seconds by what it has seen.
     other.pass(5_000)
     t.equal(await other.server.isLive(caller), false, 'and reusing it ended the grant everywhere')
+  },
+)
+
+t.test(
+  'redis cluster: a whole login with an ACL for the keys of this server alone',
+  { skip: missingRedis },
+  async (t) => {
+    const own = '{gatehouse:authserver:virtualmcpserver:team:door:}'
+    const cluster = await startRedisCluster({ auth, keys: `${own}*` })
+    const store = makeRedisStore({
+      addr: cluster.nodes[0]?.addr ?? '',
+      clusterMode: true,
+      keyPrefix: own,
+      ...auth,
+    })
+    t.teardown(async () => {
+      await store.close()
+      await cluster.stop()
+    })
+    const rig = await startAuthServer(t, { store })
+    const done = await login(rig)
+    const tokens = await tokensOf(await redeem(rig, done))
+    t.match(await tokensOf(await refresh(rig, done.clientId, tokens.refresh_token)), {
+      refresh_token: /^gh_rt_/,
+    })
   },
 )
 

@@ -66,6 +66,8 @@ export interface RedisOptions {
   readonly args?: readonly string[]
   /** Key pattern of the ACL user. Default: all keys. */
   readonly keys?: string
+  /** Commands of the ACL user. Default: what the store needs. */
+  readonly commands?: string
 }
 
 export interface RedisProcess {
@@ -93,7 +95,8 @@ function authArgs(options: RedisOptions): string[] {
   if (auth.username === undefined) return ['--requirepass', auth.password]
   const hash = createHash('sha256').update(auth.password).digest('hex')
   const more = options.args?.includes('--cluster-enabled') ? ` ${clusterAcl}` : ''
-  const rules = `on #${hash} ~${options.keys ?? '*'} &* -@all ${minimalAcl}${more}`.split(' ')
+  const commands = options.commands ?? `${minimalAcl}${more}`
+  const rules = `on #${hash} ~${options.keys ?? '*'} -@all ${commands}`.split(' ')
   // The default user keeps a password for the test itself; the server's clients use the narrow one.
   return ['--requirepass', adminPassword, '--user', auth.username, ...rules]
 }

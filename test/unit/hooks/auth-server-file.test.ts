@@ -80,6 +80,13 @@ t.test('storage: TLS authorities are mounted apart for nodes and Sentinels, cred
   t.strictSame([...new Set(secrets.map(({ name }) => name))].sort(), ['ca', 'keys', 'redis', 'tokens'])
 })
 
+t.test('storage: in a cluster the prefix of keys is a hash tag', async (t) => {
+  const prefixOf = (settings: object): string | undefined =>
+    fileOf(redis(settings)).file.storage?.redis?.keyPrefix
+  t.equal(prefixOf({ addr: 'a:1', clusterMode: true }), '{gatehouse:authserver:mcpserver:team:files:}')
+  t.equal(prefixOf({ addr: 'a:1' }), 'gatehouse:authserver:mcpserver:team:files:')
+})
+
 t.test(
   'upstreams: secrets and initial access tokens by variable, callback at the root of the server',
   async (t) => {

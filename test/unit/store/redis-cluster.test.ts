@@ -1,6 +1,7 @@
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { makeRedisStore } from '../../../runtime/store/index.ts'
-import { makeCertificates, missingRedisTls, startRedisCluster } from '../../helpers/redis.ts'
+import { makeCertificates, missingRedis, missingRedisTls, startRedisCluster } from '../../helpers/redis.ts'
 import { storeContract } from './contract.ts'
 import { proves } from '../../helpers/proves.ts'
 
@@ -26,11 +27,12 @@ t.test('redis cluster: the contract, over TLS with a password', { skip: missingR
     tls.remove()
   })
   storeContract(t, () => ({ store, pass }))
-  await t.test('a prefix without a hash tag becomes one, so that all keys share a slot', async (t) => {
+  await t.test('a prefix without a hash tag is followed by one, so that all keys share a slot', async (t) => {
     await store.set('one', '1')
     await store.set('two', '2')
-    const holders = cluster.nodes.filter((node) => node.cli('keys', '{gh:auth:ns:name:}*') !== '')
+    const holders = cluster.nodes.filter((node) => node.cli('keys', 'gh:auth:ns:name:*') !== '')
     t.equal(holders.length, 1)
+    t.equal(cluster.nodes.flatMap((node) => node.cli('keys', '{*').split('\n')).join(''), '')
   })
 })
 
@@ -48,4 +50,46 @@ t.test('redis cluster: a prefix with a hash tag stays as it is', { skip: missing
   t.equal(await store.set('key', 'v'), true)
   const found = cluster.nodes.map((node) => node.cli('keys', '*')).filter(Boolean)
   t.same(found, ['gh:{ns:name}:key'])
+})
+
+/** The ACL that the documentation prints for a cluster, `|` unescaped. */
+function documentedAcl(): string {
+  const page = readFileSync('docs/authorization-server.md', 'utf8')
+  const [, commands] = /^\| cluster \| `~<key prefix>\* ([^`]+)` \|$/m.exec(page) ?? []
+  if (commands === undefined) throw new Error('the page prints no ACL for a cluster')
+  return commands.replaceAll('\\|', '|')
+}
+
+for (const [what, keyPrefix] of [
+  ['as the hooks write it', '{gatehouse:authserver:virtualmcpserver:team:door:}'],
+  ['with a hash tag inside', 'gh:auth:{ns:name}:'],
+  ['without a hash tag', 'gh:auth:ns:name:'],
+  ['with a brace that is not closed', 'gh:{auth:'],
+] as const) {
+  t.test(
+    `redis cluster: the documented ACL suffices for a prefix ${what}`,
+    { skip: missingRedis },
+    async (t) => {
+      const auth = { username: 'gatehouse', password: 'secret' }
+      const cluster = await startRedisCluster({ auth, keys: `${keyPrefix}*`, commands: documentedAcl() })
+      const store = makeRedisStore({
+        addr: cluster.nodes[2]?.addr ?? '',
+        clusterMode: true,
+        keyPrefix,
+        ...auth,
+      })
+      t.teardown(async () => {
+        await store.close()
+        await cluster.stop()
+      })
+      storeContract(t, () => ({ store, pass }))
+    },
+  )
+}
+
+t.test('redis cluster: a prefix that no tag can be added to is refused', async (t) => {
+  t.throws(() => makeRedisStore({ addr: '127.0.0.1:1', clusterMode: true, keyPrefix: 'gh:{}:' }), {
+    code: 'INVALID_CONFIG',
+    message: /keyPrefix must not contain an empty hash tag/,
+  })
 })
