@@ -10,7 +10,7 @@ import { createServer as createHttpServer } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import { addCertificatesCommand } from './certificates/index.ts'
-import { isSwitchedOn, switchProblem } from '../schemas/index.ts'
+import { isDnsSubdomain, isSwitchedOn, switchProblem } from '../schemas/index.ts'
 import { clusterEventWriter, type EventSink, eventSink } from './events.ts'
 import { jsonLog } from './log.ts'
 import { Metrics } from './metrics.ts'
@@ -154,13 +154,23 @@ function settingsFrom(environment: Environment & NodeJS.ProcessEnv): HookSetting
     runtimeImage: environment.GATEHOUSE_RUNTIME_IMAGE ?? `ghcr.io/gatehouse-dev/gatehouse:${version}`,
     enableObo: switched(environment, 'GATEHOUSE_ENABLE_OBO'),
     openshift: switched(environment, 'GATEHOUSE_OPENSHIFT'),
-    imagePullSecrets: (environment.GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS ?? '')
-      .split(',')
-      .map((name) => name.trim())
-      .filter((name) => name !== ''),
+    imagePullSecrets: secretNames(environment.GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS ?? ''),
     ...(environment.GATEHOUSE_CLUSTER_DOMAIN && { clusterDomain: environment.GATEHOUSE_CLUSTER_DOMAIN }),
     ...(redis && { defaultRedis: redis }),
   })
+}
+
+/** Names of Secrets, separated by commas. */
+function secretNames(list: string): string[] {
+  const names = list
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
+  const wrong = names.find((name) => !isDnsSubdomain(name))
+  if (wrong === undefined) return names
+  throw new UsageError(
+    `GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS: ${JSON.stringify(wrong.slice(0, 80))} is not a name of a Secret; separate names with commas`,
+  )
 }
 
 function switched(environment: NodeJS.ProcessEnv, name: string): boolean {

@@ -7,7 +7,7 @@
  */
 import { isIP } from 'node:net'
 import { headerNameProblem, headerValueProblem } from '../../schemas/index.ts'
-import { isLoopbackHost } from '../net/index.ts'
+import { isLoopbackHost, unbracket } from '../net/index.ts'
 import type {
   AuthServerConfig,
   OAuth2UpstreamConfig,
@@ -15,6 +15,7 @@ import type {
   UpstreamConfig,
   UserInfoConfig,
 } from './authserver.ts'
+import { hostName } from './faults.ts'
 import { parseTokenPath } from './token-path.ts'
 
 const minute = 60_000
@@ -102,6 +103,12 @@ function cimdFaults({ cimd }: AuthServerConfig): readonly string[] {
       ? []
       : ['cimd.cacheMaxSize must be at least 1']),
     ...(cimd.cacheTtlMs > 0 ? [] : ['cimd.cacheFallbackTtl must be greater than zero']),
+    ...(cimd.allowedHosts ?? [])
+      .filter((host) => !hostName.test(host) && isIP(unbracket(host)) === 0)
+      .map(
+        (host) =>
+          `hosts of metadata documents: "${shown(host)}" must be a host name, without scheme, port or wildcard`,
+      ),
   ]
 }
 

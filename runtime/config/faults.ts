@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { GatehouseError, parseDuration } from '../../schemas/index.ts'
 import { endpointProblem } from '../oauth/index.ts'
+import { originRule, parseOrigin } from '../net/index.ts'
 import type { Secret } from '../observe/index.ts'
 import { flagOf, type ProxyInput } from './proxy-flags.ts'
 import { readSecretFile } from './secrets.ts'
@@ -17,6 +18,13 @@ const maxShown = 40
 /** A value that is no secret, as a message quotes it. */
 export function shown(value: string): string {
   return JSON.stringify(value.length > maxShown ? `${value.slice(0, maxShown)}…` : value)
+}
+
+/** What is wrong with an allowed origin; undefined when nothing is. */
+export function originProblem(origin: string): string | undefined {
+  if (parseOrigin(origin) !== undefined) return undefined
+  const hint = origin.includes(',') ? '; give each origin on its own' : ''
+  return `${originRule}, found ${shown(origin)}${hint}`
 }
 
 export type InputKey = keyof ProxyInput

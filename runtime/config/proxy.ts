@@ -6,9 +6,9 @@
  * Source: spec document 1, rules 1 to 7 and the flag tables.
  */
 import { isSwitchedOn, type OutgoingStrategy, type RuntimeSessionStorage } from '../../schemas/index.ts'
-import { type AddressPolicy, parseOrigin, type ProxyEnvironment } from '../net/index.ts'
+import type { AddressPolicy, ProxyEnvironment } from '../net/index.ts'
 import { type Environment, proxyEnvironment, variables } from './env.ts'
-import { Faults } from './faults.ts'
+import { Faults, originProblem } from './faults.ts'
 import { injectedHeaders, type InjectedHeader } from './injected-headers.ts'
 import { oidcSettings, type ProxyOidc } from './proxy-oidc.ts'
 import { exchangeSettings, type ExchangeSettings } from './proxy-exchange.ts'
@@ -127,9 +127,8 @@ function readTarget(input: ProxyInput, faults: Faults): Target | undefined {
 function readOrigins(input: ProxyInput, faults: Faults): readonly string[] {
   const given = input.allowedOrigins ?? []
   for (const origin of given) {
-    if (parseOrigin(origin) === undefined) {
-      faults.about('allowedOrigins', `${JSON.stringify(origin)} must be scheme://host[:port]`)
-    }
+    const problem = originProblem(origin)
+    if (problem !== undefined) faults.about('allowedOrigins', problem)
   }
   return given
 }

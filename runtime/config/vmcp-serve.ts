@@ -4,9 +4,8 @@
  */
 import { isIP } from 'node:net'
 import { GatehouseError, parseDuration } from '../../schemas/index.ts'
-import { parseOrigin } from '../net/index.ts'
 import type { Environment } from './env.ts'
-import { hostName, shown } from './faults.ts'
+import { hostName, originProblem, shown } from './faults.ts'
 import { vmcpEnvironment } from './vmcp.ts'
 
 /** As they were typed; undefined where they were not. */
@@ -37,8 +36,8 @@ export function serveSettings(flags: ServeFlags, env: Environment): ServeSetting
   if (isIP(host) === 0 && !hostName.test(host))
     faults.push(`--host: must be an IP address or a host name, found ${shown(host)}`)
   for (const origin of allowedOrigins) {
-    if (parseOrigin(origin) === undefined)
-      faults.push(`--allowed-origins: must be scheme://host[:port], found ${shown(origin)}`)
+    const problem = originProblem(origin)
+    if (problem !== undefined) faults.push(`--allowed-origins: ${problem}`)
   }
 
   function whole(name: string, value: string | undefined, min: number, max: number): number | undefined {

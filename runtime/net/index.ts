@@ -23,7 +23,7 @@ export {
   type UpgradeHandler,
 } from './listen.ts'
 export { type Log, type LogFields, silentLog } from './log.ts'
-export { type GuardOptions, makeOriginGuard, type OriginGuard, parseOrigin } from './origin.ts'
+export { type GuardOptions, makeOriginGuard, type OriginGuard, originRule, parseOrigin } from './origin.ts'
 export { type Html, html } from './pages/html.ts'
 export { type Page, page } from './pages/page.ts'
 export { pipeline, type Stage, type Stages } from './pipeline.ts'

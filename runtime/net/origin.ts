@@ -30,12 +30,18 @@ export interface OriginGuard {
   readonly check: (exchange: Exchange) => void
 }
 
+/** An IP address in brackets, an IPv4 address or a name; a list or a wildcard would be a host that nobody has. */
+const originHost = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?\.?)$/i
+
+/** What `parseOrigin` accepts, for messages. */
+export const originRule = 'must be one origin, scheme://host[:port], without a list or a wildcard'
+
 /** Lower-case scheme and host, default port folded; undefined for `null`, `*`, userinfo, and whatever is no origin. */
 export function parseOrigin(value: string): string | undefined {
   const match = /^([a-z][a-z0-9+.-]*):\/\/([^/?#@\s]+)(?:[/?#].*)?$/i.exec(value)
   if (!match || !URL.canParse(value)) return undefined
   const url = new URL(value)
-  if (url.host === '' || url.username !== '' || url.password !== '') return undefined
+  if (!originHost.test(url.hostname) || url.username !== '' || url.password !== '') return undefined
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     return `${url.protocol}//${url.host.toLowerCase()}`
   return `${url.protocol}//${url.host}`
@@ -90,7 +96,7 @@ function normalise(entries: readonly string[]): string[] {
   const wrong = entries.filter((entry) => parseOrigin(entry) === undefined)
   if (wrong.length > 0) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: `allowed origin ${wrong.map((entry) => JSON.stringify(entry)).join(', ')}: must be scheme://host[:port]`,
+      detail: `allowed origin ${wrong.map((entry) => JSON.stringify(entry)).join(', ')}: ${originRule}`,
     })
   }
   return entries.map((entry) => parseOrigin(entry) ?? entry)

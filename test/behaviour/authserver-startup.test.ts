@@ -408,6 +408,25 @@ upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: https://a
   })
 })
 
+t.test('file: a host of metadata documents that could never match is refused', async (t) => {
+  const text = `
+issuer: https://mcp.example.com
+allowedAudiences: [https://mcp.example.com]
+cimd: { enabled: true, cacheFallbackTtl: 90s, cacheMaxSize: 7 }
+upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: https://a.example.com, clientId: x } }]
+`
+  for (const host of ['https://a.example', '*.example', 'a.example:443', 'a.example b.example', '']) {
+    const env = { GATEHOUSE_AUTH_SERVER_CIMD_HOSTS: `b.example,${host}` }
+    t.throws(() => parseAuthServerConfig(text, env), { message: `hosts of metadata documents: "${host}"` })
+  }
+  const audiences = text.replace('[https://mcp.example.com]', '["https://a.example,https://b.example"]')
+  t.throws(
+    () => parseAuthServerConfig(audiences, {}),
+    { message: /allowedAudiences/ },
+    'so is a list in one resource',
+  )
+})
+
 t.test(
   'reload: rotated key files count without a restart, bad ones do not, as Kubernetes mounts them',
   async (t) => {

@@ -50,7 +50,16 @@ t.test(
   'serve: every setting that cannot be used is named, whether typed or from the environment',
   async (t) => {
     const start = ['vmcp', 'serve', '--group', 'g', '--backend', 'a=http://127.0.0.1:1/mcp']
-    const flags = ['--port', '70000', '--session-ttl', '-5s', '--host', '1.2.3', '--allowed-origins', 'x']
+    const flags = [
+      '--port',
+      '70000',
+      '--session-ttl',
+      '-5s',
+      '--host',
+      '1.2.3',
+      '--allowed-origins',
+      'https://a.b,https://c.d',
+    ]
     const { code, stderr } = await runGatehouse([...start, ...flags], '', {
       ...process.env,
       GATEHOUSE_VMCP_MAX_SESSIONS: '0',
@@ -60,7 +69,7 @@ t.test(
       '--port: must be a whole number from 0 to 65535, found "70000"',
       '--session-ttl: must be a duration such as 30s or 1h30m, not negative, found "-5s"',
       '--host: must be an IP address or a host name, found "1.2.3"',
-      '--allowed-origins: must be scheme://host[:port], found "x"',
+      '--allowed-origins: must be one origin, scheme://host[:port], without a list or a wildcard, found "https://a.b,https://c.d"; give each origin on its own',
       'GATEHOUSE_VMCP_MAX_SESSIONS: must be a whole number from 1 to 1000000, found "0"',
     ])
       t.match(stderr, line)

@@ -78,13 +78,29 @@ await t.test('origin: explicit values replace the defaults, default ports fold',
 })
 
 await t.test('origin: malformed entries are refused at start, all of them named', async (t) => {
-  await t.rejects(
-    startRig(upstream.url, { allowedOrigins: ['https://ok.example', 'null', '*', 'example.com'] }),
-    {
-      code: 'INVALID_CONFIG',
-      message: /"null", "\*", "example.com"/,
-    },
-  )
+  const wrong = [
+    'null',
+    '*',
+    'example.com',
+    'https://a.b,https://c.d',
+    'a.b,c.d',
+    'https://*.b',
+    'http://a:*',
+    '',
+  ]
+  await t.rejects(startRig(upstream.url, { allowedOrigins: ['https://ok.example', ...wrong] }), {
+    code: 'INVALID_CONFIG',
+    message: new RegExp(wrong.map((entry) => RegExp.escape(JSON.stringify(entry))).join(', ')),
+  })
+  const right = [
+    'http://[::1]:80',
+    'https://xn--bcher-kva.example',
+    'chrome-extension://abc',
+    'http://a_b.internal',
+  ]
+  const rig = await startRig(upstream.url, { allowedOrigins: right })
+  t.teardown(() => rig.close())
+  for (const origin of right) t.equal((await withOrigin(rig.url, origin)).status, 200, origin)
 })
 
 await t.test('origin: preflights of allowed origins are answered before authentication', async (t) => {

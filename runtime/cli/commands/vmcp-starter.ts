@@ -55,9 +55,10 @@ function document(name: string, group: string, backends: readonly string[]): unk
 
 function readBackend(text: string): { name: string; url: string; transport: string } {
   const [, name, url] = /^([^=]+)=(.+)$/.exec(text) ?? []
-  if (name === undefined || url === undefined || !URL.canParse(url)) {
+  if (name === undefined || url === undefined || !URL.canParse(url) || new URL(url).host.includes(',')) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: '--backend: must be name=URL, as in files=http://127.0.0.1:8001/mcp',
+      detail:
+        '--backend: must be one name=URL, as in files=http://127.0.0.1:8001/mcp; give the flag once for each',
     })
   }
   return { name, url, transport: new URL(url).pathname.endsWith('/sse') ? 'sse' : 'streamable-http' }

@@ -164,7 +164,12 @@ await t.test('settings: values are checked one by one, and all faults are told a
     targetUri: 'nonsense',
     port: '70000',
     requestTimeout: '5',
-    allowedOrigins: ['https://ok.example', 'null'],
+    allowedOrigins: [
+      'https://ok.example',
+      'null',
+      'https://a.example,https://b.example',
+      'https://*.c.example',
+    ],
     resourceUrl: 'mcp.example',
     remoteAuth: true,
     remoteAuthTimeout: '0s',
@@ -182,7 +187,9 @@ await t.test('settings: values are checked one by one, and all faults are told a
     /target URI/,
     /--port: .*0 to 65535/,
     /--request-timeout: .*duration/,
-    /--allowed-origins: "null"/,
+    /--allowed-origins: .*found "null"/,
+    /--allowed-origins: must be one origin.*found "https:\/\/a.example,https:\/\/b.example"; give each/,
+    /--allowed-origins: .*wildcard.*found "https:\/\/\*.c.example"/,
     /--resource-url: .*absolute/,
     /--remote-auth-timeout: must be longer than zero/,
     /--remote-auth-callback-port: .*1024/,
@@ -203,7 +210,7 @@ await t.test('settings: values are checked one by one, and all faults are told a
       String(expected),
     )
   }
-  t.equal(found.length, 18)
+  t.equal(found.length, 20)
 })
 
 await t.test('settings: durations, lists and repeated values are read as written', async (t) => {

@@ -214,7 +214,13 @@ const tokenExchange: Table = {
       bad: ['x', {}],
       fault: '*',
     },
-    { id: '', at: 'spec.tokenExchange.scopes', good: [absent, [], ['a', 'b']], bad: ['a'] },
+    {
+      id: '',
+      at: 'spec.tokenExchange.scopes',
+      good: [absent, [], ['a', 'b']],
+      bad: ['a', ['a b'], ['"']],
+      fault: '*',
+    },
     { id: '', at: 'spec.tokenExchange.externalTokenHeaderName', good: [absent, '', 'X-Token'], bad: ['a b'] },
     { id: '', at: 'spec.tokenExchange.subjectProviderName', good: [absent, '', 'corp'], bad: notString },
     {
