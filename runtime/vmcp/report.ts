@@ -217,6 +217,7 @@ const CATEGORY_TEXTS: Readonly<Record<string, string>> = {
   timeout: 'Health check timed out',
   backend_unavailable: 'Backend unavailable',
   connection_failed: 'Connection failed',
+  session_lost: 'Sessions are lost',
   health_check_failed: 'Health check failed',
 }
 

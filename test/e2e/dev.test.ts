@@ -3,6 +3,7 @@
  * both SDK generations.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -74,6 +75,33 @@ await t.test('quickstart: the other SDK generation works as well', async (t) => 
 })
 
 await t.test(
+  'quickstart: a restart of the everything server is seen neither by an open session nor by a stateless client',
+  async (t) => {
+    const client = await connect()
+    const stateless = new ModernClient(
+      { name: 'e2e', version: '1' },
+      { versionNegotiation: { mode: { pin: '2026-07-28' } } },
+    )
+    await stateless.connect(new ModernTransport(url))
+    const echo = { name: 'everything_echo', arguments: { message: 'still here' } }
+    await Promise.all([client.callTool(echo), stateless.callTool(echo)])
+    const find = () =>
+      descendantsOf(dev.child.pid ?? 0).find((pid) =>
+        /^\S*node \S*server-everything \S*streamableHttp/.test(commandOf(pid)),
+      )
+    const before = find()
+    if (before === undefined) throw new Error('the everything server does not run')
+    const listening = Number(/(?:^|\0)PORT=(\d+)/.exec(readFileSync(`/proc/${before}/environ`, 'utf8'))?.[1])
+    process.kill(before, 'SIGKILL')
+    while (isAlive(before) || find() === undefined || !(await accepts(listening))) await setTimeout(50)
+    t.match(textOf(await client.callTool(echo)), 'Echo: still here')
+    t.match(textOf(await stateless.callTool(echo)), 'Echo: still here')
+    t.ok((await client.listTools()).tools.some(({ name }) => name === 'everything_echo'))
+    await Promise.all([client.close(), stateless.close()])
+  },
+)
+
+await t.test(
   'quickstart: an edit adds and removes a backend without a restart, and open sessions are told',
   async (t) => {
     const client = await connect()
@@ -140,6 +168,15 @@ await t.test('quickstart: Ctrl-C ends everything and leaves no process', async (
   while (started.some(isAlive)) await setTimeout(20)
   t.same(started.filter(isAlive), [])
 })
+
+/** True when something listens on a loopback port. */
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection({ host: '127.0.0.1', port })
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}
 
 function commandOf(pid: number): string {
   try {

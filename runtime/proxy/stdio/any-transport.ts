@@ -6,18 +6,10 @@
  * Source: MCP 2025-11-25, transports, "Backwards Compatibility".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Message } from '../../mcp/index.ts'
-import type { Call, Transport } from './call.ts'
+import type { Call, Transport, TransportEvents } from './call.ts'
 import type { Http } from './http.ts'
 import { OldSseTransport } from './old-sse.ts'
 import { StreamableTransport } from './streamable.ts'
-
-export interface TransportEvents {
-  /** Gets what the server says unasked. */
-  readonly onMessage: (message: Message) => Promise<void>
-  /** The session is gone without anybody having asked. */
-  readonly onLost: () => void
-}
 
 export class AnyTransport implements Transport {
   readonly #streamable: StreamableTransport
@@ -26,7 +18,7 @@ export class AnyTransport implements Transport {
   #chosen: Transport | undefined
 
   constructor(http: Http, events: TransportEvents) {
-    this.#streamable = new StreamableTransport(http, events.onMessage)
+    this.#streamable = new StreamableTransport(http, events)
     this.#old = new OldSseTransport(http, events)
     this.#oldFirst = http.endpoint.pathname.endsWith('/sse')
   }

@@ -14,6 +14,7 @@ import {
   type Era,
   errorMessage,
   JsonObject,
+  mayEnterNextSession,
   type Message,
   MessageError,
   paramsOf,
@@ -22,8 +23,15 @@ import {
   scanMessage,
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
-import type { TransportEvents } from './any-transport.ts'
-import { type Call, eraOfMessage, isAnswerTo, mirroredHeaders, SessionLost, type Transport } from './call.ts'
+import {
+  type Call,
+  eraOfMessage,
+  isAnswerTo,
+  mirroredHeaders,
+  SessionLost,
+  type Transport,
+  type TransportEvents,
+} from './call.ts'
 import { longestRetryMs, maxMessageBytes } from './http.ts'
 import { InFlight } from './in-flight.ts'
 import { type LineWriter, readLines } from './lines.ts'
@@ -247,7 +255,7 @@ export class RawBridge {
     } catch (error) {
       if (!(error instanceof SessionLost) || message.method === 'initialize') throw error
       if (!(await this.#reopen(generation))) throw error
-      await this.#send(call())
+      if (mayEnterNextSession(message)) await this.#send(call())
     }
   }
 

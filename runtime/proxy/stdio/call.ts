@@ -34,6 +34,14 @@ export interface Call {
 /** The server does not know our session any more; nothing has been done with the call. */
 export class SessionLost extends Error {}
 
+/** What a transport tells beside the answers to calls. */
+export interface TransportEvents {
+  /** Gets what the server says unasked. */
+  readonly onMessage: (message: Message) => Promise<void>
+  /** The session is gone without anybody having asked. */
+  readonly onLost: () => void
+}
+
 export interface Transport {
   /**
    * Sends; resolves when a request has been answered, anything else has been accepted. Rejects with SessionLost,

@@ -6,8 +6,8 @@
  * Source: MCP 2024-11-05, transports, "HTTP with SSE".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Message } from '../../mcp/index.ts'
-import { type Call, SessionLost, type Transport } from './call.ts'
+import { isSessionLost, type Message } from '../../mcp/index.ts'
+import { type Call, SessionLost, type Transport, type TransportEvents } from './call.ts'
 import {
   type Answer,
   drop,
@@ -18,13 +18,6 @@ import {
   statusFault,
   unreachable,
 } from './http.ts'
-
-export interface OldSseEvents {
-  /** Gets what belongs to no call. */
-  readonly onMessage: (message: Message) => Promise<void>
-  /** The stream broke, and with it the session. */
-  readonly onLost: () => void
-}
 
 interface Waiting {
   readonly call: Call
@@ -43,10 +36,10 @@ const endpointMs = 10_000
 
 export class OldSseTransport implements Transport {
   readonly #http: Http
-  readonly #events: OldSseEvents
+  readonly #events: TransportEvents
   #connection: Connection | undefined
 
-  constructor(http: Http, events: OldSseEvents) {
+  constructor(http: Http, events: TransportEvents) {
     this.#http = http
     this.#events = events
   }
@@ -68,8 +61,7 @@ export class OldSseTransport implements Transport {
     const answered = this.#wait(connection, call)
     try {
       const answer = await this.#http.request('POST', { url, headers: [], body: call.message.bytes, signal })
-      if (answer.statusCode === 404) throw new SessionLost()
-      if (answer.statusCode >= 300) throw await refusal(answer, signal)
+      if (answer.statusCode >= 300) throw await refusal(answer, signal, true)
       await drop(answer)
       await answered
     } finally {
@@ -162,12 +154,16 @@ export class OldSseTransport implements Transport {
   }
 }
 
-async function refusal(answer: Answer, signal: AbortSignal): Promise<Error> {
-  const { statusCode } = answer
+/** `inSession`: the refused message belonged to a session. */
+async function refusal(answer: Answer, signal: AbortSignal, inSession = false): Promise<Error> {
+  const { statusCode, headers } = answer
   if (statusCode === 200) {
     answer.body.destroy()
     const detail = 'the server opens no event stream here'
     return new GatehouseError('BACKEND_PROTOCOL', { detail, data: { status: 200 } })
   }
-  return unreachable(statusCode, await readBody(answer, signal)) ?? statusFault(statusCode)
+  const body = await readBody(answer, signal)
+  const challenged = headers['www-authenticate'] !== undefined
+  if (inSession && isSessionLost(statusCode, challenged, body)) return new SessionLost()
+  return unreachable(statusCode, body) ?? statusFault(statusCode)
 }

@@ -12,12 +12,13 @@ import {
   type Era,
   type EventSourceMessage,
   HEADER,
+  isSessionLost,
   JsonObject,
   type Message,
   rawErrorMessage,
   scanMessage,
 } from '../../mcp/index.ts'
-import { type Call, isAnswerTo, SessionLost, type Transport } from './call.ts'
+import { type Call, isAnswerTo, SessionLost, type Transport, type TransportEvents } from './call.ts'
 import {
   type Answer,
   drop,
@@ -41,16 +42,16 @@ const goodStreamMs = 10_000
 
 export class StreamableTransport implements Transport {
   readonly #http: Http
-  readonly #onMessage: (message: Message) => Promise<void>
+  readonly #events: TransportEvents
   readonly #closed = new AbortController()
   #sessionId: string | undefined
   #version: string | undefined
   #listening: AbortController | undefined
 
-  /** `onMessage` gets what arrives on the GET stream. */
-  constructor(http: Http, onMessage: (message: Message) => Promise<void>) {
+  /** The events tell what arrives on the GET stream, and that the session was found lost there. */
+  constructor(http: Http, events: TransportEvents) {
     this.#http = http
-    this.#onMessage = onMessage
+    this.#events = events
   }
 
   async deliver(call: Call): Promise<void> {
@@ -158,8 +159,8 @@ export class StreamableTransport implements Transport {
     const body = await readBody(answer, signal)
     const nobody = unreachable(statusCode, body)
     if (nobody) throw nobody
+    if (sentId !== undefined && isSessionLost(statusCode, isChallenge(answer), body)) throw new SessionLost()
     const error = errorIn(body)
-    if (sentId !== undefined && isSessionLost(statusCode, error)) throw new SessionLost()
     const { id } = call.message
     if (error?.error === undefined || id === undefined) throw statusFault(statusCode)
     await call.onMessage(withId(error, id))
@@ -183,12 +184,14 @@ export class StreamableTransport implements Transport {
       const answer = await this.#get(from, signal)
       if (answer.statusCode === 200 && isEventStream(answer)) {
         await this.#http.readEvents(answer, position, signal, async (event) => {
-          for (const message of this.#messagesOf(event)) await this.#onMessage(message)
+          for (const message of this.#messagesOf(event)) await this.#events.onMessage(message)
         })
         const good = position.lastEventId !== from || performance.now() - startedAt > goodStreamMs
         failures = good ? 0 : failures + 1
       } else {
-        await drop(answer)
+        const body = await readBody(answer, signal)
+        if (this.#sessionId !== undefined && isSessionLost(answer.statusCode, isChallenge(answer), body))
+          return this.#events.onLost()
         if (answer.statusCode < 500 && answer.statusCode !== 429) {
           // No such stream here; but a server that only does not know the event any more is asked once more.
           if (from === undefined) return
@@ -243,18 +246,8 @@ function withId(message: Message, id: string | undefined): Message {
   return { ...message, id, bytes: rawErrorMessage(id, message.error) }
 }
 
-/**
- * 404 is the rule; -32001 its code. Many servers follow an early example instead: 400, -32000 and a text about the
- * session. In all these cases nothing was done with the request.
- */
-function isSessionLost(status: number, message: Message | undefined): boolean {
-  if (status === 404) return true
-  if (!message?.error) return false
-  const error = new JsonObject(message.error)
-  const code = error.value('code')
-  return (
-    code === -32001 || (status === 400 && code === -32000 && /session/i.test(error.text('message') ?? ''))
-  )
+function isChallenge({ headers }: Answer): boolean {
+  return headers['www-authenticate'] !== undefined
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

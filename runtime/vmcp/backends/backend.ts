@@ -7,7 +7,7 @@
  * Source: design, section 3; spec document 3 (backends).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { JsonObject } from '../../mcp/index.ts'
+import { JsonObject, RPC } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Client, ClientAbilities, ClientSession, Outcome } from '../operation.ts'
 import { type Sender, WrongEra } from './channel.ts'
@@ -323,7 +323,7 @@ export class Backend {
     )
     this.#agreed(await connection.open(NOBODY, signal))
     const { timeoutMs } = this.settings
-    await connection.request({
+    const outcome = await connection.request({
       method: 'ping',
       params: EMPTY,
       sender: NOBODY,
@@ -331,7 +331,17 @@ export class Backend {
       signal,
       timeoutMs,
     })
+    if (outcome.kind === 'error') refuseBadPing(outcome.error)
   }
+}
+
+/** A backend that does not know `ping` is alive; any other error says that its session does not work. */
+function refuseBadPing(error: Buffer): void {
+  const code = new JsonObject(error).value('code')
+  if (code !== RPC.methodNotFound)
+    throw new GatehouseError('BACKEND_PROTOCOL', {
+      cause: new Error(`ping was refused with ${String(code)}`),
+    })
 }
 
 /** What is left of a refusal that belongs to the other era when the backend has not changed. */

@@ -54,6 +54,8 @@ export interface Channel {
   /** Session id that the backend issued. */
   readonly sessionId: string | undefined
   setProtocolVersion(version: string): void
+  /** The session is lost: nothing is said unasked any more. Answers that are due may still come, where they can. */
+  retire(): void
   /** Ends the streams, and with `end` the session where there is one. */
   close(sender: Sender, end: boolean): Promise<void>
 }
@@ -62,7 +64,7 @@ export interface Channel {
 export interface ChannelEvents {
   /** A message that belongs to no request of ours. */
   readonly onMessage: (message: Message) => void
-  /** The channel can carry nothing any more. */
+  /** The channel can carry nothing any more; with SessionLost, answers that are due may still come. */
   readonly onLost: (error: Error) => void
 }
 
@@ -88,10 +90,10 @@ export class ConnectionClosed extends GatehouseError {
   }
 }
 
-/** The backend has forgotten the session (HTTP 404): the message was not executed, a new session may try it. */
+/** The backend does not know the session any more: the message was not executed, a new session may try it. */
 export class SessionLost extends GatehouseError {
   constructor() {
-    super('BACKEND_UNAVAILABLE', { detail: 'the backend has ended the session' })
+    super('BACKEND_SESSION_LOST')
     this.name = 'SessionLost'
   }
 }

@@ -62,6 +62,11 @@ export class Inbound {
 
   failAll(error: Error): void {
     for (const pending of this.#pending.values()) pending.reject(error)
+    this.withdrawQuestions(error)
+  }
+
+  /** Nobody is there to take the answers. */
+  withdrawQuestions(error: Error): void {
     for (const { cancel } of this.#questions.values()) cancel.abort(error)
   }
 

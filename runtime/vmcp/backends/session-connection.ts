@@ -141,10 +141,11 @@ export class SessionConnection implements Connection {
       {
         onMessage: (message) => inbound.handle(message, undefined),
         onLost: (error) => {
-          inbound.failAll(error)
-          if (this.#open?.channel !== channel) return
-          this.#forget()
-          this.#options.events.lost()
+          // A request that is being answered may be answered yet, and was perhaps carried out: it is not sent again.
+          if (error instanceof SessionLost) inbound.withdrawQuestions(error)
+          else inbound.failAll(error)
+          const open = this.#open
+          if (open !== undefined && open.channel === channel) this.#lose(open)
         },
       },
       resume,
@@ -204,13 +205,21 @@ export class SessionConnection implements Connection {
           return await this.#carryOut(open, request, deadline)
         } catch (error) {
           if (!(error instanceof SessionLost) || attempt > 0) throw error
-          if (this.#open === open) this.#forget()
+          this.#lose(open)
         }
       }
     } finally {
       this.#busy--
       deadline.end()
     }
+  }
+
+  /** The session is gone: the next request opens another. */
+  #lose(open: Open): void {
+    if (this.#open !== open) return
+    this.#forget()
+    open.channel.retire()
+    this.#options.events.lost()
   }
 
   #forget(): void {

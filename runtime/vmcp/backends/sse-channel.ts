@@ -6,7 +6,7 @@
  * Source: MCP 2024-11-05, transports, "HTTP with SSE".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { type EventSourceMessage, HEADER, scanMessage } from '../../mcp/index.ts'
+import { type EventSourceMessage, HEADER, isSessionLost, scanMessage } from '../../mcp/index.ts'
 import {
   type Channel,
   type ChannelEvents,
@@ -14,6 +14,7 @@ import {
   ConnectionClosed,
   type Sender,
   type SendOptions,
+  SessionLost,
 } from './channel.ts'
 import { reasonOf } from './http.ts'
 import { sendToBackend } from './send.ts'
@@ -47,8 +48,18 @@ export class SseChannel implements Channel {
       signal: options.signal,
       repeatable: options.repeatable,
     })
+    if (isSessionLost(answer.status, answer.headers['www-authenticate'] !== undefined, answer.body)) {
+      throw new SessionLost()
+    }
     const fault = faultOf(answer)
     if (fault) throw fault
+  }
+
+  /** Answers come on the stream alone, and the stream is of no use without its session. */
+  retire(): void {
+    if (this.#closed.signal.aborted) return
+    this.#closed.abort(new ConnectionClosed())
+    this.#events.onLost(new GatehouseError('BACKEND_UNREACHABLE', { cause: new Error('the session ended') }))
   }
 
   /** Opens the stream; resolves with the address that its first event names. */

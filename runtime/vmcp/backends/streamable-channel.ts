@@ -10,6 +10,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import {
   type EventSourceMessage,
   HEADER,
+  isSessionLost,
   JsonObject,
   type Message,
   RPC,
@@ -47,6 +48,7 @@ export class StreamableChannel implements Channel {
   readonly #target: ChannelTarget
   readonly #events: ChannelEvents
   readonly #closed = new AbortController()
+  readonly #retired = new AbortController()
   readonly #inFlight = new Set<ExchangeControl>()
   #sessionId: string | undefined
   #version: string | undefined
@@ -120,7 +122,7 @@ export class StreamableChannel implements Channel {
       onRetry: (retryMs) => setRetry(position, retryMs),
       onStream: (responseHeaders) => this.#noteSession(responseHeaders),
     })
-    if (answer.status === 404 && sentSession !== undefined) throw new SessionLost()
+    if (sentSession !== undefined && hasLostSession(answer)) throw new SessionLost()
     this.#noteSession(answer.headers)
     return answer
   }
@@ -132,7 +134,7 @@ export class StreamableChannel implements Channel {
 
   #readAnswer(answer: BackendAnswer, options: SendOptions, onMessage: (message: Message) => void): void {
     const message = readMessage(answer)
-    if (message !== undefined && options.requestId !== undefined) {
+    if (message !== undefined && options.requestId !== undefined && answer.status !== 401) {
       if (message.error && isStatelessFault(message.error)) {
         throw new WrongEra('an error of the stateless era', { kind: 'error', error: message.error })
       }
@@ -168,7 +170,15 @@ export class StreamableChannel implements Channel {
       if (position.lastEventId === undefined) throw protocol('the stream ended before the answer')
       await pause(position.retryMs, options.signal)
       const answer = await this.#get(options.sender, options.signal, position, onMessage)
-      if (!answer.stream) throw faultOf(answer) ?? new GatehouseError('BACKEND_PROTOCOL')
+      if (answer.stream) continue
+      if (this.#sessionId !== undefined && hasLostSession(answer)) {
+        this.#events.onLost(new SessionLost())
+        // Whether the request was carried out before the session was lost, nobody knows.
+        throw options.repeatable === true
+          ? new SessionLost()
+          : protocol('the session ended before the answer')
+      }
+      throw faultOf(answer) ?? new GatehouseError('BACKEND_PROTOCOL')
     }
   }
 
@@ -203,14 +213,15 @@ export class StreamableChannel implements Channel {
   /** Holds the GET stream open, with growing pauses, until the channel closes or the backend offers none. */
   async #keepListening(sender: Sender, settled: () => void): Promise<void> {
     const position: StreamPosition = { lastEventId: undefined, retryMs: DEFAULT_RETRY_MS }
+    const signal = AbortSignal.any([this.#closed.signal, this.#retired.signal])
     let failures = 0
-    while (!this.#closed.signal.aborted) {
+    while (!signal.aborted) {
       try {
-        const answer = await this.#get(sender, this.#closed.signal, position, this.#events.onMessage, () => {
+        const answer = await this.#get(sender, signal, position, this.#events.onMessage, () => {
           failures = 0
           settled()
         })
-        if (answer.status === 404 && this.#sessionId !== undefined) {
+        if (this.#sessionId !== undefined && hasLostSession(answer)) {
           this.#events.onLost(new SessionLost())
           return
         }
@@ -220,11 +231,14 @@ export class StreamableChannel implements Channel {
       }
       settled()
       failures++
-      await pause(
-        Math.min(position.retryMs * 2 ** Math.min(failures - 1, 5), MAX_RETRY_MS),
-        this.#closed.signal,
-      ).catch(() => {})
+      await pause(Math.min(position.retryMs * 2 ** Math.min(failures - 1, 5), MAX_RETRY_MS), signal).catch(
+        () => {},
+      )
     }
+  }
+
+  retire(): void {
+    this.#retired.abort(new ConnectionClosed())
   }
 
   #headers(own: Readonly<Record<string, string>>): Record<string, string> {
@@ -247,6 +261,11 @@ export class StreamableChannel implements Channel {
       // The backend forgets the session by itself in time.
     }
   }
+}
+
+/** True for a refusal of the session that the request named. */
+function hasLostSession({ status, headers, stream, body }: BackendAnswer): boolean {
+  return !stream && isSessionLost(status, headers['www-authenticate'] !== undefined, body)
 }
 
 function setRetry(position: StreamPosition, retryMs: number): void {

@@ -60,6 +60,8 @@ interface Watch {
   readonly breaker: Breaker | undefined
   status: HealthStatus
   failures: number
+  /** Calls in a row that failed because the backend does not keep its sessions. */
+  lostSessions: number
   lastCheckAt: number | undefined
   lastErrorCategory: string | undefined
   lastTransitionAt: number | undefined
@@ -95,6 +97,7 @@ export class HealthMonitor {
       breaker: settings.breaker ? new Breaker({ ...settings.breaker, now: clock.now }) : undefined,
       status: 'unknown',
       failures: 0,
+      lostSessions: 0,
       lastCheckAt: undefined,
       lastErrorCategory: undefined,
       lastTransitionAt: undefined,
@@ -125,7 +128,7 @@ export class HealthMonitor {
     if (!watch) return UNKNOWN_HEALTH
     return {
       status: watch.status,
-      consecutiveFailures: watch.failures,
+      consecutiveFailures: Math.max(watch.failures, watch.lostSessions),
       lastCheckAt: watch.lastCheckAt,
       lastErrorCategory: watch.lastErrorCategory,
       lastTransitionAt: watch.lastTransitionAt,
@@ -151,10 +154,34 @@ export class HealthMonitor {
   /** How a client's request went; undefined for success. */
   report(name: string, error: Error | undefined): void {
     const watch = this.#watches.get(name)
-    if (!watch?.breaker) return
-    if (error && countsAgainst(error)) watch.breaker.failure()
-    else watch.breaker.success()
+    if (!watch) return
+    this.#noteSession(watch, error)
+    if (error && countsAgainst(error)) watch.breaker?.failure()
+    else watch.breaker?.success()
     this.#settle(watch)
+  }
+
+  /**
+   * Counts calls that failed because the backend loses its sessions, also the ones opened anew. A check has a session of
+   * its own and may succeed meanwhile, so that only a call that succeeds takes this back.
+   */
+  #noteSession(watch: Watch, error: Error | undefined): void {
+    if (error instanceof GatehouseError && error.code === 'BACKEND_SESSION_LOST') {
+      watch.lostSessions++
+      watch.lastErrorCategory = SESSION_LOST
+      const { status } = watch
+      if (this.#losesSessions(watch) && (status === 'healthy' || status === 'unknown'))
+        this.#become(watch, 'degraded')
+    } else if (!error && watch.lostSessions > 0) {
+      const recovered = this.#losesSessions(watch) && watch.status === 'degraded'
+      watch.lostSessions = 0
+      if (watch.lastErrorCategory === SESSION_LOST) watch.lastErrorCategory = undefined
+      if (recovered) this.#become(watch, 'healthy')
+    }
+  }
+
+  #losesSessions({ lostSessions }: Watch): boolean {
+    return lostSessions >= this.#options.settings.unhealthyThreshold
   }
 
   /** A client's request ended without telling how the backend is. */
@@ -199,9 +226,9 @@ export class HealthMonitor {
 
   #succeeded(watch: Watch, tookMs: number): void {
     watch.failures = 0
-    watch.lastErrorCategory = undefined
+    watch.lastErrorCategory = watch.lostSessions > 0 ? SESSION_LOST : undefined
     watch.breaker?.success()
-    this.#become(watch, tookMs > SLOW_MS ? 'degraded' : 'healthy')
+    this.#become(watch, tookMs > SLOW_MS || this.#losesSessions(watch) ? 'degraded' : 'healthy')
   }
 
   #failed(watch: Watch, error: unknown): void {
@@ -264,12 +291,15 @@ function countsAgainst(error: Error): boolean {
     error instanceof GatehouseError &&
     (error.code === 'BACKEND_UNREACHABLE' ||
       error.code === 'BACKEND_TIMEOUT' ||
+      error.code === 'BACKEND_SESSION_LOST' ||
       error.code === 'BACKEND_UNAVAILABLE')
   )
 }
 
+const SESSION_LOST = 'session_lost'
 const CATEGORIES: Readonly<Record<string, string>> = {
   BACKEND_AUTH_FAILED: 'authentication_failed',
+  BACKEND_SESSION_LOST: SESSION_LOST,
   BACKEND_TIMEOUT: 'timeout',
   BACKEND_UNAVAILABLE: 'backend_unavailable',
   BACKEND_UNREACHABLE: 'connection_failed',

@@ -65,6 +65,7 @@ function make(more: Partial<HealthSettings> = {}, hasCredentials = false) {
   }
 }
 
+const lost = new GatehouseError('BACKEND_SESSION_LOST')
 const down = new GatehouseError('BACKEND_UNREACHABLE')
 const refused = new GatehouseError('BACKEND_AUTH_FAILED')
 
@@ -192,3 +193,34 @@ t.test(
     t.same(pauses.slice(40), [30_000, 30_000])
   },
 )
+
+t.test('monitor: calls whose sessions are lost make a backend degraded until one succeeds', async (t) => {
+  const { monitor, health, check } = make()
+  await check()
+  monitor.report('b', lost)
+  monitor.report('b', lost)
+  t.match(health(), { status: 'healthy', consecutiveFailures: 2, lastErrorCategory: 'session_lost' })
+  monitor.report('b', undefined)
+  t.match(health(), { status: 'healthy', consecutiveFailures: 0, lastErrorCategory: undefined })
+  for (let n = 0; n < 3; n++) monitor.report('b', lost)
+  t.match(health(), { status: 'degraded', consecutiveFailures: 3, lastErrorCategory: 'session_lost' })
+  t.ok(monitor.available('b'), 'calls are what can prove the opposite')
+  await check()
+  t.match(
+    health(),
+    { status: 'degraded', lastErrorCategory: 'session_lost' },
+    'a check has a session of its own',
+  )
+  monitor.report('b', down)
+  t.equal(health().status, 'degraded', 'another fault says nothing of sessions')
+  monitor.report('b', undefined)
+  t.match(health(), { status: 'healthy', consecutiveFailures: 0, lastErrorCategory: undefined })
+})
+
+t.test('monitor: lost sessions count for the circuit breaker', async (t) => {
+  const { monitor, health } = make({ breaker: { failureThreshold: 2, timeoutMs: 1_000 } })
+  monitor.report('b', lost)
+  t.equal(health().circuit?.state, 'closed')
+  monitor.report('b', lost)
+  t.equal(health().circuit?.state, 'open')
+})
