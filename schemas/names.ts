@@ -1,4 +1,7 @@
-/** Names that both halves must derive alike: environment variables, DNS labels, names cut to a length. */
+/**
+ * Names that both halves must derive or know alike: environment variables, DNS labels, names cut to a length, the tools of
+ * the server itself.
+ */
 import { createHash } from 'node:crypto'
 
 /**
@@ -29,3 +32,10 @@ export function shortName(base: string, max: number): string {
   const hash = createHash('sha256').update(base).digest('hex').slice(0, 8)
   return `${base.slice(0, max - 9).replace(/[-.]+$/, '')}-${hash}`
 }
+
+/** The tools that a virtual server adds itself (`config.optimizer`, `config.codeMode`). No workflow can have their names. */
+export const serverTools = {
+  findTool: 'find_tool',
+  callTool: 'call_tool',
+  executeToolScript: 'execute_tool_script',
+} as const

@@ -213,6 +213,7 @@ export class Core {
   ): Promise<Outcome> {
     const { client, method, params, signal } = operation
     const backend = this.#backend(entry.backend)
+    operation.routed?.(backend.name)
     const mirrored = entry.mirrored ?? []
     const call = backend.call(client, {
       method,

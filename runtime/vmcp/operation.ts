@@ -93,6 +93,8 @@ export interface Operation {
   readonly progressToken: string | undefined
   /** Least severe log level the client wants to see during this operation; undefined: none. */
   readonly logLevel: string | undefined
+  /** Told which backend the operation is taken to. */
+  readonly routed?: ((backend: string) => void) | undefined
   /** Passes on progress: raw params of the notification, the client's token already in place. */
   progress(params: Buffer): void
   /** Passes on a log message: raw params of the notification. */

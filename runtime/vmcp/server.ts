@@ -28,7 +28,7 @@ import { watcherOf } from './session-life.ts'
 import { sessionRecords } from './sessions/records.ts'
 import { openSessionStorage, type SessionStorage } from './sessions/storage.ts'
 import { SessionTable } from './sessions/table.ts'
-import { checkStart } from './start-check.ts'
+import { checkStart, startWarnings } from './start-check.ts'
 import { statusReport } from './status.ts'
 
 export interface StartOptions {
@@ -83,6 +83,7 @@ export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Pro
   const options = authServer ? { ...more, upstreamTokens: authServer.upstreamTokens } : more
   const config = withPrimary(given, authServer?.config)
   checkStart(config, env, options.upstreamTokens, authServer?.config)
+  for (const warning of startWarnings(config)) log.warn(warning)
   const observation = await makeObservation(config, { env, version, log })
   try {
     const server = new Vmcp(config, options, observation)
@@ -217,6 +218,7 @@ class Vmcp implements VmcpServer {
     const { upstreamTokens, authServer } = this.#options
     const config = withPrimary(given, authServer?.config)
     checkStart(config, this.#env, upstreamTokens, authServer?.config)
+    for (const warning of startWarnings(config)) this.#log.warn(warning)
     const guards = this.#makeGuards(config)
     const authzChanged =
       JSON.stringify(config.incomingAuth.authz) !== JSON.stringify(this.#config.incomingAuth.authz)

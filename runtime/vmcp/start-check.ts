@@ -4,6 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import { GatehouseError } from '../../schemas/index.ts'
+import { workflowWarnings } from '../../schemas/workflow/index.ts'
 import { type VmcpConfig, vmcpSwitchProblems } from '../config/index.ts'
 import { type AuthServerFacts, type IncomingConfig, oidcProblems } from '../incoming/index.ts'
 import { silentLog } from '../net/index.ts'
@@ -47,6 +48,11 @@ export function checkStart(
   if (problems.length === 0) return
   const lines = problems.map((line) => `  - ${line}`)
   throw new GatehouseError('INVALID_CONFIG', { detail: `invalid configuration:\n${lines.join('\n')}` })
+}
+
+/** What is legal in a configuration and seldom meant; one line for each. */
+export function startWarnings({ compositeTools = [] }: VmcpConfig): string[] {
+  return compositeTools.flatMap(workflowWarnings).map((line) => `compositeTools: ${line}`)
 }
 
 function incomingProblems(config: VmcpConfig, env: Environment): string[] {

@@ -1,41 +1,64 @@
 /**
  * JSON Schemas inside workflows: the parameters of the tool, and what an elicitation asks for. They are checked against
- * the meta-schema and never compiled.
+ * the meta-schema and bounded in size; their defaults are checked against them.
  */
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import type { Problem } from '../problems.ts'
-import { fieldsOf, isFields } from '../fields.ts'
+import { below, type Problem } from '../problems.ts'
+import { type Fields, fieldsOf, isFields } from '../fields.ts'
+import { compilePattern, PatternFault } from './pattern.ts'
+import { patternsOf, schemaCheck } from './schema-check.ts'
+import { countSchemas, mapSchemas } from './schema-parts.ts'
 
 let meta: Ajv2020 | undefined
 
-/** What is wrong with the schema itself; undefined when it is one. */
-function schemaFault(schema: object): string | undefined {
-  meta ??= new Ajv2020({ strict: false, logger: false })
-  const { $schema: _, ...plain } = schema as { $schema?: unknown }
-  if (meta.validateSchema(plain)) return partFault(plain, plain, 0)
-  const error = meta.errors?.[0]
-  return `${error?.instancePath ?? ''} ${error?.message ?? 'is not a JSON Schema'}`.trim()
-}
-
-/** Deepest nesting of a schema. */
+/** Bounds of a schema: it is compiled and checked by a server that others use too. */
+const maxBytes = 100 * 1024
+const maxSchemas = 500
 const maxDepth = 100
 
-/** What the meta-schema cannot say, and compiling would find: references that lead nowhere, and broken patterns. */
-function partFault(root: object, part: unknown, depth: number): string | undefined {
-  if (depth > maxDepth) return 'it is nested too deep'
-  if (Array.isArray(part)) return firstFault(root, part, depth)
-  if (!isFields(part)) return undefined
-  const { $ref: ref, pattern } = part
-  if (typeof ref === 'string' && !leadsSomewhere(root, ref))
-    return `the reference ${JSON.stringify(ref.slice(0, 80))} must lead to a part of the same schema`
-  if (typeof pattern === 'string' && !isPattern(pattern)) return 'a pattern is not a regular expression'
-  return firstFault(root, Object.values(part), depth)
+/** What is wrong with the schema itself; undefined when it is one. */
+function schemaFault(schema: Fields): string | undefined {
+  if (isTooDeep(schema, 0)) return `it is nested more than ${maxDepth} deep`
+  if (JSON.stringify(schema).length > maxBytes) return `it is larger than ${maxBytes / 1024} KiB`
+  if (countSchemas(schema) > maxSchemas) return `it is made of more than ${maxSchemas} schemas`
+  meta ??= new Ajv2020({ strict: false, logger: false })
+  const { $schema: _, ...plain } = schema
+  if (!meta.validateSchema(plain)) {
+    const error = meta.errors?.[0]
+    return `${error?.instancePath ?? ''} ${error?.message ?? 'is not a JSON Schema'}`.trim()
+  }
+  return partFault(plain)
 }
 
-function firstFault(root: object, parts: readonly unknown[], depth: number): string | undefined {
-  for (const part of parts) {
-    const fault = partFault(root, part, depth + 1)
-    if (fault !== undefined) return fault
+function isTooDeep(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return depth > maxDepth || Object.values(value).some((inner) => isTooDeep(inner, depth + 1))
+}
+
+/** What the meta-schema cannot say, and compiling would find: references that lead nowhere, and broken patterns. */
+function partFault(root: Fields): string | undefined {
+  let fault: string | undefined
+  mapSchemas(root, (schema) => {
+    fault ??= referenceFault(root, schema['$ref']) ?? patternFault(schema)
+    return schema
+  })
+  return fault
+}
+
+function referenceFault(root: object, ref: unknown): string | undefined {
+  return typeof ref !== 'string' || leadsSomewhere(root, ref)
+    ? undefined
+    : `the reference ${JSON.stringify(ref.slice(0, 80))} must lead to a part of the same schema`
+}
+
+function patternFault(schema: Fields): string | undefined {
+  for (const pattern of patternsOf(schema)) {
+    try {
+      compilePattern(pattern)
+    } catch (error) {
+      if (!(error instanceof PatternFault)) throw error
+      return `the pattern ${JSON.stringify(pattern.slice(0, 80))} cannot be used: ${error.message}`
+    }
   }
   return undefined
 }
@@ -68,24 +91,45 @@ function hasAnchor(part: unknown, name: string, depth: number): boolean {
   return Object.values(part).some((inner) => hasAnchor(inner, name, depth + 1))
 }
 
-function isPattern(text: string): boolean {
-  try {
-    return new RegExp(text, 'u') instanceof RegExp
-  } catch {
-    return false
-  }
-}
-
 export function parameterProblems(parameters: unknown, path: string): Problem[] {
   if (parameters === undefined || Object.keys(fieldsOf(parameters)).length === 0) return []
   const { type } = fieldsOf(parameters)
   if (type !== 'object') return [{ path: `${path}.type`, message: 'must be object' }]
   const fault = schemaFault(fieldsOf(parameters))
-  return fault === undefined ? [] : [{ path, message: `is not a JSON Schema: ${fault}` }]
+  return fault === undefined
+    ? defaultProblems(fieldsOf(parameters), path)
+    : [{ path, message: `is not a JSON Schema: ${fault}` }]
 }
 
-/** Size of what a user is asked. */
-const maxBytes = 100 * 1024
+/** Work that the check of one default may take. */
+const maxUnits = 20_000
+
+/** Defaults of the first level must match their own schemas: a call that leaves them out would be refused. */
+function defaultProblems(schema: Fields, path: string): Problem[] {
+  return Object.entries(fieldsOf(schema['properties'])).flatMap(([name, property]) => {
+    const value = fieldsOf(property)['default']
+    if (value === undefined) return []
+    const fault = defaultFault(schema, name, value)
+    return fault === undefined
+      ? []
+      : [{ path: `${below(`${path}.properties`, name)}.default`, message: fault }]
+  })
+}
+
+function defaultFault(schema: Fields, name: string, value: unknown): string | undefined {
+  let left = maxUnits
+  const spend = (units: number) => {
+    left -= units
+    if (left < 0) throw new Error('takes too much work to be checked against its schema')
+  }
+  const pointer = encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))
+  try {
+    const [fault] = schemaCheck(schema).faults(value, spend, `/properties/${pointer}`)
+    return fault === undefined ? undefined : `does not match its own schema: ${fault}`
+  } catch (error) {
+    return error instanceof Error ? error.message : 'cannot be checked against its schema'
+  }
+}
 
 const primitive: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean'])
 
@@ -99,16 +143,13 @@ export function elicitationSchemaProblems(schema: unknown, path: string): Proble
     return [{ path, message: 'is too large to be shown to a user: more than 100 KiB' }]
   const fault = schemaFault(schema)
   if (fault !== undefined) return [{ path, message: `is not a JSON Schema: ${fault}` }]
-  return Object.entries(fieldsOf(schema['properties'])).flatMap(([name, property]) =>
-    isFlat(fieldsOf(property))
-      ? []
-      : [
-          {
-            path: `${path}.properties.${name}`,
-            message: 'must be a string, number, integer, boolean or list of choices',
-          },
-        ],
-  )
+  const flat = 'must be a string, number, integer, boolean or list of choices'
+  return [
+    ...Object.entries(fieldsOf(schema['properties'])).flatMap(([name, property]) =>
+      isFlat(fieldsOf(property)) ? [] : [{ path: below(`${path}.properties`, name), message: flat }],
+    ),
+    ...defaultProblems(schema, path),
+  ]
 }
 
 function isFlat({ type, items, enum: choices, oneOf }: Readonly<Record<string, unknown>>): boolean {

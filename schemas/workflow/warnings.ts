@@ -7,15 +7,19 @@ const maxDepth = 20
 
 /** One line for each; kubectl shows 120 characters. */
 export function workflowWarnings({ name, steps }: CompositeTool): string[] {
-  return steps.flatMap(({ id, arguments: own, step }) =>
-    Object.entries({ ...fieldsOf(own), ...fieldsOf(step?.arguments) }).flatMap(([argument, value]) =>
-      typeof value !== 'string' && hasBraces(value, 0)
-        ? [
-            `${clip(name)}: {{ in ${clip(id)}.${clip(argument)} stays as it is: only strings of the first level are templates`,
-          ]
-        : [],
-    ),
-  )
+  return steps.flatMap(({ id, arguments: own, step, defaultResults }) => {
+    const nested = [own, step?.arguments].flatMap((values) =>
+      Object.entries(fieldsOf(values)).flatMap(([argument, value]) =>
+        typeof value !== 'string' && hasBraces(value, 0)
+          ? [`${clip(id)}.${clip(argument)} stays as it is: only strings of the first level are templates`]
+          : [],
+      ),
+    )
+    const fixed = hasBraces(defaultResults, 0)
+      ? [`${clip(id)}.defaultResults stays as it is: default results have no templates`]
+      : []
+    return [...nested, ...fixed].map((what) => `${clip(name)}: {{ in ${what}`)
+  })
 }
 
 function clip(text: string): string {

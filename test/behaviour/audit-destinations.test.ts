@@ -139,7 +139,7 @@ await t.test(
       workflowId: 'w1',
       workflowName: 'deploy',
       extra: { timeout_ms: 1000 },
-      request: { token: 'hunter2', target: 'prod' },
+      request: Buffer.from(JSON.stringify({ token: 'hunter2', target: 'prod' })),
     })
     audit.workflow({
       type: 'vmcp_workflow_step_failed',
@@ -149,7 +149,7 @@ await t.test(
       workflowName: 'deploy',
       stepId: 's1',
       extra: { duration_ms: 5, retry_count: 2 },
-      response: { text: 'y'.repeat(500) },
+      response: Buffer.from(JSON.stringify({ text: 'y'.repeat(500) })),
     })
     audit.call({
       caller: undefined,

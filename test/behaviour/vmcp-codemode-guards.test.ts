@@ -170,12 +170,71 @@ t.test('audit: one line for the script, one for each call, under the same reques
   t.notMatch(text, /return test_error_handling/, 'the script is not recorded')
 })
 
+t.test(
+  'audit: arguments, result and backend of each call of a script, when they are asked for',
+  async (t) => {
+    const logFile = join(t.testdir({}), 'audit.log')
+    const backend = await startRawBackend({
+      answers: {
+        'tools/call': ({ params }) =>
+          params['name'] === 'long'
+            ? JSON.stringify({ content: [{ type: 'text', text: 'word '.repeat(20_000) }] })
+            : '{"content":[],"structuredContent":{"token":"secret-value-1234","n":1}}',
+      },
+      tools: () => [
+        '{"name":"echo","inputSchema":{"type":"object"}}',
+        '{"name":"long","inputSchema":{"type":"object"}}',
+      ],
+    })
+    const vmcp = await startTestVmcp(
+      { raw: backend.url },
+      {
+        aggregation: bareNames('raw'),
+        codeMode,
+        compositeTools: [{ name: 'flow', steps: [{ id: 'a', tool: 'echo' }] }],
+        audit: { enabled: true, logFile, includeRequestData: true, includeResponseData: true },
+      },
+    )
+    t.teardown(() => backend.close())
+    const session = await openSession(vmcp.url)
+    await session.request('tools/call', script('parallel([lambda: echo(a=1), long])\nflow()'))
+    await session.request('tools/call', script('call_tool("echo", b=2)'))
+    await vmcp.close()
+    const lines = readFileSync(logFile, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Line)
+      .filter(({ type, source }) => type === 'mcp_tool_call' && source.type === 'local')
+    const called = (name: string) => lines.filter(({ target }) => target.name === name)
+    t.match(called('echo').at(-1), {
+      metadata: { extra: { backend_name: 'raw' } },
+      data: {
+        request: { name: 'echo', arguments: { b: 2 } },
+        response: { content: [], structuredContent: { token: '[redacted]', n: 1 } },
+      },
+    })
+    t.equal(called('echo').length, 3, 'two calls of scripts and one of the workflow')
+    t.match(called('long'), [
+      {
+        metadata: { extra: { backend_name: 'raw' } },
+        data: {
+          request: { name: 'long', arguments: {} },
+          response: /^\{"content":\[\{"type":"text","text":"(?:word )+/,
+          response_truncated: true,
+        },
+      },
+    ])
+    t.notOk(called('flow')[0]?.metadata.extra.backend_name, 'a workflow is no backend')
+  },
+)
+
 interface Line {
   readonly type: string
   readonly outcome: string
   readonly target: { readonly name: string }
+  readonly metadata: { readonly extra: { readonly backend_name?: string } }
   readonly subjects: { readonly user: string }
-  readonly source: { readonly extra: { readonly request_id: string } }
+  readonly source: { readonly type: string; readonly extra: { readonly request_id: string } }
 }
 
 t.test('tool search: the script tool is found and called like any other', async (t) => {

@@ -46,6 +46,23 @@ t.test('validate names every fault and ends with the code for configuration', as
   t.equal((await runGatehouse(['vmcp', 'validate', '-c', '/no/such'])).code, 2)
 })
 
+t.test('validate and serve warn of templates that stay as they are', async (t) => {
+  const workflow = `{name: flow, steps: [{id: a, tool: x.y, arguments: {q: {deep: "{{.params.x}}"}}, defaultResults: "{{.params.x}}"}]}`
+  const text = `name: x\ngroupRef: g\nincomingAuth: {type: anonymous}\noutgoingAuth: {source: inline}\naggregation: {}\ncompositeTools: [${workflow}]\n`
+  const file = join(t.testdir({ 'vmcp.yaml': text }), 'vmcp.yaml')
+  const warnings = [
+    'compositeTools: flow: {{ in a.q stays as it is: only strings of the first level are templates',
+    'compositeTools: flow: {{ in a.defaultResults stays as it is: default results have no templates',
+  ]
+  const { code, stderr } = await runGatehouse(['vmcp', 'validate', '-c', file])
+  t.equal(code, 0)
+  for (const warning of warnings) t.match(stderr, `vmcp.yaml: warning: ${warning}`)
+  const running = startGatehouse(['vmcp', 'serve', '-c', file, '--port', '0'])
+  t.teardown(() => running.interrupt())
+  await running.waitFor(/"url":"(http:[^"]+)"/)
+  for (const warning of warnings) t.match(running.output(), warning)
+})
+
 t.test(
   'serve: every setting that cannot be used is named, whether typed or from the environment',
   async (t) => {

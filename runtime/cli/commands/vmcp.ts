@@ -13,7 +13,8 @@ import {
   serveSettings,
   type VmcpConfig,
 } from '../../config/index.ts'
-import { print } from '../output.ts'
+import { startWarnings } from '../../vmcp/index.ts'
+import { print, printError } from '../output.ts'
 import { version } from '../version.ts'
 import { authServerFileBeside } from './auth-server.ts'
 import { collect } from './validate.ts'
@@ -46,6 +47,7 @@ export function addVmcpCommand(program: Command): void {
         authServerFile: authServerFileBeside(options.config),
         env: environment(),
       })
+      for (const warning of startWarnings(config)) printError(`${options.config}: warning: ${warning}`)
       describe(config)
     })
   vmcp

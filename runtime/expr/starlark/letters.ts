@@ -9,7 +9,15 @@ const UPPER = /\p{Lu}/u
 const LOWER = /\p{Ll}/u
 const LETTER = /\p{L}/u
 const DIGIT = /\p{Nd}/u
-const SPACE = /[\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/u
+
+/** White space, as the Go dialect knows it: each character as its bytes. */
+export const SPACES: ReadonlySet<string> = new Set(
+  Array.from(
+    '\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f' +
+      '\u205f\u3000',
+    encode,
+  ),
+)
 
 /** The three letters of Unicode that are written as two have a form for titles. */
 const TITLES: Readonly<Record<string, string>> = {
@@ -69,9 +77,13 @@ function isCased(letter: string): boolean {
 type Question = (letters: readonly string[]) => boolean
 
 const every =
-  (...patterns: readonly RegExp[]): Question =>
+  (...tests: readonly ((letter: string) => boolean)[]): Question =>
   (letters) =>
-    letters.length > 0 && letters.every((letter) => patterns.some((pattern) => pattern.test(letter)))
+    letters.length > 0 && letters.every((letter) => tests.some((test) => test(letter)))
+
+const isLetter = (letter: string): boolean => LETTER.test(letter)
+const isDigit = (letter: string): boolean => DIGIT.test(letter)
+const isSpace = (letter: string): boolean => SPACES.has(encode(letter))
 
 /** True when there are letters with a case and all of those are of this one. */
 const cased =
@@ -96,11 +108,11 @@ function isTitle(letters: readonly string[]): boolean {
 }
 
 const QUESTIONS = {
-  isalnum: every(LETTER, DIGIT),
-  isalpha: every(LETTER),
-  isdigit: every(DIGIT),
+  isalnum: every(isLetter, isDigit),
+  isalpha: every(isLetter),
+  isdigit: every(isDigit),
   islower: cased(LOWER),
-  isspace: every(SPACE),
+  isspace: every(isSpace),
   istitle: isTitle,
   isupper: cased(UPPER),
 } as const satisfies Readonly<Record<string, Question>>

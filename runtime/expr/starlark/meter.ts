@@ -18,6 +18,7 @@ export const SIZE = { text: 24, element: 16, entry: 96, object: 64 } as const
 /** Characters that a native search goes through in the time of one step. */
 const TEXT_PER_STEP = 256
 const SEARCH_PER_STEP = 16_384
+const SHARED_PER_BYTE = 64
 
 export class Meter {
   readonly maxSteps: number
@@ -46,6 +47,16 @@ export class Meter {
   text(length: number): void {
     this.allocate(SIZE.text + length)
     this.step(Math.floor(length / TEXT_PER_STEP))
+  }
+
+  /**
+   * A new text made of two. The longer one is shared and not copied, so that building a text piece by piece costs about
+   * what the pieces cost; its part of the price pays for the copy that is made once the text is read.
+   */
+  joined(a: number, b: number): void {
+    const [shorter, longer] = [Math.min(a, b), Math.max(a, b)]
+    this.allocate(SIZE.text + shorter + Math.floor(longer / SHARED_PER_BYTE))
+    this.step(Math.floor(shorter / TEXT_PER_STEP) + Math.floor(longer / SEARCH_PER_STEP))
   }
 
   /** A new list, tuple or argument list. */

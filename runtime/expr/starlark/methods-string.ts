@@ -11,6 +11,7 @@ import { asks, capitalize, type LetterQuestion, lower, title, upper } from './le
 import { split, splitLines, strip } from './split.ts'
 import { SIZE } from './meter.ts'
 import { bounds } from './subscript.ts'
+import { isAscii, pointsOf } from './text.ts'
 import { List, TextView, Tuple, typeOf, type Value } from './values.ts'
 
 type TextMethod = Method<string>
@@ -126,7 +127,7 @@ function count(text: string, call: Call): number {
   const [from, to] = bounds(start, end, 1, text.length)
   const part = from <= to ? text.slice(from, to) : ''
   call.meter.search(part.length, wanted.length)
-  if (wanted === '') return from <= to ? part.length + 1 : 0
+  if (wanted === '') return from <= to ? pointCount(part, call) + 1 : 0
   let found = 0
   for (let at = part.indexOf(wanted); at >= 0; at = part.indexOf(wanted, at + wanted.length)) {
     call.meter.step(1)
@@ -152,25 +153,30 @@ function replace(text: string, call: Call): string {
   const limit = most === undefined ? -1 : asInt(call, most, 'count')
   call.meter.search(text.length, from.length)
   // Bounds the result before it is made.
-  const places = from === '' ? text.length + 1 : Math.floor(text.length / from.length)
+  const places = from === '' ? pointCount(text, call) + 1 : Math.floor(text.length / from.length)
   const times = limit < 0 ? places : Math.min(places, limit)
   const parts = pieces(text, from, times, call)
   call.meter.text(text.length + Math.max(0, parts.length - 1) * to.length)
   return parts.join(to)
 }
 
-/** The text cut at so many occurrences; an empty one is found between all characters. */
+/** How many code points a text has. */
+function pointCount(text: string, { meter }: Call): number {
+  if (isAscii(text)) return text.length
+  meter.elements(text.length)
+  return pointsOf(text).length
+}
+
+/** The text cut at so many occurrences; an empty one is found between all code points. */
 function pieces(text: string, cut: string, times: number, call: Call): string[] {
+  if (cut === '') {
+    if (times <= 0) return [text]
+    call.meter.elements(text.length)
+    const letters = isAscii(text) ? Array.from(text) : pointsOf(text)
+    return ['', ...letters.slice(0, times - 1), letters.slice(times - 1).join('')]
+  }
   const parts: string[] = []
   let at = 0
-  if (cut === '') {
-    if (times > 0) parts.push('')
-    for (; parts.length < times; at++) {
-      call.meter.elements(1)
-      parts.push(text.charAt(at))
-    }
-    return [...parts, text.slice(at)]
-  }
   for (let i = 0; i < times; i++) {
     const found = text.indexOf(cut, at)
     if (found < 0) break

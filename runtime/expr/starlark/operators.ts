@@ -79,11 +79,11 @@ function merge(into: Dict, from: Dict, meter: Meter): void {
 /** `+` of sequences. */
 function joined(x: Value, y: Value, meter: Meter): Value | undefined {
   if (typeof x === 'string' && typeof y === 'string') {
-    meter.text(x.length + y.length)
+    meter.joined(x.length, y.length)
     return x + y
   }
   if (x instanceof Bytes && y instanceof Bytes) {
-    meter.text(x.data.length + y.data.length)
+    meter.joined(x.data.length, y.data.length)
     return new Bytes(x.data + y.data)
   }
   const isList = x instanceof List && y instanceof List

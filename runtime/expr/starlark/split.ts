@@ -1,8 +1,7 @@
 /** Taking texts apart: at white space, at separators, into lines; and cutting off their ends. */
 import type { Meter } from './meter.ts'
-import { isAscii, points } from './text.ts'
-
-const SPACES = new Set([' ', '\t', '\n', '\v', '\f', '\r'])
+import { SPACES } from './letters.ts'
+import { isAscii, pointsOf } from './text.ts'
 
 /** At most `most` cuts (negative: all), from the left or from the right. */
 export function split(
@@ -45,8 +44,21 @@ function splitRight(text: string, by: string, most: number, meter: Meter): strin
   return parts.toReversed()
 }
 
-function isSpace(text: string, at: number): boolean {
-  return SPACES.has(text.charAt(at))
+/** Most bytes of a white-space character. */
+const LONGEST_SPACE = 3
+
+/** Length of the white-space character that begins at `at`; 0 when none does. */
+function spaceAt(text: string, at: number): number {
+  const most = text.charCodeAt(at) < 0x80 ? 1 : LONGEST_SPACE
+  for (let length = 1; length <= most; length++) if (SPACES.has(text.slice(at, at + length))) return length
+  return 0
+}
+
+/** Length of the white-space character that ends before `end`; 0 when none does. */
+function spaceBefore(text: string, end: number): number {
+  const most = text.charCodeAt(end - 1) < 0x80 ? 1 : LONGEST_SPACE
+  for (let length = 1; length <= most; length++) if (SPACES.has(text.slice(end - length, end))) return length
+  return 0
 }
 
 /** Runs of white space are one separator, and none at the ends. */
@@ -54,9 +66,9 @@ function splitAtSpace(text: string, most: number, fromRight: boolean, meter: Met
   const parts: string[] = []
   let [from, to] = [0, text.length]
   for (;;) {
-    if (fromRight) while (to > 0 && isSpace(text, to - 1)) to--
-    else while (from < to && isSpace(text, from)) from++
-    if (from >= to || to <= 0) break
+    if (fromRight) to = withoutSpace(text, from, to, 'right')[1]
+    else from = withoutSpace(text, from, to, 'left')[0]
+    if (from >= to) break
     if (most >= 0 && parts.length >= most) {
       parts.push(text.slice(from, to))
       break
@@ -64,16 +76,28 @@ function splitAtSpace(text: string, most: number, fromRight: boolean, meter: Met
     meter.elements(1)
     if (fromRight) {
       const end = to
-      while (to > 0 && !isSpace(text, to - 1)) to--
+      while (to > from && spaceBefore(text, to) === 0) to--
       parts.push(text.slice(to, end))
     } else {
       const start = from
-      while (from < to && !isSpace(text, from)) from++
+      while (from < to && spaceAt(text, from) === 0) from++
       parts.push(text.slice(start, from))
     }
   }
   return fromRight ? parts.toReversed() : parts
 }
+
+/** What is left of a range when white space is cut off its ends. */
+function withoutSpace(text: string, start: number, end: number, sides: Sides): [from: number, to: number] {
+  let [from, to] = [start, end]
+  if (sides !== 'right')
+    for (let length = 1; length > 0 && from < to; from += length) length = spaceAt(text, from)
+  if (sides !== 'left')
+    for (let length = 1; length > 0 && from < to; to -= length) length = spaceBefore(text, to)
+  return [from, Math.max(from, to)]
+}
+
+type Sides = 'both' | 'left' | 'right'
 
 export function splitLines(text: string, keepEnds: boolean): string[] {
   const lines: string[] = []
@@ -88,9 +112,10 @@ export function splitLines(text: string, keepEnds: boolean): string[] {
 }
 
 /** Cuts off whatever of `letters` stands at the ends; none: white space. */
-export function strip(text: string, letters: string, sides: 'both' | 'left' | 'right', meter: Meter): string {
+export function strip(text: string, letters: string, sides: Sides, meter: Meter): string {
   meter.search(text.length, 1)
-  if (isAscii(letters)) return cutEnds(text, letters === '' ? SPACES : new Set(letters), sides)
+  if (letters === '') return text.slice(...withoutSpace(text, 0, text.length, sides))
+  if (isAscii(letters)) return cutEnds(text, new Set(letters), sides)
   // A letter of several bytes is cut off as a whole or not at all.
   meter.elements(text.length)
   return cutEnds(pointsOf(text), new Set(pointsOf(letters)), sides).join('')
@@ -99,26 +124,11 @@ export function strip(text: string, letters: string, sides: 'both' | 'left' | 'r
 function cutEnds<T extends string | string[]>(
   parts: T,
   cut: ReadonlySet<string>,
-  sides: 'both' | 'left' | 'right',
+  sides: Sides,
 ): T extends string ? string : string[]
-function cutEnds(
-  parts: string | string[],
-  cut: ReadonlySet<string>,
-  sides: 'both' | 'left' | 'right',
-): string | string[] {
+function cutEnds(parts: string | string[], cut: ReadonlySet<string>, sides: Sides): string | string[] {
   let [from, to] = [0, parts.length]
   if (sides !== 'right') while (from < to && cut.has(parts[from] ?? '')) from++
   if (sides !== 'left') while (to > from && cut.has(parts[to - 1] ?? '')) to--
   return parts.slice(from, to)
-}
-
-/** The bytes of each code point. */
-function pointsOf(text: string): string[] {
-  const parts: string[] = []
-  let at = 0
-  for (const { length } of points(text)) {
-    parts.push(text.slice(at, at + length))
-    at += length
-  }
-  return parts
 }

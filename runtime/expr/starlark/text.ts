@@ -40,6 +40,17 @@ export function* points(bytes: string): Generator<{ readonly point: number; read
   }
 }
 
+/** The bytes of each code point; a byte that begins none stands for itself. */
+export function pointsOf(bytes: string): string[] {
+  const parts: string[] = []
+  let at = 0
+  for (const { length } of points(bytes)) {
+    parts.push(bytes.slice(at, at + length))
+    at += length
+  }
+  return parts
+}
+
 const INVALID = { point: 0xfffd, length: 1 } as const
 /** Least code point of an encoding with so many bytes: longer encodings of smaller ones are not valid. */
 const LEAST = [0, 0, 0x80, 0x800, 0x10000]

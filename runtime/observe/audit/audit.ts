@@ -32,8 +32,9 @@ export interface CallRecord {
   readonly backend: string | undefined
   readonly outcome: AuditOutcome
   readonly durationMs: number
-  readonly request?: unknown
-  readonly response?: unknown
+  /** Raw JSON objects. */
+  readonly request?: Buffer | undefined
+  readonly response?: Buffer | undefined
 }
 
 export interface WorkflowRecord {
@@ -45,8 +46,9 @@ export interface WorkflowRecord {
   readonly stepId?: string | undefined
   /** What else is worth knowing: timeout_ms, duration_ms, step_count, step_type, tool_name, retry_count, condition. */
   readonly extra?: Readonly<Record<string, string | number | boolean | undefined>>
-  readonly request?: unknown
-  readonly response?: unknown
+  /** Raw JSON objects. */
+  readonly request?: Buffer | undefined
+  readonly response?: Buffer | undefined
 }
 
 /** What an embedded authorization server did. Holds no secret: sessions only as short hashes. */
@@ -134,9 +136,12 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
     sink.write(recorded === '' ? `${line}\n` : `${line.slice(0, -1)},"data":{${recorded}}}\n`)
   }
 
-  function value(from: unknown, wanted: boolean): Payload | undefined {
-    if (!wanted || from === undefined || config === undefined || config.maxDataSize === 0) return undefined
-    return recordedPayload(jsonText(from), true, config.maxDataSize)
+  /** Only as much of a body is read as may be recorded. */
+  function payload(body: Buffer | undefined, wanted: boolean): Payload | undefined {
+    const most = config?.maxDataSize ?? 0
+    if (!wanted || body === undefined || body.length === 0 || most === 0) return undefined
+    const end = most + MARGIN_BYTES
+    return recordedPayload(body.toString('utf8', 0, end), body.length <= end, most)
   }
 
   function delegation(caller: Caller | undefined) {
@@ -153,15 +158,7 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
     exchange(record) {
       if (!types.has(record.type)) return
       const { body, answer } = record
-      const whole = body.length <= config.maxDataSize + MARGIN_BYTES
-      const request =
-        config.includeRequestData && config.maxDataSize > 0 && body.length > 0
-          ? recordedPayload(
-              body.toString('utf8', 0, config.maxDataSize + MARGIN_BYTES),
-              whole,
-              config.maxDataSize,
-            )
-          : undefined
+      const request = payload(body, config.includeRequestData)
       const response =
         config.includeResponseData && config.maxDataSize > 0 && answer
           ? recordedPayload(answer.text, answer.whole, config.maxDataSize)
@@ -182,8 +179,8 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
         },
       }
       write('mcp_tool_call', record.outcome, EXCHANGE_COMPONENT, rest, {
-        request: value(record.request, config.includeRequestData),
-        response: value(record.response, config.includeResponseData),
+        request: payload(record.request, config.includeRequestData),
+        response: payload(record.response, config.includeResponseData),
       })
     },
 
@@ -202,8 +199,8 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
         metadata: { extra: record.extra },
       }
       write(record.type, record.outcome, WORKFLOW_COMPONENT, rest, {
-        request: value(record.request, config.includeRequestData),
-        response: value(record.response, config.includeResponseData),
+        request: payload(record.request, config.includeRequestData),
+        response: payload(record.response, config.includeResponseData),
       })
     },
 
@@ -250,12 +247,6 @@ function openSink(logFile: string | undefined, log: Log): Sink {
 function localSource(): unknown {
   const request = currentScope()?.request
   return { type: 'local', value: 'local', ...(request ? { extra: { request_id: request.requestId } } : {}) }
-}
-
-function jsonText(value: unknown): string {
-  if (Buffer.isBuffer(value)) return value.toString()
-  const text: unknown = JSON.stringify(value)
-  return typeof text === 'string' ? text : 'null'
 }
 
 function dataJson(request: Payload | undefined, response: Payload | undefined): string {

@@ -2,9 +2,10 @@
  * What a model is told about scripts: made for each caller, because it names the tools that this one may use.
  * Source: spec document 3, "Endpoints" (execute_tool_script).
  */
+import { serverTools } from '../../../schemas/index.ts'
 import type { CallableTool } from './binding.ts'
 
-export const EXECUTE_TOOL_SCRIPT = 'execute_tool_script'
+export const EXECUTE_TOOL_SCRIPT = serverTools.executeToolScript
 
 /** Longer lists are cut: they are read with every request of a model. */
 const MAX_LISTED = 60

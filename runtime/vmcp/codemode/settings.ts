@@ -1,5 +1,5 @@
 /** The settings of scripts. Source: spec document 3, config.codeMode. */
-import { type CodeMode, parseDuration } from '../../../schemas/index.ts'
+import { type CodeMode, parseDuration, withDefaults } from '../../../schemas/index.ts'
 
 export interface ScriptSettings {
   readonly stepLimit: number
@@ -21,9 +21,19 @@ export function scriptSettings(config: CodeMode): ScriptSettings {
   return {
     stepLimit: config.stepLimit,
     parallelMaxConcurrency: config.parallelMaxConcurrency,
-    toolCallTimeoutMs: parseDuration(config.toolCallTimeout),
+    // Zero means that nothing was said, as for workflows.
+    toolCallTimeoutMs: parseDuration(config.toolCallTimeout) || parseDuration(blank().toolCallTimeout),
     scriptTimeoutMs: SCRIPT_TIMEOUT_MS,
     maxBytes: MAX_BYTES,
     maxScriptLength: MAX_SCRIPT_LENGTH,
   }
+}
+
+/** Code mode of which nothing was said: the defaults of the schema. */
+function blank(): CodeMode {
+  const kind = 'VirtualMCPServer' as const
+  const doc = { kind, spec: { incomingAuth: { type: 'anonymous' }, config: { codeMode: {} } } }
+  const { codeMode } = withDefaults<typeof kind>(doc).spec.config ?? {}
+  if (!codeMode) throw new TypeError('code mode has no defaults')
+  return codeMode
 }

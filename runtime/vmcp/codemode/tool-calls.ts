@@ -25,6 +25,15 @@ export interface ToolCallsOptions {
   readonly log: Log
 }
 
+/** A call that a script made. */
+interface MadeCall {
+  readonly tool: string
+  /** Raw JSON object. */
+  readonly args: Uint8Array
+  /** Where it was taken to; undefined before that, and for what no backend answers. */
+  backend: string | undefined
+}
+
 /** Rounds of questions within one call. */
 const MAX_ROUNDS = 16
 
@@ -41,10 +50,11 @@ export class ToolCalls {
     const { script, timeoutMs, log } = this.#options
     const deadline = new Deadline(timeoutMs, script.signal)
     const startedAt = performance.now()
+    const made: MadeCall = { tool, args, backend: undefined }
     let outcome: Outcome | undefined
     let fault: unknown
     try {
-      outcome = await abortable(this.#perform(tool, args, deadline), deadline.signal)
+      outcome = await abortable(this.#perform(made, deadline), deadline.signal)
       return answerOf(outcome)
     } catch (error) {
       fault = error
@@ -55,16 +65,16 @@ export class ToolCalls {
       return { kind: 'error', message: 'the call failed' }
     } finally {
       deadline.end()
-      this.#record(tool, args, outcome, fault, performance.now() - startedAt)
+      this.#record(made, outcome, fault, performance.now() - startedAt)
     }
   }
 
-  async #perform(tool: string, args: Uint8Array, deadline: Deadline): Promise<Outcome> {
+  async #perform(made: MadeCall, deadline: Deadline): Promise<Outcome> {
     const { operation, inside } = this.#options
-    const plain = callParams(tool, args, operation.progressToken)
+    const plain = callParams(made, operation.progressToken)
     let params = new JsonObject(plain)
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      const inner = this.#inner(innerOperation(operation, 'tools/call', params), deadline)
+      const inner = this.#inner(innerOperation(operation, 'tools/call', params), made, deadline)
       const outcome = await inside(inner)
       if (outcome.kind !== 'input') return outcome
       const relay = {
@@ -78,9 +88,10 @@ export class ToolCalls {
     throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the backend asks without end') })
   }
 
-  #inner(operation: Operation, deadline: Deadline): Operation {
+  #inner(operation: Operation, made: MadeCall, deadline: Deadline): Operation {
     return {
       ...operation,
+      routed: (backend) => (made.backend = backend),
       signal: deadline.signal,
       progress: (params) => this.#report(params),
       ask: async (request, signal) => {
@@ -105,29 +116,23 @@ export class ToolCalls {
     }
   }
 
-  #record(
-    tool: string,
-    args: Uint8Array,
-    outcome: Outcome | undefined,
-    fault: unknown,
-    durationMs: number,
-  ): void {
+  #record(made: MadeCall, outcome: Outcome | undefined, fault: unknown, durationMs: number): void {
     const { audit, operation } = this.#options
     if (!audit.enabled) return
     audit.call({
       caller: operation.client.caller,
-      tool,
-      backend: undefined,
+      tool: made.tool,
+      backend: made.backend,
       outcome: outcomeOf(outcome, fault),
       durationMs: Math.round(durationMs * 10) / 10,
-      request: new JsonObject(Buffer.from(args)).bytes.toString(),
-      ...(outcome?.kind === 'result' ? { response: outcome.result.toString() } : {}),
+      request: callParams(made, undefined),
+      response: outcome?.kind === 'error' ? outcome.error : outcome?.result,
     })
   }
 }
 
 /** The client's progress token is all that an inner call takes over of the client's `_meta`. */
-function callParams(tool: string, args: Uint8Array, token: string | undefined): Buffer {
+function callParams({ tool, args }: MadeCall, token: string | undefined): Buffer {
   const meta = token === undefined ? '' : `,"_meta":{"progressToken":${token}}`
   const [head, tail] = [`{"name":${JSON.stringify(tool)},"arguments":`, `${meta}}`]
   return Buffer.concat([Buffer.from(head), args, Buffer.from(tail)])

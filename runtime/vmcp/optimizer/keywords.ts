@@ -19,10 +19,14 @@ export interface KeywordRow {
 /** A hit in the name counts more than one in the description, one among the parameters less. */
 const WEIGHTS = '3.0, 1.0, 0.5'
 
+/** Ranking a hit takes about half a microsecond. */
+const MAX_HITS = 30_000
+
 export class KeywordIndex {
   readonly #database = new DatabaseSync(':memory:')
   readonly #insert: StatementSync
   readonly #select: StatementSync
+  readonly #count: StatementSync
   #closed = false
 
   constructor() {
@@ -37,6 +41,7 @@ export class KeywordIndex {
     this.#select = this.#database.prepare(
       'SELECT rowid AS at FROM tools WHERE tools MATCH ? ORDER BY rank LIMIT ?',
     )
+    this.#count = this.#database.prepare('SELECT count(*) AS hits FROM tools WHERE tools MATCH ?')
   }
 
   /** Adds the tool at position `at` of its list. */
@@ -51,9 +56,28 @@ export class KeywordIndex {
 
   /** Positions of the best matches, best first. */
   search(words: readonly string[], limit: number): number[] {
-    if (words.length === 0 || this.#closed) return []
-    const query = words.map(phrases).join(' OR ')
-    return this.#select.all(query, limit).map((row) => Number(row['at']))
+    if (this.#closed) return []
+    const query = this.#telling(words).join(' OR ')
+    return query === '' ? [] : this.#select.all(query, limit).map((row) => Number(row['at']))
+  }
+
+  /**
+   * The queries of the words that are found at all, the rarest first: as many as can be ranked in one turn. What is left
+   * out of a long text stands in so many tools that it says little.
+   */
+  #telling(words: readonly string[]): string[] {
+    const counted = words
+      .map((word) => {
+        const query = phrases(word)
+        return { query, hits: Number(this.#count.get(query)?.['hits'] ?? 0) }
+      })
+      .filter(({ hits }) => hits > 0)
+      .sort((a, b) => a.hits - b.hits)
+    let hits = 0
+    return counted.flatMap((word, i) => {
+      hits += word.hits
+      return i === 0 || hits <= MAX_HITS ? [word.query] : []
+    })
   }
 
   close(): void {

@@ -5,10 +5,11 @@
  * models write it so. Arguments are read once; what is read here is what policies judge and what is carried out.
  * Source: spec document 3, "Endpoints" (find_tool, call_tool).
  */
+import { serverTools } from '../../../schemas/index.ts'
 import { DuplicateMember, JsonObject } from '../../mcp/index.ts'
 
-export const FIND_TOOL = 'find_tool'
-export const CALL_TOOL = 'call_tool'
+export const FIND_TOOL = serverTools.findTool
+export const CALL_TOOL = serverTools.callTool
 
 const definitions = [
   {

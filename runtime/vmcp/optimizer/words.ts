@@ -22,7 +22,8 @@ const COMMON_WORDS: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 
-const MAX_WORDS = 16
+/** More than a long description has; the index takes the most telling of them (keywords.ts). */
+const MAX_WORDS = 100
 const MAX_WORD_CHARS = 128
 const MAX_TEXT_CHARS = 8_000
 

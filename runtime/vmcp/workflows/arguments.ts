@@ -2,7 +2,7 @@
  * Arguments of a step's tool: strings of the first level are templates, everything else goes as it is.
  *
  * What a template gives is converted to the type that the tool's input schema asks for. A template that is one action and
- * nothing else hands its value over as it is, and leaves the argument out when there is none.
+ * nothing else hands its value over as it is, and leaves the argument out when there is none, or null where the tool takes none.
  * Source: spec document 3, steps, arguments.
  */
 import { fieldsOf } from '../../../schemas/index.ts'
@@ -42,6 +42,8 @@ function expandOne(template: Template, data: Value, types: readonly string[], wh
   if (!single) return converted(expandText(template, data, where), types, wantsText)
   const { value } = single
   if (value === undefined) return undefined
+  // A null that the tool does not take is left out: it has no text that would mean it.
+  if (value === null) return types.length === 0 || types.includes('null') ? null : undefined
   if (typeof value !== 'string' && !wantsText) {
     const fits = types.some((type) =>
       type === 'null' ? value === null : isJsonType(type) && isOfType(value, type),

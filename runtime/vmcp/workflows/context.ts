@@ -56,8 +56,8 @@ export interface Context {
 export interface AuditFacts {
   readonly stepId?: string
   readonly extra?: Readonly<Record<string, string | number | boolean | undefined>>
-  readonly request?: unknown
-  readonly response?: unknown
+  readonly request?: Buffer | undefined
+  readonly response?: Buffer | undefined
 }
 
 export function auditWorkflow(

@@ -17,6 +17,7 @@ import { StepFault, StepTimeout } from './faults.ts'
 import { reasonOf } from './limits.ts'
 
 const MAX_ANSWER_BYTES = 1024 * 1024
+const MAX_ANSWER_DEPTH = 10
 
 export interface Answer {
   readonly output: ValueObject
@@ -93,8 +94,15 @@ function reaction(action: string, reaction: Reaction): Answer {
 /** What was filled in; anything else than an object counts as nothing. */
 function checked(content: Value, { accepts }: Elicitation): ValueObject {
   const given = isObject(content) ? content : {}
+  if (isDeeper(given, MAX_ANSWER_DEPTH))
+    throw new StepFault(`elicitation request failed: the answer is nested more than ${MAX_ANSWER_DEPTH} deep`)
   if (accepts(given)) return given
   throw new StepFault(`the answer does not match the schema: ${describe(accepts.errors)}`)
+}
+
+function isDeeper(value: Value, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return depth === 0 || Object.values(value).some((inner: Value) => isDeeper(inner, depth - 1))
 }
 
 /** Paths and rules, never values. */

@@ -98,7 +98,7 @@ async function once(
       outcome: failed ? (outcome?.kind === 'result' ? 'application_error' : 'failure') : 'success',
       durationMs: parts.clock.now() - startedAt,
       request: params,
-      response: outcome?.kind === 'result' ? outcome.result : undefined,
+      response: outcome?.kind === 'error' ? outcome.error : outcome?.result,
     })
   }
 }

@@ -203,6 +203,18 @@ t.test('steps: built-in functions pay for every element', async (t) => {
     await t.rejects(start(`x = ${cost}`, { maxSteps: 20_000 }).result, LimitError, cost)
 })
 
+t.test('steps and memory: a text built line by line costs about what its lines cost', async (t) => {
+  const line = '"%d: a line of a report, as long as such lines usually are, in a report\\n" % i'
+  for (const add of [`text += ${line}`, `text = text + ${line}`, `text = ${line} + text`]) {
+    const { meter, result } = start(`text = ""\nfor i in range(1500): ${add}\nreturn len(text)`, {
+      maxSteps: 100_000,
+      maxBytes: 64 * 1024 * 1024,
+    })
+    t.equal(await result, '108390')
+    t.ok(meter.steps < 50_000 && meter.bytes < 4 * 1024 * 1024, `${meter.steps} steps, ${meter.bytes} bytes`)
+  }
+})
+
 t.test('memory: everything that grows is paid for', async (t) => {
   const bombs = [
     'x = "a"\nfor i in range(64): x = x + x',
@@ -211,6 +223,7 @@ t.test('memory: everything that grows is paid for', async (t) => {
     'x = [0]\nfor i in range(64): x.extend(x)',
     'x = (0,)\nfor i in range(64): x = x + x',
     'x = b"a"\nfor i in range(64): x = x + x',
+    'x = "a" * 4000000\ny = []\nfor i in range(100000):\n  y.append(x + str(i))\n  y[i][0]',
     'x = "a" * 1000000000',
     'x = [0] * 1000000000',
     'x = {i: i for i in range(1000000000)}',

@@ -31,7 +31,9 @@ const each = (more: object = {}) => ({
   ...more,
 })
 
-const wrong: readonly [string, object, RegExp][] = [
+type Wrong = readonly [what: string, spec: object, where: RegExp]
+
+const wrong: readonly Wrong[] = [
   ['a tool step without tool', { steps: [{ id: 'a' }] }, /steps\[0\]\.tool: is required/],
   ['a tool name with blanks', { steps: [{ id: 'a', tool: 'no tool' }] }, /is not a tool name/],
   ['tool and message', { steps: [tool('a', { message: 'm' })] }, /both tool and message/],
@@ -150,7 +152,7 @@ const wrong: readonly [string, object, RegExp][] = [
   [
     'parameters with a broken pattern',
     { parameters: { type: 'object', properties: { a: { type: 'string', pattern: '(' } } } },
-    /parameters: is not a JSON Schema: a pattern is not a regular expression/,
+    /parameters: is not a JSON Schema: the pattern "\(" cannot be used: missing closing \)/,
   ],
   [
     'elicitation with a schema that nobody can read',
@@ -190,6 +192,157 @@ const wrong: readonly [string, object, RegExp][] = [
     { output: { properties: { x: { type: 'string', properties: { y: { type: 'string', value: 'v' } } } } } },
     /only for type object/,
   ],
+  [
+    'a nested value that is no string',
+    { output: { properties: { x: { type: 'object', properties: { y: { type: 'integer', value: 5 } } } } } },
+    /properties\.y\.value: must be a string/,
+  ],
+  ...(
+    [
+      ['integer', true, /must be a number or its text, found the boolean true/],
+      ['integer', '4.5', /must be a number or its text/],
+      ['number', 'many', /must be a number or its text/],
+      ['boolean', 'yes', /must be a boolean or its text/],
+      ['boolean', 1, /must be a boolean or its text/],
+      ['array', {}, /must be an array or its text/],
+      ['object', '[1]', /must be an object or its text/],
+    ] as const
+  ).map(
+    ([type, value, where]) =>
+      [
+        `a default ${JSON.stringify(value)} of type ${type}`,
+        { output: { properties: { x: { type, value: 'v', default: value } } } },
+        new RegExp(`properties\\.x\\.default: ${where.source}`),
+      ] satisfies Wrong,
+  ),
+  [
+    'a default beside nested properties',
+    {
+      output: {
+        properties: { x: { type: 'object', properties: { y: { type: 'string', value: 'v' } }, default: {} } },
+      },
+    },
+    /properties\.x\.default: is only for a property with a value/,
+  ],
+  [
+    'an output with a line break in its name',
+    { output: { properties: { 'a\nb': { type: 'string', value: 'v' } } } },
+    /properties\["a\\nb"\]: a name has no control characters/,
+  ],
+  [
+    'a step that reads its own output',
+    { steps: [tool('a', { arguments: { q: '{{.steps.a.output.x}}' } })] },
+    /steps\[0\]\.arguments\.q: reads its own step/,
+  ],
+  [
+    'retries of a question',
+    { steps: [ask({ onError: { action: 'retry', retryCount: 2 } })] },
+    /onError\.action: retry is not for type elicitation/,
+  ],
+  [
+    'retries of a loop',
+    { steps: [each({ onError: { action: 'retry', retryCount: 2 } })] },
+    /onError\.action: retry is not for type forEach; set it in the inner step/,
+  ],
+  [
+    'settings of retries without retries',
+    { steps: [tool('a', { onError: { action: 'continue', retryCount: 2, retryDelay: '1s' } })] },
+    /onError: retryCount or retryDelay needs action retry, found continue/,
+  ],
+  [
+    'settings of retries without retries in a loop',
+    { steps: [each({ step: { tool: 'x.y', onError: { retryDelay: '1s' } } })] },
+    /steps\[0\]\.step\.onError: retryDelay needs action retry/,
+  ],
+  ...Object.entries({
+    schema: { type: 'object' },
+    onDecline: { action: 'continue' },
+    onCancel: { action: 'continue' },
+    collection: '[1]',
+    itemVar: 'one',
+    maxIterations: 5,
+    maxParallel: 5,
+    step: { tool: 'x.y' },
+  }).map(
+    ([field, value]) =>
+      [
+        `${field} on a tool step`,
+        { steps: [tool('a', { [field]: value })] },
+        new RegExp(`steps\\[0\\]\\.${field}: is not for type tool, only for type (elicitation|forEach)`),
+      ] satisfies Wrong,
+  ),
+  [
+    'arguments of a question',
+    { steps: [ask({ arguments: { a: 1 } })] },
+    /arguments: is not for type elicitation, only for type tool/,
+  ],
+  [
+    'arguments of a loop',
+    { steps: [each({ arguments: { a: 1 } })] },
+    /arguments: is not for type forEach; the inner step has the arguments/,
+  ],
+  [
+    'a default that violates its own schema',
+    { parameters: { type: 'object', properties: { n: { type: 'integer', minimum: 1, default: 0 } } } },
+    /parameters\.properties\.n\.default: does not match its own schema: \/ must be >= 1/,
+  ],
+  [
+    'a default that violates what its schema refers to',
+    {
+      parameters: {
+        type: 'object',
+        properties: { 'a/b': { $ref: '#/$defs/s', default: [1] } },
+        $defs: { s: { type: 'array', items: { type: 'string' } } },
+      },
+    },
+    /parameters\.properties\["a\/b"\]\.default: does not match its own schema: \/0 must be string/,
+  ],
+  [
+    'a default of a question that violates its own schema',
+    { steps: [ask({ schema: { type: 'object', properties: { ok: { type: 'boolean', default: 'yes' } } } })] },
+    /schema\.properties\.ok\.default: does not match its own schema/,
+  ],
+  [
+    'a pattern without a linear-time match',
+    { parameters: { type: 'object', properties: { a: { type: 'string', pattern: '^(?=a)' } } } },
+    /the pattern "\^\(\?=a\)" cannot be used: .*lookaround, backreferences and repeats above 1000 are not supported/,
+  ],
+  [
+    'a pattern that grows beyond measure',
+    { parameters: { type: 'object', properties: { a: { type: 'string', pattern: '(abcdefghij){1000}' } } } },
+    /cannot be used: its repeats make it too large/,
+  ],
+  [
+    'a pattern with a script of Unicode',
+    { parameters: { type: 'object', properties: { a: { type: 'string', pattern: '\\p{Greek}' } } } },
+    /\\p\{Greek\} is not a general category of Unicode/,
+  ],
+  [
+    'parameters of too many schemas',
+    {
+      parameters: {
+        type: 'object',
+        properties: Object.fromEntries(Array.from({ length: 501 }, (_, i) => [`p${i}`, {}])),
+      },
+    },
+    /parameters: is not a JSON Schema: it is made of more than 500 schemas/,
+  ],
+  ['a name with blanks', { name: 'my tool' }, /spec\.name: .*a tool name/],
+  ['a name with a line break', { name: 'tool\nx' }, /spec\.name: .*a tool name/],
+  [
+    'an id with a line break',
+    { steps: [tool('a'), { id: 'b\nc', tool: 'x.y' }] },
+    /steps\[1\]\.id: .*control/,
+  ],
+  [
+    'an inner id with a line break',
+    { steps: [each({ step: { id: 'b\nc', tool: 'x.y' } })] },
+    /step\.id: .*control/,
+  ],
+  ...['execute_tool_script', 'find_tool', 'call_tool'].map(
+    (name) =>
+      [`the name ${name}`, { name }, /spec\.name: \w+ is the name of a tool of the server itself/] as const,
+  ),
 ]
 
 t.test('workflow: every mistake is found, with its place', async (t) => {
@@ -243,6 +396,36 @@ t.test('workflow: what is right passes', async (t) => {
       ],
     },
     { steps: [tool('a', { arguments: { q: { deep: ['{{ no template here'] } } })] },
+    { parameters: { type: 'object', properties: { n: { type: 'integer', default: 3, enum: [1, 3] } } } },
+    { parameters: { type: 'object', properties: { a: { default: { pattern: '(' } } } } },
+    {
+      parameters: {
+        type: 'object',
+        properties: Object.fromEntries(
+          ['^[\\u00e0-\\u00ff]+$', '\\p{Lu}[\\p{L}\\pN]*', '^(?<year>\\d{4})-\\/$', '\\uD83D\\uDE00'].map(
+            (pattern, i) => [`p${i}`, { type: 'string', pattern }],
+          ),
+        ),
+      },
+    },
+    {
+      output: {
+        properties: Object.fromEntries(
+          [
+            ['string', 5],
+            ['string', { a: 1 }],
+            ['integer', 4.7],
+            ['integer', '12'],
+            ['number', '-1e3'],
+            ['boolean', 'False'],
+            ['object', '{"a":1}'],
+            ['object', {}],
+            ['array', []],
+            ['array', null],
+          ].map(([type, value], i) => [`x${i}`, { type, value: 'v', default: value }]),
+        ),
+      },
+    },
     { steps: [each({ step: { tool: 'x.y', arguments: { i: '{{.forEach.item}} {{.forEach.index}}' } } })] },
     {
       output: {

@@ -5,6 +5,7 @@ import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { bindTools, functionName } from '../../../runtime/vmcp/codemode/binding.ts'
 import { describeTool } from '../../../runtime/vmcp/codemode/description.ts'
 import { type PoolOptions, poolFor, WorkerPool } from '../../../runtime/vmcp/codemode/pool.ts'
+import { scriptSettings } from '../../../runtime/vmcp/codemode/settings.ts'
 import { answerOf } from '../../../runtime/vmcp/codemode/tool-answer.ts'
 
 const tool = (fields: Record<string, unknown>) => new JsonObject(Buffer.from(JSON.stringify(fields)))
@@ -13,6 +14,17 @@ function described(tools: readonly Record<string, unknown>[]): string {
   const shown = JSON.parse(describeTool(bindTools(tools.map(tool), 'x').tools)) as { description: string }
   return shown.description
 }
+
+t.test('settings: a limit of zero means that nothing was said', (t) => {
+  const limits = { enabled: true, parallelMaxConcurrency: 10, stepLimit: 100_000 }
+  for (const [toolCallTimeout, ms] of [
+    ['0s', 30_000],
+    ['0h0m', 30_000],
+    ['2s', 2_000],
+  ] as const)
+    t.equal(scriptSettings({ ...limits, toolCallTimeout }).toolCallTimeoutMs, ms)
+  t.end()
+})
 
 t.test('functionName: what no identifier may hold becomes _', (t) => {
   for (const [name, expected] of [

@@ -17,7 +17,40 @@ t.test('searchWords: keywords first, then the description, without words that sa
   t.same(searchWords('Send a message to the team', ['tool', 'schema']), ['Send', 'message', 'team'])
   t.same(searchWords('Which tool should I use?', []), ['Which', 'tool', 'should', 'I', 'use?'])
   t.same(searchWords(' ... -- ', ['***']), [])
-  t.equal(searchWords('', [Array.from({ length: 99 }, (_, i) => `w${i}`).join(' ')]).length, 16)
+  t.equal(searchWords('', [Array.from({ length: 999 }, (_, i) => `w${i}`).join(' ')]).length, 100)
+})
+
+t.test('a long description finds what its last words name', async (t) => {
+  const index = new KeywordIndex()
+  t.teardown(() => index.close())
+  const tools = ['list_repositories', 'send_mail', 'create_invoice', 'rotate_backup_keys']
+  tools.forEach((name, at) => index.add(at, { name, description: 'Does it', parameters: [] }))
+  index.finish()
+  const talk = Array.from({ length: 60 }, (_, i) => `preamble${i}`).join(' ')
+  t.same(index.search(searchWords(`${talk}, and finally rotate the keys`, []), 8), [3])
+  t.same(index.search(searchWords('', [talk, 'invoice']), 8), [2])
+})
+
+t.test('words that stand in very many tools do not make a search long', async (t) => {
+  const index = new KeywordIndex()
+  t.teardown(() => index.close())
+  const common = Array.from({ length: 60 }, (_, i) => `common${i}`)
+  for (let at = 0; at < 2_000; at++)
+    index.add(at, {
+      name: `tool${at}`,
+      description: common.join(' '),
+      parameters: at === 1_234 ? ['rare'] : [],
+    })
+  index.finish()
+  t.equal(index.search([...common, 'rare'], 8)[0], 1_234)
+  t.equal(index.search(common, 8).length, 8)
+  t.equal(
+    index.search(
+      Array.from({ length: 100 }, (_, i) => `a.b-${i}CamelCase/x`),
+      8,
+    ).length,
+    0,
+  )
 })
 
 t.test('partWords: parts of names come apart', async (t) => {

@@ -82,6 +82,8 @@ t.test('arguments: become what the schema of the tool asks for; hidden tools too
     [{ m: '3', any: '{{.params.n}}', gone: '{{.params.n}}' }, { n: 4 }, { m: 3, any: '4', gone: '4' }],
     [{ n: '{{.params.none}}', s: '{{.params.none}}' }, {}, {}],
     [{ s: 'a{{.params.none}}' }, {}, { s: 'a<no value>' }],
+    [{ s: '{{.params.x}}', n: '{{.params.x}}', m: '{{.params.x}}' }, { x: null }, { m: null }],
+    [{ any: '{{.params.x}}', gone: '{{.params.x}}' }, { x: null }, { any: null, gone: null }],
   ]
   for (const [args, params, expected] of cases) {
     const r = await rig(one(args), { tools })

@@ -38,6 +38,18 @@ t.test(
   },
 )
 
+t.test('elicitation: an answer is nested ten deep at most', async (t) => {
+  const nested = (depth: number): unknown => (depth === 0 ? 'x' : { a: nested(depth - 1) })
+  const run = async (depth: number) => {
+    const r = await rig(workflow({ steps: [ask({ schema: { type: 'object' } }), use] }), {
+      ask: () => reply({ action: 'accept', content: nested(depth) }),
+    })
+    return r.run()
+  }
+  t.notOk((await run(10)).isError)
+  t.match(await run(11), { isError: true, text: /the answer is nested more than 10 deep/ })
+})
+
 t.test('elicitation: decline and cancel lead where the step says', async (t) => {
   proves('3.config.compositeTools.steps.onDecline', '3.config.compositeTools.steps.onCancel')
   for (const [action, key, said] of [

@@ -52,6 +52,27 @@ export const texts: readonly Case[] = [
   },
   { script: 'return bytes(1)', error: '1:13: bytes: got int, want string, bytes, or iterable of ints' },
   { script: 'return str(b"abc"), type(b"abc")', value: '("abc", "bytes")' },
+  {
+    script: 'return "é".replace("", "-"), "aé😀".replace("", "-", 2), "é".count("")',
+    value: '("-é-", "-a-é😀", 2)',
+  },
+  {
+    script: 'return "\\u00a0a\\u2003b \\u3000c\\u0085".split()',
+    value: '["a", "b", "c"]',
+  },
+  {
+    script: 'return "\\u3000a\\u2003b\\u00a0".rsplit(None, 1), "é\\u2028è".split(None, 1)',
+    value: '(["\\u3000a", "b"], ["é", "è"])',
+  },
+  {
+    script:
+      'return "\\u00a0 é\\u2009".strip(), "\\u205fà ".lstrip(), "\\u205fà\\u1680".rstrip(), "\\u3000".strip()',
+    value: '("é", "à ", "\\u205fà", "")',
+  },
+  {
+    script: 'return "  ".split(), " à ".strip(" "), "\\u200ba\\u200b".strip()',
+    value: '([], "à", "\\u200ba\\u200b")',
+  },
   { script: 'return "b" in "abc", "x" in "abc", "" in ""', value: '(True, False, True)' },
   { script: 'return 1 in "abc"', error: "1:10: 'in <string>' requires string as left operand, not int" },
   { script: 'return "a" < "b", "B" < "a", "é" > "z"', value: '(True, True, True)' },

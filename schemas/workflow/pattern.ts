@@ -1,0 +1,113 @@
+/**
+ * Regular expressions that users of the API write: `pattern` in the JSON Schemas of workflows. They are matched in time
+ * linear in the text, so that no pattern and no text can stop the server.
+ *
+ * The syntax is that of RE2, plus `\uXXXX`: no lookaround and no backreferences, which have no linear-time match, and no
+ * repeat above 1000. JSON Schema recommends less than that to authors of portable schemas.
+ * Source: RE2 syntax; JSON Schema 2020-12, core, section 6.4.
+ */
+import { RE2JS } from '@bufbuild/re2'
+
+export class PatternFault extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'PatternFault'
+  }
+}
+
+export interface Pattern {
+  /** True when it matches somewhere in the text. */
+  test(text: string): boolean
+  /** What a test of one text costs, in the unit of the budgets of workflows (about 100 ns). */
+  cost(text: string): number
+  /** True when the first test is expensive: the engine computes a Unicode class. */
+  readonly isHeavy: boolean
+}
+
+const maxLength = 1_000
+/** Instructions of a compiled pattern; each may be active at each character. */
+const maxSize = 5_000
+
+/** Throws PatternFault. */
+export function compilePattern(source: string): Pattern {
+  if (source.length > maxLength) throw new PatternFault(`it is longer than ${maxLength} characters`)
+  if (sizeOf(source) > maxSize) throw new PatternFault('its repeats make it too large')
+  const pattern = withoutUnicodeEscapes(source)
+  // A Unicode class takes tens of milliseconds the first time: the syntax is checked with a small class in its place.
+  const isHeavy = unicodeClass.test(pattern)
+  const checked = compiled(isHeavy ? withSmallClasses(pattern) : pattern)
+  const size = checked.re2().prog.numInst()
+  if (size > maxSize) throw new PatternFault('its repeats make it too large')
+  let exact = isHeavy ? undefined : checked
+  return {
+    isHeavy,
+    test: (text) => (exact ??= compiled(pattern)).test(text),
+    cost: (text) => text.length * (4 + size / 2),
+  }
+}
+
+function compiled(pattern: string): RE2JS {
+  try {
+    return new RE2JS(pattern)
+  } catch (error) {
+    const [, what] = /^error parsing regexp: (.*)$/s.exec(error instanceof Error ? error.message : '') ?? []
+    throw new PatternFault(
+      `${what ?? 'it cannot be compiled'} (lookaround, backreferences and repeats above 1000 are not supported)`,
+    )
+  }
+}
+
+const unicodeClass = /\\[pP](?:\{\^?(\w+)\}|([A-Z]))/
+const categories: ReadonlySet<string> = new Set(
+  'C Cc Cf Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs'.split(
+    ' ',
+  ),
+)
+
+function withSmallClasses(pattern: string): string {
+  return pattern.replaceAll(new RegExp(unicodeClass, 'g'), (all, long?: string, short?: string) => {
+    if (!categories.has(long ?? short ?? ''))
+      throw new PatternFault(`${all} is not a general category of Unicode, such as \\p{L} or \\p{Nd}`)
+    return '\\d'
+  })
+}
+
+/** `\u00e9`, a pair of surrogates, `\u{1F600}`: RE2 writes `\x{...}`. */
+function withoutUnicodeEscapes(pattern: string): string {
+  return pattern.replaceAll(
+    /\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|[^])/g,
+    (all, high?: string, low?: string, short?: string, long?: string) => {
+      if (high !== undefined && low !== undefined) {
+        const pair = String.fromCharCode(Number.parseInt(high, 16), Number.parseInt(low, 16))
+        return `\\x{${pair.codePointAt(0)?.toString(16)}}`
+      }
+      const digits = short ?? long
+      return digits === undefined ? all : `\\x{${digits}}`
+    },
+  )
+}
+
+/** About how many instructions a pattern takes, found without compiling it: repeats multiply what they repeat. */
+function sizeOf(pattern: string): number {
+  const token = /\\[pPx]\{[^}]*\}|\\[^]|\[\^?\]?(?:\\[^]|\[:\w+:\]|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|[^]/g
+  const outer: number[] = []
+  let sum = 0
+  let last = 0
+  for (const [text, least, most] of pattern.matchAll(token)) {
+    if (least !== undefined) {
+      const times = Math.max(Number(least), Number(most ?? 0), 1)
+      sum += last * (times - 1)
+      last *= times
+    } else if (text === '(') {
+      outer.push(sum)
+      sum = 0
+    } else if (text === ')') {
+      last = sum + 2
+      sum = (outer.pop() ?? 0) + last
+    } else {
+      last = 1
+      sum += 1
+    }
+  }
+  return outer.reduce((all, one) => all + one, sum)
+}

@@ -1,0 +1,189 @@
+/**
+ * Checks values against JSON Schemas of workflows: the one place where a schema is compiled and evaluated.
+ *
+ * A check costs units of work (about 100 ns each) that its caller has to allow: one or more for each schema that is
+ * applied to each part of the value, so that recursion, long lists and long texts end at a bound. Patterns are matched
+ * by a linear-time engine; `uniqueItems` is linear too.
+ * Source: JSON Schema 2020-12; Ajv, user-defined keywords.
+ */
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import { canonicalJson } from '../canonical.ts'
+import { type Fields, fieldsOf, isFields } from '../fields.ts'
+import { compilePattern } from './pattern.ts'
+import { mapSchemas } from './schema-parts.ts'
+
+/** Takes units from a budget; throws when nothing is left. */
+export type Spend = (units: number) => void
+
+const maxKept = 200
+const kept = new Map<string, SchemaCheck>()
+
+/** The check of a schema without problems (json-schema.ts). Equal schemas have one. */
+export function schemaCheck(schema: Fields): SchemaCheck {
+  const text = JSON.stringify(schema)
+  const known = kept.get(text)
+  if (known) return known
+  const made = new SchemaCheck(schema)
+  const [oldest] = kept.keys()
+  if (kept.size >= maxKept && oldest !== undefined) kept.delete(oldest)
+  kept.set(text, made)
+  return made
+}
+
+/** Up to so many units all errors are collected; a check that takes longer ends at its first error. */
+const allErrorsUnits = 50_000
+
+class Enough extends Error {}
+
+export class SchemaCheck {
+  /** True when even a small value can take long. */
+  readonly isHeavy: boolean
+  readonly #schema: Fields
+  readonly #meter: Meter = { spend: () => {} }
+  readonly #engines = new Map<boolean, Ajv2020>()
+
+  constructor({ $schema: _, ...schema }: Fields) {
+    this.#schema = mapSchemas(schema, (one, own) => ({ ...one, [WEIGHT]: weightOf(own) })) as Fields
+    this.isHeavy = hasHeavyPattern(schema)
+  }
+
+  /** Compiles what is otherwise compiled with the first check. Throws an Error that says what is wrong. */
+  compile(): void {
+    this.#validator('', true)
+  }
+
+  /**
+   * What of a value does not match, `path rule`, at most ten lines; never a value. `at` is a JSON pointer to the part of
+   * the schema that counts. Throws what `spend` throws.
+   */
+  faults(value: unknown, spend: Spend, at = ''): readonly string[] {
+    let left = allErrorsUnits
+    try {
+      return this.#run(this.#validator(at, true), value, (units) => {
+        spend(units)
+        left -= units
+        if (left < 0) throw new Enough()
+      })
+    } catch (error) {
+      if (!(error instanceof Enough)) throw error
+      return this.#run(this.#validator(at, false), value, spend)
+    }
+  }
+
+  #run(validate: ValidateFunction, value: unknown, spend: Spend): readonly string[] {
+    this.#meter.spend = spend
+    try {
+      return validate(value) ? [] : describe(validate.errors)
+    } finally {
+      this.#meter.spend = () => {}
+      validate.errors = null
+    }
+  }
+
+  #validator(at: string, allErrors: boolean): ValidateFunction {
+    const engine = this.#engines.get(allErrors) ?? makeAjv(this.#meter, allErrors)
+    if (!this.#engines.has(allErrors)) {
+      engine.addSchema(this.#schema, KEY)
+      this.#engines.set(allErrors, engine)
+    }
+    const found = engine.getSchema(`${KEY}#${at}`)
+    if (!found) throw new Error(`the schema has no part ${at}`)
+    return found as ValidateFunction
+  }
+}
+
+const KEY = 'workflow'
+
+interface Meter {
+  spend: Spend
+}
+
+const WEIGHT = 'x-gatehouse-weight'
+
+/** Long lists of choices cost more to compare with. */
+function weightOf(own: Fields): number {
+  return 1 + Math.floor(JSON.stringify(own).length / 64)
+}
+
+function makeAjv(meter: Meter, allErrors: boolean): Ajv2020 {
+  const ajv = new Ajv2020({
+    strict: false,
+    logger: false,
+    allErrors,
+    // The schema has been checked against the meta-schema before (json-schema.ts).
+    meta: false,
+    validateSchema: false,
+    code: { regExp: regExpFor(meter) },
+  })
+  addFormats.default(ajv)
+  // The expression that comes with the package takes quadratic time.
+  ajv.addFormat('url', (text) => text.length <= 2048 && URL.canParse(text))
+  ajv.addKeyword({ keyword: WEIGHT, compile: (weight: number) => (data) => spendOn(data, weight, meter) })
+  ajv.removeKeyword('uniqueItems')
+  ajv.addKeyword({
+    keyword: 'uniqueItems',
+    type: 'array',
+    schemaType: 'boolean',
+    validate: (wanted: boolean, items: readonly unknown[]) => !wanted || areUnique(items, meter),
+    error: { message: 'must NOT have duplicate items' },
+  })
+  return ajv
+}
+
+function spendOn(data: unknown, weight: number, { spend }: Meter): true {
+  spend(weight)
+  if (typeof data === 'string') spend(Math.floor(data.length / 16))
+  else if (Array.isArray(data)) spend(Math.floor(data.length / 4))
+  else if (isFields(data)) spend(Object.keys(data).length)
+  return true
+}
+
+function areUnique(items: readonly unknown[], { spend }: Meter): boolean {
+  const seen = new Set<string>()
+  for (const item of items) {
+    const text = canonicalJson(item)
+    spend(2 + Math.floor(text.length / 8))
+    if (seen.has(text)) return false
+    seen.add(text)
+  }
+  return true
+}
+
+function regExpFor(meter: Meter) {
+  const make = (source: string) => {
+    const pattern = compilePattern(source)
+    return {
+      test(text: string) {
+        meter.spend(1 + pattern.cost(text))
+        return pattern.test(text)
+      },
+    }
+  }
+  // `code` is for schemas that are written out as modules, which these are not.
+  return Object.assign(make, { code: '' })
+}
+
+function hasHeavyPattern(schema: Fields): boolean {
+  let found = false
+  mapSchemas(schema, (one) => {
+    found ||= patternsOf(one).some((pattern) => compilePattern(pattern).isHeavy)
+    return one
+  })
+  return found
+}
+
+/** The regular expressions of one schema. */
+export function patternsOf({ pattern, patternProperties }: Fields): readonly string[] {
+  return [...(typeof pattern === 'string' ? [pattern] : []), ...Object.keys(fieldsOf(patternProperties))]
+}
+
+/** Paths and rules, never values. */
+function describe(errors: readonly ErrorObject[] | null | undefined): string[] {
+  return (errors ?? []).slice(0, 10).map(({ instancePath, message, params }) => {
+    const extra: unknown = params['additionalProperty']
+    const which = typeof extra === 'string' ? ` (${JSON.stringify(extra.slice(0, 80))})` : ''
+    const path = instancePath === '' ? '/' : instancePath.slice(0, 500)
+    return `${path} ${message ?? 'is not valid'}${which}`
+  })
+}

@@ -1,0 +1,53 @@
+/**
+ * The schemas inside a JSON Schema: which members of a schema are schemas themselves.
+ * Source: JSON Schema 2020-12, core (applicators), and the older `definitions`.
+ */
+import { isFields, type Fields } from '../fields.ts'
+
+const single: ReadonlySet<string> = new Set([
+  'additionalProperties',
+  'contains',
+  'else',
+  'if',
+  'items',
+  'not',
+  'propertyNames',
+  'then',
+  'unevaluatedItems',
+  'unevaluatedProperties',
+])
+const lists: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf', 'prefixItems'])
+const maps: ReadonlySet<string> = new Set([
+  '$defs',
+  'definitions',
+  'dependentSchemas',
+  'patternProperties',
+  'properties',
+])
+
+/** A schema with `change` made to each schema in it, the innermost first; `own` are the members that hold no schema. */
+export function mapSchemas(schema: unknown, change: (schema: Fields, own: Fields) => Fields): unknown {
+  if (!isFields(schema)) return schema
+  const inner = (value: unknown) => mapSchemas(value, change)
+  const made: [string, unknown][] = []
+  const own: [string, unknown][] = []
+  for (const [keyword, value] of Object.entries(schema)) {
+    if (single.has(keyword)) made.push([keyword, inner(value)])
+    else if (lists.has(keyword) && Array.isArray(value)) made.push([keyword, value.map(inner)])
+    else if (maps.has(keyword) && isFields(value)) {
+      const members = Object.entries(value).map(([name, one]) => [name, inner(one)] as const)
+      made.push([keyword, Object.fromEntries(members)])
+    } else own.push([keyword, value])
+  }
+  return change(Object.fromEntries([...own, ...made]), Object.fromEntries(own))
+}
+
+/** How many schemas a schema is made of, itself included. */
+export function countSchemas(schema: unknown): number {
+  let count = 0
+  mapSchemas(schema, (one) => {
+    count += 1
+    return one
+  })
+  return count
+}

@@ -1,0 +1,111 @@
+/**
+ * Checks of single steps: what each type needs, and that nothing is set that its type does not use.
+ * Source: spec document 3, compositeTools, "Step item".
+ */
+import type { CompositeTool, WorkflowStep } from '../generated/types.ts'
+import { oneOf, type Problem } from '../problems.ts'
+import { withDefaults } from '../validate.ts'
+import { elicitationSchemaProblems } from './json-schema.ts'
+
+type StepType = WorkflowStep['type']
+
+/** Fields that only one type of step uses. */
+const owners = {
+  tool: 'tool',
+  arguments: 'tool',
+  message: 'elicitation',
+  schema: 'elicitation',
+  onDecline: 'elicitation',
+  onCancel: 'elicitation',
+  collection: 'forEach',
+  itemVar: 'forEach',
+  maxIterations: 'forEach',
+  maxParallel: 'forEach',
+  step: 'forEach',
+} as const satisfies Partial<Record<keyof WorkflowStep, StepType>>
+
+const hints: Readonly<Partial<Record<StepType, Readonly<Partial<Record<keyof WorkflowStep, string>>>>>> = {
+  forEach: {
+    tool: '; the inner step has the tool',
+    arguments: '; the inner step has the arguments',
+  },
+}
+
+export function stepProblems(step: WorkflowStep, path: string): Problem[] {
+  return [...foreignProblems(step, path), ...ownProblems[step.type](step, path), ...errorProblems(step, path)]
+}
+
+/** Fields of another type of step, which would do nothing. A field that has its default says nothing. */
+function foreignProblems(step: WorkflowStep, path: string): Problem[] {
+  if (step.type === 'tool' && step.tool && step.message !== undefined)
+    return [{ path, message: 'has both tool and message; set type to say what it is' }]
+  const blank = blankStep()
+  return Object.entries(owners).flatMap(([name, owner]) => {
+    const field = name as keyof typeof owners
+    if (owner === step.type || step[field] === undefined || step[field] === blank[field]) return []
+    const hint = hints[step.type]?.[field] ?? `, only for type ${owner}`
+    return [{ path: `${path}.${field}`, message: `is not for type ${step.type}${hint}` }]
+  })
+}
+
+let blank: WorkflowStep | undefined
+
+/** A step of which nothing was said: what the schema fills in. */
+function blankStep(): WorkflowStep {
+  const kind = 'VirtualMCPCompositeToolDefinition' as const
+  const spec: Pick<CompositeTool, 'name'> & { steps: object[] } = { name: 'w', steps: [{ id: 'a' }] }
+  blank ??= withDefaults({ kind, spec } as { kind: typeof kind }).spec.steps[0]
+  if (!blank) throw new TypeError('a step without fields has no defaults')
+  return blank
+}
+
+const ownProblems: Readonly<Record<StepType, (step: WorkflowStep, path: string) => Problem[]>> = {
+  tool: ({ tool }, path) => toolProblems(tool, path),
+  elicitation: elicitationProblems,
+  forEach: forEachProblems,
+}
+
+const toolName = /^[a-zA-Z0-9][a-zA-Z0-9._-]*$/
+
+function toolProblems(tool: string | undefined, path: string): Problem[] {
+  if (!tool) return [{ path: `${path}.tool`, message: 'is required for type tool' }]
+  return toolName.test(tool) ? [] : [{ path: `${path}.tool`, message: 'is not a tool name' }]
+}
+
+function elicitationProblems({ message, schema }: WorkflowStep, path: string): Problem[] {
+  return [
+    ...(message ? [] : [{ path: `${path}.message`, message: 'is required for type elicitation' }]),
+    ...elicitationSchemaProblems(schema, `${path}.schema`),
+  ]
+}
+
+function forEachProblems(step: WorkflowStep, path: string): Problem[] {
+  const problems: Problem[] = []
+  const refuse = (field: string, message: string) => problems.push({ path: `${path}.${field}`, message })
+  if (!step.collection) refuse('collection', 'is required for type forEach')
+  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(step.itemVar)) refuse('itemVar', 'must be an identifier')
+  if (step.itemVar === 'index') refuse('itemVar', 'cannot be index, which is the number of the iteration')
+  if (!step.step) refuse('step', 'is required for type forEach')
+  return step.step
+    ? [
+        ...problems,
+        ...toolProblems(step.step.tool, `${path}.step`),
+        ...retryProblems(step.step, `${path}.step`),
+      ]
+    : problems
+}
+
+/** Only calls of tools are made again; the settings of retries are for that. */
+function errorProblems(step: WorkflowStep, path: string): Problem[] {
+  if (step.type === 'tool' || step.onError?.action !== 'retry') return retryProblems(step, path)
+  const hint = step.type === 'forEach' ? '; set it in the inner step' : ''
+  return [{ path: `${path}.onError.action`, message: `retry is not for type ${step.type}${hint}` }]
+}
+
+function retryProblems({ onError }: Pick<WorkflowStep, 'onError'>, path: string): Problem[] {
+  if (!onError || onError.action === 'retry') return []
+  const set = (['retryCount', 'retryDelay'] as const).filter((field) => onError[field] !== undefined)
+  return set.length === 0
+    ? []
+    : [{ path: `${path}.onError`, message: `${oneOf(set)} needs action retry, found ${onError.action}` }]
+}

@@ -1,0 +1,41 @@
+/**
+ * Texts that stand for values of a JSON type: what templates give is text, what tools and outputs want often is not.
+ * Source: spec document 3, compositeTools (output property types).
+ */
+
+/** The types of output properties. */
+export const jsonTypes = ['string', 'integer', 'number', 'boolean', 'object', 'array'] as const
+export type JsonType = (typeof jsonTypes)[number]
+
+const integerForm = /^[+-]?[0-9]{1,400}$/
+const numberForm = /^[+-]?(?:[0-9]{1,400}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
+const words: ReadonlyMap<string, boolean> = new Map([
+  ...['1', 't', 'T', 'TRUE', 'true', 'True'].map((text) => [text, true] as const),
+  ...['0', 'f', 'F', 'FALSE', 'false', 'False'].map((text) => [text, false] as const),
+])
+const largest = 2n ** 63n
+
+export function isJsonType(type: unknown): type is JsonType {
+  return (jsonTypes as readonly unknown[]).includes(type)
+}
+
+/** A whole number of 64 bits, exact even where a float is not; undefined for every other text. */
+export function integerIn(text: string): number | bigint | undefined {
+  if (!integerForm.test(text)) return undefined
+  const value = BigInt(text.replace(/^\+/, ''))
+  if (value >= largest || value < -largest) return undefined
+  const plain = Number(value)
+  return Number.isSafeInteger(plain) ? plain : value
+}
+
+/** A number; a whole one is exact even where a float is not. */
+export function numberIn(text: string): number | bigint | undefined {
+  if (!numberForm.test(text)) return undefined
+  const plain = Number(text)
+  if (!Number.isFinite(plain)) return undefined
+  return integerForm.test(text) && !Number.isSafeInteger(plain) ? BigInt(text.replace(/^\+/, '')) : plain
+}
+
+export function booleanIn(text: string): boolean | undefined {
+  return words.get(text)
+}
