@@ -1,5 +1,6 @@
 /** The door of the wire room: JSON-RPC, server-sent events and the two protocol eras. No I/O. */
 export { checkStateless, type Era, eraOf, metaOf, NAMED_METHODS, single, type StatelessMeta } from './era.ts'
+export * from './eras/index.ts'
 export { type Changes, JsonObject } from './json-object.ts'
 export { DuplicateMember, JsonFault, MAX_DEPTH, scanElements } from './json-scan.ts'
 export { isBatch, startsAsJson } from './json-start.ts'

@@ -6,20 +6,13 @@
  * Source: design, section 3 "Eras"; spec document 3.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Era, JsonObject } from '../mcp/index.ts'
+import { type Abilities, type Ask, type AskReply, type Era, JsonObject } from '../mcp/index.ts'
 import type { Caller } from '../net/index.ts'
 
 /** What the client declared that it can do, reduced to what decides whether a backend may ask it. */
-export interface ClientAbilities {
+export interface ClientAbilities extends Abilities {
   /** The declared capabilities, raw JSON object, passed on to backends as they are. */
   readonly raw: Buffer
-  readonly elicitation: boolean
-  /** Elicitation by sending the user to an address. */
-  readonly elicitationUrl?: boolean
-  readonly sampling: boolean
-  /** Sampling with tools. */
-  readonly samplingTools?: boolean
-  readonly roots: boolean
   /** Equal for clients whose declared capabilities are equal. */
   readonly signature: string
   /**
@@ -28,6 +21,8 @@ export interface ClientAbilities {
    */
   readonly plain?: ClientAbilities | undefined
 }
+
+export type { Ask, AskReply }
 
 /** The client as the core sees it, during one operation. */
 export interface Client {
@@ -66,19 +61,6 @@ export interface BackendSession {
   readonly protocolVersion: string
   /** True when the backend takes `logging/setLevel`. */
   readonly logging: boolean
-}
-
-/** A question of a backend to the client: elicitation/create, sampling/createMessage or roots/list. */
-export interface Ask {
-  readonly method: string
-  /** Raw params object. */
-  readonly params: Buffer | undefined
-}
-
-/** The client's answer; exactly one member is set, both are raw JSON objects. */
-export interface AskReply {
-  readonly result?: Buffer
-  readonly error?: Buffer
 }
 
 export interface Operation {

@@ -1,7 +1,7 @@
 /**
  * The seam between the core and the backend codecs: one live connection to a backend, whatever revision it speaks.
  */
-import type { Changes, JsonObject } from '../../mcp/index.ts'
+import type { Changes, JsonObject, OutgoingParams } from '../../mcp/index.ts'
 import type { Ask, AskReply, Outcome } from '../operation.ts'
 import type { Sender } from './channel.ts'
 
@@ -43,6 +43,11 @@ export interface Request {
   readonly headers?: Readonly<Record<string, string>>
   /** Trace context for `_meta`; replaces the client's own. */
   readonly trace?: Readonly<Record<string, string>>
+}
+
+/** The request as far as its params go. */
+export function outgoing({ params, changes, relay, trace }: Request): OutgoingParams {
+  return { params, changes, progress: relay?.progressToken !== undefined, logLevel: relay?.logLevel, trace }
 }
 
 /** Where notifications and questions that belong to one request go. */

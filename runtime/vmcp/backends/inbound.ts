@@ -5,14 +5,20 @@
  * belong to the newest request in flight, if there is one, otherwise to the connection's owner.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { errorMessage, JsonObject, type Message, rawErrorMessage, resultMessage } from '../../mcp/index.ts'
+import {
+  ASK_METHODS,
+  errorMessage,
+  JsonObject,
+  type Message,
+  rawErrorMessage,
+  resultMessage,
+} from '../../mcp/index.ts'
 import type { AskReply, Outcome } from '../operation.ts'
 import type { ConnectionEvents, ListKind, Relay } from './connection.ts'
 import { abortable, type Deadline } from './deadline.ts'
 
 /** Questions of one backend that may wait for answers at a time. */
 const MAX_QUESTIONS = 32
-const ASKS: ReadonlySet<string> = new Set(['elicitation/create', 'sampling/createMessage', 'roots/list'])
 const LIST_CHANGED: Readonly<Record<string, ListKind>> = {
   'notifications/tools/list_changed': 'tools',
   'notifications/resources/list_changed': 'resources',
@@ -98,7 +104,7 @@ export class Inbound {
       this.#reply(resultMessage(id, '{}'))
       return
     }
-    if (!ASKS.has(message.method)) {
+    if (!ASK_METHODS.has(message.method)) {
       this.#reply(errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
       return
     }

@@ -14,6 +14,7 @@ import {
   notificationMessage,
   requestMessage,
   SESSION_VERSIONS,
+  sessionParams,
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { BackendSession, Outcome } from '../operation.ts'
@@ -25,12 +26,17 @@ import {
   SessionLost,
   WrongEra,
 } from './channel.ts'
-import type { Connection, ConnectionEvents, Request, ServerInfo } from './connection.ts'
+import {
+  type Connection,
+  type ConnectionEvents,
+  outgoing,
+  type Request,
+  type ServerInfo,
+} from './connection.ts'
 import { abortable, Deadline } from './deadline.ts'
 import { reasonOf } from './http.ts'
 import { Inbound, type Pending } from './inbound.ts'
 import { pause } from './pause.ts'
-import { sessionParams } from './params.ts'
 import { REPEATABLE } from './send.ts'
 import { readServerInfo } from './server-info.ts'
 
@@ -238,7 +244,7 @@ export class SessionConnection implements Connection {
 
   async #carryOut(open: Open, request: Request, deadline: Deadline): Promise<Outcome> {
     const id = String(this.#nextId++)
-    const message = requestMessage(id, request.method, sessionParams(request, id))
+    const message = requestMessage(id, request.method, sessionParams(outgoing(request), id))
     try {
       const { channel, inbound } = open
       const outcome = await this.#roundTrip(channel, inbound, id, message, request.sender, deadline, request)

@@ -7,26 +7,28 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
+  answerInputRequests,
+  type Ask,
   type Changes,
   type EventSourceMessage,
   HEADER,
   JsonObject,
-  META,
   type Message,
   NAMED_METHODS,
   requestMessage,
   RPC,
   scanMessage,
+  sessionError,
+  sessionResult,
   STATELESS_VERSION,
+  statelessParams,
   writeHeaderValue,
 } from '../../mcp/index.ts'
 import type { Outcome } from '../operation.ts'
 import { type ChannelTarget, type Sender, WrongEra } from './channel.ts'
-import type { Connection, Request, ServerInfo } from './connection.ts'
+import { type Connection, outgoing, type Request, type ServerInfo } from './connection.ts'
 import { Deadline } from './deadline.ts'
 import type { BackendAnswer, ExchangeControl } from './http.ts'
-import { answerInputRequests } from './input-requests.ts'
-import { statelessParams } from './params.ts'
 import { REPEATABLE, sendToBackend } from './send.ts'
 import { readServerInfo } from './server-info.ts'
 import { faultOf } from './status-fault.ts'
@@ -86,7 +88,9 @@ export class StatelessConnection implements Connection {
         const outcome = await this.#once({ ...request, changes }, deadline)
         if (outcome.kind !== 'input' || !request.relay?.bridges) return outcome
         const resume = deadline.pause()
-        const answers = await answerInputRequests(outcome.result, request.relay, deadline.signal)
+        const { relay } = request
+        const ask = (asked: Ask, signal: AbortSignal) => relay.ask(asked, signal)
+        const answers = await answerInputRequests(outcome.result, ask, deadline.signal)
         resume()
         changes = { ...request.changes, ...answers }
       }
@@ -106,7 +110,7 @@ export class StatelessConnection implements Connection {
   /** Sends a request; resolves with its answer, wherever on the way that arrives. */
   #exchange(request: Request, id: string, signal: AbortSignal): Promise<Outcome> {
     const { target, info } = this.#options
-    const params = statelessParams(request, { info, capabilities: request.capabilities }, id)
+    const params = statelessParams(outgoing(request), { info, capabilities: request.capabilities }, id)
     return new Promise((resolve, reject) => {
       const control: ExchangeControl = {}
       let answered = false
@@ -224,28 +228,10 @@ function outcomeOf(message: Message, id: string): Outcome | undefined {
   throw protocol('a result of a kind that was not agreed on')
 }
 
-/** What this era adds to results, and clients of sessions do not know. */
+/** An outcome as clients of sessions know it. */
 function forSession(method: string, outcome: Outcome): Outcome {
   if (outcome.kind === 'error') return { kind: 'error', error: sessionError(method, outcome.error) }
-  if (outcome.kind !== 'result') return outcome
-  const result = new JsonObject(outcome.result)
-  const meta = result.object('_meta')
-  const changes: Record<string, Buffer | undefined> = {}
-  for (const member of ['resultType', 'ttlMs', 'cacheScope']) {
-    if (result.raw(member)) changes[member] = undefined
-  }
-  if (meta?.raw(META.serverInfo))
-    changes['_meta'] = meta.names().length > 1 ? meta.with({ [META.serverInfo]: undefined }) : undefined
-  return Object.keys(changes).length === 0 ? outcome : { kind: 'result', result: result.with(changes) }
-}
-
-/** A resource that does not exist has a code of its own in the session era. */
-function sessionError(method: string, error: Buffer): Buffer {
-  if (method !== 'resources/read') return error
-  const object = new JsonObject(error)
-  const missing =
-    object.value('code') === RPC.invalidParams && object.object('data')?.text('uri') !== undefined
-  return missing ? object.with({ code: String(RPC.resourceNotFound) }) : error
+  return outcome.kind === 'result' ? { kind: 'result', result: sessionResult(outcome.result) } : outcome
 }
 
 function protocol(what: string): GatehouseError {

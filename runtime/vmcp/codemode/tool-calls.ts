@@ -6,11 +6,10 @@
  * Source: spec document 3, "Endpoints" (execute_tool_script), "Errors" (toolCallTimeout).
  */
 import { formatDuration, GatehouseError } from '../../../schemas/index.ts'
-import { JsonFault, JsonObject } from '../../mcp/index.ts'
+import { answerInputRequests, type Ask, JsonFault, JsonObject } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import { type Audit, isToolError } from '../../observe/index.ts'
 import { abortable, Deadline } from '../backends/deadline.ts'
-import { answerInputRequests } from '../backends/input-requests.ts'
 import { innerOperation, type Operation, type Outcome, type Perform } from '../operation.ts'
 import { answerOf } from './tool-answer.ts'
 import type { ToolAnswer } from './messages.ts'
@@ -77,12 +76,8 @@ export class ToolCalls {
       const inner = this.#inner(innerOperation(operation, 'tools/call', params), made, deadline)
       const outcome = await inside(inner)
       if (outcome.kind !== 'input') return outcome
-      const relay = {
-        ...inner,
-        bridges: true,
-        ask: (request: Parameters<Operation['ask']>[0]) => inner.ask(request),
-      }
-      const answers = await answerInputRequests(outcome.result, relay, deadline.signal)
+      const ask = (request: Ask) => inner.ask(request)
+      const answers = await answerInputRequests(outcome.result, ask, deadline.signal)
       params = new JsonObject(new JsonObject(plain).with(answers))
     }
     throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the backend asks without end') })

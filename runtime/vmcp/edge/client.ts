@@ -4,7 +4,7 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { JsonFault, JsonObject, MessageError } from '../../mcp/index.ts'
+import { abilitiesIn, JsonFault, JsonObject, MessageError, withoutTasks } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { ClientAbilities } from '../operation.ts'
 
@@ -12,8 +12,6 @@ const MAX_DISTINCT = 1_000
 /** What a client may say about itself; it is kept with its session and shown to every backend. */
 const MAX_CAPABILITIES_BYTES = 16 * 1024
 const MAX_INFO_BYTES = 16 * 1024
-/** The extension of the stateless era by which servers may answer with a task instead of a result. */
-const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
 /** What the protocol itself defines of capabilities, by name. */
 const DEFINED: Readonly<Record<string, readonly string[]>> = {
   elicitation: ['form', 'url'],
@@ -56,28 +54,16 @@ function parseAbilities(raw: Buffer): ClientAbilities {
     const relayed = withoutTasks(declared)
     const plainText = canonical(plainPart(declared))
     const relayedText = canonical(JSON.parse(relayed.toString()))
-    const plain =
-      plainText === relayedText ? undefined : abilitiesIn(declared, Buffer.from(plainText), plainText)
-    return { ...abilitiesIn(declared, relayed, relayedText), plain }
+    const plain = plainText === relayedText ? undefined : signed(declared, Buffer.from(plainText), plainText)
+    return { ...signed(declared, relayed, relayedText), plain }
   } catch (cause) {
     if (cause instanceof JsonFault) throw invalid('a member that occurs twice')
     throw cause
   }
 }
 
-function abilitiesIn(declared: JsonObject, raw: Buffer, text: string): ClientAbilities {
-  const elicitation = declared.object('elicitation')
-  const sampling = declared.object('sampling')
-  return {
-    raw,
-    elicitation: elicitation !== undefined,
-    // An empty object stands for forms alone.
-    elicitationUrl: elicitation?.raw('url')?.[0] === 0x7b,
-    sampling: sampling !== undefined,
-    samplingTools: sampling?.raw('tools')?.[0] === 0x7b,
-    roots: declared.raw('roots')?.[0] === 0x7b,
-    signature: hash('sha256', text, 'base64url'),
-  }
+function signed(declared: JsonObject, raw: Buffer, text: string): ClientAbilities {
+  return { ...abilitiesIn(declared), raw, signature: hash('sha256', text, 'base64url') }
 }
 
 function plainPart(declared: JsonObject): Record<string, Record<string, unknown>> {
@@ -94,16 +80,6 @@ function plainPart(declared: JsonObject): Record<string, Record<string, unknown>
 function shape(name: string, raw: Buffer | undefined): [string, unknown][] {
   if (raw?.[0] === 0x7b) return [[name, {}]]
   return raw?.toString() === 'true' ? [[name, true]] : []
-}
-
-function withoutTasks(declared: JsonObject): Buffer {
-  const extensions = declared.object('extensions')
-  const offered = extensions?.raw(TASKS_EXTENSION) === undefined ? undefined : extensions
-  if (!declared.raw('tasks') && !offered) return Buffer.from(declared.bytes)
-  return declared.with({
-    tasks: undefined,
-    ...(offered ? { extensions: offered.with({ [TASKS_EXTENSION]: undefined }) } : {}),
-  })
 }
 
 function invalid(what: string): GatehouseError {

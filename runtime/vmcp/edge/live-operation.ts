@@ -1,8 +1,7 @@
 /** An operation that a client waits for: joins the request, the reply and the ways to cancel it. */
 import type { IncomingHttpHeaders } from 'node:http'
-import { type JsonObject, type Message, notificationMessage } from '../../mcp/index.ts'
+import { type JsonObject, type Message, notificationMessage, passesLevel } from '../../mcp/index.ts'
 import type { Ask, AskReply, Client, Operation } from '../operation.ts'
-import { passesLevel } from '../sessions/session.ts'
 
 /** Where what an operation says on its way is sent. */
 export interface OperationSink {

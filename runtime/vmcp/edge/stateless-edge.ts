@@ -7,21 +7,28 @@ import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
+  ASKING_METHODS,
   checkParamTypes,
   checkStateless,
+  completeResult,
   errorObject,
+  inputRequired,
+  isDeclined,
   JsonObject,
   LOG_LEVELS,
   type Message,
   MessageError,
   rawErrorMessage,
+  requireAbility,
   resultMessage,
+  statelessError,
   type StatelessMeta,
+  statusOf,
   SUPPORTED_VERSIONS,
+  visitRequests,
 } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { Ask, Client, Operation, Outcome } from '../operation.ts'
-import { requireAbility } from '../sessions/session.ts'
 import type { Answer } from './answer.ts'
 import { abilitiesOf, canonical, passedHeaders } from './client.ts'
 import type { VmcpExchange } from './exchange.ts'
@@ -31,8 +38,6 @@ import { Reply } from './reply.ts'
 import { isForHttp } from './session-protocol.ts'
 import type { StateBinding, StateSealer } from './sealed-state.ts'
 import { type ParkedCalls, StatelessCall } from './stateless-call.ts'
-import { isDeclined, statelessError, visitRequests } from './stateless-errors.ts'
-import { completeResult, inputRequired, statusOf } from './stateless-results.ts'
 
 export interface StatelessEdgeOptions {
   readonly perform: (operation: Operation) => Promise<Outcome>
@@ -59,8 +64,6 @@ const METHODS: ReadonlySet<string> = new Set([
   'prompts/get',
   'completion/complete',
 ])
-/** Methods that may be answered with questions. */
-const ASKING: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
 export class StatelessEdge {
   readonly #options: StatelessEdgeOptions
@@ -239,7 +242,7 @@ export class StatelessEdge {
     call: StatelessCall,
     binding: StateBinding,
   ): void {
-    if (!ASKING.has(method)) throw new GatehouseError('BACKEND_PROTOCOL')
+    if (!ASKING_METHODS.has(method)) throw new GatehouseError('BACKEND_PROTOCOL')
     const required = new JsonObject(result)
     const requests = required.object('inputRequests')
     for (const [, raw] of requests?.entries() ?? []) {
@@ -279,7 +282,7 @@ export class StatelessEdge {
     call: StatelessCall,
     binding: StateBinding,
   ): void {
-    const visits = ASKING.has(method) ? visitRequests(error) : undefined
+    const visits = ASKING_METHODS.has(method) ? visitRequests(error) : undefined
     if (visits) {
       requireAbility(call.operation.client.abilities, VISIT)
       const state = this.#options.sealer.seal({ kind: 'again', value: '' }, binding)

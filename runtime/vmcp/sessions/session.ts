@@ -11,11 +11,12 @@ import {
   encodeEvent,
   JsonObject,
   KEEP_ALIVE,
-  LOG_LEVELS,
-  META,
   type Message,
+  META,
   notificationMessage,
+  passesLevel,
   requestMessage,
+  requireAbility,
 } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 import { writeBounded } from '../edge/stream.ts'
@@ -284,39 +285,4 @@ export class Session implements ClientSession {
 
 function withdrawn(): GatehouseError {
   return new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the question was withdrawn' })
-}
-
-/** Throws CAPABILITY_REQUIRED when the client did not declare that it can be asked this, in this way. */
-export function requireAbility(abilities: ClientAbilities, { method, params }: Ask): void {
-  const lacking = lackingAbility(abilities, method, params)
-  if (!lacking) return
-  const names = Object.entries(lacking).flatMap(([name, part]) => [name, ...Object.keys(part)])
-  throw new GatehouseError('CAPABILITY_REQUIRED', {
-    detail: `the client has not declared the capability ${names.join('.')}`,
-    data: { requiredCapabilities: lacking },
-  })
-}
-
-/** What is missing, in the form in which it would be declared. */
-function lackingAbility(
-  abilities: ClientAbilities,
-  method: string,
-  params: Buffer | undefined,
-): Readonly<Record<string, object>> | undefined {
-  if (method === 'roots/list') return abilities.roots ? undefined : { roots: {} }
-  const asked = params?.[0] === 0x7b ? new JsonObject(params) : undefined
-  if (method === 'sampling/createMessage') {
-    if (!abilities.sampling) return { sampling: {} }
-    const withTools = asked?.raw('tools') ?? asked?.raw('toolChoice')
-    return withTools && !abilities.samplingTools ? { sampling: { tools: {} } } : undefined
-  }
-  if (!abilities.elicitation) return { elicitation: {} }
-  return asked?.text('mode') === 'url' && !abilities.elicitationUrl ? { elicitation: { url: {} } } : undefined
-}
-
-/** True when a log message is at least as severe as the level; without a level everything passes. */
-export function passesLevel(params: Buffer, level: string | undefined): boolean {
-  if (level === undefined) return true
-  const own = new JsonObject(params).text('level')
-  return own === undefined || LOG_LEVELS.indexOf(own) >= LOG_LEVELS.indexOf(level)
 }

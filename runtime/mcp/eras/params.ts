@@ -1,9 +1,22 @@
 /**
- * Params on their way to a backend: what belongs to the client's own conversation with us is taken out, what the
- * backend's revision needs is put in, and everything else keeps its bytes.
+ * Params on their way to a server: what belongs to the client's own conversation with us is taken out, what the server's
+ * revision needs is put in, and everything else keeps its bytes.
  */
-import { type Changes, JsonObject, META, STATELESS_VERSION } from '../../mcp/index.ts'
-import type { Request } from './connection.ts'
+import { type Changes, JsonObject } from '../json-object.ts'
+import { META, STATELESS_VERSION } from '../protocol.ts'
+
+/** A request of a client, and what differs towards the server. */
+export interface OutgoingParams {
+  /** The client's params, unchanged. */
+  readonly params: JsonObject
+  readonly changes?: Changes | undefined
+  /** False: nobody hears of progress, and the client's token is left out. */
+  readonly progress: boolean
+  /** Level of the log messages that the client wants; undefined: none. */
+  readonly logLevel?: string | undefined
+  /** Trace context for `_meta`; replaces the client's own. */
+  readonly trace?: Readonly<Record<string, string>> | undefined
+}
 
 const EMPTY: JsonObject = new JsonObject(Buffer.from('{}'))
 
@@ -15,14 +28,14 @@ const CLIENT_META: readonly string[] = [
   META.logLevel,
 ]
 /**
- * What does not travel to a session-era backend: answers of a stateless client, which become responses there, and the
+ * What does not travel to a session-era server: answers of a stateless client, which become responses there, and the
  * wish for a task, which a server that offers none has to ignore (MCP 2025-11-25, tasks, "Task Support and Handling").
  */
 const SESSION_DROPS: readonly string[] = ['inputResponses', 'requestState', 'task']
 
-/** Params for a session-era backend. `token` replaces the client's progress token. */
-export function sessionParams(request: Request, token: string): Buffer {
-  const { params, relay } = request
+/** Params for a session-era server. `token` replaces the client's progress token. */
+export function sessionParams(request: OutgoingParams, token: string): Buffer {
+  const { params } = request
   const changes: Record<string, Buffer | string | undefined> = { ...request.changes }
   for (const name of SESSION_DROPS) {
     if (params.raw(name)) changes[name] = undefined
@@ -33,8 +46,7 @@ export function sessionParams(request: Request, token: string): Buffer {
     for (const key of CLIENT_META) {
       if (meta.raw(key)) metaChanges[key] = undefined
     }
-    if (meta.raw('progressToken'))
-      metaChanges['progressToken'] = relay?.progressToken === undefined ? undefined : token
+    if (meta.raw('progressToken')) metaChanges['progressToken'] = request.progress ? token : undefined
     apply(changes, meta, metaChanges)
   }
   return Object.keys(changes).length === 0 ? params.bytes : params.with(changes)
@@ -51,7 +63,7 @@ function apply(
 }
 
 /** Trace context as members of `_meta`; a state of the client's own belongs to another parent and goes. */
-function traceMembers({ trace }: Request): Record<string, string | undefined> {
+function traceMembers({ trace }: OutgoingParams): Record<string, string | undefined> {
   if (!trace) return {}
   const { traceparent, tracestate } = trace
   return {
@@ -61,25 +73,24 @@ function traceMembers({ trace }: Request): Record<string, string | undefined> {
 }
 
 export interface StatelessIdentity {
-  /** Raw JSON of our own `Implementation`. */
+  /** Raw JSON of the `Implementation` that asks. */
   readonly info: string
   /** Raw JSON of the capabilities of the client behind the request. */
   readonly capabilities: Buffer
 }
 
-/** Params for a stateless backend: every request says who asks and what the asker can do. */
-export function statelessParams(request: Request, identity: StatelessIdentity, token: string): Buffer {
-  const { params, relay } = request
+/** Params for a stateless server: every request says who asks and what the asker can do. */
+export function statelessParams(request: OutgoingParams, identity: StatelessIdentity, token: string): Buffer {
+  const { params, logLevel } = request
   const meta = params.object('_meta') ?? EMPTY
   const metaChanges: Record<string, Buffer | string | undefined> = {
     ...traceMembers(request),
     [META.protocolVersion]: `"${STATELESS_VERSION}"`,
     [META.clientInfo]: identity.info,
     [META.clientCapabilities]: identity.capabilities,
-    [META.logLevel]: relay?.logLevel === undefined ? undefined : JSON.stringify(relay.logLevel),
+    [META.logLevel]: logLevel === undefined ? undefined : JSON.stringify(logLevel),
   }
-  if (meta.raw('progressToken'))
-    metaChanges['progressToken'] = relay?.progressToken === undefined ? undefined : token
+  if (meta.raw('progressToken')) metaChanges['progressToken'] = request.progress ? token : undefined
   const dropped = params.raw('task') ? { task: undefined } : {}
   return params.with({ ...dropped, ...request.changes, _meta: meta.with(metaChanges) })
 }

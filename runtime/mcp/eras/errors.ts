@@ -1,10 +1,12 @@
 /**
- * Errors of session-era backends as the stateless era puts them: a missing resource has no code of its own any more, and
- * "the user has to visit an address first" is a question, not an error.
+ * Errors of one era in the words of the other: in the stateless one a missing resource has no code of its own any more,
+ * and "the user has to visit an address first" is a question, not an error.
  * Source: MCP 2026-07-28, basic, "Error Codes", client/elicitation; MCP 2025-11-25, client/elicitation, "URL Elicitation
  * Required Error".
  */
-import { JsonObject, RPC, scanElements } from '../../mcp/index.ts'
+import { JsonObject } from '../json-object.ts'
+import { scanElements } from '../json-scan.ts'
+import { RPC } from '../protocol.ts'
 
 /** The error object in the words of the stateless era; `subject` is the URI that was asked for. */
 export function statelessError(error: Buffer, subject: string | undefined): Buffer {
@@ -44,4 +46,13 @@ export function isDeclined(responses: JsonObject | undefined): boolean {
   return (responses?.entries() ?? []).some(
     ([, raw]) => raw[0] === 0x7b && new JsonObject(raw).text('action') !== 'accept',
   )
+}
+
+/** The error object of a stateless server in the words of the session era. */
+export function sessionError(method: string, error: Buffer): Buffer {
+  if (method !== 'resources/read') return error
+  const object = new JsonObject(error)
+  const missing =
+    object.value('code') === RPC.invalidParams && object.object('data')?.text('uri') !== undefined
+  return missing ? object.with({ code: String(RPC.resourceNotFound) }) : error
 }

@@ -1,10 +1,12 @@
 /**
- * What stateless results carry beside their content: their type, who answers, and how long they may be kept.
+ * What stateless results carry beside their content: their type, who answers, and how long they may be cached. It is put
+ * in for stateless clients and taken out for session clients.
  *
- * Everything is marked private: what one caller may see is nobody else's business, whatever a backend says.
+ * Everything is marked private: what one caller may see is nobody else's business, whatever a server says.
  * Source: MCP 2026-07-28, basic ("Per-response protocol fields"), server/utilities/caching.
  */
-import { JsonObject, META } from '../../mcp/index.ts'
+import { JsonObject } from '../json-object.ts'
+import { META, RPC } from '../protocol.ts'
 
 const CACHEABLE: ReadonlySet<string> = new Set([
   'server/discover',
@@ -49,9 +51,29 @@ export function inputRequired(
   return Buffer.from(`{${members.join(',')}}`)
 }
 
-/** HTTP status for a JSON-RPC error of an operation. */
+const BAD_REQUESTS: ReadonlySet<unknown> = new Set([
+  RPC.invalidParams,
+  RPC.headerMismatch,
+  RPC.capabilityRequired,
+  RPC.versionUnsupported,
+])
+
+/** HTTP status for a JSON-RPC error of a stateless request. */
 export function statusOf(code: unknown): number {
-  if (code === -32601) return 404
-  if (code === -32602 || code === -32020 || code === -32021 || code === -32022) return 400
+  if (code === RPC.methodNotFound) return 404
+  if (BAD_REQUESTS.has(code)) return 400
   return code === 403 ? 403 : 200
+}
+
+/** A stateless result as session clients know it. */
+export function sessionResult(raw: Buffer): Buffer {
+  const result = new JsonObject(raw)
+  const meta = result.object('_meta')
+  const changes: Record<string, Buffer | undefined> = {}
+  for (const member of ['resultType', 'ttlMs', 'cacheScope']) {
+    if (result.raw(member)) changes[member] = undefined
+  }
+  if (meta?.raw(META.serverInfo))
+    changes['_meta'] = meta.names().length > 1 ? meta.with({ [META.serverInfo]: undefined }) : undefined
+  return Object.keys(changes).length === 0 ? raw : result.with(changes)
 }

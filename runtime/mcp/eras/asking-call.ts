@@ -1,0 +1,126 @@
+/**
+ * Work for a stateless client that may stop to ask. While a session-era server waits for an answer, the client has
+ * already been told `input_required`; when it sends the request again with the answers, the work goes on where it stopped.
+ * Source: MCP 2026-07-28, patterns/mrtr.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { JsonObject } from '../json-object.ts'
+import { type Abilities, requireAbility } from './abilities.ts'
+import { type Ask, type AskReply, inputRequests, statelessQuestion } from './questions.ts'
+
+/** Questions that come this close together are asked in one round. */
+const GATHER_MS = 5
+const MAX_QUESTIONS = 32
+
+export type Step<T> =
+  | { readonly kind: 'done'; readonly outcome: T }
+  /** Raw InputRequests object. */
+  | { readonly kind: 'ask'; readonly requests: Buffer }
+
+interface Question {
+  readonly request: Ask
+  resolve(reply: AskReply): void
+  reject(error: Error): void
+}
+
+export class AskingCall<T> {
+  readonly #abilities: Abilities
+  readonly #stop: (reason: Error) => void
+  readonly #questions = new Map<string, Question>()
+  #nextQuestion = 1
+  #finished: { outcome: T } | { error: unknown } | undefined
+  #wake: (() => void) | undefined
+  #gathering: NodeJS.Timeout | undefined
+  #asked = false
+
+  /** `stop` ends the work. */
+  constructor(abilities: Abilities, stop: (reason: Error) => void) {
+    this.#abilities = abilities
+    this.#stop = stop
+  }
+
+  /** The work whose end is the end of the call. */
+  follow(work: Promise<T>): void {
+    work.then(
+      (outcome) => this.#finish({ outcome }),
+      (error: unknown) => this.#finish({ error }),
+    )
+  }
+
+  #finish(result: { outcome: T } | { error: unknown }): void {
+    this.#finished ??= result
+    clearTimeout(this.#gathering)
+    this.#wake?.()
+  }
+
+  /** A question that the work has to the client. Rejects when it cannot be asked, or was withdrawn. */
+  ask(request: Ask, signal: AbortSignal | undefined): Promise<AskReply> {
+    try {
+      requireAbility(this.#abilities, request)
+    } catch (error) {
+      // The client has to know which ability it lacks: that is how the whole request ends.
+      const reason = error instanceof Error ? error : new Error('cancelled')
+      this.#finish({ error: reason })
+      this.#stop(reason)
+      return Promise.reject(reason)
+    }
+    if (this.#questions.size >= MAX_QUESTIONS) {
+      return Promise.reject(new GatehouseError('RATE_LIMITED', { detail: 'too many questions at a time' }))
+    }
+    const key = `ask-${this.#nextQuestion++}`
+    return new Promise((resolve, reject) => {
+      this.#questions.set(key, { request: statelessQuestion(request), resolve, reject })
+      // One that was withdrawn is not asked again; an answer to it is ignored.
+      signal?.addEventListener(
+        'abort',
+        () => {
+          if (this.#questions.delete(key)) reject(new Error('the question was withdrawn'))
+        },
+        { once: true },
+      )
+      this.#gathering ??= setTimeout(() => {
+        this.#gathering = undefined
+        this.#asked = true
+        this.#wake?.()
+      }, GATHER_MS)
+    })
+  }
+
+  /** What comes next: the end, or questions. Rejects with what the work was rejected with. */
+  async step(): Promise<Step<T>> {
+    if (!this.#finished && !this.#asked) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+      this.#wake = undefined
+    }
+    if (this.#finished) {
+      if ('outcome' in this.#finished) return { kind: 'done', outcome: this.#finished.outcome }
+      throw this.#finished.error
+    }
+    this.#asked = false
+    const questions = [...this.#questions].map(([key, { request }]): [string, Ask] => [key, request])
+    return { kind: 'ask', requests: inputRequests(questions) }
+  }
+
+  /** Hands over the client's answers; questions that are still open are asked again. */
+  answer(responses: JsonObject | undefined): void {
+    for (const [key, question] of this.#questions) {
+      const raw = responses?.raw(key)
+      if (raw?.[0] !== 0x7b) continue
+      this.#questions.delete(key)
+      question.resolve({ result: Buffer.from(raw) })
+    }
+    if (this.#questions.size > 0) {
+      this.#asked = true
+      this.#wake?.()
+    }
+  }
+
+  cancel(reason: Error): void {
+    for (const question of this.#questions.values()) question.reject(reason)
+    this.#questions.clear()
+    this.#stop(reason)
+    this.#finish({ error: reason })
+  }
+}

@@ -1,0 +1,16 @@
+/** Translation between the two protocol eras, message part by message part. */
+export { type Abilities, abilitiesIn, requireAbility, withoutTasks } from './abilities.ts'
+export { AskingCall, type Step } from './asking-call.ts'
+export { isDeclined, sessionError, statelessError, visitRequests } from './errors.ts'
+export { passesLevel } from './log-level.ts'
+export { type OutgoingParams, sessionParams, type StatelessIdentity, statelessParams } from './params.ts'
+export {
+  type Ask,
+  ASK_METHODS,
+  type AskReply,
+  ASKING_METHODS,
+  answerInputRequests,
+  inputRequests,
+  statelessQuestion,
+} from './questions.ts'
+export { completeResult, inputRequired, sessionResult, statusOf } from './results.ts'

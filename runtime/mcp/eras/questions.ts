@@ -1,0 +1,106 @@
+/**
+ * Questions of a server to its client (elicitation, sampling, roots) in the form of either era: requests of the server in
+ * the one, `inputRequests` of an interim result in the other.
+ * Source: MCP 2025-11-25, client features; MCP 2026-07-28, patterns/mrtr.
+ */
+import { randomUUID } from 'node:crypto'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type Changes, JsonObject } from '../json-object.ts'
+
+/** A question of a server to the client: elicitation/create, sampling/createMessage or roots/list. */
+export interface Ask {
+  readonly method: string
+  /** Raw params object. */
+  readonly params: Buffer | undefined
+}
+
+/** The client's answer; exactly one member is set, both are raw JSON objects. */
+export interface AskReply {
+  readonly result?: Buffer
+  readonly error?: Buffer
+}
+
+const MAX_QUESTIONS = 32
+export const ASK_METHODS: ReadonlySet<string> = new Set([
+  'elicitation/create',
+  'sampling/createMessage',
+  'roots/list',
+])
+/** Methods of the stateless era that may be answered with questions. */
+export const ASKING_METHODS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
+
+/**
+ * Asks all questions of an `input_required` result side by side. Answers the members to add to the params of the request
+ * that is sent again. Rejects when one cannot be answered.
+ */
+export async function answerInputRequests(
+  result: Buffer,
+  ask: (request: Ask, signal: AbortSignal) => Promise<AskReply>,
+  signal: AbortSignal,
+): Promise<Changes> {
+  const required = new JsonObject(result)
+  const questions = required.object('inputRequests')?.entries() ?? []
+  if (questions.length > MAX_QUESTIONS) throw protocol('too many questions')
+  const answers = await Promise.all(
+    questions.map(async ([key, raw]): Promise<[string, Buffer]> => [key, await answer(raw, ask, signal)]),
+  )
+  const state = required.raw('requestState')
+  if (questions.length === 0 && state === undefined) throw protocol('neither questions nor state')
+  return {
+    ...(answers.length > 0 ? { inputResponses: objectOf(answers) } : {}),
+    requestState: state,
+  }
+}
+
+async function answer(
+  raw: Buffer,
+  ask: (request: Ask, signal: AbortSignal) => Promise<AskReply>,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  if (raw[0] !== 0x7b) throw protocol('a question is no object')
+  const question = new JsonObject(raw)
+  const method = question.text('method') ?? ''
+  if (!ASK_METHODS.has(method)) throw protocol('an unknown question')
+  const reply = await ask({ method, params: sessionQuestion(method, question.object('params')) }, signal)
+  if (!reply.result) {
+    throw new GatehouseError('BACKEND_UNAVAILABLE', {
+      detail: 'the client did not answer a question of the backend',
+    })
+  }
+  return reply.result
+}
+
+/**
+ * A question as the session era puts it: there, a question that leads to an address carries an id, which the stateless
+ * era has no more.
+ */
+function sessionQuestion(method: string, params: JsonObject | undefined): Buffer | undefined {
+  if (method !== 'elicitation/create' || params?.text('mode') !== 'url') return params?.bytes
+  return params.raw('elicitationId') ? params.bytes : params.with({ elicitationId: `"${randomUUID()}"` })
+}
+
+/** A question as the stateless era puts it: without an id of its own, and never as a task. */
+export function statelessQuestion({ method, params }: Ask): Ask {
+  if (params?.[0] !== 0x7b) return { method, params }
+  const asked = new JsonObject(params)
+  const changes: Record<string, undefined> = {}
+  for (const member of ['elicitationId', 'task']) if (asked.raw(member)) changes[member] = undefined
+  return Object.keys(changes).length === 0 ? { method, params } : { method, params: asked.with(changes) }
+}
+
+/** A raw InputRequests object. */
+export function inputRequests(questions: Iterable<readonly [string, Ask]>): Buffer {
+  const members = [...questions].map(([key, { method, params }]) => {
+    const rest = params === undefined ? '' : `,"params":${params.toString()}`
+    return `${JSON.stringify(key)}:{"method":${JSON.stringify(method)}${rest}}`
+  })
+  return Buffer.from(`{${members.join(',')}}`)
+}
+
+function objectOf(members: readonly [string, Buffer][]): Buffer {
+  return Buffer.from(`{${members.map(([key, raw]) => `${JSON.stringify(key)}:${raw.toString()}`).join(',')}}`)
+}
+
+function protocol(what: string): GatehouseError {
+  return new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(what) })
+}
