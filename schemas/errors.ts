@@ -66,6 +66,7 @@ export const errors = {
   CAPABILITY_REQUIRED: { status: 400, rpc: -32021, text: 'a required client capability is missing' },
   VERSION_UNSUPPORTED: { status: 400, rpc: -32022, text: 'unsupported protocol version' },
   BACKEND_UNREACHABLE: { status: 502, rpc: -32603, text: 'the backend could not be reached' },
+  BACKEND_FAILED: { status: 502, rpc: -32603, text: 'the backend failed' },
   BACKEND_TIMEOUT: { status: 504, rpc: -32603, text: 'the backend did not answer in time' },
   BACKEND_PROTOCOL: { status: 502, rpc: -32603, text: 'the backend sent an answer that is not valid MCP' },
   BACKEND_UNAVAILABLE: { status: 503, rpc: -32603, text: 'a backend is unavailable' },

@@ -17,9 +17,9 @@ import type { Subject } from './subject.ts'
 
 /**
  * What is known of a tool's hints: the hints, that there is no such tool, or nothing. `later`: the request goes no
- * further than where it is checked again, with an answer.
+ * further than where it is checked again, with an answer. An error: why they cannot be known now.
  */
-export type HintsAnswer = ToolHints | 'no such tool' | 'later' | undefined
+export type HintsAnswer = ToolHints | GatehouseError | 'no such tool' | 'later' | undefined
 
 export interface CheckOptions {
   readonly signal?: AbortSignal | undefined
@@ -78,11 +78,12 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
     }
     const hints = await hintsOf?.(question.id)
     if (hints === 'later') return
-    const known = hints === 'no such tool' ? undefined : hints
+    const known = hints === 'no such tool' || hints instanceof GatehouseError ? undefined : hints
     if (!allows(subject, { ...question, hints: known })) throw refusal(question.action)
     if (known) return
     // Permitted only as long as nothing is known of the tool: it must not come into being on the way to it.
     if (hints === undefined) throw refusal(question.action)
+    if (hints instanceof GatehouseError) throw hints
     throw new GatehouseError('INVALID_PARAMS', { detail: `tool ${JSON.stringify(question.id)} not found` })
   }
 

@@ -12,9 +12,10 @@ import type { Sender } from './backends/channel.ts'
 import type { Relay } from './backends/connection.ts'
 import type { Catalog } from './catalog/catalog.ts'
 import type { Cursors } from './catalog/cursors.ts'
+import { Lookup, type LookupParts } from './catalog/lookup.ts'
 import { renderPage } from './catalog/pages.ts'
 import type { Entry, Kind, ToolEntry } from './catalog/types.ts'
-import type { Member, View, Views } from './catalog/views.ts'
+import { unavailable } from './health/unavailable.ts'
 import {
   type Client,
   type ClientSession,
@@ -23,13 +24,6 @@ import {
   ownOperation,
   resultOutcome,
 } from './operation.ts'
-
-/** Everything that a changed configuration replaces as a whole. */
-export interface CoreParts {
-  readonly members: ReadonlyMap<string, Member>
-  readonly views: Views
-  readonly partialFailureMode: 'fail' | 'best_effort'
-}
 
 export interface CallOptions {
   /** The least time that the backend has. */
@@ -46,20 +40,21 @@ const LISTS: Readonly<Record<string, Kind>> = {
 }
 
 export class Core {
-  #parts: CoreParts
+  #parts: LookupParts
+  readonly #lookup = new Lookup(() => this.#parts)
   readonly #cursors: Cursors
 
-  constructor(parts: CoreParts, cursors: Cursors) {
+  constructor(parts: LookupParts, cursors: Cursors) {
     this.#parts = parts
     this.#cursors = cursors
   }
 
-  get parts(): CoreParts {
+  get parts(): LookupParts {
     return this.#parts
   }
 
   /** Takes effect with the next operation. */
-  replace(parts: CoreParts): void {
+  replace(parts: LookupParts): void {
     this.#parts = parts
   }
 
@@ -84,12 +79,8 @@ export class Core {
   }
 
   /** What a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. */
-  async view(client: Client, patient: boolean): Promise<Catalog> {
-    const { members, views, partialFailureMode } = this.#parts
-    const hurry = !patient && partialFailureMode !== 'fail'
-    const view = views.ready(members, client) ?? (await views.of(members, client, patient, hurry))
-    if (partialFailureMode === 'fail' && view.down.length > 0) throw unavailable(view)
-    return view.catalog
+  view(client: Client, patient: boolean): Promise<Catalog> {
+    return this.#lookup.view(client, patient)
   }
 
   /** What a client sees, whatever is down. Never rejects. */
@@ -128,35 +119,24 @@ export class Core {
   }
 
   async #list(operation: Operation, kind: Kind): Promise<Outcome> {
-    const catalog = await this.view(operation.client, true)
-    const entries = listOf(catalog, kind)
-    return {
-      kind: 'result',
-      result: renderPage(kind, entries, operation.params.text('cursor'), this.#cursors),
-    }
+    const { client, params } = operation
+    const entries = listOf(await this.view(client, true), kind)
+    const page = { era: client.era, cursor: params.text('cursor'), cursors: this.#cursors }
+    return { kind: 'result', result: renderPage(kind, entries, page) }
   }
 
-  /** What a tool says of itself; undefined when the client has no such tool. */
-  async annotationsOf(client: Client, tool: string): Promise<Readonly<Record<string, unknown>> | undefined> {
-    return (await this.#find(client, (catalog) => visible(catalog.tools.get(tool))))?.annotations
-  }
-
-  /** Looks for something that a client named; asks the backends anew before it says that there is no such thing. */
-  async #find<E>(client: Client, look: (catalog: Catalog) => E | undefined): Promise<E | undefined> {
-    const found = look(await this.view(client, false))
-    if (found) return found
-    this.#expireUnannounced(client)
-    return look(await this.view(client, true))
-  }
-
-  /** Backends that do not announce changes may offer something new; asked again at most once a second. */
-  #expireUnannounced(client: Client): void {
-    for (const { listings } of this.#parts.members.values()) listings.expireUnannounced(client)
+  /** What a tool says of itself; undefined when the client has no such tool, an error when that cannot be known now. */
+  async annotationsOf(
+    client: Client,
+    tool: string,
+  ): Promise<Readonly<Record<string, unknown>> | GatehouseError | undefined> {
+    const entry = await this.#lookup.find(client, (catalog) => visible(catalog.tools.get(tool)))
+    return entry?.annotations ?? this.#lookup.unlisted(client, tool)
   }
 
   /**
-   * The tool that a call is for. Rejects with INVALID_PARAMS when the call is malformed or there is no such tool, and
-   * with HEADER_MISMATCH.
+   * The tool that a call is for; its backend may be down. Rejects with INVALID_PARAMS when the call is malformed or there
+   * is no such tool, with BACKEND_UNAVAILABLE when that cannot be known now, and with HEADER_MISMATCH.
    */
   async calledTool({ client, params, headers }: Operation): Promise<ToolEntry> {
     const name = requireText(params, 'name')
@@ -164,11 +144,15 @@ export class Core {
     if (args !== undefined && args[0] !== 0x7b) {
       throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: arguments must be an object' })
     }
-    const entry = await this.#find(client, (catalog) => visible(catalog.tools.get(name)))
-    if (!entry)
-      throw new GatehouseError('INVALID_PARAMS', { detail: `tool ${JSON.stringify(name)} not found` })
+    const entry = await this.#lookup.find(client, (catalog) => visible(catalog.tools.get(name)))
+    if (!entry) throw this.#notFound(client, 'tool', name)
     if (!entry.run && headers) requireMirrored(entry, params, headers)
     return entry
+  }
+
+  #notFound(client: Client, what: 'tool' | 'prompt', name: string): GatehouseError {
+    const detail = `${what} ${JSON.stringify(name)} not found`
+    return this.#lookup.unlisted(client, name) ?? new GatehouseError('INVALID_PARAMS', { detail })
   }
 
   async #callTool(operation: Operation): Promise<Outcome> {
@@ -231,8 +215,7 @@ export class Core {
 
   #backend(name: string): Backend {
     const member = this.#parts.members.get(name)
-    if (!member || !member.available())
-      throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: `backend ${name} is unavailable` })
+    if (!member?.available()) throw unavailable([name])
     return member.backend
   }
 
@@ -248,9 +231,8 @@ export class Core {
 
   async #getPrompt(operation: Operation): Promise<Outcome> {
     const name = requireText(operation.params, 'name')
-    const entry = await this.#find(operation.client, (catalog) => catalog.prompts.get(name))
-    if (!entry)
-      throw new GatehouseError('INVALID_PARAMS', { detail: `prompt ${JSON.stringify(name)} not found` })
+    const entry = await this.#lookup.find(operation.client, (catalog) => catalog.prompts.get(name))
+    if (!entry) throw this.#notFound(operation.client, 'prompt', name)
     return this.callEntry(operation, entry, { name: JSON.stringify(entry.original) })
   }
 
@@ -259,11 +241,13 @@ export class Core {
     return this.callEntry(operation, entry, {})
   }
 
-  /** The entry behind a URI. Rejects with RESOURCE_NOT_FOUND. */
+  /** The entry behind a URI. Rejects with RESOURCE_NOT_FOUND, or BACKEND_UNAVAILABLE when that cannot be known now. */
   async findResource(client: Client, uri: string): Promise<Entry> {
-    const entry = await this.#find(client, (catalog) => catalog.findResource(uri))
-    if (!entry) throw new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri } })
-    return entry
+    const entry = await this.#lookup.find(client, (catalog) => catalog.findResource(uri))
+    if (entry) return entry
+    throw (
+      this.#lookup.unlisted(client, undefined) ?? new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri } })
+    )
   }
 
   async #complete(operation: Operation): Promise<Outcome> {
@@ -315,17 +299,6 @@ function visible(entry: ToolEntry | undefined): ToolEntry | undefined {
   return entry?.advertised ? entry : undefined
 }
 
-function unavailable({ down }: View): GatehouseError {
-  const names = down.map(({ name }) => name)
-  const errors = down.flatMap(({ error }) => error ?? [])
-  const cause = errors.find(isSignInNeeded) ?? errors[0]
-  return new GatehouseError('BACKEND_UNAVAILABLE', {
-    detail: `${names.length === 1 ? 'backend' : 'backends'} ${names.join(', ')} unavailable${signInHint(cause)}`,
-    data: { backends: names },
-    ...(cause ? { cause } : {}),
-  })
-}
-
 const PROVIDER_FAULTS: Readonly<Record<string, ErrorCode>> = {
   UPSTREAM_TOKEN_MISSING: 'BACKEND_AUTH_FAILED',
   AUTH_UNAVAILABLE: 'BACKEND_AUTH_UNAVAILABLE',
@@ -343,15 +316,6 @@ function ofBackendAlone(backend: string, error: unknown): unknown {
     data: { backend },
     cause: error,
   })
-}
-
-/** The person can mend this by signing in again, and nobody else can. */
-function isSignInNeeded(error: Error): boolean {
-  return error instanceof GatehouseError && error.code === 'UPSTREAM_TOKEN_MISSING'
-}
-
-function signInHint(cause: Error | undefined): string {
-  return cause && isSignInNeeded(cause) ? `: ${cause.message}` : ''
 }
 
 function requireMirrored({ mirrored }: ToolEntry, params: JsonObject, headers: IncomingHttpHeaders): void {

@@ -7,13 +7,16 @@ import type { Log } from '../net/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
 import type { Backend } from './backends/backend.ts'
 import type { ConnectionScope } from './backends/connections.ts'
+import type { BackendState } from './backend-state.ts'
 import { makeCursors } from './catalog/cursors.ts'
+import type { ListFaults } from './catalog/items/faults.ts'
+import type { LookupParts } from './catalog/lookup.ts'
 import type { Composer } from './catalog/types.ts'
 import { Views } from './catalog/views.ts'
 import type { Clock } from './clock.ts'
-import { Core, type CoreParts } from './core.ts'
+import { Core } from './core.ts'
 import { Fleet } from './fleet.ts'
-import { type BackendHealth, HealthMonitor } from './health/monitor.ts'
+import { HealthMonitor } from './health/monitor.ts'
 import { healthSettings } from './health/settings.ts'
 import { Notifier, type Watcher } from './notifier.ts'
 import type { ClientSession } from './operation.ts'
@@ -61,12 +64,20 @@ export class Engine {
     })
   }
 
-  get backends(): Iterable<Backend> {
-    return [...this.#fleet.members.values()].map(({ backend }) => backend)
-  }
-
-  health(name: string): BackendHealth {
-    return this.#monitor.health(name)
+  /** How each backend is, sorted by name. */
+  states(): readonly BackendState[] {
+    const states = [...this.#fleet.members.values()].map(
+      ({ backend: { settings, revision }, listings }): BackendState => ({
+        name: settings.name,
+        url: settings.target.url.href,
+        transport: settings.transport,
+        authType: settings.authType,
+        revision,
+        health: this.#monitor.health(settings.name),
+        lists: listings.state,
+      }),
+    )
+    return states.sort((a, b) => (a.name < b.name ? -1 : 1))
   }
 
   #makeFleet(): Fleet {
@@ -96,12 +107,24 @@ export class Engine {
         },
       },
       onListing: () => this.#notifier.poke(),
+      onListRead: (backend, read) => this.#countRead(backend, read),
       onState: () => this.core.parts.views.changed(),
       onDropped: ({ serial }) => this.core.parts.views.forget(serial),
       available: (name) => this.#monitor.available(name),
       authFor: (name, config) => this.outgoing.authFor(name, config),
       headersFor: (name) => this.outgoing.headersFor(name),
     })
+  }
+
+  #countRead({ name }: Backend, read: ListFaults | 'failed'): void {
+    const { metrics } = this.#options.observation.telemetry
+    const label = { 'target.workload_name': name }
+    if (read === 'failed') {
+      metrics.listReadFailures(1, label)
+      return
+    }
+    if (read.repaired > 0) metrics.malformedItems(read.repaired, { ...label, action: 'repaired' })
+    if (read.leftOut > 0) metrics.malformedItems(read.leftOut, { ...label, action: 'left_out' })
   }
 
   #listChanged(backend: Backend, scope: ConnectionScope): void {
@@ -111,12 +134,13 @@ export class Engine {
     this.#notifier.poke()
   }
 
-  #parts(config: VmcpConfig): CoreParts {
+  #parts(config: VmcpConfig): LookupParts {
     const { clock, observation } = this.#options
     return {
       members: this.#fleet.members,
       views: new Views(config.aggregation, clock.now, observation.telemetry.tracer, this.#workflows(config)),
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
+      monitored: healthSettings(config).intervalMs > 0,
     }
   }
 

@@ -11,6 +11,7 @@ import { Backend, type BackendEvents } from './backends/backend.ts'
 import type { Credentials } from './backends/channel.ts'
 import type { BackendObservation } from './backends/measure.ts'
 import type { BackendSettings } from './backends/settings.ts'
+import type { ListFaults } from './catalog/items/faults.ts'
 import type { Listing } from './catalog/listing.ts'
 import { Listings } from './catalog/listings.ts'
 import type { Member } from './catalog/views.ts'
@@ -38,6 +39,8 @@ export interface FleetOptions {
   readonly onState: () => void
   /** Told when a listing will not be shown any more. */
   readonly onDropped: (listing: Listing) => void
+  /** Told of every read of a backend's lists: what was wrong with the items, or that it failed. */
+  readonly onListRead: (backend: Backend, read: ListFaults | 'failed') => void
   readonly available: (name: string) => boolean
   readonly authFor: (name: string, config: VmcpConfig) => BackendAuth
   /** Extra headers from the environment, by backend name. */
@@ -109,6 +112,7 @@ export class Fleet {
       onRead: (listing, before) => onListing(backend, listing, before),
       onState: this.#options.onState,
       onDropped: this.#options.onDropped,
+      observe: (read) => this.#options.onListRead(backend, read),
     })
     return { backend, listings, available: () => available(settings.name) }
   }

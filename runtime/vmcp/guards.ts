@@ -87,6 +87,7 @@ export function guarding(
       gate: () => guards().gate,
       async hintsOf(client, tool) {
         const annotations = await core().annotationsOf(client, tool)
+        if (annotations instanceof GatehouseError) return annotations
         return annotations === undefined ? 'no such tool' : hintsIn(annotations)
       },
     }),

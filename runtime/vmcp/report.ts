@@ -13,6 +13,8 @@ import { fieldsOf } from '../../schemas/index.ts'
 import { vmcpEnvironment } from '../config/index.ts'
 import { type Fetch, type Log, makeFetch } from '../net/index.ts'
 import type { Clock } from './clock.ts'
+import type { BackendState } from './backend-state.ts'
+import type { ListsState } from './catalog/listings.ts'
 import type { BackendHealth } from './health/monitor.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -25,13 +27,6 @@ export interface ClusterApi {
   readonly fetch: Fetch & { close(): Promise<void> }
 }
 
-export interface ReportedBackend {
-  readonly name: string
-  readonly url: string
-  readonly health: BackendHealth
-  readonly mcpRevision: string | undefined
-}
-
 export interface ReporterOptions {
   readonly api: ClusterApi
   readonly namespace: string
@@ -40,7 +35,7 @@ export interface ReporterOptions {
   readonly intervalMs: () => number
   /** SHA-256 of the configuration in force, hex; undefined when it did not come from a file. */
   readonly configChecksum: () => string | undefined
-  readonly backends: () => readonly ReportedBackend[]
+  readonly backends: () => readonly BackendState[]
   readonly clock: Clock
   readonly log: Log
 }
@@ -191,18 +186,18 @@ function stringsOf(configMap: unknown): Readonly<Record<string, string>> {
   )
 }
 
-function entryOf({ name, url, health, mcpRevision }: ReportedBackend): Record<string, unknown> {
+function entryOf({ name, url, health, lists, revision }: BackendState): Record<string, unknown> {
   const { circuit } = health
   return {
     name,
     url,
     status: statusOf(health),
-    message: messageOf(health),
+    message: [messageOf(health), ...listNotes(lists)].join('; '),
     lastHealthCheck: time(health.lastCheckAt),
     consecutiveFailures: health.consecutiveFailures,
     circuitBreakerState: circuit?.state,
     circuitLastChanged: circuit && circuit.changedAt > 0 ? time(circuit.changedAt) : undefined,
-    mcpRevision,
+    mcpRevision: revision,
   }
 }
 
@@ -233,6 +228,16 @@ function messageOf({ status, consecutiveFailures, lastErrorCategory, circuit }: 
       : `${failure} (failures: ${consecutiveFailures})`
   if (circuit?.state === 'open') return `Circuit breaker OPEN - ${text}`
   return circuit?.state === 'half-open' ? `Circuit breaker testing recovery - ${text}` : text
+}
+
+function listNotes({ staleSince, repaired, leftOut }: ListsState): string[] {
+  return [
+    ...(staleSince === undefined
+      ? []
+      : [`lists not readable since ${time(staleSince) ?? ''}, the last ones stay in use`]),
+    ...(leftOut > 0 ? [`malformed items left out: ${leftOut}`] : []),
+    ...(repaired > 0 ? [`malformed items repaired: ${repaired}`] : []),
+  ]
 }
 
 /** RFC 3339 without fractions, as the API server stores times. */

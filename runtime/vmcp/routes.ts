@@ -5,7 +5,8 @@
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { type Exchange, sendJson, type Stage } from '../net/index.ts'
-import type { BackendHealth } from './health/monitor.ts'
+import type { BackendState } from './backend-state.ts'
+import type { HealthStatus } from './health/monitor.ts'
 import type { StatusReport } from './status.ts'
 
 export interface RouteParts {
@@ -13,7 +14,8 @@ export interface RouteParts {
   readonly notReady: () => string | undefined | Promise<string | undefined>
   readonly mode: 'static' | 'dynamic'
   readonly status: () => StatusReport
-  readonly health: () => ReadonlyMap<string, BackendHealth>
+  /** Sorted by name. */
+  readonly backends: () => readonly BackendState[]
   readonly monitoring: () => boolean
 }
 
@@ -51,9 +53,8 @@ function readOnly(stage: (exchange: Exchange) => void): Stage<Exchange> {
 }
 
 function healthReport(parts: RouteParts): unknown {
-  const all = [...parts.health()].sort(([a], [b]) => (a < b ? -1 : 1))
-  const count = (status: BackendHealth['status']): number =>
-    all.filter(([, health]) => health.status === status).length
+  const all = parts.backends()
+  const count = (status: HealthStatus): number => all.filter(({ health }) => health.status === status).length
   return {
     monitoring_enabled: parts.monitoring(),
     summary: {
@@ -64,11 +65,11 @@ function healthReport(parts: RouteParts): unknown {
       unknown: count('unknown'),
       unauthenticated: count('unauthenticated'),
     },
-    backends: Object.fromEntries(all.map(([name, health]) => [name, describe(health)])),
+    backends: Object.fromEntries(all.map((backend) => [backend.name, describe(backend)])),
   }
 }
 
-function describe(health: BackendHealth): Record<string, unknown> {
+function describe({ health, lists }: BackendState): Record<string, unknown> {
   return {
     status: health.status,
     consecutive_failures: health.consecutiveFailures,
@@ -78,6 +79,9 @@ function describe(health: BackendHealth): Record<string, unknown> {
     circuit_state: health.circuit?.state,
     circuit_last_changed:
       health.circuit && health.circuit.changedAt > 0 ? time(health.circuit.changedAt) : undefined,
+    lists_stale_since: time(lists.staleSince),
+    items_repaired: lists.repaired,
+    items_left_out: lists.leftOut,
   }
 }
 

@@ -299,13 +299,7 @@ class Vmcp implements VmcpServer {
     return reporterFor(this.#env, this.#options.clusterApi, {
       intervalMs: () => parseDuration(this.#config.operational.failureHandling.statusReportingInterval),
       configChecksum: () => this.#checksum,
-      backends: () =>
-        [...this.#engine.backends].map((backend) => ({
-          name: backend.name,
-          url: backend.settings.target.url.href,
-          health: this.#engine.health(backend.name),
-          mcpRevision: backend.revision,
-        })),
+      backends: () => this.#engine.states(),
       clock: this.#clock,
       log: this.#log,
     })
@@ -324,12 +318,11 @@ class Vmcp implements VmcpServer {
           group: this.#config.groupRef,
           version: this.#options.version ?? '0.0.0',
           sessions: this.#sessions.size,
-          backends: this.#engine.backends,
-          health: (name) => this.#engine.health(name),
+          backends: this.#engine.states(),
           catalogs: this.#engine.core.parts.views.catalogs(),
           problems: this.#features.flatMap((feature) => feature.problems?.() ?? []),
         }),
-      health: () => new Map([...this.#engine.backends].map(({ name }) => [name, this.#engine.health(name)])),
+      backends: () => this.#engine.states(),
       monitoring: () => healthSettings(this.#config).intervalMs > 0,
     }
   }

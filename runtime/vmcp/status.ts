@@ -2,7 +2,7 @@
  * What `/status`, `/readyz` and the health endpoints say. Names and states only: no addresses, no error texts.
  * Source: spec document 3 (status.discoveredBackends); names in snake case, backends sorted.
  */
-import type { Backend } from './backends/backend.ts'
+import type { BackendState } from './backend-state.ts'
 import type { Catalog } from './catalog/catalog.ts'
 import type { BackendHealth } from './health/monitor.ts'
 
@@ -30,23 +30,23 @@ export function statusReport(options: {
   readonly group: string
   readonly version: string
   readonly sessions: number
-  readonly backends: Iterable<Backend>
-  readonly health: (name: string) => BackendHealth
+  /** Sorted by name. */
+  readonly backends: readonly BackendState[]
   readonly catalogs: Iterable<Catalog>
   readonly problems: Iterable<string>
 }): StatusReport {
-  const backends = [...options.backends].map((backend): BackendStatus => {
-    const { settings, revision } = backend
-    return {
-      name: settings.name,
-      health: options.health(settings.name).status,
-      transport: settings.transport,
-      auth_type: settings.authType,
+  const backends = options.backends.map(
+    ({ name, health, transport, authType, revision }): BackendStatus => ({
+      name,
+      health: health.status,
+      transport,
+      auth_type: authType,
       ...(revision === undefined ? {} : { mcp_revision: revision }),
-    }
-  })
+    }),
+  )
   const problems = new Set([
     ...options.problems,
+    ...options.backends.flatMap(staleLists),
     ...[...options.catalogs].flatMap((catalog) => catalog.problems.map(({ message }) => message)),
   ])
   return {
@@ -55,7 +55,13 @@ export function statusReport(options: {
     version: options.version,
     healthy: backends.some(({ health }) => health === 'healthy' || health === 'degraded'),
     sessions: options.sessions,
-    backends: backends.sort((a, b) => (a.name < b.name ? -1 : 1)),
+    backends,
     problems: [...problems].sort().slice(0, 200),
   }
+}
+
+function staleLists({ name, lists }: BackendState): string[] {
+  if (lists.staleSince === undefined) return []
+  const since = new Date(lists.staleSince).toISOString()
+  return [`backend ${name}: its lists could not be read again since ${since}; the last ones stay in use`]
 }

@@ -1,6 +1,7 @@
 /** Backends that are down, slow, broken or restarted: what clients get, and that nobody else suffers. */
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
+import { makeLog } from '../../runtime/observe/index.ts'
 import { openSession, post, stateless, type WireSession } from '../helpers/mcp-wire.ts'
 import { proves } from '../helpers/proves.ts'
 import { type RawBackend, startRawBackend, textResult } from '../helpers/raw-backend.ts'
@@ -68,7 +69,10 @@ t.test(
     t.match((await session.request('prompts/get', { name: 'raw_p' })).response, { error: { code: -32603 } })
     cuts.set('tools/call', 1)
     const call = await session.request('tools/call', { name: 'raw_echo' })
-    t.match(call.response?.result, { isError: true, content: [{ text: /could not be reached/ }] })
+    t.match(call.response?.result, {
+      isError: true,
+      content: [{ text: /closed the connection before it answered/ }],
+    })
     t.equal(cuts.get('tools/call'), 0)
     t.notOk(
       raw.requests.some(({ method }) => method === 'tools/call'),
@@ -330,4 +334,84 @@ t.test('what was offered before is forgotten: the status tells of what is offere
   t.match(await listed(), 'raw_short')
   t.notMatch(await problems(), /has a name of 74/)
   stream.close()
+})
+
+t.test('what a backend answers in HTTP is said as it is, without its body', async (t) => {
+  let status = 0
+  const backend = await startRawBackend({
+    answers: { 'tools/call': ({ res }) => void res.writeHead(status).end('secret stack trace') },
+  })
+  const vmcp = await startTestVmcp({ raw: backend.url, dead: DEAD }, operational('best_effort'))
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const session = await openSession(vmcp.url)
+  const texts: Record<number, string> = {
+    400: 'the backend refused the request (HTTP 400)',
+    403: 'authentication to the backend failed (HTTP 403)',
+    429: 'the backend accepts no more requests at the moment (HTTP 429)',
+    500: 'the backend answered with an internal error (HTTP 500)',
+    502: 'the backend answered with an internal error (HTTP 502)',
+    503: 'the backend is temporarily unavailable (HTTP 503)',
+  }
+  for (const [code, text] of Object.entries(texts)) {
+    status = Number(code)
+    const { response } = await session.request('tools/call', { name: 'raw_echo' })
+    t.same(response?.result, { content: [{ type: 'text', text: `backend raw: ${text}` }], isError: true })
+  }
+})
+
+t.test('lists that cannot be read again stay in use, marked stale, until they can', async (t) => {
+  let now = Date.parse('2026-01-01T00:00:00Z')
+  let broken: 'not' | 'failing' | 'hanging' | 'refusing' = 'not'
+  let name = 'one'
+  const waiting: (() => void)[] = []
+  const backend = await startRawBackend({
+    capabilities: '{"tools":{}}',
+    tools: () => [`{"name":"${name}","inputSchema":{"type":"object"}}`],
+    before: (_req, res, body) => {
+      if (broken === 'not' || !body.includes('tools/list')) return false
+      if (broken === 'hanging') waiting.push(() => res.destroy())
+      else res.writeHead(broken === 'failing' ? 500 : 401).end()
+      return true
+    },
+  })
+  const lines: string[] = []
+  const log = makeLog({ level: 'info', destination: { write: (line) => void lines.push(line) } })
+  const clock = { now: () => now, after: () => () => {} }
+  const vmcp = await startTestVmcp(
+    { b: backend.url },
+    { telemetry: { enablePrometheusMetricsPath: true } },
+    { clock, log },
+  )
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const session = await openSession(vmcp.url)
+  const get = async (path: string) => (await fetch(`${vmcp.origin}${path}`)).text()
+  t.same(await names(session), ['b_one'])
+  t.notMatch(await get('/api/backends/health'), /lists_stale_since/)
+
+  broken = 'failing'
+  name = 'two'
+  now += 31_000
+  t.same(await names(session), ['b_one'], 'the last good list, although one that fails is down by default')
+  t.match((await session.request('tools/call', { name: 'b_one' })).response, { result: { content: [{}] } })
+  t.match(JSON.parse(await get('/api/backends/health')), {
+    backends: { b: { status: 'healthy', lists_stale_since: '2026-01-01T00:00:31.000Z' } },
+  })
+  t.match(await get('/status'), /backend b: its lists could not be read again since 2026-01-01T00:00:31/)
+  t.match(await get('/metrics'), /gatehouse_vmcp_list_read_failures_total\{target_workload_name="b"\} [1-9]/)
+  t.equal(lines.filter((line) => line.includes('the last ones stay in use')).length, 1, 'told once')
+
+  broken = 'hanging'
+  now += 5_000
+  t.same(await names(session), ['b_one'], 'nobody waits for the next attempt')
+  broken = 'not'
+  for (const cut of waiting.splice(0)) cut()
+  for (let found: string[] = []; found[0] !== 'b_two'; found = await names(session)) now += 5_000
+  t.notMatch(await get('/status'), /could not be read again/)
+  t.notMatch(await get('/api/backends/health'), /lists_stale_since/)
+
+  broken = 'refusing'
+  now += 31_000
+  t.match((await session.request('tools/list')).response?.error, {
+    message: /backend b is temporarily unavailable/,
+  })
 })

@@ -1,6 +1,6 @@
 /** Health and circuit breaker of backends as clients and operators meet them: lists, calls, notices, reports. */
 import t from 'tap'
-import { openSession, type WireSession } from '../helpers/mcp-wire.ts'
+import { openSession, stateless, type WireSession } from '../helpers/mcp-wire.ts'
 import { proves } from '../helpers/proves.ts'
 import { type RawBackend, startRawBackend } from '../helpers/raw-backend.ts'
 import { startTestVmcp } from '../helpers/vmcp.ts'
@@ -76,7 +76,7 @@ async function rig(failureHandling: Record<string, unknown>) {
 }
 
 t.test(
-  'calls that fail open the circuit: tools go, nothing more is sent, a trial brings all back',
+  'calls that fail open the circuit: tools are not listed, nothing more is sent, a trial brings all back',
   async (t) => {
     const r = await rig({
       healthCheckInterval: '1h',
@@ -96,10 +96,15 @@ t.test(
     t.match((await report(r.vmcp.origin)).backends['shaky'], { circuit_state: 'open' })
     t.match((await fetch(`${r.vmcp.origin}/readyz`)).status, 200, 'the server itself is well')
     const before = r.backend.requests.length
+    t.match(
+      (await r.session.request('tools/call', { name: 'shaky_echo' })).response?.result,
+      { isError: true, content: [{ text: 'backend shaky is temporarily unavailable: try again later' }] },
+      'not as if it did not exist',
+    )
     t.equal(
-      (await r.session.request('tools/call', { name: 'shaky_echo' })).response?.error?.code,
+      (await r.session.request('tools/call', { name: 'shaky_typo' })).response?.error?.code,
       -32602,
-      'as if it were not there',
+      'what it never had does not exist',
     )
     t.equal(r.backend.requests.length, before, 'the backend is left alone')
 
@@ -133,13 +138,100 @@ t.test('checks that fail take a backend out of the lists, one that succeeds brin
   const twice = await until(({ status }) => status === 'unhealthy')
   t.match(twice, {
     summary: { total: 2, healthy: 1, unhealthy: 1 },
-    backends: { shaky: { consecutive_failures: 2, last_error_category: 'connection_failed' } },
+    backends: { shaky: { consecutive_failures: 2, last_error_category: 'backend_unavailable' } },
   })
   await r.changed()
   t.same(await names(r.session), ['solid_echo'])
+  for (const answer of [
+    await r.session.request('tools/call', { name: 'shaky_echo' }),
+    await stateless(r.vmcp.url, 'tools/call', { name: 'shaky_echo' }),
+  ])
+    t.match(answer.text, /backend shaky is temporarily unavailable/, 'calls say so')
   t.notMatch(JSON.stringify(twice), /127\.0\.0\.1|HTTP 500/, 'the report tells no addresses and no texts')
   r.break(false)
   r.pass(30_000)
   await r.changed()
   t.same(await names(r.session), ['shaky_echo', 'solid_echo'])
 })
+
+t.test('slow calls of one client keep nobody else from a backend that answers checks', async (t) => {
+  const held: (() => void)[] = []
+  const backend = await startRawBackend({
+    tools: () => ['slow', 'quick'].map((name) => `{"name":"${name}","inputSchema":{"type":"object"}}`),
+    answers: {
+      'tools/call': ({ params }) =>
+        params['name'] === 'quick'
+          ? '{"content":[]}'
+          : new Promise((resolve) => held.push(() => resolve('{"content":[]}'))),
+    },
+  })
+  const vmcp = await startTestVmcp(
+    { b: backend.url },
+    {
+      operational: {
+        timeouts: { default: '50ms' },
+        failureHandling: {
+          healthCheckInterval: '1h',
+          circuitBreaker: { enabled: true, failureThreshold: 2 },
+        },
+      },
+    },
+  )
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const [one, other] = await Promise.all([openSession(vmcp.url), openSession(vmcp.url)])
+  t.same(await names(one), ['b_quick', 'b_slow'])
+  for (let i = 0; i < 4; i++)
+    t.match((await one.request('tools/call', { name: 'b_slow' })).text, 'did not answer in time')
+  t.match((await other.request('tools/call', { name: 'b_quick' })).response, { result: { content: [] } })
+  t.match((await report(vmcp.origin)).backends['b'], { circuit_state: 'closed' })
+  for (const answer of held) answer()
+})
+
+t.test(
+  'prompts and resources of a backend that is kept away, and names of one that was never listed',
+  async (t) => {
+    let broken = false
+    const backend = await startRawBackend({
+      capabilities: '{"tools":{},"prompts":{},"resources":{}}',
+      answers: {
+        'prompts/list': () => '{"prompts":[{"name":"p"}]}',
+        'resources/list': () => '{"resources":[{"uri":"test://r","name":"r"}]}',
+      },
+      before: (_req, res) => {
+        if (broken) res.writeHead(502).end()
+        return broken
+      },
+    })
+    const failureHandling = {
+      partialFailureMode: 'best_effort',
+      healthCheckInterval: '1h',
+      circuitBreaker: { enabled: true, failureThreshold: 1 },
+    }
+    const vmcp = await startTestVmcp(
+      { shaky: backend.url, dead: 'http://127.0.0.1:9/mcp' },
+      { operational: { failureHandling } },
+    )
+    t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+    const session = await openSession(vmcp.url)
+    t.same(await names(session), ['shaky_echo'])
+    broken = true
+    t.match((await session.request('tools/call', { name: 'shaky_echo' })).text, /internal error \(HTTP 502\)/)
+    for (const [method, params] of [
+      ['prompts/get', { name: 'shaky_p' }],
+      ['resources/read', { uri: 'test://r' }],
+    ] as const) {
+      t.match((await session.request(method, params)).response?.error, {
+        code: -32603,
+        message: 'backend shaky is temporarily unavailable: try again later',
+        data: { backends: ['shaky'] },
+      })
+    }
+    for (const answer of [
+      await session.request('tools/call', { name: 'dead_anything' }),
+      await stateless(vmcp.url, 'tools/call', { name: 'dead_anything' }),
+      await session.request('resources/read', { uri: 'test://other' }),
+    ])
+      t.match(answer.response?.error, { code: -32603, message: /backend dead is temporarily unavailable/ })
+    t.match((await session.request('tools/call', { name: 'nobody_tool' })).response?.error, { code: -32602 })
+  },
+)

@@ -123,6 +123,18 @@ export const METRICS = {
     help: 'Backends found to speak another protocol revision than before',
     labels: ['target.workload_name', 'mcp.protocol.revision'],
   },
+  malformedItems: {
+    name: 'gatehouse_vmcp_malformed_items',
+    kind: 'counter',
+    help: 'Items of lists of backends that are malformed, each time a list is read, by what becomes of them: repaired or left_out',
+    labels: ['target.workload_name', 'action'],
+  },
+  listReadFailures: {
+    name: 'gatehouse_vmcp_list_read_failures',
+    kind: 'counter',
+    help: 'Reads of lists of backends that failed; the last lists stay in use',
+    labels: ['target.workload_name'],
+  },
   workflowExecutions: {
     name: 'gatehouse_vmcp_workflow_executions',
     kind: 'counter',

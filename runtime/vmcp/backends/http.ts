@@ -85,8 +85,10 @@ async function sent(dispatcher: Dispatcher, request: BackendRequest, url: URL): 
 }
 
 function wasCut(error: unknown): boolean {
-  if (!(error instanceof GatehouseError) || error.code !== 'BACKEND_UNREACHABLE') return false
-  const { cause } = error
+  return error instanceof GatehouseError && error.code === 'BACKEND_UNREACHABLE' && isCut(error.cause)
+}
+
+function isCut(cause: unknown): boolean {
   return cause instanceof Error && 'code' in cause && CUT.has(cause.code)
 }
 
@@ -205,14 +207,28 @@ class AnswerHandler implements DispatchHandler {
 
   onResponseError(_controller: DispatchController, cause: Error): void {
     if (!this.#finish()) return
-    const code = this.#status === 0 ? 'BACKEND_UNREACHABLE' : 'BACKEND_PROTOCOL'
-    this.#reject(new GatehouseError(code, { cause }))
+    this.#reject(connectionFault(cause, this.#status !== 0))
   }
 }
 
 function isEventStream(headers: IncomingHttpHeaders): boolean {
   const type = headers['content-type']
   return typeof type === 'string' && /^\s*text\/event-stream\b/i.test(type)
+}
+
+/** `began`: a part of the answer is there already. */
+function connectionFault(cause: Error, began: boolean): GatehouseError {
+  if (began)
+    return new GatehouseError('BACKEND_PROTOCOL', {
+      detail: 'the answer of the backend was cut short',
+      cause,
+    })
+  return isCut(cause)
+    ? new GatehouseError('BACKEND_UNREACHABLE', {
+        detail: 'the backend closed the connection before it answered',
+        cause,
+      })
+    : new GatehouseError('BACKEND_UNREACHABLE', { cause })
 }
 
 /** Whatever is wrong with what a backend sends is a fault of the backend, not of the client's request. */

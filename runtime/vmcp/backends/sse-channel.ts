@@ -20,6 +20,8 @@ import { reasonOf } from './http.ts'
 import { sendToBackend } from './send.ts'
 import { faultOf } from './status-fault.ts'
 
+const STREAM_ENDED = 'the backend closed its event stream'
+
 export class SseChannel implements Channel {
   readonly sessionId = undefined
   readonly #target: ChannelTarget
@@ -70,7 +72,7 @@ export class SseChannel implements Channel {
         if (!this.#closed.signal.aborted) this.#events.onLost(error)
       }
       this.#stream(sender, resolve).then(
-        () => lost(new GatehouseError('BACKEND_UNREACHABLE', { cause: new Error('the event stream ended') })),
+        () => lost(new GatehouseError('BACKEND_UNREACHABLE', { detail: STREAM_ENDED })),
         (error: unknown) => lost(error instanceof Error ? error : reasonOf(this.#closed.signal)),
       )
     })

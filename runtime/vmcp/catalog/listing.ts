@@ -1,21 +1,26 @@
 /**
  * Reads everything that one backend offers: tools, resources, resource templates, prompts, all pages.
  *
- * Items stay the bytes that the backend sent. Whatever is too much (pages, items, a cursor that comes again) or has no
- * name is dropped with a warning or refused, so that no backend can fill the memory.
+ * Well-formed items stay the bytes that the backend sent; what is wrong with others is in `faults`. Whatever is too much
+ * (pages, items, a cursor that comes again) is refused, so that no backend can fill the memory.
  */
+import { setImmediate } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { JsonObject, type MirroredArgument, mirroredArguments, RPC, scanElements } from '../../mcp/index.ts'
-import type { Log } from '../../net/index.ts'
 import type { Sender } from '../backends/channel.ts'
 import type { Connection, Request, ServerInfo } from '../backends/connection.ts'
 import type { Outcome } from '../operation.ts'
+import { checkItem } from './items/check.ts'
+import { FaultCollector, type ListFaults } from './items/faults.ts'
+import type { Kind } from './types.ts'
 
 export interface Item {
   /** Name of a tool or prompt, URI of a resource, template of a resource template. */
   readonly key: string
-  /** The whole item as the backend sent it. */
+  /** The whole item as it is offered. */
   readonly json: Buffer
+  /** As it is offered to clients of the session era, where that is another form. */
+  readonly sessionJson?: Buffer
 }
 
 export interface ToolItem extends Item {
@@ -31,8 +36,11 @@ export interface Listing {
   readonly resources: readonly Item[]
   readonly templates: readonly Item[]
   readonly prompts: readonly Item[]
+  readonly faults: ListFaults
 }
 
+/** After so long other work has a turn. */
+const TURN_MS = 5
 const MAX_PAGES = 1_000
 const MAX_ITEMS = 10_000
 const EMPTY: JsonObject = new JsonObject(Buffer.from('{}'))
@@ -47,55 +55,68 @@ export interface ListOptions {
   readonly sender: Sender
   readonly signal: AbortSignal
   readonly timeoutMs: number
-  readonly log: Log
   /** Stands around each request. */
   readonly measured: (request: Request, work: (request: Request) => Promise<Outcome>) => Promise<Outcome>
+}
+
+interface List {
+  readonly kind: Kind
+  readonly method: string
+  /** Member of the result. */
+  readonly member: string
+}
+
+const TOOLS: List = { kind: 'tools', method: 'tools/list', member: 'tools' }
+const RESOURCES: List = { kind: 'resources', method: 'resources/list', member: 'resources' }
+const PROMPTS: List = { kind: 'prompts', method: 'prompts/list', member: 'prompts' }
+const TEMPLATES: List = {
+  kind: 'templates',
+  method: 'resources/templates/list',
+  member: 'resourceTemplates',
 }
 
 /** Rejects with BACKEND_* errors, or BACKEND_PROTOCOL when the lists break the protocol. */
 export async function readListing(options: ListOptions): Promise<Listing> {
   const { capabilities } = options.server
+  const faults = new FaultCollector(options.backend)
   const [tools, resources, templates, prompts] = await Promise.all([
-    capabilities.tools ? readAll(options, 'tools/list', 'tools', 'name') : [],
-    capabilities.resources ? readAll(options, 'resources/list', 'resources', 'uri') : [],
-    capabilities.resources
-      ? readAll(options, 'resources/templates/list', 'resourceTemplates', 'uriTemplate')
-      : [],
-    capabilities.prompts ? readAll(options, 'prompts/list', 'prompts', 'name') : [],
+    capabilities.tools ? readAll(options, TOOLS, faults) : [],
+    capabilities.resources ? readAll(options, RESOURCES, faults) : [],
+    capabilities.resources ? readAll(options, TEMPLATES, faults) : [],
+    capabilities.prompts ? readAll(options, PROMPTS, faults) : [],
   ])
   return {
     backend: options.backend,
     serial: ++serial,
     server: options.server,
-    tools: tools.flatMap((item) => usable(item, options)),
+    tools: tools.flatMap((item) => callable(item, faults)),
     resources,
     templates,
     prompts,
+    faults: faults.all,
   }
 }
 
-/** A tool that can be offered; none when its schema can be read in two ways, or marks headers wrongly. */
-function usable(item: Item, { backend, log }: ListOptions): ToolItem[] {
+/** A tool with the arguments that are mirrored in headers; none when it marks them wrongly. */
+function callable(item: Item, faults: FaultCollector): ToolItem[] {
+  if (!item.json.includes('x-mcp-header')) return [{ ...item, mirrored: [] }]
   try {
-    const tool = new JsonObject(item.json)
-    tool.object('inputSchema')
-    tool.object('annotations')
-    const marked = item.json.includes('x-mcp-header')
-    return [{ ...item, mirrored: marked ? mirroredArguments(tool.value('inputSchema')) : [] }]
+    return [{ ...item, mirrored: mirroredArguments(new JsonObject(item.json).value('inputSchema')) }]
   } catch (error) {
-    log.warn('a tool is left out because of its schema', { backend, tool: item.key, err: error })
+    faults.leftOut('tools', item.key, error instanceof Error ? error.message : 'x-mcp-header')
     return []
   }
 }
 
-async function readAll(options: ListOptions, method: string, member: string, key: string): Promise<Item[]> {
+async function readAll(options: ListOptions, list: List, faults: FaultCollector): Promise<Item[]> {
+  const { method } = list
   const items = new Map<string, Item>()
   const cursors = new Set<string>()
   let cursor: string | undefined
   for (let page = 0; page < MAX_PAGES; page++) {
     const result = await readPage(options, method, cursor)
     if (!result) return []
-    collect(result, member, key, items, options)
+    await collect(result, list, items, faults)
     cursor = result.text('nextCursor')
     if (cursor === undefined) return [...items.values()]
     if (cursors.has(cursor)) throw protocol(`${method} repeats a cursor`)
@@ -127,40 +148,35 @@ async function readPage(
   throw protocol(`${method} was refused`)
 }
 
-function collect(
+async function collect(
   result: JsonObject,
-  member: string,
-  key: string,
+  { kind, member }: List,
   items: Map<string, Item>,
-  options: ListOptions,
-): void {
+  faults: FaultCollector,
+): Promise<void> {
   const list = result.raw(member)
   if (list?.[0] !== 0x5b) throw protocol(`${member} is no list`)
-  let nameless = 0
-  let repeated = 0
+  let began = performance.now()
   for (const json of scanElements(list)) {
-    const name = json[0] === 0x7b ? readKey(json, key) : undefined
-    if (name === undefined) nameless++
-    else if (items.has(name)) repeated++
-    // A copy, so that one small item does not keep a large answer in memory.
-    else items.set(name, { key: name, json: Buffer.from(json) })
+    add(kind, json, items, faults)
     if (items.size > MAX_ITEMS) throw protocol(`more than ${MAX_ITEMS} ${member}`)
+    if (performance.now() - began < TURN_MS) continue
+    await setImmediate()
+    began = performance.now()
   }
-  if (nameless + repeated === 0) return
-  options.log.warn('items are left out that have no name, or one that occurs twice', {
-    backend: options.backend,
-    member,
-    nameless,
-    repeated,
-  })
 }
 
-function readKey(json: Buffer, key: string): string | undefined {
-  try {
-    const name = new JsonObject(json).text(key)
-    return name === '' ? undefined : name
-  } catch {
-    return undefined
+function add(kind: Kind, json: Buffer, items: Map<string, Item>, faults: FaultCollector): void {
+  const checked = checkItem(kind, json)
+  const { key } = checked
+  if ('fault' in checked) faults.leftOut(kind, key, checked.fault)
+  else if (items.has(checked.key)) faults.leftOut(kind, key, 'another one has the same name')
+  else {
+    if (checked.repaired.length > 0) faults.repaired(kind, checked.key, checked.repaired)
+    // A copy, so that one small item does not keep a large answer in memory.
+    const { sessionJson } = checked
+    const item = { key: checked.key, json: Buffer.from(checked.json) }
+    items.set(checked.key, sessionJson ? { ...item, sessionJson } : item)
   }
 }
 

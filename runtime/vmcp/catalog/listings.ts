@@ -3,15 +3,18 @@
  * because a backend may offer different things to clients of different abilities.
  *
  * One read at a time per key; concurrent callers share it. A read is good until the backend announces a change, or for
- * a while. A failed read is remembered briefly, so that a dead backend does not slow every request down.
+ * a while. When it cannot be read again, the last good listing stays in use, marked stale: whether the backend is down is
+ * for its health to say. A failed read is remembered briefly, so that a dead backend does not slow every request down.
  */
 import { hash } from 'node:crypto'
 import type { Log } from '../../net/index.ts'
 import type { Backend } from '../backends/backend.ts'
-import { ConnectionClosed } from '../backends/channel.ts'
 import type { Clock } from '../clock.ts'
 import type { Client, ClientAbilities } from '../operation.ts'
+import { faultLogger, type ListFaults } from './items/faults.ts'
 import { type Listing, readListing } from './listing.ts'
+import { asError, isClosed, isRefusal } from './read-failure.ts'
+import { sameItems, sameServer } from './same-listing.ts'
 
 const MAX_KEYS = 1_024
 /** How long a listing is good when the backend announces changes, and when it does not. */
@@ -28,7 +31,10 @@ const MAX_RETRIES = 20
 
 interface Kept {
   listing: Listing | undefined
+  /** Why the last read failed; undefined after one that did not. With a listing: that one is stale. */
   failure: Error | undefined
+  /** Time since when the listing is stale. */
+  staleSince: number | undefined
   /** Time after which it is read again; 0: now. */
   freshUntil: number
   reading: Promise<Listing> | undefined
@@ -47,6 +53,17 @@ export interface ListingsOptions {
   readonly onState: () => void
   /** Told when a listing will not be answered any more. */
   readonly onDropped: (listing: Listing) => void
+  /** Told of every read: what was wrong with the items, or that it failed. */
+  readonly observe: (read: ListFaults | 'failed') => void
+}
+
+/** How the lists of a backend are, for reports. */
+export interface ListsState {
+  /** Since when lists in use are stale, milliseconds since the epoch; undefined while none is. */
+  readonly staleSince: number | undefined
+  /** Items of the lists in use that are offered with repairs, and that are left out. */
+  readonly repaired: number
+  readonly leftOut: number
 }
 
 export class Listings {
@@ -56,11 +73,13 @@ export class Listings {
   readonly #kept = new Map<string, Kept>()
   /** Sessions that the backend shows something of their own. */
   readonly #forked = new Set<string>()
+  readonly #logFaults: (faults: ListFaults) => void
   #closed = false
 
   constructor(backend: Backend, options: ListingsOptions) {
     this.#backend = backend
     this.#options = options
+    this.#logFaults = faultLogger(options.log)
   }
 
   /** Clients with equal keys see the same. */
@@ -96,6 +115,23 @@ export class Listings {
     return this.#kept.get(this.keyOf(client))?.listing
   }
 
+  /** Why the lists of a client could not be read the last time; undefined when they could. */
+  failureOf(client: Client): Error | undefined {
+    return this.#kept.get(this.keyOf(client))?.failure
+  }
+
+  /** The worst of what is known under any key. */
+  get state(): ListsState {
+    let staleSince: number | undefined
+    let [repaired, leftOut] = [0, 0]
+    for (const { listing, staleSince: since } of this.#kept.values()) {
+      if (since !== undefined && since < (staleSince ?? Number.POSITIVE_INFINITY)) staleSince = since
+      repaired = Math.max(repaired, listing?.faults.repaired ?? 0)
+      leftOut = Math.max(leftOut, listing?.faults.leftOut ?? 0)
+    }
+    return { staleSince, repaired, leftOut }
+  }
+
   /**
    * The listing for a client. `patient` waits for a new one when the known one is out of date; otherwise the known
    * one is good enough and is renewed in the background. Rejects with BACKEND_* errors.
@@ -111,7 +147,8 @@ export class Listings {
         if (kept.failure) throw kept.failure
       }
       const reading = this.#read(key, kept, { ...client, abilities })
-      if (kept.listing && !patient) {
+      // What could not be read a moment ago may fail as slowly once more: nobody waits for it who has something to show.
+      if (kept.listing && (!patient || kept.failure)) {
         reading.catch(() => {})
         return kept.listing
       }
@@ -174,6 +211,7 @@ export class Listings {
     const kept: Kept = {
       listing: undefined,
       failure: undefined,
+      staleSince: undefined,
       freshUntil: 0,
       reading: undefined,
       outdated: false,
@@ -206,10 +244,14 @@ export class Listings {
 
   #succeeded(kept: Kept, listing: Listing): Listing {
     const before = kept.listing
+    this.#options.observe(listing.faults)
+    this.#logFaults(listing.faults)
     // Equal content keeps its identity, so that nothing has to be merged anew or kept twice.
     const present = this.#equalTo(listing, before) ?? listing
     kept.listing = present
     kept.failure = undefined
+    if (kept.staleSince !== undefined) this.#options.log.info('the lists of the backend can be read again')
+    kept.staleSince = undefined
     kept.retries = 0
     kept.freshUntil = kept.outdated ? 0 : this.#options.clock.now() + goodFor(listing)
     this.#options.onState()
@@ -229,12 +271,23 @@ export class Listings {
     return undefined
   }
 
-  #failed(key: string, kept: Kept, client: Client, error: unknown): never {
+  /** Answers the last good listing, if that may stay in use. Throws what went wrong otherwise. */
+  #failed(key: string, kept: Kept, client: Client, error: unknown): Listing {
+    const { clock, log } = this.#options
     const before = kept.listing
-    kept.listing = undefined
-    kept.failure = error instanceof Error ? error : new Error('listing failed')
-    kept.freshUntil = this.#options.clock.now() + FAILURE_MS
+    this.#options.observe('failed')
+    kept.failure = asError(error)
+    kept.freshUntil = clock.now() + FAILURE_MS
     this.#retryLater(key, kept, client)
+    if (before && !isRefusal(kept.failure)) {
+      if (kept.staleSince === undefined)
+        log.warn('the lists of the backend cannot be read; the last ones stay in use', { err: error })
+      kept.staleSince ??= clock.now()
+      this.#options.onState()
+      return before
+    }
+    kept.listing = undefined
+    kept.staleSince = undefined
     this.#options.onState()
     if (before) {
       this.#unused(before)
@@ -271,7 +324,6 @@ export class Listings {
     const capabilities = client.abilities.raw
     const own = this.isForked(client) ? client.session : undefined
     const { connection, server } = await backend.listing(key, own, capabilities, sender, signal)
-    const { log } = this.#options
     return readListing({
       backend: name,
       connection,
@@ -280,7 +332,6 @@ export class Listings {
       sender,
       signal,
       timeoutMs,
-      log,
       measured: (request, work) => backend.measured(request, work),
     })
   }
@@ -311,32 +362,8 @@ export class Listings {
   }
 }
 
-function isClosed(error: unknown): boolean {
-  return (
-    error instanceof ConnectionClosed || (error instanceof Error && error.cause instanceof ConnectionClosed)
-  )
-}
-
 function forkKey(sessionId: string): string {
   return `session ${sessionId}`
-}
-
-function sameItems(a: Listing, b: Listing): boolean {
-  const kinds = ['tools', 'resources', 'templates', 'prompts'] as const
-  return kinds.every((kind) => {
-    const ours = a[kind]
-    const theirs = b[kind]
-    return ours.length === theirs.length && ours.every(({ json }, i) => theirs[i]?.json.equals(json) ?? false)
-  })
-}
-
-function sameServer({ server: a }: Listing, { server: b }: Listing): boolean {
-  const { listChanged, ...ours } = a.capabilities
-  const { listChanged: announced, ...theirs } = b.capabilities
-  return (
-    JSON.stringify([a.protocolVersion, a.instructions, ours, [...listChanged]]) ===
-    JSON.stringify([b.protocolVersion, b.instructions, theirs, [...announced]])
-  )
 }
 
 /** Equal for clients that backends cannot tell apart by credentials or headers. */

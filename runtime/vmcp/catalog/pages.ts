@@ -6,6 +6,7 @@
  */
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
+import type { Era } from '../../mcp/index.ts'
 import type { Cursors } from './cursors.ts'
 import type { Entry, Kind } from './types.ts'
 
@@ -21,31 +22,37 @@ export const MEMBER: Readonly<Record<Kind, string>> = {
   prompts: 'prompts',
 }
 
-/** First pages without a cursor, by list: most requests ask for nothing else. */
-const firstPages = new WeakMap<readonly Entry[], Buffer>()
+/** First pages without a cursor, by list and form: most requests ask for nothing else. */
+const firstPages = new WeakMap<readonly Entry[], Partial<Record<Era, Buffer>>>()
 
-/** The raw result object of a list request. Throws INVALID_PARAMS for a cursor that is none of ours. */
-export function renderPage(
-  kind: Kind,
-  entries: readonly Entry[],
-  cursor: string | undefined,
-  cursors: Cursors,
-): Buffer {
-  if (cursor !== undefined && cursor !== '')
-    return render(kind, entries, positionAfter(kind, entries, cursor, cursors), cursors)
-  const known = firstPages.get(entries)
-  if (known) return known
-  const page = render(kind, entries, 0, cursors)
-  firstPages.set(entries, page)
-  return page
+export interface PageOptions {
+  /** The client's: some items have a form of their own for sessions. */
+  readonly era: Era
+  readonly cursor: string | undefined
+  readonly cursors: Cursors
 }
 
-function render(kind: Kind, entries: readonly Entry[], from: number, cursors: Cursors): Buffer {
+/** The raw result object of a list request. Throws INVALID_PARAMS for a cursor that is none of ours. */
+export function renderPage(kind: Kind, entries: readonly Entry[], options: PageOptions): Buffer {
+  const { cursor, cursors } = options
+  if (cursor !== undefined && cursor !== '')
+    return render(kind, entries, positionAfter(kind, entries, cursor, cursors), options)
+  const known = firstPages.get(entries)
+  const page = known?.[options.era]
+  if (page) return page
+  // Where no item has two forms, both eras share one page, and with it whatever is remembered of it.
+  const shared = entries.every(({ sessionJson }) => sessionJson === undefined)
+  const made = render(kind, entries, 0, options)
+  firstPages.set(entries, shared ? { session: made, stateless: made } : { ...known, [options.era]: made })
+  return made
+}
+
+function render(kind: Kind, entries: readonly Entry[], from: number, { era, cursors }: PageOptions): Buffer {
   const page = entries.slice(from, from + PAGE_SIZE)
   const parts: Buffer[] = [Buffer.from(`{"${MEMBER[kind]}":[`)]
-  page.forEach(({ json }, i) => {
+  page.forEach(({ json, sessionJson }, i) => {
     if (i > 0) parts.push(COMMA)
-    parts.push(json)
+    parts.push(era === 'session' ? (sessionJson ?? json) : json)
   })
   const last = page.at(-1)
   const next = from + PAGE_SIZE

@@ -12,7 +12,6 @@ import type { Problem, ToolEntry } from './types.ts'
 
 /** Longer names are refused by some model APIs; they are offered all the same, and reported. */
 const LONG_NAME = 64
-const OBJECT_SCHEMA = '{"type":"object"}'
 const HINTS = ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
 
 interface Candidate {
@@ -170,22 +169,29 @@ function entryOf(candidate: Candidate, name: string, aggregation: Aggregation): 
   if (name !== item.key) changes['name'] = JSON.stringify(name)
   if (override?.description !== undefined) changes['description'] = JSON.stringify(override.description)
   if (override?.annotations) changes['annotations'] = JSON.stringify(annotations)
-  const schema = tool.raw('inputSchema')
-  if (schema?.[0] !== 0x7b) changes['inputSchema'] = OBJECT_SCHEMA
-  else {
-    const object = new JsonObject(schema)
-    if (!object.raw('type')) changes['inputSchema'] = object.with({ type: '"object"' }).toString()
-  }
   return {
     key: name,
     backend,
     original: item.key,
     base,
-    json: Object.keys(changes).length === 0 ? item.json : tool.with(changes),
+    ...withChanges(item, tool, changes),
     advertised: isAdvertised(candidate, aggregation),
     mirrored: item.mirrored,
     annotations: annotations ?? {},
   }
+}
+
+/** Both forms of an item, with the same changes made to each. */
+function withChanges(
+  { json, sessionJson }: ToolItem,
+  tool: JsonObject,
+  changes: Readonly<Record<string, string>>,
+): Pick<ToolEntry, 'json' | 'sessionJson'> {
+  if (Object.keys(changes).length === 0) return sessionJson ? { json, sessionJson } : { json }
+  const changed = tool.with(changes)
+  return sessionJson
+    ? { json: changed, sessionJson: new JsonObject(sessionJson).with(changes) }
+    : { json: changed }
 }
 
 /** The tool's annotations with those of the override in place of its own. */

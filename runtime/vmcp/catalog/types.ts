@@ -11,6 +11,8 @@ export interface Entry {
   readonly original: string
   /** As clients see it in a list. */
   readonly json: Buffer
+  /** As clients of the session era see it, where that is another form. */
+  readonly sessionJson?: Buffer
   /** Arguments that are mirrored in headers (tools). */
   readonly mirrored?: readonly MirroredArgument[]
 }
@@ -39,7 +41,14 @@ export type Kind = 'tools' | 'resources' | 'templates' | 'prompts'
 
 /** Something an operator should know: a name that could not be offered as it stands. */
 export interface Problem {
-  readonly kind: 'collision' | 'conflict' | 'shadowed' | 'long_name' | 'unused_override' | 'workflow'
+  readonly kind:
+    | 'collision'
+    | 'conflict'
+    | 'shadowed'
+    | 'long_name'
+    | 'unused_override'
+    | 'workflow'
+    | 'malformed'
   readonly subject: string
   readonly message: string
 }

@@ -27,11 +27,19 @@ export interface Member {
 export interface View {
   readonly catalog: Catalog
   /** Backends that could not be asked, sorted by name, with what was wrong. */
-  readonly down: readonly { readonly name: string; readonly error: Error | undefined }[]
+  readonly down: readonly Lack[]
+  /** Backends of which the last lists are shown, because they could not be read again. */
+  readonly stale: readonly Lack[]
+}
+
+/** A backend of which something is missing, and why where that is known. */
+interface Lack {
+  readonly name: string
+  readonly error: Error | undefined
 }
 
 interface Asked {
-  readonly down: { name: string; error: Error | undefined }[]
+  readonly down: Lack[]
   readonly listings: Listing[]
 }
 
@@ -112,10 +120,23 @@ export class Views {
       const catalog = this.#tracer.internal('aggregator.MergeCapabilities', undefined, () =>
         this.merge(listings),
       )
-      const view = { catalog, down: down.sort((a, b) => (a.name < b.name ? -1 : 1)) }
+      const view = {
+        catalog,
+        down: down.sort((a, b) => (a.name < b.name ? -1 : 1)),
+        stale: listings.flatMap(({ backend: name }) => {
+          const error = members.get(name)?.listings.failureOf(client)
+          return error ? [{ name, error }] : []
+        }),
+      }
       if (view.down.every(({ error }) => error !== SLOW)) this.#keep(members, client, view)
       return view
     })
+  }
+
+  /** True when a name of the catalog could be one of this backend's, as far as names tell. */
+  mayOwn(backend: string, name: string): boolean {
+    const { prefixFormat } = this.#aggregation.conflictResolutionConfig
+    return !this.#independent || name.startsWith(prefixFormat.replaceAll('{workload}', backend))
   }
 
   /** True when no backend can take a name away from another. */
@@ -130,7 +151,7 @@ export class Views {
     patient: boolean,
     hurry: boolean,
   ): Promise<Asked> {
-    const down: { name: string; error: Error | undefined }[] = []
+    const down: Lack[] = []
     const listings: Listing[] = []
     const pending: Promise<void>[] = []
     for (const member of members.values()) {
@@ -175,6 +196,11 @@ export class Views {
       .filter((member) => member.available())
       .map((member) => member.listings.peek(client))
     return this.merge(known.filter((listing) => listing !== undefined))
+  }
+
+  /** What all backends offered when they were last listed for a client, those that are down included. */
+  known(members: ReadonlyMap<string, Member>, client: Client): Catalog {
+    return this.merge([...members.values()].flatMap(({ listings }) => listings.peek(client) ?? []))
   }
 
   /** The catalogs in use, for the status report. */

@@ -46,6 +46,8 @@ export class Breaker {
   }
 
   success(): void {
+    // A request that was sent before the circuit opened says nothing of the time since.
+    if (this.#state === 'open') return
     this.#failures = 0
     this.#trial = false
     if (this.#state !== 'closed') this.#become('closed')

@@ -2,13 +2,15 @@
  * Knows how each backend is: checks them in turn, counts what calls report, and says whom requests may go to.
  *
  * A check that fails for lack of credentials proves that the backend lives; whether that is a fault depends on whether
- * it was given any. Calls feed the circuit breaker, checks feed both.
+ * it was given any. Calls feed the circuit breaker, checks feed both. A call that takes too long may be slow by itself:
+ * it makes the breaker check the backend, and only the outcome of that check counts.
  * Source: spec document 3, "States and transitions", operational.failureHandling.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Clock } from '../clock.ts'
 import { Breaker, type CircuitState } from './breaker.ts'
+import { unavailable } from './unavailable.ts'
 
 export type HealthStatus = 'healthy' | 'degraded' | 'unhealthy' | 'unauthenticated' | 'unknown'
 
@@ -68,6 +70,8 @@ interface Watch {
   wasAvailable: boolean
   hasAnswered: boolean
   checks: number
+  /** A check for the breaker alone is in flight. */
+  verifying: boolean
   cancel: (() => void) | undefined
   stopped: boolean
 }
@@ -104,6 +108,7 @@ export class HealthMonitor {
       wasAvailable: true,
       hasAnswered: false,
       checks: 0,
+      verifying: false,
       cancel: undefined,
       stopped: false,
     }
@@ -146,8 +151,7 @@ export class HealthMonitor {
   admit(name: string): void {
     const breaker = this.#watches.get(name)?.breaker
     if (!breaker) return
-    if (!breaker.allows())
-      throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: `backend ${name} is unavailable` })
+    if (!breaker.allows()) throw unavailable([name])
     breaker.start()
   }
 
@@ -156,8 +160,23 @@ export class HealthMonitor {
     const watch = this.#watches.get(name)
     if (!watch) return
     this.#noteSession(watch, error)
-    if (error && countsAgainst(error)) watch.breaker?.failure()
-    else watch.breaker?.success()
+    if (watch.breaker && isTimeout(error)) {
+      void this.#verify(watch, watch.breaker)
+      return
+    }
+    if (watch.breaker) count(watch.breaker, error)
+    this.#settle(watch)
+  }
+
+  /** Checks a backend of which a call timed out, and counts what that shows. Never rejects. */
+  async #verify(watch: Watch, breaker: Breaker): Promise<void> {
+    if (watch.verifying) return
+    watch.verifying = true
+    const error = await this.#ask(watch)
+    watch.verifying = false
+    if (watch.stopped) return
+    if (isTimeout(error)) breaker.failure()
+    else count(breaker, error)
     this.#settle(watch)
   }
 
@@ -204,23 +223,31 @@ export class HealthMonitor {
   async check(name: string): Promise<void> {
     const watch = this.#watches.get(name)
     if (!watch) return
-    const { settings, clock } = this.#options
+    const { clock } = this.#options
     const startedAt = clock.now()
+    const error = await this.#ask(watch)
+    if (error === undefined) this.#succeeded(watch, clock.now() - startedAt)
+    else this.#failed(watch, error)
+    watch.lastCheckAt = clock.now()
+    watch.checks++
+    if (!watch.stopped) this.#settle(watch)
+  }
+
+  /** Asks the backend for a sign of life within the time for checks. Resolves with what went wrong. */
+  async #ask({ subject }: Watch): Promise<Error | undefined> {
+    const { settings, clock } = this.#options
     const controller = new AbortController()
     const cancel =
       settings.timeoutMs > 0
         ? clock.after(settings.timeoutMs, () => controller.abort(new GatehouseError('BACKEND_TIMEOUT')))
         : undefined
     try {
-      await watch.subject.check(controller.signal)
-      this.#succeeded(watch, clock.now() - startedAt)
+      await subject.check(controller.signal)
+      return undefined
     } catch (error) {
-      this.#failed(watch, error)
+      return error instanceof Error ? error : new Error('the check failed', { cause: error })
     } finally {
       cancel?.()
-      watch.lastCheckAt = clock.now()
-      watch.checks++
-      if (!watch.stopped) this.#settle(watch)
     }
   }
 
@@ -231,7 +258,7 @@ export class HealthMonitor {
     this.#become(watch, tookMs > SLOW_MS || this.#losesSessions(watch) ? 'degraded' : 'healthy')
   }
 
-  #failed(watch: Watch, error: unknown): void {
+  #failed(watch: Watch, error: Error): void {
     const refused = error instanceof GatehouseError && error.code === 'BACKEND_AUTH_FAILED'
     if (refused && watch.subject.hasCredentials) {
       this.#succeeded(watch, 0)
@@ -285,15 +312,36 @@ function isAvailable({ status, breaker }: Watch): boolean {
   return status !== 'unhealthy' && status !== 'unauthenticated' && breaker?.allows() !== false
 }
 
-/** Faults that any request would meet; what one caller's credentials or request caused is not the backend's fault. */
-function countsAgainst(error: Error): boolean {
+/** Tells the breaker what a request has shown; nothing when it never reached the backend. */
+function count(breaker: Breaker, error: Error | undefined): void {
+  if (isTransportFailure(error)) breaker.failure()
+  else if (error === undefined || isAnswer(error)) breaker.success()
+  else breaker.release()
+}
+
+/** An error that the backend itself answered with. */
+function isAnswer(error: Error): boolean {
+  return (
+    error instanceof GatehouseError &&
+    (error.code === 'BACKEND_PROTOCOL' || error.code === 'BACKEND_AUTH_FAILED')
+  )
+}
+
+/**
+ * Failures that any request would meet: no connection, an HTTP error of the server itself, sessions that do not last. What the credentials, the
+ * rate or the arguments of one caller cause is not the backend's failure.
+ */
+function isTransportFailure(error: Error | undefined): boolean {
   return (
     error instanceof GatehouseError &&
     (error.code === 'BACKEND_UNREACHABLE' ||
-      error.code === 'BACKEND_TIMEOUT' ||
-      error.code === 'BACKEND_SESSION_LOST' ||
-      error.code === 'BACKEND_UNAVAILABLE')
+      error.code === 'BACKEND_FAILED' ||
+      error.code === 'BACKEND_SESSION_LOST')
   )
+}
+
+function isTimeout(error: Error | undefined): boolean {
+  return error instanceof GatehouseError && error.code === 'BACKEND_TIMEOUT'
 }
 
 const SESSION_LOST = 'session_lost'
@@ -302,6 +350,7 @@ const CATEGORIES: Readonly<Record<string, string>> = {
   BACKEND_SESSION_LOST: SESSION_LOST,
   BACKEND_TIMEOUT: 'timeout',
   BACKEND_UNAVAILABLE: 'backend_unavailable',
+  BACKEND_FAILED: 'backend_unavailable',
   BACKEND_UNREACHABLE: 'connection_failed',
 }
 

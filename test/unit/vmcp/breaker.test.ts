@@ -55,9 +55,11 @@ t.test('breaker: one trial after the time, whose outcome decides', async (t) => 
   t.ok(breaker.allows())
 })
 
-t.test('breaker: failures while open change nothing', async (t) => {
+t.test('breaker: what ends while it is open changes nothing', async (t) => {
   const { breaker, pass } = make()
   for (let i = 0; i < 9; i++) breaker.failure()
+  breaker.success()
+  t.notOk(breaker.allows(), 'a call from before')
   t.equal(breaker.changedAt, 1_000)
   pass(60_000)
   t.ok(breaker.allows())

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { Catalog } from '../../../runtime/vmcp/catalog/catalog.ts'
+import { NO_FAULTS } from '../../../runtime/vmcp/catalog/items/faults.ts'
 import type { Listing } from '../../../runtime/vmcp/catalog/listing.ts'
 import { type Aggregation, validateRuntime } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'
@@ -37,6 +38,7 @@ function listing(
   return {
     backend,
     serial: ++serial,
+    faults: NO_FAULTS,
     server: {
       protocolVersion: '2025-11-25',
       capabilities: {
@@ -183,17 +185,6 @@ t.test('names beyond 64 characters are offered and reported', async (t) => {
   const made = catalog({}, { a: { tools: [name] } })
   t.equal(made.toolList.length, 1)
   t.match(made.problems, [{ kind: 'long_name' }])
-})
-
-t.test('schemas: a missing type is filled in, everything else stays', async (t) => {
-  const made = catalog(
-    {},
-    { a: { tools: [{ name: 'bare' }, { name: 'typed', inputSchema: { properties: { n: {} } } }] } },
-  )
-  t.same(made.toolList.map(parsed), [
-    { name: 'a_bare', inputSchema: { type: 'object' } },
-    { name: 'a_typed', inputSchema: { properties: { n: {} }, type: 'object' } },
-  ])
 })
 
 t.test('prompts: prefixed, by priority bare, equal results are both left out', async (t) => {

@@ -117,6 +117,7 @@ for (const over of [false, true]) {
       onRead: () => {},
       onState: () => {},
       onDropped: () => {},
+      observe: () => {},
     })
     const session = {
       id: 's1',

@@ -59,6 +59,10 @@ function make(more: Partial<HealthSettings> = {}, hasCredentials = false) {
       takesMs = ms
       await monitor.check('b')
     },
+    /** How checks end from now on. */
+    answers(error: Error | undefined) {
+      fault = error
+    },
     pass(ms: number) {
       now += ms
     },
@@ -117,7 +121,7 @@ t.test('monitor: the circuit is fed by calls and checks, and is not there when i
   })
   await check()
   monitor.report('b', down)
-  monitor.report('b', new GatehouseError('BACKEND_TIMEOUT'))
+  monitor.report('b', new GatehouseError('BACKEND_FAILED'))
   t.equal(health().circuit?.state, 'open')
   t.notOk(monitor.available('b'))
   t.throws(() => monitor.admit('b'), { code: 'BACKEND_UNAVAILABLE' })
@@ -132,9 +136,43 @@ t.test('monitor: the circuit is fed by calls and checks, and is not there when i
 
 t.test('monitor: what one caller did wrong does not open the circuit for all', async (t) => {
   const { monitor, health } = make({ breaker: { failureThreshold: 1, timeoutMs: 60_000 } })
-  monitor.report('b', refused)
-  monitor.report('b', new GatehouseError('BACKEND_PROTOCOL'))
+  for (const code of [
+    'BACKEND_AUTH_FAILED',
+    'BACKEND_PROTOCOL',
+    'BACKEND_UNAVAILABLE',
+    'OAUTH_UNAVAILABLE',
+  ] as const)
+    monitor.report('b', new GatehouseError(code))
   t.equal(health().circuit?.state, 'closed')
+})
+
+t.test('monitor: calls that take too long open the circuit only when checks fail too', async (t) => {
+  const late = new GatehouseError('BACKEND_TIMEOUT')
+  const breaker = { failureThreshold: 2, timeoutMs: 60_000 }
+  const slow = make({ breaker, intervalMs: 0 })
+  for (let i = 0; i < 5; i++) {
+    slow.monitor.report('b', late)
+    await new Promise(setImmediate)
+  }
+  t.match(slow.health(), { status: 'unknown', circuit: { state: 'closed' } }, 'the backend answers checks')
+
+  const hung = make({ breaker, intervalMs: 0 })
+  hung.answers(late)
+  for (const state of ['closed', 'open']) {
+    hung.monitor.report('b', late)
+    hung.monitor.report('b', late)
+    await new Promise(setImmediate)
+    t.equal(hung.health().circuit?.state, state, 'one check at a time, and each counts once')
+  }
+  t.same(hung.changes, ['b'])
+
+  hung.pass(60_000)
+  hung.answers(undefined)
+  hung.monitor.admit('b')
+  hung.monitor.report('b', late)
+  t.throws(() => hung.monitor.admit('b'), { message: /temporarily unavailable/ }, 'the trial is not over')
+  await new Promise(setImmediate)
+  t.equal(hung.health().circuit?.state, 'closed')
 })
 
 t.test(

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { makeCursors } from '../../../runtime/vmcp/catalog/cursors.ts'
-import { PAGE_SIZE, renderPage } from '../../../runtime/vmcp/catalog/pages.ts'
+import { type Cursors, makeCursors } from '../../../runtime/vmcp/catalog/cursors.ts'
+import { PAGE_SIZE, renderPage as render } from '../../../runtime/vmcp/catalog/pages.ts'
 
 const cursors = makeCursors(() => undefined)
 
@@ -9,6 +9,15 @@ function entries(keys: readonly string[]) {
   return [...new Set(keys)]
     .sort()
     .map((key) => ({ key, backend: 'b', original: key, json: Buffer.from(JSON.stringify({ name: key })) }))
+}
+
+function renderPage(
+  kind: 'tools' | 'prompts',
+  list: ReturnType<typeof entries>,
+  cursor: string | undefined,
+  seals: Cursors,
+): Buffer {
+  return render(kind, list, { era: 'session', cursor, cursors: seals })
 }
 
 interface Page {
@@ -112,3 +121,16 @@ t.test(
     t.equal(next.tools[0]?.name, '001000', 'its own key still opens')
   },
 )
+
+t.test('pages: an item with a form of its own for sessions is shown in that form there alone', async (t) => {
+  const plain = entries(['a'])
+  const two = [{ ...plain[0]!, sessionJson: Buffer.from('{"name":"a","form":"session"}') }]
+  const first = { cursor: undefined, cursors }
+  t.match(render('tools', two, { era: 'session', ...first }).toString(), '"form":"session"')
+  t.equal(render('tools', two, { era: 'stateless', ...first }).toString(), '{"tools":[{"name":"a"}]}')
+  t.equal(
+    render('tools', plain, { era: 'session', ...first }),
+    render('tools', plain, { era: 'stateless', ...first }),
+    'one page for both where there is one form',
+  )
+})

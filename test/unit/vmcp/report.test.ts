@@ -1,7 +1,8 @@
 import t from 'tap'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { UNKNOWN_HEALTH } from '../../../runtime/vmcp/health/monitor.ts'
-import { type ReportedBackend, Reporter } from '../../../runtime/vmcp/report.ts'
+import type { BackendState } from '../../../runtime/vmcp/backend-state.ts'
+import { Reporter } from '../../../runtime/vmcp/report.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('3.config.operational.failureHandling.statusReportingInterval')
@@ -10,7 +11,7 @@ function make() {
   const sent: { url: string; headers: Record<string, string>; data: Record<string, unknown> }[] = []
   const timers: { ms: number; work: () => void; cancelled: boolean }[] = []
   let status = 200
-  let backends: ReportedBackend[] = []
+  let backends: BackendState[] = []
   let time = Date.UTC(2026, 0, 2, 3, 4, 5, 678)
   /** What the ConfigMap holds, as an API server merges it. */
   const stored: Record<string, unknown> = {}
@@ -54,7 +55,7 @@ function make() {
     pass(ms: number) {
       time += ms
     },
-    set(more: ReportedBackend[], answer = 200) {
+    set(more: BackendState[], answer = 200) {
       backends = more
       status = answer
     },
@@ -72,14 +73,50 @@ function make() {
 
 const health = { ...UNKNOWN_HEALTH, lastCheckAt: Date.UTC(2026, 0, 2, 3, 4, 0) }
 
+const backend: BackendState = {
+  name: 'x',
+  url: 'http://x/mcp',
+  transport: 'streamable-http',
+  authType: 'unauthenticated',
+  revision: undefined,
+  health: { ...health, status: 'healthy' },
+  lists: { staleSince: undefined, repaired: 0, leftOut: 0 },
+}
+
+t.test(
+  'report: the message of a backend tells of lists that are stale and items that are malformed',
+  async (t) => {
+    const { reporter, set, tick, entry } = make()
+    const lists = { staleSince: Date.UTC(2026, 0, 2, 3, 0, 0), repaired: 2, leftOut: 1 }
+    set([{ ...backend, lists }])
+    await tick(1_000)
+    t.match(entry(), {
+      backends: [
+        {
+          status: 'ready',
+          message:
+            'Healthy; lists not readable since 2026-01-02T03:00:00Z, the last ones stay in use; malformed items left out: 1; malformed items repaired: 2',
+        },
+      ],
+    })
+    await reporter.close()
+  },
+)
+
 t.test('report: one key of the ConfigMap, in the words of the status', async (t) => {
   const { reporter, sent, set, tick, entry } = make()
   set([
-    { name: 'a', url: 'http://a/mcp', mcpRevision: '2025-11-25', health: { ...health, status: 'healthy' } },
     {
+      ...backend,
+      name: 'a',
+      url: 'http://a/mcp',
+      revision: '2025-11-25',
+      health: { ...health, status: 'healthy' },
+    },
+    {
+      ...backend,
       name: 'b',
       url: 'http://b/mcp',
-      mcpRevision: undefined,
       health: {
         ...health,
         status: 'unhealthy',

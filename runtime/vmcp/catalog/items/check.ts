@@ -1,0 +1,163 @@
+/**
+ * Checks one item of a backend's list, and repairs what has one meaning.
+ *
+ * Client libraries refuse a whole list for one malformed item, so an item is offered only in a form that all of them take:
+ * an optional member that is null or of the wrong type is taken out, a schema of arguments without a type is one of an
+ * object. An item whose name, address, schema of arguments or arguments cannot be used is left out. What is well-formed
+ * keeps its bytes.
+ * Source: MCP 2025-11-25 and 2026-07-28, schema (Tool, Resource, ResourceTemplate, Prompt).
+ */
+import { JsonFault, JsonObject } from '../../../mcp/index.ts'
+import type { Kind } from '../types.ts'
+import {
+  anyObject,
+  boolean,
+  changesTo,
+  isNull,
+  list,
+  number,
+  oneOf,
+  type Repairs,
+  type Rule,
+  shape,
+  text,
+  time,
+  wholeList,
+} from './rules.ts'
+import { inputForms, outputForms } from './schemas.ts'
+
+export interface UsableItem {
+  /** Name of a tool or prompt, URI of a resource, template of a resource template. */
+  readonly key: string
+  readonly json: Buffer
+  /** The form for clients of the session era, where that is another one. */
+  readonly sessionJson?: Buffer
+  /** Names of the members that were repaired. */
+  readonly repaired: readonly string[]
+}
+
+export interface UnusableItem {
+  /** Undefined: it has none that can be read. */
+  readonly key: string | undefined
+  /** Why it is left out. */
+  readonly fault: string
+}
+
+type Rules = readonly (readonly [string, Rule])[]
+
+const icon = shape({
+  members: { src: text, mimeType: text, sizes: list(text), theme: oneOf('light', 'dark') },
+  required: ['src'],
+})
+const described: Rules = [
+  ['title', text],
+  ['description', text],
+  ['icons', list(icon)],
+  ['_meta', anyObject],
+]
+const annotations = shape({
+  members: {
+    audience: list(oneOf('user', 'assistant')),
+    priority: number((value) => value >= 0 && value <= 1),
+    lastModified: time,
+  },
+})
+const toolAnnotations = shape({
+  members: {
+    title: text,
+    readOnlyHint: boolean,
+    destructiveHint: boolean,
+    idempotentHint: boolean,
+    openWorldHint: boolean,
+  },
+})
+const promptArgument = shape({
+  members: { name: text, title: text, description: text, required: boolean },
+  required: ['name'],
+})
+
+/** Optional members of each kind; one that cannot be used is taken out. */
+const OPTIONAL: Readonly<Record<Kind, Rules>> = {
+  tools: [
+    ...described,
+    ['annotations', toolAnnotations],
+    ['execution', shape({ members: { taskSupport: oneOf('required', 'optional', 'forbidden') } })],
+  ],
+  resources: [
+    ...described,
+    ['mimeType', text],
+    ['size', number(Number.isInteger)],
+    ['annotations', annotations],
+  ],
+  templates: [...described, ['mimeType', text], ['annotations', annotations]],
+  prompts: described,
+}
+
+/** Members by which an item is known or shown; the first is its key. */
+const REQUIRED: Readonly<Record<Kind, readonly string[]>> = {
+  tools: ['name'],
+  resources: ['uri', 'name'],
+  templates: ['uriTemplate', 'name'],
+  prompts: ['name'],
+}
+
+const promptArguments = wholeList(promptArgument)
+
+export function checkItem(kind: Kind, json: Buffer): UsableItem | UnusableItem {
+  let key: string | undefined
+  try {
+    if (json[0] !== 0x7b) return { key, fault: 'it is no object' }
+    const item = new JsonObject(json)
+    const [named = ''] = REQUIRED[kind]
+    key = item.text(named) || undefined
+    const lacking = REQUIRED[kind].find((name) => !item.text(name))
+    if (key === undefined || lacking !== undefined)
+      return { key, fault: `${lacking ?? named} must be a text` }
+    const repairs = changesTo(item, OPTIONAL[kind])
+    const special = SPECIAL[kind]?.(item, repairs)
+    if (typeof special === 'string') return { key, fault: special }
+    const repaired = Object.keys(repairs)
+    const own = special && Object.keys(special).length > 0 ? item.with({ ...repairs, ...special }) : undefined
+    return {
+      key,
+      json: repaired.length === 0 ? json : item.with(repairs),
+      ...(own ? { sessionJson: own } : {}),
+      repaired,
+    }
+  } catch (error) {
+    if (error instanceof JsonFault) return { key, fault: error.message }
+    throw error
+  }
+}
+
+/**
+ * What only one kind has: adds its repairs, and answers what clients of the session era get instead of some members, or
+ * why the item is left out.
+ */
+const SPECIAL: Readonly<
+  Partial<Record<Kind, (item: JsonObject, repairs: Repairs) => Repairs | string | undefined>>
+> = { tools: schemasOf, prompts: argumentsOf }
+
+function schemasOf(item: JsonObject, repairs: Repairs): Repairs | string {
+  const given = item.raw('inputSchema')
+  const input = inputForms(given)
+  if (!input.stateless) return 'inputSchema must be a JSON Schema of type object'
+  if (input.stateless !== given) repairs['inputSchema'] = input.stateless
+  const result = item.raw('outputSchema')
+  const output = outputForms(result)
+  if (output.stateless !== result) repairs['outputSchema'] = output.stateless
+  const own: Repairs = {}
+  if (input.session !== input.stateless) own['inputSchema'] = input.session
+  if (output.session !== output.stateless) own['outputSchema'] = output.session
+  return own
+}
+
+/** Arguments of a prompt: one that has no name cannot be given. */
+function argumentsOf(item: JsonObject, repairs: Repairs): string | undefined {
+  const given = item.raw('arguments')
+  if (!given) return undefined
+  const usable = promptArguments(given)
+  if (!usable && !isNull(given)) return 'arguments must be a list of arguments with names'
+  if (usable !== given) repairs['arguments'] = usable
+  return undefined
+}

@@ -1,0 +1,150 @@
+/**
+ * Tells whether clients can compile the schema of a tool's results.
+ *
+ * Clients of the first SDK generation compile all of these schemas while they read a list (as JSON Schema draft-07, with
+ * Ajv), and one that cannot be compiled fails the list. Compiling here would cost too much, so the form is checked:
+ * values of keywords, patterns, references. What is doubtful is taken for no.
+ * Source: JSON Schema draft-07, validation; Ajv, "Strict mode" and "Managing schemas".
+ */
+type Json = Readonly<Record<string, unknown>>
+type Check = (value: unknown, walk: Walk) => boolean
+
+/** Members that give a part of a schema a name of its own, which must be the only one. */
+const NAMES: ReadonlySet<string> = new Set(['$id', '$anchor', '$dynamicAnchor', '$async'])
+const TYPES: ReadonlySet<unknown> = new Set([
+  'string',
+  'number',
+  'integer',
+  'boolean',
+  'null',
+  'object',
+  'array',
+])
+const ROOT_ID = /^[a-z][a-z0-9+.-]*:\/\/[\w./~-]+$/i
+const POINTER = /^#(?:\/[\w.$~-]+)*$/
+
+const isNumber: Check = (value) => typeof value === 'number'
+const isText: Check = (value) => typeof value === 'string'
+const isBoolean: Check = (value) => typeof value === 'boolean'
+const isTexts: Check = (value) => isList(value, (item) => typeof item === 'string')
+const isSchema: Check = (value, walk) => walk.schema(value)
+const isSchemas: Check = (value, walk) =>
+  Array.isArray(value) && value.length > 0 && isList(value, (item) => walk.schema(item))
+const isMap: Check = (value, walk) =>
+  isObject(value) && Object.values(value).every((item) => walk.schema(item))
+const isPattern: Check = (value) => typeof value === 'string' && compiles(value)
+
+/** What the value of each keyword must be; keywords that are not here are not looked at by clients. */
+const KEYWORDS: ReadonlyMap<string, Check> = new Map(
+  keywords([
+    [isSchema, 'additionalItems additionalProperties contains else if not propertyNames then'],
+    [isSchemas, 'allOf anyOf oneOf'],
+    [isMap, 'properties'],
+    [(value, walk) => isMap(value, walk) && Object.keys(value as Json).every(compiles), 'patternProperties'],
+    [(value, walk) => walk.schema(value) || isList(value, (item) => walk.schema(item)), 'items'],
+    [(value, walk) => isDependencies(value, walk), 'dependencies'],
+    [isTexts, 'required'],
+    [isText, '$schema format'],
+    [isPattern, 'pattern'],
+    [isBoolean, 'uniqueItems'],
+    [isNumber, 'exclusiveMaximum exclusiveMinimum maximum minimum multipleOf'],
+    [isNumber, 'maxItems maxLength maxProperties minItems minLength minProperties'],
+    [(value) => Array.isArray(value) && value.length > 0, 'enum'],
+    [(value) => TYPES.has(value) || isList(value, (item) => TYPES.has(item)), 'type'],
+    [(value, walk) => typeof value === 'string' && walk.reference(value), '$ref'],
+    // What needs other members beside it, or is no keyword of this draft but of an older one.
+    [() => false, 'formatExclusiveMaximum formatExclusiveMinimum formatMaximum formatMinimum id nullable'],
+  ]),
+)
+
+function keywords(rows: readonly (readonly [Check, string])[]): (readonly [string, Check])[] {
+  return rows.flatMap(([check, names]) => names.split(' ').map((name) => [name, check] as const))
+}
+
+/** Beyond these a compiler may run out of stack. */
+const MAX_REFERENCES = 100
+const MAX_DEPTH = 64
+
+export function isCompilable(schema: unknown): boolean {
+  if (!isObject(schema)) return false
+  const { $id, ...rest } = schema
+  if ($id !== undefined && !(typeof $id === 'string' && ROOT_ID.test($id))) return false
+  return isPlain(rest, 0) && new Walk(rest).all()
+}
+
+class Walk {
+  readonly #root: Json
+  /** Schemas that were reached, in order; references lead on to others. */
+  readonly #reached = new Set<Json>()
+  #references = 0
+
+  constructor(root: Json) {
+    this.#root = root
+    this.#reached.add(root)
+  }
+
+  all(): boolean {
+    for (const schema of this.#reached) {
+      const fits = Object.entries(schema).every(([name, value]) => KEYWORDS.get(name)?.(value, this) ?? true)
+      if (!fits) return false
+    }
+    return true
+  }
+
+  /** Notes a schema; its members are looked at later. */
+  schema(value: unknown): boolean {
+    if (typeof value === 'boolean') return true
+    if (!isObject(value)) return false
+    this.#reached.add(value)
+    return true
+  }
+
+  /** A reference must lead to a schema within the same document, and not in a circle of nothing but references. */
+  reference(pointer: string): boolean {
+    if (++this.#references > MAX_REFERENCES) return false
+    let target = this.#target(pointer)
+    for (let hops = 0; isObject(target) && target['$ref'] !== undefined; hops++) {
+      if (hops === MAX_REFERENCES) return false
+      target = this.#target(target['$ref'])
+    }
+    return this.schema(target)
+  }
+
+  #target(pointer: unknown): unknown {
+    if (typeof pointer !== 'string' || !POINTER.test(pointer)) return undefined
+    let target: unknown = this.#root
+    for (const step of pointer.split('/').slice(1)) {
+      const name = step.replaceAll('~1', '/').replaceAll('~0', '~')
+      if (!isObject(target) || !Object.hasOwn(target, name)) return undefined
+      target = target[name]
+    }
+    return target
+  }
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isList(value: unknown, each: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every(each)
+}
+
+function isDependencies(value: unknown, walk: Walk): boolean {
+  return isObject(value) && Object.values(value).every((item) => isTexts(item, walk) || walk.schema(item))
+}
+
+/** Not too deep, and no part of it has a name of its own. */
+function isPlain(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  if (depth > MAX_DEPTH) return false
+  return Object.entries(value).every(([name, member]) => !NAMES.has(name) && isPlain(member, depth + 1))
+}
+
+function compiles(pattern: string): boolean {
+  try {
+    return Boolean(new RegExp(pattern, 'u'))
+  } catch {
+    return false
+  }
+}

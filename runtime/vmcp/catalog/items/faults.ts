@@ -1,0 +1,99 @@
+/** What was wrong with the items of one backend's lists, gathered for reports: counts, and a few of them by name. */
+import type { Log } from '../../../net/index.ts'
+import type { Kind, Problem } from '../types.ts'
+
+export interface ListFaults {
+  /** Number of items that are offered with repairs. */
+  readonly repaired: number
+  /** Number of items that are not offered. */
+  readonly leftOut: number
+  readonly problems: readonly Problem[]
+}
+
+export const NO_FAULTS: ListFaults = { repaired: 0, leftOut: 0, problems: [] }
+
+/** Items that are named, of each sort of fault; the rest is counted. */
+const MAX_NAMED = 10
+const MAX_NAME = 100
+
+const NOUNS: Readonly<Record<Kind, string>> = {
+  tools: 'tool',
+  resources: 'resource',
+  templates: 'resource template',
+  prompts: 'prompt',
+}
+
+interface Sort {
+  count: number
+  readonly named: Problem[]
+}
+
+export class FaultCollector {
+  readonly #backend: string
+  readonly #repaired: Sort = { count: 0, named: [] }
+  readonly #leftOut: Sort = { count: 0, named: [] }
+
+  constructor(backend: string) {
+    this.#backend = backend
+  }
+
+  /** `key` undefined: it has none that can be read. */
+  leftOut(kind: Kind, key: string | undefined, why: string): void {
+    this.#note(this.#leftOut, kind, key, (what) => `${what} is left out: ${why}`)
+  }
+
+  repaired(kind: Kind, key: string, members: readonly string[]): void {
+    this.#note(this.#repaired, kind, key, (what) => `${what} is offered with repairs: ${members.join(', ')}`)
+  }
+
+  #note(sort: Sort, kind: Kind, key: string | undefined, message: (what: string) => string): void {
+    if (++sort.count > MAX_NAMED) return
+    const name = key === undefined ? 'without a name' : JSON.stringify(key.slice(0, MAX_NAME))
+    sort.named.push({
+      kind: 'malformed',
+      subject: `${this.#backend} ${name}`,
+      message: message(`${NOUNS[kind]} ${name} of backend ${this.#backend}`),
+    })
+  }
+
+  get all(): ListFaults {
+    const [repaired, leftOut] = [this.#repaired, this.#leftOut]
+    if (repaired.count + leftOut.count === 0) return NO_FAULTS
+    return {
+      repaired: repaired.count,
+      leftOut: leftOut.count,
+      problems: [
+        ...leftOut.named,
+        ...this.#more(leftOut, 'are left out'),
+        ...repaired.named,
+        ...this.#more(repaired, 'are offered with repairs'),
+      ],
+    }
+  }
+
+  #more({ count, named }: Sort, what: string): Problem[] {
+    const more = count - named.length
+    if (more === 0) return []
+    const message = `${more} more items of backend ${this.#backend} ${what}`
+    return [{ kind: 'malformed', subject: this.#backend, message }]
+  }
+}
+
+/** Malformed items that a line of the log names. */
+const MAX_EXAMPLES = 5
+
+/** Logs the faults of one backend whenever they are others than before. */
+export function faultLogger(log: Log): (faults: ListFaults) => void {
+  let logged = ''
+  return ({ repaired, leftOut, problems }) => {
+    const messages = problems.map(({ message }) => message)
+    const text = messages.join()
+    if (text === logged) return
+    logged = text
+    if (text === '') log.info('all items of the lists are well-formed again')
+    else {
+      const examples = messages.slice(0, MAX_EXAMPLES)
+      log.warn('items of the lists are malformed', { repaired, left_out: leftOut, examples })
+    }
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * The schemas of a tool, in the two forms that clients take.
+ *
+ * The stateless era takes any JSON Schema as the schema of results, and any members beside `type: object` in that of
+ * arguments. Libraries of the session era insist on an object with a list of required names and properties that are
+ * objects themselves: a schema that is `true` or `false` is written out for them. A schema of results that they could not
+ * work with is left out for them.
+ * Source: MCP 2025-11-25 and 2026-07-28, schema (Tool); JSON Schema 2020-12, core, 4.3.
+ */
+import { JsonObject } from '../../../mcp/index.ts'
+import { isCompilable } from './compilable.ts'
+import { changesTo, isNull, OPEN_ARRAY, OPEN_OBJECT, type Rule, text, wholeList } from './rules.ts'
+
+/** A schema for stateless clients, and for those of sessions; undefined: of no use for them. */
+export interface SchemaForms {
+  readonly stateless: Buffer | undefined
+  readonly session: Buffer | undefined
+}
+
+const OBJECT = Buffer.from('"object"')
+const ANY_OBJECT = Buffer.from('{"type":"object"}')
+const ANYTHING = Buffer.from('{}')
+const NOTHING = Buffer.from('{"not":{}}')
+
+/** The schema of arguments; both forms are undefined when arguments cannot be objects of this schema. */
+export function inputForms(raw: Buffer | undefined): SchemaForms {
+  if (raw === undefined || isNull(raw)) return { stateless: ANY_OBJECT, session: ANY_OBJECT }
+  const typed = typedObject(raw, usableMembers)
+  const session = typed && typedObject(typed, sessionMembers)
+  return session ? { stateless: typed, session } : NONE
+}
+
+/** The schema of results. */
+export function outputForms(raw: Buffer | undefined): SchemaForms {
+  if (raw?.[0] !== OPEN_OBJECT) return NONE
+  const object = new JsonObject(raw)
+  const changes = changesTo(object, [['$schema', text]])
+  const stateless = Object.keys(changes).length === 0 ? raw : object.with(changes)
+  const typed = typedObject(stateless, usableMembers)
+  const session = typed && typedObject(typed, sessionMembers)
+  return { stateless, session: session && isCompilable(JSON.parse(session.toString())) ? session : undefined }
+}
+
+const NONE: SchemaForms = { stateless: undefined, session: undefined }
+
+/** A property whose schema is null is one of which nothing is said. */
+const property: Rule = (raw) => {
+  switch (raw[0]) {
+    case OPEN_OBJECT:
+    case OPEN_ARRAY:
+    case 0x74:
+    case 0x66:
+      return raw
+    default:
+      return isNull(raw) ? ANYTHING : undefined
+  }
+}
+
+const sessionProperty: Rule = (raw) => (raw[0] === 0x74 ? ANYTHING : raw[0] === 0x66 ? NOTHING : raw)
+
+/** Every member of an object by one rule; undefined as soon as one has no meaning. */
+function members(rule: Rule): Rule {
+  return (raw) => {
+    if (raw[0] !== OPEN_OBJECT) return undefined
+    const object = new JsonObject(raw)
+    const changes = changesTo(
+      object,
+      object.names().map((name) => [name, rule] as const),
+    )
+    if (Object.values(changes).includes(undefined)) return undefined
+    return Object.keys(changes).length === 0 ? raw : object.with(changes)
+  }
+}
+
+type SchemaRules = readonly (readonly [string, Rule])[]
+
+const usableMembers: SchemaRules = [
+  ['type', objectType],
+  ['properties', members(property)],
+  ['required', wholeList(text)],
+]
+const sessionMembers: SchemaRules = [['properties', members(sessionProperty)]]
+
+/** `object`, also as one of several types: arguments and structured results are objects in any case. */
+function objectType(raw: Buffer): Buffer | undefined {
+  if (raw.equals(OBJECT)) return raw
+  const types: unknown = JSON.parse(raw.toString())
+  return types === 'object' || (Array.isArray(types) && types.includes('object')) ? OBJECT : undefined
+}
+
+/** The schema with `type: object`; undefined when it is of no use. A null member of it counts as absent. */
+function typedObject(raw: Buffer, rules: SchemaRules): Buffer | undefined {
+  if (raw[0] !== OPEN_OBJECT) return undefined
+  const object = new JsonObject(raw)
+  const changes = changesTo(object, [['$schema', text], ...rules])
+  for (const [name] of rules) {
+    const own = object.raw(name)
+    const unusable = Object.hasOwn(changes, name) && changes[name] === undefined
+    if (unusable && own && !isNull(own)) return undefined
+  }
+  if (changes['type'] === undefined && (!object.raw('type') || Object.hasOwn(changes, 'type')))
+    changes['type'] = OBJECT
+  const form = Object.keys(changes).length === 0 ? raw : object.with(changes)
+  return hasEndlessNumber(form) ? undefined : form
+}
+
+/** Something that may be a number beyond what a double can hold; libraries refuse these. */
+const HUGE = /\d[eE]\+?\d{3}|\d{309}/
+
+function hasEndlessNumber(raw: Buffer): boolean {
+  const json = raw.toString()
+  if (!HUGE.test(json)) return false
+  let endless = false
+  JSON.parse(json, (_name, value: unknown) => {
+    endless ||= value === Infinity || value === -Infinity
+    return value
+  })
+  return endless
+}

@@ -1,0 +1,81 @@
+/**
+ * Finds what a client named in what it sees, and tells "there is no such thing" from "its backend is not there now".
+ *
+ * A name that is not offered at the moment is looked for once more in what the backends offered last: the call then
+ * fails with the word that its backend is unavailable. A backend that has never been listed may offer any name that
+ * could be its own.
+ * Source: spec document 3 (operational.failureHandling); MCP, tools ("Error Handling").
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import { unavailable } from '../health/unavailable.ts'
+import type { Client } from '../operation.ts'
+import type { Catalog } from './catalog.ts'
+import type { Member, View, Views } from './views.ts'
+
+export interface LookupParts {
+  readonly members: ReadonlyMap<string, Member>
+  readonly views: Views
+  readonly partialFailureMode: 'fail' | 'best_effort'
+  /** True when backends are checked: then it is their health that says whether one is down, not a list that is stale. */
+  readonly monitored: boolean
+}
+
+export class Lookup {
+  readonly #parts: () => LookupParts
+
+  constructor(parts: () => LookupParts) {
+    this.#parts = parts
+  }
+
+  /** What a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. */
+  async view(client: Client, patient: boolean): Promise<Catalog> {
+    const { members, views, partialFailureMode, monitored } = this.#parts()
+    const hurry = !patient && partialFailureMode !== 'fail'
+    const view = views.ready(members, client) ?? (await views.of(members, client, patient, hurry))
+    if (partialFailureMode === 'fail') {
+      const down = monitored ? view.down : [...view.down, ...view.stale]
+      if (down.length > 0) throw allUnavailable(down)
+    }
+    return view.catalog
+  }
+
+  /**
+   * Looks for something that a client named; asks the backends again before it says that there is no such thing. What is
+   * found may belong to a backend that requests are kept away from.
+   */
+  async find<E>(client: Client, look: (catalog: Catalog) => E | undefined): Promise<E | undefined> {
+    const found = look(await this.view(client, false))
+    if (found) return found
+    const { members, views } = this.#parts()
+    // Backends that do not announce changes may offer something new; asked again at most once a second.
+    for (const { listings } of members.values()) listings.expireUnannounced(client)
+    return look(await this.view(client, true)) ?? look(views.known(members, client))
+  }
+
+  /**
+   * BACKEND_UNAVAILABLE when a name that was not found may belong to a backend that was never listed for this client.
+   * `named` is a name of the catalog; undefined for URIs, which say nothing of their backend.
+   */
+  unlisted(client: Client, named: string | undefined): GatehouseError | undefined {
+    const { members, views } = this.#parts()
+    const owners = [...members.values()].flatMap(({ backend: { name }, listings }) => {
+      if (listings.peek(client) || (named !== undefined && !views.mayOwn(name, named))) return []
+      return [{ name, error: listings.failureOf(client) }]
+    })
+    return owners.length > 0 ? allUnavailable(owners) : undefined
+  }
+}
+
+function allUnavailable(down: View['down']): GatehouseError {
+  const errors = down.flatMap(({ error }) => error ?? [])
+  const cause = errors.find(isSignInNeeded) ?? errors[0]
+  return unavailable(down.map(({ name }) => name).sort(), {
+    cause,
+    hint: cause && isSignInNeeded(cause) ? cause.message : undefined,
+  })
+}
+
+/** The person can mend this by signing in again, and nobody else can. */
+function isSignInNeeded(error: Error): boolean {
+  return error instanceof GatehouseError && error.code === 'UPSTREAM_TOKEN_MISSING'
+}

@@ -1,0 +1,27 @@
+/** Tells whether two listings of a backend say the same. */
+import type { ListFaults } from './items/faults.ts'
+import type { Listing } from './listing.ts'
+
+/** True when they offer the same, and the same was wrong with them. */
+export function sameItems(a: Listing, b: Listing): boolean {
+  if (!sameFaults(a.faults, b.faults)) return false
+  const kinds = ['tools', 'resources', 'templates', 'prompts'] as const
+  return kinds.every((kind) => {
+    const ours = a[kind]
+    const theirs = b[kind]
+    return ours.length === theirs.length && ours.every(({ json }, i) => theirs[i]?.json.equals(json) ?? false)
+  })
+}
+
+export function sameServer({ server: a }: Listing, { server: b }: Listing): boolean {
+  const { listChanged, ...ours } = a.capabilities
+  const { listChanged: announced, ...theirs } = b.capabilities
+  return (
+    JSON.stringify([a.protocolVersion, a.instructions, ours, [...listChanged]]) ===
+    JSON.stringify([b.protocolVersion, b.instructions, theirs, [...announced]])
+  )
+}
+
+function sameFaults(a: ListFaults, b: ListFaults): boolean {
+  return a === b || JSON.stringify(a) === JSON.stringify(b)
+}
