@@ -86,13 +86,13 @@ const { schema } = fc.letrec<{ schema: string; members: string }>((tie) => ({
     object(
       {
         type: text('object', 'array', 'text'),
-        properties: tie('members') as Json,
-        patternProperties: tie('members') as Json,
+        properties: tie('members'),
+        patternProperties: tie('members'),
         required: array(text('a', 'b')),
-        items: fc.oneof(tie('schema') as Json, array(tie('schema') as Json)),
-        anyOf: array(tie('schema') as Json),
-        not: tie('schema') as Json,
-        additionalProperties: tie('schema') as Json,
+        items: fc.oneof(tie('schema'), array(tie('schema'))),
+        anyOf: array(tie('schema')),
+        not: tie('schema'),
+        additionalProperties: tie('schema'),
         enum: fc.constantFrom('[1]', '[]', '["a",null]'),
         const: junk,
         minimum: number,
@@ -101,21 +101,21 @@ const { schema } = fc.letrec<{ schema: string; members: string }>((tie) => ({
         uniqueItems: flag,
         nullable: flag,
         format: text('date', 'nonsense'),
-        dependencies: tie('members') as Json,
-        if: tie('schema') as Json,
-        then: tie('schema') as Json,
+        dependencies: tie('members'),
+        if: tie('schema'),
+        then: tie('schema'),
         id: text('x'),
         $id: text('https://x/y', 'a b', '#a'),
         $anchor: text('anchor', '5'),
-        $defs: tie('members') as Json,
+        $defs: tie('members'),
         formatMinimum: text('2020-01-01'),
         default: junk,
       },
       2,
     ),
-  ) as Json,
+  ),
   members: fc
-    .dictionary(fc.constantFrom('a', 'b', 'id', 'a~b', '__proto__', 'x y', '('), tie('schema') as Json, {
+    .dictionary(fc.constantFrom('a', 'b', 'id', 'a~b', '__proto__', 'x y', '('), tie('schema'), {
       maxKeys: 3,
     })
     .map(
@@ -123,7 +123,7 @@ const { schema } = fc.letrec<{ schema: string; members: string }>((tie) => ({
         `{${Object.entries(found)
           .map(([name, value]) => `${JSON.stringify(name)}:${value}`)
           .join(',')}}`,
-    ) as Json,
+    ),
 }))
 
 const objectSchema = object(
@@ -263,13 +263,13 @@ async function peer(name: 'sdk1' | 'sdk2-session' | 'sdk2-stateless'): Promise<P
   const stateless = name === 'sdk2-stateless'
   if (name === 'sdk1') {
     const [ours, theirs] = Transport1.createLinkedPair()
-    await serve(theirs as Wire, () => list)
+    await serve(theirs, () => list)
     const client = new Client1(info)
     await client.connect(ours)
     return { era: 'session', read: (kind, json) => ((list = json), listWith(client as never, kind)) }
   }
   const [ours, theirs] = InMemoryTransport.createLinkedPair()
-  await serve(theirs as Wire, () => list)
+  await serve(theirs, () => list)
   const client = new Client2(info, stateless ? { versionNegotiation: { mode: { pin: '2026-07-28' } } } : {})
   await client.connect(ours)
   return {
