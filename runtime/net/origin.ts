@@ -4,7 +4,9 @@
  * Origin: explicit values, else the loopback defaults of a loopback bind, else no check. Host: on a loopback bind it
  * must name loopback or a host the operator listed, because a same-origin GET carries no Origin. No Origin header
  * means not a browser: allowed. Looks at no credentials.
- * Source: spec document 1 (--allowed-origins); MCP 2025-11-25 transports, "Security Warning"; RFC 6454 section 4.
+ * A preflight is told the usual headers, and of the others that it asks for those that are allowed; never `*`.
+ * Source: spec document 1 (--allowed-origins); MCP 2025-11-25 transports, "Security Warning"; RFC 6454 section 4; Fetch,
+ * "CORS protocol".
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { isLoopbackHost, unbracket } from './addresses.ts'
@@ -21,6 +23,8 @@ export interface GuardOptions {
    * guard is in use.
    */
   readonly allowedHosts?: ReadonlySet<string> | undefined
+  /** Lower-case names of further request headers that a page may send, as they are configured now. */
+  readonly requestHeaders?: (() => readonly string[]) | undefined
 }
 
 export interface OriginGuard {
@@ -83,7 +87,7 @@ export function makeOriginGuard(options: GuardOptions): OriginGuard {
     ) {
       throw new GatehouseError('ORIGIN_DENIED')
     }
-    allowCors(exchange, origin)
+    allowCors(exchange, origin, options.requestHeaders?.() ?? [])
   }
   return { origins, check }
 }
@@ -112,19 +116,45 @@ function hostName(header: string | undefined): string | undefined {
   return name === undefined ? undefined : unbracket(name).toLowerCase()
 }
 
-const preflightHeaders = {
-  'Access-Control-Allow-Methods': 'GET, POST, DELETE, OPTIONS',
-  'Access-Control-Allow-Headers':
-    'Authorization, Content-Type, Accept, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID',
-  'Access-Control-Max-Age': '7200',
-}
+/** Request headers that a page of an allowed origin may always send. */
+const requestHeaders: readonly string[] = [
+  'Authorization',
+  'Content-Type',
+  'Accept',
+  'Mcp-Session-Id',
+  'MCP-Protocol-Version',
+  'Mcp-Method',
+  'Mcp-Name',
+  'Last-Event-ID',
+]
+const alwaysAllowed: ReadonlySet<string> = new Set(requestHeaders.map((name) => name.toLowerCase()))
+/** Mirrored tool arguments (MCP 2026-07-28), whose names the tools choose. */
+const mirroredArgument = /^mcp-param-[!#$%&'*+\-.^_`|~0-9a-z]{1,244}$/
+const maxAsked = 100
 
-function allowCors({ req, res }: Exchange, origin: string): void {
+function allowCors({ req, res }: Exchange, origin: string, further: readonly string[]): void {
   res.setHeader('Access-Control-Allow-Origin', origin)
   res.setHeader('Access-Control-Expose-Headers', 'Mcp-Session-Id, WWW-Authenticate')
   res.setHeader('Vary', 'Origin')
-  if (req.method === 'OPTIONS' && req.headers['access-control-request-method'] !== undefined) {
-    res.writeHead(204, preflightHeaders)
-    res.end()
-  }
+  if (req.method !== 'OPTIONS' || req.headers['access-control-request-method'] === undefined) return
+  const asked = req.headers['access-control-request-headers']
+  res.writeHead(204, {
+    'Access-Control-Allow-Methods': 'GET, POST, DELETE, OPTIONS',
+    'Access-Control-Allow-Headers': [...requestHeaders, ...allowedOf(asked, further)].join(', '),
+    'Access-Control-Max-Age': '7200',
+    Vary: 'Origin, Access-Control-Request-Headers',
+  })
+  res.end()
+}
+
+/** Of the names that the browser asks for, those that are allowed here beside the usual ones; lower case. */
+function allowedOf(asked: string | undefined, further: readonly string[]): readonly string[] {
+  if (asked === undefined) return []
+  const names = asked
+    .toLowerCase()
+    .split(',', maxAsked)
+    .map((name) => name.trim())
+  return names.filter(
+    (name) => !alwaysAllowed.has(name) && (mirroredArgument.test(name) || further.includes(name)),
+  )
 }

@@ -170,7 +170,7 @@ class Vmcp implements VmcpServer {
       authorizeListener: async ({ caller }, params, signal) =>
         this.#guards.gate?.check(caller, 'subscriptions/listen', params, { signal }),
       serverInfo: this.#identity(config.name),
-      passthroughHeaders: () => (this.#config.passthroughHeaders ?? []).map((name) => name.toLowerCase()),
+      passthroughHeaders: () => this.#passthroughHeaders(),
       stateSecret: () => this.#stateSecret,
       clock,
       log,
@@ -262,6 +262,11 @@ class Vmcp implements VmcpServer {
     return gone.length > 0 || this.#features.length > before.length
   }
 
+  /** Lower-case names. */
+  #passthroughHeaders(): readonly string[] {
+    return (this.#config.passthroughHeaders ?? []).map((name) => name.toLowerCase())
+  }
+
   async listen(): Promise<void> {
     const { host = '127.0.0.1', port = DEFAULT_PORT, allowedOrigins = [] } = this.#options
     const handler = makeHandler({
@@ -282,7 +287,12 @@ class Vmcp implements VmcpServer {
     })
     void this.#shareSecret()
     const listener = await listen({ host, port, handler, log: this.#log })
-    this.#originGuard = makeOriginGuard({ host, port: listener.port, allowedOrigins })
+    this.#originGuard = makeOriginGuard({
+      host,
+      port: listener.port,
+      allowedOrigins,
+      requestHeaders: () => this.#passthroughHeaders(),
+    })
     this.origin = listener.url
     this.url = `${listener.url}${MCP_PATH}`
     this.#closeListener = () => listener.close({ graceMs: this.#options.graceMs ?? DEFAULT_GRACE_MS })

@@ -3,7 +3,7 @@ import t from 'tap'
 import { openSession, post, stateless, statelessRequest } from '../helpers/mcp-wire.ts'
 import { proves } from '../helpers/proves.ts'
 import { startRawBackend } from '../helpers/raw-backend.ts'
-import { startTestVmcp } from '../helpers/vmcp.ts'
+import { startTestVmcp, vmcpConfig } from '../helpers/vmcp.ts'
 
 proves('3.endpoint.transports', '3.auth.incoming.1', '3.config.incomingAuth')
 
@@ -148,6 +148,27 @@ t.test('requests of a session: unknown methods and tools, ids in use, log levels
   t.match((await session.request('resources/read', { uri: 'x://y' })).response, {
     error: { code: -32002, data: { uri: 'x://y' } },
   })
+})
+
+t.test('preflight: a page may send mirrored arguments and the headers that are passed through', async (t) => {
+  const backend = await startRawBackend()
+  const vmcp = await startTestVmcp({ raw: backend.url }, { passthroughHeaders: ['X-Tenant'] })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const asked = async () => {
+    const response = await fetch(vmcp.url, {
+      method: 'OPTIONS',
+      headers: {
+        origin: vmcp.origin,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'content-type,mcp-param-region,x-other,x-tenant',
+      },
+    })
+    t.equal(response.status, 204)
+    return response.headers.get('access-control-allow-headers')
+  }
+  t.match(await asked(), /Last-Event-ID, mcp-param-region, x-tenant$/)
+  await vmcp.reload(vmcpConfig({ raw: backend.url }, { passthroughHeaders: ['X-Other'] }))
+  t.match(await asked(), /Last-Event-ID, mcp-param-region, x-other$/, 'as the configuration says now')
 })
 
 t.test('stateless requests: no session is ever issued, caches are told to stay away', async (t) => {

@@ -114,10 +114,10 @@ await t.test('origin: preflights of allowed origins are answered before authenti
   t.teardown(() => rig.close())
   const origin = `http://localhost:${rig.port}`
   const before = upstream.seen.length
-  const preflight = (from: string): Promise<Response> =>
+  const preflight = (from: string, more: Record<string, string> = {}): Promise<Response> =>
     fetch(`${rig.url}/mcp`, {
       method: 'OPTIONS',
-      headers: { origin: from, 'access-control-request-method': 'POST' },
+      headers: { origin: from, 'access-control-request-method': 'POST', ...more },
     })
   const yes = await preflight(origin)
   t.equal(yes.status, 204)
@@ -126,7 +126,14 @@ await t.test('origin: preflights of allowed origins are answered before authenti
     yes.headers.get('access-control-allow-headers'),
     /Authorization, Content-Type, Accept, Mcp-Session-Id/,
   )
-  t.equal(yes.headers.get('vary'), 'Origin')
+  t.equal(yes.headers.get('vary'), 'Origin, Access-Control-Request-Headers')
+  t.equal(yes.headers.get('access-control-allow-credentials'), null)
+  const names = 'content-type,Mcp-Param-Region, mcp-param-a_b ,x-evil,mcp-param-,mcp-paramx,*,mcp-param-a b'
+  const asking = await preflight(origin, { 'access-control-request-headers': names })
+  t.match(
+    asking.headers.get('access-control-allow-headers'),
+    /Last-Event-ID, mcp-param-region, mcp-param-a_b$/,
+  )
   t.equal(asked, 0)
   t.equal(upstream.seen.length, before)
   t.equal((await preflight('https://evil.example')).status, 403)
