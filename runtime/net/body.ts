@@ -13,6 +13,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatehouseError } from '../../schemas/index.ts'
+import { refuseCodedRequest } from './content-coding.ts'
 import type { Exchange } from './exchange.ts'
 import { maxBodyBytes } from './limits.ts'
 
@@ -45,12 +46,7 @@ export function refuseBodyByHead({ req, res }: Exchange, maxBytes: number = maxB
   const transfer = headers['transfer-encoding']
   if (declared === undefined && transfer === undefined) return
   if (transfer !== undefined) checkTransfer(transfer)
-  if (isCoded(headers['content-encoding'])) {
-    throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE', {
-      detail: 'a compressed request body is not supported: send it without Content-Encoding',
-      headers: { 'Accept-Encoding': 'identity' },
-    })
-  }
+  refuseCodedRequest(headers)
 }
 
 /** Without chunked at its end the length of a request cannot be known. */
@@ -60,10 +56,6 @@ function checkTransfer(codings: string): void {
   if (codings.trim().length === final.length) return
   const detail = 'a transfer coding other than chunked is not supported'
   throw new GatehouseError('NOT_IMPLEMENTED', { detail })
-}
-
-function isCoded(contentEncoding: string | undefined): boolean {
-  return contentEncoding?.split(',').some((coding) => !/^\s*(?:identity)?\s*$/i.test(coding)) ?? false
 }
 
 /** What is left of the body is never a request: no further one can be read from this connection. */

@@ -3,6 +3,7 @@ export { type AddressPolicy, isLoopbackHost, isRefusedAddress, unbracket } from 
 export { readBody, refuseBodyByHead } from './body.ts'
 export { type Caller, makeCaller } from './caller.ts'
 export { AddressRefusedError, type LookupAll } from './connector.ts'
+export { codedAnswer } from './content-coding.ts'
 export {
   type DispatchController,
   type Dispatcher,

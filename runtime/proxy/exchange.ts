@@ -57,6 +57,13 @@ export class ProxyExchange extends Exchange {
     return this.message?.kind === 'request' ? this.message.id : undefined
   }
 
+  /** A GET that asks for events, or an upgrade: the first byte may take long. */
+  get asksForStream(): boolean {
+    const { method, headers } = this.req
+    if (this.upgrade !== undefined) return true
+    return method === 'GET' && headers.accept?.includes('text/event-stream') === true
+  }
+
   get isInitialize(): boolean {
     return this.hasJsonBody && this.body.includes(initialize) && this.message?.method === 'initialize'
   }

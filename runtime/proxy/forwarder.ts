@@ -143,7 +143,7 @@ class Forwarding implements AnswerPolicy {
           method: req.method ?? 'GET',
           headers: this.#headers,
           body: exchange.body.length > 0 ? exchange.body : null,
-          headersTimeout: isStreamRequest(exchange) ? 0 : headersTimeoutMs,
+          headersTimeout: exchange.asksForStream ? 0 : headersTimeoutMs,
           upgrade: exchange.upgrade ? 'websocket' : null,
         },
         new Relay(exchange, this, resolve, (fault) => {
@@ -297,12 +297,4 @@ export function ownerOf(exchange: ProxyExchange): string {
 export function sessionIdOf(exchange: ProxyExchange): string | undefined {
   const id = exchange.req.headers[HEADER.sessionId]
   return typeof id === 'string' && id !== '' ? id : undefined
-}
-
-/** A GET that asks for events may wait long for the first one. */
-function isStreamRequest({ req, upgrade }: ProxyExchange): boolean {
-  return (
-    upgrade !== undefined ||
-    (req.method === 'GET' && req.headers.accept?.includes('text/event-stream') === true)
-  )
 }

@@ -23,6 +23,7 @@ export interface RecoveryRequest {
 
 const ownHeaders = new Set([
   'accept',
+  'accept-encoding',
   'content-type',
   'content-encoding',
   HEADER.sessionId,
@@ -85,6 +86,8 @@ function post(
     'application/json',
     'Accept',
     'application/json, text/event-stream',
+    'Accept-Encoding',
+    'identity',
   ]
   for (let i = 0; i < request.headers.length; i += 2) {
     const name = request.headers[i] ?? ''

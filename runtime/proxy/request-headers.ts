@@ -67,21 +67,29 @@ export function requestHeaders(
   const { drop, target } = rules
   const lines = rules.add.slice()
   const named = namedByConnection(req.headers.connection)
+  const plain = isReadHere(exchange)
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const raw = rawHeaders[i] ?? ''
     const name = raw.toLowerCase()
     if (drop.has(name)) continue
     if (named.length > 0 && named.includes(name)) continue
+    if (plain && name === 'accept-encoding') continue
     if (name === HEADER.lastEventId && isFromLostSession(exchange, rawHeaders[i + 1])) continue
     lines.push(raw, rawHeaders[i + 1] ?? '')
   }
   if (sessionId !== undefined) lines.push('Mcp-Session-Id', sessionId)
+  if (plain) lines.push('Accept-Encoding', 'identity')
   if (wantsTrailers(req.headers['te'])) lines.push('TE', 'trailers')
   lines.push('X-Forwarded-For', req.socket.remoteAddress ?? 'unknown')
   // A remote target that sees the inner host or "http" would redirect to them.
   if (target.loopback) lines.push('X-Forwarded-Host', req.headers.host ?? '', 'X-Forwarded-Proto', 'http')
   else lines.push('X-Forwarded-Proto', target.protocol === 'https:' ? 'https' : 'http')
   return lines
+}
+
+/** True when the events of the answer are looked at on their way, which must not be compressed then. */
+function isReadHere({ asksForStream, upgrade, session }: ProxyExchange): boolean {
+  return upgrade === undefined && (asksForStream || session?.eventIds !== undefined)
 }
 
 /** True for an event id from before the target opened the session again: there is nothing to resume. */

@@ -16,7 +16,7 @@ import {
   scanMessage,
   sseReader,
 } from '../../mcp/index.ts'
-import type { Dispatcher, Log } from '../../net/index.ts'
+import { codedAnswer, type Dispatcher, type Log } from '../../net/index.ts'
 
 /** Largest message in either direction. */
 export const maxMessageBytes: number = 64 * 1024 * 1024
@@ -67,7 +67,8 @@ export class Http {
     const { dispatcher, headers } = this.#options
     const { url = this.endpoint, body, signal } = options
     const accept = method === 'GET' ? EVENT_STREAM_TYPE : `${JSON_TYPE}, ${EVENT_STREAM_TYPE}`
-    const lines = ['Host', url.host, 'Accept', accept, ...headers, ...options.headers]
+    const lines = ['Host', url.host, 'Accept', accept, 'Accept-Encoding', 'identity', ...headers]
+    lines.push(...options.headers)
     if (body) lines.push('Content-Type', JSON_TYPE)
     try {
       return await dispatcher.request({
@@ -94,6 +95,7 @@ export class Http {
     signal: AbortSignal,
     onEvent: (event: EventSourceMessage) => Promise<void>,
   ): Promise<void> {
+    refuseCoded(answer)
     const queue: EventSourceMessage[] = []
     const reader = sseReader(
       maxMessageBytes,
@@ -132,8 +134,23 @@ export class Http {
   }
 }
 
+/** Throws BACKEND_PROTOCOL for what is compressed although that was not asked for; of a refusal the status says enough. */
+function refuseCoded(answer: Answer): void {
+  const fault = answer.statusCode < 300 ? codedAnswer(answer.headers) : undefined
+  if (!fault) return
+  abandon(answer)
+  throw fault
+}
+
+/** Breaks off an answer that may have no end. */
+export function abandon({ body }: Answer): void {
+  // A body that is destroyed reports that as an error.
+  body.on('error', () => {}).destroy()
+}
+
 /** The whole body. Rejects with BACKEND_PROTOCOL beyond the bound. */
 export async function readBody(answer: Answer, signal: AbortSignal): Promise<Buffer> {
+  refuseCoded(answer)
   const chunks: Buffer[] = []
   let size = 0
   try {

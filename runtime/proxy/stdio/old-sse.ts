@@ -9,6 +9,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { isSessionLost, type Message } from '../../mcp/index.ts'
 import { type Call, SessionLost, type Transport, type TransportEvents } from './call.ts'
 import {
+  abandon,
   type Answer,
   drop,
   type Http,
@@ -158,7 +159,7 @@ export class OldSseTransport implements Transport {
 async function refusal(answer: Answer, signal: AbortSignal, inSession = false): Promise<Error> {
   const { statusCode, headers } = answer
   if (statusCode === 200) {
-    answer.body.destroy()
+    abandon(answer)
     const detail = 'the server opens no event stream here'
     return new GatehouseError('BACKEND_PROTOCOL', { detail, data: { status: 200 } })
   }

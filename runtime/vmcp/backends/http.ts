@@ -7,7 +7,12 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type EventSourceMessage, type SseReader, sseReader } from '../../mcp/index.ts'
-import type { DispatchController, Dispatcher, DispatchHandler } from '../../net/index.ts'
+import {
+  codedAnswer,
+  type DispatchController,
+  type Dispatcher,
+  type DispatchHandler,
+} from '../../net/index.ts'
 
 /** Largest answer, and largest single event, of a backend. */
 export const MAX_ANSWER_BYTES = 64 * 1024 * 1024
@@ -180,6 +185,9 @@ class AnswerHandler implements DispatchHandler {
 
   onResponseData(_controller: DispatchController, chunk: Buffer): void {
     if (this.#done) return
+    // Of a refusal the status says enough.
+    const fault = this.#status < 300 ? codedAnswer(this.#headers) : undefined
+    if (fault) return this.fail(fault)
     if (this.#reader) {
       try {
         this.#reader.push(chunk)

@@ -41,6 +41,7 @@ export async function sendToBackend(
       ...sender.headers,
       ...target.trace?.(),
       ...target.headers,
+      'accept-encoding': 'identity',
       ...request.headers,
     }
     const outgoing = { method: request.method, url, headers, body: request.body }
