@@ -16,7 +16,7 @@ import { startTestVmcp } from '../helpers/vmcp.ts'
 /** As RFC 9110 allows: a request without the header accepts any coding. */
 const likeServers = (req: IncomingMessage): boolean => {
   const accepted = req.headers['accept-encoding']
-  return accepted === undefined || /gzip|\*/.test(String(accepted))
+  return accepted === undefined || /gzip|\*/.test(accepted)
 }
 const always = (): boolean => true
 
