@@ -1,13 +1,11 @@
 /**
  * Turns what was verified into a Caller, and makes the callers of servers without authentication.
  *
- * Source: spec document 3 (config.incomingAuth.type); issuer and audience of local identities are constants that no
- * real issuer can claim, because a real issuer is a URL.
+ * Source: spec document 3 (config.incomingAuth.type).
  */
-import { type Caller, makeCaller } from '../net/index.ts'
+import { type Caller, LOCAL_ISSUER, makeCaller } from '../net/index.ts'
 import { TokenRefused } from '../oauth/index.ts'
 
-const localIssuer = 'gatehouse-local'
 const localAudience = 'gatehouse'
 
 /** Everybody is this caller when the type is `anonymous`. */
@@ -21,8 +19,8 @@ export function localCaller(username: string): Caller {
 }
 
 function localIdentity(subject: string, name: string, more: Record<string, unknown> = {}): Caller {
-  const claims = { sub: subject, iss: localIssuer, aud: localAudience, name, ...more }
-  return makeCaller({ issuer: localIssuer, subject, claims, displayName: name })
+  const claims = { sub: subject, iss: LOCAL_ISSUER, aud: localAudience, name, ...more }
+  return makeCaller({ issuer: LOCAL_ISSUER, subject, claims, displayName: name })
 }
 
 /** Throws TokenRefused when the claims name no subject. `issuer` stands in when the claims name none. */

@@ -4,8 +4,11 @@
  * Built by `incoming/` (JWT, introspection, anonymous, local). `token` is the credential that was presented; it is
  * never logged, and serialises to nothing.
  */
+/** Issuer of identities that nobody checked: no real issuer can claim it, because a real issuer is a URL. */
+export const LOCAL_ISSUER = 'gatehouse-local'
+
 export interface Caller {
-  /** Issuer of the identity; `gatehouse-local` for anonymous and local callers. */
+  /** Issuer of the identity; LOCAL_ISSUER for anonymous and local callers. */
   readonly issuer: string
   readonly subject: string
   /** All claims of the token, as received. */

@@ -1,7 +1,7 @@
 /** The door of the network room: listener, pipeline, body limits, origin guard, header tables, outgoing connections. */
 export { type AddressPolicy, isLoopbackHost, isRefusedAddress, unbracket } from './addresses.ts'
 export { readBody, refuseBodyByHead } from './body.ts'
-export { type Caller, makeCaller } from './caller.ts'
+export { type Caller, LOCAL_ISSUER, makeCaller } from './caller.ts'
 export { AddressRefusedError, type LookupAll } from './connector.ts'
 export { codedAnswer } from './content-coding.ts'
 export {

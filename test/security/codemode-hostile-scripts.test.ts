@@ -5,14 +5,10 @@
 import t, { type Test } from 'tap'
 import { makeCaller, silentLog } from '../../runtime/net/index.ts'
 import { makeAudit } from '../../runtime/observe/index.ts'
-import {
-  makeCodeMode,
-  type PoolOptions,
-  type ScriptSettings,
-  WorkerPool,
-} from '../../runtime/vmcp/codemode/index.ts'
+import { makeCodeMode, type ScriptSettings } from '../../runtime/vmcp/codemode/index.ts'
 import { type Operation, ownOperation, resultOutcome } from '../../runtime/vmcp/operation.ts'
 import { makePipeline } from '../../runtime/vmcp/pipeline.ts'
+import { type PoolOptions, scriptWorker, WorkerPool } from '../../runtime/vmcp/workers/index.ts'
 import { startFixture } from '../helpers/fixture-server/index.ts'
 import { connect } from '../helpers/mcp-clients.ts'
 import { proves } from '../helpers/proves.ts'
@@ -24,6 +20,9 @@ const POOL: PoolOptions = {
   maxWorkers: 3,
   maxPerCaller: 3,
   maxWaiting: 5,
+  maxParked: 4,
+  maxParkedPerCaller: 4,
+  maxParkedBytes: 256 * 1024 * 1024,
   maxIdle: 2,
   idleMs: 60_000,
   heapMb: 32,
@@ -117,6 +116,30 @@ t.test('closing: scripts under way end, none starts any more', async (t) => {
   await t.rejects(run('return 1'), { code: 'SHUTTING_DOWN' })
 })
 
+t.test('questions: scripts that wait for answers keep nobody from running scripts', async (t) => {
+  const answers: ((value: { result: Buffer }) => void)[] = []
+  const asked = Promise.withResolvers<void>()
+  const ask: Operation['ask'] = () =>
+    new Promise((resolve) => {
+      answers.push(resolve)
+      if (answers.length === 4) asked.resolve()
+    })
+  const { run } = inProcess(t, {}, async (operation) => {
+    const reply = await operation.ask({ method: 'elicitation/create', params: undefined })
+    return resultOutcome({ content: [{ type: 'text', text: reply.result?.toString() ?? '' }] })
+  })
+  // More than there are workers: each gives its slot back while it waits.
+  const waiting = [1, 2, 3, 4].map((i) => run(`return [tool(), ${i}]`, { ask }))
+  await asked.promise
+  t.match(await run('return "others go on"'), /others go on/)
+  t.match(await run('return tool()', { ask }), /too many scripts wait for answers of users/)
+  for (const answer of answers) answer({ result: Buffer.from('"yes"') })
+  t.match(
+    await Promise.all(waiting),
+    [1, 2, 3, 4].map((i) => `[\\"yes\\",${i}]`),
+  )
+})
+
 /** Code mode with settings that no configuration gives, before one tool that answers with its arguments. */
 function inProcess(
   t: Test,
@@ -133,7 +156,7 @@ function inProcess(
       maxScriptLength: 100_000,
       ...settings,
     },
-    { audit: makeAudit(undefined), log: silentLog, pool: new WorkerPool(POOL) },
+    { audit: makeAudit(undefined), log: silentLog, pool: new WorkerPool(scriptWorker, POOL) },
   )
   t.teardown(() => feature.close())
   const features = [feature]
@@ -148,11 +171,10 @@ function inProcess(
   })
   return {
     feature,
-    async run(script: string): Promise<string> {
+    async run(script: string, more: Partial<Operation> = {}): Promise<string> {
       const params = { name: TOOL, arguments: { script } }
-      const outcome = await perform(
-        ownOperation(client(), 'tools/call', params, new AbortController().signal),
-      )
+      const own = ownOperation(client(), 'tools/call', params, new AbortController().signal)
+      const outcome = await perform({ ...own, ...more })
       return outcome.kind === 'error' ? outcome.error.toString() : outcome.result.toString()
     },
   }

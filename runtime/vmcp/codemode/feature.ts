@@ -14,11 +14,11 @@ import type { Audit } from '../../observe/index.ts'
 import { Deadline } from '../backends/deadline.ts'
 import { type Operation, type Outcome, type Perform, resultOutcome } from '../operation.ts'
 import { type Feature, listTools } from '../pipeline.ts'
+import { callerOf, scriptWorker, WorkerPool } from '../workers/index.ts'
 import { bindTools, type ToolSet } from './binding.ts'
 import { describeTool, EXECUTE_TOOL_SCRIPT } from './description.ts'
-import { WorkerPool } from './pool.ts'
 import { runScript, type ScriptEnd } from './run-script.ts'
-import type { ScriptSettings } from './settings.ts'
+import { scriptPool, type ScriptSettings } from './settings.ts'
 import { ToolCalls } from './tool-calls.ts'
 
 export interface CodeModeParts {
@@ -39,7 +39,8 @@ interface ReadySet extends ToolSet {
 }
 
 export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Feature {
-  const { audit, log, permits = async () => true, pool = new WorkerPool() } = parts
+  const { audit, log, permits = async () => true } = parts
+  const pool = parts.pool ?? new WorkerPool(scriptWorker, scriptPool())
   const sets = new LRUCache<string, ReadySet>({
     maxSize: MAX_KEPT_BYTES,
     sizeCalculation: ({ bytes }) => bytes,
@@ -95,10 +96,11 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
     const signal = AbortSignal.any([operation.signal, end.signal])
     const deadline = new Deadline(settings.scriptTimeoutMs, signal)
     try {
-      const lease = await pool.take(operation.client.caller.key, deadline.signal)
+      const lease = await pool.take(callerOf(operation.client), deadline.signal)
       const calls = new ToolCalls({
         operation,
         inside,
+        lease,
         script: deadline,
         timeoutMs: settings.toolCallTimeoutMs,
         audit,

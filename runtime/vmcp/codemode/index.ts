@@ -2,12 +2,11 @@
 import type { CodeMode } from '../../../schemas/index.ts'
 import type { Feature } from '../pipeline.ts'
 import { type CodeModeParts, makeCodeMode } from './feature.ts'
+import { scriptWorker, workerProblems } from '../workers/index.ts'
 import { scriptSettings } from './settings.ts'
-import { workerProblems } from './worker-file.ts'
 
 export { EXECUTE_TOOL_SCRIPT } from './description.ts'
 export { makeCodeMode, type CodeModeParts } from './feature.ts'
-export { type PoolOptions, WorkerPool } from './pool.ts'
 export type { ScriptSettings } from './settings.ts'
 
 const fingerprints = new WeakMap<Feature, string>()
@@ -30,5 +29,5 @@ export function codeModeFeature(config: CodeMode | undefined, options: CodeModeO
 
 /** What keeps code mode from running although it is asked for. */
 export function codeModeProblems(config: CodeMode | undefined): string[] {
-  return config?.enabled ? workerProblems() : []
+  return config?.enabled ? workerProblems(scriptWorker).map((line) => `codeMode: ${line}`) : []
 }

@@ -34,6 +34,15 @@ export type ToWorker =
     }
   | { readonly kind: 'answer'; readonly id: number; readonly answer: ToolAnswer }
 
+/** A call that a script makes. */
+export interface ScriptCall {
+  readonly tool: string
+  /** Raw JSON object. */
+  readonly args: Uint8Array
+  /** Bytes that the script may hold while it waits, as its meter has them. */
+  readonly held: number
+}
+
 /** How an inner call ended: a value, a text that may be JSON, nothing, or an error that ends the script. */
 export type ToolAnswer =
   | { readonly kind: 'json'; readonly bytes: Uint8Array }
@@ -42,7 +51,7 @@ export type ToolAnswer =
   | { readonly kind: 'error'; readonly message: string }
 
 export type FromWorker =
-  | { readonly kind: 'call'; readonly id: number; readonly tool: string; readonly args: Uint8Array }
+  | ({ readonly kind: 'call'; readonly id: number } & ScriptCall)
   | { readonly kind: 'print'; readonly line: string; readonly path: readonly number[] }
   | { readonly kind: 'done'; readonly value: Uint8Array; readonly isObject: boolean }
   | { readonly kind: 'failed'; readonly message: string }

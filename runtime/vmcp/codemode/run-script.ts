@@ -6,8 +6,8 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { formatDuration } from '../../../schemas/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Deadline } from '../backends/deadline.ts'
+import type { Lease } from '../workers/index.ts'
 import { type Binding, type FromWorker, MAX_LOG_CHARACTERS, type ToWorker } from './messages.ts'
-import type { Lease } from './pool.ts'
 import type { ScriptSettings } from './settings.ts'
 import type { ToolCalls } from './tool-calls.ts'
 
@@ -52,7 +52,7 @@ export async function runScript(script: Script, lease: Lease, options: RunOption
     switch (message.kind) {
       case 'call':
         open++
-        void inContext(() => calls.call(message.tool, message.args)).then((answer) => {
+        void inContext(() => calls.call(message)).then((answer) => {
           open--
           send({ kind: 'answer', id: message.id, answer })
         })

@@ -1,5 +1,6 @@
 /** The settings of scripts. Source: spec document 3, config.codeMode. */
 import { type CodeMode, parseDuration, withDefaults } from '../../../schemas/index.ts'
+import { ownMemory, type PoolOptions } from '../workers/index.ts'
 
 export interface ScriptSettings {
   readonly stepLimit: number
@@ -36,4 +37,29 @@ function blank(): CodeMode {
   const { codeMode } = withDefaults<typeof kind>(doc).spec.config ?? {}
   if (!codeMode) throw new TypeError('code mode has no defaults')
   return codeMode
+}
+
+const HEAP_MB = 192
+const MAX_RUNNING = 8
+/** What a parked script holds besides what it asked for: its thread and the language. */
+export const PARKED_BYTES = 12 * 1024 * 1024
+
+/**
+ * As many scripts at a time as half of the memory (bytes) can hold when all of them use theirs up: 8 from 3 GiB on, and at
+ * least one. Those that wait for answers may hold a quarter.
+ */
+export function scriptPool(memory = ownMemory()): PoolOptions {
+  const held = Math.floor(memory / 2 / (HEAP_MB * 1024 * 1024))
+  const maxWorkers = Math.min(MAX_RUNNING, Math.max(1, held))
+  return {
+    maxWorkers,
+    maxPerCaller: Math.max(1, Math.floor(maxWorkers * 0.75)),
+    maxWaiting: 200,
+    maxParked: 64,
+    maxParkedPerCaller: 16,
+    maxParkedBytes: Math.max(memory / 4, 2 * PARKED_BYTES),
+    maxIdle: Math.min(2, maxWorkers),
+    idleMs: 300_000,
+    heapMb: HEAP_MB,
+  }
 }

@@ -11,12 +11,16 @@ import type { Log } from '../../net/index.ts'
 import { type Audit, isToolError } from '../../observe/index.ts'
 import { abortable, Deadline } from '../backends/deadline.ts'
 import { innerOperation, type Operation, type Outcome, type Perform } from '../operation.ts'
+import type { Lease } from '../workers/index.ts'
 import { answerOf } from './tool-answer.ts'
-import type { ToolAnswer } from './messages.ts'
+import type { ScriptCall, ToolAnswer } from './messages.ts'
+import { PARKED_BYTES } from './settings.ts'
 
 export interface ToolCallsOptions {
   readonly operation: Operation
   readonly inside: Perform
+  /** The script's worker: its slot is free for others while a question is open. */
+  readonly lease: Pick<Lease, 'park' | 'resume'>
   /** Clock of the whole script. */
   readonly script: Deadline
   readonly timeoutMs: number
@@ -25,10 +29,7 @@ export interface ToolCallsOptions {
 }
 
 /** A call that a script made. */
-interface MadeCall {
-  readonly tool: string
-  /** Raw JSON object. */
-  readonly args: Uint8Array
+interface MadeCall extends ScriptCall {
   /** Where it was taken to; undefined before that, and for what no backend answers. */
   backend: string | undefined
 }
@@ -39,17 +40,19 @@ const MAX_ROUNDS = 16
 export class ToolCalls {
   readonly #options: ToolCallsOptions
   #progress = 0
+  /** Questions that are open. */
+  #questions = 0
 
   constructor(options: ToolCallsOptions) {
     this.#options = options
   }
 
   /** Never rejects: what goes wrong is what the script is told. */
-  async call(tool: string, args: Uint8Array): Promise<ToolAnswer> {
+  async call({ tool, args, held }: ScriptCall): Promise<ToolAnswer> {
     const { script, timeoutMs, log } = this.#options
     const deadline = new Deadline(timeoutMs, script.signal)
     const startedAt = performance.now()
-    const made: MadeCall = { tool, args, backend: undefined }
+    const made: MadeCall = { tool, args, held, backend: undefined }
     let outcome: Outcome | undefined
     let fault: unknown
     try {
@@ -89,14 +92,26 @@ export class ToolCalls {
       routed: (backend) => (made.backend = backend),
       signal: deadline.signal,
       progress: (params) => this.#report(params),
-      ask: async (request, signal) => {
-        const resume = [deadline.pause(), this.#options.script.pause()]
-        try {
-          return await operation.ask(request, signal ?? deadline.signal)
-        } finally {
-          for (const go of resume) go()
-        }
-      },
+      ask: (request, signal) =>
+        this.#waiting(made, deadline, () => operation.ask(request, signal ?? deadline.signal)),
+    }
+  }
+
+  /** While a question is open the clocks stand still, and others use the slot. Waiting for a slot again counts. */
+  async #waiting<T>({ held }: MadeCall, deadline: Deadline, question: () => Promise<T>): Promise<T> {
+    const { lease, script } = this.#options
+    if (this.#questions === 0) lease.park(PARKED_BYTES + held)
+    this.#questions++
+    const [goOn, goOnScript] = [deadline.pause(), script.pause()]
+    try {
+      return await question()
+    } finally {
+      goOnScript()
+      try {
+        if (--this.#questions === 0) await lease.resume(script.signal)
+      } finally {
+        goOn()
+      }
     }
   }
 

@@ -2,7 +2,7 @@
  * The worker thread in which scripts run, one at a time. It has no access to anything but its messages: tool calls leave
  * as messages and their answers come back as such.
  *
- * This file is bundled by itself, beside the program; see worker-file.ts.
+ * This file is bundled by itself, beside the program; see workers/worker-file.ts.
  */
 import { parentPort } from 'node:worker_threads'
 import {
@@ -16,7 +16,7 @@ import {
   type Value,
   writeJson,
 } from '../../expr/starlark/index.ts'
-import { makeGlobals } from './globals.ts'
+import { type CallTool, makeGlobals } from './globals.ts'
 import { type FromWorker, MAX_LOG_CHARACTERS, type ToolAnswer, type ToWorker } from './messages.ts'
 
 const FILE = 'script.star'
@@ -48,7 +48,7 @@ async function run({ script, data, binding, limits }: Run): Promise<FromWorker> 
   waiting.clear()
   const meter = new Meter(limits)
   meter.text(script.length)
-  const globals = makeGlobals(binding, data, callTool, meter)
+  const globals = makeGlobals(binding, data, callTool(meter), meter)
   const program = compile(script, new Set([...UNIVERSE.keys(), ...globals.keys()]))
   const result = await execute(
     program,
@@ -58,10 +58,12 @@ async function run({ script, data, binding, limits }: Run): Promise<FromWorker> 
   return { kind: 'done', value: serialized(result, meter), isObject: result instanceof Dict }
 }
 
-function callTool(tool: string, args: Uint8Array, settle: (answer: ToolAnswer) => void): void {
-  const id = nextId++
-  waiting.set(id, settle)
-  send({ kind: 'call', id, tool, args }, args)
+function callTool(meter: Meter): CallTool {
+  return (tool, args, settle) => {
+    const id = nextId++
+    waiting.set(id, settle)
+    send({ kind: 'call', id, tool, args, held: meter.bytes }, args)
+  }
 }
 
 /** Lines leave at once, so that they are not lost when the script is ended from outside. */

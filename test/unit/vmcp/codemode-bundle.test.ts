@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import t from 'tap'
 import { bundleOptions } from '../../../manifests/bundle/options.ts'
-import { workerFile } from '../../../runtime/vmcp/codemode/worker-file.ts'
+import { scriptWorker, workerFile } from '../../../runtime/vmcp/workers/index.ts'
 
 const root = resolve(import.meta.dirname, '../../..')
 const room = join(root, 'runtime/vmcp')
@@ -60,6 +60,6 @@ for (const ending of ['js', 'mjs']) {
 }
 
 t.test('source: the worker is the file of its room', (t) => {
-  t.equal(workerFile().pathname, join(room, 'codemode/worker.ts'))
+  t.equal(workerFile(scriptWorker).pathname, join(room, 'codemode/worker.ts'))
   t.end()
 })

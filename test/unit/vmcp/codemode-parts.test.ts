@@ -1,11 +1,9 @@
-/** The parts of code mode on their own: names of functions, the description, the line for workers. */
-import { once } from 'node:events'
+/** The parts of code mode on their own: names of functions, the description, settings. */
 import t from 'tap'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { bindTools, functionName } from '../../../runtime/vmcp/codemode/binding.ts'
 import { describeTool } from '../../../runtime/vmcp/codemode/description.ts'
-import { type PoolOptions, poolFor, WorkerPool } from '../../../runtime/vmcp/codemode/pool.ts'
-import { scriptSettings } from '../../../runtime/vmcp/codemode/settings.ts'
+import { scriptPool, scriptSettings } from '../../../runtime/vmcp/codemode/settings.ts'
 import { answerOf } from '../../../runtime/vmcp/codemode/tool-answer.ts'
 
 const tool = (fields: Record<string, unknown>) => new JsonObject(Buffer.from(JSON.stringify(fields)))
@@ -102,77 +100,12 @@ t.test('answerOf: an unusable result is an error of the tool', (t) => {
   t.end()
 })
 
-const SMALL: PoolOptions = {
-  maxWorkers: 2,
-  maxPerCaller: 2,
-  maxWaiting: 2,
-  maxIdle: 1,
-  idleMs: 60_000,
-  heapMb: 32,
-}
-const never = new AbortController().signal
-
-t.test('pool: who has least comes first, one waits no longer than wanted, the line has an end', async (t) => {
-  const pool = new WorkerPool(SMALL)
-  t.teardown(() => pool.close())
-  const [a1, a2] = await Promise.all([pool.take('a', never), pool.take('a', never)])
-  const order: string[] = []
-  const stop = new AbortController()
-  const impatient = pool.take('a', stop.signal)
-  const a3 = pool.take('b', never).then((lease) => {
-    order.push('b')
-    return lease
-  })
-  await t.rejects(pool.take('c', never), { code: 'RATE_LIMITED' })
-  stop.abort(new Error('enough'))
-  await t.rejects(impatient, { message: 'enough' })
-  const a4 = pool.take('a', never).then((lease) => {
-    order.push('a')
-    return lease
-  })
-  a1.end(true)
-  const b = await a3
-  t.same(order, ['b'], 'the caller with nothing under way')
-  t.equal(b.worker, a1.worker, 'a worker that is well is used again')
-  a2.end(false)
-  const again = await a4
-  t.not(again.worker, a2.worker, 'one that was ended is not')
-  for (const lease of [b, again]) lease.end(true)
-})
-
 t.test('pool: no more workers than half of the memory can hold', async (t) => {
   const gib = 1024 ** 3
-  t.match(poolFor(16 * gib), { maxWorkers: 8, maxPerCaller: 6, maxIdle: 2 })
-  t.match(poolFor(3 * gib), { maxWorkers: 8 })
-  t.match(poolFor(gib), { maxWorkers: 2, maxPerCaller: 1, maxIdle: 2 })
-  t.match(poolFor(gib / 2), { maxWorkers: 1, maxPerCaller: 1, maxIdle: 1 })
-  t.match(poolFor(1), { maxWorkers: 1 })
-})
-
-t.test('pool: no caller takes all workers', async (t) => {
-  const pool = new WorkerPool({ ...SMALL, maxPerCaller: 1 })
-  t.teardown(() => pool.close())
-  const first = await pool.take('a', never)
-  const waits = pool.take('a', never)
-  const other = await pool.take('b', never)
-  first.end(true)
-  const second = await waits
-  second.end(true)
-  other.end(true)
-  t.pass('the second of the same caller had to wait')
-})
-
-t.test('pool: a worker that nobody needs for long is ended, and the next script has another', async (t) => {
-  const pool = new WorkerPool({ ...SMALL, idleMs: 1 })
-  t.teardown(() => pool.close())
-  const first = await pool.take('a', never)
-  const ended = once(first.worker, 'exit')
-  first.end(true)
-  // Neither the worker nor its timer keeps a process alive.
-  const alive = setInterval(() => {}, 1_000)
-  await ended
-  clearInterval(alive)
-  const next = await pool.take('a', never)
-  t.not(next.worker, first.worker)
-  next.end(true)
+  t.match(scriptPool(16 * gib), { maxWorkers: 8, maxPerCaller: 6, maxIdle: 2 })
+  t.match(scriptPool(3 * gib), { maxWorkers: 8 })
+  t.match(scriptPool(gib), { maxWorkers: 2, maxPerCaller: 1, maxIdle: 2 })
+  t.match(scriptPool(gib / 2), { maxWorkers: 1, maxPerCaller: 1, maxIdle: 1 })
+  t.match(scriptPool(1), { maxWorkers: 1 })
+  t.equal(scriptPool(gib).maxParkedBytes, gib / 4)
 })

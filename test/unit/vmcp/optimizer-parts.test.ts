@@ -162,11 +162,11 @@ t.test('at the start: every fault of the settings is named', async (t) => {
   const compat = { embeddingProvider: 'compat', embeddingService: 'http://h/v1', embeddingModel: 'm' }
   refused(
     { ...compat, embeddingHeaders: { authorization: 'x' } },
-    /Authorization and Content-Type cannot be set/,
+    /optimizer\.embeddingHeaders: a restricted header cannot be set/,
   )
   refused(
     { ...compat, embeddingHeaders: { 'Content-Type': 'x' } },
-    /Authorization and Content-Type cannot be set/,
+    /optimizer\.embeddingHeaders: a restricted header cannot be set/,
   )
   refused({ ...compat, embeddingHeaders: { 'a b': 'x' } }, /not an HTTP header name/)
   refused(

@@ -1,0 +1,154 @@
+/**
+ * Worker threads: a few, each with a bound on its memory, each for one task at a time.
+ *
+ * A task that has to wait for a worker stands in a queue; the caller with the fewest running tasks comes first, and no
+ * caller gets all workers. A task that waits for a person parks: it keeps its worker and gives its slot back, so that
+ * others run. What parked tasks hold is bounded too. A worker whose task was ended from outside is terminated.
+ */
+import { totalmem } from 'node:os'
+import { Worker } from 'node:worker_threads'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { Slots } from './slots.ts'
+import { workerFile, type WorkerProgram } from './worker-file.ts'
+
+export interface PoolOptions {
+  /** Tasks that run at a time. */
+  readonly maxWorkers: number
+  /** Of which one caller gets at most so many. */
+  readonly maxPerCaller: number
+  /** How many tasks may stand in the queue. */
+  readonly maxWaiting: number
+  /** Tasks that may be parked, and those of one caller among them. */
+  readonly maxParked: number
+  readonly maxParkedPerCaller: number
+  /** What parked tasks may hold together. */
+  readonly maxParkedBytes: number
+  /** Workers that are kept for the next task, and for how long. */
+  readonly maxIdle: number
+  readonly idleMs: number
+  /** Heap of one worker, in MiB. */
+  readonly heapMb: number
+}
+
+/** The container's memory limit when there is one; systems without one answer zero or more than there is. */
+export function ownMemory(): number {
+  const limit = process.constrainedMemory()
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem()
+}
+
+/** A worker for the time of one task. */
+export interface Lease {
+  readonly worker: Worker
+  /**
+   * Gives the slot back while the task waits for a person; `bytes` is what it holds meanwhile. Throws RATE_LIMITED when
+   * too much is parked already.
+   */
+  park(bytes: number): void
+  /** Waits for a slot again. Rejects with the reason of `signal`. */
+  resume(signal: AbortSignal): Promise<void>
+  /** Gives the worker back; `usable` false: it is terminated. */
+  end(usable: boolean): void
+}
+
+export class WorkerPool {
+  readonly #options: PoolOptions
+  readonly #program: WorkerProgram
+  readonly #slots: Slots
+  /** The one used last comes last. */
+  readonly #idle: { readonly worker: Worker; readonly timer: NodeJS.Timeout }[] = []
+  readonly #all = new Set<Worker>()
+  #closed = false
+
+  constructor(program: WorkerProgram, options: PoolOptions) {
+    this.#program = program
+    this.#options = options
+    this.#slots = new Slots(options)
+  }
+
+  /** Waits for a worker. Rejects with RATE_LIMITED when the queue is full, and with the reason of `signal`. */
+  async take(caller: string, signal: AbortSignal): Promise<Lease> {
+    this.#throwIfClosed()
+    await this.#slots.take(caller, signal)
+    if (this.#closed) this.#slots.release(caller)
+    this.#throwIfClosed()
+    return this.#lease(caller)
+  }
+
+  #throwIfClosed(): void {
+    if (this.#closed) throw new GatehouseError('SHUTTING_DOWN')
+  }
+
+  #lease(caller: string): Lease {
+    const worker = this.#wake() ?? this.#start()
+    worker.ref()
+    let state: 'running' | 'parked' | 'ended' = 'running'
+    let held = 0
+    const slots = this.#slots
+    return {
+      worker,
+      park: (bytes) => {
+        if (state !== 'running') return
+        slots.park(caller, bytes)
+        state = 'parked'
+        held = bytes
+      },
+      resume: async (signal) => {
+        if (state !== 'parked') return
+        await slots.take(caller, signal, true)
+        // The task has ended in the meantime: nobody needs the slot.
+        if (state !== 'parked') return slots.release(caller)
+        slots.unpark(caller, held)
+        state = 'running'
+      },
+      end: (usable) => {
+        if (state === 'ended') return
+        this.#release(worker, usable)
+        if (state === 'parked') slots.unpark(caller, held)
+        else slots.release(caller)
+        state = 'ended'
+      },
+    }
+  }
+
+  #wake(): Worker | undefined {
+    const idle = this.#idle.pop()
+    clearTimeout(idle?.timer)
+    return idle?.worker
+  }
+
+  #release(worker: Worker, usable: boolean): void {
+    worker.removeAllListeners('message')
+    if (usable && !this.#closed && this.#all.has(worker) && this.#idle.length < this.#options.maxIdle) {
+      worker.unref()
+      const timer = setTimeout(() => void worker.terminate(), this.#options.idleMs)
+      timer.unref()
+      this.#idle.push({ worker, timer })
+    } else void worker.terminate()
+  }
+
+  #start(): Worker {
+    const worker = new Worker(workerFile(this.#program), {
+      // Neither options nor environment of this process: what runs there has no business with them.
+      argv: [],
+      execArgv: [],
+      env: {},
+      name: this.#program.name,
+      resourceLimits: { maxOldGenerationSizeMb: this.#options.heapMb, maxYoungGenerationSizeMb: 16 },
+    })
+    this.#all.add(worker)
+    // An end that nobody waits for; whoever waits listens too.
+    worker.on('error', () => {})
+    worker.on('exit', () => {
+      this.#all.delete(worker)
+      const at = this.#idle.findIndex((idle) => idle.worker === worker)
+      for (const { timer } of at < 0 ? [] : this.#idle.splice(at, 1)) clearTimeout(timer)
+    })
+    return worker
+  }
+
+  /** Terminates all workers; running tasks fail. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await Promise.all([...this.#all].map((worker) => worker.terminate()))
+  }
+}
