@@ -33,6 +33,14 @@ export function nowSec(context: Pick<Context, 'now'>): number {
   return Math.floor(context.now() / 1000)
 }
 
+/**
+ * True for the providers that nobody can leave out: the first, which says who the person is, and the one whose token
+ * policies read, without which they refuse everything.
+ */
+export function isRequired({ config, upstreams }: Context, name: string): boolean {
+  return name === upstreams[0]?.name || name === config.primaryUpstreamProvider
+}
+
 export function upstreamNamed(context: Context, name: string): Upstream | undefined {
   return context.upstreams.find((upstream) => upstream.name === name)
 }

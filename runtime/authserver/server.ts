@@ -136,7 +136,8 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     addressOf: makeAddressOf(config.trustedProxies ?? []),
   }
   const primary = config.primaryUpstreamProvider
-  const upstreamTokens = makeVault({ upstreams, primary, state, sessions, now, log, emit })
+  const accountsUrl = context.urls.accounts
+  const upstreamTokens = makeVault({ upstreams, primary, state, sessions, accountsUrl, now, log, emit })
   for (const upstream of upstreams) upstream.start()
   const timer = watch(ringHolder, parts.reloadEveryMs ?? 5_000, log)
 

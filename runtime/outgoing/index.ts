@@ -2,4 +2,5 @@
 export { CredentialCache, type Obtained } from './cache.ts'
 export type { StrategyConfig } from './config.ts'
 export { makeOutgoing, type Outgoing, type OutgoingParts } from './registry.ts'
+export { accountAdvice } from './subject.ts'
 export type { OutgoingRequest, OutgoingStrategy, UpstreamToken, UpstreamTokens } from './strategy.ts'

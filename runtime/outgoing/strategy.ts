@@ -51,11 +51,18 @@ export interface UpstreamToken {
 export interface UpstreamTokens {
   /** Names of the providers, the first one being the default; absent: any name may be asked for. */
   readonly providers?: readonly string[] | undefined
+  /** The page where users connect accounts at the providers and renew them. */
+  readonly accountsUrl?: string | undefined
   /**
-   * A usable token, renewed if need be; undefined when the caller has none at this provider. Rejects with
+   * A usable token, renewed if need be; undefined when the caller has not connected this provider. Rejects with
    * GatehouseError UPSTREAM_TOKEN_MISSING when it cannot be renewed, AUTH_UNAVAILABLE when it cannot be looked up.
    */
   get(caller: Caller, provider: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
+  /**
+   * As `get`, for a token without which the caller is refused whatever is asked for: when it cannot be renewed, the
+   * caller's grant ends, so that the client signs in again instead of refreshing for ever. Absent: as `get`.
+   */
+  required?(caller: Caller, provider: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
 }
 
 /** Sets a header, whatever the case in which it stood there. `name` in lower case. */

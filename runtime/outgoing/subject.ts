@@ -33,8 +33,9 @@ export interface Subject {
 }
 
 /**
- * Rejects with GatehouseError: SUBJECT_REFUSED when the caller presented no token, UPSTREAM_TOKEN_MISSING when the
- * provider has none for the caller.
+ * Rejects with GatehouseError: SUBJECT_REFUSED when the caller presented no token, UPSTREAM_NOT_CONNECTED when the caller
+ * has not connected the provider, BACKEND_AUTH_FAILED when the provider gives no token of this type, and with what
+ * `upstream` rejects with.
  */
 export async function subjectToken(
   caller: Caller,
@@ -52,7 +53,23 @@ export async function subjectToken(
   const tokens = await upstream?.get(caller, provider, signal)
   const token = subject.tokenType === tokenTypes.id_token ? tokens?.idToken : tokens?.accessToken
   if (token) return token
-  throw new GatehouseError('UPSTREAM_TOKEN_MISSING', {
-    detail: `provider ${provider}: upstream token not found`,
+  if (tokens) {
+    throw new GatehouseError('BACKEND_AUTH_FAILED', {
+      detail: `provider ${provider} gives no ID token, which the exchange asks for (subjectTokenType)`,
+    })
+  }
+  throw new GatehouseError('UPSTREAM_NOT_CONNECTED', {
+    detail: `the user has not connected ${provider}: ${accountAdvice('connect', provider, upstream?.accountsUrl)}`,
   })
+}
+
+/** What the user can do about a provider. The text reaches models, which pass it on. */
+export function accountAdvice(
+  action: 'connect' | 'renew',
+  provider: string,
+  accountsUrl: string | undefined,
+): string {
+  return accountsUrl === undefined
+    ? 'ask the user to sign in again'
+    : `ask the user to open ${accountsUrl} and ${action} ${provider} there, then try again`
 }

@@ -301,6 +301,7 @@ function visible(entry: ToolEntry | undefined): ToolEntry | undefined {
 
 const PROVIDER_FAULTS: Readonly<Record<string, ErrorCode>> = {
   UPSTREAM_TOKEN_MISSING: 'BACKEND_AUTH_FAILED',
+  UPSTREAM_NOT_CONNECTED: 'BACKEND_AUTH_FAILED',
   AUTH_UNAVAILABLE: 'BACKEND_AUTH_UNAVAILABLE',
 }
 

@@ -17,6 +17,7 @@ import {
   makeGate,
   makeRateLimiter,
   type RateLimiter,
+  type UpstreamTokenSource,
 } from '../policy/index.ts'
 import type { Store } from '../store/index.ts'
 import type { Core } from './core.ts'
@@ -52,8 +53,18 @@ function gateOf(
 ): Gate | undefined {
   const { authz } = incomingAuth
   if (authz?.type !== 'cedar') return undefined
-  const authorizer = makeAuthorizer(authz, { serverName: name, upstreamTokens, log })
+  const authorizer = makeAuthorizer(authz, {
+    serverName: name,
+    upstreamTokens: ofPolicies(upstreamTokens),
+    log,
+  })
   return makeGate(authorizer, { unknownMethods: 'pass', granted })
+}
+
+/** Without the token of their provider the policies refuse everything. */
+function ofPolicies(tokens: UpstreamTokens | undefined): UpstreamTokenSource | undefined {
+  if (tokens?.required === undefined) return tokens
+  return { get: async (caller, provider, signal) => tokens.required?.(caller, provider, signal) }
 }
 
 function limiterOf({ name, rateLimiting }: VmcpConfig, parts: GuardParts): RateLimiter | undefined {

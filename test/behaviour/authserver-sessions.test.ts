@@ -3,10 +3,10 @@
  * at once when they are ended.
  */
 import t from 'tap'
-import { makeState } from '../../runtime/authserver/storage/state.ts'
+import { makeState, rowKey } from '../../runtime/authserver/storage/state.ts'
 import type { UpstreamTokens } from '../../runtime/authserver/storage/records.ts'
 import { hashed } from '../../runtime/authserver/tokens/opaque.ts'
-import { type Claims, rowKey, Sessions } from '../../runtime/authserver/tokens/sessions.ts'
+import { type Claims, Sessions } from '../../runtime/authserver/tokens/sessions.ts'
 import { makeMemoryStore, type Store } from '../../runtime/store/index.ts'
 
 const day = 86_400_000

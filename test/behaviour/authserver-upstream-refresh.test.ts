@@ -2,9 +2,9 @@
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import type { UpstreamTokens } from '../../runtime/authserver/storage/records.ts'
-import { makeState } from '../../runtime/authserver/storage/state.ts'
+import { makeState, rowKey } from '../../runtime/authserver/storage/state.ts'
 import { hashed } from '../../runtime/authserver/tokens/opaque.ts'
-import { rowKey, Sessions } from '../../runtime/authserver/tokens/sessions.ts'
+import { Sessions } from '../../runtime/authserver/tokens/sessions.ts'
 import { makeOidcUpstream } from '../../runtime/authserver/upstream/oidc.ts'
 import type { Upstream } from '../../runtime/authserver/upstream/upstream.ts'
 import { makeVault } from '../../runtime/authserver/upstream/vault.ts'
@@ -160,6 +160,7 @@ t.test('upstream refresh: a refusal of the old token does not end what was renew
     primary: undefined,
     state,
     sessions,
+    accountsUrl: 'https://i.example/oauth/accounts',
     now,
     log: silentLog,
     emit: ({ type }) => void events.push(type),

@@ -123,7 +123,7 @@ t.test('upstream tokens: a refused refresh means signing in again, and the row i
     await t.rejects(self.rig.server.upstreamTokens.get(self.caller), {
       code: 'UPSTREAM_TOKEN_MISSING',
       status: 401,
-      message: 'upstream token is no longer valid; re-authentication required',
+      message: 'the sign-in at hub has ended: ask the user to sign in again from this program',
     })
     t.equal(await self.rig.server.upstreamTokens.get(self.caller), undefined)
     t.equal(self.refreshes(), 1, 'not tried again')

@@ -202,7 +202,7 @@ await t.test('xaa: a refused ID token means a new login, a refused assertion doe
     { upstream },
   )
   await t.rejects(atTarget.send(), { code: 'BACKEND_AUTH_FAILED' })
-  await t.rejects(atTarget.send(testCaller({ subject: 'bob' })), { code: 'UPSTREAM_TOKEN_MISSING' })
+  await t.rejects(atTarget.send(testCaller({ subject: 'bob' })), { code: 'UPSTREAM_NOT_CONNECTED' })
 })
 
 await t.test('xaa: a health check uses client credentials at the target', async (t) => {

@@ -158,7 +158,7 @@ await t.test('token_exchange: id_token of an upstream as the subject', async (t)
   idToken = await idp.accessToken({ clientId: 'app', resource, accountId: 'alice' })
   await send(await callerOf('alice'))
   t.match(seen, [{ subject_token: idToken, subject_token_type: 'urn:ietf:params:oauth:token-type:id_token' }])
-  await t.rejects(send(await callerOf('bob')), { code: 'UPSTREAM_TOKEN_MISSING' })
+  await t.rejects(send(await callerOf('bob')), { code: 'UPSTREAM_NOT_CONNECTED' })
 })
 
 await t.test('token_exchange: a health check uses the gateway’s own credentials, or nothing', async (t) => {

@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
-import { makeState } from '../../runtime/authserver/storage/state.ts'
+import { makeState, rowKey } from '../../runtime/authserver/storage/state.ts'
 import { makeGrants } from '../../runtime/authserver/tokens/grants.ts'
 import { makeKeyRing } from '../../runtime/authserver/tokens/key-ring.ts'
 import { hashed } from '../../runtime/authserver/tokens/opaque.ts'
-import { rowKey, Sessions } from '../../runtime/authserver/tokens/sessions.ts'
+import { Sessions } from '../../runtime/authserver/tokens/sessions.ts'
 import { makeMemoryStore, type Store } from '../../runtime/store/index.ts'
 
 const ring = await makeKeyRing({ signingKeys: [], hmacSecrets: [randomBytes(32)] })

@@ -25,21 +25,29 @@ export interface Program {
   readonly accounts: readonly Account[]
 }
 
+/** A program whose session ended by itself, because the sign-in at this provider did. */
+export interface OverProgram {
+  readonly name: string
+  readonly provider: string
+}
+
 export interface AccountsParts {
   /** The field that ties the forms to this browser. */
   readonly form: string
   readonly programs: readonly Program[]
+  readonly over: readonly OverProgram[]
   readonly problem: string | undefined
   readonly who: string | undefined
 }
 
 export function accountsPage(context: Context, parts: AccountsParts): Page {
-  const { programs, problem, who } = parts
+  const { programs, over, problem, who } = parts
   const action = context.urls.accounts
   const body = html`<h1>Connected accounts</h1>
 ${who === undefined ? undefined : html`<p>You are <bdi>${who}</bdi>.</p>`}
 ${problem === undefined ? undefined : html`<p class="warn" role="alert">${problem} could not be connected. Nothing was changed.</p>`}
 ${programs.length === 0 ? html`<p>No program is signed in for you.</p>` : programs.map((program) => section(program, parts.form, action))}
+${over.map(({ name, provider }) => html`<fieldset><legend><bdi>${name}</bdi></legend><p>Signed out: the sign-in at ${provider} has ended and could not be renewed. Sign in again from this program.</p></fieldset>`)}
 <form method="post" action="${action}"><input type="hidden" name="form" value="${parts.form}">
 <button name="action" value="leave">Sign out of this browser</button>
 <p class="soft">Your programs stay signed in.</p>

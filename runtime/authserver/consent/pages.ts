@@ -7,7 +7,7 @@
  */
 import { type Html, html, type Page, page } from '../../net/index.ts'
 import { isUnownedRedirect, redirectHost } from '../clients/redirect-uri.ts'
-import type { Context } from '../context.ts'
+import { type Context, isRequired } from '../context.ts'
 import type { AuthRequest, Confirmation, Person } from '../storage/records.ts'
 
 export interface FormParts {
@@ -73,7 +73,7 @@ function hidden(parts: FormParts): Html {
   return html`<input type="hidden" name="request" value="${parts.handle}"><input type="hidden" name="form" value="${parts.form}">`
 }
 
-/** Which services the person will sign in to; all but the first, which may be over already, may be left out. */
+/** Which services the person will sign in to; the first may be over already, and those that nothing needs may be left out. */
 function providers(context: Context, signedIn: boolean): Html | undefined {
   const [first, ...others] = context.upstreams
   if (others.length === 0) {
@@ -81,11 +81,13 @@ function providers(context: Context, signedIn: boolean): Html | undefined {
   }
   return html`<fieldset><legend>You will sign in at</legend>
 <label><input type="checkbox" checked disabled> ${first?.name} (${first?.host}), says who you are</label>
-${others.map(
-  ({ name, host }) =>
-    html`<label><input type="checkbox" name="provider" value="${name}" checked> ${name} (${host})</label>`,
+${others.map(({ name, host }) =>
+  isRequired(context, name)
+    ? html`<label><input type="checkbox" checked disabled> ${name} (${host}), says what you may do</label>`
+    : html`<label><input type="checkbox" name="provider" value="${name}" checked> ${name} (${host})</label>`,
 )}
-</fieldset>`
+</fieldset>
+${others.every(({ name }) => isRequired(context, name)) ? undefined : html`<p class="soft">Tools that need a service you leave out are not offered to this program. You can connect it later on the page of connected accounts.</p>`}`
 }
 
 export function providerPage(waiting: Confirmation, context: Context, parts: FormParts): Page {

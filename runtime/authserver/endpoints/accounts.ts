@@ -16,7 +16,7 @@ import { sessionHash, shownClient } from '../events.ts'
 import { limit, loginMs } from '../limits.ts'
 import type { Connection, Session } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
-import { rowKey } from '../tokens/sessions.ts'
+import { rowKey } from '../storage/state.ts'
 import { isSynthesized, personOf } from '../upstream/person.ts'
 import type { Finished, LoginProof, Upstream } from '../upstream/upstream.ts'
 import { sendPage, sendRedirect } from './answers.ts'
@@ -45,12 +45,19 @@ export async function showAccounts(exchange: Exchange, context: Context): Promis
   const { userId } = await visitorOf(exchange, context)
   const sessions = await context.sessions.of(userId)
   const programs = await Promise.all(sessions.map((session) => programOf(session, context)))
+  const over = await Promise.all(
+    (await context.sessions.ended(userId)).map(async ({ clientId, provider }) => ({
+      ...(await nameOf(clientId, context)),
+      provider,
+    })),
+  )
   const problem = upstreamNamed(context, queryOf(exchange).get('problem') ?? '')?.name
   const form = makeForm(exchange, formSubject(userId), context.keys(), context.urls.secure)
   const [latest] = sessions
   const page = accountsPage(context, {
     form: form.field,
     programs,
+    over,
     problem,
     who: latest?.email ?? latest?.name,
   })
@@ -62,13 +69,20 @@ const formSubject = (userId: string): string => `accounts ${userId}`
 /** How a session is named in a form; its id itself never leaves. */
 const handleOf = (session: Session): string => hashed(`accounts ${session.id}`)
 
+/** A program as people know it: by its own name, or by the host that describes it. */
+async function nameOf(
+  clientId: string,
+  context: Context,
+): Promise<{ readonly name: string; readonly described: boolean }> {
+  if (clientId.includes('://')) return { name: shownClient(clientId), described: true }
+  const client = await context.state.clients.get(clientId)
+  return { name: client?.name ?? 'A program without a name', described: false }
+}
+
 async function programOf(session: Session, context: Context): Promise<Program> {
-  const described = session.clientId.includes('://')
-  const client = described ? undefined : await context.state.clients.get(session.clientId)
   return {
     handle: handleOf(session),
-    name: described ? shownClient(session.clientId) : (client?.name ?? 'A program without a name'),
-    described,
+    ...(await nameOf(session.clientId, context)),
     accounts: await Promise.all(
       context.upstreams.map(async ({ name, host }, index) => ({
         // A synthesized subject never comes again, so nobody could be told from the person.
@@ -121,7 +135,9 @@ export async function changeAccounts(exchange: Exchange, context: Context): Prom
     return sendNext(exchange, { location }, browserId, context)
   } else if (action === 'disconnect' && upstream) {
     await withdraw()
-    await context.sessions.disconnect(session.id, upstream.name)
+    // Without the only provider the program could do nothing but refresh its tokens.
+    if (context.upstreams.length === 1) await context.sessions.endSession(session.id)
+    else await context.sessions.disconnect(session.id, upstream.name)
     tell(context, session, 'disconnected by the person', upstream.name)
   } else throw new OAuthError('invalid_request', 'the form says nothing that can be done')
   sendRedirect(exchange, context.urls.accounts)

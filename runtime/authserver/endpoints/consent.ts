@@ -18,7 +18,7 @@ import {
 } from '../consent/cookies.ts'
 import { findConsent } from '../consent/memory.ts'
 import { consentPage } from '../consent/pages.ts'
-import type { Context } from '../context.ts'
+import { type Context, isRequired } from '../context.ts'
 import { shownClient } from '../events.ts'
 import type { AuthRequest } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
@@ -116,12 +116,12 @@ export function checkForm(exchange: Exchange, subject: string, form: Parameters,
   }
 }
 
-/** The first provider, which gives the identity, and those that were ticked. */
+/** The providers that cannot be left out, and those that were ticked. */
 export function chosenProviders(form: Parameters, context: Context): readonly string[] {
   const ticked = form.all('provider')
   return context.upstreams
-    .filter(({ name }, index) => index === 0 || ticked.includes(name))
     .map(({ name }) => name)
+    .filter((name) => isRequired(context, name) || ticked.includes(name))
 }
 
 async function goOn(

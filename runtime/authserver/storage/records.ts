@@ -178,6 +178,9 @@ export const signIn = record({ userId: text })
 /** The programs that a person has let in, the latest first; whether they still are, their sessions say. */
 export const programs = record({ clients: list(text) })
 
+/** Why the session of a person with a program is over, when nobody ended it: the provider whose sign-in was over. */
+export const ending = record({ provider: text })
+
 export const consent = record({
   scopes: list(text),
   providers: list(text),

@@ -41,6 +41,11 @@ export function key(...parts: readonly string[]): string {
   return parts.map((part) => `${part.length}:${part}`).join('')
 }
 
+/** Where the tokens of one provider in one session are. */
+export function rowKey(sessionId: string, provider: string): string {
+  return key(sessionId, provider)
+}
+
 /** Lives must be whole and positive, whatever was subtracted before. */
 function life(ttlMs: number): number {
   return Math.max(1, Math.ceil(ttlMs))
@@ -97,6 +102,7 @@ export function makeState(store: Store, secrets: Secrets, options: SealOptions =
     links: of('link', text),
     rows: of('upstream', records.row),
     signIns: of('sign-in', records.signIn),
+    endings: of('ended', records.ending),
     consents: of('consent', records.consent),
     withdrawals: of('withdrawn', records.withdrawal),
     registrations: of('dcr', records.registration),

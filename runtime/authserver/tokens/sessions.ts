@@ -11,7 +11,8 @@ import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { Person, Session, UpstreamTokens } from '../storage/records.ts'
-import { key, type Repository, type Seen, type State } from '../storage/state.ts'
+import { key, type Repository, rowKey, type Seen, type State } from '../storage/state.ts'
+import { exclusively, newestRefreshToken } from '../upstream/refresh-tokens.ts'
 import { hashed, randomId } from './opaque.ts'
 
 /** Logins of one person with one client that live side by side, for instance one per machine. */
@@ -38,6 +39,11 @@ export function sessionClaims(caller: Caller): Claims | undefined {
   const { tsid, gid, client_id } = caller.claims
   if (typeof tsid !== 'string' || typeof gid !== 'string' || typeof client_id !== 'string') return undefined
   return { tsid, gid, client_id, sub: caller.subject }
+}
+
+export interface Ended {
+  readonly clientId: string
+  readonly provider: string
 }
 
 export interface SessionsParts {
@@ -115,6 +121,7 @@ export class Sessions {
       return undefined
     })
     await this.#list(session)
+    await this.#state.endings.delete(linkKey)
     await Promise.all(obtained.map((tokens) => this.#keepRow(session, tokens)))
     return { sessionId: session.id, grantId: grant.id }
   }
@@ -124,6 +131,18 @@ export class Sessions {
     const listed = await this.#state.programs.get(userId)
     const found = await Promise.all((listed?.clients ?? []).map((clientId) => this.find(userId, clientId)))
     return found.filter((session) => session !== undefined)
+  }
+
+  /** Programs of a person whose session is over because the sign-in at a provider was; the latest first. */
+  async ended(userId: string): Promise<readonly Ended[]> {
+    const listed = await this.#state.programs.get(userId)
+    const found = await Promise.all(
+      (listed?.clients ?? []).map(async (clientId) => {
+        const ending = await this.#state.endings.get(key(userId, clientId))
+        return ending && { clientId, provider: ending.provider }
+      }),
+    )
+    return found.filter((one) => one !== undefined)
   }
 
   /** Stores what one provider gave for a session that is running. False when it is not, or is another person's. */
@@ -136,8 +155,19 @@ export class Sessions {
     return session !== undefined && this.#keepRow(session, tokens)
   }
 
+  /** A provider that gave no refresh token this time may have given one before. */
+  #keepRow(session: Session, tokens: UpstreamTokens): Promise<boolean> {
+    if (tokens.refreshToken !== undefined) return this.#putRow(session, tokens)
+    const account = { ...tokens, userId: session.userId }
+    return exclusively(this.#state, account, async () => {
+      const sessions = await this.of(session.userId)
+      const refreshToken = await newestRefreshToken(this.#state, sessions, account)
+      return this.#putRow(session, refreshToken === undefined ? tokens : { ...tokens, refreshToken })
+    })
+  }
+
   /** False when the session ended, or the provider was disconnected, while the row was written: then it goes again. */
-  async #keepRow(session: Session, tokens: UpstreamTokens): Promise<boolean> {
+  async #putRow(session: Session, tokens: UpstreamTokens): Promise<boolean> {
     const { id, userId, clientId } = session
     const rowId = rowKey(id, tokens.provider)
     await this.#state.rows.put(rowId, { ...tokens, userId, clientId }, session.endsAtMs - this.#now())
@@ -257,6 +287,15 @@ export class Sessions {
     if (await this.#state.sessions.swap(sessionId, seen, undefined)) await this.#dropWhatBelongsTo(left)
   }
 
+  /** Ends a session because nothing can be had at a provider any more, and remembers why. Undefined when there is none. */
+  async endBecause(sessionId: string, provider: string): Promise<Session | undefined> {
+    const session = await this.#state.sessions.get(sessionId)
+    if (!session || !(await this.endSession(sessionId))) return undefined
+    const { userId, clientId } = session
+    await this.#state.endings.put(key(userId, clientId), { provider }, listedMs)
+    return session
+  }
+
   /** Ends a session with everything in it: what an administrator does. False when there is none. */
   async endSession(sessionId: string): Promise<boolean> {
     const session = await this.#state.sessions.get(sessionId)
@@ -305,8 +344,4 @@ export class Sessions {
     const gone = before.grants.filter((grant) => !kept.has(grant.id))
     await Promise.all(gone.map((grant) => this.#state.families.delete(grant.id)))
   }
-}
-
-export function rowKey(sessionId: string, provider: string): string {
-  return key(sessionId, provider)
 }

@@ -18,7 +18,7 @@ import { loginMs } from '../limits.ts'
 import { isTransient, makeLoginSecrets, OAuthFault } from '../../oauth/index.ts'
 import type { AuthRequest, Grant, Leg, Person, UpstreamTokens } from '../storage/records.ts'
 import { randomId } from '../tokens/opaque.ts'
-import { rowKey } from '../tokens/sessions.ts'
+import { rowKey } from '../storage/state.ts'
 import type { Upstream } from './upstream.ts'
 
 /** A login under way; a Leg is this plus the secrets of one upstream request. */

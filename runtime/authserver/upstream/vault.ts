@@ -2,8 +2,10 @@
  * The upstream tokens of callers, at request time: found by the session that the caller's token names, checked to be
  * the caller's own, refreshed ahead of expiry, one refresh at a time across replicas.
  *
- * One provider's failure is that provider's alone. A refused refresh (`invalid_grant`) means the person must sign in
- * again; silence of the provider does not: a token that is still valid is used until it ends.
+ * One provider's failure is that provider's alone. A refused refresh (`invalid_grant`), or the end of a token that came
+ * without a refresh token, means that the user must sign in there again; silence of the provider does not: a token that
+ * is still valid is used until it ends. Where nothing works without the token (the only provider, or one that is
+ * `required`), the grant ends with it: else the client would go on refreshing a grant that opens nothing.
  * Source: spec document 2 (upstreamInject, tokenExchange, primaryUpstreamProvider); RFC 6749 section 6; RFC 9700
  * section 4.14 (providers revoke on double use, hence the lock).
  */
@@ -11,13 +13,16 @@ import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
 import { isTransient, OAuthFault } from '../../oauth/index.ts'
-import type { UpstreamToken, UpstreamTokens as UpstreamTokensOfCallers } from '../../outgoing/index.ts'
-import { withLock } from '../../store/index.ts'
-import type { AuthServerEvent } from '../events.ts'
+import {
+  accountAdvice,
+  type UpstreamToken,
+  type UpstreamTokens as UpstreamTokensOfCallers,
+} from '../../outgoing/index.ts'
+import { type AuthServerEvent, sessionHash, shownClient } from '../events.ts'
 import type { Row, UpstreamTokens } from '../storage/records.ts'
-import type { Seen, State } from '../storage/state.ts'
-import { hashed } from '../tokens/opaque.ts'
-import { type Claims, rowKey, sessionClaims, type Sessions } from '../tokens/sessions.ts'
+import { rowKey, type Seen, type State } from '../storage/state.ts'
+import { type Claims, sessionClaims, type Sessions } from '../tokens/sessions.ts'
+import { exclusively, newestRefreshToken, replaceRefreshToken } from './refresh-tokens.ts'
 import type { Upstream } from './upstream.ts'
 
 export interface UpstreamTokenSource extends UpstreamTokensOfCallers {
@@ -31,6 +36,7 @@ export interface UpstreamTokenSource extends UpstreamTokensOfCallers {
    * STORE_DOWN when provider or store do not answer, NOT_FOUND for a provider that is not configured.
    */
   get(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
+  required(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
 }
 
 export interface VaultParts {
@@ -38,6 +44,8 @@ export interface VaultParts {
   readonly primary: string | undefined
   readonly state: State
   readonly sessions: Sessions
+  /** The page of connected accounts. */
+  readonly accountsUrl: string
   readonly now: () => number
   readonly log: Log
   readonly emit: (event: AuthServerEvent) => void
@@ -47,20 +55,33 @@ export interface VaultParts {
 const aheadMs = 60_000
 /** After a provider was silent, it is not asked again for the same row. */
 const pauseMs = 10_000
-const lock = { ttlMs: 45_000, waitMs: 40_000 }
+/** A login that is being completed names its providers a moment before their tokens are there. */
+const completingMs = 5_000
 const saveTries = 3
 
+/** Nothing can be had for the user at this provider any more; `sure` false: a moment later it might. */
+class Gone extends Error {
+  readonly sure: boolean
+
+  constructor(cause?: unknown, sure = true) {
+    super('the sign-in at the provider has ended', cause === undefined ? {} : { cause })
+    this.sure = sure
+  }
+}
+
 export function makeVault(parts: VaultParts): UpstreamTokenSource {
-  const { state, now, upstreams } = parts
+  const { state, now, upstreams, sessions, accountsUrl } = parts
   const providers = upstreams.map((upstream) => upstream.name)
   const primary = parts.primary ?? providers[0] ?? ''
   const running = new Map<string, Promise<Row>>()
   const paused = new LRUCache<string, number>({ max: 10_000 })
+  const missingSince = new LRUCache<string, number>({ max: 10_000 })
 
   async function get(
     caller: Caller,
-    provider = primary,
-    signal?: AbortSignal,
+    provider: string,
+    signal: AbortSignal | undefined,
+    isRequired: boolean,
   ): Promise<UpstreamToken | undefined> {
     signal?.throwIfAborted()
     const upstream = upstreams.find((candidate) => candidate.name === provider)
@@ -70,23 +91,63 @@ export function makeVault(parts: VaultParts): UpstreamTokenSource {
     if (!claims) return undefined
     const [row, live] = await Promise.all([
       state.rows.get(rowKey(claims.tsid, provider)),
-      parts.sessions.isLive(claims),
+      sessions.isLive(claims),
     ])
-    if (!row || !live || !isOwn(row, claims)) return undefined
-    return view(await abortable(fresh(claims.tsid, row, upstream), signal))
+    if (!live || (row && !isOwn(row, claims))) return undefined
+    try {
+      if (!row) return await absent(claims.tsid, provider)
+      return view(await abortable(fresh(claims.tsid, row, upstream), signal))
+    } catch (error) {
+      if (!(error instanceof Gone)) throw error
+      throw await signInAgain(error, claims.tsid, provider, isRequired)
+    }
+  }
+
+  /** Undefined for a provider that the user has not connected; rejects with Gone when its tokens are lost. */
+  async function absent(sessionId: string, provider: string): Promise<undefined> {
+    const session = await sessions.get(sessionId)
+    if (!session || (upstreams.length > 1 && !session.providers.includes(provider))) return undefined
+    const id = rowKey(sessionId, provider)
+    const since = missingSince.get(id) ?? now()
+    missingSince.set(id, since)
+    throw new Gone(undefined, now() - since >= completingMs)
+  }
+
+  /** What the caller is told; where nothing works without the token, the grant has ended then. */
+  async function signInAgain(
+    gone: Gone,
+    sessionId: string,
+    provider: string,
+    isRequired: boolean,
+  ): Promise<GatehouseError> {
+    const { cause } = gone
+    if (!isRequired) {
+      const detail = `the sign-in at ${provider} has ended: ${accountAdvice('renew', provider, accountsUrl)}`
+      return new GatehouseError('UPSTREAM_TOKEN_MISSING', { detail, cause })
+    }
+    const ended = gone.sure ? await sessions.endBecause(sessionId, provider) : undefined
+    if (ended) {
+      parts.emit({
+        type: 'grant_ended',
+        outcome: 'success',
+        clientId: shownClient(ended.clientId),
+        userId: ended.userId,
+        sessionHash: sessionHash(sessionId),
+        upstream: provider,
+        reason: 'the sign-in at the provider has ended',
+      })
+    }
+    const detail = `the sign-in at ${provider} has ended: ask the user to sign in again from this program`
+    return new GatehouseError('UPSTREAM_TOKEN_MISSING', { detail, cause })
   }
 
   async function fresh(sessionId: string, row: Row, upstream: Upstream): Promise<Row> {
     const id = rowKey(sessionId, upstream.name)
     if (!isDue(row, now())) return row
-    const usable = row.expiresAtMs === undefined || row.expiresAtMs > now()
-    if (row.refreshToken === undefined) {
-      if (usable) return row
-      throw signInAgain()
-    }
-    if (usable && now() < (paused.get(id) ?? 0)) return row
+    const usable = isUsable(row, now())
+    if (usable && (row.refreshToken === undefined || now() < (paused.get(id) ?? 0))) return row
     try {
-      return await flight(id, sessionId, upstream)
+      return await flight(id, row, upstream)
     } catch (error) {
       if (usable && isPassing(error)) {
         paused.set(id, now() + pauseMs)
@@ -96,49 +157,68 @@ export function makeVault(parts: VaultParts): UpstreamTokenSource {
     }
   }
 
-  /** One refresh per row in this process; the lock makes it one over all replicas. */
-  function flight(id: string, sessionId: string, upstream: Upstream): Promise<Row> {
+  /** One refresh per row in this process; the lock makes it one per user and provider over all replicas. */
+  function flight(id: string, row: Row, upstream: Upstream): Promise<Row> {
     const known = running.get(id)
     if (known) return known
-    const mine = withLock(state.store, `upstream:${hashed(id)}`, lock, () =>
-      renew(id, sessionId, upstream),
-    ).finally(() => running.delete(id))
+    const mine = exclusively(state, row, () => renew(id, upstream)).finally(() => running.delete(id))
     running.set(id, mine)
     return mine
   }
 
-  async function renew(id: string, sessionId: string, upstream: Upstream): Promise<Row> {
+  async function renew(id: string, upstream: Upstream): Promise<Row> {
     const seen = await state.rows.read(id)
-    if (!seen) throw signInAgain()
+    if (!seen) throw new Gone()
     // Another replica was faster.
     if (!isDue(seen.value, now())) return seen.value
-    const about = { clientId: seen.value.clientId, userId: seen.value.userId, upstream: upstream.name }
+    const { userId, clientId } = seen.value
     let tokens: UpstreamTokens
     try {
-      tokens = await upstream.refresh(seen.value)
+      tokens = await refreshed(seen.value, upstream)
     } catch (error) {
       parts.log.warn('an upstream token could not be refreshed', { upstream: upstream.name, err: error })
       if (!isFinal(error)) throw unavailable(error)
-      if (!(await state.rows.swap(id, seen, undefined))) return renewedMeanwhile(id, error)
-      parts.emit({ type: 'upstream_refused', outcome: 'failure', ...about })
-      // With the only provider gone nothing is left to be signed in with: the client's refresh token ends too, so that
-      // it asks its person instead of refreshing for ever.
-      if (upstreams.length === 1) await parts.sessions.endSession(sessionId)
-      throw signInAgain(error)
+      return lost(id, seen, error)
     }
-    const { userId, clientId } = seen.value
     const next: Row = { ...tokens, userId, clientId }
     await save(id, seen, next)
-    parts.emit({ type: 'upstream_refreshed', outcome: 'success', ...about })
+    parts.emit({ type: 'upstream_refreshed', outcome: 'success', clientId, userId, upstream: upstream.name })
     return next
   }
 
+  /** With the row's refresh token, and when that is refused or absent with the newest one of the same account. */
+  async function refreshed(row: Row, upstream: Upstream): Promise<UpstreamTokens> {
+    const others = async (): Promise<string | undefined> =>
+      newestRefreshToken(state, await sessions.of(row.userId), row, row.refreshToken)
+    try {
+      return await upstream.refresh(row)
+    } catch (error) {
+      const refreshToken = isFinal(error) ? await others() : undefined
+      if (refreshToken === undefined) throw error
+      return await upstream.refresh({ ...row, refreshToken })
+    }
+  }
+
   /** Refused was the token from before: what the person has connected since is not touched by that. */
-  async function renewedMeanwhile(id: string, cause: unknown): Promise<Row> {
-    const row = await state.rows.get(id)
-    if (!row) throw signInAgain(cause)
-    if (isDue(row, now())) throw unavailable(cause)
-    return row
+  async function lost(id: string, seen: Seen<Row>, cause: unknown): Promise<Row> {
+    if (!(await state.rows.swap(id, seen, undefined))) {
+      const row = await state.rows.get(id)
+      if (!row) throw new Gone(cause)
+      if (isDue(row, now())) throw unavailable(cause)
+      return row
+    }
+    const { clientId, userId, provider, refreshToken } = seen.value
+    parts.emit({
+      type: 'upstream_refused',
+      outcome: 'failure',
+      clientId,
+      userId,
+      upstream: provider,
+      ...(refreshToken === undefined
+        ? { reason: 'the token has expired and came without a refresh token' }
+        : {}),
+    })
+    throw new Gone(cause)
   }
 
   /**
@@ -146,9 +226,13 @@ export function makeVault(parts: VaultParts): UpstreamTokenSource {
    * that changed meanwhile (a new login, or the end of the session) is left as it is; its life is the session's.
    */
   async function save(id: string, seen: Seen<Row>, next: Row): Promise<void> {
+    const { refreshToken: old } = seen.value
+    const rotated = next.refreshToken
     for (let tries = 1; ; tries++) {
       try {
         await state.rows.swap(id, seen, next)
+        if (old !== undefined && rotated !== undefined && rotated !== old)
+          await replaceRefreshToken(state, await sessions.of(next.userId), next, old, rotated)
         return
       } catch (error) {
         if (tries < saveTries) continue
@@ -161,12 +245,22 @@ export function makeVault(parts: VaultParts): UpstreamTokenSource {
     }
   }
 
-  return { providers, primary, get }
+  return {
+    providers,
+    primary,
+    accountsUrl,
+    get: (caller, provider = primary, signal) => get(caller, provider, signal, upstreams.length === 1),
+    required: (caller, provider = primary, signal) => get(caller, provider, signal, true),
+  }
 }
 
 /** Nobody gets a token that was stored for another person or for another client. */
 function isOwn(row: Row, claims: Claims): boolean {
   return row.userId === claims.sub && row.clientId === claims.client_id
+}
+
+function isUsable({ expiresAtMs }: Row, nowMs: number): boolean {
+  return expiresAtMs === undefined || expiresAtMs > nowMs
 }
 
 function isDue(row: Row, nowMs: number): boolean {
@@ -195,11 +289,7 @@ function isFinal(error: unknown): boolean {
 }
 
 function isPassing(error: unknown): boolean {
-  return isTransient(error) || (error instanceof GatehouseError && error.code !== 'UPSTREAM_TOKEN_MISSING')
-}
-
-function signInAgain(cause?: unknown): GatehouseError {
-  return new GatehouseError('UPSTREAM_TOKEN_MISSING', cause === undefined ? {} : { cause })
+  return isTransient(error) || error instanceof GatehouseError
 }
 
 function unavailable(cause: unknown): GatehouseError {

@@ -27,13 +27,17 @@ export class Lookup {
     this.#parts = parts
   }
 
-  /** What a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. */
+  /**
+   * What a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down; one whose provider the
+   * user has not connected is not down, but absent.
+   */
   async view(client: Client, patient: boolean): Promise<Catalog> {
     const { members, views, partialFailureMode, monitored } = this.#parts()
     const hurry = !patient && partialFailureMode !== 'fail'
     const view = views.ready(members, client) ?? (await views.of(members, client, patient, hurry))
     if (partialFailureMode === 'fail') {
-      const down = monitored ? view.down : [...view.down, ...view.stale]
+      const all = monitored ? view.down : [...view.down, ...view.stale]
+      const down = all.filter(({ error }) => codeOf(error) !== 'UPSTREAM_NOT_CONNECTED')
       if (down.length > 0) throw allUnavailable(down)
     }
     return view.catalog
@@ -75,7 +79,12 @@ function allUnavailable(down: View['down']): GatehouseError {
   })
 }
 
-/** The person can mend this by signing in again, and nobody else can. */
+/** Only the user can change this, by signing in again or by connecting the provider. */
 function isSignInNeeded(error: Error): boolean {
-  return error instanceof GatehouseError && error.code === 'UPSTREAM_TOKEN_MISSING'
+  const code = codeOf(error)
+  return code === 'UPSTREAM_TOKEN_MISSING' || code === 'UPSTREAM_NOT_CONNECTED'
+}
+
+function codeOf(error: Error | undefined): string | undefined {
+  return error instanceof GatehouseError ? error.code : undefined
 }

@@ -66,8 +66,13 @@ await t.test('upstream_inject: the caller’s own token of that provider', async
     authorization: 'Bearer gh-bob',
   })
   await t.rejects(apply(config, { upstream }, testCaller({ subject: 'eve' })), {
-    code: 'UPSTREAM_TOKEN_MISSING',
-    message: 'provider github: upstream token not found',
+    code: 'UPSTREAM_NOT_CONNECTED',
+    message: 'the user has not connected github: ask the user to sign in again',
+  })
+  const accountsUrl = 'https://mcp.example/oauth/accounts'
+  await t.rejects(apply(config, { upstream: { ...upstream, accountsUrl } }, testCaller({ subject: 'eve' })), {
+    message:
+      'the user has not connected github: ask the user to open https://mcp.example/oauth/accounts and connect github there, then try again',
   })
 })
 
