@@ -27,6 +27,13 @@ export function readConfigText(path: string): string {
 
 /** Checks a text by the schema of this name. Throws INVALID_CONFIG naming every fault, and the source when it is given. */
 export function parseConfig<N extends RuntimeName>(name: N, text: string, source?: string): Config<N> {
+  const { config, problems } = validateRuntime(name, readDocument(text, source))
+  if (!config) throw invalidConfig(problems, source)
+  return config
+}
+
+/** The one document of a text, unchecked. Throws INVALID_CONFIG when it is not YAML, or more than one. */
+export function readDocument(text: string, source?: string): unknown {
   const { documents, faults } = readYaml(text)
   if (faults.length > 0) {
     throw invalidConfig(
@@ -37,9 +44,7 @@ export function parseConfig<N extends RuntimeName>(name: N, text: string, source
   if (documents.length > 1) {
     throw invalidConfig([{ path: `line ${documents[1]?.line}`, message: 'begins a second document' }], source)
   }
-  const { config, problems } = validateRuntime(name, documents[0]?.value)
-  if (!config) throw invalidConfig(problems, source)
-  return config
+  return documents[0]?.value
 }
 
 /** The error for a configuration with faults. */

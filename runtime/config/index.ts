@@ -35,11 +35,14 @@ export {
   type LoadedVmcpConfig,
   loadVmcpConfig,
   parseVmcpConfig,
+  type ReadVmcpConfig,
+  readVmcpConfig,
   type VmcpConfig,
   vmcpEnvironment,
   vmcpSwitchProblems,
   watchFile,
 } from './vmcp.ts'
+export type { ExcludedBackend } from './vmcp-excluded.ts'
 export { type ServeFlags, type ServeSettings, serveSettings } from './vmcp-serve.ts'
 export { readVariable, variables } from './env.ts'
 export type { InjectedHeader } from './injected-headers.ts'

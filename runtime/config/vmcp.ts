@@ -7,27 +7,48 @@
 import { hash } from 'node:crypto'
 import { readFileSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { switchProblem, type VmcpFile } from '../../schemas/index.ts'
-import { parseConfig, readConfigText } from './config-file.ts'
+import { switchProblem, validateRuntime, type VmcpFile } from '../../schemas/index.ts'
+import { invalidConfig, parseConfig, readConfigText, readDocument } from './config-file.ts'
+import { type ExcludedBackend, withoutBroken } from './vmcp-excluded.ts'
 
 /** The file with all defaults filled in; deeply frozen. */
 export type VmcpConfig = VmcpFile
 
-export interface LoadedVmcpConfig {
+export interface ReadVmcpConfig {
   readonly config: VmcpConfig
+  /** Backends of the file that cannot be served as it stands; the configuration is without them. */
+  readonly excluded: readonly ExcludedBackend[]
+}
+
+export interface LoadedVmcpConfig extends ReadVmcpConfig {
   /** SHA-256 of the file's text, hex: tells the hooks which configuration a report is about. */
   readonly checksum: string
 }
 
-/** Reads and checks a file. Throws INVALID_CONFIG naming the file and every fault. */
+/**
+ * Reads and checks a file; problems of single backends exclude these backends. Throws INVALID_CONFIG naming the file and
+ * every problem, when one of them is about something else.
+ */
 export function loadVmcpConfig(path: string): LoadedVmcpConfig {
   const text = readConfigText(path)
-  return { config: parseVmcpConfig(text, path), checksum: hash('sha256', text, 'hex') }
+  return { ...readVmcpConfig(text, path), checksum: hash('sha256', text, 'hex') }
 }
 
 /** Checks a text. Throws INVALID_CONFIG naming every fault, and the source where it is given. */
 export function parseVmcpConfig(text: string, source?: string): VmcpConfig {
   return deepFreeze(parseConfig('vmcp', text, source))
+}
+
+/** Checks a text as `loadVmcpConfig` does. */
+export function readVmcpConfig(text: string, source?: string): ReadVmcpConfig {
+  const document = readDocument(text, source)
+  const { config, problems } = validateRuntime('vmcp', document)
+  if (config) return { config: deepFreeze(config), excluded: [] }
+  const remaining = withoutBroken(document, problems)
+  if (!remaining) throw invalidConfig(problems, source)
+  const rest = validateRuntime('vmcp', remaining.document)
+  if (!rest.config) throw invalidConfig([...problems, ...rest.problems], source)
+  return { config: deepFreeze(rest.config), excluded: remaining.excluded }
 }
 
 function deepFreeze<T>(value: T): T {

@@ -6,6 +6,7 @@
  */
 import type { VmcpConfig } from '../config/index.ts'
 import { type AuthServerFacts, pairingProblems } from '../incoming/index.ts'
+import type { StrategyConfig } from '../outgoing/index.ts'
 
 const readds: ReadonlySet<string> = new Set(['token_exchange', 'cloud_sts'])
 
@@ -17,7 +18,6 @@ export function embeddedProblems(config: VmcpConfig, server: AuthServerFacts): r
       ? pairingProblems(server, oidc, 'incomingAuth.oidc')
       : ['incomingAuth.type: must be oidc beside an embedded authorization server, which issues the tokens']),
     ...primaryProblems(config, server),
-    ...(server.disableUpstreamTokenInjection ? readdingProblems(config) : []),
   ]
 }
 
@@ -29,19 +29,15 @@ function primaryProblems({ incomingAuth }: VmcpConfig, { upstreams }: AuthServer
   ]
 }
 
-function readdingProblems({ outgoingAuth }: VmcpConfig): readonly string[] {
-  const strategies = [
-    ...(outgoingAuth.default ? [['default', outgoingAuth.default] as const] : []),
-    ...Object.entries(outgoingAuth.backends ?? {}).map(
-      ([name, strategy]) => [`backends.${name}`, strategy] as const,
-    ),
-  ]
-  return strategies
-    .filter(([, { type }]) => readds.has(type))
-    .map(
-      ([field, { type }]) =>
-        `outgoingAuth.${field}: ${type} cannot be combined with disableUpstreamTokenInjection, which it would undo`,
-    )
+/** Why a strategy must not be used: it would undo what the server does to requests. `field` is where it stands. */
+export function injectionProblem(
+  field: string,
+  { type }: Pick<StrategyConfig, 'type'>,
+  server: AuthServerFacts | undefined,
+): string | undefined {
+  return server?.disableUpstreamTokenInjection && readds.has(type)
+    ? `${field}: ${type} cannot be combined with disableUpstreamTokenInjection, which it would undo`
+    : undefined
 }
 
 /** The configuration with the provider that policies read claims from, when only the authorization server names it. */

@@ -2,12 +2,14 @@
  * The side towards backends as one thing: the fleet, its health, the catalog made of it, and the word to clients when
  * that changes. Takes a changed configuration while it runs.
  */
-import type { VmcpConfig } from '../config/index.ts'
+import type { Backend as BackendConfig } from '../../schemas/index.ts'
+import type { ExcludedBackend, VmcpConfig } from '../config/index.ts'
+import type { AuthServerFacts } from '../incoming/index.ts'
 import type { Log } from '../net/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
 import type { Backend } from './backends/backend.ts'
 import type { ConnectionScope } from './backends/connections.ts'
-import type { BackendState } from './backend-state.ts'
+import { type BackendState, excludedState } from './backend-state.ts'
 import { makeCursors } from './catalog/cursors.ts'
 import type { ListFaults } from './catalog/items/faults.ts'
 import type { LookupParts } from './catalog/lookup.ts'
@@ -15,6 +17,7 @@ import type { Composer } from './catalog/types.ts'
 import { Views } from './catalog/views.ts'
 import type { Clock } from './clock.ts'
 import { Core } from './core.ts'
+import { type Configured, configuredBackend } from './backend-settings.ts'
 import { Fleet } from './fleet.ts'
 import { HealthMonitor } from './health/monitor.ts'
 import { healthSettings } from './health/settings.ts'
@@ -24,9 +27,14 @@ import type { Observation } from './observation.ts'
 import { makeOutgoingAuth, type OutgoingAuth } from './outgoing-auth.ts'
 import { makeWorkflows } from './workflows/index.ts'
 
+/** How often backends that could not be set up are tried again. */
+const RETRY_MS = 30_000
+
 export interface EngineOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly upstreamTokens: UpstreamTokens | undefined
+  /** Settings of the embedded authorization server, where there is one. */
+  readonly authServer: AuthServerFacts | undefined
   /** Raw JSON of our own `Implementation`, as backends see it. */
   readonly info: string
   readonly clock: Clock
@@ -48,6 +56,10 @@ export class Engine {
   readonly #notifier: Notifier
   #monitor: HealthMonitor
   #config: VmcpConfig
+  /** Backends that the file itself rules out. */
+  #invalid: readonly ExcludedBackend[] = []
+  #excluded: readonly ExcludedBackend[] = []
+  #cancelRetry: (() => void) | undefined
 
   /** Backends are there only after the first `apply`. */
   constructor(config: VmcpConfig, options: EngineOptions) {
@@ -64,7 +76,7 @@ export class Engine {
     })
   }
 
-  /** How each backend is, sorted by name. */
+  /** How each backend is, the excluded ones included; sorted by name. */
   states(): readonly BackendState[] {
     const states = [...this.#fleet.members.values()].map(
       ({ backend: { settings, revision }, listings }): BackendState => ({
@@ -75,9 +87,10 @@ export class Engine {
         revision,
         health: this.#monitor.health(settings.name),
         lists: listings.state,
+        excluded: undefined,
       }),
     )
-    return states.sort((a, b) => (a.name < b.name ? -1 : 1))
+    return [...states, ...this.#excluded.map(excludedState)].sort((a, b) => (a.name < b.name ? -1 : 1))
   }
 
   #makeFleet(): Fleet {
@@ -111,8 +124,7 @@ export class Engine {
       onState: () => this.core.parts.views.changed(),
       onDropped: ({ serial }) => this.core.parts.views.forget(serial),
       available: (name) => this.#monitor.available(name),
-      authFor: (name, config) => this.outgoing.authFor(name, config),
-      headersFor: (name) => this.outgoing.headersFor(name),
+      configure: (backend, config) => this.#configure(backend, config),
     })
   }
 
@@ -173,9 +185,15 @@ export class Engine {
     })
   }
 
-  /** Makes backends, health checks and catalog what the configuration says; unchanged backends are left alone. */
-  apply(config: VmcpConfig): void {
-    const { added, removed } = this.#fleet.apply(config)
+  /**
+   * Makes backends, health checks and catalog what the configuration says; unchanged backends are left alone. Backends
+   * that cannot be set up are excluded and reported, together with those of `invalid`; they never keep the others from
+   * being served.
+   */
+  apply(config: VmcpConfig, invalid: readonly ExcludedBackend[] = []): void {
+    const { added, removed, excluded } = this.#fleet.apply(config)
+    this.#invalid = invalid
+    this.#exclude([...invalid, ...excluded])
     for (const name of removed) this.#monitor.remove(name)
     if (JSON.stringify(healthSettings(config)) === JSON.stringify(healthSettings(this.#config))) {
       for (const name of added) this.#watch(name)
@@ -190,6 +208,40 @@ export class Engine {
     if (added.length + removed.length > 0) this.#options.log.info('backends changed', { added, removed })
     this.#notifier.poke()
     this.#options.onChange()
+    this.#retryLater()
+  }
+
+  #exclude(excluded: readonly ExcludedBackend[]): void {
+    const { log, observation } = this.#options
+    const known = new Set(this.#excluded.map((one) => JSON.stringify(one)))
+    this.#excluded = excluded.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    for (const backend of this.#excluded) {
+      if (!known.has(JSON.stringify(backend)))
+        log.error('a backend is excluded; the others are served', {
+          backend: backend.name,
+          problems: backend.problems,
+        })
+    }
+    observation.telemetry.metrics.backendsExcluded(this.#excluded.length, {})
+  }
+
+  /** Sets excluded backends up once what they lacked is there: a mounted file may come after the process started. */
+  #retryLater(): void {
+    this.#cancelRetry?.()
+    const missing = (this.#config.backends ?? []).filter(({ name }) => !this.#fleet.members.has(name))
+    if (missing.length === 0) return
+    this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => {
+      const isBack = missing.some((backend) => this.#configure(backend, this.#config).ready)
+      if (isBack) this.apply(this.#config, this.#invalid)
+      else this.#retryLater()
+    })
+  }
+
+  #configure(backend: BackendConfig, config: VmcpConfig): Configured {
+    return configuredBackend(backend, config, {
+      outgoing: this.outgoing,
+      authServer: this.#options.authServer,
+    })
   }
 
   #watch(name: string): void {
@@ -224,6 +276,7 @@ export class Engine {
 
   /** No more checks and words to clients; requests in flight go on. */
   stop(): void {
+    this.#cancelRetry?.()
     this.#notifier.close()
     this.#monitor.close()
   }

@@ -3,29 +3,18 @@
  * those that did not change keep their connections and listings.
  */
 import { hash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { type Backend as BackendConfig, GatehouseError, parseDuration } from '../../schemas/index.ts'
-import type { VmcpConfig } from '../config/index.ts'
+import type { Backend as BackendConfig } from '../../schemas/index.ts'
+import type { ExcludedBackend, VmcpConfig } from '../config/index.ts'
 import { type Dispatcher, type Log, makeDispatcher } from '../net/index.ts'
 import { Backend, type BackendEvents } from './backends/backend.ts'
-import type { Credentials } from './backends/channel.ts'
 import type { BackendObservation } from './backends/measure.ts'
 import type { BackendSettings } from './backends/settings.ts'
+import type { Configured, ConfiguredBackend } from './backend-settings.ts'
 import type { ListFaults } from './catalog/items/faults.ts'
 import type { Listing } from './catalog/listing.ts'
 import { Listings } from './catalog/listings.ts'
 import type { Member } from './catalog/views.ts'
 import type { Clock } from './clock.ts'
-
-/** How requests to one backend get their credentials. */
-export interface BackendAuth {
-  readonly type: string
-  readonly credentials: Credentials
-  /** True when the credentials are the caller's. */
-  readonly perCaller: boolean
-  /** Equal for equal settings. */
-  readonly fingerprint: string
-}
 
 export interface FleetOptions {
   readonly info: string
@@ -42,14 +31,14 @@ export interface FleetOptions {
   /** Told of every read of a backend's lists: what was wrong with the items, or that it failed. */
   readonly onListRead: (backend: Backend, read: ListFaults | 'failed') => void
   readonly available: (name: string) => boolean
-  readonly authFor: (name: string, config: VmcpConfig) => BackendAuth
-  /** Extra headers from the environment, by backend name. */
-  readonly headersFor: (name: string) => Readonly<Record<string, string>>
+  readonly configure: (backend: BackendConfig, config: VmcpConfig) => Configured
 }
 
 export interface FleetChange {
   readonly added: readonly string[]
   readonly removed: readonly string[]
+  /** Backends of the configuration that cannot be served. */
+  readonly excluded: readonly ExcludedBackend[]
 }
 
 export class Fleet {
@@ -65,11 +54,15 @@ export class Fleet {
     return this.#members
   }
 
-  /** Makes the fleet what the configuration says. Throws INVALID_CONFIG and changes nothing when it cannot. */
+  /** Makes the fleet what the configuration says, without the backends that cannot be set up. Never throws. */
   apply(config: VmcpConfig): FleetChange {
-    const wanted = new Map(
-      (config.backends ?? []).map((backend) => [backend.name, this.#settings(backend, config)]),
-    )
+    const wanted = new Map<string, BackendSettings>()
+    const excluded: ExcludedBackend[] = []
+    for (const backend of config.backends ?? []) {
+      const { ready, problems } = this.#options.configure(backend, config)
+      if (ready) wanted.set(backend.name, this.#settings(backend, ready, config))
+      else excluded.push({ name: backend.name, problems })
+    }
     const added: string[] = []
     const removed: string[] = []
     const closing: Promise<void>[] = []
@@ -87,7 +80,7 @@ export class Fleet {
     }
     // Backends that go still end their sessions.
     void Promise.allSettled(closing).then(() => this.#closeUnused())
-    return { added, removed }
+    return { added, removed, excluded }
   }
 
   /** Ends pools that no backend uses any more, once their requests in flight are done. */
@@ -117,19 +110,15 @@ export class Fleet {
     return { backend, listings, available: () => available(settings.name) }
   }
 
-  #settings(backend: BackendConfig, config: VmcpConfig): BackendSettings {
-    const { timeouts } = config.operational
-    const auth = this.#options.authFor(backend.name, config)
-    const ca = backend.caBundlePath === undefined ? undefined : readBundle(backend.name, backend.caBundlePath)
-    const headers = this.#options.headersFor(backend.name)
-    const timeoutMs = parseDuration(timeouts.perWorkload?.[backend.name] ?? timeouts.default)
+  #settings(backend: BackendConfig, ready: ConfiguredBackend, config: VmcpConfig): BackendSettings {
+    const { url, ca, headers, auth, timeoutMs } = ready
     const passthrough = config.passthroughHeaders ?? []
     const fingerprint = JSON.stringify([backend, timeoutMs, auth.fingerprint, passthrough, ca, headers])
     return {
       name: backend.name,
       transport: backend.transport,
       target: {
-        url: new URL(backend.url),
+        url,
         dispatcher: this.#dispatcher(ca),
         credentials: auth.credentials,
         headers,
@@ -161,16 +150,5 @@ export class Fleet {
     for (const { listings } of this.#members.values()) listings.close()
     await Promise.all([...this.#members.values()].map(({ backend }) => backend.close()))
     await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.destroy()))
-  }
-}
-
-function readBundle(name: string, path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (cause) {
-    throw new GatehouseError('INVALID_CONFIG', {
-      detail: `backends[${name}].caBundlePath: the file cannot be read`,
-      cause,
-    })
   }
 }

@@ -15,17 +15,28 @@ import {
 } from '../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../config/index.ts'
 import type { Log } from '../net/index.ts'
-import { makeOutgoing, type Outgoing, type UpstreamTokens } from '../outgoing/index.ts'
-import type { BackendAuth } from './fleet.ts'
+import { makeOutgoing, type Outgoing, type StrategyConfig, type UpstreamTokens } from '../outgoing/index.ts'
+import type { Credentials } from './backends/channel.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
+/** How requests to one backend get their credentials. */
+export interface BackendAuth {
+  readonly type: string
+  readonly credentials: Credentials
+  /** True when the credentials are the caller's. */
+  readonly perCaller: boolean
+  /** Equal for equal settings. */
+  readonly fingerprint: string
+}
+
 export interface OutgoingAuth {
-  /** Faults of every strategy and of every backend's fixed headers, used or not; empty when all can be made. */
-  problems(config: VmcpConfig): readonly string[]
-  /** Throws INVALID_CONFIG naming every fault. */
+  /** Problems of every strategy of the configuration, used or not; empty when all can be made. */
+  strategyProblems(config: VmcpConfig): readonly string[]
+  /** Throws INVALID_CONFIG naming every problem. */
   authFor(backend: string, config: VmcpConfig): BackendAuth
-  headersFor(backend: string): Readonly<Record<string, string>>
+  /** Fixed headers of one backend. Throws INVALID_CONFIG. */
+  headersFor(backend: string, config: Pick<VmcpConfig, 'backends'>): Readonly<Record<string, string>>
   close(): Promise<void>
 }
 
@@ -42,50 +53,66 @@ export function makeOutgoingAuth(
     log,
   })
   return {
-    problems: (config) => [...strategyProblems(outgoing, config), ...headerProblems(config, env)],
+    strategyProblems: (config) =>
+      strategiesOf(config).flatMap(({ field, strategy }) => outgoing.problems(strategy, field)),
     authFor: (backend, config) => authFor(outgoing, backend, config),
-    headersFor: (backend) => headersFor(backend, env),
+    headersFor: (backend, config) => headersFor(backend, config, env),
     close: () => outgoing.close(),
   }
 }
 
-function strategyProblems(outgoing: Outgoing, { outgoingAuth }: VmcpConfig): string[] {
-  const entries = Object.entries(outgoingAuth.backends ?? {})
+/** A strategy of the configuration, and where it stands. */
+export interface NamedStrategy {
+  readonly field: string
+  readonly strategy: StrategyConfig
+}
+
+/** Every strategy of the configuration, used or not. */
+export function strategiesOf({ outgoingAuth }: VmcpConfig): readonly NamedStrategy[] {
+  const { default: fallback, backends = {} } = outgoingAuth
   return [
-    ...(outgoingAuth.default ? outgoing.problems(outgoingAuth.default, 'outgoingAuth.default') : []),
-    ...entries.flatMap(([name, strategy]) => outgoing.problems(strategy, `outgoingAuth.backends.${name}`)),
+    ...(fallback ? [{ field: 'outgoingAuth.default', strategy: fallback }] : []),
+    ...Object.entries(backends).map(([name, strategy]) => ({
+      field: `outgoingAuth.backends.${name}`,
+      strategy,
+    })),
   ]
 }
 
-function headerProblems(config: VmcpConfig, env: Environment): string[] {
-  return (config.backends ?? []).flatMap(({ name }) => {
-    try {
-      headersFor(name, env)
-      return []
-    } catch (error) {
-      return [error instanceof Error ? error.message : String(error)]
-    }
-  })
+/** The strategy of one backend: its own, the default, none. */
+export function strategyOf(backend: string, { outgoingAuth }: VmcpConfig): NamedStrategy {
+  const own = outgoingAuth.backends?.[backend]
+  return own
+    ? { field: `outgoingAuth.backends.${backend}`, strategy: own }
+    : { field: 'outgoingAuth.default', strategy: outgoingAuth.default ?? { type: 'unauthenticated' } }
 }
 
-function authFor(outgoing: Outgoing, backend: string, { outgoingAuth }: VmcpConfig): BackendAuth {
-  const own = outgoingAuth.backends?.[backend]
-  const config = own ?? outgoingAuth.default ?? { type: 'unauthenticated' as const }
-  const field = own ? `outgoingAuth.backends.${backend}` : 'outgoingAuth.default'
-  const strategy = outgoing.strategy(config, field)
+function authFor(outgoing: Outgoing, backend: string, config: VmcpConfig): BackendAuth {
+  const named = strategyOf(backend, config)
+  const strategy = outgoing.strategy(named.strategy, named.field)
   return {
     type: strategy.type,
     credentials: strategy,
     perCaller: strategy.perCaller,
-    fingerprint: JSON.stringify(config),
+    fingerprint: JSON.stringify(named.strategy),
   }
 }
 
-/** Fixed headers of one backend. Throws INVALID_CONFIG when the variable is not what it should be. */
-function headersFor(backend: string, env: Environment): Readonly<Record<string, string>> {
+/**
+ * Fixed headers of one backend. Throws INVALID_CONFIG when the variable is not what it should be, or is another
+ * backend's, too: `a-b` and `a.b` are one name to the environment, and neither may get the other's headers.
+ */
+function headersFor(
+  backend: string,
+  { backends = [] }: Pick<VmcpConfig, 'backends'>,
+  env: Environment,
+): Readonly<Record<string, string>> {
   const variable = `${vmcpEnvironment.headerForward}${envName(backend)}`
   const text = env[variable]
   if (text === undefined || text === '') return {}
+  const other = backends.find(({ name }) => name !== backend && envName(name) === envName(backend))
+  if (other)
+    throw invalid(`${variable}: could be meant for ${backend} and for ${other.name}; rename one of them`)
   const { addPlaintextHeaders, addHeadersFromSecret } = parse(variable, text)
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(addPlaintextHeaders)) add(headers, variable, name, value)

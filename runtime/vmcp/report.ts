@@ -186,7 +186,9 @@ function stringsOf(configMap: unknown): Readonly<Record<string, string>> {
   )
 }
 
-function entryOf({ name, url, health, lists, revision }: BackendState): Record<string, unknown> {
+function entryOf({ name, url, health, lists, revision, excluded }: BackendState): Record<string, unknown> {
+  if (excluded)
+    return { name, status: 'unavailable', message: `Excluded: ${excluded.join('; ')}`, excluded: true }
   const { circuit } = health
   return {
     name,

@@ -6,7 +6,7 @@
  * Source: spec document 3; design, section 3.
  */
 import { GatehouseError, parseDuration } from '../../schemas/index.ts'
-import { type VmcpConfig, vmcpEnvironment } from '../config/index.ts'
+import { type ExcludedBackend, type VmcpConfig, vmcpEnvironment } from '../config/index.ts'
 import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../incoming/index.ts'
 import { listen, type Log, makeOriginGuard, type OriginGuard, silentLog } from '../net/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
@@ -50,10 +50,20 @@ export interface StartOptions {
   readonly env?: Readonly<Record<string, string | undefined>> | undefined
   /** SHA-256 of the configuration file, for the report to the cluster. */
   readonly configChecksum?: string | undefined
+  /** Backends of the file that the configuration is without. */
+  readonly excluded?: readonly ExcludedBackend[] | undefined
   /** Replaces the access to the cluster that the environment gives (tests). */
   readonly clusterApi?: ClusterApi | undefined
   /** Time for requests in flight when closing. Default 10 s. */
   readonly graceMs?: number | undefined
+}
+
+/** The file that a changed configuration came from. */
+export interface ReloadedFile {
+  /** SHA-256 of its text, hex. */
+  readonly checksum?: string | undefined
+  /** Backends of the file that the configuration is without. */
+  readonly excluded?: readonly ExcludedBackend[] | undefined
 }
 
 export interface VmcpServer {
@@ -61,8 +71,11 @@ export interface VmcpServer {
   readonly url: string
   /** Address without path, for `/health` and the like. */
   readonly origin: string
-  /** Takes a changed configuration. Throws INVALID_CONFIG and changes nothing when it cannot be used. */
-  reload(config: VmcpConfig, checksum?: string): void
+  /**
+   * Takes a changed configuration. Backends that cannot be set up are excluded and reported. Throws INVALID_CONFIG and
+   * changes nothing when it cannot be used otherwise.
+   */
+  reload(config: VmcpConfig, file?: ReloadedFile): void
   close(): Promise<void>
 }
 
@@ -82,7 +95,8 @@ export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Pro
   const { env = {}, log = silentLog, version = '0.0.0', authServer } = more
   const options = authServer ? { ...more, upstreamTokens: authServer.upstreamTokens } : more
   const config = withPrimary(given, authServer?.config)
-  checkStart(config, env, options.upstreamTokens, authServer?.config)
+  const { upstreamTokens, excluded } = options
+  checkStart(config, { env, upstreamTokens, authServer: authServer?.config }, excluded)
   for (const warning of startWarnings(config)) log.warn(warning)
   const observation = await makeObservation(config, { env, version, log })
   try {
@@ -137,6 +151,7 @@ class Vmcp implements VmcpServer {
     this.#engine = new Engine(config, {
       env,
       upstreamTokens: options.upstreamTokens,
+      authServer: options.authServer?.config,
       info: this.#identity('gatehouse-vmcp'),
       clock,
       log,
@@ -176,7 +191,7 @@ class Vmcp implements VmcpServer {
       log,
       endSession: (session: ClientSession) => this.#engine.endSession(session, true),
     })
-    this.#engine.apply(config)
+    this.#engine.apply(config, options.excluded)
   }
 
   *#watchers() {
@@ -214,10 +229,10 @@ class Vmcp implements VmcpServer {
     })
   }
 
-  reload(given: VmcpConfig, checksum?: string): void {
+  reload(given: VmcpConfig, { checksum, excluded }: ReloadedFile = {}): void {
     const { upstreamTokens, authServer } = this.#options
     const config = withPrimary(given, authServer?.config)
-    checkStart(config, this.#env, upstreamTokens, authServer?.config)
+    checkStart(config, { env: this.#env, upstreamTokens, authServer: authServer?.config }, excluded)
     for (const warning of startWarnings(config)) this.#log.warn(warning)
     const guards = this.#makeGuards(config)
     const authzChanged =
@@ -232,7 +247,7 @@ class Vmcp implements VmcpServer {
       void this.#authenticator.close()
       this.#authenticator = authenticator
     }
-    this.#engine.apply(config)
+    this.#engine.apply(config, excluded)
     if (authzChanged || featuresChanged) this.#engine.permissionsChanged()
     this.#observation.reloaded(config)
     this.#log.info('configuration reloaded', { backends: config.backends?.length ?? 0 })

@@ -1,53 +1,95 @@
 /**
  * The checks of a configuration that need more than its text: variables that it names, files, strategies. The server
- * makes them before it starts and before it takes a changed file, `gatehouse vmcp validate` makes them alone.
+ * makes those of the whole before it starts and before it takes a changed file; `gatehouse vmcp validate` makes all.
  */
-import { existsSync } from 'node:fs'
 import { GatehouseError } from '../../schemas/index.ts'
 import { workflowWarnings } from '../../schemas/workflow/index.ts'
-import { type VmcpConfig, vmcpSwitchProblems } from '../config/index.ts'
+import { type ExcludedBackend, type VmcpConfig, vmcpSwitchProblems } from '../config/index.ts'
 import { type AuthServerFacts, type IncomingConfig, oidcProblems } from '../incoming/index.ts'
 import { silentLog } from '../net/index.ts'
 import { telemetryProblems } from '../observe/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
 import { checkPolicies } from '../policy/index.ts'
+import { brokenBackends } from './backend-settings.ts'
 import { codeModeProblems } from './codemode/index.ts'
-import { embeddedProblems } from './embedded-auth.ts'
+import { embeddedProblems, injectionProblem } from './embedded-auth.ts'
 import { incomingConfig } from './incoming-config.ts'
 import { optimizerProblems } from './optimizer/index.ts'
-import { makeOutgoingAuth } from './outgoing-auth.ts'
+import { makeOutgoingAuth, strategiesOf } from './outgoing-auth.ts'
 import { workflowFaults } from './workflows/index.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
+/** What a configuration is checked against. */
+export interface StartParts {
+  readonly env: Environment
+  /** Tokens of the embedded authorization server; for checks those of `providersOnly` will do. */
+  readonly upstreamTokens?: UpstreamTokens | undefined
+  /** Settings of the embedded authorization server. */
+  readonly authServer?: AuthServerFacts | undefined
+}
+
 /**
- * Throws INVALID_CONFIG naming every fault that would keep the server from starting. `authServer` are the settings of
- * the embedded authorization server; its tokens come from `upstreamTokens`, for checks those of `providersOnly` will do.
+ * Throws INVALID_CONFIG when the server cannot start, naming every problem of the configuration. Problems of single
+ * backends alone are no reason: these backends are excluded, as those of `excluded` are already.
  */
 export function checkStart(
   config: VmcpConfig,
-  env: Environment,
-  upstreamTokens?: UpstreamTokens,
-  authServer?: AuthServerFacts,
+  parts: StartParts,
+  excluded: readonly ExcludedBackend[] = [],
 ): void {
-  const switches = vmcpSwitchProblems(env)
-  const auth = switches.length === 0 ? makeOutgoingAuth(env, upstreamTokens, silentLog) : undefined
-  const problems = [
-    ...switches,
+  const problems = serverProblems(config, parts)
+  if (problems.length > 0) throw invalidConfig([...problems, ...backendProblems(config, parts, excluded)])
+}
+
+/** Throws INVALID_CONFIG naming every problem, those of single backends and of strategies that nobody uses included. */
+export function checkAll(
+  config: VmcpConfig,
+  parts: StartParts,
+  excluded: readonly ExcludedBackend[] = [],
+): void {
+  const problems = [...serverProblems(config, parts), ...backendProblems(config, parts, excluded)]
+  if (problems.length > 0) throw invalidConfig(problems)
+}
+
+function serverProblems(config: VmcpConfig, { env, authServer }: StartParts): readonly string[] {
+  return [
+    ...vmcpSwitchProblems(env),
     ...incomingProblems(config, env),
     ...(authServer ? embeddedProblems(config, authServer) : []),
     ...policyProblems(config),
-    ...(auth?.problems(config) ?? []),
     ...telemetryProblems(config.telemetry, env),
-    ...fileProblems(config),
     ...optimizerProblems(config.optimizer, env),
     ...codeModeProblems(config.codeMode),
     ...workflowFaults(config.compositeTools),
   ]
-  void auth?.close()
-  if (problems.length === 0) return
-  const lines = problems.map((line) => `  - ${line}`)
-  throw new GatehouseError('INVALID_CONFIG', { detail: `invalid configuration:\n${lines.join('\n')}` })
+}
+
+/** What keeps single backends from being served, and strategies from being used. */
+function backendProblems(
+  config: VmcpConfig,
+  { env, upstreamTokens, authServer }: StartParts,
+  excluded: readonly ExcludedBackend[],
+): readonly string[] {
+  const known = excluded.flatMap((backend) => backend.problems)
+  // Reported by the check of the variables; nothing can be made with them.
+  if (vmcpSwitchProblems(env).length > 0) return known
+  const outgoing = makeOutgoingAuth(env, upstreamTokens, silentLog)
+  const problems = [
+    ...known,
+    ...outgoing.strategyProblems(config),
+    ...strategiesOf(config).flatMap(
+      ({ field, strategy }) => injectionProblem(field, strategy, authServer) ?? [],
+    ),
+    ...brokenBackends(config, { outgoing, authServer }).flatMap((backend) => backend.problems),
+  ]
+  void outgoing.close()
+  return problems
+}
+
+function invalidConfig(problems: readonly string[]): GatehouseError {
+  const lines = [...new Set(problems)].map((line) => `  - ${line}`)
+  return new GatehouseError('INVALID_CONFIG', { detail: `invalid configuration:\n${lines.join('\n')}` })
 }
 
 /** What is legal in a configuration and seldom meant; one line for each. */
@@ -65,14 +107,6 @@ function incomingProblems(config: VmcpConfig, env: Environment): string[] {
   return incoming.type === 'oidc'
     ? oidcProblems(incoming.oidc).map((line) => `incomingAuth.oidc.${line}`)
     : []
-}
-
-function fileProblems(config: VmcpConfig): string[] {
-  return (config.backends ?? []).flatMap(({ caBundlePath }, i) =>
-    caBundlePath === undefined || existsSync(caBundlePath)
-      ? []
-      : [`backends[${i}].caBundlePath: there is no such file`],
-  )
 }
 
 function policyProblems({ incomingAuth }: VmcpConfig): string[] {

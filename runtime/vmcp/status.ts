@@ -13,7 +13,10 @@ export interface StatusReport {
   readonly healthy: boolean
   readonly sessions: number
   readonly backends: readonly BackendStatus[]
-  /** Names that could not be offered as they stand, of the catalogs in use; features that do less than they should. */
+  /**
+   * Backends that are excluded, and why; lists that are stale; names that could not be offered as they stand, of the
+   * catalogs in use; features that do less than they should.
+   */
   readonly problems: readonly string[]
 }
 
@@ -46,6 +49,7 @@ export function statusReport(options: {
   )
   const problems = new Set([
     ...options.problems,
+    ...options.backends.flatMap(exclusion),
     ...options.backends.flatMap(staleLists),
     ...[...options.catalogs].flatMap((catalog) => catalog.problems.map(({ message }) => message)),
   ])
@@ -58,6 +62,10 @@ export function statusReport(options: {
     backends,
     problems: [...problems].sort().slice(0, 200),
   }
+}
+
+function exclusion({ name, excluded }: BackendState): string[] {
+  return excluded ? [`backend ${name} is excluded: ${excluded.join('; ')}`] : []
 }
 
 function staleLists({ name, lists }: BackendState): string[] {

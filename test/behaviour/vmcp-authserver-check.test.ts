@@ -43,6 +43,11 @@ function files(t: Test) {
         incomingAuth,
         outgoingAuth: { source: 'inline', backends },
         aggregation: {},
+        backends: Object.keys(backends).map((name) => ({
+          name,
+          url: 'http://127.0.0.1:9/mcp',
+          transport: 'streamable-http',
+        })),
       }),
     )
   const run = (command: string) => runGatehouse(['vmcp', command, '-c', join(dir, 'vmcp.yaml')])

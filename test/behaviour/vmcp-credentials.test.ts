@@ -90,32 +90,6 @@ t.test(
   },
 )
 
-t.test('forwarding that cannot work is refused at the start, without the secret in the text', async (t) => {
-  const start = (value: unknown, env: Record<string, string> = {}) =>
-    startTestVmcp(
-      { a: 'http://127.0.0.1:9/mcp' },
-      {},
-      { env: { GATEHOUSE_HEADER_FORWARD_A: JSON.stringify(value), ...env } },
-    )
-  await t.rejects(start({ addHeadersFromSecret: { 'X-Key': 'GONE' } }), {
-    code: 'INVALID_CONFIG',
-    message: /GATEHOUSE_SECRET_GONE/,
-  })
-  await t.rejects(start({ addPlaintextHeaders: { Host: 'x' } }), {
-    message: /Host is set by the gateway itself/,
-  })
-  await t.rejects(start({ addPlaintextHeaders: { 'X-A': 'line\nbreak' } }), {
-    message: /must not contain control characters/,
-  })
-  await t.rejects(start([]), { code: 'INVALID_CONFIG' })
-  await t.rejects(start({ addPlaintextHeaders: { A: 1 } }), { code: 'INVALID_CONFIG' })
-  const text = await start(
-    { addHeadersFromSecret: { 'X-Key': 'S' } },
-    { GATEHOUSE_SECRET_S: 'top\nsecret' },
-  ).catch(String)
-  t.notMatch(text, 'top')
-})
-
 t.test('a strategy per backend, one for the rest', async (t) => {
   const [a, b] = await Promise.all([startRawBackend(), startRawBackend()])
   const inject = (headerName: string, value: Record<string, string>) => ({
@@ -144,10 +118,6 @@ t.test('a strategy per backend, one for the rest', async (t) => {
   )
   t.match(await (await fetch(`${vmcp.origin}/status`)).json(), {
     backends: [{ auth_type: 'header_injection' }, {}],
-  })
-  await t.rejects(startTestVmcp({ a: a.url }, { outgoingAuth }), {
-    code: 'INVALID_CONFIG',
-    message: /DEFAULT_KEY/,
   })
 })
 
@@ -237,5 +207,4 @@ t.test('a backend with a certificate of its own authority', { skip: missingRedis
   })
   t.match((await (await openSession(trusting.url)).request('tools/list')).text, 'raw_echo')
   t.equal((await (await openSession(doubting.url)).request('tools/list')).response?.error?.code, -32603)
-  await t.rejects(startTestVmcp({}, config('/no/such/file')), { code: 'INVALID_CONFIG' })
 })

@@ -17,12 +17,19 @@ const maxUpstreams = 1
 /** Serves a proxy's file as a virtual server with one backend; resolves with the exit code. */
 export async function serveAsVirtualServer(request: VirtualServerRequest): Promise<number> {
   const { env, host, port, allowedOrigins, authServerFile } = request
-  const { config } = await readChecked({
-    read: () => ({ config: withSwap(request.config, authServerFile, env), checksum: undefined }),
-    authServerFile,
-    maxUpstreams,
-    env,
-  })
+  const { config } = await readChecked(
+    {
+      read: () => ({
+        config: withSwap(request.config, authServerFile, env),
+        checksum: undefined,
+        excluded: [],
+      }),
+      authServerFile,
+      maxUpstreams,
+      env,
+    },
+    'all',
+  )
   const log = makeLog({ level: request.debug ? 'debug' : 'info', name: 'proxy' })
   const beside = { log, env, maxUpstreams, audit: config.audit }
   return withAuthServer(authServerFile, beside, async (authServer) => {

@@ -7,6 +7,7 @@ import { isSwitchedOn } from '../../../schemas/index.ts'
 import { checkAuthServer } from '../../authserver/index.ts'
 import {
   type Environment,
+  type ExcludedBackend,
   loadAuthServerConfig,
   type VmcpConfig,
   vmcpEnvironment,
@@ -15,13 +16,15 @@ import {
 import { type AuthServerFacts, providersOnly } from '../../incoming/index.ts'
 import { makeLog, type RootLog } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
-import { checkStart, type StartOptions, startVmcp, type VmcpServer } from '../../vmcp/index.ts'
+import { checkAll, checkStart, type StartOptions, startVmcp, type VmcpServer } from '../../vmcp/index.ts'
 import { exitCode } from '../output.ts'
 import { Checks, withAuthServer } from './auth-server.ts'
 
 export interface ReadConfig {
   readonly config: VmcpConfig
   readonly checksum: string | undefined
+  /** Backends of the file that the configuration is without. */
+  readonly excluded: readonly ExcludedBackend[]
 }
 
 export interface ServedFile {
@@ -34,24 +37,31 @@ export interface ServedFile {
   readonly env: Environment
 }
 
-/** Makes every check that serving makes before it starts. Throws INVALID_CONFIG with the faults of both files. */
-export async function readChecked(file: Omit<ServedFile, 'path'>): Promise<ReadConfig> {
+/** Which problems of single backends are errors: all of them, or none, because such a backend is excluded. */
+export type BackendErrors = 'all' | 'none'
+
+/** Makes every check that serving makes before it starts. Throws INVALID_CONFIG with the problems of both files. */
+export async function readChecked(
+  file: Omit<ServedFile, 'path'>,
+  backendErrors: BackendErrors,
+): Promise<ReadConfig> {
   const { read, authServerFile, env } = file
+  const check = backendErrors === 'all' ? checkAll : checkStart
   const checks = new Checks()
   const loaded = await checks.run(read)
   if (authServerFile === undefined) {
-    if (loaded) await checks.run(() => checkStart(loaded.config, env))
+    if (loaded) await checks.run(() => check(loaded.config, { env }, loaded.excluded))
   } else {
     const limits = file.maxUpstreams === undefined ? {} : { maxUpstreams: file.maxUpstreams }
     await checks.run(() => checkAuthServer(authServerFile, env, limits))
-    const facts = factsOf(authServerFile, env)
+    const authServer = factsOf(authServerFile, env)
     if (loaded) {
-      const tokens = facts ? providersOnly(facts) : anyProvider
-      await checks.run(() => checkStart(loaded.config, env, tokens, facts))
+      const upstreamTokens = authServer ? providersOnly(authServer) : anyProvider
+      await checks.run(() => check(loaded.config, { env, upstreamTokens, authServer }, loaded.excluded))
     }
   }
   checks.throwIfAny()
-  // Without a fault it was read.
+  // Without a problem it was read.
   return loaded ?? read()
 }
 
@@ -77,7 +87,7 @@ export interface ServeOptions extends ServedFile, Pick<StartOptions, 'host' | 'p
 /** Serves until a signal. Resolves with the exit code. */
 export async function serveVmcp(options: ServeOptions): Promise<number> {
   const { env, authServerFile, maxUpstreams } = options
-  const read = await readChecked(options)
+  const read = await readChecked(options, 'none')
   const verbose =
     options.debug || isSwitchedOn(env, vmcpEnvironment.debug) || read.config.operational.logLevel === 'debug'
   const log = makeLog({ level: verbose ? 'debug' : 'info', name: 'vmcp' })
@@ -90,7 +100,11 @@ export async function serveVmcp(options: ServeOptions): Promise<number> {
   await withAuthServer(authServerFile, parts, async (authServer) => {
     const { host, port, version, allowedOrigins, sessionTtlMs, maxSessions } = options
     const start = { host, port, log, version, env, allowedOrigins, sessionTtlMs, maxSessions, authServer }
-    const server = await startVmcp(read.config, { ...start, configChecksum: read.checksum })
+    const server = await startVmcp(read.config, {
+      ...start,
+      configChecksum: read.checksum,
+      excluded: read.excluded,
+    })
     const stopWatching = watch(options, server, log)
     const signal = await stopSignal()
     log.info('stopping', { signal })
@@ -105,8 +119,8 @@ function watch({ path, read }: ServedFile, server: VmcpServer, log: RootLog): ()
   if (path === undefined) return () => {}
   return watchFile(path, () => {
     try {
-      const changed = read()
-      server.reload(changed.config, changed.checksum)
+      const { config, ...file } = read()
+      server.reload(config, file)
     } catch (error) {
       log.error('the changed configuration cannot be used; the running one goes on', { err: error })
     }

@@ -42,11 +42,14 @@ export function addVmcpCommand(program: Command): void {
     .description('Runs every check that serve makes before it starts.')
     .requiredOption('-c, --config <file>', 'configuration file')
     .action(async (options: { readonly config: string }) => {
-      const { config } = await readChecked({
-        read: () => loadVmcpConfig(options.config),
-        authServerFile: authServerFileBeside(options.config),
-        env: environment(),
-      })
+      const { config } = await readChecked(
+        {
+          read: () => loadVmcpConfig(options.config),
+          authServerFile: authServerFileBeside(options.config),
+          env: environment(),
+        },
+        'all',
+      )
       for (const warning of startWarnings(config)) printError(`${options.config}: warning: ${warning}`)
       describe(config)
     })
@@ -92,11 +95,15 @@ function addServe(vmcp: Command): void {
 }
 
 function readConfig(options: ServeOptions): ReadConfig {
-  const { config, checksum } =
+  const { config, ...file } =
     options.config === undefined
-      ? { config: quickConfig(options.group, options.backend, options.host), checksum: undefined }
+      ? {
+          config: quickConfig(options.group, options.backend, options.host),
+          checksum: undefined,
+          excluded: [],
+        }
       : loadVmcpConfig(options.config)
-  return { config: options.enableAudit && !config.audit ? withAudit(config) : config, checksum }
+  return { config: options.enableAudit && !config.audit ? withAudit(config) : config, ...file }
 }
 
 function withAudit(config: VmcpConfig): VmcpConfig {

@@ -96,6 +96,12 @@ export const METRICS = {
     help: 'Backends of the running configuration',
     labels: [],
   },
+  backendsExcluded: {
+    name: 'gatehouse_vmcp_backends_excluded',
+    kind: 'gauge',
+    help: 'Backends of the configuration that cannot be set up and are not served',
+    labels: [],
+  },
   backendRequests: {
     name: 'gatehouse_vmcp_backend_requests',
     kind: 'counter',

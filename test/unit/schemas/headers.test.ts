@@ -108,7 +108,7 @@ function forwardedByVmcp(headers: object, more: Readonly<Record<string, string>>
     undefined,
     silentLog,
   )
-  return withoutFault(() => auth.headersFor('a'))
+  return withoutFault(() => auth.headersFor('a', {}))
 }
 
 function proxyFlag(

@@ -87,11 +87,14 @@ t.test('switch: those of the proxy and of the virtual server', async (t) => {
     'name: x\ngroupRef: g\naggregation: {}\nincomingAuth: { type: anonymous }\noutgoingAuth: { source: inline }\n'
   const { enableObo, debug, telemetryToolArguments } = vmcpEnvironment
   const config = parseVmcpConfig(text)
-  checkStart(config, { [enableObo]: 'yes', [debug]: '0', [telemetryToolArguments]: 'on' })
-  t.throws(() => checkStart(config, { [enableObo]: 'y', [debug]: 'd', [telemetryToolArguments]: 't' }), {
-    message:
-      /GATEHOUSE_ENABLE_OBO: must[^]*GATEHOUSE_DEBUG: must[^]*GATEHOUSE_TELEMETRY_TOOL_ARGUMENTS: must/,
-  })
+  checkStart(config, { env: { [enableObo]: 'yes', [debug]: '0', [telemetryToolArguments]: 'on' } })
+  t.throws(
+    () => checkStart(config, { env: { [enableObo]: 'y', [debug]: 'd', [telemetryToolArguments]: 't' } }),
+    {
+      message:
+        /GATEHOUSE_ENABLE_OBO: must[^]*GATEHOUSE_DEBUG: must[^]*GATEHOUSE_TELEMETRY_TOOL_ARGUMENTS: must/,
+    },
+  )
 })
 
 t.test('switch: no variable is compared with a word of its own', async (t) => {

@@ -138,7 +138,7 @@ t.test('settings: defaults, and what switches the search by meaning off', async 
 t.test('at the start: every fault of the settings is named', async (t) => {
   const refused = (optimizer: unknown, ...said: RegExp[]) => {
     try {
-      checkStart(vmcpConfig({}, { optimizer }), { GATEHOUSE_EMBEDDING_API_KEY: 'a\nb' })
+      checkStart(vmcpConfig({}, { optimizer }), { env: { GATEHOUSE_EMBEDDING_API_KEY: 'a\nb' } })
       t.fail(`taken: ${JSON.stringify(optimizer)}`)
     } catch (error) {
       for (const one of said) t.match((error as Error).message, one, JSON.stringify(optimizer))
@@ -176,8 +176,8 @@ t.test('at the start: every fault of the settings is named', async (t) => {
     /optimizer\.embeddingServiceTimeout: must be longer than zero/,
     /GATEHOUSE_EMBEDDING_API_KEY: holds characters/,
   )
-  checkStart(vmcpConfig({}, { optimizer: {} }), {})
-  checkStart(vmcpConfig({}, { optimizer: compat }), { GATEHOUSE_EMBEDDING_API_KEY: 'key' })
+  checkStart(vmcpConfig({}, { optimizer: {} }), { env: {} })
+  checkStart(vmcpConfig({}, { optimizer: compat }), { env: { GATEHOUSE_EMBEDDING_API_KEY: 'key' } })
 })
 
 t.test('find_tool and call_tool: no argument whatsoever breaks them', async (t) => {

@@ -15,7 +15,7 @@ function settingsOf(spec: object, ...others: Parameters<typeof world>) {
   const hooks = world(virtual(spec), ...others).ready()
   const { data } = hooks.get('ConfigMap', 'door-vmcp-config') as { data?: Record<string, string> }
   const config = parseVmcpConfig(data?.['config.yaml'] ?? '')
-  checkStart(config, env)
+  checkStart(config, { env })
   if (!config.optimizer) throw new Error('tool search is off')
   return searchSettings(config.optimizer, env)
 }

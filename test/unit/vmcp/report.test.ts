@@ -81,7 +81,22 @@ const backend: BackendState = {
   revision: undefined,
   health: { ...health, status: 'healthy' },
   lists: { staleSince: undefined, repaired: 0, leftOut: 0 },
+  excluded: undefined,
 }
+
+t.test('report: a backend that is excluded is there, with the reason', async (t) => {
+  const { set, tick, entry } = make()
+  set([{ ...backend, url: undefined, excluded: ['backends.x.url: is not a URL'] }])
+  await tick(1_000)
+  t.same(entry()['backends'], [
+    {
+      name: 'x',
+      status: 'unavailable',
+      message: 'Excluded: backends.x.url: is not a URL',
+      excluded: true,
+    },
+  ])
+})
 
 t.test(
   'report: the message of a backend tells of lists that are stale and items that are malformed',

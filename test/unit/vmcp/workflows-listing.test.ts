@@ -145,9 +145,9 @@ t.test('start: every fault of every definition is named at once', async (t) => {
     /compositeTools\[0\]\.steps\[1\]\.dependsOn: there is no step "c"[^]*compositeTools\[0\]\.steps\[0\]\.arguments\.q: is not a template: the function nope[^]*compositeTools\[2\]\.parameters/,
   )
   const config = { ...vmcpConfig({ x: 'http://127.0.0.1:1/mcp' }), compositeTools: faulty }
-  t.throws(() => checkStart(config, {}), {
+  t.throws(() => checkStart(config, { env: {} }), {
     code: 'INVALID_CONFIG',
     message: /no step "c"[^]*the function nope[^]*compositeTools\[2\]/,
   })
-  t.doesNotThrow(() => checkStart({ ...config, compositeTools: faulty.slice(1, 2) }, {}))
+  t.doesNotThrow(() => checkStart({ ...config, compositeTools: faulty.slice(1, 2) }, { env: {} }))
 })
