@@ -87,14 +87,17 @@ function bundleOf({ name, caBundlePath }: Backend): string | undefined {
   }
   const certificates = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
   if (certificates.length === 0) throw invalid(`${field}: the file holds no PEM certificate`)
-  for (const certificate of certificates) {
-    try {
-      new X509Certificate(certificate)
-    } catch (cause) {
-      throw invalid(`${field}: the file holds a certificate that cannot be read`, cause)
-    }
-  }
+  if (!certificates.every(isCertificate))
+    throw invalid(`${field}: the file holds a certificate that cannot be read`)
   return text
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).raw.length > 0
+  } catch {
+    return false
+  }
 }
 
 function invalid(detail: string, cause?: unknown): GatehouseError {

@@ -180,8 +180,8 @@ async function text(vmcp: VmcpServer, path: string): Promise<string> {
 async function tools(vmcp: VmcpServer): Promise<string[]> {
   const session = await openSession(vmcp.url)
   const { response } = await session.request('tools/list', {})
-  const { tools: listed } = response?.result as { tools: { name: string }[] }
-  return listed.map(({ name }) => name).sort()
+  const result = response?.result as { tools: { name: string }[] } | undefined
+  return (result?.tools ?? []).map(({ name }) => name).sort()
 }
 
 for (const one of cases) {
