@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import { startFixture } from '../helpers/fixture-server/index.ts'
 import { type ClientKind, connect } from '../helpers/mcp-clients.ts'
+import { openSession } from '../helpers/mcp-wire.ts'
 import { proves } from '../helpers/proves.ts'
 import { type RawAnswer, startRawBackend, textResult } from '../helpers/raw-backend.ts'
 import { bareNames, startTestVmcp } from '../helpers/vmcp.ts'
@@ -212,7 +213,7 @@ t.test('binding: cleaned names, none taken from the language, shared names are n
 })
 
 t.test(
-  'results: structured content, its wrapper, texts that are JSON, texts that are not, nothing',
+  'results: structured content, its wrapper, texts that are JSON, texts that are not, several contents, nothing',
   async (t) => {
     const results: Record<string, string> = {
       structured: '{"content":[],"structuredContent":{"a":1.0,"b":2}}',
@@ -220,18 +221,26 @@ t.test(
       json: textResult('{"x": [1, 2.5]}'),
       plain: textResult('just text'),
       nothing: '{"content":[]}',
-      image: '{"content":[{"type":"image","data":"","mimeType":"image/png"},{"type":"text","text":"7"}]}',
+      several:
+        '{"content":[{"type":"text","text":"{\\"n\\":1}"},{"type":"image","data":"","mimeType":"image/png"},{"type":"text","text":"two"}]}',
+      image: '{"content":[{"type":"image","data":"aa","mimeType":"image/png"}]}',
+      link: '{"content":[{"type":"resource_link","uri":"test://a","name":"a"},{"type":"text"}]}',
       silent: '{"content":[],"isError":true}',
+      loud: '{"content":[{"type":"text","text":"first"},{"type":"image"},{"type":"text","text":"second"}],"isError":true}',
     }
     const { run } = await withTools(
       t,
       Object.keys(results).map((name) => ({ name })),
       ({ params }) => results[String(params['name'])],
     )
-    t.same(texts(await run('return [structured(), wrapped(), json(), plain(), nothing(), image()]')), [
-      '[{"a":1,"b":2},[1],{"x":[1,2.5]},"just text",null,7]',
+    t.same(texts(await run('return [structured(), wrapped(), json(), plain(), nothing()]')), [
+      '[{"a":1,"b":2},[1],{"x":[1,2.5]},"just text",null]',
+    ])
+    t.same(texts(await run('return [several(), image(), link()]')), [
+      '[[{"n":1},{"type":"image","data":"","mimeType":"image/png"},"two"],{"type":"image","data":"aa","mimeType":"image/png"},[{"type":"resource_link","uri":"test://a","name":"a"},{"type":"text"}]]',
     ])
     t.match(texts(await run('silent()'))[0], /silent: tool execution error/)
+    t.match(texts(await run('loud()'))[0], /loud: first\nsecond/)
   },
 )
 
@@ -337,4 +346,32 @@ t.test('progress: calls of a script report under the client’s token, ever risi
     'parallel([test_tool_with_progress, test_tool_with_progress])\nreturn test_tool_with_progress()'
   await client.call(TOOL, { script }, { onprogress: ({ progress }) => void seen.push(progress) })
   t.same(seen, [1, 2, 3, 4, 5, 6, 7, 8, 9])
+})
+
+t.test('a tool whose backend is down is unavailable for scripts, not unknown', async (t) => {
+  let broken = false
+  const backend = await startRawBackend({
+    before: (_req, res) => {
+      if (broken) res.writeHead(502).end()
+      return broken
+    },
+  })
+  const failureHandling = {
+    partialFailureMode: 'best_effort',
+    healthCheckInterval: '1h',
+    circuitBreaker: { enabled: true, failureThreshold: 1 },
+  }
+  const vmcp = await startTestVmcp(
+    { b: backend.url },
+    { codeMode: { enabled: true }, operational: { failureHandling } },
+  )
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const session = await openSession(vmcp.url)
+  const run = async (script: string) =>
+    (await session.request('tools/call', { name: 'execute_tool_script', arguments: { script } })).text
+  t.match(await run('return b_echo(a=1)'), /"a\\*":1/)
+  broken = true
+  t.match(await run('return b_echo(a=1)'), 'HTTP 502')
+  t.match(await run('return call_tool("b_echo", a=1)'), 'backend b is temporarily unavailable')
+  t.match(await run('return call_tool("b_other", a=1)'), 'unknown tool')
 })

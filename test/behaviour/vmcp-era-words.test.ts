@@ -79,6 +79,44 @@ t.test('results of a stateless backend carry nothing that sessions do not know',
   t.same(Object.keys(called.response?.result ?? {}), ['content'])
 })
 
+t.test('what a backend says to its own client alone reaches no client of a session', async (t) => {
+  const meta = (more = '') =>
+    `"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"secret"},"io.modelcontextprotocol\\/subscriptionId":"secret","own":"kept"${more}}`
+  const backend = await startRawBackend({
+    answers: {
+      'tools/call': ({ res, id, params }) => {
+        const { progressToken } = params['_meta'] as { progressToken: unknown }
+        const messages = [
+          `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${JSON.stringify(progressToken)},"progress":1,${meta()}}}`,
+          `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x",${meta()}}}`,
+          `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}},${meta()}}}`,
+        ]
+        res.writeHead(200, { 'content-type': 'text/event-stream' })
+        for (const message of messages) res.write(`data: ${message}\n\n`)
+        finish = () => {
+          const result = `{"content":[{"type":"text","text":"x",${meta()}}],${meta(',"io.modelcontextprotocol/related-task":{"taskId":"1"}')}}`
+          res.end(`data: {"jsonrpc":"2.0","id":${id},"result":${result}}\n\n`)
+        }
+        return undefined
+      },
+    },
+  })
+  let finish = (): void => {}
+  const vmcp = await startTestVmcp({ raw: backend.url })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const session = await openSession(vmcp.url, { capabilities: ABLE })
+  const stream = await session.open('tools/call', { name: 'raw_echo', _meta: { progressToken: 7 } })
+  const heard = []
+  for (const method of ['notifications/progress', 'notifications/message', 'elicitation/create'])
+    heard.push(await stream.next((message) => message.method === method))
+  finish()
+  heard.push(await stream.next((message) => message.result !== undefined))
+  t.notMatch(JSON.stringify(heard), /secret/)
+  for (const message of heard) t.match(JSON.stringify(message), /"own":"kept"/)
+  t.match(heard.at(-1), { result: { _meta: { 'io.modelcontextprotocol/related-task': { taskId: '1' } } } })
+  stream.close()
+})
+
 const VISIT =
   '{"code":-32042,"message":"sign in first","data":{"elicitations":[{"mode":"url","elicitationId":"e1","url":"https://example.com/in","message":"Sign in"}]}}'
 

@@ -13,4 +13,5 @@ export {
   inputRequests,
   statelessQuestion,
 } from './questions.ts'
+export { withoutReservedMeta } from './reserved-meta.ts'
 export { completeResult, inputRequired, sessionResult, statusOf } from './results.ts'

@@ -7,6 +7,8 @@
  */
 import { JsonObject } from '../json-object.ts'
 import { META, RPC } from '../protocol.ts'
+import { withoutReservedMeta } from './reserved-meta.ts'
+import { withStructuredObject } from './structured.ts'
 
 const CACHEABLE: ReadonlySet<string> = new Set([
   'server/discover',
@@ -65,15 +67,22 @@ export function statusOf(code: unknown): number {
   return code === 403 ? 403 : 200
 }
 
-/** A stateless result as session clients know it. */
+/** Members that only stateless results have. */
+const STATELESS_MEMBERS: readonly string[] = ['resultType', 'ttlMs', 'cacheScope']
+
+/**
+ * A result as clients of the session era know it: without the members of the other era, without what a server says to
+ * its own client alone, structured content as an object. Answers the same buffer when nothing is to be changed. Throws
+ * JsonFault when a member that matters stands there twice.
+ */
 export function sessionResult(raw: Buffer): Buffer {
+  return withStructuredObject(withoutReservedMeta(withoutStatelessMembers(raw)))
+}
+
+function withoutStatelessMembers(raw: Buffer): Buffer {
+  if (!raw.includes('\\u') && !STATELESS_MEMBERS.some((name) => raw.includes(`"${name}"`))) return raw
   const result = new JsonObject(raw)
-  const meta = result.object('_meta')
-  const changes: Record<string, Buffer | undefined> = {}
-  for (const member of ['resultType', 'ttlMs', 'cacheScope']) {
-    if (result.raw(member)) changes[member] = undefined
-  }
-  if (meta?.raw(META.serverInfo))
-    changes['_meta'] = meta.names().length > 1 ? meta.with({ [META.serverInfo]: undefined }) : undefined
-  return Object.keys(changes).length === 0 ? raw : result.with(changes)
+  const present = STATELESS_MEMBERS.filter((name) => result.raw(name))
+  if (present.length === 0) return raw
+  return result.with(Object.fromEntries(present.map((name) => [name, undefined])))
 }

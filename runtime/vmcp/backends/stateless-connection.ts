@@ -19,7 +19,6 @@ import {
   RPC,
   scanMessage,
   sessionError,
-  sessionResult,
   STATELESS_VERSION,
   statelessParams,
   writeHeaderValue,
@@ -228,10 +227,9 @@ function outcomeOf(message: Message, id: string): Outcome | undefined {
   throw protocol('a result of a kind that was not agreed on')
 }
 
-/** An outcome as clients of sessions know it. */
+/** Errors as clients of sessions know them; results take their form where they leave for such a client. */
 function forSession(method: string, outcome: Outcome): Outcome {
-  if (outcome.kind === 'error') return { kind: 'error', error: sessionError(method, outcome.error) }
-  return outcome.kind === 'result' ? { kind: 'result', result: sessionResult(outcome.result) } : outcome
+  return outcome.kind === 'error' ? { kind: 'error', error: sessionError(method, outcome.error) } : outcome
 }
 
 function protocol(what: string): GatehouseError {

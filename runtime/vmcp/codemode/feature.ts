@@ -101,6 +101,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
         operation,
         inside,
         lease,
+        listed: new Set(binding.tools.map(({ name }) => name)),
         script: deadline,
         timeoutMs: settings.toolCallTimeoutMs,
         audit,

@@ -12,6 +12,7 @@ import {
   encode,
   isCallable,
   JsonFault,
+  List,
   type Meter,
   positional,
   readJson,
@@ -87,9 +88,15 @@ function callByName(call: Call, tools: ReadonlyMap<string, BoundTool>, callTool:
   const [first, ...rest] = call.args
   if (first === undefined) throw new StarlarkError('call_tool: requires at least 1 argument')
   if (typeof first !== 'string') throw new StarlarkError('call_tool: first argument must be a string')
-  const tool = tools.get(decode(first))
-  if (!tool) throw new StarlarkError(`call_tool: unknown tool ${JSON.stringify(decode(first))}`)
-  return callBound(call, tool, rest, callTool)
+  const name = decode(first)
+  const tool = tools.get(name)
+  if (!tool && rest.length > 0) throw unknownTool(name)
+  // A tool that is not listed may be one whose backend is down: the answer says which it is.
+  return callBound(call, tool ?? { name, parameters: [] }, rest, callTool)
+}
+
+function unknownTool(name: string): StarlarkError {
+  return new StarlarkError(`call_tool: unknown tool ${JSON.stringify(name)}`)
 }
 
 function* callBound(call: Call, tool: BoundTool, args: readonly Value[], callTool: CallTool): Work {
@@ -132,15 +139,39 @@ function argumentsOf(call: Call, tool: BoundTool, args: readonly Value[]): Dict 
 
 function valueOf(tool: string, answer: ToolAnswer, meter: Meter): Value {
   if (answer.kind === 'nothing') return null
+  if (answer.kind === 'unknown') throw unknownTool(tool)
   if (answer.kind === 'error') throw new StarlarkError(`${tool}: ${answer.message}`)
   const bytes = bytesOf(answer.bytes, meter)
+  if (answer.kind === 'text') return textValue(bytes, meter)
+  try {
+    const value = readJson(bytes, meter)
+    return answer.kind === 'content' ? contentValue(value, meter) : value
+  } catch (error) {
+    if (!(error instanceof JsonFault)) throw error
+    throw new StarlarkError(`${tool}: the result cannot be read: ${error.message}`)
+  }
+}
+
+/** JSON is parsed; any other text is itself. */
+function textValue(bytes: string, meter: Meter): Value {
   try {
     return readJson(bytes, meter)
   } catch (error) {
-    if (!(error instanceof JsonFault)) throw error
-    if (answer.kind === 'text') return bytes
-    throw new StarlarkError(`${tool}: the result cannot be read: ${error.message}`)
+    if (error instanceof JsonFault) return bytes
+    throw error
   }
+}
+
+/** Texts as they are alone, everything else as the object that it is; one that stands alone without the list. */
+function contentValue(content: Value, meter: Meter): Value {
+  if (!(content instanceof List)) return content
+  const values = content.items.map((item) => {
+    if (!(item instanceof Dict) || item.get('type', meter) !== 'text') return item
+    const text = item.get('text', meter)
+    return typeof text === 'string' ? textValue(text, meter) : item
+  })
+  const [only = null] = values
+  return values.length === 1 ? only : new List(values)
 }
 
 /** `parallel([f, g])`: runs functions without arguments side by side; the answers are in the order of the list. */

@@ -43,11 +43,16 @@ export interface ScriptCall {
   readonly held: number
 }
 
-/** How an inner call ended: a value, a text that may be JSON, nothing, or an error that ends the script. */
+/**
+ * How an inner call ended: a value, a text that may be JSON, content of other kinds or several ones (a list of MCP content
+ * objects), nothing, or an error that ends the script; `unknown`: there is no such tool for the caller.
+ */
 export type ToolAnswer =
   | { readonly kind: 'json'; readonly bytes: Uint8Array }
   | { readonly kind: 'text'; readonly bytes: Uint8Array }
+  | { readonly kind: 'content'; readonly bytes: Uint8Array }
   | { readonly kind: 'nothing' }
+  | { readonly kind: 'unknown' }
   | { readonly kind: 'error'; readonly message: string }
 
 export type FromWorker =

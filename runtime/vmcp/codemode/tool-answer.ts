@@ -1,5 +1,6 @@
 /**
- * What a script gets of a tool's result: the structured content, or the first text, parsed when it is JSON.
+ * What a script gets of a tool's result: the structured content, or else all of the content. Texts are parsed when they
+ * are JSON, which the worker finds out.
  * Source: spec document 3, "Endpoints" (execute_tool_script).
  */
 import { JsonFault, JsonObject, scanElements } from '../../mcp/index.ts'
@@ -26,18 +27,28 @@ function fromResult(result: JsonObject): ToolAnswer {
   const content = result.raw('content')
   const items = content?.[0] === 0x5b ? scanElements(content) : []
   if (result.value('isError') === true) {
-    const [first] = items
-    return { kind: 'error', message: (first && textOf(first)) || 'tool execution error' }
+    const texts = items.flatMap((item) => textOf(item) || [])
+    return { kind: 'error', message: texts.join('\n') || 'tool execution error' }
   }
   const structured = result.raw('structuredContent')
   if (structured !== undefined && structured.toString() !== 'null')
     return { kind: 'json', bytes: copy(unwrapped(structured)) }
-  for (const item of items) {
-    const text = textOf(item)
-    if (text !== undefined) return { kind: 'text', bytes: copy(Buffer.from(text)) }
-  }
-  return { kind: 'nothing' }
+  const usable = items.filter((item) => item[0] === 0x7b)
+  const [only] = usable
+  if (!only) return { kind: 'nothing' }
+  const text = usable.length === 1 ? textOf(only) : undefined
+  return text === undefined
+    ? { kind: 'content', bytes: copy(listOf(usable)) }
+    : { kind: 'text', bytes: copy(Buffer.from(text)) }
 }
+
+function listOf(items: readonly Buffer[]): Buffer {
+  return Buffer.concat([OPEN, ...items.flatMap((item, i) => (i === 0 ? [item] : [COMMA, item])), CLOSE])
+}
+
+const OPEN = Buffer.from('[')
+const COMMA = Buffer.from(',')
+const CLOSE = Buffer.from(']')
 
 /** Frameworks put a result that is no object into one with the single key `result`. */
 function unwrapped(structured: Buffer): Buffer {

@@ -21,6 +21,8 @@ export interface ToolCallsOptions {
   readonly inside: Perform
   /** The script's worker: its slot is free for others while a question is open. */
   readonly lease: Pick<Lease, 'park' | 'resume'>
+  /** Tools that the caller was listed. */
+  readonly listed: ReadonlySet<string>
   /** Clock of the whole script. */
   readonly script: Deadline
   readonly timeoutMs: number
@@ -62,6 +64,7 @@ export class ToolCalls {
       fault = error
       if (deadline.signal.aborted && !script.signal.aborted)
         return { kind: 'error', message: `timed out after ${formatDuration(timeoutMs)}` }
+      if (isAbsence(error) && !this.#options.listed.has(tool)) return { kind: 'unknown' }
       if (error instanceof GatehouseError) return { kind: 'error', message: error.message }
       log.debug('a call of a script failed', { tool, err: error })
       return { kind: 'error', message: 'the call failed' }
@@ -139,6 +142,11 @@ export class ToolCalls {
       response: outcome?.kind === 'error' ? outcome.error : outcome?.result,
     })
   }
+}
+
+/** The tool does not exist for the caller: which of the two reasons it is is not told. */
+function isAbsence(error: unknown): boolean {
+  return error instanceof GatehouseError && (error.code === 'FORBIDDEN' || error.code === 'INVALID_PARAMS')
 }
 
 /** The client's progress token is all that an inner call takes over of the client's `_meta`. */

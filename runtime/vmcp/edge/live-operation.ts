@@ -1,6 +1,12 @@
 /** An operation that a client waits for: joins the request, the reply and the ways to cancel it. */
 import type { IncomingHttpHeaders } from 'node:http'
-import { type JsonObject, type Message, notificationMessage, passesLevel } from '../../mcp/index.ts'
+import {
+  type JsonObject,
+  type Message,
+  notificationMessage,
+  passesLevel,
+  withoutReservedMeta,
+} from '../../mcp/index.ts'
 import type { Ask, AskReply, Client, Operation } from '../operation.ts'
 
 /** Where what an operation says on its way is sent. */
@@ -53,12 +59,16 @@ export class LiveOperation implements Operation {
   }
 
   progress(params: Buffer): void {
-    this.sink.send(notificationMessage('notifications/progress', params))
+    this.#notify('notifications/progress', params)
   }
 
   log(params: Buffer): void {
-    if (this.#logs && passesLevel(params, this.logLevel))
-      this.sink.send(notificationMessage('notifications/message', params))
+    if (this.#logs && passesLevel(params, this.logLevel)) this.#notify('notifications/message', params)
+  }
+
+  #notify(method: string, params: Buffer): void {
+    const own = this.client.era === 'session' ? withoutReservedMeta(params) : params
+    this.sink.send(notificationMessage(method, own))
   }
 
   ask(request: Ask, signal?: AbortSignal): Promise<AskReply> {

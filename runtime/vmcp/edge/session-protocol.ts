@@ -9,6 +9,7 @@ import {
   checkParamTypes,
   errorMessage,
   errorObject,
+  JsonFault,
   type JsonObject,
   LATEST_SESSION_VERSION,
   LOG_LEVELS,
@@ -18,6 +19,7 @@ import {
   resultMessage,
   RPC,
   SESSION_VERSIONS,
+  sessionResult,
 } from '../../mcp/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
 import type { Client, Operation, Outcome } from '../operation.ts'
@@ -164,7 +166,7 @@ export class SessionProtocol {
     try {
       const outcome = await this.#options.perform(operation)
       if (outcome.kind === 'error') answer.end(rawErrorMessage(id, outcome.error))
-      else answer.endResult(id, outcome.result)
+      else answer.endResult(id, resultFor(message.method, outcome.result))
       this.#note(session, message.method, params)
     } catch (error) {
       if (cancelled) answer.drop()
@@ -232,6 +234,17 @@ export function clientOf(session: Session): Client {
     info,
     headers: session.headers,
     session,
+  }
+}
+
+/** Throws BACKEND_PROTOCOL when the result can be read in two ways. */
+function resultFor(method: string, result: Buffer): Buffer {
+  // Lists are made here.
+  if (method.endsWith('/list')) return result
+  try {
+    return sessionResult(result)
+  } catch (error) {
+    throw error instanceof JsonFault ? new GatehouseError('BACKEND_PROTOCOL', { cause: error }) : error
   }
 }
 

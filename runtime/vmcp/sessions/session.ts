@@ -12,11 +12,11 @@ import {
   JsonObject,
   KEEP_ALIVE,
   type Message,
-  META,
   notificationMessage,
   passesLevel,
   requestMessage,
   requireAbility,
+  withoutReservedMeta,
 } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 import { writeBounded } from '../edge/stream.ts'
@@ -163,11 +163,12 @@ export class Session implements ClientSession {
   }
 
   deliver(_backend: string, method: string, params: Buffer | undefined): void {
+    const own = params && withoutReservedMeta(params)
     if (method === 'notifications/message') {
-      if (params && passesLevel(params, this.logLevel)) this.push(notificationMessage(method, params))
+      if (own && passesLevel(own, this.logLevel)) this.push(notificationMessage(method, own))
     } else if (method === 'notifications/resources/updated') {
-      if (params) this.#updated(new JsonObject(params))
-    } else if (method === 'notifications/elicitation/complete') this.push(notificationMessage(method, params))
+      if (own) this.#updated(new JsonObject(own))
+    } else if (method === 'notifications/elicitation/complete') this.push(notificationMessage(method, own))
   }
 
   resume(backend: string): BackendSession | undefined {
@@ -193,14 +194,7 @@ export class Session implements ClientSession {
 
   #updated(params: JsonObject): void {
     if (!this.subscriptions.has(params.text('uri') ?? '')) return
-    // A stateless backend's subscription id is between it and us.
-    const foreign = params.object('_meta')?.raw(META.subscriptionId) !== undefined
-    this.push(
-      notificationMessage(
-        'notifications/resources/updated',
-        foreign ? params.with({ _meta: undefined }) : params.bytes,
-      ),
-    )
+    this.push(notificationMessage('notifications/resources/updated', params.bytes))
   }
 
   ask(request: Ask, signal: AbortSignal): Promise<AskReply> {
@@ -254,7 +248,8 @@ export class Session implements ClientSession {
         reject: fail,
       })
       signal.addEventListener('abort', onAbort, { once: true })
-      if (!send(requestMessage(id, request.method, request.params))) {
+      const params = request.params && withoutReservedMeta(request.params)
+      if (!send(requestMessage(id, request.method, params))) {
         fail(
           new GatehouseError('BACKEND_UNAVAILABLE', {
             detail: 'the client cannot be asked: it accepts no event stream',

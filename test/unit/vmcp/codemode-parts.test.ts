@@ -90,7 +90,11 @@ t.test('description: long texts and long lists are cut, and say how to go on', (
 t.test('answerOf: an unusable result is an error of the tool', (t) => {
   const result = (text: string) => answerOf({ kind: 'result', result: Buffer.from(text) })
   t.match(result('{"content":5}'), { kind: 'nothing' })
-  t.match(result('{"content":[5,{"type":"text"}]}'), { kind: 'nothing' })
+  t.match(result('{"content":[5]}'), { kind: 'nothing' })
+  t.match(result('{"content":[5,{"type":"text"}]}'), {
+    kind: 'content',
+    bytes: Buffer.from('[{"type":"text"}]'),
+  })
   t.match(result('[]'), { kind: 'error' })
   t.match(result('{"structuredContent":null,"content":[{"type":"text","text":"t"}]}'), { kind: 'text' })
   t.match(answerOf({ kind: 'error', error: Buffer.from('{"code":-1,"message":"no"}') }), {

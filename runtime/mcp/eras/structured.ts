@@ -1,0 +1,41 @@
+/**
+ * Structured content for clients of the session era: there it is an object, in the stateless era any JSON value. What is
+ * no object stands in the content as text, where nothing else says it.
+ * Source: MCP 2025-11-25 and 2026-07-28, server/tools ("Structured Content").
+ */
+import { JsonObject } from '../json-object.ts'
+
+const MEMBER = Buffer.from('"structuredContent"')
+
+/** The same buffer when the structured content is an object, or there is none. */
+export function withStructuredObject(result: Buffer): Buffer {
+  if (isObjectEverywhere(result)) return result
+  const read = new JsonObject(result)
+  const structured = read.raw('structuredContent')
+  if (!structured || structured[0] === 0x7b) return result
+  const content = read.raw('content')
+  const isEmpty = content?.[0] !== 0x5b || !content.includes('{')
+  const text =
+    isEmpty && !isNull(structured) ? JSON.stringify([{ type: 'text', text: structured.toString() }]) : content
+  return read.with({ structuredContent: undefined, content: text ?? '[]' })
+}
+
+function isNull(raw: Buffer): boolean {
+  return raw[0] === 0x6e
+}
+
+/** True when every value that could be the member's is an object, without taking a large result apart. */
+function isObjectEverywhere(result: Buffer): boolean {
+  if (result.includes('\\u')) return false
+  for (let at = result.indexOf(MEMBER); at >= 0; at = result.indexOf(MEMBER, at + MEMBER.length)) {
+    const colon = skipBlanks(result, at + MEMBER.length)
+    if (result[colon] === 0x3a && result[skipBlanks(result, colon + 1)] !== 0x7b) return false
+  }
+  return true
+}
+
+function skipBlanks(text: Buffer, at: number): number {
+  let i = at
+  while (text[i] === 0x20 || text[i] === 0x0a || text[i] === 0x0d || text[i] === 0x09) i++
+  return i
+}

@@ -1,0 +1,65 @@
+/** Results on their way to clients of sessions: what is taken out, and what keeps its bytes. */
+import t from 'tap'
+import { sessionResult, withoutReservedMeta } from '../../../runtime/mcp/index.ts'
+
+function view(result: string): string {
+  return sessionResult(Buffer.from(result)).toString()
+}
+
+const OWN = 'io.modelcontextprotocol'
+
+t.test('what has nothing of the other era keeps its bytes', async (t) => {
+  for (const result of [
+    '{}',
+    '{ "content" : [ {"type":"text","text":"resultType and \\u00e9 structuredContent"} ], "x": 1.0 }',
+    '{"structuredContent" : {"a":12345678901234567890},"content":[],"_meta":{"own":1}}',
+    `{"_meta":{"${OWN}/related-task":{"taskId":"1"},"${OWN}/model-immediate-response":"x"}}`,
+  ]) {
+    const bytes = Buffer.from(result)
+    t.equal(sessionResult(bytes), bytes, result)
+  }
+})
+
+t.test('reserved keys of _meta are taken out wherever they stand and however they are written', async (t) => {
+  t.equal(view(`{"a":1,"_meta":{"${OWN}/serverInfo":{},"${OWN}/future":1}}`), '{"a":1}')
+  t.equal(
+    view(`{"_meta":{"${OWN}/x":1,"own":2,"${OWN}/related-task":3}}`),
+    `{"_meta":{"own":2,"${OWN}/related-task":3}}`,
+  )
+  t.equal(
+    view(`{"_meta":{"io.modelcontextprotocol\\/x":1,"\\u0069o.modelcontextprotocol/y":1,"own":2}}`),
+    '{"_meta":{"own":2}}',
+  )
+  t.equal(view(`{"\\u005fmeta":{"${OWN}/x":1}}`), '{}')
+  t.equal(
+    view(
+      `{"content":[{"type":"text","text":"${OWN}/x","_meta":{"${OWN}/x":1}},{"type":"resource","resource":{"uri":"a","_meta":{"${OWN}/x":1,"b":2}}}]}`,
+    ),
+    `{"content":[{"type":"text","text":"${OWN}/x"},{"type":"resource","resource":{"uri":"a","_meta":{"b":2}}}]}`,
+  )
+  t.equal(
+    view(`{"structuredContent":{"_meta":{"${OWN}/x":1}}}`),
+    `{"structuredContent":{"_meta":{"${OWN}/x":1}}}`,
+    'data of a tool is its own',
+  )
+  t.throws(() => withoutReservedMeta(Buffer.from(`{"_meta":{"${OWN}/x":1},"_meta":{}}`)), {
+    name: /Duplicate|JsonFault/,
+  })
+})
+
+t.test('members of stateless results are taken out', async (t) => {
+  t.equal(view('{"resultType":"complete","contents":[],"ttlMs":5,"cacheScope":"private"}'), '{"contents":[]}')
+  t.equal(view('{"result\\u0054ype":"complete","contents":[]}'), '{"contents":[]}')
+})
+
+t.test('structured content that is no object becomes text, unless the content says it', async (t) => {
+  t.equal(
+    view('{"structuredContent":[1, 2],"content":[{"type":"text","text":"x"}]}'),
+    '{"content":[{"type":"text","text":"x"}]}',
+  )
+  t.equal(view('{"structuredContent":[1, 2]}'), '{"content":[{"type":"text","text":"[1, 2]"}]}')
+  t.equal(view('{"structuredContent":"s","content":[]}'), '{"content":[{"type":"text","text":"\\"s\\""}]}')
+  t.equal(view('{"structuredContent":null,"content":[]}'), '{"content":[]}')
+  const nested = '{"content":[{"_meta":{"structuredContent":[1]}}],"structuredContent":{}}'
+  t.equal(view(nested), nested)
+})
