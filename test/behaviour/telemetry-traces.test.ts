@@ -297,6 +297,34 @@ await t.test('traces: any client era, any backend era', async (t) => {
   }
 })
 
+await t.test('traces: the encoding is protobuf, or JSON where the standard variable says so', async (t) => {
+  for (const [env, type] of [
+    [{}, 'application/x-protobuf'],
+    [{ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' }, 'application/json'],
+  ] as const) {
+    const collector = await startCollector()
+    t.teardown(() => collector.close())
+    const telemetry = {
+      endpoint: collector.url,
+      tracingEnabled: true,
+      metricsEnabled: true,
+      samplingRate: '1',
+    }
+    const vmcp = await startTestVmcp({}, { telemetry }, { env })
+    await openSession(vmcp.url)
+    await vmcp.close()
+    for (const signal of ['traces', 'metrics'] as const)
+      t.match(collector.headers(signal), [{ 'content-type': type }], `${signal} ${type}`)
+    t.ok(collector.spans().some(({ name, kind }) => name === 'initialize' && kind === 2))
+    t.ok(collector.points().some(({ name }) => name === 'mcp.server.operation.duration'))
+  }
+  const telemetry = { endpoint: 'http://127.0.0.1:1', tracingEnabled: true }
+  await t.rejects(startTestVmcp({}, { telemetry }, { env: { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' } }), {
+    code: 'INVALID_CONFIG',
+    message: /grpc is not supported/,
+  })
+})
+
 await t.test('traces: sent over TLS to a collector of the configured authority', async (t) => {
   proves('3.config.telemetry.caCertPath', '3.config.telemetry.insecure')
   const certificates = makeCertificates()
@@ -327,7 +355,7 @@ await t.test('traces: sent over TLS to a collector of the configured authority',
     const vmcp = await startTestVmcp({}, { telemetry })
     await openSession(vmcp.url)
     await vmcp.close()
-    if (caCertPath) t.match(received, /"name":"initialize"/)
+    if (caCertPath) t.match(received, 'initialize')
     else t.equal(received, '', 'an unknown authority gets nothing')
   }
   await t.rejects(

@@ -8,6 +8,7 @@ export interface SeenRequest {
   readonly query: URLSearchParams
   readonly headers: IncomingHttpHeaders
   readonly body: string
+  readonly bytes: Buffer
   /** The body read as a form. */
   readonly form: URLSearchParams
 }
@@ -42,7 +43,8 @@ export async function startLoopback(
     const parts: Buffer[] = []
     req.on('data', (part: Buffer) => parts.push(part))
     await once(req, 'end')
-    const body = Buffer.concat(parts).toString()
+    const bytes = Buffer.concat(parts)
+    const body = bytes.toString()
     const url = new URL(req.url ?? '/', 'http://loopback')
     const request: SeenRequest = {
       method: req.method ?? '',
@@ -50,6 +52,7 @@ export async function startLoopback(
       query: url.searchParams,
       headers: req.headers,
       body,
+      bytes,
       form: new URLSearchParams(body),
     }
     seen.push(request)

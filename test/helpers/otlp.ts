@@ -1,5 +1,6 @@
-/** A collector on a loopback port: takes OTLP over HTTP with JSON bodies and keeps what it is sent. */
-import { type Loopback, startLoopback } from './loopback.ts'
+/** A collector on a loopback port: takes OTLP over HTTP, in protobuf and in JSON, and keeps what it is sent. */
+import { type Loopback, type SeenRequest, startLoopback } from './loopback.ts'
+import { readOtlp } from './otlp-protobuf.ts'
 
 export type AttributeValue = string | number | boolean
 
@@ -86,11 +87,15 @@ interface Body {
   }[]
 }
 
+function read({ path, headers, body, bytes }: SeenRequest): unknown {
+  return headers['content-type'] === 'application/x-protobuf' ? readOtlp(path, bytes) : JSON.parse(body)
+}
+
 export async function startCollector(): Promise<Collector> {
   let status = 200
   const loopback = await startLoopback(() => ({ status, body: {} }))
   const bodies = (path: string): Body[] =>
-    loopback.seen.filter((request) => request.path === path).map(({ body }) => JSON.parse(body) as Body)
+    loopback.seen.filter((request) => request.path === path).map((request) => read(request) as Body)
   return {
     url: loopback.url,
     close: () => loopback.close(),
@@ -99,7 +104,10 @@ export async function startCollector(): Promise<Collector> {
     },
     text: () =>
       loopback.seen
-        .map(({ path, headers, body }) => `${path}\n${JSON.stringify(headers)}\n${body}`)
+        .map((request) => {
+          const { path, headers, body } = request
+          return `${path}\n${JSON.stringify(headers)}\n${body}\n${JSON.stringify(read(request))}`
+        })
         .join('\n'),
     headers: (signal) =>
       loopback.seen.filter(({ path }) => path.endsWith(`/v1/${signal}`)).map(({ headers }) => headers),

@@ -1,11 +1,13 @@
 /**
- * Exporters that send spans and metrics to a collector: OTLP over HTTP, JSON.
+ * Exporters that send spans and metrics to a collector: OTLP over HTTP, in protobuf or JSON.
  *
  * A collector that is down costs nothing but the telemetry: queues are bounded, and the log says once when sending
  * begins to fail and once when it works again. What the collector answered is not logged.
  */
-import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http'
-import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
+import { OTLPMetricExporter as JsonMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http'
+import { OTLPMetricExporter as ProtobufMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto'
+import { OTLPTraceExporter as JsonTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
+import { OTLPTraceExporter as ProtobufTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
 import type { PushMetricExporter } from '@opentelemetry/sdk-metrics'
 import type { SpanExporter } from '@opentelemetry/sdk-trace'
 import type { Log } from '../../net/index.ts'
@@ -27,7 +29,8 @@ function options(url: string, { headers, ca }: CollectorSettings) {
 }
 
 export function traceExporter(collector: CollectorSettings, log: Log): SpanExporter {
-  const exporter: SpanExporter = new OTLPTraceExporter(options(collector.tracesUrl, collector))
+  const Exporter = collector.tracesProtocol === 'http/json' ? JsonTraceExporter : ProtobufTraceExporter
+  const exporter: SpanExporter = new Exporter(options(collector.tracesUrl, collector))
   const watch = failureLog('traces', log)
   return {
     export: (spans, done) => exporter.export(spans, watch(done)),
@@ -37,7 +40,8 @@ export function traceExporter(collector: CollectorSettings, log: Log): SpanExpor
 }
 
 export function metricExporter(collector: CollectorSettings, log: Log): PushMetricExporter {
-  const exporter: PushMetricExporter = new OTLPMetricExporter(options(collector.metricsUrl, collector))
+  const Exporter = collector.metricsProtocol === 'http/json' ? JsonMetricExporter : ProtobufMetricExporter
+  const exporter: PushMetricExporter = new Exporter(options(collector.metricsUrl, collector))
   const watch = failureLog('metrics', log)
   return {
     export: (metrics, done) => exporter.export(metrics, watch(done)),

@@ -2,7 +2,8 @@
  * Checks and resolves `telemetry` of a configuration: addresses, headers, trust anchors, sampling.
  *
  * Reads no environment of its own: variables are given. Header values may name variables as `${NAME}`, so that secrets
- * stay out of the file. The endpoint is the base of both signals: `/v1/traces` and `/v1/metrics` are appended.
+ * stay out of the file. The endpoint is the base of both signals: `/v1/traces` and `/v1/metrics` are appended. The
+ * encoding is protobuf unless the standard variables say JSON.
  * Source: spec document 3, config.telemetry; OpenTelemetry protocol exporter specification.
  */
 import { readFileSync } from 'node:fs'
@@ -32,9 +33,14 @@ export interface TelemetrySettings {
   readonly warnings: readonly string[]
 }
 
+/** Encodings of OTLP over HTTP. */
+export type OtlpProtocol = 'http/protobuf' | 'http/json'
+
 export interface CollectorSettings {
   readonly tracesUrl: string
   readonly metricsUrl: string
+  readonly tracesProtocol: OtlpProtocol
+  readonly metricsProtocol: OtlpProtocol
   readonly headers: Readonly<Record<string, string>>
   /** PEM. */
   readonly ca: string | undefined
@@ -115,8 +121,34 @@ function readCollector(
   const base = readEndpoint(config.endpoint, config.insecure, faults, warnings)
   const headers = readHeaders(config.headers ?? {}, env, faults)
   const ca = config.caCertPath === undefined ? undefined : readCa(config.caCertPath, faults)
+  const tracesProtocol = readProtocol('TRACES', env, faults)
+  const metricsProtocol = readProtocol('METRICS', env, faults)
   if (!base) return undefined
-  return { tracesUrl: `${base}/v1/traces`, metricsUrl: `${base}/v1/metrics`, headers, ca }
+  return {
+    tracesUrl: `${base}/v1/traces`,
+    metricsUrl: `${base}/v1/metrics`,
+    tracesProtocol,
+    metricsProtocol,
+    headers,
+    ca,
+  }
+}
+
+const defaultProtocol: OtlpProtocol = 'http/protobuf'
+
+/** The variable of the signal wins over the common one; an empty variable counts as not set. */
+function readProtocol(signal: 'TRACES' | 'METRICS', env: Environment, faults: string[]): OtlpProtocol {
+  const names = [`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`, 'OTEL_EXPORTER_OTLP_PROTOCOL']
+  const name = names.find((variable) => env[variable] !== undefined && env[variable] !== '')
+  if (name === undefined) return defaultProtocol
+  const value = env[name]
+  if (value === 'http/protobuf' || value === 'http/json') return value
+  const fault =
+    value === 'grpc'
+      ? `${name}: grpc is not supported: give http/protobuf or http/json, and the HTTP port of the collector (usually 4318)`
+      : `${name}: must be http/protobuf or http/json`
+  if (!faults.includes(fault)) faults.push(fault)
+  return defaultProtocol
 }
 
 /** The base URL without a slash at its end. */

@@ -73,6 +73,30 @@ t.test('telemetry settings: an unusable endpoint is refused', async (t) => {
   )
 })
 
+t.test('telemetry settings: protobuf is the encoding, unless the standard variables say JSON', async (t) => {
+  const read = (env: Record<string, string>) =>
+    telemetrySettings({ ...defaults, tracingEnabled: true, endpoint: 'https://h' }, { ...from, env })
+      ?.collector
+  const common = 'OTEL_EXPORTER_OTLP_PROTOCOL'
+  const traces = 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL'
+  const metrics = 'OTEL_EXPORTER_OTLP_METRICS_PROTOCOL'
+  const protobuf = 'http/protobuf'
+  const json = 'http/json'
+  for (const [env, tracesProtocol, metricsProtocol] of [
+    [{}, protobuf, protobuf],
+    [{ [common]: '' }, protobuf, protobuf],
+    [{ [common]: json }, json, json],
+    [{ [common]: json, [traces]: protobuf }, protobuf, json],
+    [{ [metrics]: json }, protobuf, json],
+  ] as const)
+    t.match(read(env), { tracesProtocol, metricsProtocol }, JSON.stringify(env))
+  t.throws(() => read({ [common]: 'grpc' }), {
+    message: /^OTEL_EXPORTER_OTLP_PROTOCOL: grpc is not supported: .*4318/,
+  })
+  t.throws(() => read({ [traces]: 'http' }), { message: `${traces}: must be http/protobuf or http/json` })
+  t.doesNotThrow(() => telemetrySettings(defaults, { ...from, env: { [common]: 'grpc' } }), 'nothing is sent')
+})
+
 t.test('telemetry settings: header values come from the variables that they name', async (t) => {
   const endpoint = 'https://h'
   t.same(
