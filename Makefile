@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 INSTALLED := node_modules/.package-lock.json
 
-.PHONY: help run test build package images lint schemas format bench soak unit clean
+.PHONY: help run test build package images lint schemas format fuzz bench soak unit clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ format: $(INSTALLED) ## Format the sources
 
 unit: $(INSTALLED) ## The fast tests only
 	@tap --reporter=terse 'test/unit/**/*.test.ts'
+
+fuzz: $(INSTALLED) ## The generators of hostile input, with ten times as many cases as in the tests
+	@FC_RUNS=3000 tap --reporter=terse --timeout=900 $$(grep -rl FC_RUNS test)
 
 bench: build ## Requests per second through proxy and vMCP, as a ratio of direct access
 	@node test/bench/main.ts

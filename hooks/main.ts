@@ -9,6 +9,7 @@ import { readFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { engineAnswers } from '../schemas/cedar/index.ts'
 import { addCertificatesCommand } from './certificates/index.ts'
 import { isDnsSubdomain, isSwitchedOn, switchProblem } from '../schemas/index.ts'
 import { clusterEventWriter, type EventSink, eventSink } from './events.ts'
@@ -111,7 +112,7 @@ async function serve(flags: Flags): Promise<void> {
     metrics: new Metrics(),
     log,
     seconds: () => performance.now() / 1000,
-    ready: () => ready,
+    notReady: () => (ready ? engineReason() : 'shutting down'),
     ...(token && { token }),
     ...(events && { events }),
   })
@@ -144,6 +145,11 @@ async function serve(flags: Flags): Promise<void> {
   log('info', 'shutting down', { signal })
   watching?.close()
   await closed(server, flags.shutdownGrace * 1000)
+}
+
+/** Without the policy engine every object with a policy would be refused. */
+function engineReason(): string | undefined {
+  return engineAnswers() ? undefined : 'the policy engine does not answer'
 }
 
 function settingsFrom(environment: Environment & NodeJS.ProcessEnv): HookSettings {

@@ -2,6 +2,8 @@
  * Counters and latencies of the hook server, in Prometheus text format. Labels come from the registry and from fixed
  * words only, so a stranger cannot make the table grow.
  */
+import { engineFailures } from '../schemas/cedar/index.ts'
+
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const
 
 interface Series {
@@ -33,6 +35,12 @@ export class Metrics {
 
   text(): string {
     return [
+      ...header(
+        'gatehouse_hooks_policy_engine_failures_total',
+        'counter',
+        'Failures of the policy engine; it is replaced each time',
+      ),
+      `gatehouse_hooks_policy_engine_failures_total ${engineFailures()}`,
       ...header('gatehouse_hooks_requests_total', 'counter', 'Hook calls answered'),
       ...[...this.#requests].map(([labels, value]) => `gatehouse_hooks_requests_total{${labels}} ${value}`),
       ...header('gatehouse_hooks_admission_denied_total', 'counter', 'Objects refused by admission'),

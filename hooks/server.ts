@@ -24,8 +24,8 @@ export interface ServerOptions {
   readonly log: Log
   /** Seconds, monotonic. */
   readonly seconds: () => number
-  /** False once shutdown began. */
-  readonly ready: () => boolean
+  /** Why no requests should come here now; undefined when they should. */
+  readonly notReady: () => string | undefined
   /** Demanded as bearer token on /hooks when set. */
   readonly token?: () => string | undefined
   /** Takes the events that a sync calls for; never awaited. */
@@ -52,9 +52,10 @@ export function hooksApp(options: ServerOptions): Express {
   app.disable('etag')
   app.enable('case sensitive routing')
   app.get('/healthz', (_request, response) => text(response, 200, 'ok'))
-  app.get('/readyz', (_request, response) =>
-    options.ready() ? text(response, 200, 'ok') : text(response, 503, 'shutting down'),
-  )
+  app.get('/readyz', (_request, response) => {
+    const reason = options.notReady()
+    text(response, reason === undefined ? 200 : 503, reason ?? 'ok')
+  })
   app.get('/metrics', (_request, response) => {
     response.type('text/plain; version=0.0.4; charset=utf-8').send(options.metrics.text())
   })

@@ -5,8 +5,8 @@
  * `{"version":"1.0","type":"cedarv1","cedar":{policies, entities_json, …}}` in snake_case. Only Cedar is spoken here.
  * Every policy is parsed, so that a server never starts with one that is not a policy.
  */
+import { cedarProblems } from '../../schemas/cedar/index.ts'
 import type { AuthzConfig, MCPAuthzConfig, RuntimeAuthz } from '../../schemas/index.ts'
-import { cedarFaults } from '../admission/cedar.ts'
 import { fieldsOf, isFields, type KubeObject } from '../kube.ts'
 import { definedFields } from '../defined.ts'
 import { faulty, type Part } from './part.ts'
@@ -107,8 +107,13 @@ interface Candidate {
 }
 
 function checked(candidate: Candidate, reason: string, where: string): Part<RuntimeAuthz> {
-  const faults = cedarFaults(candidate.policies, candidate.entitiesJson)
-  if (faults.length > 0) return faulty(reason, `${where}: ${faults.map(({ message }) => message).join('; ')}`)
+  const problems = cedarProblems(candidate.policies, candidate.entitiesJson)
+  if (problems.length > 0) {
+    const lines = problems.map(
+      ({ path, message }) => `${path === 'entitiesJson' ? 'the entities' : path} ${message}`,
+    )
+    return faulty(reason, `${where}: ${lines.join('; ')}`)
+  }
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(candidate.groupEntityType)) {
     return faulty(reason, `${where}: the group entity type must be an identifier without a namespace`)
   }

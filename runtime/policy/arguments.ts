@@ -4,17 +4,17 @@
  *
  * Only names that policies read are converted. Where a policy and a backend could read the same arguments differently,
  * the attribute is reported as unusable instead, and the call is refused when a policy asks for it: numbers that Cedar
- * cannot hold, names that differ in case only (some servers take them for the same), one attribute from two arguments.
+ * cannot hold, texts that are too long, names that differ in case only (some servers take them for the same), one attribute from two arguments.
  */
+import type { CedarValue } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
 import { JsonFault, JsonObject } from '../mcp/index.ts'
-import type { Value } from './cedar.ts'
-import { numberTextToCedar, toCedar } from './values.ts'
+import { Budget, MAX_TEXT, numberTextToCedar, toCedar } from './values.ts'
 
 export const ARGUMENT_PREFIX = 'arg_'
 
 export interface RequestAttributes {
-  readonly attributes: Readonly<Record<string, Value>>
+  readonly attributes: Readonly<Record<string, CedarValue>>
   /** Attributes that the request has but whose value cannot be told to the policies. */
   readonly unusable: ReadonlySet<string>
 }
@@ -28,17 +28,19 @@ export interface Wanted {
 
 /** Throws INVALID_PARAMS when the arguments are no object or hold a member twice. `raw` is JSON text. */
 export function argumentAttributes(raw: Buffer, wanted: Wanted): RequestAttributes {
-  const attributes = new Map<string, Value>()
+  const attributes = new Map<string, CedarValue>()
   const unusable = new Set<string>()
+  const budget = new Budget()
   for (const [argument, json] of membersOf(raw)) {
     const isContainer = json[0] === 0x7b || json[0] === 0x5b
     const name = `${ARGUMENT_PREFIX}${argument}${isContainer ? '_present' : ''}`
     for (const variant of wanted.variantsOf(name)) unusable.add(variant)
     if (!wanted.has(name)) continue
     // Null is as good as not given.
-    const value = isContainer ? true : scalar(json)
+    const value = isContainer ? true : scalar(json, budget)
     if (value === null) continue
-    if (value === undefined || attributes.has(name) || !name.isWellFormed()) unusable.add(name)
+    const told = value !== undefined && budget.take(name.length)
+    if (!told || attributes.has(name) || !name.isWellFormed()) unusable.add(name)
     else attributes.set(name, value)
   }
   return { attributes: Object.fromEntries(attributes), unusable }
@@ -56,10 +58,12 @@ function membersOf(raw: Buffer): [string, Buffer][] {
   }
 }
 
-function scalar(json: Buffer): Value | undefined {
+function scalar(json: Buffer, budget: Budget): CedarValue | undefined {
+  // Six bytes are the longest that one character takes, as an escape.
+  if (json.length > 6 * MAX_TEXT) return undefined
   const text = json.toString()
   if (text === 'null') return null
-  return /^[-\d]/.test(text) ? numberTextToCedar(text) : toCedar(JSON.parse(text))
+  return /^[-\d]/.test(text) ? numberTextToCedar(text) : toCedar(JSON.parse(text), budget)
 }
 
 /** The wanted names of some policies; `all` wants every name. */

@@ -8,8 +8,8 @@
  * so a caller's new token changes nothing as long as no policy reads what changed.
  * Source: spec document 3, incomingAuth.authz.
  */
-import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import { type AuthorizationCall, EngineFailure, PreparedPolicies } from '../../schemas/cedar/index.ts'
 import { formatProblems, GatehouseError, type RuntimeAuthz } from '../../schemas/index.ts'
 import { type Caller, type Log, silentLog } from '../net/index.ts'
 import {
@@ -19,14 +19,14 @@ import {
   type Wanted,
   wantedNames,
 } from './arguments.ts'
-import { cedar } from './cedar.ts'
 import { type Claims, claimsOfUpstream, type UpstreamTokenSource } from './claims.ts'
 import { EvaluationFaults } from './evaluation-faults.ts'
-import { mayApply, type Policy, readPolicies, type Target } from './policies.ts'
+import { mayApply, type Policy, readPolicySet, type Target } from './policies.ts'
 import { RequestEntities } from './request-entities.ts'
 import { type Action, HINTS, type Question, resourceOf } from './requests.ts'
 import { readStaticEntities, type StaticEntities } from './static-entities.ts'
 import { makeSubject, outlaw, type Subject } from './subject.ts'
+import { MAX_TEXT } from './values.ts'
 
 /**
  * `permitted` by a policy; `forbidden` by one, or because it could not be decided; `unmentioned` when no policy says
@@ -53,6 +53,8 @@ export interface AuthorizerParts {
   readonly serverName: string
   /** Required for primaryUpstreamProvider; without it the claims are those of the presented token. */
   readonly upstreamTokens?: UpstreamTokenSource | undefined
+  /** Told of each failure of the engine. */
+  readonly engineFailed?: (() => void) | undefined
   readonly log?: Log | undefined
 }
 
@@ -63,7 +65,7 @@ const NO_ARGUMENTS: RequestAttributes = { attributes: {}, unusable: new Set() }
 
 /** Throws INVALID_CONFIG naming every policy and entity document that cannot be used. */
 export function makeAuthorizer(config: AuthorizerConfig, parts: AuthorizerParts): Authorizer {
-  const { policies, problems } = readPolicies(config.policies ?? [])
+  const { policies, problems } = readPolicySet(config.policies ?? [])
   const { entities, problems: entityProblems } = readStaticEntities(config.entitiesJson)
   const all = [...problems, ...entityProblems]
   if (policies.length === 0 && problems.length === 0)
@@ -91,7 +93,7 @@ class CedarAuthorizer implements Authorizer {
   readonly #argumentPolicies: readonly Policy[]
   readonly #hintPolicies: readonly Policy[]
   readonly #wanted: Wanted
-  readonly #setId: string
+  readonly #prepared: PreparedPolicies
   readonly #entities: RequestEntities
   readonly #actionsAbove: Readonly<Record<Action, ReadonlySet<string>>>
   readonly #faults: EvaluationFaults
@@ -124,7 +126,7 @@ class CedarAuthorizer implements Authorizer {
         reads.wholeContext || [...reads.attributes].some((name) => name.startsWith(ARGUMENT_PREFIX)),
     )
     this.#hintPolicies = policies.filter(({ reads }) => HINTS.some((hint) => reads.attributes.has(hint)))
-    this.#setId = preparse(policies)
+    this.#prepared = prepare(policies)
     this.#entities = new RequestEntities({
       configured,
       serverName: parts.serverName,
@@ -182,7 +184,7 @@ class CedarAuthorizer implements Authorizer {
   }
 
   decide(subject: Subject, question: Question): Decision {
-    if (subject.outlaw || !question.id.isWellFormed()) return 'forbidden'
+    if (subject.outlaw || question.id.length > MAX_TEXT || !question.id.isWellFormed()) return 'forbidden'
     const given = this.#argumentsOf(subject, question)
     const memorable =
       question.id.length <= MEMO_NAME && given.unusable.size + Object.keys(given.attributes).length === 0
@@ -218,26 +220,32 @@ class CedarAuthorizer implements Authorizer {
       this.#faults.untold(unheard.policy, unheard.attribute)
       return 'forbidden'
     }
+    const answer = this.#authorize({
+      principal: subject.principal,
+      action: { type: 'Action', id: question.action },
+      resource: resourceOf(question),
+      context: { ...subject.attributes, ...given.attributes },
+      // The engine only reads them; its type forgets to say so.
+      entities: this.#entities.of(subject, question, given.attributes) as never,
+    })
+    if (!answer) return undefined
+    if (answer.type === 'failure') {
+      this.#faults.refused(answer.errors)
+      return 'forbidden'
+    }
+    const { decision, diagnostics } = answer.response
+    if (this.#faults.failed(diagnostics.errors)) return 'forbidden'
+    if (decision === 'allow') return 'permitted'
+    return diagnostics.reason.length > 0 ? 'forbidden' : 'unmentioned'
+  }
+
+  #authorize(call: AuthorizationCall): ReturnType<PreparedPolicies['authorize']> | undefined {
     try {
-      const answer = cedar().statefulIsAuthorized({
-        principal: subject.principal,
-        action: { type: 'Action', id: question.action },
-        resource: resourceOf(question),
-        context: { ...subject.attributes, ...given.attributes },
-        preparsedPolicySetId: this.#setId,
-        // The engine only reads them; its type forgets to say so.
-        entities: this.#entities.of(subject, question, given.attributes) as never,
-      })
-      if (answer.type === 'failure') {
-        this.#faults.refused(answer.errors)
-        return 'forbidden'
-      }
-      const { decision, diagnostics } = answer.response
-      if (this.#faults.failed(diagnostics.errors)) return 'forbidden'
-      if (decision === 'allow') return 'permitted'
-      return diagnostics.reason.length > 0 ? 'forbidden' : 'unmentioned'
+      return this.#prepared.authorize(call)
     } catch (error) {
-      this.#log.error('the policy engine failed; the request is refused', { err: error })
+      if (!(error instanceof EngineFailure)) throw error
+      this.#parts.engineFailed?.()
+      this.#log.error('the policy engine failed and is replaced; the request is refused', { err: error })
       return undefined
     }
   }
@@ -261,11 +269,12 @@ class CedarAuthorizer implements Authorizer {
   }
 }
 
-/** Hands the policies to the engine; equal policies share one set, so the engine never holds one twice. */
-function preparse(policies: readonly Policy[]): string {
-  const texts = Object.fromEntries(policies.map(({ id, text }) => [id, text]))
-  const id = hash('sha256', JSON.stringify(texts), 'base64url')
-  const answer = cedar().preparsePolicySet(id, { staticPolicies: texts })
-  if (answer.type === 'success') return id
-  throw new GatehouseError('INVALID_CONFIG', { detail: 'policies: the policies cannot be used together' })
+/** Throws INVALID_CONFIG when the policies cannot be used together. */
+function prepare(policies: readonly Policy[]): PreparedPolicies {
+  const prepared = new PreparedPolicies(Object.fromEntries(policies.map(({ id, text }) => [id, text])))
+  const fault = prepared.check()
+  if (fault === undefined) return prepared
+  throw new GatehouseError('INVALID_CONFIG', {
+    detail: `policies: the policies cannot be used together: ${fault}`,
+  })
 }

@@ -4,13 +4,13 @@
  * Each fault of a policy is a warning once and a debug line afterwards. The engine's own text may quote what a caller
  * sent, so the log gets a reworded one.
  */
+import type { EngineError } from '../../schemas/cedar/index.ts'
 import type { Log } from '../net/index.ts'
-import type { EngineFault } from './cedar.ts'
 import type { Policy } from './policies.ts'
 
 interface Failed {
   readonly policyId: string
-  readonly error: EngineFault
+  readonly error: EngineError
 }
 
 export class EvaluationFaults {
@@ -55,7 +55,7 @@ export class EvaluationFaults {
   }
 
   /** The engine took no part of the request. */
-  refused(errors: readonly EngineFault[]): void {
+  refused(errors: readonly EngineError[]): void {
     this.#log.error('the policy engine refused the request data; the request is refused', {
       reasons: errors.map(({ message }) => message.replaceAll(/`[^`]*`|"[^"]*"/g, '…').slice(0, 200)),
     })

@@ -6,7 +6,6 @@ export {
   type Decision,
   makeAuthorizer,
 } from './authorizer.ts'
-export { checkPolicies } from './check.ts'
 export type { UpstreamTokenSource } from './claims.ts'
 export { type CheckOptions, type Gate, type GateOptions, type HintsAnswer, makeGate } from './gate.ts'
 export {

@@ -1,11 +1,18 @@
 /**
- * Reads policy texts: what is no policy is named with its index, everything else is taken apart into single policies
- * with their effect, their scope and what they read.
+ * Takes the policies of a configuration apart: single policies with their effect, their scope and what they read.
  *
  * Source: spec document 3, incomingAuth.authz.policies.
  */
+import {
+  EngineFailure,
+  keyOf,
+  policyJson,
+  type PolicyJson,
+  readPolicies,
+  toUid,
+  type Uid,
+} from '../../schemas/cedar/index.ts'
 import type { Problem } from '../../schemas/index.ts'
-import { cedar, faultText, keyOf, type PolicyJson, toUid, type Uid } from './cedar.ts'
 import { type Reads, readsOf } from './reads.ts'
 
 export interface Policy {
@@ -17,45 +24,32 @@ export interface Policy {
   readonly scope: Pick<PolicyJson, 'principal' | 'action' | 'resource'>
 }
 
-export interface PoliciesRead {
+export interface PolicySetRead {
   readonly policies: readonly Policy[]
   readonly problems: readonly Problem[]
 }
 
 /** Never throws. A text may hold several policies. */
-export function readPolicies(texts: readonly string[]): PoliciesRead {
+export function readPolicySet(texts: readonly string[]): PolicySetRead {
+  const { policies: read, problems } = readPolicies(texts)
+  if (problems.length > 0) return { policies: [], problems }
   const policies: Policy[] = []
-  const problems: Problem[] = []
-  for (const [index, text] of texts.entries()) {
+  for (const [index, parts] of read.entries()) {
     const path = `policies[${index}]`
-    const read = readText(path, text)
-    if (typeof read === 'string') problems.push({ path, message: read })
-    else policies.push(...read)
+    try {
+      for (const [part, text] of parts.entries())
+        policies.push(policyOf(parts.length === 1 ? path : `${path}.${part}`, text))
+    } catch (error) {
+      if (!(error instanceof EngineFailure)) throw error
+      return { policies: [], problems: [{ path, message: 'is more than the policy engine can take apart' }] }
+    }
   }
-  return { policies, problems }
+  return { policies, problems: [] }
 }
 
-/** The policies of one text, or what is wrong with it. */
-function readText(path: string, text: string): Policy[] | string {
-  const parts = cedar().policySetTextToParts(text)
-  if (parts.type === 'failure') return `is not a Cedar policy: ${faultText(parts.errors)}`
-  if (parts.policy_templates.length > 0) {
-    return 'is a template: name principals and resources instead of ?principal and ?resource'
-  }
-  if (parts.policies.length === 0) return 'holds no policy'
-  const policies: Policy[] = []
-  for (const [part, policy] of parts.policies.entries()) {
-    const answer = cedar().policyToJson(policy)
-    if (answer.type === 'failure') return `is not a Cedar policy: ${faultText(answer.errors)}`
-    policies.push({
-      id: parts.policies.length === 1 ? path : `${path}.${part}`,
-      text: policy,
-      effect: answer.json.effect,
-      reads: readsOf(answer.json),
-      scope: answer.json,
-    })
-  }
-  return policies
+function policyOf(id: string, text: string): Policy {
+  const json = policyJson(text)
+  return { id, text, effect: json.effect, reads: readsOf(json), scope: json }
 }
 
 /** A request as far as the scope of a policy can be compared with it. */

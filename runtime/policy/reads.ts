@@ -6,7 +6,7 @@
  * to the engine, and decisions may be remembered across it.
  * Source: Cedar, JSON policy format.
  */
-import { type PolicyJson, toUid, type Uid } from './cedar.ts'
+import { type PolicyJson, toUid, type Uid } from '../../schemas/cedar/index.ts'
 
 export interface Reads {
   readonly attributes: ReadonlySet<string>

@@ -6,7 +6,8 @@
  * for a tool's hints: what a tool says of itself counts less than what the configuration says of it.
  * Source: spec document 3, incomingAuth.authz.entitiesJson.
  */
-import { type Attributes, type Entity, keyOf, type Uid } from './cedar.ts'
+import { keyOf, type Uid } from '../../schemas/cedar/index.ts'
+import type { Attributes, Entity } from './entity.ts'
 import { type Action, actions, type Question, resourceOf } from './requests.ts'
 import { referencesIn, type StaticEntities } from './static-entities.ts'
 import type { Subject } from './subject.ts'

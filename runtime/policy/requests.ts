@@ -4,9 +4,9 @@
  * One table for the requests and one for the lists whose items are judged by the same actions.
  * Source: spec document 3, authentication (authorization policies); MCP 2025-11-25 and 2026-07-28, server features.
  */
+import type { Uid } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
 import { JsonFault, JsonObject } from '../mcp/index.ts'
-import type { Uid } from './cedar.ts'
 
 export type Action = 'call_tool' | 'get_prompt' | 'read_resource'
 

@@ -6,10 +6,9 @@
  * over as the whole list of what is above, and not as entities of their own.
  * Source: spec document 3, incomingAuth.authz.entitiesJson (an absent entity has no parents, so `in` is false).
  */
-import type { Problem } from '../../schemas/index.ts'
-import { type Attributes, cedar, type Entity, faultText, keyOf, toUid, type Uid } from './cedar.ts'
-
-const path = 'entitiesJson'
+import { keyOf, readEntities, toUid, type Uid } from '../../schemas/cedar/index.ts'
+import type { Fields, Problem } from '../../schemas/index.ts'
+import type { Attributes, Entity } from './entity.ts'
 
 export class StaticEntities {
   /** With everything above them as parents. */
@@ -88,29 +87,15 @@ export function readStaticEntities(text: string): {
   readonly entities: StaticEntities
   readonly problems: readonly Problem[]
 } {
-  const read = parse(text)
-  if (typeof read === 'string')
-    return { entities: new StaticEntities([]), problems: [{ path, message: read }] }
-  return { entities: new StaticEntities(read), problems: [] }
-}
-
-/** The entities, or what is wrong with the document. */
-function parse(text: string): Entity[] | string {
-  let document: unknown
-  try {
-    document = JSON.parse(text)
-  } catch {
-    return 'is not JSON'
+  const { entities = [], message } = readEntities(text)
+  return {
+    entities: new StaticEntities(entities.flatMap((entity) => toEntity(entity) ?? [])),
+    problems: message === undefined ? [] : [{ path: 'entitiesJson', message }],
   }
-  if (!isListOfObjects(document)) return 'must be a JSON list of Cedar entities'
-  // The engine is the judge of what an entity is; the cast only lets it have a look.
-  const answer = cedar().checkParseEntities({ entities: document as never, schema: null })
-  if (answer.type === 'failure') return `are not Cedar entities: ${faultText(answer.errors)}`
-  return document.flatMap((entity) => toEntity(entity) ?? [])
 }
 
 /** An entity that the engine has accepted. */
-function toEntity(entity: Readonly<Record<string, unknown>>): Entity | undefined {
+function toEntity(entity: Fields): Entity | undefined {
   const { uid, attrs, parents, tags } = entity
   const own = toUid(uid)
   if (!own) return undefined
@@ -120,11 +105,4 @@ function toEntity(entity: Readonly<Record<string, unknown>>): Entity | undefined
     parents: Array.isArray(parents) ? parents.flatMap((parent: unknown) => toUid(parent) ?? []) : [],
     ...(tags === undefined ? {} : { tags: tags as Attributes }),
   }
-}
-
-function isListOfObjects(value: unknown): value is readonly Readonly<Record<string, unknown>>[] {
-  return (
-    Array.isArray(value) &&
-    value.every((item: unknown) => typeof item === 'object' && item !== null && !Array.isArray(item))
-  )
 }

@@ -4,9 +4,10 @@
  * Source: spec document 3, incomingAuth.authz (groupClaimName, roleClaimName, groupEntityType).
  */
 import { hash } from 'node:crypto'
-import type { Attributes, Uid, Value } from './cedar.ts'
+import type { CedarValue, Uid } from '../../schemas/cedar/index.ts'
+import type { Attributes } from './entity.ts'
 import type { Claims } from './claims.ts'
-import { toCedar } from './values.ts'
+import { Budget, toCedar } from './values.ts'
 
 export interface ClaimRules {
   readonly groupClaimName?: string | undefined
@@ -54,8 +55,14 @@ export function makeSubject(
     parents,
     unusable,
     fingerprint: hash('sha256', facts, 'base64url'),
-    outlaw: !id.isWellFormed(),
+    outlaw: !id.isWellFormed() || !canBeTold([id, ...groups]),
   }
+}
+
+/** False when there are more groups than the policies can be told: without some of them a forbid could be evaded. */
+function canBeTold(names: readonly string[]): boolean {
+  const budget = new Budget()
+  return names.every((name) => budget.take(name.length))
 }
 
 /** A caller to whom nothing is permitted. */
@@ -70,7 +77,7 @@ export function outlaw(id: string): Subject {
   }
 }
 
-function byName([a]: [string, Value], [b]: [string, Value]): number {
+function byName([a]: [string, CedarValue], [b]: [string, CedarValue]): number {
   return a < b ? -1 : 1
 }
 
@@ -79,12 +86,13 @@ function claimAttributes(
   multiValued: readonly string[],
   wants: (attribute: string) => boolean,
 ): { attributes: Attributes; unusable: ReadonlySet<string> } {
-  const attributes: [string, Value][] = []
+  const attributes: [string, CedarValue][] = []
   const unusable = new Set<string>()
+  const budget = new Budget()
   function add(name: string, claim: unknown): void {
     if (claim === null || claim === undefined || !wants(name)) return
-    const value = toCedar(claim)
-    if (value === undefined || !name.isWellFormed()) unusable.add(name)
+    const value = toCedar(claim, budget)
+    if (value === undefined || !name.isWellFormed() || !budget.take(name.length)) unusable.add(name)
     else attributes.push([name, value])
   }
   for (const [name, claim] of Object.entries(claims)) add(`${CLAIM_PREFIX}${name}`, claim)

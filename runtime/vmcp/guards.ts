@@ -49,13 +49,14 @@ export function makeGuards(config: VmcpConfig, parts: GuardParts): Guards {
 
 function gateOf(
   { name, incomingAuth }: VmcpConfig,
-  { upstreamTokens, granted, log }: GuardParts,
+  { upstreamTokens, granted, telemetry, log }: GuardParts,
 ): Gate | undefined {
   const { authz } = incomingAuth
   if (authz?.type !== 'cedar') return undefined
   const authorizer = makeAuthorizer(authz, {
     serverName: name,
     upstreamTokens: ofPolicies(upstreamTokens),
+    engineFailed: () => telemetry.metrics.policyEngineFailures(1, { server: name }),
     log,
   })
   return makeGate(authorizer, { unknownMethods: 'pass', granted })

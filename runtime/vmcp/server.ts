@@ -5,6 +5,7 @@
  * changed for them. Listener, session store, audit and telemetry take their changes at the next start.
  * Source: spec document 3; design, section 3.
  */
+import { engineAnswers } from '../../schemas/cedar/index.ts'
 import { GatehouseError, parseDuration } from '../../schemas/index.ts'
 import { type ExcludedBackend, type VmcpConfig, vmcpEnvironment } from '../config/index.ts'
 import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../incoming/index.ts'
@@ -334,6 +335,7 @@ class Vmcp implements VmcpServer {
     return {
       notReady: async () => {
         if (this.#stopping) return 'shutting_down'
+        if (this.#guards.gate && !engineAnswers()) return 'the policy engine does not answer'
         return (await this.#options.authServer?.notReady())?.join('; ') || undefined
       },
       mode: 'static' as const,

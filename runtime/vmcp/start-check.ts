@@ -2,6 +2,7 @@
  * The checks of a configuration that need more than its text: variables that it names, files, strategies. The server
  * makes those of the whole before it starts and before it takes a changed file; `gatehouse vmcp validate` makes all.
  */
+import { cedarProblems } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
 import { workflowWarnings } from '../../schemas/workflow/index.ts'
 import { type ExcludedBackend, type VmcpConfig, vmcpSwitchProblems } from '../config/index.ts'
@@ -9,7 +10,6 @@ import { type AuthServerFacts, type IncomingConfig, oidcProblems } from '../inco
 import { silentLog } from '../net/index.ts'
 import { telemetryProblems } from '../observe/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
-import { checkPolicies } from '../policy/index.ts'
 import { brokenBackends } from './backend-settings.ts'
 import { codeModeProblems } from './codemode/index.ts'
 import { embeddedProblems, injectionProblem } from './embedded-auth.ts'
@@ -112,7 +112,7 @@ function incomingProblems(config: VmcpConfig, env: Environment): string[] {
 function policyProblems({ incomingAuth }: VmcpConfig): string[] {
   const { authz } = incomingAuth
   if (authz?.type !== 'cedar') return []
-  return checkPolicies(authz.policies ?? [], authz.entitiesJson ?? '[]').map(
+  return cedarProblems(authz.policies ?? [], authz.entitiesJson ?? '[]').map(
     ({ path, message }) => `incomingAuth.authz.${path}: ${message}`,
   )
 }

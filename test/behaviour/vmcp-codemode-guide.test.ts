@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
 import { parseVmcpConfig } from '../../runtime/config/index.ts'
-import { checkPolicies } from '../../runtime/policy/index.ts'
+import { cedarProblems } from '../../schemas/cedar/index.ts'
 import { connect } from '../helpers/mcp-clients.ts'
 import { startRawBackend } from '../helpers/raw-backend.ts'
 import { startTestVmcp } from '../helpers/vmcp.ts'
@@ -40,7 +40,7 @@ t.test('guide: the configuration and the policy are taken as they stand', (t) =>
     toolCallTimeout: '30s',
   })
   const cedar = blocks.find(({ language }) => language === 'cedar')?.text ?? ''
-  t.same(checkPolicies([cedar], '[]'), [])
+  t.same(cedarProblems([cedar], '[]'), [])
   t.end()
 })
 

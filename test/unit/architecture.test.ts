@@ -61,7 +61,7 @@ function allowed(from: string, to: string): boolean {
 const gates: Record<string, readonly string[]> = {
   undici: ['runtime/net'],
   '@redis/client': ['runtime/store'],
-  '@cedar-policy/cedar-wasm': ['runtime/policy', 'hooks'],
+  '@cedar-policy/cedar-wasm': ['schemas'],
   express: ['hooks'],
   pino: ['runtime/observe'],
   '@opentelemetry/api': ['runtime/observe'],

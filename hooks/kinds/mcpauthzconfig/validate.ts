@@ -4,8 +4,8 @@
  * cedarv1 is what this build speaks: every policy and every entity must parse. httpv1 is a known type whose shape is
  * checked, for consumers that speak it elsewhere; consumers of this build refuse it with a condition.
  */
+import { cedarProblems } from '../../../schemas/cedar/index.ts'
 import type { MCPAuthzConfig, Problem } from '../../../schemas/index.ts'
-import { cedarFaults } from '../../admission/cedar.ts'
 import { type Fields, isFields } from '../../kube.ts'
 
 const checks: Readonly<Record<string, (config: Fields) => Problem[]>> = { cedarv1, httpv1 }
@@ -45,10 +45,10 @@ function cedarv1(config: Fields): Problem[] {
     typeof groupType === 'string' && !/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(groupType)
       ? [{ path: 'spec.config.group_entity_type', message: 'must be an identifier without a namespace' }]
       : []
-  const parsed = cedarFaults(policies, typeof entities === 'string' ? entities : '[]').map(
-    ({ policy, message }) => ({
-      path: policy === undefined ? 'spec.config.entities_json' : `spec.config.policies[${policy}]`,
-      message: message.replace(/^policies\[\d+\] /, ''),
+  const parsed = cedarProblems(policies, typeof entities === 'string' ? entities : '[]').map(
+    ({ path, message }) => ({
+      path: `spec.config.${path === 'entitiesJson' ? 'entities_json' : path}`,
+      message,
     }),
   )
   return [...unknown, ...wrong, ...type, ...parsed]

@@ -215,6 +215,12 @@ export const METRICS = {
     help: 'Duration of calls through call_tool',
     labels: ['tool_name'],
   },
+  policyEngineFailures: {
+    name: 'gatehouse_policy_engine_failures',
+    kind: 'counter',
+    help: 'Decisions refused because the policy engine failed; it is replaced each time',
+    labels: ['server'],
+  },
   rateLimitDecisions: {
     name: 'gatehouse_rate_limit_decisions',
     kind: 'counter',

@@ -122,7 +122,7 @@ const refused: readonly [string, object, RegExp][] = [
         },
       },
     }),
-    /entitiesJson: the entities must be a JSON list/,
+    /entitiesJson: must be a JSON list/,
   ],
   [
     'a shared policy that does not parse',

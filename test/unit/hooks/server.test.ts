@@ -19,7 +19,7 @@ interface Started {
 
 async function start(
   t: Test,
-  more: { token?: () => string; ready?: () => boolean; events?: EventSink } = {},
+  more: { token?: () => string; notReady?: () => string | undefined; events?: EventSink } = {},
 ): Promise<Started> {
   const logged: string[] = []
   const metrics = new Metrics()
@@ -29,7 +29,7 @@ async function start(
     metrics,
     log: jsonLog({ write: (text) => logged.push(text) }, () => new Date(0)),
     seconds: () => (seconds += 0.001),
-    ready: more.ready ?? (() => true),
+    notReady: more.notReady ?? (() => undefined),
     ...(more.token && { token: more.token }),
     ...(more.events && { events: more.events }),
   })
@@ -96,7 +96,7 @@ t.test('server: /validate answers reviews', async (t) => {
 
 t.test('server: health, readiness and metrics', async (t) => {
   let ready = true
-  const { url } = await start(t, { ready: () => ready })
+  const { url } = await start(t, { notReady: () => (ready ? undefined : 'shutting down') })
   t.equal((await get(`${url}/healthz`)).status, 200)
   t.equal((await get(`${url}/readyz`)).status, 200)
   ready = false

@@ -1,0 +1,101 @@
+/**
+ * Reads the document of static entities: bounded first, then read by the engine.
+ *
+ * The engine recurses over nested values and over chains of parents, and works out everything above every entity, whose
+ * number can grow with the square of the document. Source: spec document 3, incomingAuth.authz.entitiesJson.
+ */
+import { type Fields, isFields } from '../fields.ts'
+import { callEngine, EngineFailure, errorText } from './engine.ts'
+import { keyOf, toUid } from './uid.ts'
+
+/** Characters of the document. */
+const maxText = 256 * 1024
+/** Objects, lists and scalars. */
+const maxValues = 20_000
+/** Levels of objects and lists, those around the attributes included. */
+const maxDepth = 32
+/** Entities above each other. */
+const maxLevels = 32
+/** Steps from an entity to something above it, over all entities and ways. */
+const maxSteps = 100_000
+
+export interface EntitiesRead {
+  /** Undefined when there is a message. */
+  readonly entities?: readonly Fields[]
+  readonly message?: string
+}
+
+/** Never throws. */
+export function readEntities(text: string): EntitiesRead {
+  if (text.length > maxText) return { message: `is longer than ${maxText} characters` }
+  let document: unknown
+  try {
+    document = JSON.parse(text)
+  } catch {
+    return { message: 'is not JSON' }
+  }
+  if (!isListOfFields(document)) return { message: 'must be a JSON list of Cedar entities' }
+  const violation = valueViolation(document) ?? hierarchyViolation(document)
+  if (violation !== undefined) return { message: violation }
+  try {
+    // The engine says what an entity is; the cast only lets it have a look.
+    const call = { entities: document as never, schema: null }
+    const answer = callEngine((engine) => engine.checkParseEntities(call))
+    if (answer.type === 'success') return { entities: document }
+    return { message: `are not Cedar entities: ${errorText(answer.errors)}` }
+  } catch (error) {
+    if (!(error instanceof EngineFailure)) throw error
+    return { message: 'are more than the policy engine can read; make them simpler' }
+  }
+}
+
+function isListOfFields(value: unknown): value is readonly Fields[] {
+  return Array.isArray(value) && value.every(isFields)
+}
+
+function valueViolation(document: readonly Fields[]): string | undefined {
+  let level: unknown[] = [document]
+  let values = 0
+  for (let depth = 0; level.length > 0; depth++) {
+    values += level.length
+    if (values > maxValues) return `hold more than ${maxValues} values`
+    if (depth > maxDepth) return `are nested more than ${maxDepth} levels deep`
+    if (!level.every(isWellFormed)) return 'hold half a character (an unpaired surrogate)'
+    level = level.flatMap((value) =>
+      typeof value === 'object' && value !== null ? Object.values(value) : [],
+    )
+  }
+  return undefined
+}
+
+/** The engine fails over half a character, in a text or in a name. */
+function isWellFormed(value: unknown): boolean {
+  if (typeof value === 'string') return value.isWellFormed()
+  return !isFields(value) || Object.keys(value).every((name) => name.isWellFormed())
+}
+
+/** Goes up from every entity, level by level. */
+function hierarchyViolation(document: readonly Fields[]): string | undefined {
+  const parents = new Map(
+    document.map(({ uid, parents: list }) => [keyText(uid), Array.isArray(list) ? list.map(keyText) : []]),
+  )
+  let steps = 0
+  for (const start of parents.keys()) {
+    const seen = new Set<string>([start])
+    let level: readonly string[] = [start]
+    for (let levels = 0; level.length > 0; levels++) {
+      if (levels > maxLevels) return `form a hierarchy of more than ${maxLevels} levels`
+      const above = level.flatMap((key) => parents.get(key) ?? [])
+      steps += above.length
+      if (steps > maxSteps) return 'form a hierarchy with too many ways from entities to those above them'
+      level = [...new Set(above)].filter((key) => !seen.has(key))
+      for (const key of level) seen.add(key)
+    }
+  }
+  return undefined
+}
+
+function keyText(value: unknown): string {
+  const uid = toUid(value)
+  return uid ? keyOf(uid) : ''
+}

@@ -1,0 +1,100 @@
+/**
+ * Reads policy texts, each of which may hold several policies: bounded first, then read by the engine.
+ *
+ * Admission, syncs and the running server all read here, so that what one accepts the others take.
+ * Source: spec document 3, incomingAuth.authz.policies.
+ */
+import { LRUCache } from 'lru-cache'
+import type { Problem } from '../problems.ts'
+import { callEngine, EngineFailure, errorText, type PolicyJson } from './engine.ts'
+import { notCedar, textViolation } from './scan.ts'
+
+export interface PoliciesRead {
+  /** The single policies of each text, in order; empty for a text with a problem. */
+  readonly policies: readonly (readonly string[])[]
+  /** With paths such as `policies[3]`. */
+  readonly problems: readonly Problem[]
+}
+
+const maxTexts = 1000
+/** Characters of all texts together. */
+const maxTotal = 256 * 1024
+/** The engine takes long over texts that are wrong: after so many characters of these, the rest is left unread. */
+const maxWrong = 16 * 1024
+
+/** Never throws. */
+export function readPolicies(texts: readonly string[]): PoliciesRead {
+  const total = texts.reduce((sum, text) => sum + text.length, 0)
+  if (texts.length > maxTexts) return refused(`holds more than ${maxTexts} texts`)
+  if (total > maxTotal) return refused(`holds more than ${maxTotal} characters in all`)
+  const policies: (readonly string[])[] = []
+  const problems: Problem[] = []
+  let wrong = 0
+  for (const [index, text] of texts.entries()) {
+    const path = `policies[${index}]`
+    if (wrong > maxWrong) {
+      problems.push({
+        path,
+        message: 'was not checked, nor were those after it: too much before it is wrong',
+      })
+      break
+    }
+    const read = readText(text)
+    policies.push(read.parts)
+    wrong += read.wrong ?? 0
+    if (read.message !== undefined) problems.push({ path, message: read.message })
+  }
+  return { policies, problems }
+}
+
+function refused(message: string): PoliciesRead {
+  return { policies: [], problems: [{ path: 'policies', message }] }
+}
+
+interface TextRead {
+  readonly parts: readonly string[]
+  readonly message?: string
+  /** Characters that the engine read in vain. */
+  readonly wrong?: number
+}
+
+/** Every sync reads the same texts again. */
+const known = new LRUCache<string, TextRead>({
+  maxSize: 4 * 1024 * 1024,
+  sizeCalculation: (read, text) => 2 * (text.length + JSON.stringify(read).length),
+})
+
+function readText(text: string): TextRead {
+  const before = known.get(text)
+  if (before) return before
+  const violation = textViolation(text)
+  if (violation !== undefined) return { parts: [], message: violation }
+  try {
+    const read = readBounded(text)
+    known.set(text, read)
+    return read
+  } catch (error) {
+    if (!(error instanceof EngineFailure)) throw error
+    const message = 'is more than the policy engine can read; make it simpler'
+    return { parts: [], message, wrong: text.length }
+  }
+}
+
+function readBounded(text: string): TextRead {
+  if (!text.isWellFormed()) return { parts: [], message: 'holds half a character (an unpaired surrogate)' }
+  const answer = callEngine((engine) => engine.policySetTextToParts(text))
+  if (answer.type === 'failure')
+    return { parts: [], wrong: text.length, message: `${notCedar}: ${errorText(answer.errors)}` }
+  if (answer.policy_templates.length > 0) {
+    const message = 'is a template: name principals and resources instead of ?principal and ?resource'
+    return { parts: [], message }
+  }
+  return answer.policies.length === 0 ? { parts: [], message: 'holds no policy' } : { parts: answer.policies }
+}
+
+/** The JSON form of a policy that `readPolicies` gave. Throws EngineFailure. */
+export function policyJson(policy: string): PolicyJson {
+  const answer = callEngine((engine) => engine.policyToJson(policy))
+  if (answer.type === 'success') return answer.json
+  throw new EngineFailure(new Error(errorText(answer.errors)))
+}

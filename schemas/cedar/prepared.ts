@@ -1,0 +1,46 @@
+/** A set of policies that decides requests, in whichever engine there is. */
+import { hash } from 'node:crypto'
+import {
+  type AuthorizationAnswer,
+  type AuthorizationCall,
+  callEngine,
+  EngineFailure,
+  type EngineError,
+  errorText,
+  prepare,
+} from './engine.ts'
+
+/** Equal sets share one in the engine. */
+export class PreparedPolicies {
+  readonly #policies: Readonly<Record<string, string>>
+  readonly #id: string
+
+  /** `policies` by id. */
+  constructor(policies: Readonly<Record<string, string>>) {
+    this.#policies = policies
+    this.#id = hash('sha256', JSON.stringify(policies), 'base64url')
+  }
+
+  /** What is wrong with the policies as a set; undefined when nothing is. Never throws. */
+  check(): string | undefined {
+    try {
+      const errors = callEngine((engine) => prepare(engine, this.#id, this.#policies))
+      return errors.length > 0 ? errorText(errors) : undefined
+    } catch (error) {
+      if (!(error instanceof EngineFailure)) throw error
+      return 'are more than the policy engine can hold'
+    }
+  }
+
+  /** Throws EngineFailure; another call may succeed. */
+  authorize(call: AuthorizationCall): AuthorizationAnswer {
+    let errors: readonly EngineError[] = []
+    const answer = callEngine((engine) => {
+      errors = prepare(engine, this.#id, this.#policies)
+      if (errors.length > 0) return undefined
+      return engine.statefulIsAuthorized({ ...call, preparsedPolicySetId: this.#id })
+    })
+    if (answer) return answer
+    throw new EngineFailure(new Error(errorText(errors)))
+  }
+}

@@ -1,0 +1,25 @@
+/** Takes the policy engine away: the instance in use fails, and no new one can be loaded until it is given back. */
+import { registerHooks } from 'node:module'
+import { callEngine } from '../../schemas/cedar/index.ts'
+
+export function breakEngine(): { readonly repair: () => void } {
+  const hooks = registerHooks({
+    resolve(specifier, context, next) {
+      if (specifier.startsWith('@cedar-policy/')) throw new Error('the package is gone')
+      return next(specifier, context)
+    },
+  })
+  trapEngine()
+  return { repair: () => hooks.deregister() }
+}
+
+/** Uses up the stack of the engine; the next call gets a new one. */
+export function trapEngine(): void {
+  const monster = `permit(principal, action, resource) when { ${'('.repeat(5000)}true${')'.repeat(5000)} };`
+  try {
+    callEngine((engine) => engine.checkParsePolicySet({ staticPolicies: monster }))
+  } catch {
+    return
+  }
+  throw new Error('the engine has read five thousand parentheses')
+}

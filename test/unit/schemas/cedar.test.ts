@@ -1,0 +1,220 @@
+/** What is wrong with policies and entities is said before anything starts, with its place. */
+import t from 'tap'
+import { makeAuthorizer } from '../../../runtime/policy/index.ts'
+import {
+  callEngine,
+  cedarProblems,
+  engineAnswers,
+  EngineFailure,
+  engineFailures,
+  PreparedPolicies,
+} from '../../../schemas/cedar/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+
+const good = 'permit(principal, action, resource);'
+
+t.test('cedarProblems: is silent about what can be used', async (t) => {
+  t.strictSame(cedarProblems([good], '[]'), [])
+  t.strictSame(cedarProblems([`${good}\n// two in one text\nforbid(principal, action, resource);`], '[]'), [])
+  const entity = { uid: { __entity: { type: 'ServiceGroup', id: 'a' } }, attrs: {}, parents: [] }
+  t.strictSame(cedarProblems([good], JSON.stringify([entity])), [])
+})
+
+t.test('cedarProblems: names the index of every policy at fault', async (t) => {
+  const problems = cedarProblems(
+    ['permit(principal)', good, '', '// nothing here', 'permit(principal == ?principal, action, resource);'],
+    '[]',
+  )
+  t.strictSame(
+    problems.map(({ path }) => path),
+    ['policies[0]', 'policies[2]', 'policies[3]', 'policies[4]'],
+  )
+  t.match(problems[0]?.message, /^is not a Cedar policy: .*character \d+/)
+  t.match(problems[1]?.message, /holds no policy/)
+  t.match(problems[3]?.message, /template/)
+})
+
+t.test('cedarProblems: says what is wrong with the entities', async (t) => {
+  const uid = { type: 'ServiceGroup', id: 'a' }
+  const entity = { uid, attrs: {}, parents: [] }
+  for (const [text, message] of [
+    ['{', /is not JSON/],
+    ['{}', /must be a JSON list/],
+    ['[1]', /must be a JSON list/],
+    ['[{"uid":{"type":"A","id":"1"}}]', /are not Cedar entities/],
+    [JSON.stringify([entity, { ...entity, attrs: { x: 1 } }]), /duplicate/],
+    [JSON.stringify([{ ...entity, attrs: { x: null } }]), /null/],
+    [
+      JSON.stringify([
+        { ...entity, parents: [{ type: 'B', id: '1' }] },
+        { uid: { type: 'B', id: '1' }, attrs: {}, parents: [uid] },
+      ]),
+      /cycle/,
+    ],
+  ] as const) {
+    const [problem, ...more] = cedarProblems([good], text)
+    t.equal(problem?.path, 'entitiesJson', text)
+    t.match(problem?.message, message)
+    t.equal(more.length, 0)
+  }
+})
+
+t.test('makeAuthorizer: refuses to start and names every fault at once', async (t) => {
+  const start = (policies: readonly string[], entitiesJson = '[]') =>
+    makeAuthorizer({ policies, entitiesJson, groupEntityType: 'ServiceGroup' }, { serverName: 'front' })
+  t.throws(() => start([good, 'nonsense'], '{'), {
+    code: 'INVALID_CONFIG',
+    message: /policies\[1\]: is not a Cedar policy[^]*entitiesJson: is not JSON/,
+  })
+  t.throws(() => start([]), { code: 'INVALID_CONFIG', message: /policies: needs at least one policy/ })
+  t.doesNotThrow(() => start([good]))
+  try {
+    start(['nonsense'])
+  } catch (error) {
+    t.ok(error instanceof GatehouseError)
+  }
+})
+
+const when = (condition: string): string => `permit(principal, action, resource) when { ${condition} };`
+const nested = (open: string, inside: string, close: string, times: number): string =>
+  open.repeat(times) + inside + close.repeat(times)
+
+/** Texts that used to overflow the engine's stack or to occupy it, and what is said of them. */
+const monsters: Readonly<Record<string, readonly [string, RegExp]>> = {
+  parentheses: [when(nested('(', 'true', ')', 200)), /nests brackets more than 32 deep \(character \d+\)/],
+  lists: [when(`${nested('[', '1', ']', 500)} == []`), /nests brackets/],
+  records: [when(`${nested('{a: ', '1', '}', 200)} == {}`), /nests brackets/],
+  'parentheses after a comment that ends with a return': [
+    `// a\r${when(nested('(', 'true', ')', 200))}`,
+    /nests brackets/,
+  ],
+  accessors: [when(`context${'.a'.repeat(5000)}`), /nests operators more than 64 deep/],
+  indexes: [when(`context${'["a"]'.repeat(500)}`), /nests operators/],
+  calls: [when(`context.a${'.contains(1)'.repeat(500)}`), /nests operators/],
+  sums: [when(`1${' + 1'.repeat(5000)} == 1`), /nests operators/],
+  products: [when(`1${' * 1'.repeat(500)} == 1`), /nests operators/],
+  conjunctions: [when(`true${' && context.a'.repeat(500)}`), /nests operators/],
+  alternatives: [when(`true${' || context.a'.repeat(500)}`), /nests operators/],
+  conditions: [
+    `permit(principal, action, resource)${' unless { context.a }'.repeat(500)};`,
+    /nests operators/,
+  ],
+  decisions: [when(`${'if context.a then '.repeat(200)}1${' else 2'.repeat(200)} == 1`), /nests operators/],
+  'decisions in lists': [
+    when(`${nested('[if context.a then ', '1', ' else 2]', 31)} == [${'1 + '.repeat(40)}1]`),
+    /nests operators/,
+  ],
+  tokens: ['; '.repeat(10_000), /holds more than 8192 tokens; divide it/],
+  'a long text': [`// ${'x'.repeat(70_000)}`, /is longer than 65536 characters/],
+  'a long pattern': [when(`context.a like "*${'a'.repeat(300)}*"`), /pattern of more than 256 characters/],
+  'a bracket too few': ['permit(principal, action, resource', /misses \) at its end/],
+  'a bracket too many': ['permit(principal, action, resource));', /holds \) without its counterpart/],
+  'brackets crossed': [when('[(1])'), /holds \] without its counterpart/],
+  'a string without end': ['@id("x) permit(principal, action, resource);', /a string without end/],
+  'half a character': [when('context.a == "\ud800"'), /half a character/],
+}
+
+t.test('cedarProblems: a monster is refused with its reason, and the engine answers on', async (t) => {
+  const before = engineFailures()
+  for (const [name, [text, message]] of Object.entries(monsters)) {
+    const problems = cedarProblems([good, text, good], '[]')
+    t.equal(problems.length, 1, name)
+    t.equal(problems[0]?.path, 'policies[1]', name)
+    t.match(problems[0]?.message, message, name)
+  }
+  t.strictSame(cedarProblems([good], '[]'), [])
+  t.equal(engineFailures(), before, 'none of them reached the engine')
+})
+
+t.test('cedarProblems: what is within the bounds is read', async (t) => {
+  for (const text of [
+    when(nested('(', 'true', ')', 30)),
+    when(`${nested('[', '1', ']', 30)} == []`),
+    when(Array.from({ length: 60 }, (_, i) => `context.a == "${i}"`).join(' || ')),
+    when('context.constructor.toString has __proto__'),
+    when(`["${Array.from({ length: 2000 }, (_, i) => i).join('", "')}"].contains(context.a)`),
+    when(`"${'('.repeat(500)}" == "${'.a'.repeat(500)}" // ${'['.repeat(500)}\n`),
+    when('if context has a then context.a else if context has b then context.b else false'),
+    `permit(principal in A::B::C::"x", action in [Action::"a", Action::"b"], resource is D::E);`,
+    Array.from({ length: 150 }, () => good).join('\n'),
+  ])
+    t.strictSame(cedarProblems([text], '[]'), [], text.slice(0, 80))
+})
+
+t.test('cedarProblems: sets are bounded as a whole, and texts that are wrong as well', async (t) => {
+  t.match(cedarProblems(Array(1001).fill(good), '[]'), [{ path: 'policies', message: /more than 1000/ }])
+  const long = `// ${'x'.repeat(60_000)}\n${good}`
+  t.match(cedarProblems(Array(5).fill(long), '[]'), [
+    { path: 'policies', message: /262144 characters in all/ },
+  ])
+  const wrong = `permit(${'x '.repeat(3_000)});`
+  const problems = cedarProblems(Array(10).fill(wrong), '[]')
+  t.equal(problems.length, 4)
+  t.match(problems[3], { path: 'policies[3]', message: /was not checked, nor were those after it/ })
+})
+
+t.test('cedarProblems: entities are bounded', async (t) => {
+  const entity = (id: number | string, parents: readonly (number | string)[], attrs: unknown = {}) => ({
+    uid: { type: 'A', id: `${id}` },
+    attrs,
+    parents: parents.map((parent) => ({ type: 'A', id: `${parent}` })),
+  })
+  let deep: unknown = 1
+  for (let i = 0; i < 200; i++) deep = i % 2 ? [deep] : { a: deep }
+  const layers = Array.from({ length: 30 }, (_, layer) =>
+    Array.from({ length: 12 }, (_, i) =>
+      entity(
+        `${layer}.${i}`,
+        Array.from({ length: 12 }, (_, above) => `${layer + 1}.${above}`),
+      ),
+    ),
+  ).flat()
+  for (const [entities, message] of [
+    [[entity(1, [], { x: deep })], /nested more than 32 levels deep/],
+    [[entity(1, [], { x: Array(30_000).fill(1) })], /hold more than 20000 values/],
+    [[entity(1, [], { x: 'x'.repeat(300_000) })], /is longer than 262144 characters/],
+    [Array.from({ length: 2000 }, (_, i) => entity(i, [i + 1])), /hierarchy of more than 32 levels/],
+    [layers, /too many ways/],
+  ] as const) {
+    const problems = cedarProblems([good], JSON.stringify(entities))
+    t.match(problems, [{ path: 'entitiesJson', message }])
+  }
+  const honest = Array.from({ length: 500 }, (_, i) => entity(i, i < 490 ? [490 + (i % 10)] : []))
+  t.strictSame(cedarProblems([good], JSON.stringify(honest)), [])
+  t.match(cedarProblems([good], '['.repeat(100_000)), [{ message: /is not JSON/ }])
+})
+
+t.test('engine: an instance that failed is replaced, and prepared policies decide on', async (t) => {
+  const policies = new PreparedPolicies({ a: 'permit(principal == A::"1", action, resource);' })
+  const decide = () => {
+    const uid = { type: 'A', id: '1' }
+    const call = { principal: uid, action: uid, resource: uid, context: {}, entities: [] }
+    const answer = policies.authorize(call)
+    return answer.type === 'success' ? answer.response.decision : answer.errors
+  }
+  t.equal(decide(), 'allow')
+  const before = engineFailures()
+  const monster = { staticPolicies: when(nested('(', 'true', ')', 5000)) }
+  t.throws(() => callEngine((engine) => engine.checkParsePolicySet(monster)), EngineFailure)
+  t.equal(engineFailures(), before + 1)
+  t.equal(decide(), 'allow', 'in a new instance, where the policies had to be prepared again')
+  t.equal(engineAnswers(), true)
+})
+
+t.test('engine: many sets of policies do not grow it without end', async (t) => {
+  const sets = Array.from(
+    { length: 250 },
+    (_, i) => new PreparedPolicies({ a: `permit(principal == A::"${i}", action, resource);` }),
+  )
+  const uid = { type: 'A', id: '7' }
+  const decide = (set: PreparedPolicies | undefined) =>
+    set?.authorize({ principal: uid, action: uid, resource: uid, context: {}, entities: [] })
+  const used = new Set<unknown>()
+  for (const set of sets) {
+    t.equal(set.check(), undefined)
+    callEngine((engine) => used.add(engine))
+  }
+  t.equal(used.size, 3, 'a new engine after a hundred sets')
+  t.match(decide(sets[7]), { response: { decision: 'allow' } })
+  t.match(decide(sets[8]), { response: { decision: 'deny' } })
+})
