@@ -101,12 +101,10 @@ const levels: ReadonlyMap<string, number> = new Map(
     ['if', 'then', 'else'],
     ['||'],
     ['&&', 'when', 'unless'],
-    [...'=<>', 'in', 'has', 'like', 'is'],
+    ['=', '<', '>', 'in', 'has', 'like', 'is'],
     ['+', '-'],
     ['*'],
-  ]
-    .map((tokens, level) => tokens.map((token) => [token, level] as const))
-    .flat(),
+  ].flatMap((tokens, level) => tokens.map((token) => [token, level] as const)),
 )
 
 /** Counts operators in a row. */
