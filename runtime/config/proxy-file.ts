@@ -29,9 +29,9 @@ export function loadProxyFile(path: string): ProxyFile {
 /** Sections that only a server which understands every message can serve. */
 const deep = ['authz', 'audit', 'telemetry', 'rateLimiting', 'tools'] as const
 
-/** The sections of this file that the transparent proxy cannot serve. */
+/** The sections of this file that the transparent proxy cannot serve; a section that is switched off is not one. */
 export function needsVirtualServer(file: ProxyFile): readonly string[] {
-  return deep.filter((section) => file[section] !== undefined)
+  return deep.filter((section) => file[section] !== undefined && (section !== 'audit' || file.audit?.enabled))
 }
 
 /** The settings of a transparent proxy. Throws INVALID_CONFIG; a stdio target has none. */

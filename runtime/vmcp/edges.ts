@@ -2,6 +2,7 @@
 import type { Log } from '../net/index.ts'
 import type { Clock } from './clock.ts'
 import type { Core } from './core.ts'
+import { type Advertise, advertisedBy, everything } from './edge/advertised.ts'
 import type { Answer } from './edge/answer.ts'
 import { Listeners, type ListenersOptions } from './edge/listeners.ts'
 import { makeStateSealer } from './edge/sealed-state.ts'
@@ -23,6 +24,8 @@ export interface EdgesOptions {
   /** Rejects when the caller may not listen to what was named. */
   readonly authorizeListener: ListenersOptions['authorize']
   readonly serverInfo: string
+  /** What clients are told that the server has: everything, or what its backends have. */
+  readonly advertise: 'everything' | 'backends'
   readonly passthroughHeaders: () => readonly string[]
   /** Key material shared by replicas; undefined: state is good on this one only. */
   readonly stateSecret: () => string | undefined
@@ -64,11 +67,16 @@ export function makeEdges(options: EdgesOptions): Edges {
     },
     end: options.endSession,
   })
+  const advertise: Advertise = async (client) =>
+    options.advertise === 'everything'
+      ? everything
+      : advertisedBy((await core.view(client, true)).listings.map(({ server }) => server))
   const protocol = new SessionProtocol({
     sessions,
     perform,
     life: makeSessionLife(core, (session) => void sessions.save(session)),
     serverInfo,
+    advertise,
     answers,
     log,
   })
@@ -81,6 +89,7 @@ export function makeEdges(options: EdgesOptions): Edges {
       perform,
       checkHeaders: (client, params, headers) => core.checkMirrored(client, params, headers),
       serverInfo,
+      advertise,
       passthroughHeaders,
       answers,
       sealer: makeStateSealer({ secret: options.stateSecret, ttlMs: ASK_TIMEOUT_MS, now: clock.now }),

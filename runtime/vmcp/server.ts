@@ -57,6 +57,8 @@ export interface StartOptions {
   readonly clusterApi?: ClusterApi | undefined
   /** Time for requests in flight when closing. Default 10 s. */
   readonly graceMs?: number | undefined
+  /** What clients are told that this server has. Default everything, because backends come and go. */
+  readonly advertise?: 'everything' | 'backends' | undefined
 }
 
 /** The file that a changed configuration came from. */
@@ -186,6 +188,7 @@ class Vmcp implements VmcpServer {
       authorizeListener: async ({ caller }, params, signal) =>
         this.#guards.gate?.check(caller, 'subscriptions/listen', params, { signal }),
       serverInfo: this.#identity(config.name),
+      advertise: options.advertise ?? 'everything',
       passthroughHeaders: () => this.#passthroughHeaders(),
       stateSecret: () => this.#stateSecret,
       clock,

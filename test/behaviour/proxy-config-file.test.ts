@@ -205,6 +205,8 @@ await t.test(
       }),
     )
     t.same(needsVirtualServer(file), ['authz', 'audit', 'tools'])
+    const off = loadProxyFile(write({ name: 'demo', targetUri: target.url, audit: { enabled: false } }))
+    t.same(needsVirtualServer(off), [], 'nothing is audited, so nothing has to be read')
     const { config, env } = virtualServerOf(file, { KEEP: '1' })
     t.match(config, {
       name: 'demo',

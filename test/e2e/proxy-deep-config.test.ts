@@ -8,6 +8,9 @@ import { stringify } from 'yaml'
 import { startFixture } from '../helpers/fixture-server/index.ts'
 import { startGatehouse } from '../helpers/gatehouse.ts'
 
+/** Capabilities that pass through a server which reads every message. */
+const offered: ReadonlySet<string> = new Set(['tools', 'resources', 'prompts', 'logging', 'completions'])
+
 t.test('proxy --config: policies, filters and audit are enforced', { timeout: 60_000 }, async (t) => {
   const fixture = await startFixture()
   t.teardown(() => fixture.close())
@@ -37,6 +40,15 @@ t.test('proxy --config: policies, filters and audit are enforced', { timeout: 60
   const [, port] = await proxy.waitFor(/on port (\d+)/)
   const client = new Client({ name: 'deep', version: '1' })
   await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${port}/mcp`)))
+  const direct = new Client({ name: 'direct', version: '1' })
+  await direct.connect(new StreamableHTTPClientTransport(new URL(fixture.url)))
+  const own = Object.keys(direct.getServerCapabilities() ?? {}).filter((name) => offered.has(name))
+  await direct.close()
+  t.same(
+    Object.keys(client.getServerCapabilities() ?? {}).sort(),
+    own.sort(),
+    'what the server has, and no more',
+  )
   const { tools } = await client.listTools()
   t.same(
     tools.map(({ name }) => name),

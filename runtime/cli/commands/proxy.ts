@@ -44,6 +44,8 @@ const maxUpstreams = 1
 /** A configuration file that asks for more than forwarding, as the file of a virtual server. */
 export interface VirtualServerRequest {
   readonly config: VmcpConfig
+  /** Sections of the file that ask for it. */
+  readonly sections: readonly string[]
   readonly env: Readonly<Record<string, string | undefined>>
   readonly host: string
   readonly port: number
@@ -110,6 +112,7 @@ async function run(
   const { config, env: extended } = virtualServerOf(file, env)
   return features.virtualServer({
     config,
+    sections: deep,
     env: extended,
     host: input.host ?? file.host,
     port: Number(input.port ?? file.port),

@@ -32,6 +32,7 @@ export async function serveAsVirtualServer(request: VirtualServerRequest): Promi
   )
   const log = makeLog({ level: request.debug ? 'debug' : 'info', name: 'proxy' })
   const beside = { log, env, maxUpstreams, audit: config.audit }
+  log.info('every message is read, as the file asks for more than forwarding', { sections: request.sections })
   return withAuthServer(authServerFile, beside, async (authServer) => {
     const server = await startVmcp(config, {
       host,
@@ -40,6 +41,7 @@ export async function serveAsVirtualServer(request: VirtualServerRequest): Promi
       version,
       env,
       allowedOrigins,
+      advertise: 'backends',
       ...(authServer && { authServer }),
     })
     const stop = new AbortController()

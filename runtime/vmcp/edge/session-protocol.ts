@@ -25,6 +25,7 @@ import type { Caller, Log } from '../../net/index.ts'
 import type { Client, Operation, Outcome } from '../operation.ts'
 import { MAX_IN_FLIGHT, MAX_SUBSCRIPTIONS, type Session } from '../sessions/session.ts'
 import type { SessionTable } from '../sessions/table.ts'
+import { type Advertise, advertisedMembers } from './advertised.ts'
 import type { Answer } from './answer.ts'
 import { abilitiesOf, NO_ABILITIES, readInfo } from './client.ts'
 import { LiveOperation } from './live-operation.ts'
@@ -36,6 +37,7 @@ export interface SessionProtocolOptions {
   /** Told of everything that happens to a session. */
   readonly life: SessionLife
   readonly serverInfo: string
+  readonly advertise: Advertise
   /** Answers in the making: kept alive while they take long. */
   readonly answers: Set<Answer>
   readonly log: Log
@@ -53,9 +55,6 @@ export interface SessionLife {
   /** A list was answered: the client has seen the present state of it. */
   listed(session: Session, method: string): void
 }
-
-const CAPABILITIES =
-  '{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"logging":{},"completions":{}}'
 
 export class SessionProtocol {
   readonly #options: SessionProtocolOptions
@@ -93,10 +92,17 @@ export class SessionProtocol {
       abilities: capabilities ? abilitiesOf(capabilities, id) : NO_ABILITIES,
       info: readInfo(params.raw('clientInfo')),
     }
+    const advertised = await this.#options.advertise({
+      era: 'session',
+      ...facts,
+      caller,
+      headers,
+      session: undefined,
+    })
     const session = await this.#options.sessions.open(facts, caller)
     session.headers = headers
     this.#options.life.used(session)
-    const result = `{"protocolVersion":"${protocolVersion}","capabilities":${CAPABILITIES},"serverInfo":${this.#options.serverInfo}}`
+    const result = `{"protocolVersion":"${protocolVersion}",${advertisedMembers(advertised)},"serverInfo":${this.#options.serverInfo}}`
     return { session, response: resultMessage(id, result) }
   }
 

@@ -29,6 +29,7 @@ import {
 } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { Ask, Client, Operation, Outcome } from '../operation.ts'
+import { type Advertise, advertisedMembers } from './advertised.ts'
 import type { Answer } from './answer.ts'
 import { abilitiesOf, canonical, passedHeaders } from './client.ts'
 import type { VmcpExchange } from './exchange.ts'
@@ -44,6 +45,7 @@ export interface StatelessEdgeOptions {
   /** Checks the mirrored argument headers of a call, once the tool is known. Throws HEADER_MISMATCH. */
   readonly checkHeaders: (client: Client, params: JsonObject, headers: IncomingHttpHeaders) => Promise<void>
   readonly serverInfo: string
+  readonly advertise: Advertise
   readonly passthroughHeaders: () => readonly string[]
   readonly answers: Set<Answer>
   readonly sealer: StateSealer
@@ -52,8 +54,6 @@ export interface StatelessEdgeOptions {
 }
 
 const NO_STORE = { 'cache-control': 'private, no-store' }
-const CAPABILITIES =
-  '{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"logging":{},"completions":{}}'
 const METHODS: ReadonlySet<string> = new Set([
   'tools/list',
   'tools/call',
@@ -94,10 +94,10 @@ export class StatelessEdge {
       await this.#options.listeners.open(exchange, message.id, params, client)
       return
     }
+    const discovered = message.method === 'server/discover' ? await this.#discover(client) : undefined
     const reply = new Reply(exchange.req, exchange.res, { headers: NO_STORE })
-    if (message.method === 'server/discover') {
-      this.#finish(reply, message.id, message.method, this.#discover())
-    } else if (METHODS.has(message.method))
+    if (discovered) this.#finish(reply, message.id, message.method, discovered)
+    else if (METHODS.has(message.method))
       await this.#operate(exchange, message, message.id, params, client, meta, reply)
     else throw new MessageError('METHOD_NOT_FOUND', message.id)
   }
@@ -114,10 +114,9 @@ export class StatelessEdge {
     }
   }
 
-  #discover(): Buffer {
-    return Buffer.from(
-      `{"supportedVersions":${JSON.stringify(SUPPORTED_VERSIONS)},"capabilities":${CAPABILITIES}}`,
-    )
+  async #discover(client: Client): Promise<Buffer> {
+    const members = advertisedMembers(await this.#options.advertise(client))
+    return Buffer.from(`{"supportedVersions":${JSON.stringify(SUPPORTED_VERSIONS)},${members}}`)
   }
 
   async #operate(

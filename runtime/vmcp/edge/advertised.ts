@@ -1,0 +1,53 @@
+/**
+ * What the server says of itself when a client opens a session or discovers it: its capabilities, and instructions.
+ *
+ * A virtual server offers everything, because its backends come and go while sessions stay. A proxy stands in front of one
+ * server, and offers what that one has; of its instructions, too, because there is nobody else's to mix them with.
+ * Source: MCP 2025-11-25, lifecycle, "Capability Negotiation"; MCP 2026-07-28, `server/discover`.
+ */
+import type { ServerInfo } from '../backends/connection.ts'
+import type { Client } from '../operation.ts'
+
+export interface Advertised {
+  /** JSON text of the capabilities object. */
+  readonly capabilities: string
+  readonly instructions: string | undefined
+}
+
+/** May ask backends; rejects with BACKEND_UNAVAILABLE when what they have cannot be found out. */
+export type Advertise = (client: Client) => Advertised | Promise<Advertised>
+
+const changing = { listChanged: true }
+
+export const everything: Advertised = {
+  capabilities: JSON.stringify({
+    tools: changing,
+    resources: { subscribe: true, ...changing },
+    prompts: changing,
+    logging: {},
+    completions: {},
+  }),
+  instructions: undefined,
+}
+
+/** What at least one of the servers has. Changes of lists are announced for all of them, whether they do so or not. */
+export function advertisedBy(servers: readonly ServerInfo[]): Advertised {
+  const has = (name: 'tools' | 'resources' | 'prompts' | 'logging' | 'completions' | 'subscribe'): boolean =>
+    servers.some(({ capabilities }) => capabilities[name])
+  return {
+    capabilities: JSON.stringify({
+      ...(has('tools') && { tools: changing }),
+      ...(has('resources') && { resources: { ...(has('subscribe') && { subscribe: true }), ...changing } }),
+      ...(has('prompts') && { prompts: changing }),
+      ...(has('logging') && { logging: {} }),
+      ...(has('completions') && { completions: {} }),
+    }),
+    instructions: servers.length === 1 ? servers[0]?.instructions : undefined,
+  }
+}
+
+/** The two as members of a result, in JSON text without braces. */
+export function advertisedMembers({ capabilities, instructions }: Advertised): string {
+  const text = instructions === undefined ? '' : `,"instructions":${JSON.stringify(instructions)}`
+  return `"capabilities":${capabilities}${text}`
+}
