@@ -11,7 +11,7 @@ import { groupKey, type SyncRequest } from './protocol.ts'
 export const conflictCondition = 'ChildrenOwned'
 
 /** The first few strangers' objects among the desired children, in words; undefined when there is none. */
-export function strangersFault(request: SyncRequest, desired: readonly KubeObject[]): Fault | undefined {
+export function unmanagedObjectError(request: SyncRequest, desired: readonly KubeObject[]): Fault | undefined {
   const found = desired.flatMap((child) => strangerOf(request, child))
   if (found.length === 0) return undefined
   return {

@@ -8,7 +8,7 @@ import {
   hashOf,
   type KindName,
   type Kinds,
-  type Problem,
+  type Violation,
   type SecretRef,
   withDefaults,
 } from '../schemas/index.ts'
@@ -35,7 +35,7 @@ export class SyncContext<K extends KindName> {
   /** The parent as stored. */
   readonly stored: KubeObject
   /** Faults of the parent's own manifest; `parent` may be trusted only when there is none. */
-  readonly problems: readonly Problem[]
+  readonly problems: readonly Violation[]
   /** The parent with defaults filled in. */
   readonly parent: Kinds[K]
 

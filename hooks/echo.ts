@@ -21,7 +21,7 @@ export function lastApplied(child: KubeObject): KubeObject | undefined {
 }
 
 /** Every present child that is not being deleted, as last applied. */
-export function echoChildren(request: SyncRequest): KubeObject[] {
+export function lastAppliedChildren(request: SyncRequest): KubeObject[] {
   const order = (child: KubeObject) => `${groupKey(child)} ${child.metadata.name}`
   return [...allOf(request.children)]
     .filter((child) => !isTerminating(child))

@@ -6,10 +6,10 @@
  */
 import {
   type CABundleSource,
-  formatProblems,
+  formatViolations,
   type KindName,
   type Kinds,
-  type Problem,
+  type Violation,
 } from '../schemas/index.ts'
 import { resourceProblems } from './admission/checks.ts'
 import type { Fault } from './conditions.ts'
@@ -20,8 +20,8 @@ import { faulty, type Part } from './parts/part.ts'
 type Context = AnyContext
 
 /** The manifest's own problems as one fault. */
-export function specFault(problems: readonly Problem[], reason: string): Fault | undefined {
-  return problems.length > 0 ? { reason, message: formatProblems(problems) } : undefined
+export function specFault(problems: readonly Violation[], reason: string): Fault | undefined {
+  return problems.length > 0 ? { reason, message: formatViolations(problems) } : undefined
 }
 
 export function groupFault(context: Context, name: string): Fault | undefined {
@@ -49,7 +49,7 @@ export function configCalled<K extends KindName>(
   if (!stored || !config) return faulty(reasons.notFound, `${kind} ${name} does not exist`)
   const problems = resourceProblems(stored, context.settings)
   if (problems.length > 0)
-    return faulty(reasons.notValid, `${kind} ${name} is not valid: ${formatProblems(problems)}`)
+    return faulty(reasons.notValid, `${kind} ${name} is not valid: ${formatViolations(problems)}`)
   const fault = verdictFault(stored, reasons.notValid)
   return fault ? { fault } : { value: config }
 }
@@ -60,7 +60,7 @@ export interface ConfigCondition extends ConfigReasons {
 }
 
 /** The same, with its condition set. */
-export function judgedConfig<K extends KindName>(
+export function checkedConfig<K extends KindName>(
   context: Context,
   kind: K,
   name: string,

@@ -68,10 +68,10 @@ export function hooksApp(options: ServerOptions): Express {
     '/hooks/:plural/:hook',
     authorize(options),
     json(hookLimit, hookBytesInFlight),
-    (request: Request, response: Response) => answerHook(options, request, response),
+    (request: Request, response: Response) => hookResponse(options, request, response),
   )
   app.post('/validate', json(reviewLimit, reviewBytesInFlight), (request: Request, response: Response) =>
-    answerReview(options, request, response),
+    reviewResponse(options, request, response),
   )
   app.all(['/hooks/:plural/:hook', '/validate'], (_request, response) => {
     response.set('allow', 'POST')
@@ -81,12 +81,12 @@ export function hooksApp(options: ServerOptions): Express {
     throw new GatehouseError('NOT_FOUND')
   })
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) =>
-    answerError(options, error, request, response),
+    respondWithError(options, error, request, response),
   )
   return app
 }
 
-function answerHook(options: ServerOptions, request: Request, response: Response): void {
+function hookResponse(options: ServerOptions, request: Request, response: Response): void {
   const { plural, hook } = request.params
   const entry = options.registry.byPlural(String(plural))
   if (!entry || (hook !== 'sync' && hook !== 'customize')) throw new GatehouseError('NOT_FOUND')
@@ -107,7 +107,7 @@ function report(options: ServerOptions, entry: HookEntry, body: unknown): void {
   }
 }
 
-function answerReview(options: ServerOptions, request: Request, response: Response): void {
+function reviewResponse(options: ServerOptions, request: Request, response: Response): void {
   const done = measure(options, 'AdmissionReview', 'validate')
   response.locals['measure'] = done
   const { review, kind } = reviewAdmission(options.registry, request.body)
@@ -160,7 +160,7 @@ function limitInFlight(limit: number, bytesInFlight: number) {
   }
 }
 
-function answerError(options: ServerOptions, error: unknown, request: Request, response: Response): void {
+function respondWithError(options: ServerOptions, error: unknown, request: Request, response: Response): void {
   const known = error instanceof GatehouseError ? error : fromBodyParser(error)
   if (!known) {
     const name = error instanceof Error ? error.name : 'unknown'

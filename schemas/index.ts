@@ -24,7 +24,7 @@ export {
 export { isKindName, type Kind, type KindName, kindOf, kinds } from './kinds.ts'
 export { envName, isDnsLabel, isDnsSubdomain, serverTools, shortName } from './names.ts'
 export { isSwitchedOn, switchProblem } from './switches.ts'
-export { below, formatProblems, nearest, type Problem, shapeOf } from './problems.ts'
+export { below, formatViolations, nearest, type Violation, shapeOf } from './problems.ts'
 export { apiGroup, apiVersion, category, type KindInfo, type PrinterColumn } from './schema.ts'
 export {
   type RuntimeName,

@@ -4,7 +4,7 @@
  */
 import type { ErrorObject } from 'ajv'
 import { childSchema, isObject, resolved } from './bundle.ts'
-import { below, count, nearest, oneOf, type Problem, shapeOf } from './problems.ts'
+import { below, count, nearest, oneOf, type Violation, shapeOf } from './problems.ts'
 import type { Schema } from './schema.ts'
 
 interface Place {
@@ -14,8 +14,8 @@ interface Place {
 }
 
 /** Problems from the validator's errors on `document`, whose schema is `root`. */
-export function problemsOf(root: Schema, document: unknown, errors: readonly ErrorObject[]): Problem[] {
-  const problems: Problem[] = []
+export function problemsOf(root: Schema, document: unknown, errors: readonly ErrorObject[]): Violation[] {
+  const problems: Violation[] = []
   const spoken = new Set<string>()
   for (const error of [...errors].sort((a, b) => rank(a) - rank(b))) {
     const place = placeOf(root, document, error.instancePath)
@@ -54,7 +54,7 @@ function memberOf(value: unknown, key: string | number): unknown {
   return isObject(value) ? value[key] : undefined
 }
 
-function say(error: ErrorObject, place: Place): Problem {
+function say(error: ErrorObject, place: Place): Violation {
   const { path, schema, value } = place
   const params = error.params as Record<string, unknown>
   switch (error.keyword) {
@@ -76,7 +76,7 @@ function say(error: ErrorObject, place: Place): Problem {
   }
 }
 
-function missing({ path, schema }: Place, field: string): Problem {
+function missing({ path, schema }: Place, field: string): Violation {
   const child = childSchema(schema, field)
   return {
     path: below(path, field),
@@ -84,7 +84,7 @@ function missing({ path, schema }: Place, field: string): Problem {
   }
 }
 
-function unknown({ path, schema, value }: Place, field: string): Problem {
+function unknown({ path, schema, value }: Place, field: string): Violation {
   const known = Object.keys(schema.properties ?? {})
   const free = isObject(value) ? known.filter((name) => !Object.hasOwn(value, name)) : known
   const guess = nearest(field, free) ?? nearest(field, known)

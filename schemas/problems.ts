@@ -2,14 +2,14 @@
  * What is wrong with a document, and how it is said: the path of the field, what was found (its shape, never a value
  * that could be a secret) and what is allowed.
  */
-export interface Problem {
+export interface Violation {
   /** As in `spec.upstreamProviders[0].oidcConfig.issuerUrl`; '' is the document itself. */
   readonly path: string
   readonly message: string
 }
 
 /** One line per problem, `path: message`; '' when there is none. */
-export function formatProblems(problems: readonly Problem[]): string {
+export function formatViolations(problems: readonly Violation[]): string {
   return problems.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('\n')
 }
 

@@ -4,7 +4,7 @@
  */
 import { childSchema, eachChild, isObject, resolved } from './bundle.ts'
 import { type CelProgram, compileCel } from './cel.ts'
-import { below, type Problem } from './problems.ts'
+import { below, type Violation } from './problems.ts'
 import type { Rule, Schema } from './schema.ts'
 
 /** Rule text -> program. Bounded: rules come from the schemas only. */
@@ -27,9 +27,9 @@ export function checkRules(
   schema: Schema,
   value: unknown,
   path: string,
-  known: readonly Problem[],
-): Problem[] {
-  const problems: Problem[] = []
+  known: readonly Violation[],
+): Violation[] {
+  const problems: Violation[] = []
   visit(schema, value, path, known, problems)
   return problems
 }
@@ -38,8 +38,8 @@ function visit(
   reference: Schema,
   value: unknown,
   path: string,
-  known: readonly Problem[],
-  problems: Problem[],
+  known: readonly Violation[],
+  problems: Violation[],
 ): void {
   if (value === null || value === undefined) return
   const schema = resolved(reference)
@@ -63,7 +63,7 @@ function isRuled(schema: Schema, value: unknown): boolean {
   return schema.type === 'object' ? isObject(value) : typeof value === schema.type
 }
 
-function judge(rule: Rule, self: unknown, path: string, known: readonly Problem[]): Problem | undefined {
+function judge(rule: Rule, self: unknown, path: string, known: readonly Violation[]): Violation | undefined {
   if (known.some((problem) => concerns(rule, path, problem.path))) return undefined
   const problem = {
     path: path + (path === '' ? (rule.fieldPath ?? '').slice(1) : (rule.fieldPath ?? '')),
@@ -125,12 +125,12 @@ function escaped(field: string): string {
     .replaceAll('/', '__slash__')
 }
 
-function duplicates(schema: Schema, items: readonly unknown[], path: string): Problem[] {
+function duplicates(schema: Schema, items: readonly unknown[], path: string): Violation[] {
   const kind = schema['x-kubernetes-list-type']
   if (kind !== 'set' && kind !== 'map') return []
   const keys = schema['x-kubernetes-list-map-keys'] ?? []
   const seen = new Map<string, number>()
-  const problems: Problem[] = []
+  const problems: Violation[] = []
   for (const [index, item] of items.entries()) {
     const key = kind === 'set' ? item : isObject(item) ? keys.map((name) => item[name]) : undefined
     if (key === undefined || (Array.isArray(key) && key.includes(undefined))) continue

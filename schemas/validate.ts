@@ -10,7 +10,7 @@ import type { Kinds, RuntimeFiles } from './generated/types.ts'
 import * as compiled from './generated/validators.js'
 import { isKindName, type KindName, kinds } from './kinds.ts'
 import { problemsOf } from './messages.ts'
-import { nearest, oneOf, type Problem, shapeOf } from './problems.ts'
+import { nearest, oneOf, type Violation, shapeOf } from './problems.ts'
 import { checkRules } from './rules.ts'
 import { apiVersion } from './schema.ts'
 
@@ -21,7 +21,7 @@ export type RuntimeName = keyof RuntimeFiles
 const validators: Readonly<Record<string, Validator>> = compiled
 
 /** Problems of a manifest; empty when it is valid. The status is not judged: users do not write it. */
-export function validateManifest(doc: unknown): readonly Problem[] {
+export function validateManifest(doc: unknown): readonly Violation[] {
   if (isTooDeep(doc)) return tooDeep
   const kind = kindIn(doc)
   if (typeof kind !== 'string') return kind
@@ -29,7 +29,7 @@ export function validateManifest(doc: unknown): readonly Problem[] {
 }
 
 /** Problems of a status that hooks made for `kind`; paths begin with `status`. */
-export function validateStatus(kind: KindName, status: unknown): readonly Problem[] {
+export function validateStatus(kind: KindName, status: unknown): readonly Violation[] {
   return judge(`${kind}Status`, filled(definition(`${kind}Status`), status)).map(({ path, message }) => ({
     path: path === '' ? 'status' : path.startsWith('[') ? `status${path}` : `status.${path}`,
     message,
@@ -54,7 +54,7 @@ export function withDefaults(doc: unknown): Kinds[KindName] {
 
 export type RuntimeResult<N extends RuntimeName> =
   | { readonly config: RuntimeFiles[N]; readonly problems: readonly [] }
-  | { readonly config?: undefined; readonly problems: readonly Problem[] }
+  | { readonly config?: undefined; readonly problems: readonly Violation[] }
 
 /** A runtime file with its defaults filled in, or its problems. */
 export function validateRuntime<N extends RuntimeName>(name: N, doc: unknown): RuntimeResult<N> {
@@ -68,7 +68,7 @@ export function validateRuntime<N extends RuntimeName>(name: N, doc: unknown): R
 
 /** A document without problems is of the type that its schema describes. */
 function isWithout<N extends RuntimeName>(
-  problems: readonly Problem[],
+  problems: readonly Violation[],
   _name: N,
   _document: unknown,
 ): _document is RuntimeFiles[N] {
@@ -80,7 +80,7 @@ function isOfKind(document: unknown): document is Kinds[KindName] {
   return isObject(document) && isKindName(document.kind)
 }
 
-function judge(name: string, document: unknown): Problem[] {
+function judge(name: string, document: unknown): Violation[] {
   const validate = validators[name]
   if (!validate) throw new Error(`no validator is called ${name}`)
   const schema = definition(name)
@@ -91,7 +91,7 @@ function judge(name: string, document: unknown): Problem[] {
 
 /** Far beyond any honest document, and far below what overflows the stack here. */
 const deepest = 200
-const tooDeep: readonly Problem[] = [{ path: '', message: `is nested more than ${deepest} levels deep` }]
+const tooDeep: readonly Violation[] = [{ path: '', message: `is nested more than ${deepest} levels deep` }]
 
 function isTooDeep(doc: unknown): boolean {
   let level: unknown[] = [doc]
@@ -111,7 +111,7 @@ function withoutStatus(doc: unknown): unknown {
 }
 
 /** The kind that a document says it is, or why it cannot be judged. */
-function kindIn(doc: unknown): KindName | readonly Problem[] {
+function kindIn(doc: unknown): KindName | readonly Violation[] {
   if (!isObject(doc)) return [{ path: '', message: `expected an object, found ${shapeOf(doc)}` }]
   const names = kinds.map(({ kind }) => kind)
   const { kind } = doc

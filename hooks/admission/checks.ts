@@ -8,7 +8,7 @@ import {
   kinds,
   type KindName,
   type Kinds,
-  type Problem,
+  type Violation,
   validateManifest,
   withDefaults,
 } from '../../schemas/index.ts'
@@ -30,7 +30,7 @@ import type { HookSettings } from '../settings.ts'
 export type ResourceCheck<K extends KindName> = (
   resource: Kinds[K],
   settings: Pick<HookSettings, 'enableObo'>,
-) => readonly Problem[]
+) => readonly Violation[]
 
 const checks: { readonly [K in KindName]: ResourceCheck<K> } = {
   EmbeddingServer: embeddingProblems,
@@ -51,7 +51,7 @@ const checks: { readonly [K in KindName]: ResourceCheck<K> } = {
 export function resourceProblems(
   object: unknown,
   settings: Pick<HookSettings, 'enableObo'>,
-): readonly Problem[] {
+): readonly Violation[] {
   const problems = validateManifest(object)
   if (problems.length > 0) return inOrder(problems)
   const resource = withDefaults(object)
@@ -60,7 +60,7 @@ export function resourceProblems(
 }
 
 /** By path: the order of members in the manifest must not show in a status. */
-function inOrder(problems: readonly Problem[]): readonly Problem[] {
+function inOrder(problems: readonly Violation[]): readonly Violation[] {
   return problems.toSorted((a, b) => byText(a.path, b.path) || byText(a.message, b.message))
 }
 

@@ -1,11 +1,11 @@
 /**
  * Headers added to every request: none may be set twice. Restricted names are the schema's business.
  */
-import type { HeaderForwardConfig, Problem } from '../../schemas/index.ts'
+import type { HeaderForwardConfig, Violation } from '../../schemas/index.ts'
 
 /** Faults of headers that are given more than once, in whatever case. */
-export function headerForwardProblems(config: HeaderForwardConfig | undefined, path: string): Problem[] {
-  const problems: Problem[] = []
+export function headerForwardProblems(config: HeaderForwardConfig | undefined, path: string): Violation[] {
+  const problems: Violation[] = []
   const seen = new Map<string, string>()
   const take = (name: string, where: string) => {
     const other = seen.get(name.toLowerCase())

@@ -5,7 +5,7 @@
  * An update is let through when the object is being deleted or its spec has not changed: finalizers must be removable
  * from an object that newer rules would refuse. Source: Kubernetes admission.k8s.io/v1.
  */
-import { formatProblems, GatehouseError, type Problem } from '../../schemas/index.ts'
+import { formatViolations, GatehouseError, type Violation } from '../../schemas/index.ts'
 import { isFields, isTerminating, type KubeObject } from '../kube.ts'
 import type { HookSettings } from '../settings.ts'
 import { isKnownKind } from './checks.ts'
@@ -113,7 +113,7 @@ function responseOf(uid: string, { problems, warnings }: Verdict): AdmissionResp
   }
 }
 
-function messageOf(problems: readonly Problem[]): string {
-  const text = formatProblems(problems)
+function messageOf(problems: readonly Violation[]): string {
+  const text = formatViolations(problems)
   return text.length > maxMessage ? `${text.slice(0, maxMessage - 1)}…` : text
 }

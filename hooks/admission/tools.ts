@@ -1,14 +1,14 @@
 /**
  * Overrides of tools: no two may end in one name, for one of the tools would be out of reach.
  */
-import type { Problem, ToolOverride } from '../../schemas/index.ts'
+import type { Violation, ToolOverride } from '../../schemas/index.ts'
 
 export function overrideProblems(
   overrides: { readonly [name: string]: ToolOverride } | undefined,
   path: string,
-): Problem[] {
+): Violation[] {
   const taken = new Map<string, string>()
-  const problems: Problem[] = []
+  const problems: Violation[] = []
   for (const [original, { name }] of Object.entries(overrides ?? {}).sort(byKey)) {
     const shown = name || original
     const other = taken.get(shown)

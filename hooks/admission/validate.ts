@@ -1,7 +1,7 @@
 /**
  * The code behind /validate, usable without a server: what is wrong with one resource, and what its author should know.
  */
-import { canonicalJson, type Problem, withDefaults } from '../../schemas/index.ts'
+import { canonicalJson, type Violation, withDefaults } from '../../schemas/index.ts'
 import { isFields, isTerminating, type KubeObject } from '../kube.ts'
 import { defaultSettings, type HookSettings } from '../settings.ts'
 import { resourceProblems } from './checks.ts'
@@ -9,7 +9,7 @@ import { warningsOf } from './warnings.ts'
 
 export interface Verdict {
   /** Reasons to refuse; empty when the resource is valid. */
-  readonly problems: readonly Problem[]
+  readonly problems: readonly Violation[]
   /** At most 120 characters each are shown by kubectl. */
   readonly warnings: readonly string[]
 }

@@ -38,7 +38,7 @@ export interface PlanInput {
   readonly force: boolean
 }
 
-export type Step =
+export type RotationStep =
   | { readonly do: 'issue'; readonly why: string; readonly keep: readonly string[] }
   | { readonly do: 'stage'; readonly why: string; readonly keep: readonly string[] }
   | { readonly do: 'promote'; readonly why: string; readonly stored: Stored }
@@ -48,7 +48,7 @@ export type Step =
 const none: Pair = { certificate: '', key: '' }
 
 /** The next step; `keep` are the authorities to go on trusting beside the one about to be made. */
-export function plan(input: PlanInput): Step {
+export function plan(input: PlanInput): RotationStep {
   const { stored, names, now } = input
   const serving = fitness(stored.serving, stored.bundle, names, now)
   const next = fitness(stored.next, stored.bundle, names, now)
@@ -79,6 +79,6 @@ export function plan(input: PlanInput): Step {
   return { do: 'wait', why: `the certificate is good until ${serving.notAfter.toISOString()}` }
 }
 
-function promote(stored: Stored, now: Date, why: string): Step {
+function promote(stored: Stored, now: Date, why: string): RotationStep {
   return { do: 'promote', why, stored: { ...stored, serving: stored.next, next: none, since: now } }
 }

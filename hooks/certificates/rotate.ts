@@ -7,7 +7,7 @@
 import { GatehouseError } from '../../schemas/index.ts'
 import { current, joinBundle, sameBundle } from './inspect.ts'
 import { issue } from './issue.ts'
-import { plan, type Step, type Stored } from './plan.ts'
+import { plan, type RotationStep, type Stored } from './plan.ts'
 
 /** A place that holds what a client trusts: one webhook configuration, or one CompositeController. */
 export interface TrustTarget {
@@ -64,7 +64,7 @@ export async function rotate(cluster: Cluster, options: RotateOptions): Promise<
 }
 
 async function take(
-  step: Exclude<Step, { do: 'wait' }>,
+  step: Exclude<RotationStep, { do: 'wait' }>,
   stored: Stored,
   cluster: Cluster,
   version: string,

@@ -1,7 +1,7 @@
 /**
  * Labels and annotations as the API server takes them. Source: Kubernetes, "Labels and Selectors", "Annotations".
  */
-import type { MetadataOverrides, Problem } from '../../schemas/index.ts'
+import type { MetadataOverrides, Violation } from '../../schemas/index.ts'
 
 const nameForm = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/
 const prefixForm = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
@@ -32,8 +32,8 @@ export function annotationFault(key: string): string | undefined {
 }
 
 /** Faults of labels and annotations that a resource gives to its children. */
-export function metadataProblems(given: MetadataOverrides | undefined, path: string): Problem[] {
-  const problems: Problem[] = []
+export function metadataProblems(given: MetadataOverrides | undefined, path: string): Violation[] {
+  const problems: Violation[] = []
   const add = (at: string, message: string | undefined) => {
     if (message !== undefined) problems.push({ path: `${path}.${at}`, message })
   }

@@ -6,7 +6,7 @@
  * volumes), or change the labels that select the pod. Type faults are found here, because the API server
  * would refuse the whole Deployment for them and say so to nobody.
  */
-import type { Problem } from '../../schemas/index.ts'
+import type { Violation } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, listOf, type StringMap } from '../kube.ts'
 import type { PodTemplate } from './pod.ts'
 import { normalizeTemplate } from './normalize.ts'
@@ -63,7 +63,7 @@ function named(list: unknown, name: string): Fields | undefined {
 }
 
 /** Faults of a user's podTemplateSpec by itself, as problems of a manifest. */
-export function podTemplateProblems(user: unknown): Problem[] {
+export function podTemplateProblems(user: unknown): Violation[] {
   if (user === undefined || user === null) return []
   return podTemplateFaults(user).map((fault) => {
     const [path = '', ...rest] = fault.split(' ')

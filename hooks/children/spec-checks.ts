@@ -2,12 +2,12 @@
  * Checks of the parts of a resource that go into its children unchanged: what the API server would refuse there, where
  * nobody sees it, is refused here.
  */
-import type { Problem, ResourceOverrides, ResourceRequirements } from '../../schemas/index.ts'
+import type { Violation, ResourceOverrides, ResourceRequirements } from '../../schemas/index.ts'
 import { metadataProblems } from './metadata-shape.ts'
 import { compareQuantities } from './quantity.ts'
 
 /** A request above its limit. */
-export function resourcesProblems({ requests, limits }: ResourceRequirements = {}, path: string): Problem[] {
+export function resourcesProblems({ requests, limits }: ResourceRequirements = {}, path: string): Violation[] {
   return (['cpu', 'memory'] as const).flatMap((resource) => {
     const request = requests?.[resource]
     const limit = limits?.[resource]
@@ -20,7 +20,7 @@ export function resourcesProblems({ requests, limits }: ResourceRequirements = {
 export function proxyOverrideProblems(
   { proxyDeployment, proxyService }: ResourceOverrides = {},
   path: string,
-): Problem[] {
+): Violation[] {
   return [
     ...metadataProblems(proxyDeployment, `${path}.proxyDeployment`),
     ...metadataProblems(
@@ -32,6 +32,6 @@ export function proxyOverrideProblems(
 }
 
 /** An image reference is one word. */
-export function imageProblems(image: string, path: string): Problem[] {
+export function imageProblems(image: string, path: string): Violation[] {
   return /\s/.test(image) ? [{ path, message: 'must not contain white space' }] : []
 }

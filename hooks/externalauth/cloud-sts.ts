@@ -1,5 +1,5 @@
 /** Type `cloudSts`: temporary role credentials for the caller's identity, and requests signed with SigV4. */
-import { compileCel, GatehouseError, type Problem, type RoleMapping } from '../../schemas/index.ts'
+import { compileCel, GatehouseError, type Violation, type RoleMapping } from '../../schemas/index.ts'
 import { definedFields } from '../defined.ts'
 import { type ExternalAuthModule, subjectProvider } from './module.ts'
 
@@ -18,7 +18,7 @@ export const cloudSts: ExternalAuthModule = {
   },
 }
 
-function matcherProblems({ matcher }: RoleMapping, path: string): Problem[] {
+function matcherProblems({ matcher }: RoleMapping, path: string): Violation[] {
   if (matcher === undefined) return []
   try {
     compileCel(matcher)

@@ -2,7 +2,7 @@
  * Type `embeddedAuthServer`: not a way to authenticate to a backend, but a server of its own. Its checks also serve
  * spec.authServerConfig of a VirtualMCPServer.
  */
-import type { EmbeddedAuthServerConfig, OAuth2UpstreamConfig, Problem } from '../../schemas/index.ts'
+import type { EmbeddedAuthServerConfig, OAuth2UpstreamConfig, Violation } from '../../schemas/index.ts'
 import { authServerSecrets } from '../parts/auth-server.ts'
 import type { ExternalAuthModule } from './module.ts'
 
@@ -14,7 +14,7 @@ export const embeddedAuthServer: ExternalAuthModule = {
 }
 
 /** Problems that the schema cannot say. An http issuer is not among them: that one is found at reconcile. */
-export function authServerProblems(config: EmbeddedAuthServerConfig, path: string): Problem[] {
+export function authServerProblems(config: EmbeddedAuthServerConfig, path: string): Violation[] {
   return [
     ...urlProblems(config.issuer, `${path}.issuer`),
     ...(config.authorizationEndpointBaseUrl === undefined
@@ -24,14 +24,14 @@ export function authServerProblems(config: EmbeddedAuthServerConfig, path: strin
   ]
 }
 
-function urlProblems(url: string, path: string): Problem[] {
+function urlProblems(url: string, path: string): Violation[] {
   if (!URL.canParse(url)) return [{ path, message: 'is not a URL' }]
   const { username, password } = new URL(url)
   return username === '' && password === '' ? [] : [{ path, message: 'must not carry credentials' }]
 }
 
 /** An upstream that has no name is called `default`, so among several nobody may have that name. */
-function reservedName({ upstreamProviders }: EmbeddedAuthServerConfig, path: string): Problem[] {
+function reservedName({ upstreamProviders }: EmbeddedAuthServerConfig, path: string): Violation[] {
   if (upstreamProviders.length < 2) return []
   return upstreamProviders.flatMap(({ name }, index) =>
     name === 'default'

@@ -4,7 +4,7 @@
 import type {
   MCPExternalAuthConfig,
   MCPExternalAuthConfigSpec,
-  Problem,
+  Violation,
   SecretRef,
 } from '../../schemas/index.ts'
 import { variablePart } from '../header-forward.ts'
@@ -41,7 +41,7 @@ const modules: Readonly<Record<MCPExternalAuthConfigSpec['type'], ExternalAuthMo
 export function externalAuthProblems(
   { spec }: MCPExternalAuthConfig,
   settings: Pick<HookSettings, 'enableObo'>,
-): readonly Problem[] {
+): readonly Violation[] {
   return modules[spec.type].validate(spec, settings)
 }
 

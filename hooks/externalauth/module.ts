@@ -4,7 +4,7 @@
  * `validate` judges the settings by themselves; `toRuntime` makes the outgoing strategy of one consumer, with names of
  * variables in place of secrets, which it asks of the pod.
  */
-import type { input, MCPExternalAuthConfigSpec, Problem, SecretRef } from '../../schemas/index.ts'
+import type { input, MCPExternalAuthConfigSpec, Violation, SecretRef } from '../../schemas/index.ts'
 import type { PodNeeds } from '../needs.ts'
 import type { Part } from '../parts/part.ts'
 import type { HookSettings } from '../settings.ts'
@@ -25,7 +25,7 @@ export interface ExternalAuthModule {
   readonly validate: (
     spec: MCPExternalAuthConfigSpec,
     settings: Pick<HookSettings, 'enableObo'>,
-  ) => readonly Problem[]
+  ) => readonly Violation[]
   /** Secrets that the settings name. */
   readonly secrets: (spec: MCPExternalAuthConfigSpec) => readonly SecretRef[]
   /** The strategy; undefined when the type is not a way to authenticate to a backend. */

@@ -4,7 +4,7 @@
  * Every field is optional in the schema, so the rules are here. A build without the handler refuses the type before
  * anything else. Source: spec document 2, "spec.obo".
  */
-import { type OboConfig, parseDuration, type Problem } from '../../schemas/index.ts'
+import { type OboConfig, parseDuration, type Violation } from '../../schemas/index.ts'
 import { faulty } from '../parts/part.ts'
 import { definedFields } from '../defined.ts'
 import { type ExternalAuthModule, present } from './module.ts'
@@ -41,8 +41,8 @@ export const obo: ExternalAuthModule = {
 }
 
 /** What the operator enforces at reconcile. */
-export function oboProblems(config: OboConfig | undefined): Problem[] {
-  const problems: Problem[] = []
+export function oboProblems(config: OboConfig | undefined): Violation[] {
+  const problems: Violation[] = []
   const refuse = (field: string, message: string) => problems.push({ path: `spec.obo${field}`, message })
   if (!config?.audience && (config?.scopes ?? []).length === 0)
     refuse('', 'at least one of audience and scopes must be set')

@@ -46,7 +46,7 @@ export function sessionStoragePart(
 }
 
 /** Several replicas without a shared session store: a warning, never a refusal. `provider` is what the resource says. */
-export function judgeReplicaSessions(
+export function checkReplicaSessions(
   conditions: Conditions,
   settings: Pick<HookSettings, 'defaultRedis'>,
   provider: 'memory' | 'redis' | undefined,

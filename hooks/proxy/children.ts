@@ -19,7 +19,7 @@ import type { KubeObject, StringMap } from '../kube.ts'
 import type { PodNeeds } from '../needs.ts'
 import type { HookSettings } from '../settings.ts'
 import { toYaml } from '../yaml.ts'
-import type { Front } from './front.ts'
+import type { ProxyConfig } from './front.ts'
 import { authServerFile, configDirectory, proxyContainer, proxyFile } from './paths.ts'
 
 export interface ProxyOptions {
@@ -51,7 +51,7 @@ export type ProxyChildren =
   | { readonly children?: undefined; readonly fault: Fault }
 
 /** A proxy that only forwards needs no file: its settings are four flags. */
-function flagsOf({ file, authServer }: Front): readonly string[] | undefined {
+function flagsOf({ file, authServer }: ProxyConfig): readonly string[] | undefined {
   if (!file || authServer || file.targetUri === undefined) return undefined
   const {
     name: _name,
@@ -65,7 +65,7 @@ function flagsOf({ file, authServer }: Front): readonly string[] | undefined {
   return Object.keys(rest).length === 0 ? [`--target-uri=${targetUri}`] : undefined
 }
 
-export function proxyChildren(front: Front, needs: PodNeeds, options: ProxyOptions): ProxyChildren {
+export function proxyChildren(front: ProxyConfig, needs: PodNeeds, options: ProxyOptions): ProxyChildren {
   const { name, namespace, labels, selector, port, settings } = options
   const flags = flagsOf(front)
   const files = flags ? undefined : filesOf(front)
@@ -100,7 +100,7 @@ export function proxyChildren(front: Front, needs: PodNeeds, options: ProxyOptio
   return { children }
 }
 
-function filesOf({ file, authServer }: Front): StringMap {
+function filesOf({ file, authServer }: ProxyConfig): StringMap {
   return {
     ...(file && { [proxyFile]: toYaml(file) }),
     ...(authServer && { [authServerFile]: toYaml(authServer) }),

@@ -4,7 +4,7 @@
  */
 import {
   type EmbeddedAuthServerConfig,
-  formatProblems,
+  formatViolations,
   type input,
   type MCPExternalAuthConfig,
   type RuntimeOidc,
@@ -19,15 +19,15 @@ import { faulty, type Part } from '../parts/part.ts'
 import { sessionStoragePart } from '../parts/session-storage.ts'
 import { configHashOf } from '../references.ts'
 import { definedFields } from '../defined.ts'
-import { authServerReference, authz, externalAuth, judgeGroup, oidc, telemetry, tools } from './references.ts'
-import type { FrontContext } from './spec.ts'
+import { authServerReference, authz, externalAuth, checkGroup, oidc, telemetry, tools } from './references.ts'
+import type { ProxyContext } from './spec.ts'
 
-type Context = FrontContext
+type Context = ProxyContext
 
 /** What the proxy forwards to. */
-export type Target = Pick<input.ProxyFile, 'targetUri' | 'transport' | 'proxyMode' | 'targetAddresses'>
+export type ProxyTarget = Pick<input.ProxyFile, 'targetUri' | 'transport' | 'proxyMode' | 'targetAddresses'>
 
-export interface Front {
+export interface ProxyConfig {
   /** Undefined when there are faults. */
   readonly file: input.ProxyFile | undefined
   readonly authServer: input.AuthServerFile | undefined
@@ -37,9 +37,9 @@ export interface Front {
 }
 
 /** `resource` is the resource URL when the OIDC reference names none. */
-export function front(context: Context, target: Target, resource: string, needs: PodNeeds): Front {
+export function front(context: Context, target: ProxyTarget, resource: string, needs: PodNeeds): ProxyConfig {
   const { spec } = context
-  judgeGroup(context)
+  checkGroup(context)
   const incoming = oidc(context, needs, resource)
   const policies = authz(context)
   const shown = tools(context)
@@ -80,7 +80,7 @@ export function front(context: Context, target: Target, resource: string, needs:
     ...(authServer ? validateRuntime('authserver', authServer).problems : []),
   ]
   if (problems.length > 0)
-    return { ...none, faults: [{ reason: 'ConfigInvalid', message: formatProblems(problems) }] }
+    return { ...none, faults: [{ reason: 'ConfigInvalid', message: formatViolations(problems) }] }
   return { file, authServer, faults: [], hashes, accountToken: incoming.value?.accountToken ?? false }
 }
 

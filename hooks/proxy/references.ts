@@ -21,22 +21,22 @@ import {
   authzReasons,
   configCalled,
   groupFault,
-  judgedConfig,
+  checkedConfig,
   oidcCondition,
   telemetryCondition,
   toolCondition,
 } from '../references.ts'
 import { definedFields } from '../defined.ts'
-import type { FrontContext } from './spec.ts'
+import type { ProxyContext } from './spec.ts'
 
-type Context = FrontContext
+type Context = ProxyContext
 
 /** A part that is absent when its reference is. */
 export type Optional<T> = Part<T | undefined>
 
 const absent = { value: undefined } as const
 
-export function judgeGroup(context: Context): void {
+export function checkGroup(context: Context): void {
   const { groupRef } = context.spec
   if (!groupRef) return
   context.conditions.check(
@@ -56,7 +56,7 @@ export interface Oidc {
 export function oidc(context: Context, needs: PodNeeds, defaultResource: string): Optional<Oidc> {
   const reference = context.spec.oidcConfigRef
   if (!reference) return absent
-  const config = judgedConfig(context, 'MCPOIDCConfig', reference.name, oidcCondition)
+  const config = checkedConfig(context, 'MCPOIDCConfig', reference.name, oidcCondition)
   if (config.fault) return config
   if (config.value.spec.inline?.caBundleRef)
     mirrorCaBundle(context, context.find('MCPOIDCConfig', reference.name))
@@ -112,7 +112,7 @@ function sharedPolicies(context: Context, name: string): Part<RuntimeAuthz> {
 export function tools(context: Context): Optional<ProxyTools> {
   const { toolConfigRef } = context.spec
   if (!toolConfigRef) return absent
-  const config = judgedConfig(context, 'MCPToolConfig', toolConfigRef.name, toolCondition)
+  const config = checkedConfig(context, 'MCPToolConfig', toolConfigRef.name, toolCondition)
   if (config.fault) return config
   const { toolsFilter, toolsOverride } = config.value.spec
   const filter = toolsFilter && toolsFilter.length > 0 ? toolsFilter : undefined
@@ -122,7 +122,7 @@ export function tools(context: Context): Optional<ProxyTools> {
 export function telemetry(context: Context, needs: PodNeeds): Optional<Telemetry> {
   const reference = context.spec.telemetryConfigRef
   if (!reference) return absent
-  const config = judgedConfig(context, 'MCPTelemetryConfig', reference.name, telemetryCondition)
+  const config = checkedConfig(context, 'MCPTelemetryConfig', reference.name, telemetryCondition)
   if (config.fault) return config
   const target = { server: context.name, version: context.settings.version, needs }
   return { value: telemetryPart(config.value, reference, target) }

@@ -4,7 +4,7 @@
 import type { MCPRemoteProxySpec, MCPServerSpec } from '../../schemas/index.ts'
 import type { AnyContext } from '../context.ts'
 
-export type FrontSpec = Pick<
+export type ProxySpec = Pick<
   MCPServerSpec,
   | 'audit'
   | 'authServerRef'
@@ -27,7 +27,7 @@ export type FrontSpec = Pick<
   Pick<MCPRemoteProxySpec, 'headerForward'>
 
 /** Kinds that such a reference can name. */
-export const frontKinds = [
+export const proxyKinds = [
   'MCPGroup',
   'MCPExternalAuthConfig',
   'MCPOIDCConfig',
@@ -37,4 +37,4 @@ export const frontKinds = [
 ] as const
 
 /** The context of a kind with a proxy in front. */
-export type FrontContext = AnyContext & { readonly spec: FrontSpec }
+export type ProxyContext = AnyContext & { readonly spec: ProxySpec }

@@ -14,8 +14,8 @@ import { prefersPage, sendEmpty, sendOAuthError, sendPage, toOAuthError } from '
 import { changeAccounts, showAccounts } from './endpoints/accounts.ts'
 import { authorize } from './endpoints/authorize.ts'
 import { callback } from './endpoints/callback.ts'
-import { answerConfirmation, showConfirmation } from './endpoints/confirm.ts'
-import { answerConsent, showConsent } from './endpoints/consent.ts'
+import { submitConfirmation, showConfirmation } from './endpoints/confirm.ts'
+import { submitConsent, showConsent } from './endpoints/consent.ts'
 import { showKeys, showOpenidMetadata, showServerMetadata } from './endpoints/metadata.ts'
 import { manage, register } from './endpoints/register.ts'
 import { token } from './endpoints/token.ts'
@@ -34,9 +34,9 @@ const document = (handler: Handler): Endpoint => ({ methods: { GET: handler }, f
 
 const endpoints: Readonly<Record<string, Endpoint>> = {
   [paths.authorize]: { methods: { GET: authorize, POST: authorize }, for: 'people' },
-  [paths.consent]: { methods: { GET: showConsent, POST: answerConsent }, for: 'people' },
+  [paths.consent]: { methods: { GET: showConsent, POST: submitConsent }, for: 'people' },
   [paths.accounts]: { methods: { GET: showAccounts, POST: changeAccounts }, for: 'people' },
-  [paths.confirm]: { methods: { GET: showConfirmation, POST: answerConfirmation }, for: 'people' },
+  [paths.confirm]: { methods: { GET: showConfirmation, POST: submitConfirmation }, for: 'people' },
   [paths.token]: { methods: { POST: token }, for: 'programs' },
   [paths.revoke]: { methods: { POST: revoke }, for: 'programs' },
   [paths.introspect]: { methods: { POST: introspect }, for: 'programs' },

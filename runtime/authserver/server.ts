@@ -36,7 +36,7 @@ import { sessionClaims, Sessions } from './tokens/sessions.ts'
 import { makeOAuth2Upstream } from './upstream/oauth2.ts'
 import { makeOidcUpstream } from './upstream/oidc.ts'
 import type { Upstream } from './upstream/upstream.ts'
-import { makeVault, type UpstreamTokenSource } from './upstream/vault.ts'
+import { makeUpstreamTokenStore, type UpstreamTokenSource } from './upstream/vault.ts'
 import { makeUrls } from './urls.ts'
 import { shownClient, sessionHash } from './events.ts'
 
@@ -137,7 +137,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
   }
   const primary = config.primaryUpstreamProvider
   const accountsUrl = context.urls.accounts
-  const upstreamTokens = makeVault({ upstreams, primary, state, sessions, accountsUrl, now, log, emit })
+  const upstreamTokens = makeUpstreamTokenStore({ upstreams, primary, state, sessions, accountsUrl, now, log, emit })
   for (const upstream of upstreams) upstream.start()
   const timer = watch(ringHolder, parts.reloadEveryMs ?? 5_000, log)
 

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import {
   GatehouseError,
-  type Problem,
+  type Violation,
   type RuntimeName,
   type RuntimeResult,
   validateRuntime,
@@ -48,7 +48,7 @@ export function readDocument(text: string, source?: string): unknown {
 }
 
 /** The error for a configuration with faults. */
-export function invalidConfig(problems: readonly Problem[], source?: string): GatehouseError {
+export function invalidConfig(problems: readonly Violation[], source?: string): GatehouseError {
   const lines = problems.map(({ path, message }) => `  - ${path === '' ? message : `${path}: ${message}`}`)
   const where = source === undefined ? '' : `${source}: `
   return new GatehouseError('INVALID_CONFIG', {

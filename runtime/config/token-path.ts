@@ -10,14 +10,14 @@
  * not exist. No I/O.
  */
 
-export type TokenPath = readonly Step[]
-type Step = { readonly key: string } | { readonly jwt: true }
+export type TokenPath = readonly PathStep[]
+type PathStep = { readonly key: string } | { readonly jwt: true }
 
 /** Parses a path; a string is the reason why it is none. */
 export function parseTokenPath(path: string): TokenPath | string {
   const parts = split(path)
   if (parts.some((part) => part === '')) return 'must not have an empty step'
-  const steps: Step[] = []
+  const steps: PathStep[] = []
   for (const part of parts) {
     if (part === '@upstreamjwt') steps.push({ jwt: true })
     else if (/^[@#*?[\]{}]|^\.\./.test(part)) return `must not use "${part.slice(0, 20)}"`

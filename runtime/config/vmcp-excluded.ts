@@ -3,7 +3,7 @@
  * that is said about it, and the rest is used. A backend that is wrong in one setting is out altogether: without its
  * credentials, its filter or its timeout it would be something else than what was asked for.
  */
-import { below, type Fields, fieldsOf, isFields, type Problem } from '../../schemas/index.ts'
+import { below, type Fields, fieldsOf, isFields, type Violation } from '../../schemas/index.ts'
 
 /** A backend of the file that is not served, and why. */
 export interface ExcludedBackend {
@@ -26,7 +26,7 @@ interface Place {
 }
 
 /** The document without the backends that have problems; undefined when a problem is about something else. */
-export function withoutBroken(document: unknown, problems: readonly Problem[]): Remaining | undefined {
+export function withoutBroken(document: unknown, problems: readonly Violation[]): Remaining | undefined {
   const places = placesOf(document)
   const found = new Map<string, string[]>()
   for (const { path, message } of problems) {

@@ -17,7 +17,7 @@ import {
   silentLog,
   type Stage,
 } from '../net/index.ts'
-import { type Fetch, type Keys, OAuthFault, oauthCode, sendOAuthError, TokenRefused } from '../oauth/index.ts'
+import { type Fetch, type Keys, OAuthClientError, oauthCode, sendOAuthError, TokenRefused } from '../oauth/index.ts'
 import { type ChallengeError, challengeFor } from './challenge.ts'
 import { type IncomingConfig, type OidcConfig, oidcProblems } from './config.ts'
 import { protectedResourceRoute } from './document.ts'
@@ -210,7 +210,7 @@ function translator(config: OidcConfig, log: Log): (error: unknown) => unknown {
       const detail = error.reason === 'expired' ? 'the access token has expired' : undefined
       return withChallenge('INVALID_TOKEN', config, detail, error)
     }
-    if (error instanceof OAuthFault) {
+    if (error instanceof OAuthClientError) {
       if (error !== reported) log.warn('access tokens cannot be checked', { kind: error.kind, err: error })
       reported = error
       const seconds = Math.min(Math.max(error.retryAfterSec ?? 5, 1), 300)

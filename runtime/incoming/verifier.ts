@@ -2,7 +2,7 @@
  * Checks one access token: as a JWT against the issuer's keys, or by asking the issuer (introspection).
  *
  * A token that looks like a JWT is verified here when keys can be had; anything else is introspected when an endpoint
- * is configured. Rejects with TokenRefused for a bad token and with OAuthFault when it could not be judged. Scopes are
+ * is configured. Rejects with TokenRefused for a bad token and with OAuthClientError when it could not be judged. Scopes are
  * not enforced. Source: RFC 7519, RFC 9068, RFC 7662, spec document 1 (authentication).
  */
 import { decodeProtectedHeader } from 'jose'
@@ -14,7 +14,7 @@ import {
   introspect,
   type JsonObject,
   type Keys,
-  OAuthFault,
+  OAuthClientError,
   RemoteKeys,
   skewSec,
   TokenRefused,
@@ -59,7 +59,7 @@ export class TokenVerifier {
     const flight = this.#flights.get(key)
     if (flight) return flight
     if (this.#flights.size >= maxInFlight) {
-      throw new OAuthFault('unreachable', 'too many access tokens are being checked', { retryAfterSec: 1 })
+      throw new OAuthClientError('unreachable', 'too many access tokens are being checked', { retryAfterSec: 1 })
     }
     const fresh = this.#check(token, key).finally(() => this.#flights.delete(key))
     this.#flights.set(key, fresh)
@@ -89,7 +89,7 @@ export class TokenVerifier {
         })
       } catch (error) {
         // An issuer that publishes no keys at all can still be asked.
-        const keyless = error instanceof OAuthFault && error.kind === 'absent'
+        const keyless = error instanceof OAuthClientError && error.kind === 'absent'
         if (!keyless || introspectionUrl === undefined) throw error
       }
     }
@@ -141,7 +141,7 @@ function remoteKeys(config: OidcConfig, parts: VerifierParts): Keys | undefined 
       need: 'jwks_uri',
     })
     if (server.jwks_uri !== undefined) return server.jwks_uri
-    throw new OAuthFault('absent', 'the issuer publishes no key set')
+    throw new OAuthClientError('absent', 'the issuer publishes no key set')
   }
   return new RemoteKeys({ fetch: parts.keysFetch, now: parts.now, locate })
 }

@@ -2,7 +2,7 @@
 export { checkStateless, type Era, eraOf, metaOf, NAMED_METHODS, single, type StatelessMeta } from './era.ts'
 export * from './eras/index.ts'
 export { type Changes, JsonObject } from './json-object.ts'
-export { DuplicateMember, JsonFault, MAX_DEPTH, scanElements } from './json-scan.ts'
+export { DuplicateMember, JsonError, MAX_DEPTH, scanElements } from './json-scan.ts'
 export { isBatch, startsAsJson } from './json-start.ts'
 export {
   isSessionLost,

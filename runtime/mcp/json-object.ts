@@ -6,7 +6,7 @@
  */
 import {
   DuplicateMember,
-  JsonFault,
+  JsonError,
   type Member,
   readString,
   scanMembers,
@@ -24,12 +24,12 @@ export class JsonObject {
   readonly bytes: Buffer
   readonly #members: readonly Member[]
 
-  /** Throws JsonFault when `bytes` is not one complete object with distinct member names. */
+  /** Throws JsonError when `bytes` is not one complete object with distinct member names. */
   constructor(bytes: Buffer, options: { ignoreCase?: boolean } = {}) {
     const start = skipWhitespace(bytes, 0)
     const { members, end } = scanMembers(bytes, start)
     if (skipWhitespace(bytes, end) !== bytes.length)
-      throw new JsonFault('unexpected text after the object', end)
+      throw new JsonError('unexpected text after the object', end)
     refuseDuplicates(members, options.ignoreCase ?? false)
     this.bytes = bytes
     this.#members = members

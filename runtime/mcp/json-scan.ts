@@ -4,18 +4,18 @@
  * of it is replaced.
  *
  * Strings are checked for control characters and escapes, not for UTF-8: the caller does that once per message.
- * Every fault is thrown as JsonFault.
+ * Every fault is thrown as JsonError.
  */
 
-export class JsonFault extends Error {
+export class JsonError extends Error {
   constructor(what: string, offset: number) {
     super(`${what} at byte ${offset}`)
-    this.name = 'JsonFault'
+    this.name = 'JsonError'
   }
 }
 
 /** The same member twice in one object. */
-export class DuplicateMember extends JsonFault {
+export class DuplicateMember extends JsonError {
   constructor() {
     super('duplicate member', 0)
     this.name = 'DuplicateMember'
@@ -23,7 +23,7 @@ export class DuplicateMember extends JsonFault {
 }
 
 /** An object with more members than are read. */
-export class TooManyMembers extends JsonFault {
+export class TooManyMembers extends JsonError {
   constructor(offset: number) {
     super('too many members', offset)
     this.name = 'TooManyMembers'
@@ -75,11 +75,11 @@ function skipEscape(text: Uint8Array, at: number): number {
       return at + 1
     case 0x75:
       for (let k = 1; k <= 4; k++) {
-        if (!isHexDigit(text[at + k])) throw new JsonFault('bad unicode escape', at)
+        if (!isHexDigit(text[at + k])) throw new JsonError('bad unicode escape', at)
       }
       return at + 5
     default:
-      throw new JsonFault('bad escape', at)
+      throw new JsonError('bad escape', at)
   }
 }
 
@@ -88,14 +88,14 @@ const LONG_STRING = 64
 
 /** `at` is the opening quote; answers the index after the closing one. */
 export function skipString(text: Uint8Array, at: number): number {
-  if (text[at] !== QUOTE) throw new JsonFault('string expected', at)
+  if (text[at] !== QUOTE) throw new JsonError('string expected', at)
   let i = at + 1
   let turn = i + LONG_STRING
   for (;;) {
     const c = text[i]
     if (c === QUOTE) return i + 1
     if (c === BACKSLASH) i = skipEscape(text, i + 1)
-    else if (c === undefined || c < 0x20) throw new JsonFault('unfinished string', i)
+    else if (c === undefined || c < 0x20) throw new JsonError('unfinished string', i)
     else i++
     if (i >= turn) {
       i = skipPlain(text, i)
@@ -134,7 +134,7 @@ function isDigit(c: number | undefined): boolean {
 }
 
 function skipDigits(text: Uint8Array, at: number): number {
-  if (!isDigit(text[at])) throw new JsonFault('digit expected', at)
+  if (!isDigit(text[at])) throw new JsonError('digit expected', at)
   let i = at + 1
   while (isDigit(text[i])) i++
   return i
@@ -154,7 +154,7 @@ function skipNumber(text: Uint8Array, at: number): number {
 
 function skipWord(text: Uint8Array, at: number, word: string): number {
   for (let k = 0; k < word.length; k++) {
-    if (text[at + k] !== word.charCodeAt(k)) throw new JsonFault('value expected', at)
+    if (text[at + k] !== word.charCodeAt(k)) throw new JsonError('value expected', at)
   }
   return at + word.length
 }
@@ -177,7 +177,7 @@ function skipScalar(text: Uint8Array, at: number): number {
 /** `at` is where a member name begins; answers where its value begins. */
 function skipName(text: Uint8Array, at: number): number {
   const i = skipWhitespace(text, skipString(text, at))
-  if (text[i] !== COLON) throw new JsonFault('colon expected', i)
+  if (text[i] !== COLON) throw new JsonError('colon expected', i)
   return skipWhitespace(text, i + 1)
 }
 
@@ -193,7 +193,7 @@ export function skipValue(text: Uint8Array, at: number): number {
       i = skipWhitespace(text, i + 1)
       if (text[i] === (inObject ? CLOSE_OBJECT : CLOSE_ARRAY)) i++
       else {
-        if (depth === MAX_DEPTH) throw new JsonFault('nesting too deep', i)
+        if (depth === MAX_DEPTH) throw new JsonError('nesting too deep', i)
         nesting[++depth] = inObject ? 1 : 0
         if (inObject) i = skipName(text, i)
         opened = true
@@ -212,7 +212,7 @@ export function skipValue(text: Uint8Array, at: number): number {
         if (inObject) i = skipName(text, i)
         break
       }
-      if (d !== (inObject ? CLOSE_OBJECT : CLOSE_ARRAY)) throw new JsonFault('comma or end expected', i)
+      if (d !== (inObject ? CLOSE_OBJECT : CLOSE_ARRAY)) throw new JsonError('comma or end expected', i)
       i++
       depth--
     }
@@ -238,7 +238,7 @@ export function readString(text: Buffer, from: number, to: number): string {
  * Names are not compared: see JsonObject for that. Throws TooManyMembers beyond `MAX_MEMBERS`.
  */
 export function scanMembers(text: Buffer, at: number): { members: Member[]; end: number } {
-  if (text[at] !== OPEN_OBJECT) throw new JsonFault('object expected', at)
+  if (text[at] !== OPEN_OBJECT) throw new JsonError('object expected', at)
   const members: Member[] = []
   let i = skipWhitespace(text, at + 1)
   if (text[i] === CLOSE_OBJECT) return { members, end: i + 1 }
@@ -246,34 +246,34 @@ export function scanMembers(text: Buffer, at: number): { members: Member[]; end:
     const nameAt = i
     const nameEnd = skipString(text, i)
     i = skipWhitespace(text, nameEnd)
-    if (text[i] !== COLON) throw new JsonFault('colon expected', i)
+    if (text[i] !== COLON) throw new JsonError('colon expected', i)
     const from = skipWhitespace(text, i + 1)
     const to = skipValue(text, from)
     if (members.length === MAX_MEMBERS) throw new TooManyMembers(nameAt)
     members.push({ name: readString(text, nameAt, nameEnd), nameAt, from, to })
     i = skipWhitespace(text, to)
     if (text[i] === CLOSE_OBJECT) return { members, end: i + 1 }
-    if (text[i] !== COMMA) throw new JsonFault('comma or end expected', i)
+    if (text[i] !== COMMA) throw new JsonError('comma or end expected', i)
     i = skipWhitespace(text, i + 1)
   }
 }
 
 /**
- * The elements of the array that begins at `at`, as slices of `text` (shared memory), checked in full. Throws JsonFault
+ * The elements of the array that begins at `at`, as slices of `text` (shared memory), checked in full. Throws JsonError
  * for more than `max`.
  */
 export function scanElements(text: Buffer, at = 0, max = Number.POSITIVE_INFINITY): Buffer[] {
-  if (text[at] !== OPEN_ARRAY) throw new JsonFault('array expected', at)
+  if (text[at] !== OPEN_ARRAY) throw new JsonError('array expected', at)
   const elements: Buffer[] = []
   let i = skipWhitespace(text, at + 1)
   if (text[i] === CLOSE_ARRAY) return elements
   for (;;) {
     const to = skipValue(text, i)
-    if (elements.length >= max) throw new JsonFault('too many elements', i)
+    if (elements.length >= max) throw new JsonError('too many elements', i)
     elements.push(text.subarray(i, to))
     i = skipWhitespace(text, to)
     if (text[i] === CLOSE_ARRAY) return elements
-    if (text[i] !== COMMA) throw new JsonFault('comma or end expected', i)
+    if (text[i] !== COMMA) throw new JsonError('comma or end expected', i)
     i = skipWhitespace(text, i + 1)
   }
 }

@@ -10,7 +10,7 @@
 import { isUtf8 } from 'node:buffer'
 import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas/index.ts'
 import { JsonObject } from './json-object.ts'
-import { DuplicateMember, JsonFault, MAX_MEMBERS, TooManyMembers } from './json-scan.ts'
+import { DuplicateMember, JsonError, MAX_MEMBERS, TooManyMembers } from './json-scan.ts'
 import { isBatch } from './json-start.ts'
 
 export type MessageKind = 'request' | 'notification' | 'result' | 'error'
@@ -68,7 +68,7 @@ function readObject(body: Buffer): JsonObject {
     const why = whyUnread(cause)
     if (why !== undefined)
       throw new MessageError('INVALID_REQUEST', undefined, { detail: `Invalid Request: ${why}`, cause })
-    if (cause instanceof JsonFault) throw new MessageError('PARSE_ERROR', undefined, { cause })
+    if (cause instanceof JsonError) throw new MessageError('PARSE_ERROR', undefined, { cause })
     throw cause
   }
 }

@@ -8,7 +8,7 @@
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { JsonObject } from './json-object.ts'
-import { JsonFault, scanElements } from './json-scan.ts'
+import { JsonError, scanElements } from './json-scan.ts'
 import { whyUnread } from './message.ts'
 import { META } from './protocol.ts'
 
@@ -109,7 +109,7 @@ function elementsIn(raw: Buffer, path: string): Buffer[] {
   try {
     return scanElements(raw, 0, MAX_ELEMENTS)
   } catch (cause) {
-    if (!(cause instanceof JsonFault)) throw cause
+    if (!(cause instanceof JsonError)) throw cause
     throw invalid(`${path} must have at most ${MAX_ELEMENTS} elements`, cause)
   }
 }
@@ -123,7 +123,7 @@ function objectIn(raw: Buffer, path: string): JsonObject {
   try {
     return new JsonObject(raw)
   } catch (cause) {
-    if (!(cause instanceof JsonFault)) throw cause
+    if (!(cause instanceof JsonError)) throw cause
     throw invalid(`${path}: ${whyUnread(cause) ?? 'it cannot be read'}`, cause)
   }
 }

@@ -110,7 +110,7 @@ function guardedLookup(resolve: LookupAll, policy: AddressPolicy): LookupFunctio
   }
 }
 
-type Answer = (
+type ConnectCallback = (
   error: NodeJS.ErrnoException | null,
   address: string | LookupAddress[],
   family?: number,
@@ -121,7 +121,7 @@ function answer(
   // The system's own look-up passes none at all with an error.
   addresses: LookupAddress[] | undefined,
   options: LookupOptions,
-  callback: Answer,
+  callback: ConnectCallback,
 ): void {
   const first = addresses?.[0]
   if (error || !addresses || !first) callback(error ?? new Error('the name has no address'), [])

@@ -8,7 +8,7 @@ import type { ServerResponse } from 'node:http'
 import { errors, GatehouseError } from '../../schemas/index.ts'
 import { sendBody } from '../net/index.ts'
 
-export interface OAuthAnswer {
+export interface OAuthResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: { readonly error: string; readonly error_description: string }
@@ -22,7 +22,7 @@ export function oauthCode(error: unknown): string | undefined {
 }
 
 /** Status, headers and body of the answer. An error without an OAuth code is `server_error` or, at 503, temporary. */
-export function oauthAnswer(error: unknown): OAuthAnswer {
+export function oauthResponse(error: unknown): OAuthResponse {
   const known = error instanceof GatehouseError ? error : new GatehouseError('INTERNAL', { cause: error })
   const code = oauthCode(known) ?? (known.status === 503 ? 'temporarily_unavailable' : 'server_error')
   return {
@@ -34,7 +34,7 @@ export function oauthAnswer(error: unknown): OAuthAnswer {
 
 /** Answers with it. */
 export function sendOAuthError(res: ServerResponse, error: unknown): void {
-  const { status, headers, body } = oauthAnswer(error)
+  const { status, headers, body } = oauthResponse(error)
   sendBody(res, status, 'application/json', JSON.stringify(body), headers)
 }
 

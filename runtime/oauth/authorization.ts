@@ -5,7 +5,7 @@
  * RFC 8707 section 2, RFC 9207, OpenID Connect Core section 3.1.2.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
-import { OAuthFault } from './fault.ts'
+import { OAuthClientError } from './fault.ts'
 import type { ServerMetadata } from './server-metadata.ts'
 
 /** Random values of one login; keep them until the redirect comes back. */
@@ -95,7 +95,7 @@ export function isOurState(params: URLSearchParams, state: string): boolean {
 }
 
 /**
- * The code of a redirect whose state was ours. Throws OAuthFault: `protocol` for a wrong, missing or repeated `iss`
+ * The code of a redirect whose state was ours. Throws OAuthClientError: `protocol` for a wrong, missing or repeated `iss`
  * or a repeated or missing code, `refused` with the server's code when it sent an error.
  *
  * `issuer` undefined (endpoints were typed, no issuer is known) skips the comparison.
@@ -108,20 +108,20 @@ export function readAuthorizationCode(
 ): string {
   for (const name of ['iss', 'error', 'code']) {
     if (params.getAll(name).length > 1) {
-      throw new OAuthFault('protocol', `the authorization response repeats ${name}`)
+      throw new OAuthClientError('protocol', `the authorization response repeats ${name}`)
     }
   }
   const iss = params.get('iss')
   if (iss === null && server.authorization_response_iss_parameter_supported === true) {
-    throw new OAuthFault('protocol', 'the authorization response has no iss although the server promises one')
+    throw new OAuthClientError('protocol', 'the authorization response has no iss although the server promises one')
   }
   if (iss !== null && server.issuer !== undefined && iss !== server.issuer) {
-    throw new OAuthFault('protocol', 'the authorization response comes from another issuer')
+    throw new OAuthClientError('protocol', 'the authorization response comes from another issuer')
   }
   const error = params.get('error')
   if (error !== null) {
     const legal = /^[\w.:-]{1,100}$/.test(error) ? error : undefined
-    throw new OAuthFault(
+    throw new OAuthClientError(
       'refused',
       `the authorization server refused the login${legal === undefined ? '' : `: ${legal}`}`,
       {
@@ -135,7 +135,7 @@ export function readAuthorizationCode(
   }
   const code = params.get('code')
   if (code === null || code === '') {
-    throw new OAuthFault('protocol', 'the authorization response has neither code nor error')
+    throw new OAuthClientError('protocol', 'the authorization response has neither code nor error')
   }
   return code
 }

@@ -1,11 +1,11 @@
 /**
- * One HTTP call to an OAuth endpoint or metadata document, with every failure turned into an OAuthFault.
+ * One HTTP call to an OAuth endpoint or metadata document, with every failure turned into an OAuthClientError.
  *
  * The injected fetch (runtime/net) bounds time and size, follows redirects of GET on the same authority, and refuses
  * plain http to other than loopback. Nothing here retries. An abort of the caller's signal is passed on unchanged.
  */
 import type { Fetch, FetchInit } from '../net/index.ts'
-import { OAuthFault } from './fault.ts'
+import { OAuthClientError } from './fault.ts'
 
 export type { Fetch }
 
@@ -17,7 +17,7 @@ export interface CallOptions {
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** Calls; rejects with OAuthFault `unreachable` when no answer came. `what` names the peer in the message. */
+/** Calls; rejects with OAuthClientError `unreachable` when no answer came. `what` names the peer in the message. */
 export async function send(
   what: string,
   url: string,
@@ -29,9 +29,9 @@ export async function send(
   } catch (error) {
     if (options.signal?.aborted) throw error
     if (isOurRefusal(error)) {
-      throw new OAuthFault('protocol', `the address of ${what} may not be called`, { cause: error })
+      throw new OAuthClientError('protocol', `the address of ${what} may not be called`, { cause: error })
     }
-    throw new OAuthFault('unreachable', `${what} could not be reached`, { cause: error })
+    throw new OAuthClientError('unreachable', `${what} could not be reached`, { cause: error })
   }
 }
 
@@ -44,7 +44,7 @@ function isOurRefusal(error: unknown): boolean {
 }
 
 /**
- * The answer as a JSON object. Rejects with OAuthFault: 5xx and 429 `unreachable`, 404, 405, 410 and 501 `absent`,
+ * The answer as a JSON object. Rejects with OAuthClientError: 5xx and 429 `unreachable`, 404, 405, 410 and 501 `absent`,
  * other statuses than `expected` `refused` (with the OAuth error code, if one was sent), anything else `protocol`.
  */
 export async function readJson(
@@ -55,7 +55,7 @@ export async function readJson(
   const text = await response.text()
   const body = parseObject(response, text)
   if (!expected.includes(response.status)) throw refusal(what, response, body)
-  if (body === undefined) throw new OAuthFault('protocol', `${what} did not answer with a JSON object`)
+  if (body === undefined) throw new OAuthClientError('protocol', `${what} did not answer with a JSON object`)
   // Some servers report an error with status 200.
   if (typeof body['error'] === 'string' && body['error'] !== '') throw refusal(what, response, body)
   return body
@@ -72,7 +72,7 @@ function parseObject(response: Response, text: string): JsonObject | undefined {
   }
 }
 
-function refusal(what: string, response: Response, body: JsonObject | undefined): OAuthFault {
+function refusal(what: string, response: Response, body: JsonObject | undefined): OAuthClientError {
   const { status } = response
   const error = errorCode(body?.['error'])
   const details = {
@@ -82,16 +82,16 @@ function refusal(what: string, response: Response, body: JsonObject | undefined)
     retryAfterSec: retryAfter(response),
   }
   if (status >= 500 && status !== 501)
-    return new OAuthFault('unreachable', `${what} answered with status ${status}`, details)
-  if (status === 429) return new OAuthFault('unreachable', `${what} asks us to slow down`, details)
+    return new OAuthClientError('unreachable', `${what} answered with status ${status}`, details)
+  if (status === 429) return new OAuthClientError('unreachable', `${what} asks us to slow down`, details)
   if (error !== undefined) {
     const kind = error === 'temporarily_unavailable' || error === 'server_error' ? 'unreachable' : 'refused'
-    return new OAuthFault(kind, `${what} refused the request: ${error}`, details)
+    return new OAuthClientError(kind, `${what} refused the request: ${error}`, details)
   }
   if ([404, 405, 410, 501].includes(status)) {
-    return new OAuthFault('absent', `${what} does not exist (status ${status})`, details)
+    return new OAuthClientError('absent', `${what} does not exist (status ${status})`, details)
   }
-  return new OAuthFault('refused', `${what} answered with status ${status}`, details)
+  return new OAuthClientError('refused', `${what} answered with status ${status}`, details)
 }
 
 /** An OAuth error code by its grammar (RFC 6749 appendix A.7), else undefined. */
@@ -119,12 +119,12 @@ export function optionalString(what: string, body: JsonObject, name: string): st
   const value = body[name]
   if (value === undefined || value === null) return undefined
   if (typeof value === 'string' && value !== '') return value
-  throw new OAuthFault('protocol', `${what} sent a ${name} that is not a non-empty string`)
+  throw new OAuthClientError('protocol', `${what} sent a ${name} that is not a non-empty string`)
 }
 
 export function requiredString(what: string, body: JsonObject, name: string): string {
   const value = optionalString(what, body, name)
-  if (value === undefined) throw new OAuthFault('protocol', `${what} sent no ${name}`)
+  if (value === undefined) throw new OAuthClientError('protocol', `${what} sent no ${name}`)
   return value
 }
 
@@ -133,5 +133,5 @@ export function optionalStrings(what: string, body: JsonObject, name: string): r
   const value = body[name]
   if (value === undefined || value === null) return undefined
   if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value
-  throw new OAuthFault('protocol', `${what} sent a ${name} that is not a list of strings`)
+  throw new OAuthClientError('protocol', `${what} sent a ${name} that is not a list of strings`)
 }

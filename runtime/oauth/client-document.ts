@@ -16,7 +16,7 @@ import {
   requiredString,
   send,
 } from './call.ts'
-import { OAuthFault } from './fault.ts'
+import { OAuthClientError } from './fault.ts'
 import type { ClientMetadata } from './registration.ts'
 
 const what = 'the client metadata document'
@@ -43,29 +43,29 @@ export function clientDocumentUrlProblem(clientId: string): string | undefined {
 }
 
 /**
- * The document of a client_id, checked. Rejects with OAuthFault. The fetch must be guarded, must not follow redirects
+ * The document of a client_id, checked. Rejects with OAuthClientError. The fetch must be guarded, must not follow redirects
  * and should cap the answer at a few kilobytes: the URL is a stranger's.
  */
 export async function fetchClientDocument(clientId: string, options: CallOptions): Promise<JsonObject> {
   const problem = clientDocumentUrlProblem(clientId)
-  if (problem !== undefined) throw new OAuthFault('protocol', `the client_id ${problem}`)
+  if (problem !== undefined) throw new OAuthClientError('protocol', `the client_id ${problem}`)
   const response = await send(what, clientId, { headers: { accept: 'application/json' } }, options)
   return checkClientDocument(clientId, await readJson(what, response))
 }
 
-/** Checks identity, redirect URIs and that the client is public; throws OAuthFault `protocol`. */
+/** Checks identity, redirect URIs and that the client is public; throws OAuthClientError `protocol`. */
 export function checkClientDocument(clientId: string, document: JsonObject): JsonObject {
   if (requiredString(what, document, 'client_id') !== clientId) {
-    throw new OAuthFault('protocol', `${what} names another client_id`)
+    throw new OAuthClientError('protocol', `${what} names another client_id`)
   }
   const redirects = optionalStrings(what, document, 'redirect_uris') ?? []
-  if (redirects.length === 0) throw new OAuthFault('protocol', `${what} has no redirect_uris`)
+  if (redirects.length === 0) throw new OAuthClientError('protocol', `${what} has no redirect_uris`)
   const method = optionalString(what, document, 'token_endpoint_auth_method')
   if (method !== undefined && method !== 'none') {
-    throw new OAuthFault('protocol', `${what} asks for a client authentication that is not offered`)
+    throw new OAuthClientError('protocol', `${what} asks for a client authentication that is not offered`)
   }
   if (document['client_secret'] !== undefined) {
-    throw new OAuthFault('protocol', `${what} must not hold a client secret`)
+    throw new OAuthClientError('protocol', `${what} must not hold a client secret`)
   }
   return document
 }

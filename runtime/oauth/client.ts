@@ -6,7 +6,7 @@
  * (token_endpoint_auth_methods_supported).
  */
 import { type ClientAuth, ClientSecretPost, None } from 'oauth4webapi'
-import { OAuthFault } from './fault.ts'
+import { OAuthClientError } from './fault.ts'
 import type { ServerMetadata } from './server-metadata.ts'
 
 export type ClientAuthMethod = 'client_secret_basic' | 'client_secret_post' | 'none'
@@ -23,7 +23,7 @@ const preference: readonly ClientAuthMethod[] = ['client_secret_basic', 'client_
 /**
  * The method to use. Without a secret it is `none`; with one the first of basic, post and none that `supported` lists,
  * basic when nothing is listed. (Servers for public clients only are seen to hand out secrets at registration.) Throws
- * OAuthFault `protocol` when the server supports none of them.
+ * OAuthClientError `protocol` when the server supports none of them.
  */
 export function chooseAuthMethod(
   client: OAuthClient,
@@ -34,7 +34,7 @@ export function chooseAuthMethod(
   if (supported === undefined || supported.length === 0) return 'client_secret_basic'
   const method = preference.find((candidate) => supported.includes(candidate))
   if (method !== undefined) return method
-  throw new OAuthFault('protocol', 'the authorization server supports no client authentication that we offer')
+  throw new OAuthClientError('protocol', 'the authorization server supports no client authentication that we offer')
 }
 
 const methods: Record<ClientAuthMethod, (secret: string) => ClientAuth> = {
@@ -73,8 +73,8 @@ export function mayRetryInBody(client: OAuthClient, server: ServerMetadata, erro
     client.clientSecret !== undefined &&
     client.authMethod === undefined &&
     server.token_endpoint_auth_methods_supported === undefined &&
-    error instanceof OAuthFault &&
+    error instanceof OAuthClientError &&
     error.kind === 'refused' &&
-    (error.error === 'invalid_client' || (error.error === undefined && error.answerStatus === 401))
+    (error.error === 'invalid_client' || (error.error === undefined && error.responseStatus === 401))
   )
 }

@@ -12,16 +12,16 @@ import { type ErrorCode, GatehouseError } from '../../schemas/index.ts'
  * - `absent`: the document or endpoint does not exist
  * - `protocol`: the answer breaks the protocol (wrong issuer, no JSON, missing member) and must not be used
  */
-export type FaultKind = 'unreachable' | 'refused' | 'absent' | 'protocol'
+export type OAuthErrorKind = 'unreachable' | 'refused' | 'absent' | 'protocol'
 
 const codes = {
   unreachable: 'OAUTH_UNAVAILABLE',
   refused: 'OAUTH_REFUSED',
   absent: 'OAUTH_ABSENT',
   protocol: 'OAUTH_PROTOCOL',
-} as const satisfies Record<FaultKind, ErrorCode>
+} as const satisfies Record<OAuthErrorKind, ErrorCode>
 
-export interface FaultDetails {
+export interface OAuthErrorDetails {
   /** OAuth error code as the server sent it, when it is a legal one. */
   readonly error?: string | undefined
   /** The server's error_description, shortened and without control characters. For logs only. */
@@ -33,15 +33,15 @@ export interface FaultDetails {
   readonly cause?: unknown
 }
 
-export class OAuthFault extends GatehouseError {
-  readonly kind: FaultKind
+export class OAuthClientError extends GatehouseError {
+  readonly kind: OAuthErrorKind
   readonly error: string | undefined
   readonly description: string | undefined
-  readonly answerStatus: number | undefined
+  readonly responseStatus: number | undefined
   readonly retryAfterSec: number | undefined
 
   /** `text` is fixed wording of ours plus, at most, the server's OAuth error code. */
-  constructor(kind: FaultKind, text: string, details: FaultDetails = {}) {
+  constructor(kind: OAuthErrorKind, text: string, details: OAuthErrorDetails = {}) {
     super(codes[kind], {
       detail: text,
       ...(details.retryAfterSec === undefined
@@ -49,11 +49,11 @@ export class OAuthFault extends GatehouseError {
         : { headers: { 'retry-after': String(details.retryAfterSec) } }),
       ...(details.cause === undefined ? {} : { cause: details.cause }),
     })
-    this.name = 'OAuthFault'
+    this.name = 'OAuthClientError'
     this.kind = kind
     this.error = details.error
     this.description = details.description
-    this.answerStatus = details.status
+    this.responseStatus = details.status
     this.retryAfterSec = details.retryAfterSec
   }
 }
@@ -61,7 +61,7 @@ export class OAuthFault extends GatehouseError {
 /** True when the fault says that the presented grant or token is no good, so that only a new login helps. */
 export function isGrantRefused(error: unknown): boolean {
   return (
-    error instanceof OAuthFault &&
+    error instanceof OAuthClientError &&
     error.kind === 'refused' &&
     (error.error === 'invalid_grant' || error.error === 'invalid_token')
   )
@@ -69,5 +69,5 @@ export function isGrantRefused(error: unknown): boolean {
 
 /** True when the same call may succeed later without anybody changing anything. */
 export function isTransient(error: unknown): boolean {
-  return error instanceof OAuthFault && error.kind === 'unreachable'
+  return error instanceof OAuthClientError && error.kind === 'unreachable'
 }

@@ -1,5 +1,5 @@
 /** The door of the OAuth room: client primitives shared by the proxy, the outgoing strategies and the server. */
-export { type OAuthAnswer, oauthAnswer, oauthCode, sendOAuthError } from './answer.ts'
+export { type OAuthResponse, oauthResponse, oauthCode, sendOAuthError } from './answer.ts'
 export {
   type AuthorizationRequest,
   authorizationUrl,
@@ -30,7 +30,7 @@ export {
   fetchClientDocument,
   isClientDocumentUrl,
 } from './client-document.ts'
-export { type FaultDetails, type FaultKind, isGrantRefused, isTransient, OAuthFault } from './fault.ts'
+export { type OAuthErrorDetails, type OAuthErrorKind, isGrantRefused, isTransient, OAuthClientError } from './fault.ts'
 export { introspect } from './introspection.ts'
 export {
   accessTokenTypes,

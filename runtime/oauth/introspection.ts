@@ -7,11 +7,11 @@
 import * as oauth from 'oauth4webapi'
 import { type CallOptions, type JsonObject, readJson, send } from './call.ts'
 import { chooseAuthMethod, clientAuth, type OAuthClient } from './client.ts'
-import { OAuthFault } from './fault.ts'
+import { OAuthClientError } from './fault.ts'
 
 const what = 'the introspection endpoint'
 
-/** Rejects with OAuthFault; a 4xx means that our own credentials or the endpoint are wrong, not the token. */
+/** Rejects with OAuthClientError; a 4xx means that our own credentials or the endpoint are wrong, not the token. */
 export async function introspect(
   endpoint: string,
   token: string,
@@ -36,7 +36,7 @@ export async function introspect(
   )
   const body = await readJson(what, response)
   if (typeof body['active'] !== 'boolean') {
-    throw new OAuthFault('protocol', `${what} sent no boolean active`)
+    throw new OAuthClientError('protocol', `${what} sent no boolean active`)
   }
   return body['active'] ? body : undefined
 }

@@ -61,7 +61,7 @@ export interface JwtRules {
 
 export const accessTokenTypes = ['jwt', 'at+jwt'] as const
 
-/** The claims of a good token. Rejects with TokenRefused, or with OAuthFault when the keys cannot be had. */
+/** The claims of a good token. Rejects with TokenRefused, or with OAuthClientError when the keys cannot be had. */
 export async function verifyJwt(token: string, rules: JwtRules): Promise<JWTPayload> {
   checkType(token, rules.types)
   const options: JWTVerifyOptions = {

@@ -8,11 +8,11 @@
  */
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
 import { type CallOptions, isObject, readJson, send } from './call.ts'
-import { OAuthFault } from './fault.ts'
+import { OAuthClientError } from './fault.ts'
 
 /** Where a verifier takes keys from. */
 export interface Keys {
-  /** For jose's verify functions. Rejects with jose's JWKSNoMatchingKey, or OAuthFault when keys cannot be had. */
+  /** For jose's verify functions. Rejects with jose's JWKSNoMatchingKey, or OAuthClientError when keys cannot be had. */
   readonly find: JWTVerifyGetKey
   /** Grows with every change of the key set; what was verified under an older version must be verified again. */
   readonly version: number
@@ -70,7 +70,7 @@ export class RemoteKeys implements Keys {
   #version = 0
   #flight: Promise<JWTVerifyGetKey> | undefined
   #attemptedAt = Number.NEGATIVE_INFINITY
-  #failure: { readonly fault: OAuthFault; readonly at: number } | undefined
+  #failure: { readonly fault: OAuthClientError; readonly at: number } | undefined
 
   constructor(options: RemoteKeysOptions) {
     this.#options = options
@@ -141,9 +141,9 @@ export class RemoteKeys implements Keys {
       return local
     } catch (error) {
       const fault =
-        error instanceof OAuthFault
+        error instanceof OAuthClientError
           ? error
-          : new OAuthFault('protocol', `${what} is malformed`, { cause: error })
+          : new OAuthClientError('protocol', `${what} is malformed`, { cause: error })
       this.#failure = { fault, at: this.#now() }
       throw fault
     }
@@ -155,7 +155,7 @@ export class RemoteKeys implements Keys {
     const body = await readJson(what, await send(what, url, { headers: { accept } }, this.#options))
     const keys = body['keys']
     if (!Array.isArray(keys) || keys.length > maxKeys || !keys.every(isObject)) {
-      throw new OAuthFault('protocol', `${what} is malformed`)
+      throw new OAuthClientError('protocol', `${what} is malformed`)
     }
     // A symmetric key in a public document is no key at all.
     return keys.filter((key) => typeof key['kty'] === 'string' && key['kty'] !== 'oct')

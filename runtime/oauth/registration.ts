@@ -15,7 +15,7 @@ import {
   send,
 } from './call.ts'
 import { type ClientAuthMethod, isClientAuthMethod, type OAuthClient } from './client.ts'
-import { OAuthFault } from './fault.ts'
+import { OAuthClientError } from './fault.ts'
 
 /** RFC 7591 client metadata by its own names. */
 export interface ClientMetadata {
@@ -51,7 +51,7 @@ export interface Registration {
 const what = 'the registration endpoint'
 
 /**
- * Registers. Rejects with OAuthFault: `absent` when the endpoint says that registration is not supported (404, 405,
+ * Registers. Rejects with OAuthClientError: `absent` when the endpoint says that registration is not supported (404, 405,
  * 501), `refused` with the server's error code, `unreachable`, or `protocol`.
  */
 export async function registerClient(
@@ -79,7 +79,7 @@ export async function registerClient(
 
 /**
  * Sends the metadata of a registration again, by which the server renews its secret. The client id stays; what the
- * answer leaves out of the management data stays as it was. Rejects with OAuthFault, `protocol` when the server did not
+ * answer leaves out of the management data stays as it was. Rejects with OAuthClientError, `protocol` when the server did not
  * say how to manage the registration or answered with another client.
  */
 export async function updateRegistration(
@@ -89,7 +89,7 @@ export async function updateRegistration(
 ): Promise<Registration> {
   const { clientId, clientSecret, registrationAccessToken, registrationClientUri } = registration
   if (registrationAccessToken === undefined || registrationClientUri === undefined) {
-    throw new OAuthFault('protocol', `${what} does not manage registrations`)
+    throw new OAuthClientError('protocol', `${what} does not manage registrations`)
   }
   const response = await send(
     what,
@@ -106,7 +106,7 @@ export async function updateRegistration(
     options,
   )
   const made = readRegistration(await readJson(what, response))
-  if (made.clientId !== clientId) throw new OAuthFault('protocol', `${what} answered with another client`)
+  if (made.clientId !== clientId) throw new OAuthClientError('protocol', `${what} answered with another client`)
   return {
     ...made,
     clientSecret: made.clientSecret ?? clientSecret,
@@ -120,7 +120,7 @@ function readRegistration(body: JsonObject): Registration {
   const clientSecret = optionalString(what, body, 'client_secret')
   const authMethod = optionalString(what, body, 'token_endpoint_auth_method')
   if (authMethod !== undefined && !isClientAuthMethod(authMethod)) {
-    throw new OAuthFault('protocol', `${what} chose a client authentication that we do not offer`)
+    throw new OAuthClientError('protocol', `${what} chose a client authentication that we do not offer`)
   }
   return {
     clientId: requiredString(what, body, 'client_id'),

@@ -6,7 +6,7 @@
  * Source: RFC 9728; MCP 2025-11-25 authorization ("Protected Resource Metadata Discovery Requirements").
  */
 import { type CallOptions, type JsonObject, optionalStrings, readJson, requiredString, send } from './call.ts'
-import { OAuthFault } from './fault.ts'
+import { OAuthClientError } from './fault.ts'
 import { resourceCovers, resourceMetadataUrls } from './urls.ts'
 
 export interface ResourceMetadata {
@@ -20,7 +20,7 @@ export interface ResourceMetadata {
 const what = 'the protected-resource document'
 
 /**
- * The document for `target`, or undefined when there is none. Rejects with OAuthFault `protocol` when a document
+ * The document for `target`, or undefined when there is none. Rejects with OAuthClientError `protocol` when a document
  * exists but is malformed or speaks for another resource, `unreachable` when the host does not answer.
  */
 export async function discoverResource(
@@ -36,7 +36,7 @@ export async function discoverResource(
       return await fetchResource(url, target, options)
     } catch (error) {
       // A host that has no document may answer with anything but a usable one; a wrong one is not passed over.
-      if (error instanceof OAuthFault && (error.kind === 'absent' || error.kind === 'refused')) continue
+      if (error instanceof OAuthClientError && (error.kind === 'absent' || error.kind === 'refused')) continue
       if (error instanceof NotADocument) continue
       throw error
     }
@@ -45,7 +45,7 @@ export async function discoverResource(
 }
 
 async function fetchResource(url: string, target: string, options: CallOptions): Promise<ResourceMetadata> {
-  if (!URL.canParse(url)) throw new OAuthFault('protocol', 'resource_metadata is not a URL')
+  if (!URL.canParse(url)) throw new OAuthClientError('protocol', 'resource_metadata is not a URL')
   const response = await send(what, url, { headers: { accept: 'application/json' } }, options)
   const type = response.headers.get('content-type') ?? ''
   // A catch-all page answers 200 with HTML for every path.
@@ -53,7 +53,7 @@ async function fetchResource(url: string, target: string, options: CallOptions):
   const document = await readJson(what, response)
   const resource = requiredString(what, document, 'resource')
   if (!resourceCovers(resource, target)) {
-    throw new OAuthFault('protocol', `${what} speaks for another resource`, {
+    throw new OAuthClientError('protocol', `${what} speaks for another resource`, {
       cause: new Error(`the document at ${url} is for ${resource.slice(0, 300)}, the target is ${target}`),
     })
   }

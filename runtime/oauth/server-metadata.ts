@@ -15,7 +15,7 @@ import {
   requiredString,
   send,
 } from './call.ts'
-import { OAuthFault } from './fault.ts'
+import { OAuthClientError } from './fault.ts'
 import { endpointProblem, serverMetadataUrls } from './urls.ts'
 
 /** RFC 8414 and OIDC members by their own names. */
@@ -51,7 +51,7 @@ const lists = [
 const what = 'the metadata document of the authorization server'
 
 /**
- * Rejects with OAuthFault: `protocol` when a document names another issuer or is malformed, `unreachable` when the
+ * Rejects with OAuthClientError: `protocol` when a document names another issuer or is malformed, `unreachable` when the
  * server did not answer properly, `absent` when it has none of the documents.
  */
 export async function discoverServer(
@@ -59,19 +59,19 @@ export async function discoverServer(
   options: ServerDiscoveryOptions,
 ): Promise<ServerMetadata> {
   const problem = endpointProblem(issuer, options.allowHttp)
-  if (problem !== undefined) throw new OAuthFault('protocol', `the issuer URL ${problem}`)
+  if (problem !== undefined) throw new OAuthClientError('protocol', `the issuer URL ${problem}`)
   let found: ServerMetadata | undefined
-  const faults: OAuthFault[] = []
+  const faults: OAuthClientError[] = []
   for (const url of serverMetadataUrls(issuer)) {
     try {
       const metadata = await fetchServerMetadata(url, issuer, options)
       found = found === undefined ? metadata : fillFrom(found, metadata, options.need)
       if (options.need === undefined || found[options.need] !== undefined) return found
     } catch (error) {
-      if (!(error instanceof OAuthFault)) throw error
+      if (!(error instanceof OAuthClientError)) throw error
       faults.push(error)
       // No answer at all: the other documents live on the same host.
-      if (error.kind === 'unreachable' && error.answerStatus === undefined) break
+      if (error.kind === 'unreachable' && error.responseStatus === undefined) break
     }
   }
   if (found !== undefined) return found
@@ -88,18 +88,18 @@ export async function fetchServerMetadata(
   return checkServerMetadata(await readJson(what, response), issuer, options.allowHttp)
 }
 
-/** The document as metadata; throws OAuthFault `protocol` when it is another issuer's or malformed. */
+/** The document as metadata; throws OAuthClientError `protocol` when it is another issuer's or malformed. */
 export function checkServerMetadata(body: JsonObject, issuer: string, allowHttp = false): ServerMetadata {
   const named = requiredString(what, body, 'issuer')
   if (named !== issuer) {
-    throw new OAuthFault('protocol', `${what} names another issuer`, {
+    throw new OAuthClientError('protocol', `${what} names another issuer`, {
       cause: new Error(`expected issuer ${issuer}, the document says ${named.slice(0, 300)}`),
     })
   }
   for (const name of endpoints) checkEndpoint(body, name, allowHttp)
   for (const name of lists) optionalStrings(what, body, name)
   if (isMetadata(body)) return body
-  throw new OAuthFault('protocol', `${what} is malformed`)
+  throw new OAuthClientError('protocol', `${what} is malformed`)
 }
 
 /** The members that we use have been checked one by one. */
@@ -112,7 +112,7 @@ function checkEndpoint(body: JsonObject, name: string, allowHttp: boolean): void
   if (value === undefined) return
   const problem = typeof value === 'string' ? endpointProblem(value, allowHttp) : 'must be a string'
   if (problem !== undefined)
-    throw new OAuthFault('protocol', `${name} of the authorization server ${problem}`)
+    throw new OAuthClientError('protocol', `${name} of the authorization server ${problem}`)
 }
 
 function fillFrom(
@@ -124,10 +124,10 @@ function fillFrom(
 }
 
 /** The fault that says most: a wrong document before an unreachable one before an absent one. */
-function worst(faults: readonly OAuthFault[]): OAuthFault {
+function worst(faults: readonly OAuthClientError[]): OAuthClientError {
   const rank = { protocol: 0, unreachable: 1, refused: 2, absent: 3 }
   const [first] = faults.toSorted((a, b) => rank[a.kind] - rank[b.kind])
-  return first ?? new OAuthFault('absent', `${what} does not exist`)
+  return first ?? new OAuthClientError('absent', `${what} does not exist`)
 }
 
 /**

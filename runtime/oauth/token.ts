@@ -9,7 +9,7 @@
 import * as oauth from 'oauth4webapi'
 import { type CallOptions, type JsonObject, optionalString, readJson, requiredString, send } from './call.ts'
 import { chooseAuthMethod, clientAuth, mayRetryInBody, type OAuthClient } from './client.ts'
-import { OAuthFault } from './fault.ts'
+import { OAuthClientError } from './fault.ts'
 import type { ServerMetadata } from './server-metadata.ts'
 
 /** What a token endpoint gave. Holds secrets: never log it. */
@@ -139,7 +139,7 @@ export function joinScopes(scopes: readonly string[] | undefined): string | unde
   return scopes === undefined || scopes.length === 0 ? undefined : scopes.join(' ')
 }
 
-/** Rejects with OAuthFault, or with the signal's reason. */
+/** Rejects with OAuthClientError, or with the signal's reason. */
 async function tokenRequest(
   grantType: string,
   options: TokenRequestOptions,
@@ -176,7 +176,7 @@ function readTokens(raw: JsonObject, options: TokenRequestOptions): TokenSet {
   const body = options.map ? options.map(raw) : raw
   const tokenType = requiredString(what, body, 'token_type').toLowerCase()
   if (tokenType !== 'bearer' && !options.tokenTypes?.includes(tokenType)) {
-    throw new OAuthFault('protocol', `${what} issued a token of a type that we cannot use`)
+    throw new OAuthClientError('protocol', `${what} issued a token of a type that we cannot use`)
   }
   const lifetimeSec = lifetime(body['expires_in'])
   const now = options.now ?? Date.now

@@ -20,7 +20,7 @@ export {
   type ObserverOptions,
   type OperationFacts,
 } from './exchange/observer.ts'
-export { isToolError, readError, type RpcAnswer } from './exchange/rpc-answer.ts'
+export { isToolError, readError, type RpcResponse } from './exchange/rpc-answer.ts'
 export type { MessageView, ParamsView } from './exchange/rpc.ts'
 export { type LogLevel, type LogOptions, makeLog, type RootLog } from './log.ts'
 export { isSecretName, redactFields, redactText } from './redact.ts'

@@ -5,13 +5,13 @@
  * in the cause. Source: proxy and virtual server failure rules; RFC 6749 section 5.2, RFC 8693 section 2.2.2.
  */
 import { GatehouseError } from '../../schemas/index.ts'
-import { isGrantRefused, OAuthFault } from '../oauth/index.ts'
+import { isGrantRefused, OAuthClientError } from '../oauth/index.ts'
 
 const defaultRetryAfterSec = 5
 
 /** `subject`: the refused grant is the caller's token, so that a new login helps. */
 export function credentialFailure(error: unknown, subject: boolean): unknown {
-  if (!(error instanceof OAuthFault)) return error
+  if (!(error instanceof OAuthClientError)) return error
   if (subject && isGrantRefused(error)) return new GatehouseError('SUBJECT_REFUSED', { cause: error })
   if (error.kind === 'unreachable') return unavailable(error, error.retryAfterSec)
   return new GatehouseError('BACKEND_AUTH_FAILED', {

@@ -5,7 +5,7 @@
  * GatehouseError in the classes of the outgoing room. Source: the service's API reference, version 2011-06-15.
  */
 import { GatehouseError } from '../../schemas/index.ts'
-import { OAuthFault, send } from '../oauth/index.ts'
+import { OAuthClientError, send } from '../oauth/index.ts'
 import type { Fetch } from '../net/index.ts'
 import type { Obtained } from './cache.ts'
 import { credentialFailure, unavailable } from './failure.ts'
@@ -56,7 +56,7 @@ const subjectCodes: ReadonlySet<string> = new Set([
 const laterCodes: ReadonlySet<string> = new Set(['IDPCommunicationError', 'Throttling', 'ServiceUnavailable'])
 
 function refusal(status: number, code: string): GatehouseError {
-  const cause = new OAuthFault('refused', `the token service answered ${status} ${code.slice(0, 100)}`, {
+  const cause = new OAuthClientError('refused', `the token service answered ${status} ${code.slice(0, 100)}`, {
     status,
   })
   if (subjectCodes.has(code)) return new GatehouseError('SUBJECT_REFUSED', { cause })

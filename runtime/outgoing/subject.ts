@@ -26,7 +26,7 @@ export function tokenTypeUrn(name: string | undefined): string | undefined {
   return byName.get(name ?? '')
 }
 
-export interface Subject {
+export interface SubjectToken {
   readonly provider: string | undefined
   /** URN; an upstream's id_token is taken for the id_token type, its access token otherwise. */
   readonly tokenType: string
@@ -39,7 +39,7 @@ export interface Subject {
  */
 export async function subjectToken(
   caller: Caller,
-  subject: Subject,
+  subject: SubjectToken,
   upstream: UpstreamTokens | undefined,
   signal?: AbortSignal,
 ): Promise<string> {

@@ -8,7 +8,7 @@ import { CredentialCache, type Obtained, type Used } from './cache.ts'
 import type { StrategyParts } from './config.ts'
 import { credentialFailure } from './failure.ts'
 import { dropCallerToken, type OutgoingRequest, type OutgoingStrategy, setBearer } from './strategy.ts'
-import { type Subject, subjectToken } from './subject.ts'
+import { type SubjectToken, subjectToken } from './subject.ts'
 
 /** Before expiry. */
 const defaultMarginMs = 30_000
@@ -17,7 +17,7 @@ export interface TokenStrategyRules {
   readonly type: string
   /** Header for the token, lower case. Default authorization. */
   readonly headerName?: string | undefined
-  readonly subject: Subject
+  readonly subject: SubjectToken
   /** What the token depends on beside caller and subject token: configuration and current secrets. */
   readonly fingerprint: () => string
   /** Gets a token for a subject token. */

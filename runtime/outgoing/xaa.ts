@@ -10,7 +10,7 @@ import { decodeJwt, decodeProtectedHeader } from 'jose'
 import {
   clientCredentialsGrant,
   jwtBearerGrant,
-  OAuthFault,
+  OAuthClientError,
   tokenExchangeGrant,
   type TokenSet,
   typedServer,
@@ -136,23 +136,23 @@ class CrossAppFlow {
   }
 }
 
-/** Throws OAuthFault `protocol` when the provider issued something else than asked for. */
+/** Throws OAuthClientError `protocol` when the provider issued something else than asked for. */
 function checkAssertion(tokens: TokenSet, audience: string | undefined, resource: string | undefined): void {
   if (tokens.issuedTokenType !== idJag || tokens.tokenType !== 'n_a') {
-    throw new OAuthFault(
+    throw new OAuthClientError(
       'protocol',
       'the identity provider issued another kind of token than an identity assertion',
     )
   }
   const { typ, aud, granted } = read(tokens.accessToken)
   if (typ !== 'oauth-id-jag+jwt') {
-    throw new OAuthFault('protocol', 'the identity assertion has another type than oauth-id-jag+jwt')
+    throw new OAuthClientError('protocol', 'the identity assertion has another type than oauth-id-jag+jwt')
   }
   if (aud.length !== 1 || aud[0] !== audience) {
-    throw new OAuthFault('protocol', 'the identity assertion is for another audience')
+    throw new OAuthClientError('protocol', 'the identity assertion is for another audience')
   }
   if (resource !== undefined && !granted.includes(resource)) {
-    throw new OAuthFault('protocol', 'the identity assertion lacks the resource that was asked for')
+    throw new OAuthClientError('protocol', 'the identity assertion lacks the resource that was asked for')
   }
 }
 
@@ -162,7 +162,7 @@ function read(assertion: string): { typ: unknown; aud: readonly unknown[]; grant
     const { aud, resource } = decodeJwt(assertion)
     return { typ: typ?.toLowerCase(), aud: list(aud), granted: list(resource) }
   } catch (error) {
-    throw new OAuthFault('protocol', 'the identity assertion is no JWT', { cause: error })
+    throw new OAuthClientError('protocol', 'the identity assertion is no JWT', { cause: error })
   }
 }
 

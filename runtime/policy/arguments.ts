@@ -8,7 +8,7 @@
  */
 import type { CedarValue } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
-import { JsonFault, JsonObject } from '../mcp/index.ts'
+import { JsonError, JsonObject } from '../mcp/index.ts'
 import { Budget, MAX_TEXT, numberTextToCedar, toCedar } from './values.ts'
 
 export const ARGUMENT_PREFIX = 'arg_'
@@ -50,7 +50,7 @@ function membersOf(raw: Buffer): [string, Buffer][] {
   try {
     return new JsonObject(raw).entries()
   } catch (cause) {
-    if (!(cause instanceof JsonFault)) throw cause
+    if (!(cause instanceof JsonError)) throw cause
     throw new GatehouseError('INVALID_PARAMS', {
       detail: 'Invalid params: arguments must be an object whose members have different names',
       cause,

@@ -10,7 +10,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import { type AuthorizationCall, EngineFailure, PreparedPolicies } from '../../schemas/cedar/index.ts'
-import { formatProblems, GatehouseError, type RuntimeAuthz } from '../../schemas/index.ts'
+import { formatViolations, GatehouseError, type RuntimeAuthz } from '../../schemas/index.ts'
 import { type Caller, type Log, silentLog } from '../net/index.ts'
 import {
   ARGUMENT_PREFIX,
@@ -20,12 +20,12 @@ import {
   wantedNames,
 } from './arguments.ts'
 import { type Claims, claimsOfUpstream, type UpstreamTokenSource } from './claims.ts'
-import { EvaluationFaults } from './evaluation-faults.ts'
-import { mayApply, type Policy, readPolicySet, type Target } from './policies.ts'
+import { EvaluationErrors } from './evaluation-faults.ts'
+import { mayApply, type Policy, readPolicySet, type PolicyTarget } from './policies.ts'
 import { RequestEntities } from './request-entities.ts'
-import { type Action, HINTS, type Question, resourceOf } from './requests.ts'
+import { type Action, HINTS, type AccessRequest, resourceOf } from './requests.ts'
 import { readStaticEntities, type StaticEntities } from './static-entities.ts'
-import { makeSubject, outlaw, type Subject } from './subject.ts'
+import { makeSubject, denyAll, type PolicySubject } from './subject.ts'
 import { MAX_TEXT } from './values.ts'
 
 /**
@@ -36,11 +36,11 @@ export type Decision = 'permitted' | 'forbidden' | 'unmentioned'
 
 export interface Authorizer {
   /** Works out who a caller is to the policies. Rejects with what the source of upstream tokens rejects with. */
-  subject(caller: Caller, signal?: AbortSignal): Promise<Subject>
+  subject(caller: Caller, signal?: AbortSignal): Promise<PolicySubject>
   /** Throws INVALID_PARAMS when policies read arguments and these cannot be read. */
-  decide(subject: Subject, question: Question): Decision
+  decide(subject: PolicySubject, question: AccessRequest): Decision
   /** True when a tool's hints can change the decision. */
-  readsHints(subject: Subject, question: Question): boolean
+  readsHints(subject: PolicySubject, question: AccessRequest): boolean
 }
 
 export interface AuthorizerConfig extends Omit<RuntimeAuthz, 'type'> {
@@ -72,7 +72,7 @@ export function makeAuthorizer(config: AuthorizerConfig, parts: AuthorizerParts)
     all.push({ path: 'policies', message: 'needs at least one policy' })
   if (all.length > 0) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: `the authorization policies cannot be used:\n${formatProblems(all)}`,
+      detail: `the authorization policies cannot be used:\n${formatViolations(all)}`,
     })
   }
   return new CedarAuthorizer(config, parts, policies, entities)
@@ -82,7 +82,7 @@ export function makeAuthorizer(config: AuthorizerConfig, parts: AuthorizerParts)
 interface FromUpstream {
   readonly accessToken: string
   readonly idToken: string | undefined
-  readonly subject: Subject
+  readonly subject: PolicySubject
 }
 
 class CedarAuthorizer implements Authorizer {
@@ -96,13 +96,13 @@ class CedarAuthorizer implements Authorizer {
   readonly #prepared: PreparedPolicies
   readonly #entities: RequestEntities
   readonly #actionsAbove: Readonly<Record<Action, ReadonlySet<string>>>
-  readonly #faults: EvaluationFaults
+  readonly #faults: EvaluationErrors
   readonly #memo = new LRUCache<string, Decision>({
     maxSize: MEMO_BYTES,
     sizeCalculation: (_decision, key) => 64 + 2 * key.length,
   })
   /** By the claims of the presented token, which are never changed in place. */
-  readonly #subjects = new WeakMap<Claims, Subject>()
+  readonly #subjects = new WeakMap<Claims, PolicySubject>()
   readonly #fromUpstream = new WeakMap<Claims, FromUpstream>()
 
   constructor(
@@ -115,7 +115,7 @@ class CedarAuthorizer implements Authorizer {
     this.#parts = parts
     this.#log = parts.log ?? silentLog
     this.#policies = policies
-    this.#faults = new EvaluationFaults(policies, this.#log)
+    this.#faults = new EvaluationErrors(policies, this.#log)
     const reads = policies.map((policy) => policy.reads)
     this.#wanted = wantedNames(
       new Set(reads.flatMap(({ attributes }) => [...attributes])),
@@ -142,7 +142,7 @@ class CedarAuthorizer implements Authorizer {
       this.#log.warn('primaryUpstreamProvider has no effect without an embedded authorization server')
   }
 
-  async subject(caller: Caller, signal?: AbortSignal): Promise<Subject> {
+  async subject(caller: Caller, signal?: AbortSignal): Promise<PolicySubject> {
     const { primaryUpstreamProvider: provider } = this.#config
     const { upstreamTokens } = this.#parts
     if (provider === undefined || !upstreamTokens) {
@@ -153,29 +153,29 @@ class CedarAuthorizer implements Authorizer {
       return subject
     }
     const tokens = await upstreamTokens.get(caller, provider, signal)
-    if (!tokens) return outlaw(caller.subject)
+    if (!tokens) return denyAll(caller.subject)
     const { accessToken, idToken } = tokens
     const known = this.#fromUpstream.get(caller.claims)
     if (known?.accessToken === accessToken && known.idToken === idToken) return known.subject
     const claims = claimsOfUpstream(accessToken, idToken, caller.claims)
     if (!claims)
       this.#log.warn('the access token of the primary upstream provider is not readable', { provider })
-    const subject = claims ? this.#subjectOf(claims, caller) : outlaw(caller.subject)
+    const subject = claims ? this.#subjectOf(claims, caller) : denyAll(caller.subject)
     this.#fromUpstream.set(caller.claims, { accessToken, idToken, subject })
     return subject
   }
 
-  #subjectOf(claims: Claims, caller: Caller): Subject {
+  #subjectOf(claims: Claims, caller: Caller): PolicySubject {
     return makeSubject(claims, caller.subject, this.#config, (name) => this.#wanted.has(name))
   }
 
-  readsHints(subject: Subject, question: Question): boolean {
+  readsHints(subject: PolicySubject, question: AccessRequest): boolean {
     if (question.action !== 'call_tool' || this.#hintPolicies.length === 0) return false
     const target = this.#target(subject, question)
     return this.#hintPolicies.some((policy) => mayApply(policy, target))
   }
 
-  #target(subject: Subject, question: Question): Target {
+  #target(subject: PolicySubject, question: AccessRequest): PolicyTarget {
     return {
       principal: subject.principal,
       actions: this.#actionsAbove[question.action],
@@ -183,8 +183,8 @@ class CedarAuthorizer implements Authorizer {
     }
   }
 
-  decide(subject: Subject, question: Question): Decision {
-    if (subject.outlaw || question.id.length > MAX_TEXT || !question.id.isWellFormed()) return 'forbidden'
+  decide(subject: PolicySubject, question: AccessRequest): Decision {
+    if (subject.denyAll || question.id.length > MAX_TEXT || !question.id.isWellFormed()) return 'forbidden'
     const given = this.#argumentsOf(subject, question)
     const memorable =
       question.id.length <= MEMO_NAME && given.unusable.size + Object.keys(given.attributes).length === 0
@@ -197,14 +197,14 @@ class CedarAuthorizer implements Authorizer {
   }
 
   /** The arguments that a policy which can apply reads. */
-  #argumentsOf(subject: Subject, question: Question): RequestAttributes {
+  #argumentsOf(subject: PolicySubject, question: AccessRequest): RequestAttributes {
     if (question.arguments === undefined || this.#argumentPolicies.length === 0) return NO_ARGUMENTS
     const target = this.#target(subject, question)
     if (!this.#argumentPolicies.some((policy) => mayApply(policy, target))) return NO_ARGUMENTS
     return argumentAttributes(question.arguments, this.#wanted)
   }
 
-  #memoKey(subject: Subject, { action, id, hints }: Question): string {
+  #memoKey(subject: PolicySubject, { action, id, hints }: AccessRequest): string {
     let marks = ''
     for (const hint of HINTS) {
       const value = this.#wanted.has(hint) ? hints?.[hint] : undefined
@@ -214,7 +214,7 @@ class CedarAuthorizer implements Authorizer {
   }
 
   /** Undefined when the engine failed, which another time it may not. */
-  #evaluate(subject: Subject, question: Question, given: RequestAttributes): Decision | undefined {
+  #evaluate(subject: PolicySubject, question: AccessRequest, given: RequestAttributes): Decision | undefined {
     const unheard = this.#unheard(subject, question, given)
     if (unheard) {
       this.#faults.untold(unheard.policy, unheard.attribute)
@@ -252,8 +252,8 @@ class CedarAuthorizer implements Authorizer {
 
   /** A policy that can apply and reads what cannot be told to it. */
   #unheard(
-    subject: Subject,
-    question: Question,
+    subject: PolicySubject,
+    question: AccessRequest,
     given: RequestAttributes,
   ): { policy: Policy; attribute: string } | undefined {
     if (subject.unusable.size + given.unusable.size === 0) return undefined

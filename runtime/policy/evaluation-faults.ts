@@ -13,7 +13,7 @@ interface Failed {
   readonly error: EngineError
 }
 
-export class EvaluationFaults {
+export class EvaluationErrors {
   readonly #policies: ReadonlyMap<string, Policy>
   readonly #log: Log
   /** Bounded by policies times the kinds of fault that `reword` knows and the attributes that policies read. */

@@ -12,19 +12,19 @@ import type { JsonObject } from '../mcp/index.ts'
 import type { Caller } from '../net/index.ts'
 import type { Authorizer } from './authorizer.ts'
 import { type ListedItem, type ParsedList, parseList, withItems } from './list-filter.ts'
-import { lists, type Question, questionsOf, refusal, type ToolHints } from './requests.ts'
-import type { Subject } from './subject.ts'
+import { lists, type AccessRequest, accessRequestsOf, refusal, type ToolHints } from './requests.ts'
+import type { PolicySubject } from './subject.ts'
 
 /**
  * What is known of a tool's hints: the hints, that there is no such tool, or nothing. `later`: the request goes no
  * further than where it is checked again, with an answer. An error: why they cannot be known now.
  */
-export type HintsAnswer = ToolHints | GatehouseError | 'no such tool' | 'later' | undefined
+export type HintsResponse = ToolHints | GatehouseError | 'no such tool' | 'later' | undefined
 
 export interface CheckOptions {
   readonly signal?: AbortSignal | undefined
   /** Asked only when a policy that can apply reads hints. Where nothing is known, such a call is refused. */
-  readonly hintsOf?: ((tool: string) => HintsAnswer | Promise<HintsAnswer>) | undefined
+  readonly hintsOf?: ((tool: string) => HintsResponse | Promise<HintsResponse>) | undefined
 }
 
 export interface GateOptions {
@@ -63,7 +63,7 @@ interface Page extends ParsedList {
 export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
   const pages = new WeakMap<Buffer, Page>()
 
-  function allows(subject: Subject, question: Question): boolean {
+  function allows(subject: PolicySubject, question: AccessRequest): boolean {
     const decision = authorizer.decide(subject, question)
     if (decision === 'permitted') return true
     return (
@@ -71,7 +71,7 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
     )
   }
 
-  async function checkOne(subject: Subject, question: Question, { hintsOf }: CheckOptions): Promise<void> {
+  async function checkOne(subject: PolicySubject, question: AccessRequest, { hintsOf }: CheckOptions): Promise<void> {
     if (!authorizer.readsHints(subject, question) || options.granted?.(question.id) === true) {
       if (!allows(subject, question)) throw refusal(question.action)
       return
@@ -88,7 +88,7 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
   }
 
   async function keptOf(
-    subject: Subject,
+    subject: PolicySubject,
     items: readonly ListedItem[],
     method: string,
     signal: AbortSignal | undefined,
@@ -108,7 +108,7 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
 
   return {
     async check(caller, method, params, checkOptions = {}) {
-      const questions = questionsOf(method, params)
+      const questions = accessRequestsOf(method, params)
       if (!questions) {
         if (options.unknownMethods === 'refuse') throw refusal('call_tool')
         return

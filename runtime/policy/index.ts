@@ -7,7 +7,7 @@ export {
   makeAuthorizer,
 } from './authorizer.ts'
 export type { UpstreamTokenSource } from './claims.ts'
-export { type CheckOptions, type Gate, type GateOptions, type HintsAnswer, makeGate } from './gate.ts'
+export { type CheckOptions, type Gate, type GateOptions, type HintsResponse, makeGate } from './gate.ts'
 export {
   type LimitRefusal,
   makeRateLimiter,
@@ -16,5 +16,5 @@ export {
   type RateLimiterOptions,
   type RateLimitEvent,
 } from './rate-limit.ts'
-export { type Action, hintsIn, type Question, type ToolHints } from './requests.ts'
-export type { Subject } from './subject.ts'
+export { type Action, hintsIn, type AccessRequest, type ToolHints } from './requests.ts'
+export type { PolicySubject } from './subject.ts'

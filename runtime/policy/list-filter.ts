@@ -5,7 +5,7 @@
  * Source: spec document 3, endpoints (tools/list: hidden tools are omitted).
  */
 import { GatehouseError } from '../../schemas/index.ts'
-import { JsonFault, JsonObject, scanElements } from '../mcp/index.ts'
+import { JsonError, JsonObject, scanElements } from '../mcp/index.ts'
 import { hintsIn, type ListRow, type ToolHints } from './requests.ts'
 
 export interface ListedItem {
@@ -29,7 +29,7 @@ export function parseList({ member, key, action }: ListRow, raw: Buffer): Parsed
     const items = elements.flatMap((json) => readItem(json, key, action === 'call_tool') ?? [])
     return { result, items, incomplete: items.length < elements.length }
   } catch (cause) {
-    if (cause instanceof JsonFault) throw new GatehouseError('BACKEND_PROTOCOL', { cause })
+    if (cause instanceof JsonError) throw new GatehouseError('BACKEND_PROTOCOL', { cause })
     throw cause
   }
 }
@@ -43,7 +43,7 @@ function readItem(json: Buffer, key: string, isTool: boolean): ListedItem | unde
       ? undefined
       : { id, hints: isTool ? hintsIn(item.value('annotations')) : {}, json }
   } catch (error) {
-    if (error instanceof JsonFault) return undefined
+    if (error instanceof JsonError) return undefined
     throw error
   }
 }

@@ -12,7 +12,7 @@ import {
   toUid,
   type Uid,
 } from '../../schemas/cedar/index.ts'
-import type { Problem } from '../../schemas/index.ts'
+import type { Violation } from '../../schemas/index.ts'
 import { type Reads, readsOf } from './reads.ts'
 
 export interface Policy {
@@ -26,7 +26,7 @@ export interface Policy {
 
 export interface PolicySetRead {
   readonly policies: readonly Policy[]
-  readonly problems: readonly Problem[]
+  readonly problems: readonly Violation[]
 }
 
 /** Never throws. A text may hold several policies. */
@@ -53,7 +53,7 @@ function policyOf(id: string, text: string): Policy {
 }
 
 /** A request as far as the scope of a policy can be compared with it. */
-export interface Target {
+export interface PolicyTarget {
   readonly principal: Uid
   /** Keys of the action and of everything above it. */
   readonly actions: ReadonlySet<string>
@@ -61,7 +61,7 @@ export interface Target {
 }
 
 /** False when the scope of a policy rules the request out for certain; true says nothing. */
-export function mayApply({ scope }: Policy, { principal, actions, resource }: Target): boolean {
+export function mayApply({ scope }: Policy, { principal, actions, resource }: PolicyTarget): boolean {
   const { action } = scope
   if (action.op !== 'All' && !entitiesOf(action).some((entity) => actions.has(keyOf(entity)))) return false
   return mayBe(scope.principal, principal) && mayBe(scope.resource, resource)

@@ -8,9 +8,9 @@
  */
 import { keyOf, type Uid } from '../../schemas/cedar/index.ts'
 import type { Attributes, Entity } from './entity.ts'
-import { type Action, actions, type Question, resourceOf } from './requests.ts'
+import { type Action, actions, type AccessRequest, resourceOf } from './requests.ts'
 import { referencesIn, type StaticEntities } from './static-entities.ts'
-import type { Subject } from './subject.ts'
+import type { PolicySubject } from './subject.ts'
 
 export interface RequestEntitiesOptions {
   readonly configured: StaticEntities
@@ -29,7 +29,7 @@ export class RequestEntities {
   /** The server and everything above it. */
   readonly #server: readonly Uid[]
   /** Everything but the resource, made once for a subject. */
-  readonly #around = new WeakMap<Subject, ByAction>()
+  readonly #around = new WeakMap<PolicySubject, ByAction>()
 
   constructor(options: RequestEntitiesOptions) {
     this.#options = options
@@ -41,7 +41,7 @@ export class RequestEntities {
     return new Set(this.#options.configured.withAncestors([actionUid(action)]).map(keyOf))
   }
 
-  of(subject: Subject, question: Question, argumentAttributes: Attributes): readonly Entity[] {
+  of(subject: PolicySubject, question: AccessRequest, argumentAttributes: Attributes): readonly Entity[] {
     const uid = resourceOf(question)
     const { feature, operation } = actions[question.action]
     const configured = this.#options.configured.get(uid)
@@ -69,7 +69,7 @@ export class RequestEntities {
     return Object.fromEntries(Object.entries(attributes).filter(([name]) => this.#options.wants(name)))
   }
 
-  #aroundOf(subject: Subject, action: Action): readonly Entity[] {
+  #aroundOf(subject: PolicySubject, action: Action): readonly Entity[] {
     const known = this.#around.get(subject) ?? {}
     const made = known[action]
     if (made) return made
@@ -78,7 +78,7 @@ export class RequestEntities {
     return entities
   }
 
-  #makeAround(subject: Subject, action: Action): readonly Entity[] {
+  #makeAround(subject: PolicySubject, action: Action): readonly Entity[] {
     const { configured, named } = this.#options
     const uid = actionUid(action)
     const all = configured.within([subject.principal, uid, ...named])

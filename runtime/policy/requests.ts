@@ -6,7 +6,7 @@
  */
 import type { Uid } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
-import { JsonFault, JsonObject } from '../mcp/index.ts'
+import { JsonError, JsonObject } from '../mcp/index.ts'
 
 export type Action = 'call_tool' | 'get_prompt' | 'read_resource'
 
@@ -40,7 +40,7 @@ export const actions = {
 } as const satisfies Record<Action, ActionRow>
 
 /** One thing that somebody wants to do. */
-export interface Question {
+export interface AccessRequest {
   readonly action: Action
   /** Advertised name of the tool or prompt, exact URI of the resource, or a URI template as it stands. */
   readonly id: string
@@ -62,7 +62,7 @@ export function hintsIn(annotations: unknown): ToolHints {
   )
 }
 
-export function resourceOf({ action, id }: Question): Uid {
+export function resourceOf({ action, id }: AccessRequest): Uid {
   return { type: actions[action].entityType, id }
 }
 
@@ -99,7 +99,7 @@ const FREE: ReadonlySet<string> = new Set([
  * The questions that a request raises; none when the policies have no say in it, undefined when they do not know the
  * method. Throws INVALID_PARAMS when what they must know cannot be read from the request.
  */
-export function questionsOf(method: string, params: JsonObject): readonly Question[] | undefined {
+export function accessRequestsOf(method: string, params: JsonObject): readonly AccessRequest[] | undefined {
   switch (method) {
     case 'tools/call':
       return [{ action: 'call_tool', id: text(params, 'name'), arguments: params.raw('arguments') }]
@@ -119,7 +119,7 @@ export function questionsOf(method: string, params: JsonObject): readonly Questi
   }
 }
 
-function completionQuestion(params: JsonObject): Question {
+function completionQuestion(params: JsonObject): AccessRequest {
   const ref = object(params, 'ref')
   const type = ref?.text('type')
   if (ref && type === 'ref/prompt') return { action: 'get_prompt', id: text(ref, 'name') }
@@ -129,7 +129,7 @@ function completionQuestion(params: JsonObject): Question {
   })
 }
 
-function subscriptionQuestions(params: JsonObject): Question[] {
+function subscriptionQuestions(params: JsonObject): AccessRequest[] {
   const uris = object(params, 'notifications')?.value('resourceSubscriptions') ?? []
   if (!Array.isArray(uris) || !uris.every((uri) => typeof uri === 'string')) {
     throw new GatehouseError('INVALID_PARAMS', {
@@ -150,7 +150,7 @@ function object(params: JsonObject, member: string): JsonObject | undefined {
   try {
     return params.object(member)
   } catch (cause) {
-    if (!(cause instanceof JsonFault)) throw cause
+    if (!(cause instanceof JsonError)) throw cause
     throw new GatehouseError('INVALID_PARAMS', {
       detail: `Invalid params: ${member} must be an object whose members have different names`,
       cause,

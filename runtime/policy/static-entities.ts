@@ -7,7 +7,7 @@
  * Source: spec document 3, incomingAuth.authz.entitiesJson (an absent entity has no parents, so `in` is false).
  */
 import { keyOf, readEntities, toUid, type Uid } from '../../schemas/cedar/index.ts'
-import type { Fields, Problem } from '../../schemas/index.ts'
+import type { Fields, Violation } from '../../schemas/index.ts'
 import type { Attributes, Entity } from './entity.ts'
 
 export class StaticEntities {
@@ -85,7 +85,7 @@ function collect(value: unknown, to: Uid[]): void {
 /** Reads the document of static entities. Never throws. */
 export function readStaticEntities(text: string): {
   readonly entities: StaticEntities
-  readonly problems: readonly Problem[]
+  readonly problems: readonly Violation[]
 } {
   const { entities = [], message } = readEntities(text)
   return {

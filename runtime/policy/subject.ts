@@ -18,7 +18,7 @@ export interface ClaimRules {
 }
 
 /** The caller, ready for decisions. Made by Authorizer.subject. */
-export interface Subject {
+export interface PolicySubject {
   readonly principal: Uid
   /** Claims that policies read. */
   readonly attributes: Attributes
@@ -28,7 +28,7 @@ export interface Subject {
   /** Equal for callers whom no policy can tell apart. */
   readonly fingerprint: string
   /** Nothing at all is permitted: the claims that decide are not to be had. */
-  readonly outlaw: boolean
+  readonly denyAll: boolean
 }
 
 export const CLAIM_PREFIX = 'claim_'
@@ -42,7 +42,7 @@ export function makeSubject(
   fallbackId: string,
   rules: ClaimRules,
   wants: (attribute: string) => boolean,
-): Subject {
+): PolicySubject {
   const { sub } = claims
   const id = typeof sub === 'string' && sub !== '' ? sub : fallbackId
   const { attributes, unusable } = claimAttributes(claims, rules.multiValuedClaims ?? [], wants)
@@ -55,7 +55,7 @@ export function makeSubject(
     parents,
     unusable,
     fingerprint: hash('sha256', facts, 'base64url'),
-    outlaw: !id.isWellFormed() || !canBeTold([id, ...groups]),
+    denyAll: !id.isWellFormed() || !canBeTold([id, ...groups]),
   }
 }
 
@@ -66,14 +66,14 @@ function canBeTold(names: readonly string[]): boolean {
 }
 
 /** A caller to whom nothing is permitted. */
-export function outlaw(id: string): Subject {
+export function denyAll(id: string): PolicySubject {
   return {
     principal: { type: PRINCIPAL_TYPE, id },
     attributes: {},
     parents: [],
     unusable: new Set(),
-    fingerprint: 'outlaw',
-    outlaw: true,
+    fingerprint: 'denyAll',
+    denyAll: true,
   }
 }
 

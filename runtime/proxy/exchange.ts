@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream'
 import { type Message, MessageError, scanMessage } from '../mcp/index.ts'
 import { Exchange } from '../net/index.ts'
 import type { OutgoingRequest } from '../outgoing/index.ts'
-import type { Session } from './sessions.ts'
+import type { ProxiedSession } from './sessions.ts'
 
 /** The raw socket of an upgrade request and the bytes already read past its header block. */
 export interface Upgrade {
@@ -17,7 +17,7 @@ export interface Upgrade {
 
 export class ProxyExchange extends Exchange {
   /** Set when the request names a session that this proxy knows. */
-  session: Session | undefined
+  session: ProxiedSession | undefined
   /** The access token that the last attempt carried. */
   usedToken: string | undefined
   /** The last attempt as the outgoing strategy saw it. */

@@ -14,11 +14,11 @@ import { recoverSession } from './recovery.ts'
 import type { TargetWatch } from './readiness.ts'
 import { maxRedirects, redirectPath } from './redirect.ts'
 import { decodeRefusal } from './refusal-body.ts'
-import { type AnswerPolicy, type Aside, type Decision, Relay } from './relay.ts'
+import { type ResponsePolicy, type DiscardedResponse, type Decision, ResponseRelay } from './relay.ts'
 import { type HeaderRules, requestHeaders } from './request-headers.ts'
 import { firstValue } from './response-headers.ts'
 import { maySetState } from './session-state.ts'
-import type { Session, SessionTable } from './sessions.ts'
+import type { ProxiedSession, SessionTable } from './sessions.ts'
 import { type Target, targetPath } from './target.ts'
 
 /** A new token, and then a new login. */
@@ -51,7 +51,7 @@ export function makeForwarder(options: ForwarderOptions): (exchange: ProxyExchan
 type Next = 'redirect' | 'recover' | 'renew' | 'refuse'
 
 /** One request with all the attempts it takes. */
-class Forwarding implements AnswerPolicy {
+class Forwarding implements ResponsePolicy {
   readonly #options: ForwarderOptions
   readonly #exchange: ProxyExchange
   #path: string
@@ -62,8 +62,8 @@ class Forwarding implements AnswerPolicy {
   #headers: string[] = []
   /** The session id of the current attempt, as the target knows it. */
   #sentId: string | undefined
-  readonly rules: AnswerPolicy['rules']
-  watchEvents: AnswerPolicy['watchEvents']
+  readonly rules: ResponsePolicy['rules']
+  watchEvents: ResponsePolicy['watchEvents']
 
   constructor(options: ForwarderOptions, exchange: ProxyExchange) {
     this.#options = options
@@ -130,12 +130,12 @@ class Forwarding implements AnswerPolicy {
     return { method: req.method ?? 'GET', url: new URL(target.origin + this.#path), headers, body }
   }
 
-  #attempt(): Promise<Aside> {
+  #attempt(): Promise<DiscardedResponse> {
     const { dispatcher, target, headersTimeoutMs, log } = this.#options
     const exchange = this.#exchange
     const { req } = exchange
     if (log.debugEnabled) log.debug('forwarding', { method: req.method, url: target.origin + this.#path })
-    return new Promise<Aside>((resolve, reject) => {
+    return new Promise<DiscardedResponse>((resolve, reject) => {
       dispatcher.dispatch(
         {
           origin: target.origin,
@@ -146,7 +146,7 @@ class Forwarding implements AnswerPolicy {
           headersTimeout: exchange.asksForStream ? 0 : headersTimeoutMs,
           upgrade: exchange.upgrade ? 'websocket' : null,
         },
-        new Relay(exchange, this, resolve, (fault) => {
+        new ResponseRelay(exchange, this, resolve, (fault) => {
           if (fault.code === 'BACKEND_UNREACHABLE') this.#options.watch.unreachable()
           reject(fault)
         }),
@@ -240,7 +240,7 @@ class Forwarding implements AnswerPolicy {
     this.#options.sessions.forget(ownerOf(this.#exchange), clientId)
   }
 
-  #redirect(aside: NonNullable<Aside>): void {
+  #redirect(aside: NonNullable<DiscardedResponse>): void {
     this.#hops++
     const { status, headers } = aside
     this.#path = redirectPath(this.#options.target, this.#path, status, headers.location) ?? this.#path
@@ -268,14 +268,14 @@ class Forwarding implements AnswerPolicy {
   }
 
   /** Another process may have opened it again already. */
-  async #movedElsewhere(session: Session, lostId: string): Promise<boolean> {
+  async #movedElsewhere(session: ProxiedSession, lostId: string): Promise<boolean> {
     const newer = await this.#options.sessions.lookUp(ownerOf(this.#exchange), session.clientId)
     if (!newer || newer.upstreamId === lostId) return false
     this.#exchange.session = newer
     return true
   }
 
-  async #renew({ status, headers }: NonNullable<Aside>): Promise<void> {
+  async #renew({ status, headers }: NonNullable<DiscardedResponse>): Promise<void> {
     const { credential, target } = this.#options
     if (this.#renewals >= maxRenewals || !credential) throw new GatehouseError('BACKEND_AUTH_FAILED')
     this.#renewals++

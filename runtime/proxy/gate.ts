@@ -17,7 +17,7 @@ import {
 } from '../mcp/index.ts'
 import type { ProxyExchange } from './exchange.ts'
 import { ownerOf, sessionIdOf } from './forwarder.ts'
-import type { Session, SessionTable } from './sessions.ts'
+import type { ProxiedSession, SessionTable } from './sessions.ts'
 import type { Target } from './target.ts'
 
 const supported: readonly string[] = [STATELESS_VERSION]
@@ -75,7 +75,7 @@ export function makeSessionGate(
   sessions: SessionTable,
   strict: boolean,
 ): (exchange: ProxyExchange) => void | Promise<void> {
-  function settle(exchange: ProxyExchange, session: Session | undefined): void {
+  function settle(exchange: ProxyExchange, session: ProxiedSession | undefined): void {
     exchange.session = session
     if (session === undefined && strict) throw new GatehouseError('SESSION_NOT_FOUND')
   }

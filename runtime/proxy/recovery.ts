@@ -8,7 +8,7 @@
 import { HEADER, notificationMessage } from '../mcp/index.ts'
 import type { Dispatcher } from '../net/index.ts'
 import { EventIds } from './event-ids.ts'
-import type { Recovery, Session } from './sessions.ts'
+import type { Recovery, ProxiedSession } from './sessions.ts'
 
 export interface RecoveryRequest {
   readonly dispatcher: Dispatcher
@@ -32,10 +32,10 @@ const ownHeaders = new Set([
   HEADER.method,
   HEADER.name,
 ])
-const maxAnswerBytes = 1_048_576
+const maxResponseBytes = 1_048_576
 
 /** Does not throw. */
-export async function recoverSession(session: Session, request: RecoveryRequest): Promise<Recovery> {
+export async function recoverSession(session: ProxiedSession, request: RecoveryRequest): Promise<Recovery> {
   if (session.upstreamId !== request.lostId) return 'recovered'
   const { initBody } = session
   if (!initBody) return 'refused'
@@ -49,16 +49,16 @@ export async function recoverSession(session: Session, request: RecoveryRequest)
 }
 
 /** Rejects when the target cannot be reached. */
-async function reopen(session: Session, initBody: Buffer, request: RecoveryRequest): Promise<boolean> {
+async function reopen(session: ProxiedSession, initBody: Buffer, request: RecoveryRequest): Promise<boolean> {
   const opened = await post(request, initBody, [])
   const id = opened.headers[HEADER.sessionId]
-  const answer = await readAnswer(opened.body)
+  const answer = await readResponse(opened.body)
   if (opened.statusCode !== 200 || typeof id !== 'string' || id === '' || !answer.includes('"result"'))
     return false
   const version = /"protocolVersion"\s*:\s*"([\w.-]+)"/.exec(answer)?.[1]
   const own = ['Mcp-Session-Id', id, ...(version === undefined ? [] : ['MCP-Protocol-Version', version])]
   const confirmed = await post(request, notificationMessage('notifications/initialized'), own)
-  await readAnswer(confirmed.body)
+  await readResponse(confirmed.body)
   if (confirmed.statusCode >= 300) return false
   await Promise.all([...session.state.values()].map((body) => setAgain(request, body, own)))
   session.upstreamId = id
@@ -69,7 +69,7 @@ async function reopen(session: Session, initBody: Buffer, request: RecoveryReque
 /** A session without one of its subscriptions is better than none: failures are left to the client to notice. */
 async function setAgain(request: RecoveryRequest, body: Buffer, own: readonly string[]): Promise<void> {
   try {
-    await readAnswer((await post(request, body, own)).body)
+    await readResponse((await post(request, body, own)).body)
   } catch {
     // See above.
   }
@@ -106,11 +106,11 @@ function post(
 }
 
 /** The body, or of an event stream as much as holds the first message. */
-async function readAnswer(body: AsyncIterable<Buffer>): Promise<string> {
+async function readResponse(body: AsyncIterable<Buffer>): Promise<string> {
   let text = ''
   for await (const chunk of body) {
     text += chunk.toString()
-    if (text.length > maxAnswerBytes) throw new Error('the answer to initialize is too large')
+    if (text.length > maxResponseBytes) throw new Error('the answer to initialize is too large')
     if (/^data:.*"(?:result|error)".*(?:\r\n|\n|\r){2}/ms.test(text)) break
   }
   return text

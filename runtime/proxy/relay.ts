@@ -20,7 +20,7 @@ import { acceptUpgrade } from './upgrade.ts'
 export type Decision = 'show' | 'aside' | 'read'
 
 /** What the forwarder decides about an answer. */
-export interface AnswerPolicy {
+export interface ResponsePolicy {
   /**
    * Called when the head of a final answer has arrived, before anything is written; and once more with the body when the
    * decision was to read it. 'read' for an answer whose body is there already counts as 'show'.
@@ -45,7 +45,7 @@ interface Held {
 }
 
 /** Set aside: the head of the answer that was not shown. Undefined: the client got an answer, or is gone. */
-export type Aside = { readonly status: number; readonly headers: IncomingHttpHeaders } | undefined
+export type DiscardedResponse = { readonly status: number; readonly headers: IncomingHttpHeaders } | undefined
 
 /** A dropped body is read to its end up to here, so that the connection stays usable; beyond, it is closed. */
 const maxDropped = 65_536
@@ -53,10 +53,10 @@ const maxDropped = 65_536
 const clientGone = new Error('the client disconnected')
 const setAside = new Error('the answer was set aside')
 
-export class Relay implements DispatchHandler {
+export class ResponseRelay implements DispatchHandler {
   readonly #exchange: ProxyExchange
-  readonly #policy: AnswerPolicy
-  readonly #resolve: (aside: Aside) => void
+  readonly #policy: ResponsePolicy
+  readonly #resolve: (aside: DiscardedResponse) => void
   readonly #reject: (error: GatehouseError) => void
   readonly #onClose: () => void
   #controller: DispatchController | undefined
@@ -71,8 +71,8 @@ export class Relay implements DispatchHandler {
 
   constructor(
     exchange: ProxyExchange,
-    policy: AnswerPolicy,
-    resolve: (aside: Aside) => void,
+    policy: ResponsePolicy,
+    resolve: (aside: DiscardedResponse) => void,
     reject: (error: GatehouseError) => void,
   ) {
     this.#exchange = exchange

@@ -12,7 +12,7 @@ import { swapStrategy } from './auth-server.ts'
 import { type Credential, loginCredential, strategyCredential, type TokenSource } from './credential.ts'
 import { openBrowser } from './login/browser.ts'
 import { type LoginFetch, makeLoginFetch } from './login/fetches.ts'
-import { keepInDirectory, keepNothing } from './login/kept.ts'
+import { persistInDirectory, persistNothing } from './login/kept.ts'
 import { Login } from './login/login.ts'
 import type { RunParts } from './run.ts'
 
@@ -146,7 +146,7 @@ export async function makeLogin(
     log,
     notify,
     open: (url) => openBrowser(url, parts.browser),
-    kept: settings.keep ? keepInDirectory(settings.keep.dir, settings.keep.password, log) : keepNothing,
+    kept: settings.keep ? persistInDirectory(settings.keep.dir, settings.keep.password, log) : persistNothing,
     needIdToken: config.exchange?.subjectTokenType.endsWith(':id_token') ?? false,
     signal: parts.signal ? AbortSignal.any([stop.signal, parts.signal]) : stop.signal,
     now: Date.now,

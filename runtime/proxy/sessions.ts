@@ -4,7 +4,7 @@
  * Bounded three ways: count, bytes kept for recovery, and two hours without use. With a shared store other processes
  * know them, too; this one asks it when it does not know an id itself. Knows nothing of how a session is opened again:
  * recovery.ts.
- * Source: MCP 2025-11-25, "Session Management"; spec document 1 leaves sessions open.
+ * Source: MCP 2025-11-25, "ProxiedSession Management"; spec document 1 leaves sessions open.
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -20,7 +20,7 @@ import { noteState, type SessionState, stateBytes } from './session-state.ts'
 export type Recovery = 'recovered' | 'refused' | 'unreachable'
 
 /** One session as one caller knows it. */
-export interface Session {
+export interface ProxiedSession {
   /** The id that the client uses. */
   readonly clientId: string
   /** The id that the target uses; differs after a recovery. */
@@ -54,15 +54,15 @@ export interface SharedSessions {
 
 export interface SessionTable {
   /** The session with this id that this caller opened, as far as this process knows. */
-  find(owner: string, clientId: string): Session | undefined
+  find(owner: string, clientId: string): ProxiedSession | undefined
   /** The same, asking the shared store. Rejects with SESSION_STORE_DOWN. Undefined at once when nothing is shared. */
-  lookUp(owner: string, clientId: string): Promise<Session | undefined> | undefined
+  lookUp(owner: string, clientId: string): Promise<ProxiedSession | undefined> | undefined
   /** Remembers a session that the target opened for this caller. */
-  open(owner: string, id: string, initBody: Buffer | undefined): Session
+  open(owner: string, id: string, initBody: Buffer | undefined): ProxiedSession
   /** Notes a request that the target has accepted, if it set something for the length of the session. */
-  note(owner: string, session: Session, message: Message): void
+  note(owner: string, session: ProxiedSession, message: Message): void
   /** The session has another id at the target now. */
-  moved(owner: string, session: Session): void
+  moved(owner: string, session: ProxiedSession): void
   forget(owner: string, clientId: string): void
   readonly size: number
 }
@@ -82,7 +82,7 @@ const maxKeptBytes = 67_108_864
 export function makeSessionTable(log: Log, options: SessionTableOptions = {}): SessionTable {
   const { now, shared } = options
   const idleMs = options.idleMs ?? 7_200_000
-  const sessions = new LRUCache<string, Session>({
+  const sessions = new LRUCache<string, ProxiedSession>({
     max: options.maxSessions ?? 10_000,
     maxSize: maxKeptBytes,
     sizeCalculation: (session) => 256 + (session.initBody?.length ?? 0) + stateBytes(session.state),
@@ -93,7 +93,7 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): S
   // The caller's key holds no NUL beyond the one of its own shape, and an id never does.
   const keyOf = (owner: string, id: string): string => `${owner}\0${id}`
 
-  function share(key: string, session: Session): void {
+  function share(key: string, session: ProxiedSession): void {
     if (!shared) return
     const { upstreamId, initBody, state } = session
     const record = {
@@ -112,12 +112,12 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): S
     store: SharedSessions,
     key: string,
     clientId: string,
-  ): Promise<Session | undefined> {
+  ): Promise<ProxiedSession | undefined> {
     const record = await store.get(sharedKey(key))
     if (!record) return undefined
     const initBody = record.initBody === undefined ? undefined : Buffer.from(record.initBody)
     const { upstreamId } = record
-    const session: Session = {
+    const session: ProxiedSession = {
       clientId,
       upstreamId,
       initBody,
@@ -134,7 +134,7 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): S
     lookUp: (owner, clientId) => (shared ? fromShared(shared, keyOf(owner, clientId), clientId) : undefined),
     open(owner, id, initBody) {
       const kept = initBody && initBody.length <= maxInitBytes ? Buffer.from(initBody) : undefined
-      const session: Session = {
+      const session: ProxiedSession = {
         clientId: id,
         upstreamId: id,
         initBody: kept,

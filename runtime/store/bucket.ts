@@ -4,7 +4,7 @@
  * The same arithmetic is written in Lua in scripts.ts; the shared contract tests hold the two together.
  * Source: spec document 3, rateLimiting.
  */
-import type { Bucket, Taken } from './store.ts'
+import type { Bucket, BucketResult } from './store.ts'
 
 export interface Level {
   readonly tokens: number
@@ -26,7 +26,7 @@ export function waitMs(bucket: Bucket, tokens: number, cost: number): number {
 }
 
 /** Decides over all buckets at once: grants only when every bucket can give. */
-export function decide(buckets: readonly Bucket[], tokens: readonly number[], cost: number): Taken {
+export function decide(buckets: readonly Bucket[], tokens: readonly number[], cost: number): BucketResult {
   let retryAfterMs = 0
   let refusedBy: string | undefined
   for (const [index, bucket] of buckets.entries()) {

@@ -11,10 +11,10 @@ import {
   type Bucket,
   checkBuckets,
   checkTtl,
-  type Entry,
+  type StoreEntry,
   type SetOptions,
   type Store,
-  type Taken,
+  type BucketResult,
 } from './store.ts'
 
 export interface MemoryStoreOptions {
@@ -111,7 +111,7 @@ function view(memory: Memory, prefix: string): Store {
     return ttlMs === undefined ? Number.POSITIVE_INFINITY : memory.now() + ttlMs
   }
 
-  function takeTokens(buckets: readonly Bucket[], cost: number): Taken {
+  function takeTokens(buckets: readonly Bucket[], cost: number): BucketResult {
     checkBuckets(buckets, cost)
     const now = memory.now()
     const levels = buckets.map((bucket) => {
@@ -132,7 +132,7 @@ function view(memory: Memory, prefix: string): Store {
     async get(key) {
       return memory.live(prefix + key)?.value
     },
-    async read(key): Promise<Entry | undefined> {
+    async read(key): Promise<StoreEntry | undefined> {
       const slot = memory.live(prefix + key)
       return slot && { value: slot.value, version: String(slot.version) }
     },

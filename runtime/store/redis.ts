@@ -9,7 +9,7 @@ import { ErrorReply } from '@redis/client'
 import { GatehouseError } from '../../schemas/index.ts'
 import { checkRedisConfig, type LinkOptions, type RedisConfig, RedisLink } from './redis-link.ts'
 import { type Script, swap as swapScript, takeTokens as takeTokensScript } from './scripts.ts'
-import { checkBuckets, checkTtl, type Entry, type SetOptions, type Store, type Taken } from './store.ts'
+import { checkBuckets, checkTtl, type StoreEntry, type SetOptions, type Store, type BucketResult } from './store.ts'
 
 export interface RedisStoreConfig extends RedisConfig {
   /** Put before every key, for instance `gh:auth:{namespace:name}:`. Keys begin with it in every mode. */
@@ -61,7 +61,7 @@ function view(link: RedisLink, prefix: string, root: boolean): Store {
   return {
     kind: 'redis',
     get,
-    async read(key): Promise<Entry | undefined> {
+    async read(key): Promise<StoreEntry | undefined> {
       const value = await get(key)
       return value === undefined ? undefined : { value, version: value }
     },
@@ -92,7 +92,7 @@ function view(link: RedisLink, prefix: string, root: boolean): Store {
       ]
       return (await guard(evaluate(link, swapScript, [prefix + key], args))) === 1
     },
-    async takeTokens(buckets, cost = 1): Promise<Taken> {
+    async takeTokens(buckets, cost = 1): Promise<BucketResult> {
       checkBuckets(buckets, cost)
       if (buckets.length === 0) return { ok: true, retryAfterMs: 0, refusedBy: undefined }
       const keys = buckets.map((bucket) => prefix + bucket.key)

@@ -16,7 +16,7 @@ import {
   type KeyObject,
   randomBytes,
 } from 'node:crypto'
-import type { Entry, Store } from './store.ts'
+import type { StoreEntry, Store } from './store.ts'
 
 export interface SealOptions {
   /** Told when a value cannot be opened: its secret was dropped, or someone changed it. */
@@ -95,7 +95,7 @@ function sealed(inner: Store, prefix: string, secrets: Secrets, options: SealOpt
   return {
     kind: inner.kind,
     get: async (key) => open(key, await inner.get(key)),
-    async read(key): Promise<Entry | undefined> {
+    async read(key): Promise<StoreEntry | undefined> {
       const entry = await inner.read(key)
       const value = open(key, entry?.value)
       return entry && value !== undefined ? { value, version: entry.version } : undefined

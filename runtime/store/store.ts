@@ -12,7 +12,7 @@
  */
 
 /** A value together with the version it was read at, to be handed back to `swap`. */
-export interface Entry {
+export interface StoreEntry {
   readonly value: string
   /** Opaque; equal versions mean that the value is still the one that was read. */
   readonly version: string
@@ -35,7 +35,7 @@ export interface Bucket {
   readonly refillMs: number
 }
 
-export interface Taken {
+export interface BucketResult {
   readonly ok: boolean
   /** When refused: how long until the same request would be granted, milliseconds, rounded up. Otherwise 0. */
   readonly retryAfterMs: number
@@ -48,7 +48,7 @@ export interface Store {
   readonly kind: 'memory' | 'redis'
   get(key: string): Promise<string | undefined>
   /** As `get`, with the version for a later `swap`. */
-  read(key: string): Promise<Entry | undefined>
+  read(key: string): Promise<StoreEntry | undefined>
   /** Returns false when `onlyIf` was not met; then nothing was written. */
   set(key: string, value: string, options?: SetOptions): Promise<boolean>
   /** Reads and deletes in one step: of many takers exactly one gets the value. */
@@ -61,9 +61,9 @@ export interface Store {
    * Compare and set: writes `next` only if the entry is still the one that was seen (`undefined`: still absent).
    * `next` undefined deletes. Without `ttlMs` the remaining life is kept. Returns false when another was faster.
    */
-  swap(key: string, seen: Entry | undefined, next: string | undefined, ttlMs?: number): Promise<boolean>
+  swap(key: string, seen: StoreEntry | undefined, next: string | undefined, ttlMs?: number): Promise<boolean>
   /** Takes `cost` (default 1) tokens from every bucket, or from none when one of them cannot give. */
-  takeTokens(buckets: readonly Bucket[], cost?: number): Promise<Taken>
+  takeTokens(buckets: readonly Bucket[], cost?: number): Promise<BucketResult>
   /** The same store with every key prefixed. Closing it does nothing; close the root. */
   namespace(prefix: string): Store
   /** Resolves when the store answers; throws `STORE_DOWN` otherwise. For readiness probes. */

@@ -3,7 +3,7 @@ import type { Log } from '../net/index.ts'
 import type { Clock } from './clock.ts'
 import type { Core } from './core.ts'
 import { type Advertise, advertisedBy, everything } from './edge/advertised.ts'
-import type { Answer } from './edge/answer.ts'
+import type { HttpResponse } from './edge/answer.ts'
 import { Listeners, type ListenersOptions } from './edge/listeners.ts'
 import { makeStateSealer } from './edge/sealed-state.ts'
 import { OldSseEdge } from './edge/old-sse-edge.ts'
@@ -50,7 +50,7 @@ const MAX_PARKED_PER_CALLER = 100
 
 export function makeEdges(options: EdgesOptions): Edges {
   const { core, sessions, perform, serverInfo, passthroughHeaders, clock, log } = options
-  const answers = new Set<Answer>()
+  const answers = new Set<HttpResponse>()
   const parked = new ParkedCalls({
     max: MAX_PARKED,
     maxPerCaller: MAX_PARKED_PER_CALLER,

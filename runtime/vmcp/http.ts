@@ -22,7 +22,7 @@ import {
 import type { Observer } from '../observe/index.ts'
 import type { Gate } from '../policy/index.ts'
 import { VmcpExchange } from './edge/exchange.ts'
-import { answerError } from './edge/http-answers.ts'
+import { respondWithError } from './edge/http-answers.ts'
 import { MESSAGES_PATH, SSE_PATH } from './edge/old-sse-edge.ts'
 import type { Edges } from './edges.ts'
 
@@ -142,6 +142,6 @@ function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void
   if (parts.authenticator().answer(exchange, error)) return
   if (!(error instanceof GatehouseError)) parts.log.error('a request failed unexpectedly', { err: error })
   else if (error.status >= 500) parts.log.warn('a request failed', { code: error.code, err: error })
-  if (METHODS[exchange.path]) answerError(exchange, error)
+  if (METHODS[exchange.path]) respondWithError(exchange, error)
   else sendProblem(exchange.res, error)
 }

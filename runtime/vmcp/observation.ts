@@ -14,7 +14,7 @@ import {
   makeTelemetry,
   type Observer,
   readError,
-  type RpcAnswer,
+  type RpcResponse,
   type Telemetry,
 } from '../observe/index.ts'
 import type { BackendObservation } from './backends/measure.ts'
@@ -101,11 +101,11 @@ function observe(observer: Observer): Middleware {
       clientInfo: client.info,
       protocolVersion: client.protocolVersion,
     } as const
-    return observer.operation(facts, next, (outcome) => answerOf(method, outcome))
+    return observer.operation(facts, next, (outcome) => responseOf(method, outcome))
   }
 }
 
-function answerOf(method: string, outcome: Outcome): RpcAnswer {
+function responseOf(method: string, outcome: Outcome): RpcResponse {
   if (outcome.kind === 'error') return readError(outcome.error.toString())
   return { kind: 'result', toolError: method === 'tools/call' && isToolError(outcome.result) }
 }

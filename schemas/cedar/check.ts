@@ -1,10 +1,10 @@
 /** Everything that would keep a server from starting with some policies and entities. */
-import type { Problem } from '../problems.ts'
+import type { Violation } from '../problems.ts'
 import { readEntities } from './entities.ts'
 import { readPolicies } from './policies.ts'
 
 /** Policies that cannot be used, with paths such as `policies[3]`, then the entities, with the path `entitiesJson`. */
-export function cedarProblems(policies: readonly string[], entitiesJson: string): readonly Problem[] {
+export function cedarProblems(policies: readonly string[], entitiesJson: string): readonly Violation[] {
   const { message } = readEntities(entitiesJson)
   const { problems } = readPolicies(policies)
   return message === undefined ? problems : [...problems, { path: 'entitiesJson', message }]

@@ -5,7 +5,7 @@
  * Source: spec document 3, incomingAuth.authz.policies.
  */
 import { LRUCache } from 'lru-cache'
-import type { Problem } from '../problems.ts'
+import type { Violation } from '../problems.ts'
 import { callEngine, EngineFailure, errorText, type PolicyJson } from './engine.ts'
 import { notCedar, textViolation } from './scan.ts'
 
@@ -13,7 +13,7 @@ export interface PoliciesRead {
   /** The single policies of each text, in order; empty for a text with a problem. */
   readonly policies: readonly (readonly string[])[]
   /** With paths such as `policies[3]`. */
-  readonly problems: readonly Problem[]
+  readonly problems: readonly Violation[]
 }
 
 const maxTexts = 1000
@@ -28,7 +28,7 @@ export function readPolicies(texts: readonly string[]): PoliciesRead {
   if (texts.length > maxTexts) return refused(`holds more than ${maxTexts} texts`)
   if (total > maxTotal) return refused(`holds more than ${maxTotal} characters in all`)
   const policies: (readonly string[])[] = []
-  const problems: Problem[] = []
+  const problems: Violation[] = []
   let wrong = 0
   for (const [index, text] of texts.entries()) {
     const path = `policies[${index}]`

@@ -4,7 +4,7 @@
  * Source: spec document 3, "compositeTools".
  */
 import type { CompositeTool, WorkflowStep } from '../generated/types.ts'
-import type { Problem } from '../problems.ts'
+import type { Violation } from '../problems.ts'
 import { fieldsOf } from '../fields.ts'
 import { serverTools } from '../names.ts'
 import { parameterProblems } from './json-schema.ts'
@@ -14,7 +14,7 @@ import { stepProblems } from './steps.ts'
 import { templateReads, type TemplateRead } from './templates.ts'
 
 /** Problems of one workflow; `path` is where it stands. */
-export function workflowProblems(tool: CompositeTool, path: string): Problem[] {
+export function workflowProblems(tool: CompositeTool, path: string): Violation[] {
   const reads = templateReads(tool, path)
   return [
     ...nameProblems(tool, path),
@@ -28,17 +28,17 @@ export function workflowProblems(tool: CompositeTool, path: string): Problem[] {
 }
 
 /** The tools of the server itself would hide it. */
-function nameProblems({ name }: CompositeTool, path: string): Problem[] {
+function nameProblems({ name }: CompositeTool, path: string): Violation[] {
   return Object.values<string>(serverTools).includes(name)
     ? [{ path: `${path}.name`, message: `${name} is the name of a tool of the server itself` }]
     : []
 }
 
 /** What a template reads must exist, must have run by then, and must have a value when its step may be skipped. */
-function readProblems(tool: CompositeTool, path: string, reads: readonly TemplateRead[]): Problem[] {
+function readProblems(tool: CompositeTool, path: string, reads: readonly TemplateRead[]): Violation[] {
   const steps = new Map(tool.steps.map((step) => [step.id, step]))
   const before = successorsOf(tool.steps)
-  const problems: Problem[] = []
+  const problems: Violation[] = []
   for (const {
     at,
     reader,

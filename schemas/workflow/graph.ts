@@ -2,9 +2,9 @@
  * The order of steps: dependencies must exist and must not go in circles.
  */
 import type { WorkflowStep } from '../generated/types.ts'
-import type { Problem } from '../problems.ts'
+import type { Violation } from '../problems.ts'
 
-export function stepGraphProblems(steps: readonly WorkflowStep[], path: string): Problem[] {
+export function stepGraphProblems(steps: readonly WorkflowStep[], path: string): Violation[] {
   const ids = new Set(steps.map(({ id }) => id))
   const unknown = steps.flatMap(({ dependsOn = [] }, index) =>
     dependsOn

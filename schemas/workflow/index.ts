@@ -13,7 +13,7 @@ export {
   parseTemplate,
   type Pipe,
   type Template,
-  TemplateFault,
+  TemplateError,
 } from './template/index.ts'
 export { propertyOf } from './templates.ts'
 export { workflowWarnings } from './warnings.ts'

@@ -3,7 +3,7 @@
  * the meta-schema and bounded in size; their defaults are checked against them.
  */
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { below, type Problem } from '../problems.ts'
+import { below, type Violation } from '../problems.ts'
 import { type Fields, fieldsOf, isFields } from '../fields.ts'
 import { compilePattern, PatternFault } from './pattern.ts'
 import { patternsOf, schemaCheck } from './schema-check.ts'
@@ -91,7 +91,7 @@ function hasAnchor(part: unknown, name: string, depth: number): boolean {
   return Object.values(part).some((inner) => hasAnchor(inner, name, depth + 1))
 }
 
-export function parameterProblems(parameters: unknown, path: string): Problem[] {
+export function parameterProblems(parameters: unknown, path: string): Violation[] {
   if (parameters === undefined || Object.keys(fieldsOf(parameters)).length === 0) return []
   const { type } = fieldsOf(parameters)
   if (type !== 'object') return [{ path: `${path}.type`, message: 'must be object' }]
@@ -105,7 +105,7 @@ export function parameterProblems(parameters: unknown, path: string): Problem[] 
 const maxUnits = 20_000
 
 /** Defaults of the first level must match their own schemas: a call that leaves them out would be refused. */
-function defaultProblems(schema: Fields, path: string): Problem[] {
+function defaultProblems(schema: Fields, path: string): Violation[] {
   return Object.entries(fieldsOf(schema['properties'])).flatMap(([name, property]) => {
     const value = fieldsOf(property)['default']
     if (value === undefined) return []
@@ -134,7 +134,7 @@ function defaultFault(schema: Fields, name: string, value: unknown): string | un
 const primitive: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean'])
 
 /** MCP clients are asked flat forms only: an object of primitive properties. */
-export function elicitationSchemaProblems(schema: unknown, path: string): Problem[] {
+export function elicitationSchemaProblems(schema: unknown, path: string): Violation[] {
   if (!isFields(schema) || Object.keys(schema).length === 0) {
     return [{ path, message: 'is required for type elicitation' }]
   }

@@ -4,14 +4,14 @@
  */
 import { fieldsOf, isFields } from '../fields.ts'
 import type { CompositeTool, OutputProperty } from '../generated/types.ts'
-import { below, oneOf, type Problem, shapeOf } from '../problems.ts'
+import { below, oneOf, type Violation, shapeOf } from '../problems.ts'
 import { hasControlCharacter } from './names.ts'
 import { propertyOf } from './templates.ts'
 import { booleanIn, integerIn, isJsonType, type JsonType, jsonTypes, numberIn } from './typed-text.ts'
 
 const maxDepth = 10
 
-export function outputProblems({ output }: CompositeTool, path: string): Problem[] {
+export function outputProblems({ output }: CompositeTool, path: string): Violation[] {
   if (!output) return []
   const names = Object.keys(output.properties)
   const missing = (output.required ?? []).filter((name) => !names.includes(name))
@@ -27,14 +27,14 @@ export function outputProblems({ output }: CompositeTool, path: string): Problem
   ]
 }
 
-function namedProblems(name: string, property: OutputProperty, parent: string, depth: number): Problem[] {
+function namedProblems(name: string, property: OutputProperty, parent: string, depth: number): Violation[] {
   const path = below(parent, name)
   return hasControlCharacter(name)
     ? [{ path, message: 'a name has no control characters' }]
     : propertyProblems(property, path, depth)
 }
 
-function propertyProblems(property: OutputProperty, path: string, depth: number): Problem[] {
+function propertyProblems(property: OutputProperty, path: string, depth: number): Violation[] {
   const { type, value, properties } = property
   if (depth > maxDepth) return [{ path, message: `is nested more than ${maxDepth} deep` }]
   if (!isJsonType(type)) return [{ path: `${path}.type`, message: `must be one of ${jsonTypes.join(', ')}` }]
@@ -60,7 +60,7 @@ function propertyProblems(property: OutputProperty, path: string, depth: number)
 }
 
 /** A default is coerced to its type when it is used; what cannot be would be used as nothing. */
-function defaultProblems(value: unknown, type: JsonType, path: string): Problem[] {
+function defaultProblems(value: unknown, type: JsonType, path: string): Violation[] {
   if (value === undefined || value === null || type === 'string' || coercible(value, type)) return []
   const forms = type === 'integer' ? ['a number', 'its text'] : [withArticle(type), 'its text']
   return [{ path: `${path}.default`, message: `must be ${oneOf(forms)}, found ${shapeOf(value)}` }]

@@ -3,7 +3,7 @@
  * Source: spec document 3, compositeTools, "Step item".
  */
 import type { CompositeTool, WorkflowStep } from '../generated/types.ts'
-import { oneOf, type Problem } from '../problems.ts'
+import { oneOf, type Violation } from '../problems.ts'
 import { withDefaults } from '../validate.ts'
 import { elicitationSchemaProblems } from './json-schema.ts'
 
@@ -31,12 +31,12 @@ const hints: Readonly<Partial<Record<StepType, Readonly<Partial<Record<keyof Wor
   },
 }
 
-export function stepProblems(step: WorkflowStep, path: string): Problem[] {
+export function stepProblems(step: WorkflowStep, path: string): Violation[] {
   return [...foreignProblems(step, path), ...ownProblems[step.type](step, path), ...errorProblems(step, path)]
 }
 
 /** Fields of another type of step, which would do nothing. A field that has its default says nothing. */
-function foreignProblems(step: WorkflowStep, path: string): Problem[] {
+function foreignProblems(step: WorkflowStep, path: string): Violation[] {
   if (step.type === 'tool' && step.tool && step.message !== undefined)
     return [{ path, message: 'has both tool and message; set type to say what it is' }]
   const blank = blankStep()
@@ -59,7 +59,7 @@ function blankStep(): WorkflowStep {
   return blank
 }
 
-const ownProblems: Readonly<Record<StepType, (step: WorkflowStep, path: string) => Problem[]>> = {
+const ownProblems: Readonly<Record<StepType, (step: WorkflowStep, path: string) => Violation[]>> = {
   tool: ({ tool }, path) => toolProblems(tool, path),
   elicitation: elicitationProblems,
   forEach: forEachProblems,
@@ -67,20 +67,20 @@ const ownProblems: Readonly<Record<StepType, (step: WorkflowStep, path: string) 
 
 const toolName = /^[a-zA-Z0-9][a-zA-Z0-9._-]*$/
 
-function toolProblems(tool: string | undefined, path: string): Problem[] {
+function toolProblems(tool: string | undefined, path: string): Violation[] {
   if (!tool) return [{ path: `${path}.tool`, message: 'is required for type tool' }]
   return toolName.test(tool) ? [] : [{ path: `${path}.tool`, message: 'is not a tool name' }]
 }
 
-function elicitationProblems({ message, schema }: WorkflowStep, path: string): Problem[] {
+function elicitationProblems({ message, schema }: WorkflowStep, path: string): Violation[] {
   return [
     ...(message ? [] : [{ path: `${path}.message`, message: 'is required for type elicitation' }]),
     ...elicitationSchemaProblems(schema, `${path}.schema`),
   ]
 }
 
-function forEachProblems(step: WorkflowStep, path: string): Problem[] {
-  const problems: Problem[] = []
+function forEachProblems(step: WorkflowStep, path: string): Violation[] {
+  const problems: Violation[] = []
   const refuse = (field: string, message: string) => problems.push({ path: `${path}.${field}`, message })
   if (!step.collection) refuse('collection', 'is required for type forEach')
   if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(step.itemVar)) refuse('itemVar', 'must be an identifier')
@@ -96,13 +96,13 @@ function forEachProblems(step: WorkflowStep, path: string): Problem[] {
 }
 
 /** Only calls of tools are made again; the settings of retries are for that. */
-function errorProblems(step: WorkflowStep, path: string): Problem[] {
+function errorProblems(step: WorkflowStep, path: string): Violation[] {
   if (step.type === 'tool' || step.onError?.action !== 'retry') return retryProblems(step, path)
   const hint = step.type === 'forEach' ? '; set it in the inner step' : ''
   return [{ path: `${path}.onError.action`, message: `retry is not for type ${step.type}${hint}` }]
 }
 
-function retryProblems({ onError }: Pick<WorkflowStep, 'onError'>, path: string): Problem[] {
+function retryProblems({ onError }: Pick<WorkflowStep, 'onError'>, path: string): Violation[] {
   if (!onError || onError.action === 'retry') return []
   const set = (['retryCount', 'retryDelay'] as const).filter((field) => onError[field] !== undefined)
   return set.length === 0

@@ -3,8 +3,8 @@
  */
 import { fieldsOf, isFields } from '../fields.ts'
 import type { CompositeTool, OutputProperty, WorkflowStep } from '../generated/types.ts'
-import { below, type Problem } from '../problems.ts'
-import { parseTemplate, type Path, pathsRead, TemplateFault } from './template/index.ts'
+import { below, type Violation } from '../problems.ts'
+import { parseTemplate, type Path, pathsRead, TemplateError } from './template/index.ts'
 
 export interface TemplateRead {
   /** Path of the template in the document. */
@@ -16,7 +16,7 @@ export interface TemplateRead {
 }
 
 export interface TemplateReads {
-  readonly problems: readonly Problem[]
+  readonly problems: readonly Violation[]
   readonly reads: readonly TemplateRead[]
 }
 
@@ -27,7 +27,7 @@ const maxDepth = 10
 const roots: ReadonlySet<string> = new Set(['params', 'steps', 'vars', 'workflow'])
 
 export function templateReads(tool: CompositeTool, path: string): TemplateReads {
-  const problems: Problem[] = []
+  const problems: Violation[] = []
   const reads: TemplateRead[] = []
   for (const { at, text, reader, isInner } of textsOf(tool, path)) {
     try {
@@ -35,14 +35,14 @@ export function templateReads(tool: CompositeTool, path: string): TemplateReads 
       reads.push(...paths.map((read) => ({ path: read, at, reader })))
       problems.push(...rootProblems(paths, at, isInner))
     } catch (error) {
-      if (!(error instanceof TemplateFault)) throw error
+      if (!(error instanceof TemplateError)) throw error
       problems.push({ path: at, message: `is not a template: ${error.message}` })
     }
   }
   return { problems, reads }
 }
 
-function rootProblems(paths: readonly Path[], at: string, isInner: boolean): Problem[] {
+function rootProblems(paths: readonly Path[], at: string, isInner: boolean): Violation[] {
   const unknown = new Set(paths.flatMap(([root]) => root ?? []))
   return [...unknown].flatMap((root) => {
     if (roots.has(root) || (root === 'forEach' && isInner)) return []

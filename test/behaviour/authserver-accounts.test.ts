@@ -16,7 +16,7 @@ import {
   startAuthServer,
   tokensOf,
 } from '../helpers/authserver.ts'
-import { type Answer, type Loopback, startLoopback } from '../helpers/loopback.ts'
+import { type PeerResponse, type Loopback, startLoopback } from '../helpers/loopback.ts'
 
 interface Setup {
   readonly rig: Rig
@@ -30,7 +30,7 @@ interface Setup {
 /** corp says who it is; hub is a plain OAuth provider. */
 async function setup(t: Test, store?: Store): Promise<Setup> {
   let serial = 0
-  const hub = await startLoopback(({ path, query }): Answer => {
+  const hub = await startLoopback(({ path, query }): PeerResponse => {
     if (path === '/token')
       return { body: { token_type: 'bearer', access_token: `hub-${++serial}`, ...self.token } }
     const back = new URLSearchParams({ code: 'c', state: query.get('state') ?? '' })

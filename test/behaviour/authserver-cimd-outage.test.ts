@@ -3,14 +3,14 @@ import t from 'tap'
 import { makeClientDocuments } from '../../runtime/authserver/clients/cimd.ts'
 import { authServerDefaults } from '../../runtime/config/index.ts'
 import { silentLog } from '../../runtime/net/index.ts'
-import { OAuthFault } from '../../runtime/oauth/index.ts'
+import { OAuthClientError } from '../../runtime/oauth/index.ts'
 
 const minute = 60_000
 const clientId = 'https://client.example/client.json'
 
 function setup() {
   let nowMs = 0
-  let fault: OAuthFault | undefined
+  let fault: OAuthClientError | undefined
   const hosts: string[] = []
   const documents = makeClientDocuments({
     config: {
@@ -45,7 +45,7 @@ function setup() {
   return {
     hosts,
     find: async (id = clientId): Promise<boolean> => (await documents.find(id)) !== undefined,
-    fail: (kind: 'unreachable' | 'absent') => void (fault = new OAuthFault(kind, 'no document')),
+    fail: (kind: 'unreachable' | 'absent') => void (fault = new OAuthClientError(kind, 'no document')),
     pass: (ms: number) => void (nowMs += ms),
   }
 }

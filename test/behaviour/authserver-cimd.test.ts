@@ -15,7 +15,7 @@ import {
   startAuthServer,
   tokensOf,
 } from '../helpers/authserver.ts'
-import { type Answer, type Loopback, startLoopback } from '../helpers/loopback.ts'
+import { type PeerResponse, type Loopback, startLoopback } from '../helpers/loopback.ts'
 import { proves } from '../helpers/proves.ts'
 
 proves('2.embeddedAuthServer.cimd', '2.cimd.enabled', '2.cimd.cacheFallbackTtl', '2.cimd.cacheMaxSize')
@@ -27,7 +27,7 @@ interface Setup {
   readonly rig: Rig
   readonly host: Loopback
   readonly clientId: string
-  answer: (path: string) => Answer
+  answer: (path: string) => PeerResponse
 }
 
 /** A server that accepts documents from a loopback host, and that host. */
@@ -90,7 +90,7 @@ t.test('cimd: the baseline is added, and scopes outside the supported ones are n
 })
 
 t.test('cimd: documents that break a rule make the client unknown', async (t) => {
-  const bad: readonly (readonly [string, (url: string) => Answer])[] = [
+  const bad: readonly (readonly [string, (url: string) => PeerResponse])[] = [
     ['another client_id', () => ({ body: document('https://other.example/c') })],
     ['no client_id', (url) => ({ body: { ...document(url), client_id: undefined } })],
     ['no name', (url) => ({ body: document(url, { client_name: undefined }) })],

@@ -14,7 +14,7 @@ import {
   type Shown,
   startAuthServer,
 } from '../helpers/authserver.ts'
-import { type Answer, startLoopback } from '../helpers/loopback.ts'
+import { type PeerResponse, startLoopback } from '../helpers/loopback.ts'
 
 const web = 'https://app.example.com/cb'
 const { challenge } = pkce()
@@ -173,7 +173,7 @@ t.test('consent: another person at the same browser is asked, though the first o
 
 t.test('consent: another person is asked before any further provider, and chooses among them', async (t) => {
   const asked: string[] = []
-  const hub = await startLoopback(({ path, query }): Answer => {
+  const hub = await startLoopback(({ path, query }): PeerResponse => {
     asked.push(path)
     if (path === '/token') return { body: { access_token: 'hub-at', token_type: 'bearer', expires_in: 3600 } }
     return {

@@ -23,7 +23,7 @@ import {
   startAuthServer,
   tokensOf,
 } from '../helpers/authserver.ts'
-import { type Answer, type Loopback, startLoopback } from '../helpers/loopback.ts'
+import { type PeerResponse, type Loopback, startLoopback } from '../helpers/loopback.ts'
 import { stateless } from '../helpers/mcp-wire.ts'
 import { proves } from '../helpers/proves.ts'
 import { startRawBackend } from '../helpers/raw-backend.ts'
@@ -40,13 +40,13 @@ interface Hub {
   /** Members of the next answers of hub's token endpoint to a code. */
   atLogin: Record<string, unknown>
   /** Hub's answer to a refresh token. */
-  renew: (refreshToken: string, serial: number) => Answer
+  renew: (refreshToken: string, serial: number) => PeerResponse
 }
 
 /** A plain OAuth provider that names the account, alone or as the second provider. */
 async function setup(t: Test, place: 'alone' | 'second', primary?: string): Promise<Hub> {
   let serial = 0
-  const hub = await startLoopback(({ path, query, form }): Answer => {
+  const hub = await startLoopback(({ path, query, form }): PeerResponse => {
     if (path === '/token') {
       const refreshToken = form.get('refresh_token')
       if (refreshToken !== null) return self.renew(refreshToken, ++serial)

@@ -15,7 +15,7 @@ import {
   startAuthServer,
   tokensOf,
 } from '../helpers/authserver.ts'
-import { type Answer, type Loopback, startLoopback } from '../helpers/loopback.ts'
+import { type PeerResponse, type Loopback, startLoopback } from '../helpers/loopback.ts'
 import { proves } from '../helpers/proves.ts'
 
 proves('2.embeddedAuthServer.upstreamProviders', '2.embeddedAuthServer.upstreamProviders.count')
@@ -32,7 +32,7 @@ interface Three {
 }
 
 async function oauth(t: Test, name: string, failing: () => string | undefined): Promise<Loopback> {
-  const peer = await startLoopback(({ path, query }): Answer => {
+  const peer = await startLoopback(({ path, query }): PeerResponse => {
     if (path === '/token' && failing() !== undefined) return { status: 400, body: { error: 'invalid_grant' } }
     if (path === '/token')
       return {

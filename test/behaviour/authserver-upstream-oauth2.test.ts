@@ -4,7 +4,7 @@ import { decodeJwt } from 'jose'
 import t from 'tap'
 import { makeCaller } from '../../runtime/net/index.ts'
 import { login, redeem, tokensOf } from '../helpers/authserver.ts'
-import type { Answer } from '../helpers/loopback.ts'
+import type { PeerResponse } from '../helpers/loopback.ts'
 import { bearer, outcome, type PeerAnswers, startPeer } from '../helpers/oauth2-peer.ts'
 import { proves } from '../helpers/proves.ts'
 
@@ -104,7 +104,7 @@ t.test('oauth2: userinfo: fields in order, first non-empty wins, numbers keep ev
 t.test('oauth2: userinfo that fails or names nobody ends the login', async (t) => {
   const answers: PeerAnswers = {}
   const self = await startPeer(t, answers, (url) => ({ userInfo: userInfo(url) }))
-  const cases: readonly (readonly [Answer, string])[] = [
+  const cases: readonly (readonly [PeerResponse, string])[] = [
     [{ status: 401 }, 'server_error'],
     [{ body: { name: 'nobody' } }, 'server_error'],
     [{ body: { sub: '' } }, 'server_error'],

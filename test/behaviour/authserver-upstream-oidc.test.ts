@@ -17,7 +17,7 @@ import {
   tokensOf,
 } from '../helpers/authserver.ts'
 import { decodeJwt } from 'jose'
-import { type Answer, type Loopback, type SeenRequest, startLoopback } from '../helpers/loopback.ts'
+import { type PeerResponse, type Loopback, type SeenRequest, startLoopback } from '../helpers/loopback.ts'
 import { proves } from '../helpers/proves.ts'
 import { until } from '../helpers/redis.ts'
 
@@ -187,7 +187,7 @@ async function forger(t: Test): Promise<{
   forge: {
     claims: (nonce: string) => object
     callback: (query: URLSearchParams) => void
-    token?: () => Answer
+    token?: () => PeerResponse
     alg?: string
     kid?: string
   }
@@ -195,7 +195,7 @@ async function forger(t: Test): Promise<{
   const { publicKey, privateKey } = await generateKeyPair('ES256')
   let nonce = ''
   const forge: Awaited<ReturnType<typeof forger>>['forge'] = { claims: () => ({}), callback: () => {} }
-  const peer: Loopback = await startLoopback(async ({ path, query }): Promise<Answer> => {
+  const peer: Loopback = await startLoopback(async ({ path, query }): Promise<PeerResponse> => {
     if (path.startsWith('/.well-known')) {
       return {
         body: {
@@ -271,7 +271,7 @@ t.test(
     forge.kid = 'unknown'
     t.equal(await outcome(), 'server_error', 'an unknown key')
     delete forge.kid
-    const answers: readonly (readonly [string, Answer, string])[] = [
+    const answers: readonly (readonly [string, PeerResponse, string])[] = [
       ['no ID token', { body: { access_token: 'SECRET', token_type: 'Bearer' } }, 'server_error'],
       [
         'unsigned',

@@ -7,9 +7,9 @@ import { hashed } from '../../runtime/authserver/tokens/opaque.ts'
 import { Sessions } from '../../runtime/authserver/tokens/sessions.ts'
 import { makeOidcUpstream } from '../../runtime/authserver/upstream/oidc.ts'
 import type { Upstream } from '../../runtime/authserver/upstream/upstream.ts'
-import { makeVault } from '../../runtime/authserver/upstream/vault.ts'
+import { makeUpstreamTokenStore } from '../../runtime/authserver/upstream/vault.ts'
 import { makeCaller, makeFetch, silentLog } from '../../runtime/net/index.ts'
-import { OAuthFault } from '../../runtime/oauth/index.ts'
+import { OAuthClientError } from '../../runtime/oauth/index.ts'
 import { makeMemoryStore } from '../../runtime/store/index.ts'
 import { startLoopback } from '../helpers/loopback.ts'
 
@@ -78,7 +78,7 @@ async function setup(t: Test) {
 function fault(refresh: Promise<unknown>): Promise<string> {
   return refresh.then(
     () => 'none',
-    (error: unknown) => (error instanceof OAuthFault ? `${error.kind} ${error.error}` : String(error)),
+    (error: unknown) => (error instanceof OAuthClientError ? `${error.kind} ${error.error}` : String(error)),
   )
 }
 
@@ -151,11 +151,11 @@ t.test('upstream refresh: a refusal of the old token does not end what was renew
     finish: async () => ({ tokens: tokens('x'), identity: { subject: 's', synthesized: false } }),
     async refresh() {
       await meanwhile()
-      throw new OAuthFault('refused', 'gone', { error: 'invalid_grant' })
+      throw new OAuthClientError('refused', 'gone', { error: 'invalid_grant' })
     },
   }
   const events: string[] = []
-  const vault = makeVault({
+  const vault = makeUpstreamTokenStore({
     upstreams: [upstream],
     primary: undefined,
     state,

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { makeMemoryStore } from '../../runtime/store/index.ts'
 import { login, redeem, type Rig, startAuthServer, tokensOf } from '../helpers/authserver.ts'
-import { type Answer, startLoopback } from '../helpers/loopback.ts'
+import { type PeerResponse, startLoopback } from '../helpers/loopback.ts'
 import { outcome, type PeerAnswers, startPeer, upstream } from '../helpers/oauth2-peer.ts'
 import { startOidcProvider } from '../helpers/oidc-provider.ts'
 import { proves } from '../helpers/proves.ts'
@@ -52,7 +52,7 @@ t.test('registration: renewed before its secret ends, and after the provider for
   let count = 0
   let rigNow = Date.now
   const answers: PeerAnswers = {}
-  const register = (): Answer => {
+  const register = (): PeerResponse => {
     count += 1
     const client_secret_expires_at = Math.floor(rigNow() / 1000) + 3600
     return { status: 201, body: { client_id: `id-${count}`, client_secret: 's', client_secret_expires_at } }

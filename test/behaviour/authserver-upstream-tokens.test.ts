@@ -3,17 +3,17 @@ import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { type Caller, makeCaller } from '../../runtime/net/index.ts'
 import { login, redeem, registerClient, type Rig, startAuthServer, tokensOf } from '../helpers/authserver.ts'
-import { type Answer, type Loopback, startLoopback } from '../helpers/loopback.ts'
+import { type PeerResponse, type Loopback, startLoopback } from '../helpers/loopback.ts'
 
 interface Hub {
   readonly rig: Rig
   readonly hub: Loopback
   readonly caller: Caller
   readonly refreshes: () => number
-  answer: (n: number) => Answer | Promise<Answer>
+  answer: (n: number) => PeerResponse | Promise<PeerResponse>
 }
 
-const answerOf = (n: number, more: object = {}): Answer => ({
+const responseOf = (n: number, more: object = {}): PeerResponse => ({
   body: {
     access_token: `at-${n}`,
     refresh_token: `rt-${n}`,
@@ -30,7 +30,7 @@ async function setup(t: Test, first: object = {}): Promise<Hub> {
       const back = new URLSearchParams({ code: 'c', state: query.get('state') ?? '' })
       return { status: 302, headers: { location: `${query.get('redirect_uri')}?${back.toString()}` } }
     }
-    if (form.get('grant_type') !== 'refresh_token') return answerOf(0, first)
+    if (form.get('grant_type') !== 'refresh_token') return responseOf(0, first)
     calls += 1
     return self.answer(calls)
   })
@@ -52,7 +52,7 @@ async function setup(t: Test, first: object = {}): Promise<Hub> {
   const done = await login(rig)
   const claims = decodeJwt((await tokensOf(await redeem(rig, done))).access_token)
   const caller = makeCaller({ issuer: rig.issuer, subject: claims.sub ?? '', claims })
-  const self: Hub = { rig, hub, caller, refreshes: () => calls, answer: (n) => answerOf(n) }
+  const self: Hub = { rig, hub, caller, refreshes: () => calls, answer: (n) => responseOf(n) }
   return self
 }
 
@@ -95,7 +95,7 @@ t.test('upstream tokens: one refresh at a time, over all replicas, however many 
     // A provider that rotates: the second use of a refresh token would end the connection.
     if (used.has(sent)) return { status: 400, body: { error: 'invalid_grant' } }
     used.add(sent)
-    return answerOf(n)
+    return responseOf(n)
   }
   self.rig.pass(61 * minute)
   second.pass(61 * minute)
@@ -107,7 +107,7 @@ t.test('upstream tokens: one refresh at a time, over all replicas, however many 
 
 t.test('upstream tokens: an answer without a new refresh token keeps the old one', async (t) => {
   const self = await setup(t)
-  self.answer = (n) => answerOf(n, { refresh_token: undefined })
+  self.answer = (n) => responseOf(n, { refresh_token: undefined })
   for (const expected of ['at-1', 'at-2']) {
     self.rig.pass(61 * minute)
     t.match(await self.rig.server.upstreamTokens.get(self.caller), { accessToken: expected })
@@ -156,7 +156,7 @@ t.test(
     )
     self.answer = () => 'cut'
     await t.rejects(self.rig.server.upstreamTokens.get(self.caller), { code: 'AUTH_UNAVAILABLE' })
-    self.answer = (n) => answerOf(n)
+    self.answer = (n) => responseOf(n)
     t.match(await self.rig.server.upstreamTokens.get(self.caller), { accessToken: /^at-\d$/ })
   },
 )
@@ -195,7 +195,7 @@ t.test('upstream tokens: one asker may give up without hurting the others', asyn
     self.answer = async (n) => {
       resolve()
       await held
-      return answerOf(n)
+      return responseOf(n)
     }
   })
   self.rig.pass(61 * minute)

@@ -95,7 +95,7 @@ await t.test('code flow: discovery, registration, login with PKCE, tokens, ID to
   t.ok(renewed.refreshToken)
   await t.rejects(
     codeGrant({ server, client, fetch, code, redirectUri, codeVerifier: secrets.codeVerifier }),
-    { name: 'OAuthFault', kind: 'refused', error: 'invalid_grant' },
+    { name: 'OAuthClientError', kind: 'refused', error: 'invalid_grant' },
     'a used code is an OAuth error',
   )
 })

@@ -1,14 +1,14 @@
 /** Temporary role credentials: the request to the token service, caching, failure classes, the signature. */
 import t, { type Test } from 'tap'
 import { makeOutgoing, type OutgoingParts, type StrategyConfig } from '../../runtime/outgoing/index.ts'
-import { type Answer, startLoopback } from '../helpers/loopback.ts'
+import { type PeerResponse, startLoopback } from '../helpers/loopback.ts'
 import { testCaller, testRequest, testUpstream, tokenlessCaller } from '../helpers/outgoing.ts'
 import { proves } from '../helpers/proves.ts'
 
 const role = (name: string) => `arn:aws:iam::123456789012:role/${name}`
 const start = Date.parse('2026-01-01T00:00:00Z')
 
-function credentials(id: string, expiresMs: number): Answer {
+function credentials(id: string, expiresMs: number): PeerResponse {
   return {
     headers: { 'content-type': 'text/xml' },
     body: `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult>
@@ -19,7 +19,7 @@ function credentials(id: string, expiresMs: number): Answer {
   }
 }
 
-const fault = (status: number, code: string): Answer => ({
+const fault = (status: number, code: string): PeerResponse => ({
   status,
   body: `<ErrorResponse><Error><Type>Sender</Type><Code>${code}</Code><Message>secret detail</Message></Error></ErrorResponse>`,
 })
@@ -27,7 +27,7 @@ const fault = (status: number, code: string): Answer => ({
 async function rig(
   t: Test,
   config: StrategyConfig['cloudSts'],
-  answer: (count: number) => Answer,
+  answer: (count: number) => PeerResponse,
   parts: OutgoingParts = {},
 ) {
   const clock = { now: start }
@@ -155,7 +155,7 @@ await t.test('cloud_sts: a payload beyond 10 MiB is not signed', async (t) => {
   await t.rejects(send(testCaller(), { body: Buffer.alloc(10_485_761) }), { code: 'REQUEST_TOO_LARGE' })
 })
 
-const failures: readonly (readonly [string, Answer, object])[] = [
+const failures: readonly (readonly [string, PeerResponse, object])[] = [
   ['an expired token', fault(400, 'ExpiredTokenException'), { code: 'SUBJECT_REFUSED' }],
   ['an invalid token', fault(400, 'InvalidIdentityToken'), { code: 'SUBJECT_REFUSED' }],
   ['a role that may not be assumed', fault(403, 'AccessDenied'), { code: 'BACKEND_ROLE_DENIED' }],

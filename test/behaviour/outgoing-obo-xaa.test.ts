@@ -2,14 +2,14 @@
 import { generateKeyPair, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { makeOutgoing, type OutgoingParts, type StrategyConfig } from '../../runtime/outgoing/index.ts'
-import { type Answer, startLoopback } from '../helpers/loopback.ts'
+import { type PeerResponse, startLoopback } from '../helpers/loopback.ts'
 import { testCaller, testRequest, testUpstream } from '../helpers/outgoing.ts'
 import { proves } from '../helpers/proves.ts'
 
 async function rig(
   t: Test,
   make: (url: string) => StrategyConfig,
-  answer: (path: string) => Answer | Promise<Answer>,
+  answer: (path: string) => PeerResponse | Promise<PeerResponse>,
   parts: OutgoingParts = {},
 ) {
   const server = await startLoopback(({ path }) => answer(path))
@@ -25,7 +25,7 @@ async function rig(
   return { server, strategy, send }
 }
 
-const good: Answer = { body: { access_token: 'at', token_type: 'Bearer', expires_in: 3600 } }
+const good: PeerResponse = { body: { access_token: 'at', token_type: 'Bearer', expires_in: 3600 } }
 const oboConfig = (url: string): StrategyConfig => ({
   type: 'obo',
   obo: {
@@ -133,7 +133,7 @@ await t.test(
   async (t) => {
     proves('3.config.outgoingAuth.xaa')
     const jag = await assertion({})
-    const answer = (path: string): Answer =>
+    const answer = (path: string): PeerResponse =>
       path === '/idp'
         ? { body: { access_token: jag, token_type: 'N_A', issued_token_type: jagType, expires_in: 300 } }
         : good
@@ -175,7 +175,7 @@ const wrong: readonly (readonly [
 for (const [title, change, body] of wrong) {
   await t.test(`xaa: ${title} is refused and never reaches the target`, async (t) => {
     const jag = await assertion(change)
-    const answer = (): Answer => ({
+    const answer = (): PeerResponse => ({
       body: { access_token: jag, token_type: 'N_A', issued_token_type: jagType, ...body },
     })
     const { server, send } = await rig(t, xaaConfig, answer, { upstream })
@@ -188,7 +188,7 @@ for (const [title, change, body] of wrong) {
 }
 
 await t.test('xaa: a refused ID token means a new login, a refused assertion does not', async (t) => {
-  const refused: Answer = { status: 400, body: { error: 'invalid_grant' } }
+  const refused: PeerResponse = { status: 400, body: { error: 'invalid_grant' } }
   const atIdp = await rig(t, xaaConfig, () => refused, { upstream })
   await t.rejects(atIdp.send(), { code: 'SUBJECT_REFUSED' })
   const jag = await assertion({})

@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path'
 import jsonPatch from 'fast-json-patch'
 import t from 'tap'
 import { parseAllDocuments } from 'yaml'
-import { formatProblems, kinds, validateManifest } from '../../schemas/index.ts'
+import { formatViolations, kinds, validateManifest } from '../../schemas/index.ts'
 import { type BadManifest, badManifests } from '../helpers/bad-manifests.ts'
 import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../helpers/kube-apiserver.ts'
 
@@ -116,7 +116,7 @@ await t.test('a real API server', { skip }, async (t) => {
   for (const bad of badManifests) {
     await t.test(`refused: ${bad.title}`, async (t) => {
       const document = badDocument(bad)
-      t.match(formatProblems(validateManifest(document)), bad.words, 'offline')
+      t.match(formatViolations(validateManifest(document)), bad.words, 'offline')
       const { code, stderr } = kube.kubectl(
         ['create', '--dry-run=server', '-f', '-'],
         JSON.stringify(document),

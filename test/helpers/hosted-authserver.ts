@@ -117,7 +117,7 @@ async function answer(
           text:
             provider === undefined
               ? `authorization: ${authorization ?? 'none'}, cookie: ${cookie ?? 'none'}`
-              : await personOf(provider, authorization ?? ''),
+              : await userOf(provider, authorization ?? ''),
         },
       ],
     }))
@@ -127,7 +127,7 @@ async function answer(
   await transport.handleRequest(req, res)
 }
 
-async function personOf({ provider, issuer }: TestProvider, authorization: string): Promise<string> {
+async function userOf({ provider, issuer }: TestProvider, authorization: string): Promise<string> {
   const token = await provider.AccessToken.find(authorization.replace(/^Bearer /, ''))
   return token === undefined ? 'a token that the provider does not know' : `${token.accountId} at ${issuer}`
 }

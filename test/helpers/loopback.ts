@@ -20,7 +20,7 @@ export interface Loopback {
   close(): Promise<void>
 }
 
-export type Answer =
+export type PeerResponse =
   | {
       readonly status?: number
       readonly headers?: Readonly<Record<string, string | string[]>>
@@ -32,7 +32,7 @@ export type Answer =
 
 /** Starts a server whose every answer `handle` decides. */
 export async function startLoopback(
-  handle: (request: SeenRequest) => Answer | Promise<Answer>,
+  handle: (request: SeenRequest) => PeerResponse | Promise<PeerResponse>,
 ): Promise<Loopback> {
   const seen: SeenRequest[] = []
   const server = createServer((req, res) => {

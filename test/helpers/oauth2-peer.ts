@@ -3,7 +3,7 @@ import { decodeJwt } from 'jose'
 import type { Test } from 'tap'
 import type { OAuth2UpstreamConfig } from '../../runtime/config/index.ts'
 import { login, redeem, registerClient, type Rig, startAuthServer, tokensOf } from './authserver.ts'
-import { type Answer, type Loopback, type SeenRequest, startLoopback } from './loopback.ts'
+import { type PeerResponse, type Loopback, type SeenRequest, startLoopback } from './loopback.ts'
 
 export interface Peer {
   readonly rig: Rig
@@ -13,9 +13,9 @@ export interface Peer {
 }
 
 export interface PeerAnswers {
-  token?: Answer
-  userinfo?: Answer
-  registration?: Answer
+  token?: PeerResponse
+  userinfo?: PeerResponse
+  registration?: PeerResponse
 }
 
 export const bearer = {
@@ -31,7 +31,7 @@ export async function startPeer(
   answers: PeerAnswers,
   config: (url: string) => Partial<OAuth2UpstreamConfig> = () => ({}),
 ): Promise<Peer> {
-  const peer: Loopback = await startLoopback(({ path, query }): Answer => {
+  const peer: Loopback = await startLoopback(({ path, query }): PeerResponse => {
     if (path === '/authorize') {
       const back = new URLSearchParams({ code: 'upstream-code', state: query.get('state') ?? '' })
       return { status: 302, headers: { location: `${query.get('redirect_uri')}?${back.toString()}` } }

@@ -30,10 +30,10 @@ export interface Seen {
   body: string
 }
 
-type Answer = (seen: Seen, res: ServerResponse, req: IncomingMessage) => void
+type PeerResponse = (seen: Seen, res: ServerResponse, req: IncomingMessage) => void
 
 /** An HTTP server that reads each request completely, records it and lets `answer` reply. */
-export async function startUpstream(answer: Answer): Promise<Upstream> {
+export async function startUpstream(answer: PeerResponse): Promise<Upstream> {
   const seen: Seen[] = []
   const server = createServer((req, res) => {
     const record: Seen = {

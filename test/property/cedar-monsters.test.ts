@@ -8,7 +8,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { validateResource } from '../../hooks/index.ts'
 import { makeCaller } from '../../runtime/net/index.ts'
-import { type Authorizer, makeAuthorizer, type Question, type Subject } from '../../runtime/policy/index.ts'
+import { type Authorizer, makeAuthorizer, type AccessRequest, type PolicySubject } from '../../runtime/policy/index.ts'
 import { cedarProblems, engineFailures } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
 
@@ -162,7 +162,7 @@ function deep<T>(levels: number, call: () => T): T {
 }
 
 /** A decision, or a refusal of what is no request. */
-function decide(authorizer: Authorizer, subject: Subject, question: Question): void {
+function decide(authorizer: Authorizer, subject: PolicySubject, question: AccessRequest): void {
   try {
     deep(200, () => authorizer.decide(subject, question))
   } catch (error) {

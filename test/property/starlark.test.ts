@@ -9,7 +9,7 @@ import {
   decode,
   encode,
   execute,
-  JsonFault,
+  JsonError,
   Meter,
   readJson,
   repr,
@@ -303,7 +303,7 @@ t.test('JSON: what was read is written as it was meant', (t) => {
       try {
         readJson(encode(text), new Meter(LIMITS))
       } catch (error) {
-        if (!(error instanceof JsonFault)) throw error
+        if (!(error instanceof JsonError)) throw error
       }
     }),
   )

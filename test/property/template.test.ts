@@ -5,14 +5,14 @@
 import fc from 'fast-check'
 import t from 'tap'
 import {
-  EvaluationFault,
+  EvaluationError,
   expand,
   isSingleAction,
   parseJson,
-  type Value,
+  type TemplateValue,
   valueOf,
 } from '../../runtime/expr/template/index.ts'
-import { functionNames, parseTemplate, type Template, TemplateFault } from '../../schemas/workflow/index.ts'
+import { functionNames, parseTemplate, type Template, TemplateError } from '../../schemas/workflow/index.ts'
 import { pathsRead } from '../../schemas/workflow/template/index.ts'
 
 const limits = { maxBytes: 10_000, maxWork: 20_000 }
@@ -21,18 +21,18 @@ function parsed(text: string): Template | undefined {
   try {
     return parseTemplate(text)
   } catch (error) {
-    if (error instanceof TemplateFault) return undefined
+    if (error instanceof TemplateError) return undefined
     throw error
   }
 }
 
 /** False when something else than a fault of the evaluator happened. */
-function survives(template: Template, data: Value): boolean {
+function survives(template: Template, data: TemplateValue): boolean {
   for (const work of [expand, ...(isSingleAction(template) ? [valueOf] : [])]) {
     try {
       work(template, data, limits)
     } catch (error) {
-      if (!(error instanceof EvaluationFault)) return false
+      if (!(error instanceof EvaluationError)) return false
     }
   }
   return pathsRead(template).every((path) => path.length <= 8)

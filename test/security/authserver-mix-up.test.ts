@@ -5,7 +5,7 @@
  */
 import t, { type Test } from 'tap'
 import { corp, login, registerClient, type Rig, startAuthServer } from '../helpers/authserver.ts'
-import { type Answer, type Loopback, startLoopback } from '../helpers/loopback.ts'
+import { type PeerResponse, type Loopback, startLoopback } from '../helpers/loopback.ts'
 
 interface Setup {
   readonly rig: Rig
@@ -17,7 +17,7 @@ interface Setup {
 
 /** `evil` says who the person is; `corp` is honest. `own`: each has its own redirect URI. */
 async function start(t: Test, own: boolean): Promise<Setup> {
-  const evil = await startLoopback(({ path, query }): Answer => {
+  const evil = await startLoopback(({ path, query }): PeerResponse => {
     if (path === '/token') return { body: { access_token: 'at', token_type: 'bearer', expires_in: 3600 } }
     const location = self.back(query.get('redirect_uri') ?? '', query.get('state') ?? '')
     return { status: 302, headers: { location } }

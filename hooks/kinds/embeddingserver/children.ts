@@ -139,7 +139,7 @@ function runningClaims(context: Context): readonly Fields[] | undefined {
 }
 
 /** Says whether the model cache that runs is the one that is asked for. */
-export function judgeModelCache(context: Context): void {
+export function checkModelCache(context: Context): void {
   const running = runningClaims(context)
   const same = running === undefined || canonicalJson(running) === canonicalJson(wantedClaims(context))
   if (same)

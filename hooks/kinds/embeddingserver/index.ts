@@ -8,9 +8,9 @@ import { childKinds } from '../../child-kinds.ts'
 import { workloadState } from '../../children/workload.ts'
 import { sizeFault } from '../../children/size.ts'
 import type { Fault } from '../../conditions.ts'
-import { conflictCondition, strangersFault } from '../../conflicts.ts'
+import { conflictCondition, unmanagedObjectError } from '../../conflicts.ts'
 import { SyncContext } from '../../context.ts'
-import { echoChildren } from '../../echo.ts'
+import { lastAppliedChildren } from '../../echo.ts'
 import { fieldsOf, isTerminating } from '../../kube.ts'
 import { embeddingNames, serviceUrl } from '../../names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../protocol.ts'
@@ -21,7 +21,7 @@ import { secretNamesIn } from '../../secret-names.ts'
 import type { HookSettings } from '../../settings.ts'
 import { definedFields } from '../../defined.ts'
 import { observedFields } from '../../status.ts'
-import { childrenOf, judgeModelCache, podTemplate } from './children.ts'
+import { childrenOf, checkModelCache, podTemplate } from './children.ts'
 
 type Context = SyncContext<'EmbeddingServer'>
 
@@ -49,7 +49,7 @@ function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
   const invalid = specFault(context.problems, 'ConfigInvalid')
   context.conditions.check('Valid', invalid, 'ConfigValid', 'Spec validation passed')
   if (invalid) return respond(context, undefined, [invalid])
-  judgeModelCache(context)
+  checkModelCache(context)
   const pod = podTemplate(context)
   const template = pod.faults && { reason: 'InvalidPodTemplateSpec', message: pod.faults.join('; ') }
   context.conditions.check('PodTemplateValid', template, 'ValidPodTemplateSpec', 'The pod template is valid')
@@ -74,7 +74,7 @@ function respond(
 ): SyncResponse {
   const { name, namespace, settings } = context
   const { server } = embeddingNames(name)
-  const conflict = strangersFault(context.request, desired ?? [])
+  const conflict = unmanagedObjectError(context.request, desired ?? [])
   if (conflict) context.conditions.set(conflictCondition, false, conflict.reason, conflict.message)
   const state = workloadState(context.child('StatefulSet', server))
   const { phase, message } = phaseOf(context, state, conflict ? [conflict] : faults)
@@ -88,7 +88,7 @@ function respond(
       readyReplicas: state?.readyReplicas ?? 0,
       ...observedFields(context),
     }),
-    children: desired ?? echoChildren(context.request),
+    children: desired ?? lastAppliedChildren(context.request),
   }
 }
 

@@ -1,12 +1,12 @@
 /**
  * EmbeddingServer: checks of the object alone that need code.
  */
-import type { EmbeddingServer, Problem } from '../../../schemas/index.ts'
+import type { EmbeddingServer, Violation } from '../../../schemas/index.ts'
 import { metadataProblems } from '../../children/metadata-shape.ts'
 import { podTemplateProblems } from '../../children/pod-template.ts'
 import { imageProblems, resourcesProblems } from '../../children/spec-checks.ts'
 
-export function embeddingProblems({ spec }: EmbeddingServer): Problem[] {
+export function embeddingProblems({ spec }: EmbeddingServer): Violation[] {
   const { statefulSet, service, persistentVolumeClaim } = spec.resourceOverrides ?? {}
   const path = 'spec.resourceOverrides'
   return [

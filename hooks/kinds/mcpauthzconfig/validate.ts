@@ -5,12 +5,12 @@
  * checked, for consumers that speak it elsewhere; consumers of this build refuse it with a condition.
  */
 import { cedarProblems } from '../../../schemas/cedar/index.ts'
-import type { MCPAuthzConfig, Problem } from '../../../schemas/index.ts'
+import type { MCPAuthzConfig, Violation } from '../../../schemas/index.ts'
 import { type Fields, isFields } from '../../kube.ts'
 
-const checks: Readonly<Record<string, (config: Fields) => Problem[]>> = { cedarv1, httpv1 }
+const checks: Readonly<Record<string, (config: Fields) => Violation[]>> = { cedarv1, httpv1 }
 
-export function authzConfigProblems({ spec }: MCPAuthzConfig): Problem[] {
+export function authzConfigProblems({ spec }: MCPAuthzConfig): Violation[] {
   const check = Object.hasOwn(checks, spec.type) ? checks[spec.type] : undefined
   if (check) return check(spec.config)
   return [{ path: 'spec.type', message: `is not a known type; known are ${Object.keys(checks).join(', ')}` }]
@@ -24,7 +24,7 @@ const cedarText = [
   'entities_json',
 ]
 
-function cedarv1(config: Fields): Problem[] {
+function cedarv1(config: Fields): Violation[] {
   const unknown = unknownKeys(config, ['policies', ...cedarText], 'spec.config')
   const wrong = cedarText
     .filter((key) => config[key] !== undefined && typeof config[key] !== 'string')
@@ -54,7 +54,7 @@ function cedarv1(config: Fields): Problem[] {
   return [...unknown, ...wrong, ...type, ...parsed]
 }
 
-function httpv1(config: Fields): Problem[] {
+function httpv1(config: Fields): Violation[] {
   const problems = unknownKeys(config, ['http', 'context', 'claim_mapping'], 'spec.config')
   const { http, context, claim_mapping: mapping } = config
   if (!isFields(http)) problems.push({ path: 'spec.config.http', message: 'is required' })
@@ -73,7 +73,7 @@ function httpv1(config: Fields): Problem[] {
   return problems
 }
 
-function unknownKeys(config: Fields, known: readonly string[], path: string): Problem[] {
+function unknownKeys(config: Fields, known: readonly string[], path: string): Violation[] {
   return Object.keys(config)
     .filter((key) => !known.includes(key))
     .map((key) => ({

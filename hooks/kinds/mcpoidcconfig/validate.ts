@@ -1,9 +1,9 @@
 /**
  * MCPOIDCConfig: checks of the object alone that need code. Schemes are the schema's business.
  */
-import type { MCPOIDCConfig, Problem } from '../../../schemas/index.ts'
+import type { MCPOIDCConfig, Violation } from '../../../schemas/index.ts'
 
-export function oidcProblems({ spec }: MCPOIDCConfig): Problem[] {
+export function oidcProblems({ spec }: MCPOIDCConfig): Violation[] {
   const { inline, kubernetesServiceAccount: account } = spec
   return [
     ...urlProblems(inline?.issuer, 'spec.inline.issuer', true),
@@ -16,7 +16,7 @@ export function oidcProblems({ spec }: MCPOIDCConfig): Problem[] {
 }
 
 /** An issuer is compared letter by letter and has neither query nor fragment (RFC 8414, OpenID Connect Discovery). */
-function urlProblems(url: string | undefined, path: string, isIssuer = false): Problem[] {
+function urlProblems(url: string | undefined, path: string, isIssuer = false): Violation[] {
   if (url === undefined) return []
   if (!URL.canParse(url)) return [{ path, message: 'is not an absolute URL' }]
   const { username, password, search, hash } = new URL(url)

@@ -9,9 +9,9 @@ import type { SyncContext } from '../../context.ts'
 import type { KubeObject } from '../../kube.ts'
 import { remoteProxyNames, serviceUrl } from '../../names.ts'
 import { PodNeeds } from '../../needs.ts'
-import { judgeReplicaSessions } from '../../parts/session-storage.ts'
+import { checkReplicaSessions } from '../../parts/session-storage.ts'
 import { proxyChildren } from '../../proxy/children.ts'
-import { type Front, front } from '../../proxy/front.ts'
+import { type ProxyConfig, front } from '../../proxy/front.ts'
 import { specFault } from '../../references.ts'
 
 type Context = SyncContext<'MCPRemoteProxy'>
@@ -21,7 +21,7 @@ export const app = 'mcpremoteproxy'
 export interface Built {
   readonly children: readonly KubeObject[] | undefined
   readonly faults: readonly Fault[]
-  readonly hashes: Front['hashes']
+  readonly hashes: ProxyConfig['hashes']
 }
 
 /** Address of the proxy with the path of its MCP endpoint. */
@@ -51,7 +51,7 @@ export function build(context: Context): Built {
     targetAddresses: spec.allowPrivateEndpoint ? ('private' as const) : ('public' as const),
   }
   const proxy = front(context, target, addressOf(context), needs)
-  judgeReplicaSessions(conditions, context.settings, spec.sessionStorage?.provider, spec.replicas)
+  checkReplicaSessions(conditions, context.settings, spec.sessionStorage?.provider, spec.replicas)
   const headers = judgeHeaders(context, needs)
   const built = proxy.file && proxyChildren(proxy, needs, proxyOptions(context))
   const template = built?.fault

@@ -6,7 +6,7 @@ import { SyncContext } from '../../context.ts'
 import { fieldsOf, listOf } from '../../kube.ts'
 import { remoteProxyNames } from '../../names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../protocol.ts'
-import { frontKinds } from '../../proxy/spec.ts'
+import { proxyKinds } from '../../proxy/spec.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../rules.ts'
 import { secretNamesIn } from '../../secret-names.ts'
@@ -18,7 +18,7 @@ export const mcpRemoteProxy: KindHooks = {
   kind: 'MCPRemoteProxy',
   childKinds: [childKinds.ServiceAccount, childKinds.ConfigMap, childKinds.Deployment, childKinds.Service],
   relatedKinds: [
-    ...ownRelatedKinds(frontKinds),
+    ...ownRelatedKinds(proxyKinds),
     coreRelated.Secret,
     coreRelated.ConfigMap,
     coreRelated.Deployment,
@@ -33,7 +33,7 @@ function customize({ parent }: CustomizeRequest): CustomizeResponse {
   const spec = fieldsOf(parent['spec'])
   const map = fieldsOf(fieldsOf(spec['authzConfig'])['configMap'])['name']
   return relatedRules(parent, {
-    kinds: frontKinds,
+    kinds: proxyKinds,
     secrets: [...secretNamesIn(spec['sessionStorage']), ...secretNamesIn(spec['headerForward'])],
     configMaps: listOf([map]).filter((name) => typeof name === 'string'),
     own: [

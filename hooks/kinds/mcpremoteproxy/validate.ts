@@ -1,14 +1,14 @@
 /**
  * MCPRemoteProxy: checks of the object alone that need code.
  */
-import type { MCPRemoteProxy, Problem } from '../../../schemas/index.ts'
+import type { MCPRemoteProxy, Violation } from '../../../schemas/index.ts'
 import { addressFault } from '../../addresses.ts'
 import { authzProblems } from '../../admission/authz.ts'
 import { headerForwardProblems } from '../../admission/headers.ts'
 import { podTemplateProblems } from '../../children/pod-template.ts'
 import { proxyOverrideProblems, resourcesProblems } from '../../children/spec-checks.ts'
 
-export function remoteProxyProblems({ spec }: MCPRemoteProxy): Problem[] {
+export function remoteProxyProblems({ spec }: MCPRemoteProxy): Violation[] {
   const fault = addressFault(spec.remoteUrl, spec.allowPrivateEndpoint)
   return [
     ...(fault === undefined ? [] : [{ path: 'spec.remoteUrl', message: fault }]),

@@ -9,8 +9,8 @@ import type { SyncContext } from '../../context.ts'
 import type { KubeObject } from '../../kube.ts'
 import { serverNames, serviceUrl } from '../../names.ts'
 import { PodNeeds } from '../../needs.ts'
-import { judgeReplicaSessions } from '../../parts/session-storage.ts'
-import { type Front, front } from '../../proxy/front.ts'
+import { checkReplicaSessions } from '../../parts/session-storage.ts'
+import { type ProxyConfig, front } from '../../proxy/front.ts'
 import { proxyChildren } from '../../proxy/children.ts'
 import { specFault } from '../../references.ts'
 import { bridgeOf } from './bridge.ts'
@@ -23,7 +23,7 @@ export interface Built {
   /** Undefined when something needed is broken: what runs is kept. */
   readonly children: readonly KubeObject[] | undefined
   readonly faults: readonly Fault[]
-  readonly hashes: Front['hashes']
+  readonly hashes: ProxyConfig['hashes']
 }
 
 /** What clients see: stdio servers are offered as proxyMode says, others as they are. */
@@ -49,7 +49,7 @@ export function build(context: Context): Built {
   const proxy = front(context, target, addressOf(context), needs)
   const { sessionStorage, backendReplicas } = parent.spec
   const most = Math.max(proxyReplicas(parent) ?? 0, backendReplicas ?? 0)
-  judgeReplicaSessions(conditions, context.settings, sessionStorage?.provider, most)
+  checkReplicaSessions(conditions, context.settings, sessionStorage?.provider, most)
   judgeReplicas(context)
   judgeRateLimits(context)
   const bridge = bridgeOf(context)

@@ -9,7 +9,7 @@ import { SyncContext } from '../../context.ts'
 import { fieldsOf } from '../../kube.ts'
 import { serverNames } from '../../names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../protocol.ts'
-import { frontKinds } from '../../proxy/spec.ts'
+import { proxyKinds } from '../../proxy/spec.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../rules.ts'
 import { secretNamesIn } from '../../secret-names.ts'
@@ -28,7 +28,7 @@ export const mcpServer: KindHooks = {
     childKinds.Deployment,
   ],
   relatedKinds: [
-    ...ownRelatedKinds(frontKinds),
+    ...ownRelatedKinds(proxyKinds),
     coreRelated.Secret,
     coreRelated.ConfigMap,
     coreRelated.Service,
@@ -45,7 +45,7 @@ function customize({ parent }: CustomizeRequest): CustomizeResponse {
   const profile = fieldsOf(spec['permissionProfile'])
   const secrets: unknown[] = Array.isArray(spec['secrets']) ? spec['secrets'] : []
   return relatedRules(parent, {
-    kinds: frontKinds,
+    kinds: proxyKinds,
     secrets: [
       ...secrets.map((item) => textOf(fieldsOf(item)['name'])),
       ...secretNamesIn(spec['sessionStorage']),

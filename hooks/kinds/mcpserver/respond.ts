@@ -4,9 +4,9 @@
 import { selectorLabels } from '../../children/labels.ts'
 import { workloadState } from '../../children/workload.ts'
 import type { Fault } from '../../conditions.ts'
-import { conflictCondition, strangersFault } from '../../conflicts.ts'
+import { conflictCondition, unmanagedObjectError } from '../../conflicts.ts'
 import type { SyncContext } from '../../context.ts'
-import { echoChildren } from '../../echo.ts'
+import { lastAppliedChildren } from '../../echo.ts'
 import { fieldsOf, isTerminating } from '../../kube.ts'
 import { serverNames } from '../../names.ts'
 import type { SyncResponse } from '../../protocol.ts'
@@ -19,7 +19,7 @@ type Context = SyncContext<'MCPServer'>
 
 export function respond(context: Context, built: Built): SyncResponse {
   const proxy = workloadState(context.child('Deployment', serverNames(context.name).proxy))
-  const conflict = strangersFault(context.request, built.children ?? [])
+  const conflict = unmanagedObjectError(context.request, built.children ?? [])
   if (conflict) context.conditions.set(conflictCondition, false, conflict.reason, conflict.message)
   const { phase, message, ready } = phaseOf(context, conflict ? [conflict] : built.faults)
   context.conditions.set('Ready', ready, ready ? 'Ready' : 'NotReady', message)
@@ -34,7 +34,7 @@ export function respond(context: Context, built: Built): SyncResponse {
       ...built.hashes,
       ...observedFields(context),
     }),
-    children: built.children ?? echoChildren(context.request),
+    children: built.children ?? lastAppliedChildren(context.request),
   }
 }
 

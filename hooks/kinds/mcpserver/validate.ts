@@ -1,12 +1,12 @@
 /**
  * MCPServer: checks of the object alone that need code.
  */
-import type { MCPServer, Problem } from '../../../schemas/index.ts'
+import type { MCPServer, Violation } from '../../../schemas/index.ts'
 import { authzProblems } from '../../admission/authz.ts'
 import { podTemplateProblems } from '../../children/pod-template.ts'
 import { imageProblems, proxyOverrideProblems, resourcesProblems } from '../../children/spec-checks.ts'
 
-export function serverProblems({ spec }: MCPServer): Problem[] {
+export function serverProblems({ spec }: MCPServer): Violation[] {
   return [
     ...podTemplateProblems(spec.podTemplateSpec),
     ...authzProblems(spec.authzConfig, 'spec.authzConfig'),
@@ -21,10 +21,10 @@ export function serverProblems({ spec }: MCPServer): Problem[] {
 /** Names that begin like this belong to the bridge of a stdio server. */
 const ownVolumes = 'gatehouse-'
 
-function volumeProblems({ volumes = [] }: MCPServer['spec']): Problem[] {
+function volumeProblems({ volumes = [] }: MCPServer['spec']): Violation[] {
   const seen = new Set<string>()
   return volumes.flatMap(({ name, mountPath }, index) => {
-    const problems: Problem[] = []
+    const problems: Violation[] = []
     const path = `spec.volumes[${index}]`
     if (name.startsWith(ownVolumes))
       problems.push({ path: `${path}.name`, message: `must not begin with ${ownVolumes}` })
@@ -39,9 +39,9 @@ function volumeProblems({ volumes = [] }: MCPServer['spec']): Problem[] {
 }
 
 /** Two sources for one variable: which one wins would be a surprise. */
-function environmentProblems({ env = [], secrets = [] }: MCPServer['spec']): Problem[] {
+function environmentProblems({ env = [], secrets = [] }: MCPServer['spec']): Violation[] {
   const literal = new Set(env.map(({ name }) => name))
-  const problems: Problem[] = []
+  const problems: Violation[] = []
   const seen = new Set<string>()
   for (const [index, { key, targetEnvName }] of secrets.entries()) {
     const name = targetEnvName ?? key

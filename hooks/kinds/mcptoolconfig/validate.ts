@@ -1,9 +1,9 @@
 /**
  * MCPToolConfig: checks of the object alone that need code.
  */
-import type { MCPToolConfig, Problem } from '../../../schemas/index.ts'
+import type { MCPToolConfig, Violation } from '../../../schemas/index.ts'
 import { overrideProblems } from '../../admission/tools.ts'
 
-export function toolProblems({ spec }: MCPToolConfig): Problem[] {
+export function toolProblems({ spec }: MCPToolConfig): Violation[] {
   return overrideProblems(spec.toolsOverride, 'spec.toolsOverride')
 }

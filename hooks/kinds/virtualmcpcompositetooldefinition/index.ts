@@ -2,7 +2,7 @@
  * VirtualMCPCompositeToolDefinition: a workflow that several virtual servers can offer. Its sync judges the workflow and
  * says which servers use it.
  */
-import { formatProblems, type Problem } from '../../../schemas/index.ts'
+import { formatViolations, type Violation } from '../../../schemas/index.ts'
 import { SyncContext } from '../../context.ts'
 import type { SyncRequest, SyncResponse } from '../../protocol.ts'
 import { referrersOf, workflowReferences } from '../../referrers.ts'
@@ -26,7 +26,7 @@ function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
   const { problems, conditions } = context
   const { count, workloads } = referrersOf(context.name, workflowReferences, (kind) => context.members(kind))
   const fault =
-    problems.length > 0 ? { reason: reasonOf(problems), message: formatProblems(problems) } : undefined
+    problems.length > 0 ? { reason: reasonOf(problems), message: formatViolations(problems) } : undefined
   conditions.check('WorkflowValidated', fault, 'ValidationSuccess', 'The workflow is valid')
   conditions.check(
     'Ready',
@@ -37,7 +37,7 @@ function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
   return {
     status: {
       validationStatus: fault ? 'Invalid' : 'Valid',
-      validationErrors: problems.map((problem) => formatProblems([problem])),
+      validationErrors: problems.map((problem) => formatViolations([problem])),
       referencingVirtualServers: workloads.map(({ name }) => name),
       referenceCount: count,
       ...observedFields(context),
@@ -46,7 +46,7 @@ function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
   }
 }
 
-function reasonOf(problems: readonly Problem[]): string {
+function reasonOf(problems: readonly Violation[]): string {
   const some = (pattern: RegExp) => problems.some(({ message }) => pattern.test(message))
   if (some(/in a circle/)) return 'DependencyCycle'
   if (some(/^is not a template/)) return 'TemplateInvalid'

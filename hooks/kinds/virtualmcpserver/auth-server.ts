@@ -4,7 +4,7 @@
  */
 import {
   type EmbeddedAuthServerConfig,
-  formatProblems,
+  formatViolations,
   type input,
   type RuntimeAuthz,
   type RuntimeOidc,
@@ -20,7 +20,7 @@ import type { Incoming } from './incoming.ts'
 type Context = SyncContext<'VirtualMCPServer'>
 
 /** Sets the conditions that concern the server, and returns what stops the sync. */
-export function judgeAuthServer(context: Context, incoming: Incoming): Fault | undefined {
+export function checkAuthServer(context: Context, incoming: Incoming): Fault | undefined {
   const { spec } = context.parent
   const server = spec.authServerConfig
   const fault = serverFault(context, incoming)
@@ -39,7 +39,7 @@ export function judgeAuthServer(context: Context, incoming: Incoming): Fault | u
 }
 
 /** The same condition where the manifest itself is at fault, and nothing else can be judged. */
-export function judgeInvalidAuthServer({ conditions, problems, stored }: Context): void {
+export function checkInvalidAuthServer({ conditions, problems, stored }: Context): void {
   const mine = problems.filter(
     ({ path }) =>
       path.startsWith('spec.authServerConfig') || path.endsWith('.inline.primaryUpstreamProvider'),
@@ -52,7 +52,7 @@ export function judgeInvalidAuthServer({ conditions, problems, stored }: Context
     : server === undefined
       ? 'AuthzPrimaryProviderRequiresAuthServer'
       : 'AuthzUpstreamUnknown'
-  conditions.set('AuthServerConfigValidated', false, reason, formatProblems(mine))
+  conditions.set('AuthServerConfigValidated', false, reason, formatViolations(mine))
 }
 
 function serverFault(context: Context, incoming: Incoming): Fault | undefined {

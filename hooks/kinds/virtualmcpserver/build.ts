@@ -4,7 +4,7 @@
  * Everything is judged before anything is given up, so that all faults are known at once.
  */
 import { createHash } from 'node:crypto'
-import { formatProblems, type input, validateRuntime } from '../../../schemas/index.ts'
+import { formatViolations, type input, validateRuntime } from '../../../schemas/index.ts'
 import { sizeFault } from '../../children/size.ts'
 import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
@@ -14,7 +14,7 @@ import { serviceUrl, virtualServerNames } from '../../names.ts'
 import { PodNeeds } from '../../needs.ts'
 import { specFault } from '../../references.ts'
 import { toYaml } from '../../yaml.ts'
-import { authServerFileOf, judgeAuthServer, judgeInvalidAuthServer } from './auth-server.ts'
+import { authServerFileOf, checkAuthServer, checkInvalidAuthServer } from './auth-server.ts'
 import type { ResolvedBackend } from './backends.ts'
 import { childrenOf, commonNeeds, podTemplate } from './children.ts'
 import { configOf, restartHash } from './config.ts'
@@ -22,8 +22,8 @@ import { backendsWithNeeds } from './entries.ts'
 import { type Incoming, incomingAuth } from './incoming.ts'
 import { outgoingAuth } from './outgoing.ts'
 import { authServerFile, configFile, port } from './paths.ts'
-import { aggregation, compositeTools, judgeGroup, optimizer, telemetry } from './references.ts'
-import { judgeSessions, judgeSessionSecret } from './sessions.ts'
+import { aggregation, compositeTools, checkGroup, optimizer, telemetry } from './references.ts'
+import { checkSessions, checkSessionSecret } from './sessions.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
@@ -54,7 +54,7 @@ export function build(context: Context): Built {
   const invalid = specFault(context.problems, 'ValidationFailed')
   context.conditions.check('Valid', invalid, 'ValidationSucceeded', 'Spec validation passed')
   if (invalid) {
-    judgeInvalidAuthServer(context)
+    checkInvalidAuthServer(context)
     return { children: undefined, backends: [], checksum: undefined, faults: [invalid], hashes: {} }
   }
   const needs = new PodNeeds()
@@ -85,15 +85,15 @@ export function build(context: Context): Built {
 }
 
 function judge(context: Context, needs: PodNeeds) {
-  const group = judgeGroup(context)
+  const group = checkGroup(context)
   const tools = compositeTools(context)
   const search = optimizer(context)
   const shown = aggregation(context)
   const observed = telemetry(context, needs)
   const incoming = incomingAuth(context, needs, addressOf(context))
-  const server = judgeAuthServer(context, incoming)
-  const password = judgeSessionSecret(context, needs)
-  judgeSessions(context)
+  const server = checkAuthServer(context, incoming)
+  const password = checkSessionSecret(context, needs)
+  checkSessions(context)
   const hashes = hashesOf(incoming, observed.hash)
   for (const [what, hash] of Object.entries(hashes)) needs.revision(what, hash)
   const outgoing = outgoingAuth(context, needs)
@@ -142,7 +142,7 @@ function filesFault({ conditions }: Context, { config, authServer }: Files): Fau
       'Valid',
       false,
       fault.reason,
-      `The configuration cannot be made: ${formatProblems(problems)}`,
+      `The configuration cannot be made: ${formatViolations(problems)}`,
     )
   }
   return fault

@@ -10,7 +10,7 @@ import type { PodNeeds } from '../../needs.ts'
 import { ownAuthz, sharedAuthz } from '../../parts/authz.ts'
 import { oidcPart } from '../../parts/oidc.ts'
 import { faulty, type Part } from '../../parts/part.ts'
-import { authzReasons, configCalled, configHashOf, judgedConfig, oidcCondition } from '../../references.ts'
+import { authzReasons, configCalled, configHashOf, checkedConfig, oidcCondition } from '../../references.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
@@ -59,7 +59,7 @@ function oidcOf(context: Context, needs: PodNeeds, defaultResource: string): Par
   const reference = context.parent.spec.incomingAuth.oidcConfigRef
   if (!reference)
     return faulty('OIDCConfigRefNotFound', 'spec.incomingAuth.oidcConfigRef is required for type oidc')
-  const config = judgedConfig(context, 'MCPOIDCConfig', reference.name, oidcCondition)
+  const config = checkedConfig(context, 'MCPOIDCConfig', reference.name, oidcCondition)
   if (config.fault) return config
   return {
     value: oidcPart(config.value, reference, {

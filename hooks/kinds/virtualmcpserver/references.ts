@@ -13,14 +13,14 @@ import { telemetryPart } from '../../parts/telemetry.ts'
 import {
   configHashOf,
   groupFault,
-  judgedConfig,
+  checkedConfig,
   telemetryCondition,
   toolCondition,
 } from '../../references.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-export function judgeGroup(context: Context): Fault | undefined {
+export function checkGroup(context: Context): Fault | undefined {
   const fault = groupFault(context, context.parent.spec.groupRef.name)
   context.conditions.check('GroupRefValidated', fault, 'GroupRefValid', 'The group exists and is ready')
   return fault
@@ -128,7 +128,7 @@ export function aggregation(context: Context): Part<Aggregation> {
       tools.push(rest)
       continue
     }
-    const config = judgedConfig(context, 'MCPToolConfig', toolConfigRef.name, toolCondition)
+    const config = checkedConfig(context, 'MCPToolConfig', toolConfigRef.name, toolCondition)
     if (config.fault) return config
     const { spec } = config.value
     const { filter: _filter, overrides: _overrides, ...kept } = rest
@@ -157,7 +157,7 @@ export interface TelemetryResult {
 export function telemetry(context: Context, needs: PodNeeds): TelemetryResult {
   const { telemetryConfigRef: reference, config } = context.parent.spec
   if (!reference) return { telemetry: { value: config?.telemetry }, hash: undefined }
-  const shared = judgedConfig(context, 'MCPTelemetryConfig', reference.name, telemetryCondition)
+  const shared = checkedConfig(context, 'MCPTelemetryConfig', reference.name, telemetryCondition)
   if (shared.fault) return { telemetry: shared, hash: undefined }
   const target = { server: context.name, version: context.settings.version, needs }
   return {

@@ -5,9 +5,9 @@ import { parseDuration } from '../../../schemas/index.ts'
 import { selectorLabels } from '../../children/labels.ts'
 import { workloadState } from '../../children/workload.ts'
 import type { Fault } from '../../conditions.ts'
-import { conflictCondition, strangersFault } from '../../conflicts.ts'
+import { conflictCondition, unmanagedObjectError } from '../../conflicts.ts'
 import type { SyncContext } from '../../context.ts'
-import { echoChildren } from '../../echo.ts'
+import { lastAppliedChildren } from '../../echo.ts'
 import { fieldsOf, listOf } from '../../kube.ts'
 import { virtualServerNames } from '../../names.ts'
 import type { SyncResponse } from '../../protocol.ts'
@@ -28,7 +28,7 @@ export function respond(context: Context, built: Built): SyncResponse {
   const names = virtualServerNames(context.name)
   const pods = workloadState(context.child('Deployment', names.server))
   const previous = fieldsOf(context.stored['status'])
-  const conflict = strangersFault(context.request, built.children ?? [])
+  const conflict = unmanagedObjectError(context.request, built.children ?? [])
   if (conflict) context.conditions.set(conflictCondition, false, conflict.reason, conflict.message)
   const faults = conflict ? [conflict] : built.faults
   const backends =
@@ -55,7 +55,7 @@ export function respond(context: Context, built: Built): SyncResponse {
       ...built.hashes,
       ...observedFields(context),
     }),
-    children: built.children ?? echoChildren(context.request),
+    children: built.children ?? lastAppliedChildren(context.request),
   }
 }
 

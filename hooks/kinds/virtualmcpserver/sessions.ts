@@ -4,17 +4,17 @@
 import type { Fault } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import type { PodNeeds } from '../../needs.ts'
-import { judgeReplicaSessions } from '../../parts/session-storage.ts'
+import { checkReplicaSessions } from '../../parts/session-storage.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-export function judgeSessions({ parent, conditions, settings }: Context): void {
+export function checkSessions({ parent, conditions, settings }: Context): void {
   const { sessionStorage, config, replicas } = parent.spec
   const provider = (sessionStorage ?? config?.sessionStorage)?.provider
-  judgeReplicaSessions(conditions, settings, provider, replicas)
+  checkReplicaSessions(conditions, settings, provider, replicas)
 }
 
-export function judgeSessionSecret(context: Context, needs: PodNeeds): Fault | undefined {
+export function checkSessionSecret(context: Context, needs: PodNeeds): Fault | undefined {
   const password = context.parent.spec.sessionStorage?.passwordRef
   if (!password) return undefined
   needs.revision('sessionStorage', context.secretRevision([password]))

@@ -4,14 +4,14 @@
  * Nothing about other objects, and not the http issuer: those are found at reconcile.
  * Source: spec document 3, Errors and Limits.
  */
-import type { Problem, VirtualMCPServer, VirtualMCPServerSpec } from '../../../schemas/index.ts'
+import type { Violation, VirtualMCPServer, VirtualMCPServerSpec } from '../../../schemas/index.ts'
 import { workflowProblems } from '../../../schemas/workflow/index.ts'
 import { authzProblems } from '../../admission/authz.ts'
 import { overrideProblems } from '../../admission/tools.ts'
 import { podTemplateProblems } from '../../children/pod-template.ts'
 import { authServerProblems } from '../../externalauth/index.ts'
 
-export function virtualServerProblems({ spec }: VirtualMCPServer): Problem[] {
+export function virtualServerProblems({ spec }: VirtualMCPServer): Violation[] {
   return [
     ...podTemplateProblems(spec.podTemplateSpec),
     ...authzProblems(spec.incomingAuth.authzConfig, 'spec.incomingAuth.authzConfig'),
@@ -24,8 +24,8 @@ export function virtualServerProblems({ spec }: VirtualMCPServer): Problem[] {
 }
 
 /** Incoming authentication, policies and the embedded server must fit each other. */
-function pairingProblems({ incomingAuth, authServerConfig: server }: VirtualMCPServerSpec): Problem[] {
-  const problems: Problem[] = []
+function pairingProblems({ incomingAuth, authServerConfig: server }: VirtualMCPServerSpec): Violation[] {
+  const problems: Violation[] = []
   if (server && incomingAuth.type !== 'oidc') {
     problems.push({
       path: 'spec.incomingAuth.type',
@@ -42,13 +42,13 @@ function pairingProblems({ incomingAuth, authServerConfig: server }: VirtualMCPS
   return problems
 }
 
-function aggregationProblems({ config }: VirtualMCPServerSpec): Problem[] {
+function aggregationProblems({ config }: VirtualMCPServerSpec): Violation[] {
   return (config?.aggregation?.tools ?? []).flatMap(({ overrides }, index) =>
     overrideProblems(overrides, `spec.config.aggregation.tools[${index}].overrides`),
   )
 }
 
-function optimizerProblems({ config, embeddingServerRef }: VirtualMCPServerSpec): Problem[] {
+function optimizerProblems({ config, embeddingServerRef }: VirtualMCPServerSpec): Violation[] {
   if (!config?.optimizer || embeddingServerRef || config.optimizer.embeddingService) return []
   return [
     {
@@ -58,7 +58,7 @@ function optimizerProblems({ config, embeddingServerRef }: VirtualMCPServerSpec)
   ]
 }
 
-function compositeProblems({ config }: VirtualMCPServerSpec): Problem[] {
+function compositeProblems({ config }: VirtualMCPServerSpec): Violation[] {
   return (config?.compositeTools ?? []).flatMap((tool, index) =>
     workflowProblems(tool, `spec.config.compositeTools[${index}]`),
   )

@@ -13,7 +13,7 @@ import type { AuthServerConfig, CimdConfig } from '../../config/index.ts'
 import { isLoopbackHost, type Log } from '../../net/index.ts'
 import { isClientDocumentUrl, isTransient, type JsonObject } from '../../oauth/index.ts'
 import { OAuthError } from '../endpoints/oauth-error.ts'
-import type { Client } from '../storage/records.ts'
+import type { RegisteredClient } from '../storage/records.ts'
 import { readClientMetadata } from './metadata.ts'
 
 export interface CimdParts {
@@ -31,7 +31,7 @@ const failureMs = 30_000
 const staleMs = 24 * 3_600_000
 
 interface Cached {
-  readonly client: Client
+  readonly client: RegisteredClient
   readonly fetchedAtMs: number
 }
 
@@ -39,14 +39,14 @@ export interface ClientDocuments {
   /** True for a client_id that only a document can describe. */
   accepts(clientId: string): boolean
   /** The client; undefined when its document is missing or bad. Throws 503 when too many fetches are asked for. */
-  find(clientId: string, caller?: string): Promise<Client | undefined>
+  find(clientId: string, caller?: string): Promise<RegisteredClient | undefined>
 }
 
 export function makeClientDocuments(parts: CimdParts): ClientDocuments {
   const { cimd, now } = parts
   const cache = new LRUCache<string, Cached>({ max: cimd.cacheMaxSize })
   const failed = new LRUCache<string, number>({ max: Math.max(64, cimd.cacheMaxSize) })
-  const running = new Map<string, Promise<Client | undefined>>()
+  const running = new Map<string, Promise<RegisteredClient | undefined>>()
 
   function accepts(clientId: string): boolean {
     if (clientId.length > 2048 || !isClientDocumentUrl(clientId)) return false
@@ -55,12 +55,12 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
     return cimd.allowedHosts === undefined || cimd.allowedHosts.includes(url.hostname)
   }
 
-  function oldCopy(clientId: string): Client | undefined {
+  function oldCopy(clientId: string): RegisteredClient | undefined {
     const cached = cache.peek(clientId)
     return cached && now() - cached.fetchedAtMs < staleMs ? cached.client : undefined
   }
 
-  async function fetchOnce(clientId: string, caller: string | undefined): Promise<Client | undefined> {
+  async function fetchOnce(clientId: string, caller: string | undefined): Promise<RegisteredClient | undefined> {
     const { host, hostname } = new URL(clientId)
     const stale = oldCopy(clientId)
     // The ports of a host are one host; on this machine they are different programs.
@@ -83,7 +83,7 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
     }
   }
 
-  async function find(clientId: string, caller?: string): Promise<Client | undefined> {
+  async function find(clientId: string, caller?: string): Promise<RegisteredClient | undefined> {
     const known = cache.get(clientId)
     if (known && now() - known.fetchedAtMs < cimd.cacheTtlMs) return known.client
     const failedAtMs = failed.get(clientId)
@@ -98,7 +98,7 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
   return { accepts, find }
 }
 
-function read(clientId: string, document: JsonObject, parts: CimdParts): Client {
+function read(clientId: string, document: JsonObject, parts: CimdParts): RegisteredClient {
   if (typeof document['client_name'] !== 'string' || document['client_name'] === '') {
     throw new OAuthError('invalid_client_metadata', 'client_name is required')
   }

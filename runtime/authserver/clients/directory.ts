@@ -10,18 +10,18 @@ import type { Exchange } from '../../net/index.ts'
 import { basicCredentials, type Parameters } from '../endpoints/form.ts'
 import { OAuthError } from '../endpoints/oauth-error.ts'
 import { usedClientMs } from '../limits.ts'
-import type { Client } from '../storage/records.ts'
+import type { RegisteredClient } from '../storage/records.ts'
 import type { State } from '../storage/state.ts'
 import { hashed } from '../tokens/opaque.ts'
 import type { ClientDocuments } from './cimd.ts'
 
 export interface ClientDirectory {
   /** The client, or undefined when nobody knows it. Throws 503 when it cannot be told. `caller`: whose limits count. */
-  find(clientId: string, caller?: string): Promise<Client | undefined>
+  find(clientId: string, caller?: string): Promise<RegisteredClient | undefined>
   /** The client that makes a token, revocation or introspection request. Throws OAuthError invalid_client. */
-  authenticate(exchange: Exchange, parameters: Parameters): Promise<Client>
+  authenticate(exchange: Exchange, parameters: Parameters): Promise<RegisteredClient>
   /** Marks a registered client as used, so that it outlives the first day. */
-  renew(client: Client): Promise<void>
+  renew(client: RegisteredClient): Promise<void>
 }
 
 const renewEveryMs = 3_600_000
@@ -33,12 +33,12 @@ export function makeClientDirectory(
 ): ClientDirectory {
   const renewed = new LRUCache<string, number>({ max: 10_000 })
 
-  async function find(clientId: string, caller?: string): Promise<Client | undefined> {
+  async function find(clientId: string, caller?: string): Promise<RegisteredClient | undefined> {
     if (documents?.accepts(clientId)) return documents.find(clientId, caller)
     return clientId.length > 128 ? undefined : state.clients.get(clientId)
   }
 
-  async function authenticate(exchange: Exchange, parameters: Parameters): Promise<Client> {
+  async function authenticate(exchange: Exchange, parameters: Parameters): Promise<RegisteredClient> {
     const given = credentials(exchange, parameters)
     // The grant holds what the document said; its host need not be up for every refresh.
     if (given.method === 'none' && documents?.accepts(given.id)) return describedElsewhere(given.id)
@@ -50,7 +50,7 @@ export function makeClientDirectory(
     return client
   }
 
-  async function renew(client: Client): Promise<void> {
+  async function renew(client: RegisteredClient): Promise<void> {
     if (client.kind !== 'dcr') return
     const last = renewed.get(client.id)
     if (last !== undefined && now() - last < renewEveryMs) return
@@ -68,7 +68,7 @@ export function makeClientDirectory(
 }
 
 /** A client that proved nothing but its name, which is all that its kind can prove. */
-function describedElsewhere(id: string): Client {
+function describedElsewhere(id: string): RegisteredClient {
   return {
     id,
     kind: 'cimd',
@@ -85,7 +85,7 @@ function describedElsewhere(id: string): Client {
 interface Given {
   readonly id: string
   readonly secret: string | undefined
-  readonly method: Client['authMethod']
+  readonly method: RegisteredClient['authMethod']
   readonly basic: boolean
 }
 
@@ -113,7 +113,7 @@ function invalidClient(basic: boolean): OAuthError {
   return new OAuthError('invalid_client', 'client authentication failed', basic ? { headers: challenge } : {})
 }
 
-function secretFits(client: Client, secret: string | undefined): boolean {
+function secretFits(client: RegisteredClient, secret: string | undefined): boolean {
   if (client.authMethod === 'none') return secret === undefined
   if (client.secretHash === undefined || secret === undefined) return false
   return timingSafeEqual(Buffer.from(client.secretHash), Buffer.from(hashed(secret)))

@@ -9,7 +9,7 @@
  */
 import type { AuthServerConfig } from '../../config/index.ts'
 import { OAuthError } from '../endpoints/oauth-error.ts'
-import type { Client } from '../storage/records.ts'
+import type { RegisteredClient } from '../storage/records.ts'
 import { redirectUriProblem } from './redirect-uri.ts'
 import { clientScopes, parseScope } from './scopes.ts'
 
@@ -17,7 +17,7 @@ import { clientScopes, parseScope } from './scopes.ts'
 export type ClientMetadata = Readonly<Record<string, unknown>>
 
 export type ClientTraits = Omit<
-  Client,
+  RegisteredClient,
   'id' | 'kind' | 'authMethod' | 'secretHash' | 'managementHash' | 'issuedAtSec' | 'used'
 >
 

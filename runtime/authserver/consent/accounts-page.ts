@@ -17,7 +17,7 @@ export interface Account {
   readonly mayConnect: boolean
 }
 
-export interface Program {
+export interface ConnectedClient {
   readonly handle: string
   readonly name: string
   /** By a document at its own host, which the name is then. */
@@ -34,7 +34,7 @@ export interface OverProgram {
 export interface AccountsParts {
   /** The field that ties the forms to this browser. */
   readonly form: string
-  readonly programs: readonly Program[]
+  readonly programs: readonly ConnectedClient[]
   readonly over: readonly OverProgram[]
   readonly problem: string | undefined
   readonly who: string | undefined
@@ -61,7 +61,7 @@ export function leftPage(): Page {
   return page('Signed out of this browser', body)
 }
 
-function section(program: Program, form: string, action: string): Html {
+function section(program: ConnectedClient, form: string, action: string): Html {
   const { name, described, accounts, handle } = program
   const hidden = html`<input type="hidden" name="form" value="${form}"><input type="hidden" name="program" value="${handle}">`
   return html`<fieldset><legend><bdi>${name}</bdi></legend>

@@ -18,31 +18,31 @@ export const signInMs = 30 * 24 * 3_600_000
 const bindingSec = 3600
 const formSec = 600
 
-interface Kind {
+interface CookieKind {
   readonly name: string
   readonly sameSite: 'Lax' | 'Strict'
   readonly maxAgeSec: number
 }
 
 // Lax: the callback arrives by a link from the provider's site.
-const binding: Kind = { name: 'gh-as', sameSite: 'Lax', maxAgeSec: bindingSec }
+const binding: CookieKind = { name: 'gh-as', sameSite: 'Lax', maxAgeSec: bindingSec }
 // Lax: a program's site leads to the consent page, which a known person may skip.
-const signIn: Kind = { name: 'gh-who', sameSite: 'Lax', maxAgeSec: signInMs / 1000 }
+const signIn: CookieKind = { name: 'gh-who', sameSite: 'Lax', maxAgeSec: signInMs / 1000 }
 // Lax: other sites lead to the page, and a value that were not sent then would be written over in other tabs.
-const form: Kind = { name: 'gh-form', sameSite: 'Lax', maxAgeSec: formSec }
+const form: CookieKind = { name: 'gh-form', sameSite: 'Lax', maxAgeSec: formSec }
 
-function fullName(kind: Kind, secure: boolean): string {
+function fullName(kind: CookieKind, secure: boolean): string {
   return secure ? `__Host-${kind.name}` : kind.name
 }
 
-function write(kind: Kind, value: string, secure: boolean, maxAgeSec = kind.maxAgeSec): string {
+function write(kind: CookieKind, value: string, secure: boolean, maxAgeSec = kind.maxAgeSec): string {
   const flags = secure ? '; Secure' : ''
   const site = `; HttpOnly; SameSite=${kind.sameSite}; Max-Age=${maxAgeSec}`
   return `${fullName(kind, secure)}=${value}; Path=/${site}${flags}`
 }
 
 /** The value of one cookie; undefined when it is absent or sent twice. */
-function read(exchange: Exchange, kind: Kind, secure: boolean): string | undefined {
+function read(exchange: Exchange, kind: CookieKind, secure: boolean): string | undefined {
   const wanted = `${fullName(kind, secure)}=`
   const found = (exchange.req.headers.cookie ?? '')
     .split(';')

@@ -8,7 +8,7 @@
 import { type Html, html, type Page, page } from '../../net/index.ts'
 import { isUnownedRedirect, redirectHost } from '../clients/redirect-uri.ts'
 import { type Context, isRequired } from '../context.ts'
-import type { AuthRequest, Confirmation, Person } from '../storage/records.ts'
+import type { AuthRequest, Confirmation, User } from '../storage/records.ts'
 
 export interface FormParts {
   readonly handle: string
@@ -27,7 +27,7 @@ const scopeTexts: ReadonlyMap<string, string> = new Map([
 export function consentPage(
   request: AuthRequest,
   context: Context,
-  parts: FormParts & { readonly person?: Person },
+  parts: FormParts & { readonly person?: User },
 ): Page {
   const name = request.clientName ?? 'A program without a name'
   const body = html`<h1><bdi>${name}</bdi> wants to act for you</h1>
@@ -49,7 +49,7 @@ ${providers(context, parts.person !== undefined)}
   return page(`Allow ${name}?`, body, targets(request, context))
 }
 
-function signedInAs(person: Person | undefined): Html | undefined {
+function signedInAs(person: User | undefined): Html | undefined {
   if (person === undefined) return undefined
   const who = person.email ?? person.name
   return html`<p>You are signed in${who === undefined ? '' : ` as ${who}`}. This program has not been allowed to act for you yet.</p>`

@@ -7,17 +7,17 @@
  * Source: spec document 2, upstreamProviders; RFC 9700 section 4.7.
  */
 import type { Exchange } from '../../net/index.ts'
-import { makeLoginSecrets, OAuthFault } from '../../oauth/index.ts'
-import { type Account, accountsPage, leftPage, type Program } from '../consent/accounts-page.ts'
+import { makeLoginSecrets, OAuthClientError } from '../../oauth/index.ts'
+import { type Account, accountsPage, leftPage, type ConnectedClient } from '../consent/accounts-page.ts'
 import { makeForm, newBrowser, noSignInCookie, readBrowser, readSignIn } from '../consent/cookies.ts'
 import { withdrawConsents } from '../consent/memory.ts'
 import { type Context, nowSec, upstreamNamed } from '../context.ts'
 import { sessionHash, shownClient } from '../events.ts'
 import { limit, loginMs } from '../limits.ts'
-import type { Connection, Session } from '../storage/records.ts'
+import type { Connection, LoginSession } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
 import { rowKey } from '../storage/state.ts'
-import { isSynthesized, personOf } from '../upstream/person.ts'
+import { isSynthesized, userOf } from '../upstream/person.ts'
 import type { Finished, LoginProof, Upstream } from '../upstream/upstream.ts'
 import { sendPage, sendRedirect } from './answers.ts'
 import { checkForm, sendNext } from './consent.ts'
@@ -67,7 +67,7 @@ export async function showAccounts(exchange: Exchange, context: Context): Promis
 const formSubject = (userId: string): string => `accounts ${userId}`
 
 /** How a session is named in a form; its id itself never leaves. */
-const handleOf = (session: Session): string => hashed(`accounts ${session.id}`)
+const handleOf = (session: LoginSession): string => hashed(`accounts ${session.id}`)
 
 /** A program as people know it: by its own name, or by the host that describes it. */
 async function nameOf(
@@ -79,7 +79,7 @@ async function nameOf(
   return { name: client?.name ?? 'A program without a name', described: false }
 }
 
-async function programOf(session: Session, context: Context): Promise<Program> {
+async function programOf(session: LoginSession, context: Context): Promise<ConnectedClient> {
   return {
     handle: handleOf(session),
     ...(await nameOf(session.clientId, context)),
@@ -94,7 +94,7 @@ async function programOf(session: Session, context: Context): Promise<Program> {
 }
 
 async function accountOf(
-  session: Session,
+  session: LoginSession,
   name: string,
   host: string,
   context: Context,
@@ -151,7 +151,7 @@ async function leave(exchange: Exchange, { signIn }: Visitor, context: Context):
   sendPage(exchange, 200, page.html, { ...page.headers, ...cookies })
 }
 
-function tell(context: Context, session: Session, reason: string, upstream?: string): void {
+function tell(context: Context, session: LoginSession, reason: string, upstream?: string): void {
   context.emit({
     type: 'grant_ended',
     outcome: 'success',
@@ -165,7 +165,7 @@ function tell(context: Context, session: Session, reason: string, upstream?: str
 
 /** Where the browser goes to connect one provider to one program. */
 async function begin(
-  session: Session,
+  session: LoginSession,
   browserId: string,
   upstream: Upstream,
   context: Context,
@@ -210,12 +210,12 @@ export async function finishConnection(
     const { identity, tokens } = await finish({ codeVerifier, nonce })
     const first = upstream.name === context.upstreams[0]?.name
     // Somebody else's tokens must not come into this person's session.
-    const who = personOf(context.config.issuer, upstream.name, identity, nowSec(context)).userId
+    const who = userOf(context.config.issuer, upstream.name, identity, nowSec(context)).userId
     if (first && who !== userId) {
-      throw new OAuthFault('protocol', 'another person signed in')
+      throw new OAuthClientError('protocol', 'another person signed in')
     }
     if (!(await context.sessions.connect(sessionId, userId, tokens))) {
-      throw new OAuthFault('refused', 'the program is no longer signed in')
+      throw new OAuthClientError('refused', 'the program is no longer signed in')
     }
   } catch (error) {
     context.emit({ type: 'login_failed', outcome: 'failure', ...about, reason: 'connecting an account' })
@@ -227,7 +227,7 @@ export async function finishConnection(
 
 /** What the provider refused is shown on the page; anything else is thrown on. */
 function problemAt(upstream: Upstream, error: unknown, context: Context): string {
-  if (!(error instanceof OAuthFault)) throw error
+  if (!(error instanceof OAuthClientError)) throw error
   context.log.warn('an account could not be connected', { upstream: upstream.name, err: error })
   return `${context.urls.accounts}?problem=${upstream.name}`
 }

@@ -14,7 +14,7 @@ import { parseScope, within } from '../clients/scopes.ts'
 import { leavingPage } from '../consent/pages.ts'
 import type { Context } from '../context.ts'
 import { limit, loginMs } from '../limits.ts'
-import type { AuthRequest, Client } from '../storage/records.ts'
+import type { AuthRequest, RegisteredClient } from '../storage/records.ts'
 import { randomId } from '../tokens/opaque.ts'
 import { errorRedirect } from '../upstream/legs.ts'
 import { prefersPage, sendPage, sendRedirect, toOAuthError } from './answers.ts'
@@ -24,7 +24,7 @@ import { OAuthError } from './oauth-error.ts'
 interface Draft {
   readonly exchange: Exchange
   readonly parameters: Parameters
-  client?: Client
+  client?: RegisteredClient
   redirectUri?: string
   scopes: readonly string[]
   resources: readonly string[]
@@ -32,12 +32,12 @@ interface Draft {
   maxAgeSec: number | undefined
 }
 
-type Step = (draft: Draft, context: Context) => void | Promise<void>
+type AuthorizeStep = (draft: Draft, context: Context) => void | Promise<void>
 
 /** Errors are shown to the person: there is no one else who may be told. */
-const beforeRedirect: readonly Step[] = [limitRate, findClient, matchRedirect]
+const beforeRedirect: readonly AuthorizeStep[] = [limitRate, findClient, matchRedirect]
 /** Errors go to the client. */
-const afterRedirect: readonly Step[] = [
+const afterRedirect: readonly AuthorizeStep[] = [
   refuseRepeated,
   refuseOversized,
   refuseUnsupported,
@@ -251,7 +251,7 @@ function hintOf(parameters: Parameters): string | undefined {
 /** Keeps the checked request; its handle is all that travels through the browser. */
 async function remember(
   draft: Draft,
-  client: Client,
+  client: RegisteredClient,
   redirectUri: string,
   state: string | undefined,
   context: Context,

@@ -10,11 +10,11 @@ import type { Exchange } from '../../net/index.ts'
 import { readBrowser, readSignIn } from '../consent/cookies.ts'
 import { type Context, nowSec, upstreamNamed } from '../context.ts'
 import { shownClient } from '../events.ts'
-import { OAuthFault } from '../../oauth/index.ts'
-import type { Connection, Leg } from '../storage/records.ts'
+import { OAuthClientError } from '../../oauth/index.ts'
+import type { Connection, UpstreamStep } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
-import { advance, legFailed, type Next, withLeg } from '../upstream/legs.ts'
-import { personOf } from '../upstream/person.ts'
+import { advance, upstreamStepFailed, type Next, withUpstreamStep } from '../upstream/legs.ts'
+import { userOf } from '../upstream/person.ts'
 import type { Finished, LoginProof, Upstream } from '../upstream/upstream.ts'
 import { finishConnection } from './accounts.ts'
 import { goneError, sendNext } from './consent.ts'
@@ -38,7 +38,7 @@ export async function callback(exchange: Exchange, context: Context): Promise<vo
 }
 
 /** What this answer is for: a leg of a login, or an account that is being connected. */
-async function takeWaiting(parameters: URLSearchParams, context: Context): Promise<Leg | Connection> {
+async function takeWaiting(parameters: URLSearchParams, context: Context): Promise<UpstreamStep | Connection> {
   const states = parameters.getAll('state')
   const [state] = states
   if (state === undefined || state === '' || states.length > 1) {
@@ -55,7 +55,7 @@ async function takeWaiting(parameters: URLSearchParams, context: Context): Promi
 /** A state that was carried to another browser is worth nothing there. */
 function checkBrowser(
   exchange: Exchange,
-  waiting: Pick<Leg, 'browser' | 'provider'>,
+  waiting: Pick<UpstreamStep, 'browser' | 'provider'>,
   context: Context,
 ): string {
   const id = readBrowser(exchange, context.keys(), context.urls.secure)
@@ -83,12 +83,12 @@ function checkSender(
   const iss = parameters.get('iss')
   const elsewhere = at.length > 0 && !at.some(({ name }) => name === upstream.name)
   const foreign = iss !== null && upstream.issuer !== iss && upstreams.some((other) => other.issuer === iss)
-  if (elsewhere || foreign) throw new OAuthFault('protocol', 'another provider answered than was asked')
+  if (elsewhere || foreign) throw new OAuthClientError('protocol', 'another provider answered than was asked')
 }
 
 /** Where the browser goes after this leg. */
 async function finishLeg(
-  leg: Leg,
+  leg: UpstreamStep,
   finish: (proof: LoginProof) => Promise<Finished>,
   signedIn: string | undefined,
   context: Context,
@@ -104,10 +104,10 @@ async function finishLeg(
       ...(first && prompt.includes('login') ? { notBeforeSec: Math.floor(leg.startedAtMs / 1000) } : {}),
     })
   } catch (error) {
-    return { location: await legFailed(context, leg, leg.provider, error) }
+    return { location: await upstreamStepFailed(context, leg, leg.provider, error) }
   }
-  const person = personOf(context.config.issuer, leg.provider, done.identity, nowSec(context))
-  const login = withLeg(leg, done.tokens, person)
+  const person = userOf(context.config.issuer, leg.provider, done.identity, nowSec(context))
+  const login = withUpstreamStep(leg, done.tokens, person)
   context.emit({
     type: 'login_completed',
     outcome: 'success',

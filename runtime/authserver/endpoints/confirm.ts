@@ -11,7 +11,7 @@ import { type Context, upstreamNamed } from '../context.ts'
 import { shownClient } from '../events.ts'
 import type { Confirmation } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
-import { advance, errorRedirect, type LoginUnderWay, type Next, startLeg } from '../upstream/legs.ts'
+import { advance, errorRedirect, type LoginUnderWay, type Next, startUpstreamStep } from '../upstream/legs.ts'
 import { sendPage } from './answers.ts'
 import { checkForm, chosenProviders, goneError, sendNext } from './consent.ts'
 import { formOf, type Parameters, queryOf } from './form.ts'
@@ -29,7 +29,7 @@ export async function showConfirmation(exchange: Exchange, context: Context): Pr
   sendPage(exchange, 200, page.html, { ...page.headers, 'Set-Cookie': [form.cookie] })
 }
 
-export async function answerConfirmation(exchange: Exchange, context: Context): Promise<void> {
+export async function submitConfirmation(exchange: Exchange, context: Context): Promise<void> {
   const form = await formOf(exchange)
   const handle = form.get('request') ?? ''
   checkForm(exchange, handle, form, context)
@@ -70,7 +70,7 @@ async function decide(
   } else {
     const upstream = upstreamNamed(context, failed)
     if (action === 'retry' && upstream) {
-      return { location: await startLeg(context, { ...login, ...agreed }, upstream) }
+      return { location: await startUpstreamStep(context, { ...login, ...agreed }, upstream) }
     }
     if (action === 'skip') {
       const rest = chosen.filter((name) => name !== failed)

@@ -84,7 +84,7 @@ async function maySkip(
 }
 
 /** POST: the person's answer. */
-export async function answerConsent(exchange: Exchange, context: Context): Promise<void> {
+export async function submitConsent(exchange: Exchange, context: Context): Promise<void> {
   const form = await formOf(exchange)
   const handle = form.get('request') ?? ''
   checkForm(exchange, handle, form, context)

@@ -80,7 +80,7 @@ export function refuseRepeated(parameters: Parameters): void {
   }
 }
 
-/** Client id and secret of a Basic header, form-decoded as RFC 6749 section 2.3.1 asks; undefined when malformed. */
+/** RegisteredClient id and secret of a Basic header, form-decoded as RFC 6749 section 2.3.1 asks; undefined when malformed. */
 export function basicCredentials(header: string): { id: string; secret: string } | undefined {
   const [, encoded] = /^basic +([A-Za-z0-9+/=_-]+) *$/i.exec(header) ?? []
   if (encoded === undefined) return undefined

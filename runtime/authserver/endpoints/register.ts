@@ -16,7 +16,7 @@ import { type ClientTraits, readClientMetadata } from '../clients/metadata.ts'
 import type { Context } from '../context.ts'
 import { nowSec } from '../context.ts'
 import { limit, unusedClientMs, usedClientMs } from '../limits.ts'
-import type { Client } from '../storage/records.ts'
+import type { RegisteredClient } from '../storage/records.ts'
 import { hashed, randomId } from '../tokens/opaque.ts'
 import { sendEmpty, sendPrivate } from './answers.ts'
 import { bearerToken, maxBodyBytes } from './form.ts'
@@ -32,7 +32,7 @@ export async function register(exchange: Exchange, context: Context): Promise<vo
   const authMethod = readAuthMethod(metadata, context)
   const secret = authMethod === 'none' ? undefined : randomId()
   const management = `gh_reg_${randomId()}`
-  const client: Client = {
+  const client: RegisteredClient = {
     ...traits,
     id: randomUUID(),
     kind: 'dcr',
@@ -91,7 +91,7 @@ export async function manage(exchange: Exchange, clientId: string, context: Cont
 }
 
 /** What an update does not touch; an update replaces everything else (RFC 7592 section 2.2). */
-function fixedMembers(client: Client): Omit<Client, keyof ClientTraits> {
+function fixedMembers(client: RegisteredClient): Omit<RegisteredClient, keyof ClientTraits> {
   const { id, kind, authMethod, secretHash, managementHash, issuedAtSec, used } = client
   return {
     id,
@@ -104,7 +104,7 @@ function fixedMembers(client: Client): Omit<Client, keyof ClientTraits> {
   }
 }
 
-function fits(client: Client, presented: string): boolean {
+function fits(client: RegisteredClient, presented: string): boolean {
   if (client.managementHash === undefined) return false
   return timingSafeEqual(Buffer.from(client.managementHash), Buffer.from(hashed(presented)))
 }
@@ -126,7 +126,7 @@ async function readMetadata(exchange: Exchange): Promise<JsonObject> {
   throw refusal
 }
 
-function readAuthMethod(metadata: JsonObject, context: Context): Client['authMethod'] {
+function readAuthMethod(metadata: JsonObject, context: Context): RegisteredClient['authMethod'] {
   const { confidentialClients } = context.config.registration
   const wanted = metadata['token_endpoint_auth_method']
   switch (wanted) {
@@ -145,14 +145,14 @@ function readAuthMethod(metadata: JsonObject, context: Context): Client['authMet
   }
 }
 
-function checkSize(client: Client): void {
+function checkSize(client: RegisteredClient): void {
   if (JSON.stringify(client).length > maxRecord) {
     throw new OAuthError('invalid_client_metadata', `the metadata is larger than ${maxRecord} characters`)
   }
 }
 
 /** RFC 7591 section 3.2.1, RFC 7592 section 3. */
-function describe(client: Client, context: Context, management: string): Record<string, unknown> {
+function describe(client: RegisteredClient, context: Context, management: string): Record<string, unknown> {
   return {
     client_id: client.id,
     client_id_issued_at: client.issuedAtSec,
@@ -174,7 +174,7 @@ function describe(client: Client, context: Context, management: string): Record<
 function emit(
   context: Context,
   type: 'client_registered' | 'client_updated' | 'client_deleted',
-  client: Client,
+  client: RegisteredClient,
 ): void {
   context.emit({ type, outcome: 'success', clientId: client.id })
 }

@@ -63,13 +63,13 @@ export async function introspect(exchange: Exchange, context: Context): Promise<
   sendPrivate(exchange, 200, (await describeToken(token, asker, context)) ?? { active: false })
 }
 
-interface Asker {
+interface Requester {
   readonly clientId: string
   /** Set when the asker is a person's token: then only that person's tokens are told about. */
   readonly userId: string | undefined
 }
 
-async function authenticateAsker(exchange: Exchange, form: Parameters, context: Context): Promise<Asker> {
+async function authenticateAsker(exchange: Exchange, form: Parameters, context: Context): Promise<Requester> {
   const presented = bearerToken(exchange)
   if (presented !== undefined) {
     const claims = await verifyAccessToken(presented, context)
@@ -92,7 +92,7 @@ async function authenticateAsker(exchange: Exchange, form: Parameters, context: 
 
 async function describeToken(
   token: string,
-  asker: Asker,
+  asker: Requester,
   context: Context,
 ): Promise<Record<string, unknown> | undefined> {
   const mine = (clientId: string, userId: string): boolean =>

@@ -8,15 +8,15 @@ import type { Exchange } from '../../net/index.ts'
 import { parseScope } from '../clients/scopes.ts'
 import { type Context, nowSec } from '../context.ts'
 import { sessionHash, shownClient } from '../events.ts'
-import type { Client } from '../storage/records.ts'
-import type { Asker, Granted, Narrowing } from '../tokens/grants.ts'
+import type { RegisteredClient } from '../storage/records.ts'
+import type { Requester, Granted, Narrowing } from '../tokens/grants.ts'
 import { type IdTokenRequest, signAccessToken, signIdToken } from '../tokens/jwt.ts'
 import { sendPrivate } from './answers.ts'
 import { resourcesOf } from './authorize.ts'
 import { formOf, type Parameters, refuseRepeated } from './form.ts'
 import { OAuthError } from './oauth-error.ts'
 
-type GrantHandler = (form: Parameters, by: Asker, context: Context) => Promise<Granted>
+type GrantHandler = (form: Parameters, by: Requester, context: Context) => Promise<Granted>
 
 /** Every grant this server knows; anything else is unsupported_grant_type. */
 const handlers: ReadonlyMap<string, GrantHandler> = new Map([
@@ -51,12 +51,12 @@ export async function token(exchange: Exchange, context: Context): Promise<void>
 }
 
 /** Scopes that the client gave up meanwhile are not issued any more. */
-function stillRegistered(granted: Granted, client: Client): Granted {
+function stillRegistered(granted: Granted, client: RegisteredClient): Granted {
   if (client.kind !== 'dcr') return granted
   return { ...granted, scopes: granted.scopes.filter((scope) => client.scopes.includes(scope)) }
 }
 
-async function redeemCode(form: Parameters, asker: Asker, context: Context): Promise<Granted> {
+async function redeemCode(form: Parameters, asker: Requester, context: Context): Promise<Granted> {
   const code = form.require('code')
   const codeVerifier = form.require('code_verifier')
   if (!/^[\w.~-]{43,128}$/.test(codeVerifier)) {
@@ -67,7 +67,7 @@ async function redeemCode(form: Parameters, asker: Asker, context: Context): Pro
   return context.grants.redeem(code, by, { scopes: undefined, resources: resourcesOf(form, context) })
 }
 
-async function useRefreshToken(form: Parameters, by: Asker, context: Context): Promise<Granted> {
+async function useRefreshToken(form: Parameters, by: Requester, context: Context): Promise<Granted> {
   const scope = form.get('scope')
   const wanted: Narrowing = {
     scopes: scope === undefined ? undefined : parseScope(scope),

@@ -28,7 +28,7 @@ export const client = record({
   /** Set at the first token; until then the registration ends after a day. */
   used: flag,
 })
-export type Client = NonNullable<ReturnType<typeof client>>
+export type RegisteredClient = NonNullable<ReturnType<typeof client>>
 
 const requestMembers = {
   clientId: text,
@@ -71,7 +71,7 @@ const person = record({
   email: maybe(text),
   authTimeSec: count,
 })
-export type Person = NonNullable<ReturnType<typeof person>>
+export type User = NonNullable<ReturnType<typeof person>>
 
 export const leg = record({
   request,
@@ -91,7 +91,7 @@ export const leg = record({
   obtained: list(upstreamTokens),
   startedAtMs: count,
 })
-export type Leg = NonNullable<ReturnType<typeof leg>>
+export type UpstreamStep = NonNullable<ReturnType<typeof leg>>
 
 /** A provider that a person connects, or connects anew, to a program from the page of connected accounts. */
 export const connection = record({
@@ -166,7 +166,7 @@ export const session = record({
   grants: list(record({ id: text, endsAtMs: count })),
   endsAtMs: count,
 })
-export type Session = NonNullable<ReturnType<typeof session>>
+export type LoginSession = NonNullable<ReturnType<typeof session>>
 
 /** Tokens of one provider in one session, bound to person and client. */
 export const row = record({ ...upstreamTokenMembers, userId: text, clientId: text })

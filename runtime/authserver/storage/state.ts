@@ -5,7 +5,7 @@
  * reading the store's keys gives nothing that could be presented anywhere.
  */
 import {
-  type Entry,
+  type StoreEntry,
   type SealOptions,
   type SetOptions,
   type Secrets,
@@ -18,7 +18,7 @@ import * as records from './records.ts'
 
 export interface Seen<T> {
   readonly value: T
-  readonly entry: Entry
+  readonly entry: StoreEntry
 }
 
 export interface Repository<T> {
@@ -98,7 +98,7 @@ export function makeState(store: Store, secrets: Secrets, options: SealOptions =
     codes: of('code', records.code),
     families: of('family', records.family),
     sessions: of('session', records.session),
-    /** Person and client to session id. */
+    /** User and client to session id. */
     links: of('link', text),
     rows: of('upstream', records.row),
     signIns: of('sign-in', records.signIn),

@@ -47,13 +47,13 @@ export interface CodeRequest {
 }
 
 /** Who makes a token request. */
-export interface Asker {
+export interface Requester {
   readonly clientId: string
   /** Network address, for audit. */
   readonly source?: string | undefined
 }
 
-export interface Redemption extends Asker {
+export interface Redemption extends Requester {
   readonly redirectUri: string | undefined
   readonly codeVerifier: string
 }
@@ -122,7 +122,7 @@ export function makeGrants(parts: GrantsParts) {
     return { grant: record, refreshToken, nonce: record.nonce, ...narrowed }
   }
 
-  async function reusedCode(grant: Grant, { source }: Asker): Promise<never> {
+  async function reusedCode(grant: Grant, { source }: Requester): Promise<never> {
     parts.onReuse('code', grant, source)
     await sessions.endGrant(grant.sessionId, grant.grantId)
     throw badCode()
@@ -150,7 +150,7 @@ export function makeGrants(parts: GrantsParts) {
   }
 
   /** Rotates a refresh token. Throws OAuthError invalid_grant, invalid_scope, invalid_target. */
-  async function refresh(token: string, by: Asker, wanted: Narrowing): Promise<Granted> {
+  async function refresh(token: string, by: Requester, wanted: Narrowing): Promise<Granted> {
     const read = readRefreshToken(keys(), token)
     if (!read) throw badRefresh()
     for (let tries = 0; tries < maxTries; tries++) {
@@ -170,7 +170,7 @@ export function makeGrants(parts: GrantsParts) {
   async function nextGeneration(
     token: { family: string; generation: number },
     seen: Seen<Family>,
-    { source }: Asker,
+    { source }: Requester,
   ): Promise<number | undefined> {
     const family = seen.value
     const nowMs = now()

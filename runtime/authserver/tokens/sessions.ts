@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
-import type { Person, Session, UpstreamTokens } from '../storage/records.ts'
+import type { User, LoginSession, UpstreamTokens } from '../storage/records.ts'
 import { key, type Repository, rowKey, type Seen, type State } from '../storage/state.ts'
 import { exclusively, newestRefreshToken } from '../upstream/refresh-tokens.ts'
 import { hashed, randomId } from './opaque.ts'
@@ -64,17 +64,17 @@ export class Sessions {
   }
 
   /** The running session of this person with this client. */
-  async find(userId: string, clientId: string): Promise<Session | undefined> {
+  async find(userId: string, clientId: string): Promise<LoginSession | undefined> {
     return this.#linked(await this.#state.links.get(key(userId, clientId)), userId, clientId)
   }
 
-  async #linked(id: string | undefined, userId: string, clientId: string): Promise<Session | undefined> {
+  async #linked(id: string | undefined, userId: string, clientId: string): Promise<LoginSession | undefined> {
     const session = id === undefined ? undefined : await this.#state.sessions.get(id)
     const fits = session?.userId === userId && session.clientId === clientId && session.endsAtMs > this.#now()
     return fits ? session : undefined
   }
 
-  get(sessionId: string): Promise<Session | undefined> {
+  get(sessionId: string): Promise<LoginSession | undefined> {
     return this.#state.sessions.get(sessionId)
   }
 
@@ -83,7 +83,7 @@ export class Sessions {
    * The grant ends at `endsAtMs` unless it is prolonged.
    */
   async open(
-    person: Person,
+    person: User,
     clientId: string,
     obtained: readonly UpstreamTokens[],
     endsAtMs: number,
@@ -113,7 +113,7 @@ export class Sessions {
       }
       // A session that ended meanwhile is not revived: its end may still be under way.
       const made = { id: randomId(), userId: person.userId, clientId, providers, grants: [grant], endsAtMs }
-      const next: Session = { ...made, ...personal }
+      const next: LoginSession = { ...made, ...personal }
       await this.#state.sessions.put(next.id, next, endsAtMs - this.#now())
       // Of logins that end at once one makes the session; the others join it.
       if (await this.#write(this.#state.links, linkKey, link, next.id, this.#listedMs(next))) return next
@@ -127,7 +127,7 @@ export class Sessions {
   }
 
   /** The running sessions of a person, one for each program, the latest first. */
-  async of(userId: string): Promise<readonly Session[]> {
+  async of(userId: string): Promise<readonly LoginSession[]> {
     const listed = await this.#state.programs.get(userId)
     const found = await Promise.all((listed?.clients ?? []).map((clientId) => this.find(userId, clientId)))
     return found.filter((session) => session !== undefined)
@@ -156,7 +156,7 @@ export class Sessions {
   }
 
   /** A provider that gave no refresh token this time may have given one before. */
-  #keepRow(session: Session, tokens: UpstreamTokens): Promise<boolean> {
+  #keepRow(session: LoginSession, tokens: UpstreamTokens): Promise<boolean> {
     if (tokens.refreshToken !== undefined) return this.#putRow(session, tokens)
     const account = { ...tokens, userId: session.userId }
     return exclusively(this.#state, account, async () => {
@@ -167,7 +167,7 @@ export class Sessions {
   }
 
   /** False when the session ended, or the provider was disconnected, while the row was written: then it goes again. */
-  async #putRow(session: Session, tokens: UpstreamTokens): Promise<boolean> {
+  async #putRow(session: LoginSession, tokens: UpstreamTokens): Promise<boolean> {
     const { id, userId, clientId } = session
     const rowId = rowKey(id, tokens.provider)
     await this.#state.rows.put(rowId, { ...tokens, userId, clientId }, session.endsAtMs - this.#now())
@@ -193,7 +193,7 @@ export class Sessions {
   }
 
   /** Puts a program at the head of the person's list. */
-  async #list({ userId, clientId, endsAtMs }: Session): Promise<void> {
+  async #list({ userId, clientId, endsAtMs }: LoginSession): Promise<void> {
     const { programs } = this.#state
     await this.#race('a list', async () => {
       const seen = await programs.read(userId)
@@ -203,7 +203,7 @@ export class Sessions {
     })
   }
 
-  #listedMs({ endsAtMs }: Pick<Session, 'endsAtMs'>): number {
+  #listedMs({ endsAtMs }: Pick<LoginSession, 'endsAtMs'>): number {
     return Math.max(listedMs, endsAtMs - this.#now())
   }
 
@@ -288,7 +288,7 @@ export class Sessions {
   }
 
   /** Ends a session because nothing can be had at a provider any more, and remembers why. Undefined when there is none. */
-  async endBecause(sessionId: string, provider: string): Promise<Session | undefined> {
+  async endBecause(sessionId: string, provider: string): Promise<LoginSession | undefined> {
     const session = await this.#state.sessions.get(sessionId)
     if (!session || !(await this.endSession(sessionId))) return undefined
     const { userId, clientId } = session
@@ -312,7 +312,7 @@ export class Sessions {
     this.#live.clear()
   }
 
-  async #dropWhatBelongsTo(session: Session): Promise<void> {
+  async #dropWhatBelongsTo(session: LoginSession): Promise<void> {
     const linkKey = key(session.userId, session.clientId)
     const link = await this.#state.links.read(linkKey)
     await Promise.all([
@@ -324,8 +324,8 @@ export class Sessions {
   /** Compare-and-set loop; undefined when there is no session or the change says no. */
   async #change(
     sessionId: string,
-    change: (old: Session) => Session | undefined,
-  ): Promise<Session | undefined> {
+    change: (old: LoginSession) => LoginSession | undefined,
+  ): Promise<LoginSession | undefined> {
     const changed = await this.#race('a session', async () => {
       const seen = await this.#state.sessions.read(sessionId)
       const next = seen && change(seen.value)
@@ -339,7 +339,7 @@ export class Sessions {
   }
 
   /** Grants that fell out of the list lose their refresh family too. */
-  async #forget(before: Session, after: Session): Promise<void> {
+  async #forget(before: LoginSession, after: LoginSession): Promise<void> {
     const kept = new Set(after.grants.map((grant) => grant.id))
     const gone = before.grants.filter((grant) => !kept.has(grant.id))
     await Promise.all(gone.map((grant) => this.#state.families.delete(grant.id)))

@@ -15,15 +15,15 @@ import { sessionHash, shownClient } from '../events.ts'
 import { signInMs } from '../consent/cookies.ts'
 import { findConsent, rememberConsent } from '../consent/memory.ts'
 import { loginMs } from '../limits.ts'
-import { isTransient, makeLoginSecrets, OAuthFault } from '../../oauth/index.ts'
-import type { AuthRequest, Grant, Leg, Person, UpstreamTokens } from '../storage/records.ts'
+import { isTransient, makeLoginSecrets, OAuthClientError } from '../../oauth/index.ts'
+import type { AuthRequest, Grant, UpstreamStep, User, UpstreamTokens } from '../storage/records.ts'
 import { randomId } from '../tokens/opaque.ts'
 import { rowKey } from '../storage/state.ts'
 import type { Upstream } from './upstream.ts'
 
-/** A login under way; a Leg is this plus the secrets of one upstream request. */
+/** A login under way; a UpstreamStep is this plus the secrets of one upstream request. */
 export type LoginUnderWay = Pick<
-  Leg,
+  UpstreamStep,
   'request' | 'chosen' | 'browser' | 'consentOf' | 'approvedAtMs' | 'person' | 'obtained'
 >
 
@@ -48,7 +48,7 @@ export async function advance(
     return { location: await pause(context, login, person) }
   }
   const next = await nextUpstream(context, login)
-  if (next) return { location: await startLeg(context, login, next) }
+  if (next) return { location: await startUpstreamStep(context, login, next) }
   if (!person) {
     return { location: errorRedirect(context, request, 'server_error', 'no upstream provider is configured') }
   }
@@ -59,7 +59,7 @@ export async function advance(
  * Whether the consent that let this login skip the page counts for who is there now: somebody else may sit at this
  * browser, and the person may have withdrawn it meanwhile. Asked before anything else goes on.
  */
-async function stillConsents(context: Context, login: LoginUnderWay, person: Person): Promise<boolean> {
+async function stillConsents(context: Context, login: LoginUnderWay, person: User): Promise<boolean> {
   if (login.consentOf !== person.userId) return false
   const consent = await findConsent(context.state, person.userId, login.request)
   return consent !== undefined && within(login.chosen, consent.providers)
@@ -80,7 +80,7 @@ async function nextUpstream(context: Context, login: LoginUnderWay): Promise<Ups
 /** Providers whose tokens this person already has through this client, and that are still of use. */
 async function connectedProviders(
   context: Context,
-  person: Person,
+  person: User,
   clientId: string,
 ): Promise<ReadonlySet<string>> {
   const session = await context.sessions.find(person.userId, clientId)
@@ -99,7 +99,7 @@ async function connectedProviders(
 }
 
 /** Sends the browser to one provider; if that cannot be done, says so to the client or to the person. */
-export async function startLeg(context: Context, login: LoginUnderWay, upstream: Upstream): Promise<string> {
+export async function startUpstreamStep(context: Context, login: LoginUnderWay, upstream: Upstream): Promise<string> {
   const secrets = makeLoginSecrets()
   const { request } = login
   const { state, codeVerifier, codeChallenge, nonce } = secrets
@@ -126,9 +126,9 @@ export async function startLeg(context: Context, login: LoginUnderWay, upstream:
       ...(first && request.maxAgeSec !== undefined ? { maxAgeSec: request.maxAgeSec } : {}),
     })
   } catch (error) {
-    return legFailed(context, login, upstream.name, error)
+    return upstreamStepFailed(context, login, upstream.name, error)
   }
-  const leg: Leg = {
+  const leg: UpstreamStep = {
     ...login,
     provider: upstream.name,
     codeVerifier,
@@ -140,13 +140,13 @@ export async function startLeg(context: Context, login: LoginUnderWay, upstream:
 }
 
 /** A failed first leg ends the login; a later one is for the person to decide about. */
-export async function legFailed(
+export async function upstreamStepFailed(
   context: Context,
   login: LoginUnderWay,
   provider: string,
   error: unknown,
 ): Promise<string> {
-  if (!(error instanceof OAuthFault) && !isTransient(error)) throw error
+  if (!(error instanceof OAuthClientError) && !isTransient(error)) throw error
   const { request, person } = login
   const { code, text } = meaning(error)
   context.log.warn('a login at an upstream provider failed', { upstream: provider, err: error })
@@ -167,7 +167,7 @@ export async function legFailed(
 
 /** What a fault of the upstream means to the client. Nothing that the upstream wrote is passed on. */
 function meaning(fault: unknown): { code: OAuthCode; text: string } {
-  const error = fault instanceof OAuthFault ? fault.error : undefined
+  const error = fault instanceof OAuthClientError ? fault.error : undefined
   switch (error) {
     case 'access_denied':
       return { code: 'access_denied', text: 'the login was refused' }
@@ -188,7 +188,7 @@ function meaning(fault: unknown): { code: OAuthCode; text: string } {
 async function pause(
   context: Context,
   login: LoginUnderWay,
-  person: Person,
+  person: User,
   failed?: string,
 ): Promise<string> {
   const handle = randomId()
@@ -214,7 +214,7 @@ async function pause(
 async function complete(
   context: Context,
   login: LoginUnderWay,
-  person: Person,
+  person: User,
   signedIn: string | undefined,
 ): Promise<Next> {
   const { config, state, clients, sessions, grants, now } = context
@@ -277,10 +277,10 @@ export function errorRedirect(
 }
 
 /** A provider's tokens and, from the first one, the person; folded into the login. */
-export function withLeg(
+export function withUpstreamStep(
   login: LoginUnderWay,
   tokens: UpstreamTokens,
-  person: Person | undefined,
+  person: User | undefined,
 ): LoginUnderWay {
   const { request, chosen, browser, consentOf, approvedAtMs, obtained } = login
   const who = login.person ?? person

@@ -20,7 +20,7 @@ import {
   codeGrant,
   type JsonObject,
   type OAuthClient,
-  OAuthFault,
+  OAuthClientError,
   readAuthorizationCode,
   refreshGrant,
   type ServerMetadata,
@@ -120,7 +120,7 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
     try {
       return await request(client, server)
     } catch (error) {
-      if (config.dcr && registration && error instanceof OAuthFault && error.error === 'invalid_client') {
+      if (config.dcr && registration && error instanceof OAuthClientError && error.error === 'invalid_client') {
         await forgetRegistration(config, config.dcr, discovered, registration, parts)
         registered = false
         registering?.drop()
@@ -135,7 +135,7 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
     const code = readAuthorizationCode(callback, discovered ?? {})
     if (proof.maxAgeSec !== undefined) {
       // A plain OAuth provider says nothing about when it saw the person last.
-      throw new OAuthFault('refused', 'the age of the login cannot be told', { error: 'login_required' })
+      throw new OAuthClientError('refused', 'the age of the login cannot be told', { error: 'login_required' })
     }
     const { fetch, body } = keepingBody(parts.fetch)
     const { redirectUri } = config
@@ -153,7 +153,7 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
       const at = (path: string | undefined): unknown => (path === undefined ? undefined : follow(path, body))
       const subject = identifierOf(at(identityFromToken.subjectPath))
       if (subject === undefined) {
-        throw new OAuthFault('protocol', 'the token response has no subject at subjectPath')
+        throw new OAuthClientError('protocol', 'the token response has no subject at subjectPath')
       }
       const name = at(identityFromToken.namePath)
       const email = at(identityFromToken.emailPath)
@@ -167,7 +167,7 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
     if (userInfo) {
       const info = await fetchUserInfo(userInfo, accessToken, parts.fetch)
       const { subject } = info
-      if (subject === undefined) throw new OAuthFault('protocol', 'the userinfo endpoint names no subject')
+      if (subject === undefined) throw new OAuthClientError('protocol', 'the userinfo endpoint names no subject')
       return { ...info, subject, synthesized: false }
     }
     return { subject: synthesizedSubject(accessToken), synthesized: true }
@@ -220,7 +220,7 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
     async refresh(tokens: UpstreamTokens) {
       const { refreshToken } = tokens
       if (refreshToken === undefined) {
-        throw new OAuthFault('refused', 'there is no refresh token', { error: 'invalid_grant' })
+        throw new OAuthClientError('refused', 'there is no refresh token', { error: 'invalid_grant' })
       }
       const { fetch } = parts
       const fresh = await withClient((client, server) =>
@@ -241,7 +241,7 @@ async function findEndpoints(config: OAuth2UpstreamConfig, parts: RegistrationPa
   const authorization = config.authorizationEndpoint ?? discovered?.authorization_endpoint
   const token = config.tokenEndpoint ?? discovered?.token_endpoint
   if (authorization === undefined || token === undefined) {
-    throw new OAuthFault('protocol', 'the discovery document lacks an authorization or token endpoint')
+    throw new OAuthClientError('protocol', 'the discovery document lacks an authorization or token endpoint')
   }
   const server = { ...typedServer(authorization, token), ...discovered }
   return {
@@ -278,7 +278,7 @@ function follow(path: string, body: unknown): unknown {
 function mapper(paths: NonNullable<OAuth2UpstreamConfig['tokenResponseMapping']>) {
   return (body: JsonObject): JsonObject => {
     if (body['ok'] === false) {
-      throw new OAuthFault('refused', 'the token endpoint reported an error', {
+      throw new OAuthClientError('refused', 'the token endpoint reported an error', {
         error: typeof body['error'] === 'string' ? body['error'] : undefined,
       })
     }

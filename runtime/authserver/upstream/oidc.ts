@@ -14,7 +14,7 @@ import {
   codeGrant,
   discoverServer,
   type OAuthClient,
-  OAuthFault,
+  OAuthClientError,
   readAuthorizationCode,
   refreshGrant,
   RemoteKeys,
@@ -67,7 +67,7 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
     idToken: string | undefined,
     rules: { nonce?: string; accessToken: string },
   ): Promise<JWTPayload> {
-    if (idToken === undefined) throw new OAuthFault('protocol', 'the upstream provider sent no ID token')
+    if (idToken === undefined) throw new OAuthClientError('protocol', 'the upstream provider sent no ID token')
     try {
       return await verifyIdToken(idToken, {
         keys,
@@ -78,7 +78,7 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
       })
     } catch (error) {
       if (!(error instanceof TokenRefused)) throw error
-      throw new OAuthFault('protocol', 'the upstream provider sent an ID token that cannot be accepted', {
+      throw new OAuthClientError('protocol', 'the upstream provider sent an ID token that cannot be accepted', {
         cause: error,
       })
     }
@@ -87,7 +87,7 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
   function subjectOf(claims: JWTPayload): string {
     const subject = claims[subjectClaim]
     if (typeof subject === 'string' && subject !== '') return subject
-    throw new OAuthFault('protocol', `the ID token has no ${subjectClaim}`)
+    throw new OAuthClientError('protocol', `the ID token has no ${subjectClaim}`)
   }
 
   /** Name and e-mail by the override, else by the ID token. A silent userinfo endpoint costs only these. */
@@ -97,11 +97,11 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
     try {
       const info = await fetchUserInfo(userInfoOverride, tokens.accessToken, fetch)
       if (info.subject !== claims.sub && info.subject !== claims[subjectClaim]) {
-        throw new OAuthFault('protocol', 'the userinfo endpoint speaks of another person')
+        throw new OAuthClientError('protocol', 'the userinfo endpoint speaks of another person')
       }
       return { ...text('name', info.name), ...text('email', info.email) }
     } catch (error) {
-      if (!(error instanceof OAuthFault) || error.kind !== 'unreachable') throw error
+      if (!(error instanceof OAuthClientError) || error.kind !== 'unreachable') throw error
       log.warn('userinfo is not available, going on without name and e-mail', { err: error })
       return {}
     }
@@ -136,7 +136,7 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
     try {
       claims = await verify(idToken, { accessToken: fresh.accessToken })
     } catch (error) {
-      if (!(error instanceof OAuthFault)) throw error
+      if (!(error instanceof OAuthClientError)) throw error
       log.warn('a refreshed ID token cannot be verified, the one before is kept', { err: error })
       return without
     }
@@ -146,7 +146,7 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
         ? old.idToken === undefined || decodeJwt(old.idToken).sub === claims.sub
         : subject === old.subject
     if (same) return fresh
-    throw new OAuthFault('refused', 'the refreshed ID token speaks of another person', {
+    throw new OAuthClientError('refused', 'the refreshed ID token speaks of another person', {
       error: 'invalid_grant',
     })
   }
@@ -191,7 +191,7 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
     async refresh(tokens) {
       const { refreshToken } = tokens
       if (refreshToken === undefined)
-        throw new OAuthFault('refused', 'there is no refresh token', { error: 'invalid_grant' })
+        throw new OAuthClientError('refused', 'there is no refresh token', { error: 'invalid_grant' })
       const server = await metadata.get()
       const fresh = await refreshGrant({ server, client: client(), fetch, now, refreshToken })
       const accepted = await judge(fresh, tokens)
@@ -203,7 +203,7 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
 function complete(server: ServerMetadata): OidcMetadata {
   const { authorization_endpoint, token_endpoint, jwks_uri } = server
   if (authorization_endpoint === undefined || token_endpoint === undefined || jwks_uri === undefined) {
-    throw new OAuthFault(
+    throw new OAuthClientError(
       'protocol',
       'the discovery document lacks an authorization, token or key set endpoint',
     )
@@ -223,7 +223,7 @@ function checkAge(
   const tooOld =
     maxAgeSec !== undefined && (known === undefined || now() / 1000 - known > maxAgeSec + skewSec)
   if (before || tooOld) {
-    throw new OAuthFault('refused', 'the login at the upstream provider is too old', {
+    throw new OAuthClientError('refused', 'the login at the upstream provider is too old', {
       error: 'login_required',
     })
   }

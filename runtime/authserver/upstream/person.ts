@@ -5,11 +5,11 @@
  * Source: spec document 2, oidcConfig.subjectClaim ("re-keys existing users"); RFC 9562 section 5.8 (UUID version 8).
  */
 import { createHash } from 'node:crypto'
-import type { Person } from '../storage/records.ts'
+import type { User } from '../storage/records.ts'
 import { key } from '../storage/state.ts'
 import type { Identity } from './upstream.ts'
 
-export function personOf(issuer: string, provider: string, identity: Identity, nowSec: number): Person {
+export function userOf(issuer: string, provider: string, identity: Identity, nowSec: number): User {
   return {
     userId: identity.synthesized ? identity.subject : userId(issuer, provider, identity.subject),
     authTimeSec: identity.authTimeSec ?? nowSec,

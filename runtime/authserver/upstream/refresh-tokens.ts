@@ -8,7 +8,7 @@
  * Source: reference behaviour of upstream tokens at a repeated login; RFC 9700 section 4.14 (rotation).
  */
 import { withLock } from '../../store/index.ts'
-import type { Row, Session } from '../storage/records.ts'
+import type { Row, LoginSession } from '../storage/records.ts'
 import { key, rowKey, type State } from '../storage/state.ts'
 import { hashed } from '../tokens/opaque.ts'
 
@@ -29,7 +29,7 @@ export function exclusively<T>(
 /** The newest refresh token of the account in these sessions, other than `except`. */
 export async function newestRefreshToken(
   state: State,
-  sessions: readonly Session[],
+  sessions: readonly LoginSession[],
   account: AccountOf,
   except?: string,
 ): Promise<string | undefined> {
@@ -44,7 +44,7 @@ export async function newestRefreshToken(
 /** Gives every row of the account that holds `old` the token that replaced it. */
 export async function replaceRefreshToken(
   state: State,
-  sessions: readonly Session[],
+  sessions: readonly LoginSession[],
   account: AccountOf,
   old: string,
   next: string,
@@ -58,7 +58,7 @@ export async function replaceRefreshToken(
   )
 }
 
-function idsOf(sessions: readonly Session[], { provider }: AccountOf): readonly string[] {
+function idsOf(sessions: readonly LoginSession[], { provider }: AccountOf): readonly string[] {
   return sessions
     .filter(({ providers }) => providers.includes(provider))
     .map(({ id }) => rowKey(id, provider))

@@ -11,7 +11,7 @@ import type { OAuth2UpstreamConfig, UpstreamRegistrationConfig } from '../../con
 import {
   type ClientAuthMethod,
   fetchServerMetadata,
-  OAuthFault,
+  OAuthClientError,
   registerClient,
   type ServerMetadata,
   supportsS256,
@@ -49,7 +49,7 @@ export function issuerOf(discoveryUrl: string): string {
   return wellKnown.test(url.pathname) ? `${url.origin}${path}` : url.origin
 }
 
-/** Finds the registration in the store or makes one. Rejects with OAuthFault. */
+/** Finds the registration in the store or makes one. Rejects with OAuthClientError. */
 export async function obtainRegistration(
   config: OAuth2UpstreamConfig,
   dcr: UpstreamRegistrationConfig,
@@ -97,7 +97,7 @@ function wish(
 ): Wish {
   const endpoint = dcr.registrationEndpoint ?? metadata?.registration_endpoint
   if (endpoint === undefined) {
-    throw new OAuthFault('absent', 'the upstream provider offers no client registration')
+    throw new OAuthClientError('absent', 'the upstream provider offers no client registration')
   }
   return { endpoint, scopes: config.scopes.length > 0 ? config.scopes : metadata?.scopes_supported }
 }
@@ -133,7 +133,7 @@ function chooseMethod(metadata: ServerMetadata | undefined): ClientAuthMethod {
   if (supported.includes('client_secret_basic')) return 'client_secret_basic'
   if (supported.includes('client_secret_post')) return 'client_secret_post'
   if (supported.includes('none') && metadata && supportsS256(metadata)) return 'none'
-  throw new OAuthFault('protocol', 'the upstream provider offers no client authentication that we support')
+  throw new OAuthClientError('protocol', 'the upstream provider offers no client authentication that we support')
 }
 
 async function register(

@@ -1,7 +1,7 @@
 /**
  * What an upstream identity provider does for this server, whatever protocol it speaks.
  *
- * `begin` and `finish` are one login (leg); `refresh` renews its tokens later. All reject with OAuthFault: `unreachable`
+ * `begin` and `finish` are one login (leg); `refresh` renews its tokens later. All reject with OAuthClientError: `unreachable`
  * means try later, anything else means that this login or these tokens are no good. Nothing here stores anything.
  */
 import type { UpstreamTokens } from '../storage/records.ts'

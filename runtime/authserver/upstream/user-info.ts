@@ -5,7 +5,7 @@
  * Source: spec document 2, userInfo; OpenID Connect Core section 5.3; RFC 6750.
  */
 import { identifierOf, parseKeepingDigits, type UserInfoConfig } from '../../config/index.ts'
-import { isObject, type JsonObject, OAuthFault, send } from '../../oauth/index.ts'
+import { isObject, type JsonObject, OAuthClientError, send } from '../../oauth/index.ts'
 import type { Fetch } from '../../net/index.ts'
 
 export interface UserInfo {
@@ -16,7 +16,7 @@ export interface UserInfo {
 
 const what = 'the userinfo endpoint'
 
-/** Rejects with OAuthFault. Members that the answer does not have are absent. */
+/** Rejects with OAuthClientError. Members that the answer does not have are absent. */
 export async function fetchUserInfo(
   config: UserInfoConfig,
   accessToken: string,
@@ -39,10 +39,10 @@ export async function fetchUserInfo(
     { fetch },
   )
   if (response.status >= 500 || response.status === 429) {
-    throw new OAuthFault('unreachable', `${what} answered with status ${response.status}`)
+    throw new OAuthClientError('unreachable', `${what} answered with status ${response.status}`)
   }
   if (response.status !== 200)
-    throw new OAuthFault('refused', `${what} answered with status ${response.status}`)
+    throw new OAuthClientError('refused', `${what} answered with status ${response.status}`)
   const body = parse(await response.text())
   return {
     ...present('subject', pick(body, config.subjectFields)),
@@ -58,7 +58,7 @@ function parse(text: string): JsonObject {
   } catch {
     // Falls through to the one refusal.
   }
-  throw new OAuthFault('protocol', `${what} did not answer with a JSON object`)
+  throw new OAuthClientError('protocol', `${what} did not answer with a JSON object`)
 }
 
 function pick(body: JsonObject, fields: readonly string[]): string | undefined {

@@ -12,7 +12,7 @@
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
-import { isTransient, OAuthFault } from '../../oauth/index.ts'
+import { isTransient, OAuthClientError } from '../../oauth/index.ts'
 import {
   accountAdvice,
   type UpstreamToken,
@@ -39,7 +39,7 @@ export interface UpstreamTokenSource extends UpstreamTokensOfCallers {
   required(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
 }
 
-export interface VaultParts {
+export interface UpstreamTokenParts {
   readonly upstreams: readonly Upstream[]
   readonly primary: string | undefined
   readonly state: State
@@ -69,7 +69,7 @@ class Gone extends Error {
   }
 }
 
-export function makeVault(parts: VaultParts): UpstreamTokenSource {
+export function makeUpstreamTokenStore(parts: UpstreamTokenParts): UpstreamTokenSource {
   const { state, now, upstreams, sessions, accountsUrl } = parts
   const providers = upstreams.map((upstream) => upstream.name)
   const primary = parts.primary ?? providers[0] ?? ''
@@ -281,7 +281,7 @@ const ours: ReadonlySet<string> = new Set([
 /** The provider says that the grant is gone, in whatever words. */
 function isFinal(error: unknown): boolean {
   return (
-    error instanceof OAuthFault &&
+    error instanceof OAuthClientError &&
     error.kind === 'refused' &&
     error.error !== undefined &&
     !ours.has(error.error)

@@ -12,7 +12,7 @@ import type { ValidateResource } from '../manifests/check.ts'
 import { checkManifests, describeProblems } from '../manifests/check.ts'
 import { readManifests } from '../manifests/read.ts'
 import type { KubeObject } from '../local/objects.ts'
-import { doorsOf } from '../dev/doors.ts'
+import { clientAddressesOf } from '../dev/doors.ts'
 import { localEnvironment } from '../dev/environment.ts'
 import { ScreenWriter } from '../dev/screen.ts'
 import { DevSession } from '../dev/session.ts'
@@ -77,7 +77,7 @@ async function dev(options: Options): Promise<number> {
     const title = `gatehouse dev · ${options.filename.join(' ')}`
     const starting = shown.workloads.some(({ phase }) => phase === 'starting')
     startedAt = starting ? undefined : (startedAt ?? Date.now())
-    const doors = await doorsOf(shown, startedAt)
+    const doors = await clientAddressesOf(shown, startedAt)
     writer.show({ title, problems, workloads: shown.workloads, doors })
   }
   const redraw = () => void draw(session).catch(fault)

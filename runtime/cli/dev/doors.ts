@@ -5,7 +5,7 @@
  * A door is open once everything behind it answers: who connects a moment earlier misses tools. What does not come up
  * holds it for ten seconds after the last workload has started.
  */
-import type { Door } from './screen.ts'
+import type { ClientAddress } from './screen.ts'
 import type { DevSession, WorkloadView } from './session.ts'
 
 const PATIENCE_MS = 10_000
@@ -16,7 +16,7 @@ interface Status {
 }
 
 /** `startedAt` is when the last workload ceased to be starting, milliseconds; undefined while one is. */
-export async function doorsOf(session: DevSession, startedAt: number | undefined): Promise<Door[]> {
+export async function clientAddressesOf(session: DevSession, startedAt: number | undefined): Promise<ClientAddress[]> {
   const parents = session.cluster.objects.filter((object) => object.kind === 'VirtualMCPServer')
   return Promise.all(
     parents.map(async (parent) => {

@@ -11,11 +11,11 @@ export interface Screen {
   /** Problems of the latest edit, which is not applied; '' when all is well. */
   readonly problems: string
   readonly workloads: readonly WorkloadView[]
-  readonly doors: readonly Door[]
+  readonly doors: readonly ClientAddress[]
 }
 
 /** A VirtualMCPServer and the address clients use. */
-export interface Door {
+export interface ClientAddress {
   readonly name: string
   readonly url: string
   readonly ready: boolean
@@ -63,7 +63,7 @@ export class ScreenWriter {
     return lines.join('\n')
   }
 
-  #renderDoor(door: Door): string[] {
+  #renderDoor(door: ClientAddress): string[] {
     const paint = this.#paint
     if (!door.ready) return [`  ${door.name}: ${door.message || 'starting'}`]
     const backends = door.backends.map(({ name, health }) =>
@@ -96,7 +96,7 @@ export class ScreenWriter {
     this.#say('problems', screen.problems && `the latest edit is not applied:\n${screen.problems}`)
   }
 
-  #sayDoor(door: Door): void {
+  #sayDoor(door: ClientAddress): void {
     if (!door.ready) return
     const backends = door.backends.map(({ name, health }) =>
       health === 'healthy' ? name : `${name} (${health})`,

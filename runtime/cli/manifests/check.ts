@@ -1,18 +1,18 @@
 /**
  * Checks manifests with the webhook's own code, offline, and points each problem at its file and line.
  */
-import { formatProblems, kindOf, type Problem } from '../../../schemas/index.ts'
+import { formatViolations, kindOf, type Violation } from '../../../schemas/index.ts'
 import type { Manifest } from './read.ts'
 
 export interface Checked {
   readonly manifest: Manifest
-  readonly problems: readonly Problem[]
+  readonly problems: readonly Violation[]
   readonly warnings: readonly string[]
 }
 
 /** The webhook's function for one resource. */
 export type ValidateResource = (doc: unknown) => {
-  readonly problems: readonly Problem[]
+  readonly problems: readonly Violation[]
   readonly warnings: readonly string[]
 }
 
@@ -39,7 +39,7 @@ export function checkManifests(manifests: readonly Manifest[], validate: Validat
     const key = `${nameOf(manifest)} ${typeof namespace === 'string' ? namespace : 'default'}`
     const first = seen.get(key)
     seen.set(key, first ?? manifest)
-    const duplicate: Problem[] = first
+    const duplicate: Violation[] = first
       ? [{ path: 'metadata.name', message: `is taken already, at ${first.file}:${first.line}` }]
       : []
     return { manifest, problems: [...problems, ...duplicate], warnings }
@@ -54,7 +54,7 @@ export function describeProblems(checked: readonly Checked[]): string {
       problems
         .map((problem) => {
           const line = manifest.lineOf(problem.path)
-          return `${manifest.file}:${line}: ${nameOf(manifest)}: ${formatProblems([problem])}`
+          return `${manifest.file}:${line}: ${nameOf(manifest)}: ${formatViolations([problem])}`
         })
         .join('\n'),
     )

@@ -3,17 +3,17 @@ import { StarlarkError } from './errors.ts'
 import type { Call } from './functions.ts'
 import { toIndex } from './numbers.ts'
 import { likely } from './spelling.ts'
-import { type Value, typeOf } from './values.ts'
+import { type StarlarkValue, typeOf } from './values.ts'
 
 /**
  * The arguments by position or name, in the order of `names`. A name with `?` at its end is optional: undefined when it
  * is not given. Throws for arguments that are missing, too many, or of no such name.
  */
-export function unpack(call: Call, ...names: readonly string[]): (Value | undefined)[] {
+export function unpack(call: Call, ...names: readonly string[]): (StarlarkValue | undefined)[] {
   const plain = names.map((name) => name.replace('?', ''))
   if (call.args.length > names.length)
     throw fault(call, `got ${call.args.length} arguments, want at most ${names.length}`)
-  const values: (Value | undefined)[] = [...call.args]
+  const values: (StarlarkValue | undefined)[] = [...call.args]
   values.length = names.length
   for (const [name, value] of call.named) {
     const at = plain.indexOf(name)
@@ -33,7 +33,7 @@ export function unpack(call: Call, ...names: readonly string[]): (Value | undefi
 }
 
 /** Arguments that have no names. */
-export function positional(call: Call, least: number, most: number): readonly Value[] {
+export function positional(call: Call, least: number, most: number): readonly StarlarkValue[] {
   if (call.named.length > 0) throw fault(call, 'unexpected keyword arguments')
   const { length } = call.args
   if (length >= least && length <= most) return call.args
@@ -45,34 +45,34 @@ export function fault(call: Call, message: string): StarlarkError {
   return new StarlarkError(`${call.name}: ${message}`)
 }
 
-function mismatch(call: Call, value: Value, want: string, parameter: string): StarlarkError {
+function mismatch(call: Call, value: StarlarkValue, want: string, parameter: string): StarlarkError {
   return fault(call, `for parameter ${parameter}: got ${typeOf(value)}, want ${want}`)
 }
 
-export function asText(call: Call, value: Value | undefined, parameter: string): string {
+export function asText(call: Call, value: StarlarkValue | undefined, parameter: string): string {
   if (typeof value !== 'string') throw mismatch(call, value ?? null, 'string', parameter)
   return value
 }
 
 /** Small ints only. */
-export function asInt(call: Call, value: Value | undefined, parameter: string): number {
+export function asInt(call: Call, value: StarlarkValue | undefined, parameter: string): number {
   if (value === undefined || (typeof value !== 'number' && typeof value !== 'bigint'))
     throw mismatch(call, value ?? null, 'int', parameter)
   return toIndex(value, `${call.name}: for parameter ${parameter}`)
 }
 
-export function asBool(call: Call, value: Value | undefined, parameter: string): boolean {
+export function asBool(call: Call, value: StarlarkValue | undefined, parameter: string): boolean {
   if (value === undefined) return false
   if (typeof value !== 'boolean') throw mismatch(call, value, 'bool', parameter)
   return value
 }
 
-export function asCallable(call: Call, value: Value | undefined, parameter: string): Value {
+export function asCallable(call: Call, value: StarlarkValue | undefined, parameter: string): StarlarkValue {
   if (!isCallable(value)) throw mismatch(call, value ?? null, 'callable', parameter)
   return value ?? null
 }
 
-export function isCallable(value: Value | undefined): boolean {
+export function isCallable(value: StarlarkValue | undefined): boolean {
   const type = value === undefined ? '' : typeOf(value)
   return type === 'function' || type === 'builtin_function_or_method'
 }

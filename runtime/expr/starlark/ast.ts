@@ -69,10 +69,10 @@ export type Expression =
       readonly items: readonly Expression[]
       readonly open?: boolean
     })
-  | (Position & { readonly kind: 'dict'; readonly entries: readonly Entry[] })
+  | (Position & { readonly kind: 'dict'; readonly entries: readonly DictEntry[] })
   | (Position & {
       readonly kind: 'comprehension'
-      readonly body: Expression | Entry
+      readonly body: Expression | DictEntry
       readonly clauses: readonly Clause[]
     })
   | (Position & {
@@ -100,7 +100,7 @@ export type Expression =
   | (Position & { readonly kind: 'call'; readonly callee: Expression; readonly args: readonly Argument[] })
   | (Position & { readonly kind: 'lambda'; readonly fn: FunctionNode })
 
-export interface Entry extends Position {
+export interface DictEntry extends Position {
   readonly kind: 'entry'
   readonly key: Expression
   readonly value: Expression

@@ -7,15 +7,15 @@ import { StarlarkError } from './errors.ts'
 import { Builtin, type Call } from './functions.ts'
 import { type Meter, SIZE } from './meter.ts'
 import { likely } from './spelling.ts'
-import { Bytes, List, typeOf, type Value } from './values.ts'
+import { Bytes, List, typeOf, type StarlarkValue } from './values.ts'
 
 /** A method of values of one type. */
-export type Method<Receiver> = (receiver: Receiver, call: Call) => Value
+export type Method<Receiver> = (receiver: Receiver, call: Call) => StarlarkValue
 export type Methods<Receiver> = Readonly<Record<string, Method<Receiver>>>
 
-function methodsOf(value: Value): {
+function methodsOf(value: StarlarkValue): {
   readonly names: readonly string[]
-  find(name: string): ((call: Call) => Value) | undefined
+  find(name: string): ((call: Call) => StarlarkValue) | undefined
 } {
   if (typeof value === 'string') return table(STRING_METHODS, value)
   if (value instanceof List) return table(LIST_METHODS, value)
@@ -35,19 +35,19 @@ function table<Receiver>(methods: Methods<Receiver>, receiver: Receiver) {
 }
 
 /** Names of what a value has, sorted. */
-export function attributeNames(value: Value): string[] {
+export function attributeNames(value: StarlarkValue): string[] {
   return [...methodsOf(value).names].sort()
 }
 
 /** Undefined when the value has no such attribute. */
-export function findAttribute(value: Value, name: string, meter: Meter): Value | undefined {
+export function findAttribute(value: StarlarkValue, name: string, meter: Meter): StarlarkValue | undefined {
   const method = methodsOf(value).find(name)
   if (!method) return undefined
   meter.allocate(SIZE.object)
   return new Builtin(name, method, typeOf(value))
 }
 
-export function getAttribute(value: Value, name: string, meter: Meter): Value {
+export function getAttribute(value: StarlarkValue, name: string, meter: Meter): StarlarkValue {
   const found = findAttribute(value, name, meter)
   if (found !== undefined) return found
   const guess = likely(name, methodsOf(value).names)
@@ -56,6 +56,6 @@ export function getAttribute(value: Value, name: string, meter: Meter): Value {
 }
 
 /** Who knows other languages reads entries of dicts like this. */
-function indexHint(value: Value, name: string): string {
+function indexHint(value: StarlarkValue, name: string): string {
   return value instanceof Dict ? `; entries are read with ["${name}"]` : ''
 }

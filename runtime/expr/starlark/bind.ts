@@ -7,12 +7,12 @@ import { StarlarkError } from './errors.ts'
 import { Cell, type Func, type Named } from './functions.ts'
 import { type Meter, SIZE } from './meter.ts'
 import { likely } from './spelling.ts'
-import { Tuple, type Value } from './values.ts'
+import { Tuple, type StarlarkValue } from './values.ts'
 
-export type Variable = Value | Cell | undefined
+export type Variable = StarlarkValue | Cell | undefined
 
 /** The variables of a new frame. Throws when the arguments do not fit. */
-export function bind(fn: Func, args: readonly Value[], named: Named, meter: Meter): Variable[] {
+export function bind(fn: Func, args: readonly StarlarkValue[], named: Named, meter: Meter): Variable[] {
   const { parameters, variables, cells } = fn.code
   const places: Variable[] = Array.from({ length: variables.length })
   meter.allocate(SIZE.object + SIZE.element * places.length)
@@ -23,11 +23,11 @@ export function bind(fn: Func, args: readonly Value[], named: Named, meter: Mete
   return places
 }
 
-function valueOf(place: Variable): Value | undefined {
+function valueOf(place: Variable): StarlarkValue | undefined {
   return place instanceof Cell ? place.value : place
 }
 
-function takePositional(fn: Func, places: Variable[], args: readonly Value[], meter: Meter): void {
+function takePositional(fn: Func, places: Variable[], args: readonly StarlarkValue[], meter: Meter): void {
   const { positional, namedOnly, list } = fn.code.parameters
   const count = Math.min(args.length, positional)
   for (let i = 0; i < count; i++) places[i] = args[i]

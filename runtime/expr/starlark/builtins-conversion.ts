@@ -8,12 +8,12 @@ import { SIZE, type Meter } from './meter.ts'
 import { normal, toFloat, truncate, unary } from './numbers.ts'
 import { repr, str } from './print.ts'
 import { decode, encodePoint, points, repaired } from './text.ts'
-import { Bytes, Float, type Int, isInt, List, truth, Tuple, typeOf, type Value } from './values.ts'
+import { Bytes, Float, type Int, isInt, List, truth, Tuple, typeOf, type StarlarkValue } from './values.ts'
 
 const MAX_DIGITS = 10_000
 const FLOAT = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/
 
-export const CONVERSIONS: Readonly<Record<string, (call: Call) => Value>> = {
+export const CONVERSIONS: Readonly<Record<string, (call: Call) => StarlarkValue>> = {
   abs,
   bool: (call) => truth(positional(call, 0, 1)[0] ?? false),
   bytes,
@@ -42,14 +42,14 @@ export const CONVERSIONS: Readonly<Record<string, (call: Call) => Value>> = {
   },
 }
 
-function abs(call: Call): Value {
+function abs(call: Call): StarlarkValue {
   const [value = null] = unpack(call, 'x')
   if (isInt(value)) return value < 0 ? (unary('-', value) ?? value) : value
   if (value instanceof Float) return new Float(Math.abs(value.value))
   throw new StarlarkError(`got ${typeOf(value)}, want int or float`)
 }
 
-function bytes(call: Call): Value {
+function bytes(call: Call): StarlarkValue {
   const [value = null] = positional(call, 1, 1)
   if (value instanceof Bytes) return value
   if (typeof value === 'string') {
@@ -66,7 +66,7 @@ function bytes(call: Call): Value {
   return new Bytes(data.join(''))
 }
 
-function ord(call: Call): Value {
+function ord(call: Call): StarlarkValue {
   const [value = null] = positional(call, 1, 1)
   if (value instanceof Bytes) {
     if (value.data.length !== 1) throw fault(call, `bytes has length ${value.data.length}, want 1`)
@@ -80,7 +80,7 @@ function ord(call: Call): Value {
   return found[0]?.point ?? 0
 }
 
-function dict(call: Call): Value {
+function dict(call: Call): StarlarkValue {
   if (call.args.length > 1) throw fault(call, `got ${call.args.length} arguments, want at most 1`)
   call.meter.allocate(SIZE.object)
   const made = new Dict()
@@ -89,7 +89,7 @@ function dict(call: Call): Value {
 }
 
 /** Takes over entries of a dict or of a sequence of pairs, then the named arguments. */
-export function update({ name, named, meter }: Call, into: Dict, from: Value | undefined): void {
+export function update({ name, named, meter }: Call, into: Dict, from: StarlarkValue | undefined): void {
   if (from instanceof Dict) {
     meter.step(from.size)
     for (const [key, value] of [...from.entries()]) into.set(key, value, meter)
@@ -107,7 +107,7 @@ export function update({ name, named, meter }: Call, into: Dict, from: Value | u
   }
 }
 
-function pairOf(pair: Value, meter: Meter, name: string, index: number): Value[] {
+function pairOf(pair: StarlarkValue, meter: Meter, name: string, index: number): StarlarkValue[] {
   const place = `dictionary update sequence element #${index}`
   if (!(pair instanceof List || pair instanceof Tuple))
     throw new StarlarkError(`${name}: ${place} is not iterable (${typeOf(pair)})`)
@@ -116,7 +116,7 @@ function pairOf(pair: Value, meter: Meter, name: string, index: number): Value[]
   return parts
 }
 
-function float(call: Call): Value {
+function float(call: Call): StarlarkValue {
   const [value = new Float(0)] = positional(call, 0, 1)
   if (typeof value === 'boolean') return new Float(Number(value))
   if (isInt(value)) return new Float(toFloat(value))
@@ -140,7 +140,7 @@ function float(call: Call): Value {
   return new Float(number)
 }
 
-function int(call: Call): Value {
+function int(call: Call): StarlarkValue {
   const [value = null, base] = unpack(call, 'x', 'base?')
   if (typeof value === 'string') {
     const radix = base === undefined || base === null ? 10 : asInt(call, base, 'base')

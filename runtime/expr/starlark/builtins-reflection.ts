@@ -5,9 +5,9 @@ import { StarlarkError } from './errors.ts'
 import type { Call } from './functions.ts'
 import { str } from './print.ts'
 import { decode } from './text.ts'
-import { Bytes, List, typeOf, type Value } from './values.ts'
+import { Bytes, List, typeOf, type StarlarkValue } from './values.ts'
 
-export const REFLECTION: Readonly<Record<string, (call: Call) => Value>> = {
+export const REFLECTION: Readonly<Record<string, (call: Call) => StarlarkValue>> = {
   dir(call) {
     const names = attributeNames(positional(call, 1, 1)[0] ?? null)
     call.meter.elements(names.length)

@@ -4,9 +4,9 @@ import { equal, ordered } from './compare.ts'
 import { StarlarkError } from './errors.ts'
 import type { Call, Work } from './functions.ts'
 import { elementsOf, isSequence } from './iterate.ts'
-import { lengthOf, List, Range, truth, Tuple, typeOf, type Value } from './values.ts'
+import { lengthOf, List, Range, truth, Tuple, typeOf, type StarlarkValue } from './values.ts'
 
-export const SEQUENCES: Readonly<Record<string, (call: Call) => Value | Work>> = {
+export const SEQUENCES: Readonly<Record<string, (call: Call) => StarlarkValue | Work>> = {
   all: (call) => elements(call, unpack(call, 'iterable')[0], 1).every(truth),
   any: (call) => elements(call, unpack(call, 'iterable')[0], 1).some(truth),
   enumerate(call) {
@@ -32,11 +32,11 @@ export const SEQUENCES: Readonly<Record<string, (call: Call) => Value | Work>> =
   zip,
 }
 
-function elements(call: Call, value: Value | undefined, parameter: number | string): Value[] {
+function elements(call: Call, value: StarlarkValue | undefined, parameter: number | string): StarlarkValue[] {
   return elementsOf(value ?? null, call.meter, `${call.name}: for parameter ${parameter}`)
 }
 
-function range(call: Call): Value {
+function range(call: Call): StarlarkValue {
   const args = positional(call, 1, 3).map((value, i) =>
     asInt(call, value, ['start', 'stop', 'step'][i] ?? ''),
   )
@@ -53,8 +53,8 @@ function* extreme(call: Call, op: '<' | '>'): Work {
   if (call.args.length === 0)
     throw new StarlarkError(`${call.name} requires at least one positional argument`)
   const items = itemsOf(call)
-  let best: Value | undefined
-  let bestKey: Value = null
+  let best: StarlarkValue | undefined
+  let bestKey: StarlarkValue = null
   for (const item of items) {
     call.meter.step(1)
     const own = key === undefined ? item : yield { kind: 'call', callee: key, args: [item] }
@@ -66,14 +66,14 @@ function* extreme(call: Call, op: '<' | '>'): Work {
   return best
 }
 
-function itemsOf(call: Call): readonly Value[] {
+function itemsOf(call: Call): readonly StarlarkValue[] {
   if (call.args.length !== 1) return call.args
   const [only = null] = call.args
   if (!isSequence(only)) throw fault(call, `${typeOf(only)} value is not iterable`)
   return elementsOf(only, call.meter, call.name)
 }
 
-function keyOf(call: Call): { readonly key: Value | undefined; readonly rest: readonly string[] } {
+function keyOf(call: Call): { readonly key: StarlarkValue | undefined; readonly rest: readonly string[] } {
   const given = call.named.find(([name]) => name === 'key')?.[1]
   const rest = call.named.map(([name]) => name).filter((name) => name !== 'key')
   if (rest.length > 0) unpack({ ...call, args: [], named: call.named }, 'key?')
@@ -85,7 +85,7 @@ function* sorted(call: Call): Work {
   const backwards = asBool(call, reverse, 'reverse')
   const fn = key === undefined || key === null ? undefined : asCallable(call, key, 'key')
   const items = elements(call, over, 'iterable')
-  const keys: Value[] = []
+  const keys: StarlarkValue[] = []
   for (const item of items)
     keys.push(fn === undefined ? item : yield { kind: 'call', callee: fn, args: [item] })
   const { meter } = call
@@ -99,7 +99,7 @@ function* sorted(call: Call): Work {
   return new List(order.map((i) => items[i] ?? null))
 }
 
-function zip(call: Call): Value {
+function zip(call: Call): StarlarkValue {
   const columns = positional(call, 0, Number.MAX_SAFE_INTEGER).map((value, i) => {
     if (!isSequence(value)) throw fault(call, `argument #${i + 1} is not iterable: ${typeOf(value)}`)
     return elementsOf(value, call.meter, 'zip')
@@ -110,7 +110,7 @@ function zip(call: Call): Value {
 }
 
 /** Index of a value in a list, from one place to another. Throws when it is not there. */
-export function indexIn(list: List, value: Value, from: number, to: number, call: Call): number {
+export function indexIn(list: List, value: StarlarkValue, from: number, to: number, call: Call): number {
   for (let i = from; i < to; i++) {
     call.meter.step(1)
     if (equal(list.items[i] ?? null, value, call.meter)) return i

@@ -6,7 +6,7 @@
  */
 import type { Binding } from './ast.ts'
 import type { Position } from './errors.ts'
-import type { Value } from './values.ts'
+import type { StarlarkValue } from './values.ts'
 
 export const OP = {
   pop: 0,
@@ -102,7 +102,7 @@ export interface Code {
   readonly ops: Int32Array
   /** For each pair, line and column. */
   readonly places: Int32Array
-  readonly constants: readonly Value[]
+  readonly constants: readonly StarlarkValue[]
   readonly names: readonly string[]
   readonly functions: readonly Code[]
   readonly calls: readonly CallShape[]

@@ -7,11 +7,11 @@ import { Dict } from './dict.ts'
 import { StarlarkError } from './errors.ts'
 import type { Meter } from './meter.ts'
 import { compareNumbers } from './numbers.ts'
-import { Bytes, Float, isInt, List, Range, Tuple, typeOf, type Value } from './values.ts'
+import { Bytes, Float, isInt, List, Range, Tuple, typeOf, type StarlarkValue } from './values.ts'
 
 const MAX_DEPTH = 100
 
-export function equal(x: Value, y: Value, meter: Meter, depth = 0): boolean {
+export function equal(x: StarlarkValue, y: StarlarkValue, meter: Meter, depth = 0): boolean {
   if (x === y && (x === null || (typeof x !== 'object' && typeof x !== 'string'))) return true
   if (typeof x === 'string' && typeof y === 'string') {
     if (x.length !== y.length) return false
@@ -29,11 +29,11 @@ export function equal(x: Value, y: Value, meter: Meter, depth = 0): boolean {
   return x === y
 }
 
-function isNumber(value: Value): value is number | bigint | Float {
+function isNumber(value: StarlarkValue): value is number | bigint | Float {
   return isInt(value) || value instanceof Float
 }
 
-function equalItems(x: readonly Value[], y: readonly Value[], meter: Meter, depth: number): boolean {
+function equalItems(x: readonly StarlarkValue[], y: readonly StarlarkValue[], meter: Meter, depth: number): boolean {
   if (x.length !== y.length) return false
   return x.every((item, i) => {
     meter.step(1)
@@ -59,7 +59,7 @@ function equalRanges(x: Range, y: Range): boolean {
 export type Ordering = '<' | '<=' | '>' | '>='
 
 /** Throws when the values have no order. */
-export function ordered(op: Ordering, x: Value, y: Value, meter: Meter): boolean {
+export function ordered(op: Ordering, x: StarlarkValue, y: StarlarkValue, meter: Meter): boolean {
   const order = compare(op, x, y, meter, 0)
   switch (op) {
     case '<':
@@ -74,7 +74,7 @@ export function ordered(op: Ordering, x: Value, y: Value, meter: Meter): boolean
 }
 
 /** Negative, zero or positive. Throws when the values have no order. */
-function compare(op: Ordering, x: Value, y: Value, meter: Meter, depth: number): number {
+function compare(op: Ordering, x: StarlarkValue, y: StarlarkValue, meter: Meter, depth: number): number {
   if (isNumber(x) && isNumber(y)) return compareNumbers(x, y)
   if (typeof x === 'string' && typeof y === 'string') {
     meter.search(Math.min(x.length, y.length), 1)

@@ -1,5 +1,5 @@
 /** Makes instructions of expressions: each leaves one value on the stack. */
-import type { Argument, Clause, Entry, Expression, FunctionNode, Name } from './ast.ts'
+import type { Argument, Clause, DictEntry, Expression, FunctionNode, Name } from './ast.ts'
 import type { Assembler } from './assembler.ts'
 import { OP, OPERATORS, type Operator, UNARY } from './code.ts'
 import { Bytes, Float } from './values.ts'
@@ -127,7 +127,7 @@ export function compileTarget(target: Expression, out: Assembler): void {
   }
 }
 
-function compileEntry({ key, value, line, column }: Entry, out: Assembler, op: number): void {
+function compileEntry({ key, value, line, column }: DictEntry, out: Assembler, op: number): void {
   out.emit(OP.dup)
   compileExpression(key, out)
   compileExpression(value, out)
@@ -136,7 +136,7 @@ function compileEntry({ key, value, line, column }: Entry, out: Assembler, op: n
 }
 
 /** The loops of a comprehension; the list or dict is on the stack and stays there. */
-function compileClauses(body: Expression | Entry, clauses: readonly Clause[], out: Assembler): void {
+function compileClauses(body: Expression | DictEntry, clauses: readonly Clause[], out: Assembler): void {
   const [clause, ...rest] = clauses
   if (!clause) {
     if (body.kind === 'entry') compileEntry(body, out, OP.setEntry)

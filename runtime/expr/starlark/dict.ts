@@ -7,7 +7,7 @@
  */
 import { StarlarkError } from './errors.ts'
 import { type Meter, SIZE } from './meter.ts'
-import { Bytes, Float, List, Range, TextView, Tuple, typeOf, type Value } from './values.ts'
+import { Bytes, Float, List, Range, TextView, Tuple, typeOf, type StarlarkValue } from './values.ts'
 
 type Key = null | boolean | number | bigint | string | object
 
@@ -16,7 +16,7 @@ const MAX_DEPTH = 100
 
 export class Dict {
   readonly type = 'dict'
-  readonly #entries = new Map<Key, [Value, Value]>()
+  readonly #entries = new Map<Key, [StarlarkValue, StarlarkValue]>()
   /** Loops that go through the dict now: no key may come or go. */
   iterating = 0
 
@@ -25,12 +25,12 @@ export class Dict {
   }
 
   /** Throws for keys that cannot be hashed. */
-  get(key: Value, meter: Meter): Value | undefined {
+  get(key: StarlarkValue, meter: Meter): StarlarkValue | undefined {
     return this.#entries.get(keyOf(key, meter))?.[1]
   }
 
   /** Throws for keys that cannot be hashed, and for new ones while a loop goes through the dict. */
-  set(key: Value, value: Value, meter: Meter): void {
+  set(key: StarlarkValue, value: StarlarkValue, meter: Meter): void {
     const hashed = keyOf(key, meter)
     const entry = this.#entries.get(hashed)
     this.#writable('insert into')
@@ -42,7 +42,7 @@ export class Dict {
     this.#entries.set(hashed, [key, value])
   }
 
-  delete(key: Value, meter: Meter): Value | undefined {
+  delete(key: StarlarkValue, meter: Meter): StarlarkValue | undefined {
     const hashed = keyOf(key, meter)
     const entry = this.#entries.get(hashed)
     this.#writable('delete from')
@@ -51,7 +51,7 @@ export class Dict {
   }
 
   /** Takes the oldest entry out. */
-  shift(): [Value, Value] | undefined {
+  shift(): [StarlarkValue, StarlarkValue] | undefined {
     for (const [hashed, entry] of this.#entries) {
       this.#writable('delete from')
       this.#entries.delete(hashed)
@@ -69,15 +69,15 @@ export class Dict {
     if (this.iterating > 0) throw new StarlarkError(`cannot ${verb} hash table during iteration`)
   }
 
-  entries(): IterableIterator<[Value, Value]> {
+  entries(): IterableIterator<[StarlarkValue, StarlarkValue]> {
     return this.#entries.values()
   }
 
-  *keys(): Generator<Value> {
+  *keys(): Generator<StarlarkValue> {
     for (const [key] of this.#entries.values()) yield key
   }
 
-  *values(): Generator<Value> {
+  *values(): Generator<StarlarkValue> {
     for (const [, value] of this.#entries.values()) yield value
   }
 
@@ -90,7 +90,7 @@ export class Dict {
 }
 
 /** Throws `unhashable type` for lists, dicts and the like. */
-function keyOf(value: Value, meter: Meter): Key {
+function keyOf(value: StarlarkValue, meter: Meter): Key {
   if (value === null || typeof value !== 'object') return value
   if (value instanceof Float) return floatKey(value.value)
   if (value instanceof Bytes) return `\u0101${value.data}`
@@ -102,7 +102,7 @@ function keyOf(value: Value, meter: Meter): Key {
 }
 
 /** Throws for values that cannot be keys. */
-export function requireHashable(value: Value, meter: Meter): void {
+export function requireHashable(value: StarlarkValue, meter: Meter): void {
   keyOf(value, meter)
 }
 

@@ -3,7 +3,7 @@ import { fault } from './arguments.ts'
 import type { Call } from './functions.ts'
 import { repr, str } from './print.ts'
 import { decode } from './text.ts'
-import type { Value } from './values.ts'
+import type { StarlarkValue } from './values.ts'
 
 interface State {
   /** The next field without a name or number. */
@@ -60,7 +60,7 @@ function field(inner: string, call: Call, state: State): string {
   }
 }
 
-function valueOf(name: string, call: Call, state: State): Value {
+function valueOf(name: string, call: Call, state: State): StarlarkValue {
   if (name.includes(':'))
     throw fault(call, `format spec features not supported in replacement fields: ${decode(name)}`)
   if (name === '') {
@@ -83,7 +83,7 @@ function valueOf(name: string, call: Call, state: State): Value {
   throw fault(call, `keyword ${name} not found`)
 }
 
-function argument(index: number, call: Call): Value {
+function argument(index: number, call: Call): StarlarkValue {
   const value = call.args[index]
   if (value === undefined) throw fault(call, 'tuple index out of range')
   return value

@@ -2,12 +2,12 @@
 import type { Code } from './code.ts'
 import type { Dict } from './dict.ts'
 import type { Meter } from './meter.ts'
-import type { Value } from './values.ts'
+import type { StarlarkValue } from './values.ts'
 
 /** A variable that outlives its function's frame, because an inner function uses it. */
 export class Cell {
-  value: Value | undefined
-  constructor(value: Value | undefined) {
+  value: StarlarkValue | undefined
+  constructor(value: StarlarkValue | undefined) {
     this.value = value
   }
 }
@@ -17,9 +17,9 @@ export class Func {
   readonly code: Code
   readonly name: string
   /** Defaults of the last parameters that can have one; undefined: the parameter is required. */
-  readonly defaults: readonly (Value | undefined)[]
+  readonly defaults: readonly (StarlarkValue | undefined)[]
   readonly free: readonly Cell[]
-  constructor(code: Code, defaults: readonly (Value | undefined)[], free: readonly Cell[]) {
+  constructor(code: Code, defaults: readonly (StarlarkValue | undefined)[], free: readonly Cell[]) {
     this.code = code
     this.name = code.name
     this.defaults = defaults
@@ -27,12 +27,12 @@ export class Func {
   }
 }
 
-export type Named = readonly (readonly [name: string, value: Value])[]
+export type Named = readonly (readonly [name: string, value: StarlarkValue])[]
 
 /** One call of a built-in function. */
 export interface Call {
   readonly name: string
-  readonly args: readonly Value[]
+  readonly args: readonly StarlarkValue[]
   readonly named: Named
   readonly meter: Meter
   /** Takes one line of `print`. */
@@ -41,32 +41,32 @@ export interface Call {
 
 /** What a built-in function asks of the machine; it goes on with the answer. */
 export type Effect =
-  | { readonly kind: 'call'; readonly callee: Value; readonly args: readonly Value[] }
+  | { readonly kind: 'call'; readonly callee: StarlarkValue; readonly args: readonly StarlarkValue[] }
   /** Something outside: `begin` starts it, and calls `settle` once. */
   | { readonly kind: 'wait'; readonly begin: (settle: (outcome: Settled) => void) => void }
   /** Functions to be carried out side by side; the answer is the list of results. */
-  | { readonly kind: 'parallel'; readonly callables: readonly Value[] }
+  | { readonly kind: 'parallel'; readonly callables: readonly StarlarkValue[] }
 
-export type Settled = { readonly value: Value } | { readonly error: Error }
-export type Work = Generator<Effect, Value, Value>
+export type Settled = { readonly value: StarlarkValue } | { readonly error: Error }
+export type Work = Generator<Effect, StarlarkValue, StarlarkValue>
 
 export class Builtin {
   readonly type = 'builtin_function_or_method'
   readonly name: string
   /** Type of the value that a method belongs to. */
   readonly receiver: string | undefined
-  readonly run: (call: Call) => Value | Work
-  constructor(name: string, run: (call: Call) => Value | Work, receiver?: string) {
+  readonly run: (call: Call) => StarlarkValue | Work
+  constructor(name: string, run: (call: Call) => StarlarkValue | Work, receiver?: string) {
     this.name = name
     this.run = run
     this.receiver = receiver
   }
 }
 
-export function isWork(result: Value | Work): result is Work {
+export function isWork(result: StarlarkValue | Work): result is Work {
   return typeof result === 'object' && result !== null && 'next' in result
 }
 
-export function isDict(value: Value): value is Dict {
+export function isDict(value: StarlarkValue): value is Dict {
   return typeof value === 'object' && value !== null && 'type' in value && value.type === 'dict'
 }

@@ -5,9 +5,9 @@ import type { Meter } from './meter.ts'
 import { formatFloat, toFloat, truncate } from './numbers.ts'
 import { repr, str } from './print.ts'
 import { encodePoint, points } from './text.ts'
-import { Float, type Int, isInt, Tuple, typeOf, type Value } from './values.ts'
+import { Float, type Int, isInt, Tuple, typeOf, type StarlarkValue } from './values.ts'
 
-export function interpolate(format: string, operand: Value, meter: Meter): string {
+export function interpolate(format: string, operand: StarlarkValue, meter: Meter): string {
   const values = operand instanceof Tuple ? operand.items : [operand]
   const parts: string[] = []
   let used = 0
@@ -23,7 +23,7 @@ export function interpolate(format: string, operand: Value, meter: Meter): strin
       continue
     }
     meter.step(1)
-    let value: Value
+    let value: StarlarkValue
     if (format[at] === '(') {
       const end = format.indexOf(')', at)
       if (end < 0) throw new StarlarkError('incomplete format key')
@@ -47,14 +47,14 @@ export function interpolate(format: string, operand: Value, meter: Meter): strin
   return text
 }
 
-function entryOf(operand: Value, key: string, meter: Meter): Value {
+function entryOf(operand: StarlarkValue, key: string, meter: Meter): StarlarkValue {
   if (!(operand instanceof Dict)) throw new StarlarkError('format requires a mapping')
   const value = operand.get(key, meter)
   if (value === undefined) throw new StarlarkError(`key not found: ${key}`)
   return value
 }
 
-function convert(verb: string, value: Value, meter: Meter): string {
+function convert(verb: string, value: StarlarkValue, meter: Meter): string {
   switch (verb) {
     case 's':
       return str(value, meter)
@@ -83,14 +83,14 @@ function convert(verb: string, value: Value, meter: Meter): string {
   }
 }
 
-function integer(verb: string, value: Value): Int {
+function integer(verb: string, value: StarlarkValue): Int {
   if (isInt(value)) return value
   if (!(value instanceof Float))
     throw new StarlarkError(`%${verb} format requires integer: cannot convert ${typeOf(value)} to int`)
   return truncate(value)
 }
 
-function float(verb: string, value: Value): string {
+function float(verb: string, value: StarlarkValue): string {
   if (!isInt(value) && !(value instanceof Float))
     throw new StarlarkError(`%${verb} format requires float, not ${typeOf(value)}`)
   const number = isInt(value) ? toFloat(value) : value.value
@@ -99,7 +99,7 @@ function float(verb: string, value: Value): string {
   return verb === lower || !Number.isFinite(number) ? text : text.toUpperCase()
 }
 
-function character(value: Value): string {
+function character(value: StarlarkValue): string {
   if (typeof value === 'string') {
     if (value.length > 4 || [...points(value)].length !== 1)
       throw new StarlarkError('%c format requires a single-character string')

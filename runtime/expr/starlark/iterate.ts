@@ -7,17 +7,17 @@ import { Dict } from './dict.ts'
 import { StarlarkError } from './errors.ts'
 import type { Meter } from './meter.ts'
 import { points } from './text.ts'
-import { List, Range, TextView, Tuple, typeOf, type Value } from './values.ts'
+import { List, Range, TextView, Tuple, typeOf, type StarlarkValue } from './values.ts'
 
 export interface Iteration {
-  next(): Value | undefined
+  next(): StarlarkValue | undefined
   close(): void
 }
 
 const nothing = (): void => {}
 
 /** Undefined for values that are no sequence. */
-export function iterate(value: Value): Iteration | undefined {
+export function iterate(value: StarlarkValue): Iteration | undefined {
   if (value instanceof List) {
     value.iterating++
     return { next: nextOf(value.items), close: () => void value.iterating-- }
@@ -25,7 +25,7 @@ export function iterate(value: Value): Iteration | undefined {
   if (value instanceof Dict) {
     value.iterating++
     const keys = value.keys()
-    const next = (): Value | undefined => {
+    const next = (): StarlarkValue | undefined => {
       const found = keys.next()
       return found.done === true ? undefined : found.value
     }
@@ -39,12 +39,12 @@ export function iterate(value: Value): Iteration | undefined {
   return value instanceof TextView ? { next: nextPart(value), close: nothing } : undefined
 }
 
-function nextOf(items: readonly Value[]): () => Value | undefined {
+function nextOf(items: readonly StarlarkValue[]): () => StarlarkValue | undefined {
   let at = 0
   return () => (at < items.length ? items[at++] : undefined)
 }
 
-function nextPart({ text, method, ofBytes }: TextView): () => Value | undefined {
+function nextPart({ text, method, ofBytes }: TextView): () => StarlarkValue | undefined {
   if (method === 'elems' || method === 'elem_ords') {
     let at = 0
     const ords = ofBytes || method === 'elem_ords'
@@ -67,21 +67,21 @@ function nextPart({ text, method, ofBytes }: TextView): () => Value | undefined 
   }
 }
 
-export function isSequence(value: Value): boolean {
+export function isSequence(value: StarlarkValue): boolean {
   const iteration = iterate(value)
   iteration?.close()
   return iteration !== undefined
 }
 
 /** The elements of a sequence, charged. Throws `<what>: got <type>, want iterable` when it is none. */
-export function elementsOf(value: Value, meter: Meter, what: string): Value[] {
+export function elementsOf(value: StarlarkValue, meter: Meter, what: string): StarlarkValue[] {
   if (value instanceof List || value instanceof Tuple) {
     meter.elements(value.items.length)
     return [...value.items]
   }
   const iteration = iterate(value)
   if (!iteration) throw new StarlarkError(`${what}: got ${typeOf(value)}, want iterable`)
-  const items: Value[] = []
+  const items: StarlarkValue[] = []
   try {
     for (let item = iteration.next(); item !== undefined; item = iteration.next()) {
       meter.elements(1)

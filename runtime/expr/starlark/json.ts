@@ -9,10 +9,10 @@ import { StarlarkError } from './errors.ts'
 import { type Meter, SIZE } from './meter.ts'
 import { normal } from './numbers.ts'
 import { encodePoint, repaired } from './text.ts'
-import { Float, isInt, List, Range, Tuple, typeOf, type Value } from './values.ts'
+import { Float, isInt, List, Range, Tuple, typeOf, type StarlarkValue } from './values.ts'
 
-export class JsonFault extends Error {
-  override readonly name = 'JsonFault'
+export class JsonError extends Error {
+  override readonly name = 'JsonError'
 }
 
 const MAX_DEPTH = 200
@@ -34,8 +34,8 @@ const ESCAPES: Readonly<Record<string, string>> = {
 const ESCAPED = /["\\\x00-\x1f]/g
 const MAX_INT_DIGITS = 4_000
 
-/** Throws JsonFault for what is no JSON, LimitError when it takes too much memory. */
-export function readJson(bytes: string, meter: Meter): Value {
+/** Throws JsonError for what is no JSON, LimitError when it takes too much memory. */
+export function readJson(bytes: string, meter: Meter): StarlarkValue {
   const reader = new Reader(bytes, meter)
   const value = reader.value(0)
   reader.end()
@@ -68,11 +68,11 @@ class Reader {
 
   end(): void {
     this.#match(SPACE)
-    if (this.#at < this.#text.length) throw new JsonFault('more follows the value')
+    if (this.#at < this.#text.length) throw new JsonError('more follows the value')
   }
 
-  value(depth: number): Value {
-    if (depth > MAX_DEPTH) throw new JsonFault('nested too deeply')
+  value(depth: number): StarlarkValue {
+    if (depth > MAX_DEPTH) throw new JsonError('nested too deeply')
     this.#match(SPACE)
     const char = this.#text[this.#at]
     if (char === '{') return this.#object(depth)
@@ -98,10 +98,10 @@ class Reader {
     do {
       this.#match(SPACE)
       const key = this.#string()
-      if (!this.#has(':')) throw new JsonFault('a colon is missing')
+      if (!this.#has(':')) throw new JsonError('a colon is missing')
       dict.set(key, this.value(depth + 1), this.#meter)
     } while (this.#has(','))
-    if (!this.#has('}')) throw new JsonFault('an object does not end')
+    if (!this.#has('}')) throw new JsonError('an object does not end')
     return dict
   }
 
@@ -114,19 +114,19 @@ class Reader {
       this.#meter.allocate(SIZE.element)
       list.items.push(this.value(depth + 1))
     } while (this.#has(','))
-    if (!this.#has(']')) throw new JsonFault('an array does not end')
+    if (!this.#has(']')) throw new JsonError('an array does not end')
     return list
   }
 
   #string(): string {
-    if (this.#text[this.#at] !== '"') throw new JsonFault('a text is missing')
+    if (this.#text[this.#at] !== '"') throw new JsonError('a text is missing')
     this.#at++
     const parts: string[] = []
     for (;;) {
       parts.push(this.#match(PLAIN))
       const char = this.#text[this.#at++]
       if (char === '"') break
-      if (char !== '\\') throw new JsonFault('a text does not end')
+      if (char !== '\\') throw new JsonError('a text does not end')
       parts.push(this.#escape())
       this.#meter.allocate(SIZE.element)
     }
@@ -139,7 +139,7 @@ class Reader {
     const letter = this.#text[this.#at++] ?? ''
     const simple = ESCAPES[letter]
     if (simple !== undefined) return simple
-    if (letter !== 'u') throw new JsonFault('no such escape')
+    if (letter !== 'u') throw new JsonError('no such escape')
     const high = this.#unit()
     if (high < 0xd800 || high > 0xdbff || !this.#text.startsWith('\\u', this.#at)) return encodePoint(high)
     const before = this.#at
@@ -152,20 +152,20 @@ class Reader {
 
   #unit(): number {
     const digits = this.#text.slice(this.#at, this.#at + 4)
-    if (!/^[0-9a-fA-F]{4}$/.test(digits)) throw new JsonFault('no such escape')
+    if (!/^[0-9a-fA-F]{4}$/.test(digits)) throw new JsonError('no such escape')
     this.#at += 4
     return Number.parseInt(digits, 16)
   }
 
-  #number(): Value {
+  #number(): StarlarkValue {
     const text = this.#match(NUMBER)
-    if (text === '') throw new JsonFault('a value is missing')
+    if (text === '') throw new JsonError('a value is missing')
     if (/^-?\d+$/.test(text) && text.length <= MAX_INT_DIGITS) {
       const small = Number(text)
       return Number.isSafeInteger(small) ? small + 0 : normal(BigInt(text))
     }
     const value = Number(text)
-    if (!Number.isFinite(value)) throw new JsonFault('a number is too large')
+    if (!Number.isFinite(value)) throw new JsonError('a number is too large')
     return Number.isSafeInteger(value) ? value + 0 : new Float(value)
   }
 }
@@ -180,11 +180,11 @@ const CONTROL: Readonly<Record<string, string>> = {
 }
 
 /** The JSON of a value. Throws StarlarkError for what has none: functions, bytes, nan, cycles, keys that are no texts. */
-export function writeJson(value: Value, meter: Meter): string {
+export function writeJson(value: StarlarkValue, meter: Meter): string {
   return write(value, meter, [])
 }
 
-function write(value: Value, meter: Meter, open: object[]): string {
+function write(value: StarlarkValue, meter: Meter, open: object[]): string {
   meter.step(1)
   if (value === null || typeof value === 'boolean') return String(value)
   if (isInt(value)) return intText(value, meter)
@@ -229,7 +229,7 @@ function stringText(value: string, meter: Meter): string {
   return `"${escaped}"`
 }
 
-function arrayText(items: readonly Value[], meter: Meter, open: object[]): string {
+function arrayText(items: readonly StarlarkValue[], meter: Meter, open: object[]): string {
   const parts = items.map((item) => counted(write(item, meter, open), meter))
   return `[${parts.join(',')}]`
 }

@@ -74,10 +74,10 @@ function isCased(letter: string): boolean {
   return UPPER.test(letter) || LOWER.test(letter) || TITLE.test(letter)
 }
 
-type Question = (letters: readonly string[]) => boolean
+type LetterTest = (letters: readonly string[]) => boolean
 
 const every =
-  (...tests: readonly ((letter: string) => boolean)[]): Question =>
+  (...tests: readonly ((letter: string) => boolean)[]): LetterTest =>
   (letters) =>
     letters.length > 0 && letters.every((letter) => tests.some((test) => test(letter)))
 
@@ -87,7 +87,7 @@ const isSpace = (letter: string): boolean => SPACES.has(encode(letter))
 
 /** True when there are letters with a case and all of those are of this one. */
 const cased =
-  (pattern: RegExp): Question =>
+  (pattern: RegExp): LetterTest =>
   (letters) => {
     const own = letters.filter(isCased)
     return own.length > 0 && own.every((letter) => pattern.test(letter))
@@ -115,7 +115,7 @@ const QUESTIONS = {
   isspace: every(isSpace),
   istitle: isTitle,
   isupper: cased(UPPER),
-} as const satisfies Readonly<Record<string, Question>>
+} as const satisfies Readonly<Record<string, LetterTest>>
 
 export type LetterQuestion = keyof typeof QUESTIONS
 

@@ -2,7 +2,7 @@
 import { encodePoint } from './text.ts'
 
 /** A fault in a literal, at this distance from its beginning. */
-export class LiteralFault extends Error {
+export class LiteralError extends Error {
   readonly offset: number
   constructor(message: string, offset: number) {
     super(message)
@@ -46,7 +46,7 @@ function escape(inner: string, at: number, isBytes: boolean): [text: string, len
   if (letter >= '0' && letter <= '7') return byteEscape(inner, at, /^[0-7]{1,3}/, 8, isBytes)
   if (letter === 'u') return pointEscape(inner, at, /^[0-9a-fA-F]{4}/)
   if (letter === 'U') return pointEscape(inner, at, /^[0-9a-fA-F]{8}/)
-  throw new LiteralFault(`invalid escape sequence \\${letter}`, at)
+  throw new LiteralError(`invalid escape sequence \\${letter}`, at)
 }
 
 function byteEscape(
@@ -58,13 +58,13 @@ function byteEscape(
 ): [string, number] {
   const skip = base === 16 ? 2 : 1
   const found = digits.exec(inner.slice(at + skip, at + skip + 3))?.[0]
-  if (found === undefined) throw new LiteralFault(`invalid escape sequence ${inner.slice(at, at + 4)}`, at)
+  if (found === undefined) throw new LiteralError(`invalid escape sequence ${inner.slice(at, at + 4)}`, at)
   const value = Number.parseInt(found, base)
   const written = inner.slice(at, at + skip + found.length)
-  if (value > 0xff) throw new LiteralFault(`invalid escape sequence ${written}`, at)
+  if (value > 0xff) throw new LiteralError(`invalid escape sequence ${written}`, at)
   if (value > 0x7f && !isBytes) {
     const [kind, point] = [base === 16 ? 'hex' : 'octal', value.toString(16).padStart(4, '0')]
-    throw new LiteralFault(
+    throw new LiteralError(
       `non-ASCII ${kind} escape ${written} (use \\u${point} for the UTF-8 encoding of U+${point.toUpperCase()})`,
       at,
     )
@@ -74,11 +74,11 @@ function byteEscape(
 
 function pointEscape(inner: string, at: number, digits: RegExp): [string, number] {
   const found = digits.exec(inner.slice(at + 2, at + 10))?.[0]
-  if (found === undefined) throw new LiteralFault(`truncated escape sequence ${inner.slice(at, at + 10)}`, at)
+  if (found === undefined) throw new LiteralError(`truncated escape sequence ${inner.slice(at, at + 10)}`, at)
   const value = Number.parseInt(found, 16)
-  if (value > 0x10ffff) throw new LiteralFault(`code point out of range: ${inner.slice(at, at + 10)}`, at)
+  if (value > 0x10ffff) throw new LiteralError(`code point out of range: ${inner.slice(at, at + 10)}`, at)
   if (value >= 0xd800 && value <= 0xdfff)
-    throw new LiteralFault(`invalid Unicode code point U+${value.toString(16).toUpperCase()}`, at)
+    throw new LiteralError(`invalid Unicode code point U+${value.toString(16).toUpperCase()}`, at)
   return [encodePoint(value), found.length + 2]
 }
 

@@ -19,13 +19,13 @@ import { binary, inPlace, unary } from './operators.ts'
 import { repr } from './print.ts'
 import { getIndex, setIndex, slice } from './subscript.ts'
 import type { Task } from './task.ts'
-import { List, truth, Tuple, typeOf, type Value } from './values.ts'
+import { List, truth, Tuple, typeOf, type StarlarkValue } from './values.ts'
 
 /** A function of the script under way. */
 export class Frame {
   readonly fn: Func
   readonly variables: Variable[]
-  readonly stack: Value[] = []
+  readonly stack: StarlarkValue[] = []
   readonly iterations: Iteration[] = []
   at = 0
   constructor(fn: Func, variables: Variable[]) {
@@ -47,16 +47,16 @@ export class NativeFrame {
 }
 
 /** How far a task came: to its end, or to something that it waits for. */
-export type Progress = { readonly kind: 'done'; readonly value: Value } | Exclude<Effect, { kind: 'call' }>
+export type Progress = { readonly kind: 'done'; readonly value: StarlarkValue } | Exclude<Effect, { kind: 'call' }>
 
-export interface Surroundings {
+export interface ExecutionContext {
   readonly meter: Meter
-  readonly globals: ReadonlyMap<string, Value>
+  readonly globals: ReadonlyMap<string, StarlarkValue>
   readonly print: (task: Task, line: string) => void
 }
 
 /** Runs a task on, giving it `input` as the answer to what it waited for. Throws StarlarkError. */
-export function run(task: Task, input: Value | undefined, around: Surroundings): Progress {
+export function run(task: Task, input: StarlarkValue | undefined, around: ExecutionContext): Progress {
   let answer = input
   for (;;) {
     const top = task.frames.at(-1)
@@ -80,11 +80,11 @@ export function run(task: Task, input: Value | undefined, around: Surroundings):
 /** Starts a call: built-in functions answer at once when they can, others become the top frame. */
 export function call(
   task: Task,
-  callee: Value,
-  args: readonly Value[],
+  callee: StarlarkValue,
+  args: readonly StarlarkValue[],
   named: Named,
-  around: Surroundings,
-): Value | undefined {
+  around: ExecutionContext,
+): StarlarkValue | undefined {
   if (callee instanceof Func) {
     if (task.isRunning(callee.code)) throw new StarlarkError(`function ${callee.name} called recursively`)
     task.frames.push(new Frame(callee, bind(callee, args, named, around.meter)))
@@ -106,11 +106,11 @@ export function call(
 }
 
 /** Runs the top frame until it ends (the result), or another frame lies on top of it (undefined). */
-function runFrame(task: Task, frame: Frame, around: Surroundings): Value | undefined {
+function runFrame(task: Task, frame: Frame, around: ExecutionContext): StarlarkValue | undefined {
   const { meter } = around
   const { stack, variables, iterations, fn } = frame
   const { ops, constants, names, variables: variableNames } = fn.code
-  const pop = (): Value => stack.pop() ?? null
+  const pop = (): StarlarkValue => stack.pop() ?? null
   for (;;) {
     const op = ops[frame.at]
     const argument = ops[frame.at + 1] ?? 0
@@ -282,7 +282,7 @@ function unassigned(name = ''): StarlarkError {
   return new StarlarkError(`local variable ${name} referenced before assignment`)
 }
 
-function setEntry(dict: Value, key: Value, value: Value, unique: boolean, meter: Meter): void {
+function setEntry(dict: StarlarkValue, key: StarlarkValue, value: StarlarkValue, unique: boolean, meter: Meter): void {
   if (!(dict instanceof Dict)) return
   requireHashable(key, meter)
   if (unique && dict.get(key, meter) !== undefined)
@@ -304,7 +304,7 @@ function closure(frame: Frame, index: number, meter: Meter): void {
   frame.stack.push(new Func(code, defaults, free))
 }
 
-function callFromStack(task: Task, frame: Frame, index: number, around: Surroundings): Value | undefined {
+function callFromStack(task: Task, frame: Frame, index: number, around: ExecutionContext): StarlarkValue | undefined {
   const shape = frame.fn.code.calls[index]
   if (!shape) return undefined
   const { stack } = frame
@@ -312,7 +312,7 @@ function callFromStack(task: Task, frame: Frame, index: number, around: Surround
   const dict = shape.dict ? (stack.pop() ?? null) : undefined
   const list = shape.list ? (stack.pop() ?? null) : undefined
   const values = shape.names.length === 0 ? [] : stack.splice(-shape.names.length)
-  const named: [string, Value][] = shape.names.map((name, i) => [name, values[i] ?? null])
+  const named: [string, StarlarkValue][] = shape.names.map((name, i) => [name, values[i] ?? null])
   const args = shape.positional === 0 ? [] : stack.splice(-shape.positional)
   const callee = stack.pop() ?? null
   meter.allocate(SIZE.element * (args.length + named.length))
@@ -322,7 +322,7 @@ function callFromStack(task: Task, frame: Frame, index: number, around: Surround
   return call(task, callee, args, named, around)
 }
 
-function addNamed(named: [string, Value][], dict: Value, meter: Meter): void {
+function addNamed(named: [string, StarlarkValue][], dict: StarlarkValue, meter: Meter): void {
   if (!(dict instanceof Dict))
     throw new StarlarkError(`argument after ** must be a mapping, not ${typeOf(dict)}`)
   meter.elements(dict.size)
@@ -332,13 +332,13 @@ function addNamed(named: [string, Value][], dict: Value, meter: Meter): void {
   }
 }
 
-function addPositional(args: Value[], list: Value, meter: Meter): void {
+function addPositional(args: StarlarkValue[], list: StarlarkValue, meter: Meter): void {
   if (!isSequence(list)) throw new StarlarkError(`argument after * must be iterable, not ${typeOf(list)}`)
   for (const item of elementsOf(list, meter, '*')) args.push(item)
 }
 
 /** Puts the elements on the stack, the first on top. */
-function unpackInto(stack: Value[], value: Value, count: number, meter: Meter): void {
+function unpackInto(stack: StarlarkValue[], value: StarlarkValue, count: number, meter: Meter): void {
   if (!isSequence(value)) throw new StarlarkError(`got ${typeOf(value)} in sequence assignment`)
   const items = elementsOf(value, meter, 'unpack')
   const { length } = items

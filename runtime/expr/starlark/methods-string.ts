@@ -12,7 +12,7 @@ import { split, splitLines, strip } from './split.ts'
 import { SIZE } from './meter.ts'
 import { bounds } from './subscript.ts'
 import { isAscii, pointsOf } from './text.ts'
-import { List, TextView, Tuple, typeOf, type Value } from './values.ts'
+import { List, TextView, Tuple, typeOf, type StarlarkValue } from './values.ts'
 
 type TextMethod = Method<string>
 
@@ -187,7 +187,7 @@ function pieces(text: string, cut: string, times: number, call: Call): string[] 
   return [...parts, text.slice(at)]
 }
 
-function lines(text: string, call: Call): Value {
+function lines(text: string, call: Call): StarlarkValue {
   const [keep] = positional(call, 0, 1)
   return texts(call, splitLines(text, asBool(call, keep, '1')))
 }

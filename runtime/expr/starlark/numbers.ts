@@ -4,7 +4,7 @@
  * Source: Starlark specification, "Integers", "Floating-point numbers".
  */
 import { StarlarkError } from './errors.ts'
-import { Float, type Int, isInt, typeOf, type Value } from './values.ts'
+import { Float, type Int, isInt, typeOf, type StarlarkValue } from './values.ts'
 
 /** Ints of more bits are refused. */
 const MAX_BITS = 65_536
@@ -26,7 +26,7 @@ export function toFloat(value: Int): number {
 }
 
 /** The number of a float or int operand; undefined for anything else. */
-function floatOperand(value: Value): number | undefined {
+function floatOperand(value: StarlarkValue): number | undefined {
   if (value instanceof Float) return value.value
   return isInt(value) ? toFloat(value) : undefined
 }
@@ -34,7 +34,7 @@ function floatOperand(value: Value): number | undefined {
 type Arithmetic = '+' | '-' | '*' | '/' | '//' | '%'
 
 /** Undefined when the operands are not both numbers. */
-export function arithmetic(op: Arithmetic, left: Value, right: Value): Value | undefined {
+export function arithmetic(op: Arithmetic, left: StarlarkValue, right: StarlarkValue): StarlarkValue | undefined {
   if (isInt(left) && isInt(right) && op !== '/') return ofInts(op, left, right)
   const x = floatOperand(left)
   if (x === undefined) return undefined
@@ -108,7 +108,7 @@ function ofFloats(op: Arithmetic, x: number, y: number): number {
 type Bits = '&' | '|' | '^' | '<<' | '>>'
 
 /** Undefined when the operands are not both ints. */
-export function bits(op: Bits, left: Value, right: Value): Int | undefined {
+export function bits(op: Bits, left: StarlarkValue, right: StarlarkValue): Int | undefined {
   if (!isInt(left) || !isInt(right)) return undefined
   const x = BigInt(left)
   const y = BigInt(right)
@@ -128,7 +128,7 @@ export function bits(op: Bits, left: Value, right: Value): Int | undefined {
 }
 
 /** `-x`, `+x` and `~x`; undefined when the operand has no such operator. */
-export function unary(op: '-' | '+' | '~', value: Value): Value | undefined {
+export function unary(op: '-' | '+' | '~', value: StarlarkValue): StarlarkValue | undefined {
   if (isInt(value)) {
     if (op === '+') return value
     return normal(op === '-' ? -BigInt(value) : ~BigInt(value))
@@ -183,7 +183,7 @@ function fixed(size: number): string {
 /**
  * An index or count: an int of machine size. Throws `<name>: got <type>, want int`.
  */
-export function toIndex(value: Value, what: string): number {
+export function toIndex(value: StarlarkValue, what: string): number {
   if (!isInt(value)) throw new StarlarkError(`${what}: got ${typeOf(value)}, want int`)
   if (typeof value === 'bigint')
     throw new StarlarkError(`${what}: ${value} out of range (want value in signed 64-bit range)`)

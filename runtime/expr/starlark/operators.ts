@@ -7,12 +7,12 @@ import { interpolate } from './interpolate.ts'
 import { elementsOf, isSequence } from './iterate.ts'
 import type { Meter } from './meter.ts'
 import { arithmetic, bits, unary as negate } from './numbers.ts'
-import { Bytes, Float, isInt, List, Range, TextView, Tuple, typeOf, type Value } from './values.ts'
+import { Bytes, Float, isInt, List, Range, TextView, Tuple, typeOf, type StarlarkValue } from './values.ts'
 
 const MAX_REPEATED = 2 ** 30
 
 /** Throws when the operator is not defined for the operands. */
-export function binary(op: Operator, x: Value, y: Value, meter: Meter): Value {
+export function binary(op: Operator, x: StarlarkValue, y: StarlarkValue, meter: Meter): StarlarkValue {
   switch (op) {
     case '==':
       return equal(x, y, meter)
@@ -37,7 +37,7 @@ export function binary(op: Operator, x: Value, y: Value, meter: Meter): Value {
 
 type Combining = Exclude<Operator, '==' | '!=' | '<' | '<=' | '>' | '>=' | 'in' | 'not in'>
 
-function combine(op: Combining, x: Value, y: Value, meter: Meter): Value | undefined {
+function combine(op: Combining, x: StarlarkValue, y: StarlarkValue, meter: Meter): StarlarkValue | undefined {
   chargeInts(x, y, meter)
   switch (op) {
     case '+':
@@ -57,9 +57,9 @@ function combine(op: Combining, x: Value, y: Value, meter: Meter): Value | undef
 }
 
 /** Operations of large ints take time and space. */
-function chargeInts(x: Value, y: Value, meter: Meter): void {
+function chargeInts(x: StarlarkValue, y: StarlarkValue, meter: Meter): void {
   if (typeof x !== 'bigint' && typeof y !== 'bigint') return
-  const digits = (value: Value): number => (typeof value === 'bigint' ? value.toString(16).length : 1)
+  const digits = (value: StarlarkValue): number => (typeof value === 'bigint' ? value.toString(16).length : 1)
   const [a, b] = [digits(x), digits(y)]
   meter.allocate((a + b) / 2)
   meter.step(Math.floor((a * b) / 10_000))
@@ -77,7 +77,7 @@ function merge(into: Dict, from: Dict, meter: Meter): void {
 }
 
 /** `+` of sequences. */
-function joined(x: Value, y: Value, meter: Meter): Value | undefined {
+function joined(x: StarlarkValue, y: StarlarkValue, meter: Meter): StarlarkValue | undefined {
   if (typeof x === 'string' && typeof y === 'string') {
     meter.joined(x.length, y.length)
     return x + y
@@ -94,7 +94,7 @@ function joined(x: Value, y: Value, meter: Meter): Value | undefined {
 }
 
 /** `*` of a sequence and an int, in either order. */
-function repeated(x: Value, y: Value, meter: Meter): Value | undefined {
+function repeated(x: StarlarkValue, y: StarlarkValue, meter: Meter): StarlarkValue | undefined {
   const [sequence, count] = isInt(x) ? [y, x] : [x, y]
   if (!isInt(count)) return undefined
   if (typeof sequence === 'string') return repeatedText(sequence, count, meter)
@@ -102,7 +102,7 @@ function repeated(x: Value, y: Value, meter: Meter): Value | undefined {
   if (!(sequence instanceof List || sequence instanceof Tuple)) return undefined
   const times = timesOf(sequence.items.length, count)
   meter.elements(sequence.items.length * times)
-  const items: Value[] = []
+  const items: StarlarkValue[] = []
   for (let i = 0; i < times; i++) for (const item of sequence.items) items.push(item)
   return sequence instanceof List ? new List(items) : new Tuple(items)
 }
@@ -123,7 +123,7 @@ function timesOf(length: number, count: number | bigint): number {
 }
 
 /** `x in y`. */
-function contains(x: Value, y: Value, meter: Meter): boolean {
+function contains(x: StarlarkValue, y: StarlarkValue, meter: Meter): boolean {
   if (typeof y === 'string') {
     if (typeof x !== 'string')
       throw new StarlarkError(`'in <string>' requires string as left operand, not ${typeOf(x)}`)
@@ -145,12 +145,12 @@ function counted(meter: Meter): true {
 }
 
 /** A value that cannot be a key is in no dict. */
-function inDict(x: Value, dict: Dict, meter: Meter): boolean {
+function inDict(x: StarlarkValue, dict: Dict, meter: Meter): boolean {
   if (x instanceof List || x instanceof Dict || x instanceof Range) return false
   return dict.get(x, meter) !== undefined
 }
 
-function inRange(x: Value, { start, step, length }: Range): boolean {
+function inRange(x: StarlarkValue, { start, step, length }: Range): boolean {
   if (!isInt(x) && !(x instanceof Float))
     throw new StarlarkError(`'in <range>' requires integer as left operand, not ${typeOf(x)}`)
   const value = x instanceof Float ? x.value : x
@@ -159,7 +159,7 @@ function inRange(x: Value, { start, step, length }: Range): boolean {
   return Number.isInteger(index) && index >= 0 && index < length
 }
 
-function inBytes(x: Value, { data }: Bytes, meter: Meter): boolean {
+function inBytes(x: StarlarkValue, { data }: Bytes, meter: Meter): boolean {
   if (x instanceof Bytes) {
     meter.search(data.length, x.data.length)
     return data.includes(x.data)
@@ -172,7 +172,7 @@ function inBytes(x: Value, { data }: Bytes, meter: Meter): boolean {
 }
 
 /** `x op= y`: a list or dict on the left is changed itself. */
-export function inPlace(op: Operator, x: Value, y: Value, meter: Meter): Value {
+export function inPlace(op: Operator, x: StarlarkValue, y: StarlarkValue, meter: Meter): StarlarkValue {
   if (op === '+' && x instanceof List && isSequence(y)) {
     const items = elementsOf(y, meter, '+=')
     const own = x.writable('apply += to')
@@ -186,7 +186,7 @@ export function inPlace(op: Operator, x: Value, y: Value, meter: Meter): Value {
   return binary(op, x, y, meter)
 }
 
-export function unary(op: (typeof UNARY)[number], x: Value, meter: Meter): Value {
+export function unary(op: (typeof UNARY)[number], x: StarlarkValue, meter: Meter): StarlarkValue {
   chargeInts(x, 0, meter)
   const result = negate(op, x)
   if (result === undefined) throw new StarlarkError(`unknown unary op: ${op} ${typeOf(x)}`)

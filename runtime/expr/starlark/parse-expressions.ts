@@ -1,5 +1,5 @@
 /** Reads expressions. Source: Starlark specification, "Expressions" and the grammar at its end. */
-import type { Argument, Clause, Entry, Expression, FunctionNode, Parameter, Statement } from './ast.ts'
+import type { Argument, Clause, DictEntry, Expression, FunctionNode, Parameter, Statement } from './ast.ts'
 import type { TokenReader } from './token-reader.ts'
 import type { Token } from './tokens.ts'
 
@@ -233,7 +233,7 @@ function readDict(tokens: TokenReader): Expression {
   return { kind: 'dict', entries, ...mark }
 }
 
-function readEntry(tokens: TokenReader): Entry {
+function readEntry(tokens: TokenReader): DictEntry {
   const key = readTest(tokens)
   const mark = at(tokens.expect(':'))
   return { kind: 'entry', key, value: readTest(tokens), ...mark }

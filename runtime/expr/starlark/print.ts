@@ -4,23 +4,23 @@ import { StarlarkError } from './errors.ts'
 import { SIZE, type Meter } from './meter.ts'
 import { formatFloat } from './numbers.ts'
 import { quote, repaired } from './text.ts'
-import { Bytes, Float, List, Range, TextView, Tuple, type Value } from './values.ts'
+import { Bytes, Float, List, Range, TextView, Tuple, type StarlarkValue } from './values.ts'
 
 const MAX_DEPTH = 200
 
-export function str(value: Value, meter: Meter): string {
+export function str(value: StarlarkValue, meter: Meter): string {
   if (typeof value === 'string') return value
   if (value instanceof Bytes) return repaired(value.data)
   return repr(value, meter)
 }
 
-export function repr(value: Value, meter: Meter): string {
+export function repr(value: StarlarkValue, meter: Meter): string {
   const text = write(value, meter, [])
   meter.text(text.length)
   return text
 }
 
-function write(value: Value, meter: Meter, open: object[]): string {
+function write(value: StarlarkValue, meter: Meter, open: object[]): string {
   if (value === null) return 'None'
   switch (typeof value) {
     case 'boolean':
@@ -46,7 +46,7 @@ function bigText(value: bigint, meter: Meter): string {
 }
 
 function writeObject(
-  value: Exclude<Value, null | boolean | number | bigint | string>,
+  value: Exclude<StarlarkValue, null | boolean | number | bigint | string>,
   meter: Meter,
   open: object[],
 ): string {

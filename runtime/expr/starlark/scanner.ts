@@ -6,7 +6,7 @@
  * Source: Starlark specification, "Lexical elements".
  */
 import { StarlarkError } from './errors.ts'
-import { LiteralFault, readInt, unescape } from './literals.ts'
+import { LiteralError, readInt, unescape } from './literals.ts'
 import { normal } from './numbers.ts'
 import { decode, encode } from './text.ts'
 import { KEYWORDS, PUNCTUATION, RESERVED, type Token } from './tokens.ts'
@@ -190,7 +190,7 @@ export class Scanner {
     try {
       text = prefix.includes('r') ? raw : unescape(raw, isBytes)
     } catch (error) {
-      if (!(error instanceof LiteralFault)) throw error
+      if (!(error instanceof LiteralError)) throw error
       throw this.#fault(error.message, start)
     }
     this.#tokens.push({ kind: isBytes ? 'bytes' : 'string', text, ...place })

@@ -9,16 +9,16 @@ import { LimitError, StarlarkError } from './errors.ts'
 import type { Program } from './compiler.ts'
 import { Cell, type Effect, type Settled } from './functions.ts'
 import { type Limits, Meter } from './meter.ts'
-import { call, run, scriptFunction, type Surroundings } from './machine.ts'
+import { call, run, scriptFunction, type ExecutionContext } from './machine.ts'
 import { Task } from './task.ts'
 import { UNIVERSE } from './universe.ts'
-import { List, type Value } from './values.ts'
+import { List, type StarlarkValue } from './values.ts'
 
 export interface RunOptions extends Limits {
   /** How many waits may be under way at once. */
   readonly maxWaits: number
   /** What the script can name besides what the language offers. Names that the script assigns to begin with them. */
-  readonly globals: ReadonlyMap<string, Value>
+  readonly globals: ReadonlyMap<string, StarlarkValue>
   /** Takes a printed line; lines sort by `path`, element by element, into the order of a run one after another. */
   readonly print: (line: string, path: readonly number[]) => void
 }
@@ -29,7 +29,7 @@ interface Ready {
 }
 
 /** Runs a script to its end. Rejects with StarlarkError. */
-export function execute(program: Program, options: RunOptions, meter = new Meter(options)): Promise<Value> {
+export function execute(program: Program, options: RunOptions, meter = new Meter(options)): Promise<StarlarkValue> {
   return new Promise((resolve, reject) => {
     const ended = (outcome: Settled): void => {
       if ('value' in outcome) resolve(outcome.value)
@@ -41,13 +41,13 @@ export function execute(program: Program, options: RunOptions, meter = new Meter
 
 class Execution {
   readonly #maxWaits: number
-  readonly #around: Surroundings
+  readonly #around: ExecutionContext
   readonly #ended: (outcome: Settled) => void
   readonly #ready: Ready[] = []
   readonly #running = new Map<Task, (outcome: Settled) => void>()
   /** Waits that have to wait until another one is over. */
   readonly #queue: (() => void)[] = []
-  readonly #given: ReadonlyMap<string, Value>
+  readonly #given: ReadonlyMap<string, StarlarkValue>
   #waits = 0
   #busy = false
 
@@ -149,10 +149,10 @@ class Execution {
   }
 
   /** Starts the callables in order, so many at a time; a turn ends when one of them does. */
-  #parallel(parent: Task, callables: readonly Value[]): void {
+  #parallel(parent: Task, callables: readonly StarlarkValue[]): void {
     const group = {
       place: parent.printed++,
-      results: [] as Value[],
+      results: [] as StarlarkValue[],
       failed: undefined as Failure | undefined,
     }
     let next = 0
@@ -187,7 +187,7 @@ interface Failure {
   readonly error: Error
 }
 
-function outcomeOf(results: Value[], failed: Failure | undefined): Settled {
+function outcomeOf(results: StarlarkValue[], failed: Failure | undefined): Settled {
   if (!failed) return { value: new List(results) }
   const { index, error } = failed
   const wrapped = new StarlarkError(`parallel: task ${index} failed: ${error.message}`)

@@ -4,9 +4,9 @@ import { StarlarkError } from './errors.ts'
 import { type Meter } from './meter.ts'
 import { toIndex } from './numbers.ts'
 import { repr } from './print.ts'
-import { Bytes, isInt, lengthOf, List, Range, TextView, Tuple, typeOf, type Value } from './values.ts'
+import { Bytes, isInt, lengthOf, List, Range, TextView, Tuple, typeOf, type StarlarkValue } from './values.ts'
 
-export function getIndex(of: Value, index: Value, meter: Meter): Value {
+export function getIndex(of: StarlarkValue, index: StarlarkValue, meter: Meter): StarlarkValue {
   if (of instanceof Dict) {
     const found = of.get(index, meter)
     if (found === undefined) throw new StarlarkError(`key ${shortened(repr(index, meter))} not in dict`)
@@ -29,7 +29,7 @@ function shortened(text: string): string {
   return text.length > 100 ? `${text.slice(0, 100)}...` : text
 }
 
-function checkedIndex(of: Value, index: Value, length: number): number {
+function checkedIndex(of: StarlarkValue, index: StarlarkValue, length: number): number {
   if (isInt(index) && typeof index === 'bigint')
     throw new StarlarkError(`${typeOf(of)} index: ${index} out of range`)
   const given = toIndex(index, `${typeOf(of)} index`)
@@ -47,7 +47,7 @@ export function checkRange(type: string, given: number, length: number, caller =
   )
 }
 
-export function setIndex(of: Value, index: Value, value: Value, meter: Meter): void {
+export function setIndex(of: StarlarkValue, index: StarlarkValue, value: StarlarkValue, meter: Meter): void {
   if (of instanceof Dict) {
     of.set(index, value, meter)
     return
@@ -57,7 +57,7 @@ export function setIndex(of: Value, index: Value, value: Value, meter: Meter): v
   of.writable('assign to element of')[at] = value
 }
 
-export function slice(of: Value, from: Value, to: Value, by: Value, meter: Meter): Value {
+export function slice(of: StarlarkValue, from: StarlarkValue, to: StarlarkValue, by: StarlarkValue, meter: Meter): StarlarkValue {
   const length = lengthOf(of)
   if (length === undefined || of instanceof Dict || of instanceof TextView)
     throw new StarlarkError(`invalid slice operand ${typeOf(of)}`)
@@ -69,7 +69,7 @@ export function slice(of: Value, from: Value, to: Value, by: Value, meter: Meter
   if (of instanceof Bytes) return new Bytes(slicedText(of.data, first, last, step, meter))
   if (!(of instanceof List || of instanceof Tuple))
     throw new StarlarkError(`invalid slice operand ${typeOf(of)}`)
-  const items: Value[] = []
+  const items: StarlarkValue[] = []
   for (let i = first; step > 0 ? i < last : i > last; i += step) items.push(of.items[i] ?? null)
   meter.elements(items.length)
   return of instanceof List ? new List(items) : new Tuple(items)
@@ -88,10 +88,10 @@ function slicedText(text: string, first: number, last: number, step: number, met
 }
 
 /** Where a slice begins and ends, within the sequence. */
-export function bounds(from: Value, to: Value, step: number, length: number): [number, number] {
+export function bounds(from: StarlarkValue, to: StarlarkValue, step: number, length: number): [number, number] {
   const low = step > 0 ? 0 : -1
   const high = step > 0 ? length : length - 1
-  const place = (value: Value, absent: number, name: string): number => {
+  const place = (value: StarlarkValue, absent: number, name: string): number => {
     if (value === null) return absent
     if (typeof value === 'bigint') return value < 0n ? low : high
     const given = toIndex(value, `invalid ${name} index`)

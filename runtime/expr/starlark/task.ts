@@ -2,7 +2,7 @@
 import type { Code } from './code.ts'
 import { StarlarkError, type Trace } from './errors.ts'
 import { Frame, type NativeFrame } from './machine.ts'
-import type { Value } from './values.ts'
+import type { StarlarkValue } from './values.ts'
 
 export class Task {
   readonly frames: (Frame | NativeFrame)[] = []
@@ -12,7 +12,7 @@ export class Task {
   /** Lines printed and tasks started so far. */
   printed = 0
   /** What the function answered at once, when it is built in. */
-  entry: Value | undefined
+  entry: StarlarkValue | undefined
 
   constructor(parent: Task | undefined, path: readonly number[]) {
     this.parent = parent

@@ -3,17 +3,17 @@ import { CONVERSIONS } from './builtins-conversion.ts'
 import { SEQUENCES } from './builtins-sequence.ts'
 import { REFLECTION } from './builtins-reflection.ts'
 import { Builtin, type Call, type Work } from './functions.ts'
-import type { Value } from './values.ts'
+import type { StarlarkValue } from './values.ts'
 
-const FUNCTIONS: Readonly<Record<string, (call: Call) => Value | Work>> = {
+const FUNCTIONS: Readonly<Record<string, (call: Call) => StarlarkValue | Work>> = {
   ...CONVERSIONS,
   ...SEQUENCES,
   ...REFLECTION,
 }
 
-export const UNIVERSE: ReadonlyMap<string, Value> = new Map<string, Value>([
+export const UNIVERSE: ReadonlyMap<string, StarlarkValue> = new Map<string, StarlarkValue>([
   ['None', null],
   ['True', true],
   ['False', false],
-  ...Object.entries(FUNCTIONS).map(([name, run]): [string, Value] => [name, new Builtin(name, run)]),
+  ...Object.entries(FUNCTIONS).map(([name, run]): [string, StarlarkValue] => [name, new Builtin(name, run)]),
 ])

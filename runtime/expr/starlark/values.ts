@@ -26,22 +26,22 @@ export class Bytes {
 }
 
 export class Tuple {
-  readonly items: readonly Value[]
-  constructor(items: readonly Value[]) {
+  readonly items: readonly StarlarkValue[]
+  constructor(items: readonly StarlarkValue[]) {
     this.items = items
   }
 }
 
 export class List {
-  items: Value[]
+  items: StarlarkValue[]
   /** Loops that go through the list now: it must not change. */
   iterating = 0
-  constructor(items: Value[]) {
+  constructor(items: StarlarkValue[]) {
     this.items = items
   }
 
   /** Throws when the list cannot be changed now. */
-  writable(verb: string): Value[] {
+  writable(verb: string): StarlarkValue[] {
     if (this.iterating > 0) throw new StarlarkError(`cannot ${verb} list during iteration`)
     return this.items
   }
@@ -80,7 +80,7 @@ export class TextView {
 }
 
 export type Int = number | bigint
-export type Value =
+export type StarlarkValue =
   | null
   | boolean
   | Int
@@ -95,11 +95,11 @@ export type Value =
   | Func
   | Builtin
 
-export function isInt(value: Value): value is Int {
+export function isInt(value: StarlarkValue): value is Int {
   return typeof value === 'number' || typeof value === 'bigint'
 }
 
-export function typeOf(value: Value): string {
+export function typeOf(value: StarlarkValue): string {
   if (value === null) return 'NoneType'
   switch (typeof value) {
     case 'boolean':
@@ -114,7 +114,7 @@ export function typeOf(value: Value): string {
   }
 }
 
-function typeOfObject(value: Exclude<Value, null | boolean | Int | string>): string {
+function typeOfObject(value: Exclude<StarlarkValue, null | boolean | Int | string>): string {
   if (value instanceof Float) return 'float'
   if (value instanceof Bytes) return 'bytes'
   if (value instanceof Tuple) return 'tuple'
@@ -128,7 +128,7 @@ function typeOfObject(value: Exclude<Value, null | boolean | Int | string>): str
 }
 
 /** What counts as true in conditions. */
-export function truth(value: Value): boolean {
+export function truth(value: StarlarkValue): boolean {
   if (value === null || typeof value === 'boolean') return value === true
   if (typeof value === 'number') return value !== 0
   if (typeof value === 'bigint') return true
@@ -142,7 +142,7 @@ export function truth(value: Value): boolean {
 }
 
 /** Number of elements; undefined for what has none, or does not know. */
-export function lengthOf(value: Value): number | undefined {
+export function lengthOf(value: StarlarkValue): number | undefined {
   if (typeof value === 'string') return value.length
   if (typeof value !== 'object' || value === null || value instanceof Float) return undefined
   if (value instanceof Bytes) return value.data.length

@@ -9,7 +9,7 @@ import { callFunction } from './functions.ts'
 import { defaultLimits, type Limits, Meter, Output } from './meter.ts'
 import { writeAction } from './print.ts'
 import {
-  EvaluationFault,
+  EvaluationError,
   fieldOf,
   integerOf,
   isList,
@@ -18,11 +18,11 @@ import {
   sortedNames,
   truth,
   typeName,
-  type Value,
+  type TemplateValue,
 } from './value.ts'
 
-/** The text of a template. Throws EvaluationFault. */
-export function expand(template: Template, data: Value, limits: Limits = defaultLimits): string {
+/** The text of a template. Throws EvaluationError. */
+export function expand(template: Template, data: TemplateValue, limits: Limits = defaultLimits): string {
   const meter = new Meter(limits)
   const run = new Run(template, meter, new Output(meter))
   run.start(template.body, data)
@@ -35,8 +35,8 @@ export function isSingleAction({ body }: Template): boolean {
   return body.length === 1 && first?.kind === 'action' && first.pipe.variables.length === 0
 }
 
-/** The value of a single action, not its text; undefined when there is none. Throws EvaluationFault. */
-export function valueOf(template: Template, data: Value, limits: Limits = defaultLimits): Value {
+/** The value of a single action, not its text; undefined when there is none. Throws EvaluationError. */
+export function valueOf(template: Template, data: TemplateValue, limits: Limits = defaultLimits): TemplateValue {
   const [first] = template.body
   if (!isSingleAction(template) || first?.kind !== 'action')
     throw new TypeError('the template is more than one action')
@@ -46,11 +46,11 @@ export function valueOf(template: Template, data: Value, limits: Limits = defaul
 
 interface Variable {
   readonly name: string
-  value: Value
+  value: TemplateValue
 }
 
 /** What a command gets from the one before it in the pipe. */
-type Final = readonly [] | readonly [Value]
+type Final = readonly [] | readonly [TemplateValue]
 
 type Jump = 'break' | 'continue' | undefined
 
@@ -72,14 +72,14 @@ class Run {
   }
 
   /** Runs a body whose root is `dot`. */
-  start(body: readonly Node[], dot: Value): void {
+  start(body: readonly Node[], dot: TemplateValue): void {
     const outer = this.#variables
     this.#variables = [{ name: '$', value: dot }]
     this.#nodes(body, dot)
     this.#variables = outer
   }
 
-  #nodes(nodes: readonly Node[], dot: Value): Jump {
+  #nodes(nodes: readonly Node[], dot: TemplateValue): Jump {
     const depth = this.#variables.length
     let jump: Jump
     for (const node of nodes) {
@@ -90,7 +90,7 @@ class Run {
     return jump
   }
 
-  #node(node: Node, dot: Value): Jump {
+  #node(node: Node, dot: TemplateValue): Jump {
     this.#meter.spend()
     switch (node.kind) {
       case 'text':
@@ -112,13 +112,13 @@ class Run {
     }
   }
 
-  #call(name: string, dot: Value): void {
+  #call(name: string, dot: TemplateValue): void {
     this.#meter.checkDepth(++this.#calls)
     this.start(this.#template.named.get(name) ?? [], dot)
     this.#calls -= 1
   }
 
-  #block({ kind, pipe, body, otherwise }: Extract<Node, { readonly body: unknown }>, dot: Value): Jump {
+  #block({ kind, pipe, body, otherwise }: Extract<Node, { readonly body: unknown }>, dot: TemplateValue): Jump {
     const depth = this.#variables.length
     const value = this.pipe(pipe, dot, kind === 'range')
     const jump =
@@ -133,9 +133,9 @@ class Run {
 
   /** A jump in the body ends here; one in the other part belongs to a range further out. */
   #range(
-    value: Value,
+    value: TemplateValue,
     { pipe, body, otherwise }: { pipe: Pipe; body: readonly Node[]; otherwise: readonly Node[] },
-    dot: Value,
+    dot: TemplateValue,
   ): Jump {
     const names = pipe.variables
     const depth = this.#variables.length
@@ -151,7 +151,7 @@ class Run {
     return isEmpty ? this.#nodes(otherwise, dot) : undefined
   }
 
-  *#items(value: Value): Iterable<readonly [Value, Value]> {
+  *#items(value: TemplateValue): Iterable<readonly [TemplateValue, TemplateValue]> {
     if (isNil(value)) return
     const count = integerOf(value)
     if (count !== undefined) for (let at = 0n; at < count; at++) yield [at, at]
@@ -160,10 +160,10 @@ class Run {
       const names = sortedNames(value)
       this.#meter.spend(names.length)
       for (const name of names) yield [name, value[name]]
-    } else throw new EvaluationFault(`range can't iterate over a value of type ${typeName(value)}`)
+    } else throw new EvaluationError(`range can't iterate over a value of type ${typeName(value)}`)
   }
 
-  #bind(names: readonly string[], assigns: boolean, values: readonly Value[]): void {
+  #bind(names: readonly string[], assigns: boolean, values: readonly TemplateValue[]): void {
     for (const [index, name] of names.entries()) {
       const value = values[index]
       if (assigns) this.#variable(name).value = value
@@ -174,27 +174,27 @@ class Run {
   #variable(name: string): Variable {
     this.#meter.spend(1 + (this.#variables.length >> 5))
     const found = this.#variables.findLast((variable) => variable.name === name)
-    if (!found) throw new EvaluationFault(`undefined variable: ${name}`)
+    if (!found) throw new EvaluationError(`undefined variable: ${name}`)
     return found
   }
 
   /** The value of a pipe; its variables are set, but for those of a range, which sets them itself. */
-  pipe({ variables, assigns, commands }: Pipe, dot: Value, isRange = false): Value {
+  pipe({ variables, assigns, commands }: Pipe, dot: TemplateValue, isRange = false): TemplateValue {
     let final: Final = []
     for (const command of commands) final = [this.#command(command, dot, final)]
     if (!isRange) this.#bind(variables, assigns, [final[0]])
     return final[0]
   }
 
-  #command([first, ...rest]: Command, dot: Value, final: Final): Value {
+  #command([first, ...rest]: Command, dot: TemplateValue, final: Final): TemplateValue {
     this.#meter.spend()
     if (first.kind === 'function') return this.#function(first.name, rest, dot, final)
-    if (rest.length > 0 || final.length > 0) throw new EvaluationFault("can't give argument to non-function")
-    if (first.kind === 'nil') throw new EvaluationFault('nil is not a command')
+    if (rest.length > 0 || final.length > 0) throw new EvaluationError("can't give argument to non-function")
+    if (first.kind === 'nil') throw new EvaluationError('nil is not a command')
     return this.#operand(first, dot)
   }
 
-  #operand(operand: Operand, dot: Value): Value {
+  #operand(operand: Operand, dot: TemplateValue): TemplateValue {
     this.#meter.spend()
     switch (operand.kind) {
       case 'dot':
@@ -219,9 +219,9 @@ class Run {
   #function(
     name: Extract<Operand, { kind: 'function' }>['name'],
     operands: readonly Operand[],
-    dot: Value,
+    dot: TemplateValue,
     final: Final,
-  ): Value {
+  ): TemplateValue {
     if (name === 'and' || name === 'or') return this.#decide(name, operands, dot, final)
     return callFunction(
       name,
@@ -231,10 +231,10 @@ class Run {
   }
 
   /** The first value that decides, or the last; the rest is not worked out. */
-  #decide(name: 'and' | 'or', operands: readonly Operand[], dot: Value, final: Final): Value {
+  #decide(name: 'and' | 'or', operands: readonly Operand[], dot: TemplateValue, final: Final): TemplateValue {
     if (operands.length + final.length === 0)
-      throw new EvaluationFault(`wrong number of args for ${name}: want at least 1 got 0`)
-    let value: Value
+      throw new EvaluationError(`wrong number of args for ${name}: want at least 1 got 0`)
+    let value: TemplateValue
     for (const operand of operands) {
       value = this.#operand(operand, dot)
       if (truth(value) === (name === 'or')) return value
@@ -243,6 +243,6 @@ class Run {
   }
 }
 
-function fieldsOf(value: Value, names: readonly string[]): Value {
-  return names.reduce<Value>(fieldOf, value)
+function fieldsOf(value: TemplateValue, names: readonly string[]): TemplateValue {
+  return names.reduce<TemplateValue>(fieldOf, value)
 }

@@ -12,20 +12,20 @@ import { escapeHtml, escapeQuery, escapeScript, print, printLine } from './print
 import { printf } from './printf.ts'
 import {
   compareText,
-  EvaluationFault,
+  EvaluationError,
   integerOf,
   isList,
   isNil,
   isObject,
   truth,
   typeName,
-  type Value,
+  type TemplateValue,
 } from './value.ts'
 
 interface TemplateFunction {
   readonly least: number
   readonly most: number
-  readonly run: (values: readonly Value[], meter: Meter) => Value
+  readonly run: (values: readonly TemplateValue[], meter: Meter) => TemplateValue
 }
 
 type Run = TemplateFunction['run']
@@ -52,130 +52,130 @@ const functions: Readonly<Record<Exclude<FunctionName, 'and' | 'or'>, TemplateFu
   js: atLeast(0, (values, meter) => written(values, meter, escapeScript)),
   urlquery: atLeast(0, (values, meter) => written(values, meter, escapeQuery)),
   call: atLeast(1, ([value]) => {
-    throw new EvaluationFault(`call: a value of type ${typeName(value)} is no function`)
+    throw new EvaluationError(`call: a value of type ${typeName(value)} is no function`)
   }),
   json: exactly(1, ([value], meter) => jsonText(value, meter)),
   fromJson: exactly(1, ([value], meter) => fromJson(text('fromJson', value), meter)),
   quote: exactly(1, ([value], meter) => jsonText(value, meter)),
 }
 
-/** Throws EvaluationFault. */
+/** Throws EvaluationError. */
 export function callFunction(
   name: Exclude<FunctionName, 'and' | 'or'>,
-  values: readonly Value[],
+  values: readonly TemplateValue[],
   meter: Meter,
-): Value {
+): TemplateValue {
   const { least, most, run } = functions[name]
   if (values.length < least || values.length > most) {
     const want = least === most ? `${least}` : `at least ${least}`
-    throw new EvaluationFault(`wrong number of args for ${name}: want ${want} got ${values.length}`)
+    throw new EvaluationError(`wrong number of args for ${name}: want ${want} got ${values.length}`)
   }
   return run(values, meter)
 }
 
-function text(name: string, value: Value): string {
+function text(name: string, value: TemplateValue): string {
   if (typeof value === 'string') return value
-  throw new EvaluationFault(`${name}: expected string; got ${typeName(value)}`)
+  throw new EvaluationError(`${name}: expected string; got ${typeName(value)}`)
 }
 
-function written(values: readonly Value[], meter: Meter, escape: (text: string) => string): string {
+function written(values: readonly TemplateValue[], meter: Meter, escape: (text: string) => string): string {
   const all = print(
     values.map((value) => (isNil(value) ? '<no value>' : value)),
     meter,
   )
   const result = escape(all)
   meter.spendText(result.length)
-  if (result.length > meter.maxBytes) throw new EvaluationFault('template output too large')
+  if (result.length > meter.maxBytes) throw new EvaluationError('template output too large')
   return result
 }
 
 /** True when the first value equals one of the others. */
-function eq([first, ...others]: readonly Value[], meter: Meter): boolean {
-  if (others.length === 0) throw new EvaluationFault('missing argument for comparison')
+function eq([first, ...others]: readonly TemplateValue[], meter: Meter): boolean {
+  if (others.length === 0) throw new EvaluationError('missing argument for comparison')
   return others.some((other) => isEqual(first, other, meter))
 }
 
-function isEqual(a: Value, b: Value, meter: Meter): boolean {
+function isEqual(a: TemplateValue, b: TemplateValue, meter: Meter): boolean {
   if (isNil(a) || isNil(b)) return isNil(a) && isNil(b)
   if (typeof a === 'object' && typeof b === 'object' && isList(a) === isList(b))
-    throw new EvaluationFault(`non-comparable type ${typeName(a)}`)
+    throw new EvaluationError(`non-comparable type ${typeName(a)}`)
   if (isNumber(a) && isNumber(b)) return order(a, b, meter) === 0
   if (typeof a !== typeof b || typeof a === 'object')
-    throw new EvaluationFault('incompatible types for comparison')
+    throw new EvaluationError('incompatible types for comparison')
   if (typeof a === 'string' && typeof b === 'string' && a.length === b.length) meter.spendText(a.length)
   return a === b
 }
 
-function isNumber(value: Value): value is number | bigint {
+function isNumber(value: TemplateValue): value is number | bigint {
   return typeof value === 'number' || typeof value === 'bigint'
 }
 
 /** Negative, 0 or positive, for two numbers or two strings. */
-function order(a: Value, b: Value, meter: Meter): number {
+function order(a: TemplateValue, b: TemplateValue, meter: Meter): number {
   if (isNumber(a) && isNumber(b)) return a < b ? -1 : a > b ? 1 : 0
   if (typeof a === 'string' && typeof b === 'string') {
     meter.spendText(Math.min(a.length, b.length) * 8)
     return compareText(a, b)
   }
-  const isBasic = (value: Value) => isNumber(value) || typeof value === 'string'
+  const isBasic = (value: TemplateValue) => isNumber(value) || typeof value === 'string'
   const isFalse = isBasic(a) && (isBasic(b) || typeof b === 'boolean')
-  throw new EvaluationFault(`${isFalse ? 'incompatible types' : 'invalid type'} for comparison`)
+  throw new EvaluationError(`${isFalse ? 'incompatible types' : 'invalid type'} for comparison`)
 }
 
 /** Bytes of a string, items of a list, members of an object. */
-function lengthOf(value: Value, meter: Meter): bigint {
+function lengthOf(value: TemplateValue, meter: Meter): bigint {
   if (isList(value)) return BigInt(value.length)
   if (typeof value === 'string') {
     meter.spendText(value.length)
     return BigInt(Buffer.byteLength(value))
   }
-  if (!isObject(value)) throw new EvaluationFault(`len of type ${typeName(value)}`)
+  if (!isObject(value)) throw new EvaluationError(`len of type ${typeName(value)}`)
   const { length } = Object.keys(value)
   meter.spend(length)
   return BigInt(length)
 }
 
-function index(value: Value, indexes: readonly Value[], meter: Meter): Value {
+function index(value: TemplateValue, indexes: readonly TemplateValue[], meter: Meter): TemplateValue {
   let item = value
-  if (isNil(item)) throw new EvaluationFault('index of untyped nil')
+  if (isNil(item)) throw new EvaluationError('index of untyped nil')
   for (const at of indexes) {
-    if (isNil(item)) throw new EvaluationFault('index of nil')
+    if (isNil(item)) throw new EvaluationError('index of nil')
     if (isList(item)) item = item[position(at, item.length - 1)]
     else if (typeof item === 'string') item = byteAt(item, at, meter)
     else if (isObject(item)) {
-      if (typeof at !== 'string') throw new EvaluationFault(`an object has no index of type ${typeName(at)}`)
+      if (typeof at !== 'string') throw new EvaluationError(`an object has no index of type ${typeName(at)}`)
       item = Object.hasOwn(item, at) ? item[at] : undefined
-    } else throw new EvaluationFault(`can't index item of type ${typeName(item)}`)
+    } else throw new EvaluationError(`can't index item of type ${typeName(item)}`)
   }
   return item
 }
 
-function byteAt(item: string, at: Value, meter: Meter): bigint {
+function byteAt(item: string, at: TemplateValue, meter: Meter): bigint {
   meter.spendText(item.length)
   const bytes = Buffer.from(item)
   return BigInt(bytes[position(at, bytes.length - 1)] ?? 0)
 }
 
 /** A list index from 0 to `last`. */
-function position(value: Value, last: number): number {
+function position(value: TemplateValue, last: number): number {
   const at = integerOf(value)
-  if (at === undefined) throw new EvaluationFault(`cannot index slice/array with type ${typeName(value)}`)
-  if (at < 0n || at > last) throw new EvaluationFault(`index out of range: ${at}`)
+  if (at === undefined) throw new EvaluationError(`cannot index slice/array with type ${typeName(value)}`)
+  if (at < 0n || at > last) throw new EvaluationError(`index out of range: ${at}`)
   return Number(at)
 }
 
 /** Part of a string (by bytes) or list; a third index only bounds the second. */
-function slice(value: Value, indexes: readonly Value[], meter: Meter): Value {
-  if (isNil(value)) throw new EvaluationFault('slice of untyped nil')
-  if (indexes.length > 3) throw new EvaluationFault(`too many slice indexes: ${indexes.length}`)
+function slice(value: TemplateValue, indexes: readonly TemplateValue[], meter: Meter): TemplateValue {
+  if (isNil(value)) throw new EvaluationError('slice of untyped nil')
+  if (indexes.length > 3) throw new EvaluationError(`too many slice indexes: ${indexes.length}`)
   if (typeof value !== 'string' && !isList(value))
-    throw new EvaluationFault(`can't slice item of type ${typeName(value)}`)
+    throw new EvaluationError(`can't slice item of type ${typeName(value)}`)
   if (typeof value === 'string' && indexes.length === 3)
-    throw new EvaluationFault('cannot 3-index slice a string')
+    throw new EvaluationError('cannot 3-index slice a string')
   const whole = typeof value === 'string' ? Buffer.from(value) : value
   meter.spend(1 + Math.floor(whole.length / 8))
   const [from = 0, to = whole.length, cap = whole.length] = indexes.map((at) => position(at, whole.length))
   if (from > to || to > cap)
-    throw new EvaluationFault(`invalid slice index: ${from > to ? `${from} > ${to}` : `${to} > ${cap}`}`)
+    throw new EvaluationError(`invalid slice index: ${from > to ? `${from} > ${to}` : `${to} > ${cap}`}`)
   return Buffer.isBuffer(whole) ? whole.subarray(from, to).toString() : whole.slice(from, to)
 }

@@ -4,14 +4,14 @@
  * Written like Go does: no blanks, names sorted; but without HTML escapes.
  */
 import { Meter, Output, defaultLimits } from './meter.ts'
-import { EvaluationFault, isList, isObject, sortedNames, type Value } from './value.ts'
+import { EvaluationError, isList, isObject, sortedNames, type TemplateValue } from './value.ts'
 
 /** A number that may be too long for a float; inside of strings it does no harm, only the slower way is taken. */
 const longNumber = /[0-9]{16}/
 const integer = /^-?[0-9]+$/
 
 /** Throws SyntaxError. */
-export function parseJson(text: string): Value {
+export function parseJson(text: string): TemplateValue {
   if (!longNumber.test(text)) return JSON.parse(text)
   return JSON.parse(text, (_name: string, value: unknown, context?: { source?: string }) => {
     const { source } = context ?? {}
@@ -20,14 +20,14 @@ export function parseJson(text: string): Value {
   })
 }
 
-/** The value as compact JSON; null when there is none. Throws EvaluationFault beyond the limits. */
-export function jsonText(value: Value, meter = new Meter(defaultLimits)): string {
+/** The value as compact JSON; null when there is none. Throws EvaluationError beyond the limits. */
+export function jsonText(value: TemplateValue, meter = new Meter(defaultLimits)): string {
   const out = new Output(meter)
   write(value, out, 0)
   return out.text
 }
 
-function write(value: Value, out: Output, depth: number): void {
+function write(value: TemplateValue, out: Output, depth: number): void {
   out.depth(depth)
   if (isList(value)) {
     out.write('[')
@@ -55,12 +55,12 @@ function scalar(value: undefined | null | boolean | number | bigint | string): s
   return value === undefined ? 'null' : JSON.stringify(value)
 }
 
-/** JSON text as a value. Throws EvaluationFault. */
-export function fromJson(text: string, meter: Meter): Value {
+/** JSON text as a value. Throws EvaluationError. */
+export function fromJson(text: string, meter: Meter): TemplateValue {
   meter.spendText(text.length * 2)
   try {
     return parseJson(text)
   } catch {
-    throw new EvaluationFault('fromJson: the text is not JSON')
+    throw new EvaluationError('fromJson: the text is not JSON')
   }
 }

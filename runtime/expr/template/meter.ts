@@ -2,7 +2,7 @@
  * Bounds of one expansion: work, size of texts, nesting. A template is written by an operator, but what it works on comes
  * from callers and backends.
  */
-import { EvaluationFault } from './value.ts'
+import { EvaluationError } from './value.ts'
 
 export interface Limits {
   /** Longest text made, in bytes. */
@@ -26,10 +26,10 @@ export class Meter {
     this.#left = maxWork
   }
 
-  /** Throws EvaluationFault when the budget is used up. */
+  /** Throws EvaluationError when the budget is used up. */
   spend(units = 1): void {
     this.#left -= units
-    if (this.#left < 0) throw new EvaluationFault('the template takes too much work')
+    if (this.#left < 0) throw new EvaluationError('the template takes too much work')
   }
 
   spendText(characters: number): void {
@@ -37,7 +37,7 @@ export class Meter {
   }
 
   checkDepth(depth: number): void {
-    if (depth > maxDepth) throw new EvaluationFault('depth limit exceeded')
+    if (depth > maxDepth) throw new EvaluationError('depth limit exceeded')
   }
 }
 
@@ -51,11 +51,11 @@ export class Output {
     this.meter = meter
   }
 
-  /** Throws EvaluationFault when the text becomes too long. */
+  /** Throws EvaluationError when the text becomes too long. */
   write(text: string): void {
     this.meter.spendText(text.length)
     this.#bytes += text.length > this.meter.maxBytes ? text.length : Buffer.byteLength(text)
-    if (this.#bytes > this.meter.maxBytes) throw new EvaluationFault('template output too large')
+    if (this.#bytes > this.meter.maxBytes) throw new EvaluationError('template output too large')
     this.text += text
   }
 

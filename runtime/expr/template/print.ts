@@ -5,25 +5,25 @@
  */
 import { defaultLimits, Meter, Output } from './meter.ts'
 import { floatText } from './numbers.ts'
-import { isList, isNil, isObject, sortedNames, type Value } from './value.ts'
+import { isList, isNil, isObject, sortedNames, type TemplateValue } from './value.ts'
 
 /** What an action shows for nothing. */
 export const noValue = '<no value>'
 
-export function writeAction(value: Value, out: Output): void {
+export function writeAction(value: TemplateValue, out: Output): void {
   if (isNil(value)) out.write(noValue)
   else write(value, out, 0)
 }
 
-/** The text of a value as an action prints it. Throws EvaluationFault beyond the limits. */
-export function valueText(value: Value): string {
+/** The text of a value as an action prints it. Throws EvaluationError beyond the limits. */
+export function valueText(value: TemplateValue): string {
   const out = new Output(new Meter(defaultLimits))
   writeAction(value, out)
   return out.text
 }
 
 /** `map[a:1 b:x]`, `[a b]`, strings as they are, `<nil>` for nothing. */
-export function write(value: Value, out: Output, depth: number): void {
+export function write(value: TemplateValue, out: Output, depth: number): void {
   out.depth(depth)
   if (isList(value)) {
     out.write('[')
@@ -44,7 +44,7 @@ export function write(value: Value, out: Output, depth: number): void {
 }
 
 /** A blank between two values when neither is a string. */
-export function print(values: readonly Value[], meter: Meter): string {
+export function print(values: readonly TemplateValue[], meter: Meter): string {
   const out = new Output(meter)
   let wasString = true
   for (const value of values) {
@@ -57,7 +57,7 @@ export function print(values: readonly Value[], meter: Meter): string {
 }
 
 /** A blank between all values, a new line at the end. */
-export function printLine(values: readonly Value[], meter: Meter): string {
+export function printLine(values: readonly TemplateValue[], meter: Meter): string {
   const out = new Output(meter)
   for (const [index, value] of values.entries()) {
     if (index > 0) out.write(' ')

@@ -17,14 +17,14 @@ import {
 } from './formats.ts'
 import { Output, type Meter } from './meter.ts'
 import {
-  EvaluationFault,
+  EvaluationError,
   integerOf,
   isList,
   isNil,
   isObject,
   sortedNames,
   typeName,
-  type Value,
+  type TemplateValue,
   type ValueObject,
 } from './value.ts'
 
@@ -33,21 +33,21 @@ type Scalar = boolean | number | bigint | string
 /** Widest field and longest precision. */
 const maxSize = 10_000
 
-/** Throws EvaluationFault beyond the limits. */
-export function printf(format: string, values: readonly Value[], meter: Meter): string {
+/** Throws EvaluationError beyond the limits. */
+export function printf(format: string, values: readonly TemplateValue[], meter: Meter): string {
   return new Printf(format, values, meter).run()
 }
 
 class Printf {
   readonly #format: string
-  readonly #values: readonly Value[]
+  readonly #values: readonly TemplateValue[]
   readonly #out: Output
   #at = 0
   #next = 0
   #reordered = false
   #goodIndex = true
 
-  constructor(format: string, values: readonly Value[], meter: Meter) {
+  constructor(format: string, values: readonly TemplateValue[], meter: Meter) {
     this.#format = format
     this.#values = values
     this.#out = new Output(meter)
@@ -154,7 +154,7 @@ class Printf {
     return { size: checkedSize(Number(this.#format.slice(start, this.#at))), star: false, after }
   }
 
-  #write(value: Value, verb: string, flags: Flags, depth: number): void {
+  #write(value: TemplateValue, verb: string, flags: Flags, depth: number): void {
     this.#out.depth(depth)
     if (verb === 'T' && depth === 0) return this.#out.write(pad(typeName(value), flags))
     if (isNil(value)) return this.#writeNil(verb, flags, depth)
@@ -173,12 +173,12 @@ class Printf {
     this.#out.write(verb === 'v' ? pad('<nil>', flags) : `%!${verb}(<nil>)`)
   }
 
-  #writeParts(value: readonly Value[] | ValueObject, verb: string, flags: Flags, depth: number): void {
+  #writeParts(value: readonly TemplateValue[] | ValueObject, verb: string, flags: Flags, depth: number): void {
     if (isList(value)) this.#writeList(value, verb, flags, depth)
     else this.#writeObject(value, verb, flags, depth)
   }
 
-  #writeList(value: readonly Value[], verb: string, flags: Flags, depth: number): void {
+  #writeList(value: readonly TemplateValue[], verb: string, flags: Flags, depth: number): void {
     const isLiteral = verb === 'v' && flags.sharp
     this.#out.write(isLiteral ? `${typeName(value)}{` : '[')
     for (const [index, item] of value.entries()) {
@@ -204,13 +204,13 @@ class Printf {
     return `%!${verb}(${typeName(value)}=${scalarText(value, 'v', { ...flags, sharp: false }) ?? ''})`
   }
 
-  #typed(value: Value): string {
+  #typed(value: TemplateValue): string {
     return `${typeName(value)}=${printf('%v', [value], this.#out.meter)}`
   }
 }
 
 function checkedSize(size: number): number {
-  if (Math.abs(size) > maxSize) throw new EvaluationFault('printf: a width or precision is too large')
+  if (Math.abs(size) > maxSize) throw new EvaluationError('printf: a width or precision is too large')
   return size
 }
 

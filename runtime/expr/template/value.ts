@@ -4,35 +4,35 @@
  *
  * Source: Go text/template, "Arguments", as it sees values that came out of JSON.
  */
-export type Value = undefined | null | boolean | number | bigint | string | readonly Value[] | ValueObject
+export type TemplateValue = undefined | null | boolean | number | bigint | string | readonly TemplateValue[] | ValueObject
 
 export interface ValueObject {
-  readonly [name: string]: Value
+  readonly [name: string]: TemplateValue
 }
 
 /** Fault of a template while it is worked out. The text tells types and names, never values. */
-export class EvaluationFault extends Error {
+export class EvaluationError extends Error {
   constructor(message: string) {
     super(message)
-    this.name = 'EvaluationFault'
+    this.name = 'EvaluationError'
   }
 }
 
-export function isList(value: Value): value is readonly Value[] {
+export function isList(value: TemplateValue): value is readonly TemplateValue[] {
   return Array.isArray(value)
 }
 
-export function isObject(value: Value): value is ValueObject {
+export function isObject(value: TemplateValue): value is ValueObject {
   return typeof value === 'object' && value !== null && !isList(value)
 }
 
 /** True for missing and null. */
-export function isNil(value: Value): value is undefined | null {
+export function isNil(value: TemplateValue): value is undefined | null {
   return value === undefined || value === null
 }
 
 /** False for false, 0, '', nothing, and what is empty. */
-export function truth(value: Value): boolean {
+export function truth(value: TemplateValue): boolean {
   if (isList(value)) return value.length > 0
   if (!isObject(value)) return Boolean(value)
   for (const _ in value) return true
@@ -40,7 +40,7 @@ export function truth(value: Value): boolean {
 }
 
 /** The type as Go names it. */
-export function typeName(value: Value): string {
+export function typeName(value: TemplateValue): string {
   if (isNil(value)) return '<nil>'
   if (isList(value)) return '[]interface {}'
   const names: Readonly<Record<string, string>> = {
@@ -53,16 +53,16 @@ export function typeName(value: Value): string {
 }
 
 /** An integer, whichever kind it is kept as; undefined for everything else. */
-export function integerOf(value: Value): bigint | undefined {
+export function integerOf(value: TemplateValue): bigint | undefined {
   if (typeof value === 'bigint') return value
   return typeof value === 'number' && Number.isSafeInteger(value) ? BigInt(value) : undefined
 }
 
-/** A field of an object; of nothing there is nothing. Throws EvaluationFault for what has no fields. */
-export function fieldOf(value: Value, name: string): Value {
+/** A field of an object; of nothing there is nothing. Throws EvaluationError for what has no fields. */
+export function fieldOf(value: TemplateValue, name: string): TemplateValue {
   if (isNil(value)) return undefined
   if (isObject(value)) return Object.hasOwn(value, name) ? value[name] : undefined
-  throw new EvaluationFault(`can't evaluate field ${name} in type ${typeName(value)}`)
+  throw new EvaluationError(`can't evaluate field ${name} in type ${typeName(value)}`)
 }
 
 /** Names in the order of their bytes in UTF-8. */

@@ -20,7 +20,7 @@ export interface Abilities {
 /** The extension of the stateless era by which servers may answer with a task instead of a result. */
 const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
 
-/** Reads declared capabilities. A member of the wrong type counts as not declared. Throws JsonFault. */
+/** Reads declared capabilities. A member of the wrong type counts as not declared. Throws JsonError. */
 export function abilitiesIn(declared: JsonObject): Abilities {
   const elicitation = declared.object('elicitation')
   const sampling = declared.object('sampling')
@@ -34,7 +34,7 @@ export function abilitiesIn(declared: JsonObject): Abilities {
   }
 }
 
-/** Capabilities, of a client or a server, without tasks; raw JSON. Throws JsonFault. */
+/** Capabilities, of a client or a server, without tasks; raw JSON. Throws JsonError. */
 export function withoutTasks(declared: JsonObject): Buffer {
   const extensions = declared.object('extensions')
   const offered = extensions?.raw(TASKS_EXTENSION) === undefined ? undefined : extensions

@@ -12,7 +12,7 @@ import { type Ask, type AskReply, inputRequests, statelessQuestion } from './que
 const GATHER_MS = 5
 const MAX_QUESTIONS = 32
 
-export type Step<T> =
+export type CallStep<T> =
   | { readonly kind: 'done'; readonly outcome: T }
   /** Raw InputRequests object. */
   | { readonly kind: 'ask'; readonly requests: Buffer }
@@ -87,7 +87,7 @@ export class AskingCall<T> {
   }
 
   /** What comes next: the end, or questions. Rejects with what the work was rejected with. */
-  async step(): Promise<Step<T>> {
+  async step(): Promise<CallStep<T>> {
     if (!this.#finished && !this.#asked) {
       await new Promise<void>((resolve) => {
         this.#wake = resolve

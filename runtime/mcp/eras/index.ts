@@ -1,6 +1,6 @@
 /** Translation between the two protocol eras, message part by message part. */
 export { type Abilities, abilitiesIn, requireAbility, withoutTasks } from './abilities.ts'
-export { AskingCall, type Step } from './asking-call.ts'
+export { AskingCall, type CallStep } from './asking-call.ts'
 export { isDeclined, sessionError, statelessError, visitRequests } from './errors.ts'
 export { passesLevel } from './log-level.ts'
 export { type OutgoingParams, sessionParams, type StatelessIdentity, statelessParams } from './params.ts'
@@ -9,7 +9,7 @@ export {
   ASK_METHODS,
   type AskReply,
   ASKING_METHODS,
-  answerInputRequests,
+  respondToInputRequests,
   inputRequests,
   statelessQuestion,
 } from './questions.ts'

@@ -33,7 +33,7 @@ export const ASKING_METHODS: ReadonlySet<string> = new Set(['tools/call', 'promp
  * Asks all questions of an `input_required` result side by side. Answers the members to add to the params of the request
  * that is sent again. Rejects when one cannot be answered.
  */
-export async function answerInputRequests(
+export async function respondToInputRequests(
   result: Buffer,
   ask: (request: Ask, signal: AbortSignal) => Promise<AskReply>,
   signal: AbortSignal,

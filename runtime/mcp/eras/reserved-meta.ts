@@ -18,7 +18,7 @@ const CONTAINERS: ReadonlySet<string> = new Set(['content', 'contents', 'message
 const MARK = 'io.modelcontextprotocol'
 
 /**
- * A result or params object without reserved keys; the same buffer when it has none. Throws JsonFault when a member that
+ * A result or params object without reserved keys; the same buffer when it has none. Throws JsonError when a member that
  * matters stands there twice.
  */
 export function withoutReservedMeta(object: Buffer): Buffer {

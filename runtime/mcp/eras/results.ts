@@ -73,7 +73,7 @@ const STATELESS_MEMBERS: readonly string[] = ['resultType', 'ttlMs', 'cacheScope
 /**
  * A result as clients of the session era know it: without the members of the other era, without what a server says to
  * its own client alone, structured content as an object. Answers the same buffer when nothing is to be changed. Throws
- * JsonFault when a member that matters stands there twice.
+ * JsonError when a member that matters stands there twice.
  */
 export function sessionResult(raw: Buffer): Buffer {
   return withStructuredObject(withoutReservedMeta(withoutStatelessMembers(raw)))

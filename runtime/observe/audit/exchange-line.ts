@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { AuditEventType } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { ClientName, RpcFacts } from '../exchange/rpc.ts'
-import type { RpcAnswer } from '../exchange/rpc-answer.ts'
+import type { RpcResponse } from '../exchange/rpc-answer.ts'
 import { redactText } from '../redact.ts'
 import { cutBytes } from '../text.ts'
 import type { AuditOutcome } from './events.ts'
@@ -24,7 +24,7 @@ export interface ExchangeRecord {
   readonly durationMs: number
   /** Bytes of the answer; undefined while it goes on. */
   readonly responseBytes: number | undefined
-  readonly rpcAnswer: RpcAnswer | undefined
+  readonly rpcResponse: RpcResponse | undefined
   /** The request's body. */
   readonly body: Buffer
   /** The beginning of the message that answered it. */
@@ -38,7 +38,7 @@ export function exchangeLine(
   record: ExchangeRecord,
   delegation: Delegation | undefined,
 ): Record<string, unknown> {
-  const { req, rpc, rpcAnswer } = record
+  const { req, rpc, rpcResponse } = record
   const agent = req.headers['user-agent']
   return {
     source: {
@@ -63,9 +63,9 @@ export function exchangeLine(
         transport: 'http',
         response_size_bytes: record.responseBytes,
         backend_name: record.backend,
-        jsonrpc_error_code: rpcAnswer?.kind === 'error' ? rpcAnswer.code : undefined,
-        jsonrpc_error_message: rpcAnswer?.kind === 'error' ? rpcAnswer.message : undefined,
-        tool_error: rpcAnswer?.toolError === true ? true : undefined,
+        jsonrpc_error_code: rpcResponse?.kind === 'error' ? rpcResponse.code : undefined,
+        jsonrpc_error_message: rpcResponse?.kind === 'error' ? rpcResponse.message : undefined,
+        tool_error: rpcResponse?.toolError === true ? true : undefined,
       },
     },
   }

@@ -5,7 +5,7 @@
  * held back, changed or parsed.
  */
 import type { ServerResponse } from 'node:http'
-import { readAnswer, type RpcAnswer, SCANNED_BYTES } from './rpc-answer.ts'
+import { readResponse, type RpcResponse, SCANNED_BYTES } from './rpc-answer.ts'
 
 const NEWLINE = 0x0a
 const DATA = 'data:'
@@ -39,20 +39,20 @@ class Ends {
     return Buffer.concat(this.#head).toString()
   }
 
-  answer(): RpcAnswer | undefined {
+  answer(): RpcResponse | undefined {
     if (this.size === 0) return undefined
-    return readAnswer(this.head.slice(0, SCANNED_BYTES), this.#tail.toString().trimEnd())
+    return readResponse(this.head.slice(0, SCANNED_BYTES), this.#tail.toString().trimEnd())
   }
 }
 
-export class AnswerWatch {
+export class ResponseWatch {
   /** Bytes of the body so far. */
   bytes = 0
   /** Time to the first byte was reached; the answer was begun. */
   #kind: 'unknown' | 'json' | 'events' | 'other' = 'unknown'
   readonly #keep: number
   #message: Ends
-  #answered: { readonly message: Ends; readonly answer: RpcAnswer } | undefined
+  #answered: { readonly message: Ends; readonly answer: RpcResponse } | undefined
   #line = ''
   #lineSize = 0
 
@@ -70,7 +70,7 @@ export class AnswerWatch {
   }
 
   /** The JSON-RPC answer; undefined when there was none, or none that could be told. */
-  answer(): RpcAnswer | undefined {
+  answer(): RpcResponse | undefined {
     if (this.#kind === 'json') return this.#message.answer()
     return this.#answered?.answer
   }
@@ -126,8 +126,8 @@ function kindOf(chunk: Buffer): 'unknown' | 'json' | 'events' | 'other' {
 /**
  * Puts a watch on a response; call before anything is written. `onOpen` is told when the headers are written.
  */
-export function watchAnswer(res: ServerResponse, keepBytes: number, onOpen?: () => void): AnswerWatch {
-  const watch = new AnswerWatch(keepBytes)
+export function watchResponse(res: ServerResponse, keepBytes: number, onOpen?: () => void): ResponseWatch {
+  const watch = new ResponseWatch(keepBytes)
   const write = callable(res.write.bind(res))
   const end = callable(res.end.bind(res))
   res.write = ((...args: unknown[]) => {
@@ -154,7 +154,7 @@ function callable(method: unknown): (...args: unknown[]) => unknown {
   return method as (...args: unknown[]) => unknown
 }
 
-function take(watch: AnswerWatch, [chunk, encoding]: readonly unknown[]): void {
+function take(watch: ResponseWatch, [chunk, encoding]: readonly unknown[]): void {
   if (chunk instanceof Uint8Array) watch.take(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength))
   else if (typeof chunk === 'string') {
     watch.take(

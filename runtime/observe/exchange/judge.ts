@@ -6,7 +6,7 @@ import { eventTypeOf } from '../audit/events.ts'
 import type { TraceCarrier } from '../telemetry/propagation.ts'
 import { errorType } from '../telemetry/tracer.ts'
 import { knownMethod, type RpcFacts } from './rpc.ts'
-import { type RpcAnswer, safeMessage } from './rpc-answer.ts'
+import { type RpcResponse, safeMessage } from './rpc-answer.ts'
 
 /** What is counted for a client that left before it was answered. */
 const CLIENT_LEFT = 499
@@ -32,7 +32,7 @@ export function statusOf(req: IncomingMessage, res: ServerResponse): number {
 }
 
 /** `error` is what the pipeline was left with; after a good status it means that the answer was cut. */
-export function outcomeOf(status: number, answer: RpcAnswer | undefined, error: unknown): AuditOutcome {
+export function outcomeOf(status: number, answer: RpcResponse | undefined, error: unknown): AuditOutcome {
   if (status === 401 || status === 403) return 'denied'
   if (status >= 500) return 'error'
   if (status >= 400) return 'failure'
@@ -42,12 +42,12 @@ export function outcomeOf(status: number, answer: RpcAnswer | undefined, error: 
 }
 
 /** Refusals by policy may travel with status 200. */
-function isDenial({ code }: RpcAnswer): boolean {
+function isDenial({ code }: RpcResponse): boolean {
   return code === 401 || code === 403
 }
 
 /** The kind of fault, for `error.type`: a code, never a text. Undefined when nothing failed but the client. */
-export function faultOf(status: number, answer: RpcAnswer | undefined, error: unknown): string | undefined {
+export function faultOf(status: number, answer: RpcResponse | undefined, error: unknown): string | undefined {
   if (error !== undefined && (status >= 500 || status < 400)) return errorType(error)
   if (status >= 500) return String(status)
   if (answer?.kind === 'error') return String(answer.code ?? 'error')
@@ -55,7 +55,7 @@ export function faultOf(status: number, answer: RpcAnswer | undefined, error: un
 }
 
 /** A rejected operation as the answer that its client gets. */
-export function answerOfError(error: unknown): RpcAnswer {
+export function responseOfError(error: unknown): RpcResponse {
   return error instanceof GatehouseError
     ? { kind: 'error', code: error.rpcCode, message: safeMessage(error.message) }
     : { kind: 'error', code: -32603 }

@@ -14,9 +14,9 @@ import { type Exchange, type Log, silentLog } from '../../net/index.ts'
 import { requestAttributes } from '../telemetry/attributes.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Attributes, OpenSpan } from '../telemetry/tracer.ts'
-import { watchAnswer } from './answer-watch.ts'
+import { watchResponse } from './answer-watch.ts'
 import {
-  answerOfError,
+  responseOfError,
   carrierOf,
   faultOf,
   opensStream,
@@ -28,7 +28,7 @@ import {
 } from './judge.ts'
 import { countRequest, makeKnownNames } from './request-metrics.ts'
 import { clientName, type MessageView, type ParamsView, readRpc, withTool } from './rpc.ts'
-import type { RpcAnswer } from './rpc-answer.ts'
+import type { RpcResponse } from './rpc-answer.ts'
 import { annotate, currentScope, type HttpSide, type RequestScope, withScope } from './scope.ts'
 
 export interface ObserverOptions {
@@ -67,7 +67,7 @@ export interface Observer {
   operation<T>(
     facts: OperationFacts,
     work: () => Promise<T>,
-    read: (result: T) => RpcAnswer | undefined,
+    read: (result: T) => RpcResponse | undefined,
   ): Promise<T>
   /** The call under way is one of another tool than it names: that one is reported, with these arguments. */
   meant(tool: string, toolArguments: Buffer): void
@@ -110,7 +110,7 @@ export function makeObserver(options: ObserverOptions): Observer {
     const onOpen = (): void => {
       if (http.exchange && opensStream(req, res)) end(scope, http.exchange, undefined)
     }
-    http.watch = watchAnswer(res, audit.responseBytes, stream ? onOpen : undefined)
+    http.watch = watchResponse(res, audit.responseBytes, stream ? onOpen : undefined)
     const connection = {
       server,
       transport: transport(path),
@@ -191,7 +191,7 @@ export function makeObserver(options: ObserverOptions): Observer {
       backend: scope.backend,
       durationMs,
       responseBytes: type === 'sse_connection' ? undefined : watch?.bytes,
-      rpcAnswer: told,
+      rpcResponse: told,
       body: exchange.body,
       answer: watch?.body(),
     })
@@ -266,7 +266,7 @@ export function makeObserver(options: ObserverOptions): Observer {
         scope.answer ??= read(result)
         return result
       } catch (error) {
-        scope.answer ??= answerOfError(error)
+        scope.answer ??= responseOfError(error)
         throw error
       } finally {
         scope.pending--
@@ -296,7 +296,7 @@ interface Ended {
   readonly error: unknown
   readonly status: number
   readonly durationMs: number
-  readonly answer: RpcAnswer | undefined
+  readonly answer: RpcResponse | undefined
   readonly clientAddress: string
 }
 

@@ -1,7 +1,7 @@
 /** Counts the requests of clients. Labels take known names only: a client cannot make up new series. */
 import type { Metrics } from '../telemetry/metrics.ts'
 import { knownMethod } from './rpc.ts'
-import type { RpcAnswer } from './rpc-answer.ts'
+import type { RpcResponse } from './rpc-answer.ts'
 import type { RequestScope } from './scope.ts'
 
 /** Names of tools and prompts that were called with success, up to a number; every other one is `other`. */
@@ -33,7 +33,7 @@ export interface RequestCount {
   readonly status: number
   readonly seconds: number
   readonly fault: string | undefined
-  readonly answer: RpcAnswer | undefined
+  readonly answer: RpcResponse | undefined
 }
 
 export function countRequest(metrics: Metrics, names: KnownNames, count: RequestCount): void {

@@ -13,7 +13,7 @@ import { cutBytes } from '../text.ts'
 export const SCANNED_BYTES = 512
 const MAX_MESSAGE_BYTES = 256
 
-export interface RpcAnswer {
+export interface RpcResponse {
   readonly kind: 'result' | 'error'
   /** JSON-RPC error code. */
   readonly code?: number
@@ -24,8 +24,8 @@ export interface RpcAnswer {
 }
 
 /** `head` and `tail` are the ends of one message; undefined when it is not an answer. */
-export function readAnswer(head: string, tail: string): RpcAnswer | undefined {
-  let answer: RpcAnswer | undefined
+export function readResponse(head: string, tail: string): RpcResponse | undefined {
+  let answer: RpcResponse | undefined
   walkMembers(head, skipSpace(head, 0), (name, at) => {
     if (name === 'error' && head.charCodeAt(at) === 0x7b) answer = readError(head, at)
     else if (name === 'result') {
@@ -44,7 +44,7 @@ export function isToolError(result: Buffer): boolean {
 }
 
 /** A JSON-RPC error object, or the beginning of one. */
-export function readError(text: string, at = 0): RpcAnswer {
+export function readError(text: string, at = 0): RpcResponse {
   let code: number | undefined
   let message: string | undefined
   walkMembers(text, at, (name, valueAt) => {

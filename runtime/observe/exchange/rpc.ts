@@ -108,14 +108,14 @@ export function readRpc(message: MessageView, params: ParamsView | undefined): R
   }
 }
 
-export interface MeantTool {
+export interface AttributedTool {
   readonly name: string
   /** Raw JSON. */
   readonly arguments: Buffer
 }
 
 /** A call as one of the tool that is meant. */
-export function withTool(rpc: RpcFacts, { name, arguments: toolArguments }: MeantTool): RpcFacts {
+export function withTool(rpc: RpcFacts, { name, arguments: toolArguments }: AttributedTool): RpcFacts {
   return { ...rpc, target: cutBytes(redactText(name), MAX_TARGET_BYTES), toolArguments }
 }
 

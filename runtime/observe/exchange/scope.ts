@@ -6,9 +6,9 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Exchange } from '../../net/index.ts'
 import type { OpenSpan } from '../telemetry/tracer.ts'
-import type { AnswerWatch } from './answer-watch.ts'
-import type { ClientName, MeantTool, RpcFacts } from './rpc.ts'
-import type { RpcAnswer } from './rpc-answer.ts'
+import type { ResponseWatch } from './answer-watch.ts'
+import type { ClientName, AttributedTool, RpcFacts } from './rpc.ts'
+import type { RpcResponse } from './rpc-answer.ts'
 
 /** One HTTP request of a client. Filled in on the way. */
 export interface RequestScope {
@@ -20,12 +20,12 @@ export interface RequestScope {
   http: HttpSide | undefined
   rpc: RpcFacts | undefined
   /** The tool that a call turned out to be about, when that is not the one it names. */
-  meant: MeantTool | undefined
+  meant: AttributedTool | undefined
   client: ClientName | undefined
   /** Backend that the request was taken to. */
   backend: string | undefined
   /** How the operation ended; what is known here wins over what the answer looks like. */
-  answer: RpcAnswer | undefined
+  answer: RpcResponse | undefined
   span: OpenSpan | undefined
   /** Attributes from whatever the request went through, for its span. */
   attributes: Readonly<Record<string, string | number | boolean | undefined>> | undefined
@@ -38,7 +38,7 @@ export interface RequestScope {
 export interface HttpSide {
   readonly req: IncomingMessage
   readonly res: ServerResponse
-  watch: AnswerWatch | undefined
+  watch: ResponseWatch | undefined
   /** The pipeline's exchange, when the observer was told of it. */
   exchange: Exchange | undefined
 }

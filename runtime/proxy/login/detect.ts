@@ -17,7 +17,7 @@ import {
   discoverResource,
   type Fetch,
   findChallenge,
-  OAuthFault,
+  OAuthClientError,
   parseChallenges,
 } from '../../oauth/index.ts'
 
@@ -58,7 +58,7 @@ interface Asking {
   readonly signal: AbortSignal
 }
 
-interface Answer {
+interface TargetResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
 }
@@ -80,7 +80,7 @@ export async function detect(target: Target, dispatcher: Dispatcher, fetch: Fetc
 }
 
 /** What the target answers at one path, question after question, until somebody stops listening. */
-async function* answers(asking: Asking, path: string): AsyncGenerator<Answer> {
+async function* answers(asking: Asking, path: string): AsyncGenerator<TargetResponse> {
   const got = await ask(asking, path, { method: 'GET' })
   if (got) yield got
   const opened = await ask(asking, path, { method: 'POST', body: initialize })
@@ -102,7 +102,7 @@ async function* answers(asking: Asking, path: string): AsyncGenerator<Answer> {
   }
 }
 
-function isSuccess({ status }: Answer): boolean {
+function isSuccess({ status }: TargetResponse): boolean {
   return status >= 200 && status < 300
 }
 
@@ -121,7 +121,7 @@ async function ask(
     readonly body?: Buffer
     readonly headers?: readonly string[]
   },
-): Promise<Answer | undefined> {
+): Promise<TargetResponse | undefined> {
   const { method, body, headers = [] } = request
   const type = body ? ['Content-Type', 'application/json'] : []
   const accept = ['Accept', 'application/json, text/event-stream']
@@ -149,7 +149,7 @@ async function hasDocument(url: string, fetch: Fetch, signal: AbortSignal): Prom
     const document = await discoverResource(url, { fetch, signal })
     return document !== undefined && document.authorizationServers.length > 0
   } catch (error) {
-    if (error instanceof OAuthFault) return false
+    if (error instanceof OAuthClientError) return false
     throw error
   }
 }

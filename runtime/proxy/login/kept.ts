@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import type { Log } from '../../net/index.ts'
 import type { Secret } from '../../observe/index.ts'
 
-export interface Kept {
+export interface PersistedLogin {
   /** The value kept under this name; undefined when there is none that can be read. */
   read(name: string): unknown
   write(name: string, value: unknown): void
@@ -19,9 +19,9 @@ export interface Kept {
 }
 
 /** Keeps nothing. */
-export const keepNothing: Kept = { read: () => undefined, write() {}, remove() {} }
+export const persistNothing: PersistedLogin = { read: () => undefined, write() {}, remove() {} }
 
-export function keepInDirectory(dir: string, password: Secret | undefined, log: Log): Kept {
+export function persistInDirectory(dir: string, password: Secret | undefined, log: Log): PersistedLogin {
   let key: Buffer | undefined
   let complained = false
 

@@ -16,7 +16,7 @@ import {
   discoverResource,
   discoverServer,
   type Fetch,
-  OAuthFault,
+  OAuthClientError,
   type ResourceMetadata,
   type ServerMetadata,
   supportsS256,
@@ -43,7 +43,7 @@ export interface LocateOptions {
   readonly signal: AbortSignal
 }
 
-/** Rejects with OAuthFault. */
+/** Rejects with OAuthClientError. */
 export async function locate(options: LocateOptions): Promise<Located> {
   const { settings, fetch, signal } = options
   if (settings.authorizeUrl !== undefined && settings.tokenUrl !== undefined) {
@@ -122,7 +122,7 @@ async function firstUsable(
     try {
       return await discoverServer(issuer, { fetch, signal, need: 'registration_endpoint' })
     } catch (error) {
-      if (!(error instanceof OAuthFault)) throw error
+      if (!(error instanceof OAuthClientError)) throw error
       fault = error
     }
   }
@@ -131,7 +131,7 @@ async function firstUsable(
 
 /** No document is no fault here; a wrong one is. */
 function absentOnly(error: unknown): undefined {
-  if (error instanceof OAuthFault && (error.kind === 'absent' || error.kind === 'refused')) return undefined
+  if (error instanceof OAuthClientError && (error.kind === 'absent' || error.kind === 'refused')) return undefined
   throw error
 }
 
@@ -153,7 +153,7 @@ function requirePkce(server: ServerMetadata): void {
     listed === undefined
       ? 'its metadata has no code_challenge_methods_supported'
       : `code_challenge_methods_supported lists ${shownMethods(listed)}`
-  throw new OAuthFault(
+  throw new OAuthClientError(
     'protocol',
     `the authorization server does not announce PKCE with S256 (${found}). If it supports it all the same, give its ` +
       'endpoints: --remote-auth-authorize-url and --remote-auth-token-url',

@@ -16,14 +16,14 @@ import {
   isObject,
   isTransient,
   type OAuthClient,
-  OAuthFault,
+  OAuthClientError,
   refreshGrant,
   type TokenSet,
 } from '../../oauth/index.ts'
 import type { TokenSource } from '../credential.ts'
 import { detect } from './detect.ts'
 import { type Located, locate, scopesOf } from './locate.ts'
-import { type Client, renewedClient } from './registration.ts'
+import { type LoginClient, renewedClient } from './registration.ts'
 import { refusesClient } from './refusal.ts'
 import { waitAfterFailure } from './renewal-pace.ts'
 import { signIn, type SignInParts } from './sign-in.ts'
@@ -36,7 +36,7 @@ export interface LoginParts extends SignInParts {
 type Flight = 'login' | 'renew' | 'step-up'
 
 /** All that is needed to use and renew a login. Plain JSON, kept between runs. */
-interface Session extends Client {
+interface LoginState extends LoginClient {
   readonly located: Located
   readonly tokens: TokenSet
 }
@@ -55,7 +55,7 @@ const longestTimerMs = 86_400_000
 
 export class Login implements TokenSource {
   readonly #parts: LoginParts
-  #session: Session | undefined
+  #session: LoginState | undefined
   /** The target was asked and wants nothing. */
   #open = false
   /** An offered login that failed is not offered again. */
@@ -77,7 +77,7 @@ export class Login implements TokenSource {
 
   /**
    * Takes up a kept login, or finds out what the target wants and signs in. Resolves when requests can be served.
-   * Rejects with OAuthFault, GatehouseError or the signal's reason.
+   * Rejects with OAuthClientError, GatehouseError or the signal's reason.
    */
   async start(): Promise<void> {
     await this.#once('login', () => this.#start())
@@ -103,7 +103,7 @@ export class Login implements TokenSource {
     return clientId === undefined ? undefined : { clientId, clientSecret: clientSecret?.reveal() }
   }
 
-  async #takeUp(kept: Session): Promise<boolean> {
+  async #takeUp(kept: LoginState): Promise<boolean> {
     const session = { ...kept, client: this.#configuredClient() ?? kept.client }
     this.#session = session
     if (!this.#isDue(session)) {
@@ -190,7 +190,7 @@ export class Login implements TokenSource {
     return this.#parts.now() - this.#renewedAt < freshMs
   }
 
-  #renewOnce(session: Session): Promise<void> {
+  #renewOnce(session: LoginState): Promise<void> {
     return this.#once('renew', async () => {
       if (this.#session !== session) return
       try {
@@ -209,10 +209,10 @@ export class Login implements TokenSource {
     })
   }
 
-  async #refresh(session: Session): Promise<void> {
+  async #refresh(session: LoginState): Promise<void> {
     const { located, tokens } = session
     if (tokens.refreshToken === undefined) {
-      throw new OAuthFault('refused', 'the login cannot be renewed', { error: 'invalid_grant' })
+      throw new OAuthClientError('refused', 'the login cannot be renewed', { error: 'invalid_grant' })
     }
     const client = await renewedClient(session, located, this.#parts)
     const renewed = await refreshGrant({
@@ -275,7 +275,7 @@ export class Login implements TokenSource {
     }
   }
 
-  #adopt(session: Session): void {
+  #adopt(session: LoginState): void {
     this.#session = session
     this.#parts.kept.write(this.#keptName(), session)
     this.#schedule()
@@ -294,7 +294,7 @@ export class Login implements TokenSource {
   }
 
   /** Failures are tried again for a while; a request that needs the token tries at once, and reports. */
-  async #renewInBackground(session: Session, failures = 0, since = this.#parts.now()): Promise<void> {
+  async #renewInBackground(session: LoginState, failures = 0, since = this.#parts.now()): Promise<void> {
     const { pace } = this.#parts.settings
     try {
       await this.#renewOnce(session)
@@ -310,11 +310,11 @@ export class Login implements TokenSource {
     this.#timer.unref()
   }
 
-  #isDue({ tokens }: Session): boolean {
+  #isDue({ tokens }: LoginState): boolean {
     return tokens.expiresAt !== undefined && tokens.expiresAt - marginMs <= this.#parts.now()
   }
 
-  #isOver({ tokens }: Session): boolean {
+  #isOver({ tokens }: LoginState): boolean {
     return tokens.expiresAt !== undefined && tokens.expiresAt <= this.#parts.now()
   }
 
@@ -364,7 +364,7 @@ function unavailable(text: string, cause?: unknown): GatehouseError {
   })
 }
 
-function isSession(value: unknown): value is Session {
+function isSession(value: unknown): value is LoginState {
   return (
     isObject(value) && isObject(value['located']) && isObject(value['client']) && isObject(value['tokens'])
   )

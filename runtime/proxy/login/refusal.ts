@@ -6,7 +6,7 @@
  * its own, and nothing is signed in by it.
  * Source: RFC 6749 section 4.1.2.1; draft-ietf-oauth-client-id-metadata-document-02 section 4.
  */
-import { type CallOptions, OAuthFault, send } from '../../oauth/index.ts'
+import { type CallOptions, OAuthClientError, send } from '../../oauth/index.ts'
 
 const what = 'the authorization endpoint'
 
@@ -19,7 +19,7 @@ const ofClient: ReadonlySet<string> = new Set([
 
 /** True for an error that another client of the same server might not get. */
 export function refusesClient(error: unknown): boolean {
-  return error instanceof OAuthFault && error.error !== undefined && ofClient.has(error.error)
+  return error instanceof OAuthClientError && error.error !== undefined && ofClient.has(error.error)
 }
 
 /** True when the server answers this authorization request with a refusal of the client. Does not reject. */
@@ -38,7 +38,7 @@ export async function isRefusedClient(
     return ofClient.has(new URL(location).searchParams.get('error') ?? '')
   } catch (error) {
     // A server that cannot be asked is no reason to prefer another client.
-    if (error instanceof OAuthFault || signal?.aborted) return false
+    if (error instanceof OAuthClientError || signal?.aborted) return false
     throw error
   }
 }

@@ -16,20 +16,20 @@ import {
   type Fetch,
   isObject,
   type OAuthClient,
-  OAuthFault,
+  OAuthClientError,
   registerClient,
   registeredClient,
   type Registration,
   updateRegistration,
 } from '../../oauth/index.ts'
-import type { Kept } from './kept.ts'
+import type { PersistedLogin } from './kept.ts'
 import type { Located } from './locate.ts'
 
 export interface ClientParts {
   readonly settings: OAuthSettings
   readonly fetch: Fetch
   readonly log: Log
-  readonly kept: Kept
+  readonly kept: PersistedLogin
   readonly signal: AbortSignal
   readonly now: () => number
 }
@@ -40,7 +40,7 @@ export interface OwnRegistration {
   readonly value: Registration
 }
 
-export interface Client {
+export interface LoginClient {
   readonly client: OAuthClient
   /** Undefined for a client that somebody else registered. */
   readonly registration?: OwnRegistration | undefined
@@ -51,14 +51,14 @@ const renewAheadMs = 86_400_000
 const usableMs = 60_000
 
 /** A way to be a client of the server. */
-export interface Candidate extends Client {
+export interface Candidate extends LoginClient {
   /** There is another way, in case that the server does not know or accept this one. */
   readonly hasFallback: boolean
 }
 
 /**
  * The ways to be a client of this server, the preferred one first. Asking for the next one says that the server refused
- * the one before. The last one has no fallback. Rejects with OAuthFault, or with GatehouseError when there is no way.
+ * the one before. The last one has no fallback. Rejects with OAuthClientError, or with GatehouseError when there is no way.
  */
 export async function* clientCandidates(
   located: Located,
@@ -101,17 +101,17 @@ export async function* clientCandidates(
 
 /** The same client, with a new secret when the old one ends soon and the server renews it. Does not throw. */
 export async function renewedClient(
-  { client, registration }: Client,
+  { client, registration }: LoginClient,
   located: Located,
   parts: ClientParts,
-): Promise<Client> {
+): Promise<LoginClient> {
   if (!registration) return { client }
   const value = await renewed(registration, located, parts)
   return value === registration.value ? { client, registration } : own(registration.redirectUri, value)
 }
 
 /** The server no longer knows it: the next login registers again. */
-export function forgetRegistration(located: Located, redirectUri: string, kept: Kept): void {
+export function forgetRegistration(located: Located, redirectUri: string, kept: PersistedLogin): void {
   kept.remove(nameOf(located, redirectUri))
 }
 
@@ -127,7 +127,7 @@ async function renewed(
     log.info('the client registration at the authorization server was renewed')
     return made
   } catch (error) {
-    if (!(error instanceof OAuthFault)) throw error
+    if (!(error instanceof OAuthClientError)) throw error
     log.warn('the client registration could not be renewed', { err: error })
     return value
   }
@@ -147,7 +147,7 @@ function isManaged(
   )
 }
 
-function own(redirectUri: string, value: Registration): Client {
+function own(redirectUri: string, value: Registration): LoginClient {
   return { client: registeredClient(value), registration: { redirectUri, value } }
 }
 
@@ -169,7 +169,7 @@ function metadata({ server, scopes }: Located, redirectUri: string): ClientMetad
         ) ?? 'none')
   return {
     redirect_uris: [redirectUri],
-    client_name: 'Gatehouse MCP Client',
+    client_name: 'Gatehouse MCP LoginClient',
     application_type: 'native',
     token_endpoint_auth_method: method,
     grant_types: ['authorization_code', 'refresh_token'],

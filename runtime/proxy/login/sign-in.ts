@@ -10,7 +10,7 @@ import {
   codeGrant,
   type LoginSecrets,
   makeLoginSecrets,
-  OAuthFault,
+  OAuthClientError,
   type OAuthClient,
   readAuthorizationCode,
   RemoteKeys,
@@ -20,7 +20,7 @@ import {
 import { type Callback, openCallback } from './callback.ts'
 import type { Located } from './locate.ts'
 import { isRefusedClient, refusesClient } from './refusal.ts'
-import { type Client, clientCandidates, type ClientParts, forgetRegistration } from './registration.ts'
+import { type LoginClient, clientCandidates, type ClientParts, forgetRegistration } from './registration.ts'
 
 export interface SignInParts extends ClientParts {
   /** Prints a line for the person at the terminal. */
@@ -31,11 +31,11 @@ export interface SignInParts extends ClientParts {
   readonly needIdToken: boolean
 }
 
-export interface SignedIn extends Client {
+export interface SignedIn extends LoginClient {
   readonly tokens: TokenSet
 }
 
-/** Rejects with OAuthFault, or with GatehouseError BACKEND_AUTH_FAILED or INVALID_CONFIG, or with the signal's reason. */
+/** Rejects with OAuthClientError, or with GatehouseError BACKEND_AUTH_FAILED or INVALID_CONFIG, or with the signal's reason. */
 export async function signIn(located: Located, parts: SignInParts): Promise<SignedIn> {
   const callback = await openPort(parts)
   try {
@@ -80,7 +80,7 @@ function authorizationRequest(
   { state, codeChallenge, nonce }: LoginSecrets,
 ): URL {
   if (server.authorization_endpoint === undefined) {
-    throw new OAuthFault('protocol', 'the authorization server has no authorization endpoint')
+    throw new OAuthClientError('protocol', 'the authorization server has no authorization endpoint')
   }
   return authorizationUrl({
     endpoint: server.authorization_endpoint,
@@ -149,7 +149,7 @@ async function codeFlow(
     return tokens
   } catch (error) {
     // A registration that the server no longer knows must not be tried for ever.
-    if (error instanceof OAuthFault && error.error === 'invalid_client') {
+    if (error instanceof OAuthClientError && error.error === 'invalid_client') {
       forgetRegistration(located, callback.redirectUri, parts.kept)
     }
     throw error
@@ -177,7 +177,7 @@ async function checkIdToken(
   const { server, issuer } = located
   const jwksUri = server.jwks_uri
   if (tokens.idToken === undefined || issuer === undefined || jwksUri === undefined) {
-    throw new OAuthFault(
+    throw new OAuthClientError(
       'protocol',
       'the login gave no ID token that can be verified, but the token exchange needs one',
     )
@@ -186,6 +186,6 @@ async function checkIdToken(
   try {
     await verifyIdToken(tokens.idToken, { keys, issuer, clientId: client.clientId, nonce, now: parts.now })
   } catch (cause) {
-    throw new OAuthFault('protocol', 'the ID token of the login is not valid', { cause })
+    throw new OAuthClientError('protocol', 'the ID token of the login is not valid', { cause })
   }
 }

@@ -26,7 +26,7 @@ import type { Log } from '../../net/index.ts'
 import {
   type Call,
   eraOfMessage,
-  isAnswerTo,
+  isResponseTo,
   mirroredHeaders,
   SessionLost,
   type Transport,
@@ -180,12 +180,12 @@ export class RawBridge {
     const { promise, resolve } = Promise.withResolvers<void>()
     let answered = false
     const onMessage = async (received: Message): Promise<void> => {
-      const isAnswer = isAnswerTo(received, message.id)
-      if (isAnswer && answered) return
-      answered ||= isAnswer
-      if (isAnswer) this.#note(message, received, era)
+      const isResponse = isResponseTo(received, message.id)
+      if (isResponse && answered) return
+      answered ||= isResponse
+      if (isResponse) this.#note(message, received, era)
       await this.#write(received.bytes)
-      if (isAnswer) resolve()
+      if (isResponse) resolve()
     }
     this.#deliver(message, era, signal, onMessage)
       .catch(async (error: unknown) => {
@@ -276,7 +276,7 @@ export class RawBridge {
     await this.#send({
       ...call,
       async onMessage(message) {
-        if (isAnswerTo(message, call.message.id) && isHeaderMismatch(message)) refused = message
+        if (isResponseTo(message, call.message.id) && isHeaderMismatch(message)) refused = message
         else await call.onMessage(message)
       },
     })
@@ -303,7 +303,7 @@ export class RawBridge {
         headers: mirroredHeaders(own, 'stateless', this.#tools),
         signal,
         onMessage: async (received) => {
-          if (isAnswerTo(received, own.id) && received.result) cursor = this.#tools.learn(received.result)
+          if (isResponseTo(received, own.id) && received.result) cursor = this.#tools.learn(received.result)
         },
       })
       if (cursor === undefined) return
@@ -338,7 +338,7 @@ export class RawBridge {
       signal,
       // The client has its answer already.
       onMessage: async (message) => {
-        if (!isAnswerTo(message, initialize.id)) await this.#write(message.bytes)
+        if (!isResponseTo(message, initialize.id)) await this.#write(message.bytes)
         else opened = message.result !== undefined
       },
     })

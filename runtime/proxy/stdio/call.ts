@@ -93,6 +93,6 @@ function nameHeader(method: string, params: JsonObject): readonly string[] {
 }
 
 /** True for the answer to the request with this raw id. */
-export function isAnswerTo(message: Message, id: string | undefined): boolean {
+export function isResponseTo(message: Message, id: string | undefined): boolean {
   return id !== undefined && message.method === '' && message.id === id
 }

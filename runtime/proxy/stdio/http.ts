@@ -31,7 +31,7 @@ export interface HttpOptions {
   readonly log: Log
 }
 
-export type Answer = Dispatcher.ResponseData
+export type HttpResponse = Dispatcher.ResponseData
 
 /** Where an event stream stands: what a later GET needs to take it up again. */
 export interface Position {
@@ -63,7 +63,7 @@ export class Http {
       readonly body?: Buffer
       readonly signal: AbortSignal
     },
-  ): Promise<Answer> {
+  ): Promise<HttpResponse> {
     const { dispatcher, headers } = this.#options
     const { url = this.endpoint, body, signal } = options
     const accept = method === 'GET' ? EVENT_STREAM_TYPE : `${JSON_TYPE}, ${EVENT_STREAM_TYPE}`
@@ -90,7 +90,7 @@ export class Http {
    * an event beyond the bound, or the signal's reason.
    */
   async readEvents(
-    answer: Answer,
+    answer: HttpResponse,
     position: Position,
     signal: AbortSignal,
     onEvent: (event: EventSourceMessage) => Promise<void>,
@@ -135,7 +135,7 @@ export class Http {
 }
 
 /** Throws BACKEND_PROTOCOL for what is compressed although that was not asked for; of a refusal the status says enough. */
-function refuseCoded(answer: Answer): void {
+function refuseCoded(answer: HttpResponse): void {
   const fault = answer.statusCode < 300 ? codedAnswer(answer.headers) : undefined
   if (!fault) return
   abandon(answer)
@@ -143,13 +143,13 @@ function refuseCoded(answer: Answer): void {
 }
 
 /** Breaks off an answer that may have no end. */
-export function abandon({ body }: Answer): void {
+export function abandon({ body }: HttpResponse): void {
   // A body that is destroyed reports that as an error.
   body.on('error', () => {}).destroy()
 }
 
 /** The whole body. Rejects with BACKEND_PROTOCOL beyond the bound. */
-export async function readBody(answer: Answer, signal: AbortSignal): Promise<Buffer> {
+export async function readBody(answer: HttpResponse, signal: AbortSignal): Promise<Buffer> {
   refuseCoded(answer)
   const chunks: Buffer[] = []
   let size = 0
@@ -171,7 +171,7 @@ export async function readBody(answer: Answer, signal: AbortSignal): Promise<Buf
 }
 
 /** Reads a body that nobody wants, so that its connection can be used again. */
-export async function drop(answer: Answer): Promise<void> {
+export async function drop(answer: HttpResponse): Promise<void> {
   await answer.body.dump({ limit: 65_536 }).catch(() => undefined)
 }
 

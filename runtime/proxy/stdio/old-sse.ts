@@ -10,7 +10,7 @@ import { isSessionLost, type Message } from '../../mcp/index.ts'
 import { type Call, SessionLost, type Transport, type TransportEvents } from './call.ts'
 import {
   abandon,
-  type Answer,
+  type HttpResponse,
   drop,
   type Http,
   isEventStream,
@@ -156,7 +156,7 @@ export class OldSseTransport implements Transport {
 }
 
 /** `inSession`: the refused message belonged to a session. */
-async function refusal(answer: Answer, signal: AbortSignal, inSession = false): Promise<Error> {
+async function refusal(answer: HttpResponse, signal: AbortSignal, inSession = false): Promise<Error> {
   const { statusCode, headers } = answer
   if (statusCode === 200) {
     abandon(answer)

@@ -18,9 +18,9 @@ import {
   rawErrorMessage,
   scanMessage,
 } from '../../mcp/index.ts'
-import { type Call, isAnswerTo, SessionLost, type Transport, type TransportEvents } from './call.ts'
+import { type Call, isResponseTo, SessionLost, type Transport, type TransportEvents } from './call.ts'
 import {
-  type Answer,
+  type HttpResponse,
   drop,
   type Http,
   isEventStream,
@@ -81,11 +81,11 @@ export class StreamableTransport implements Transport {
     ]
   }
 
-  async #readWhole(call: Call, answer: Answer, signal: AbortSignal): Promise<void> {
+  async #readWhole(call: Call, answer: HttpResponse, signal: AbortSignal): Promise<void> {
     let answered = false
     for (const message of this.#http.messagesIn(await readBody(answer, signal))) {
       const named = withId(message, call.message.id)
-      answered ||= isAnswerTo(named, call.message.id)
+      answered ||= isResponseTo(named, call.message.id)
       await this.#hand(call, named)
     }
     if (!answered) {
@@ -93,13 +93,13 @@ export class StreamableTransport implements Transport {
     }
   }
 
-  async #readStream(call: Call, first: Answer, signal: AbortSignal, done: AbortController): Promise<void> {
+  async #readStream(call: Call, first: HttpResponse, signal: AbortSignal, done: AbortController): Promise<void> {
     const { id } = call.message
     const position = newPosition()
     let timer: NodeJS.Timeout | undefined
     const onEvent = async (event: EventSourceMessage): Promise<void> => {
       for (const message of this.#messagesOf(event)) {
-        if (isAnswerTo(message, id)) timer ??= setTimeout(() => done.abort(), lingerMs).unref()
+        if (isResponseTo(message, id)) timer ??= setTimeout(() => done.abort(), lingerMs).unref()
         await this.#hand(call, message)
       }
     }
@@ -147,14 +147,14 @@ export class StreamableTransport implements Transport {
   }
 
   async #hand(call: Call, message: Message): Promise<void> {
-    if (call.message.method === 'initialize' && message.result && isAnswerTo(message, call.message.id)) {
+    if (call.message.method === 'initialize' && message.result && isResponseTo(message, call.message.id)) {
       this.#version = new JsonObject(message.result).text('protocolVersion')
     }
     await call.onMessage(message)
   }
 
   /** An HTTP refusal: the JSON-RPC error in its body, or one made of the status; or the session is lost. */
-  async #refused(call: Call, answer: Answer, sentId: string | undefined, signal: AbortSignal): Promise<void> {
+  async #refused(call: Call, answer: HttpResponse, sentId: string | undefined, signal: AbortSignal): Promise<void> {
     const { statusCode } = answer
     const body = await readBody(answer, signal)
     const nobody = unreachable(statusCode, body)
@@ -203,7 +203,7 @@ export class StreamableTransport implements Transport {
     }
   }
 
-  #get(lastEventId: string | undefined, signal: AbortSignal): Promise<Answer> {
+  #get(lastEventId: string | undefined, signal: AbortSignal): Promise<HttpResponse> {
     const resume = lastEventId === undefined ? [] : [HEADER.lastEventId, lastEventId]
     return this.#http.request('GET', { headers: [...this.#session('session'), ...resume], signal })
   }
@@ -246,7 +246,7 @@ function withId(message: Message, id: string | undefined): Message {
   return { ...message, id, bytes: rawErrorMessage(id, message.error) }
 }
 
-function isChallenge({ headers }: Answer): boolean {
+function isChallenge({ headers }: HttpResponse): boolean {
   return headers['www-authenticate'] !== undefined
 }
 

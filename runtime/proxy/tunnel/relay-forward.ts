@@ -29,7 +29,7 @@ export function forward(
   upgrade: Upgrade | undefined,
 ): Promise<void> {
   return new Promise((resolve) => {
-    const handler = new RelayedAnswer(new ProxyExchange(req, res, upgrade), resolve)
+    const handler = new RelayedResponse(new ProxyExchange(req, res, upgrade), resolve)
     const path = req.url ?? '/'
     if (!path.startsWith('/') || repeatedSingleton(req.rawHeaders) !== undefined) {
       handler.refuse(new GatehouseError('BAD_REQUEST'))
@@ -67,7 +67,7 @@ function requestLines({ rawHeaders, headers }: IncomingMessage): string[] {
 
 const clientGone = new Error('the client disconnected')
 
-class RelayedAnswer implements DispatchHandler {
+class RelayedResponse implements DispatchHandler {
   readonly #exchange: ProxyExchange
   readonly #done: () => void
   readonly #onClose: () => void

@@ -14,7 +14,7 @@ import { type Sender, WrongEra } from './channel.ts'
 import type { Connection, ListKind, Request, ServerInfo } from './connection.ts'
 import { Connections, type ConnectionScope, type Held } from './connections.ts'
 import { type BackendObservation, measured } from './measure.ts'
-import { Novelty } from './novelty.ts'
+import { NewClientLimiter } from './novelty.ts'
 import { probeEra, type Verdict } from './probe.ts'
 import type { BackendSettings } from './settings.ts'
 import { StatelessSide } from './stateless-side.ts'
@@ -47,7 +47,7 @@ export interface BackendOptions {
 
 export class Backend {
   readonly settings: BackendSettings
-  readonly novelty: Novelty
+  readonly novelty: NewClientLimiter
   readonly #options: BackendOptions
   readonly #connections: Connections
   #verdict: Verdict = 'unknown'
@@ -59,7 +59,7 @@ export class Backend {
     this.settings = settings
     this.#options = options
     const { events, info, log, now } = options
-    this.novelty = new Novelty(now)
+    this.novelty = new NewClientLimiter(now)
     this.#connections = new Connections({
       settings,
       info,

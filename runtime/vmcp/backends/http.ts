@@ -15,7 +15,7 @@ import {
 } from '../../net/index.ts'
 
 /** Largest answer, and largest single event, of a backend. */
-export const MAX_ANSWER_BYTES = 64 * 1024 * 1024
+export const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 const MAX_REDIRECTS = 3
 
 export interface BackendRequest {
@@ -40,7 +40,7 @@ export interface ExchangeControl {
   cancel?: (error: Error) => void
 }
 
-export interface BackendAnswer {
+export interface BackendResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   /** True when the answer was an event stream, which has ended now. */
@@ -56,7 +56,7 @@ export interface BackendAnswer {
 export async function exchangeWithBackend(
   dispatcher: Dispatcher,
   request: BackendRequest,
-): Promise<BackendAnswer> {
+): Promise<BackendResponse> {
   let url = request.url
   for (let hops = 0; ; hops++) {
     const answer = await sent(dispatcher, request, url)
@@ -68,7 +68,7 @@ export async function exchangeWithBackend(
   }
 }
 
-function redirectTarget({ status, headers }: BackendAnswer, from: URL): URL | undefined {
+function redirectTarget({ status, headers }: BackendResponse, from: URL): URL | undefined {
   if (status !== 301 && status !== 302 && status !== 307 && status !== 308) return undefined
   const location = headers.location
   if (typeof location !== 'string' || !URL.canParse(location, from.href)) return undefined
@@ -80,7 +80,7 @@ function redirectTarget({ status, headers }: BackendAnswer, from: URL): URL | un
 const CUT: ReadonlySet<unknown> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 
 /** A kept connection may be closed just as a request leaves on it. */
-async function sent(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendAnswer> {
+async function sent(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendResponse> {
   try {
     return await once(dispatcher, request, url)
   } catch (error) {
@@ -97,13 +97,13 @@ function isCut(cause: unknown): boolean {
   return cause instanceof Error && 'code' in cause && CUT.has(cause.code)
 }
 
-function once(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendAnswer> {
+function once(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendResponse> {
   return new Promise((resolve, reject) => {
     if (request.signal.aborted) {
       reject(reasonOf(request.signal))
       return
     }
-    const handler = new AnswerHandler(request, resolve, reject)
+    const handler = new ResponseHandler(request, resolve, reject)
     if (request.control) request.control.cancel = (error) => handler.fail(error)
     try {
       dispatcher.dispatch(
@@ -128,9 +128,9 @@ export function reasonOf(signal: AbortSignal): Error {
   return reason instanceof Error ? reason : new Error('cancelled')
 }
 
-class AnswerHandler implements DispatchHandler {
+class ResponseHandler implements DispatchHandler {
   readonly #request: BackendRequest
-  readonly #resolve: (answer: BackendAnswer) => void
+  readonly #resolve: (answer: BackendResponse) => void
   readonly #reject: (error: Error) => void
   readonly #onAbort: () => void
   #controller: DispatchController | undefined
@@ -143,7 +143,7 @@ class AnswerHandler implements DispatchHandler {
 
   constructor(
     request: BackendRequest,
-    resolve: (answer: BackendAnswer) => void,
+    resolve: (answer: BackendResponse) => void,
     reject: (error: Error) => void,
   ) {
     this.#request = request
@@ -179,7 +179,7 @@ class AnswerHandler implements DispatchHandler {
     if (status >= 300 || !isEventStream(headers)) return
     const { onEvent, onRetry, onStream } = this.#request
     if (onEvent === undefined) return
-    this.#reader = sseReader(MAX_ANSWER_BYTES, onEvent, onRetry)
+    this.#reader = sseReader(MAX_RESPONSE_BYTES, onEvent, onRetry)
     onStream?.(headers)
   }
 
@@ -197,7 +197,7 @@ class AnswerHandler implements DispatchHandler {
       return
     }
     this.#size += chunk.length
-    if (this.#size > MAX_ANSWER_BYTES) {
+    if (this.#size > MAX_RESPONSE_BYTES) {
       this.fail(
         new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the answer is larger than allowed') }),
       )

@@ -26,7 +26,7 @@ const LIST_CHANGED: Readonly<Record<string, ListKind>> = {
 }
 
 /** A question of the backend that waits for its answer. */
-interface Question {
+interface ServerRequest {
   readonly cancel: AbortController
   /** The request that it was asked for. */
   readonly pending: Pending | undefined
@@ -44,7 +44,7 @@ export class Inbound {
   readonly #events: ConnectionEvents
   readonly #reply: (message: Buffer) => void
   readonly #pending = new Map<string, Pending>()
-  readonly #questions = new Map<string, Question>()
+  readonly #questions = new Map<string, ServerRequest>()
 
   constructor(events: ConnectionEvents, reply: (message: Buffer) => void) {
     this.#events = events

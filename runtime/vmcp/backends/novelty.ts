@@ -5,7 +5,7 @@
 const BURST = 32
 const REFILL_MS = 60_000 / BURST
 
-export class Novelty {
+export class NewClientLimiter {
   readonly #now: () => number
   #left = BURST
   #filledAt: number

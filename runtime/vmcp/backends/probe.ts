@@ -15,7 +15,7 @@ import {
   STATELESS_VERSION,
 } from '../../mcp/index.ts'
 import type { ChannelTarget, Sender } from './channel.ts'
-import type { BackendAnswer } from './http.ts'
+import type { BackendResponse } from './http.ts'
 import { sendToBackend } from './send.ts'
 
 export type Verdict = 'session' | 'stateless' | 'unknown'
@@ -50,7 +50,7 @@ export async function probeEra(
   return judge(answer, streamed ?? answer.body)
 }
 
-function judge(answer: BackendAnswer, body: Buffer): Verdict {
+function judge(answer: BackendResponse, body: Buffer): Verdict {
   if (answer.status >= 500 || INCONCLUSIVE.has(answer.status)) return 'unknown'
   try {
     const message = scanMessage(body)

@@ -7,7 +7,7 @@
  * Source: spec document 3 (passthroughHeaders, outgoingAuth).
  */
 import type { ChannelTarget, Sender } from './channel.ts'
-import { type BackendAnswer, type BackendRequest, exchangeWithBackend } from './http.ts'
+import { type BackendResponse, type BackendRequest, exchangeWithBackend } from './http.ts'
 
 /** Requests that change nothing at a backend. */
 export const REPEATABLE: ReadonlySet<string> = new Set([
@@ -34,7 +34,7 @@ export async function sendToBackend(
   target: ChannelTarget,
   sender: Sender,
   request: AuthorizedRequest,
-): Promise<BackendAnswer> {
+): Promise<BackendResponse> {
   const url = request.url ?? target.url
   for (let attempt = 0; ; attempt++) {
     const headers: Record<string, string> = {

@@ -7,7 +7,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
-  answerInputRequests,
+  respondToInputRequests,
   type Ask,
   type Changes,
   type EventSourceMessage,
@@ -27,7 +27,7 @@ import type { Outcome } from '../operation.ts'
 import { type ChannelTarget, type Sender, WrongEra } from './channel.ts'
 import { type Connection, outgoing, type Request, type ServerInfo } from './connection.ts'
 import { Deadline } from './deadline.ts'
-import type { BackendAnswer, ExchangeControl } from './http.ts'
+import type { BackendResponse, ExchangeControl } from './http.ts'
 import { REPEATABLE, sendToBackend } from './send.ts'
 import { readServerInfo } from './server-info.ts'
 import { faultOf } from './status-fault.ts'
@@ -89,7 +89,7 @@ export class StatelessConnection implements Connection {
         const resume = deadline.pause()
         const { relay } = request
         const ask = (asked: Ask, signal: AbortSignal) => relay.ask(asked, signal)
-        const answers = await answerInputRequests(outcome.result, ask, deadline.signal)
+        const answers = await respondToInputRequests(outcome.result, ask, deadline.signal)
         resume()
         changes = { ...request.changes, ...answers }
       }
@@ -136,7 +136,7 @@ export class StatelessConnection implements Connection {
         onEvent,
       })
         .then((answer) => {
-          if (!answered) resolve(answerOf(answer, id))
+          if (!answered) resolve(responseOf(answer, id))
         })
         .catch((error: unknown) => reject(error instanceof Error ? error : new Error('request failed')))
         .finally(() => clearTimeout(linger))
@@ -186,7 +186,7 @@ export class StatelessConnection implements Connection {
   }
 }
 
-function answerOf(answer: BackendAnswer, id: string): Outcome {
+function responseOf(answer: BackendResponse, id: string): Outcome {
   if (answer.stream) throw protocol('the stream ended before the answer')
   let message: Message
   try {

@@ -3,10 +3,10 @@
  * never shown to them.
  */
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
-import type { BackendAnswer } from './http.ts'
+import type { BackendResponse } from './http.ts'
 
 /** The fault behind an unsuccessful answer; undefined for success. */
-export function faultOf(answer: BackendAnswer): GatehouseError | undefined {
+export function faultOf(answer: BackendResponse): GatehouseError | undefined {
   const { status } = answer
   if (status >= 200 && status < 300) return undefined
   const { code, what } = meaningOf(status)

@@ -27,7 +27,7 @@ import {
   SessionLost,
   WrongEra,
 } from './channel.ts'
-import type { BackendAnswer, ExchangeControl } from './http.ts'
+import type { BackendResponse, ExchangeControl } from './http.ts'
 import { pause } from './pause.ts'
 import { sendToBackend } from './send.ts'
 import { faultOf } from './status-fault.ts'
@@ -74,9 +74,9 @@ export class StreamableChannel implements Channel {
     let answered = false
     let timer: NodeJS.Timeout | undefined
     const onMessage = (received: Message): void => {
-      const isAnswer =
+      const isResponse =
         options.requestId !== undefined && received.method === '' && received.id === options.requestId
-      if (isAnswer && !answered) {
+      if (isResponse && !answered) {
         answered = true
         timer = setTimeout(
           () => control.cancel?.(new Error('the stream stayed open after the answer')),
@@ -93,7 +93,7 @@ export class StreamableChannel implements Channel {
           await this.#resume(options, position, () => answered, onMessage)
         return
       }
-      this.#readAnswer(answer, options, onMessage)
+      this.#readResponse(answer, options, onMessage)
       if (!answered && options.requestId !== undefined) throw protocol('the answer belongs to no request')
     } catch (error) {
       if (!answered) throw error
@@ -109,7 +109,7 @@ export class StreamableChannel implements Channel {
     position: StreamPosition,
     onMessage: (message: Message) => void,
     control: ExchangeControl,
-  ): Promise<BackendAnswer> {
+  ): Promise<BackendResponse> {
     const sentSession = this.#sessionId
     const answer = await sendToBackend(this.#target, options.sender, {
       method: 'POST',
@@ -132,7 +132,7 @@ export class StreamableChannel implements Channel {
     if (typeof id === 'string' && /^[\x21-\x7e]{1,512}$/.test(id)) this.#sessionId ??= id
   }
 
-  #readAnswer(answer: BackendAnswer, options: SendOptions, onMessage: (message: Message) => void): void {
+  #readResponse(answer: BackendResponse, options: SendOptions, onMessage: (message: Message) => void): void {
     const message = readMessage(answer)
     if (message !== undefined && options.requestId !== undefined && answer.status !== 401) {
       if (message.error && isStatelessFault(message.error)) {
@@ -188,7 +188,7 @@ export class StreamableChannel implements Channel {
     position: StreamPosition,
     onMessage: (message: Message) => void,
     onStream?: () => void,
-  ): Promise<BackendAnswer> {
+  ): Promise<BackendResponse> {
     const last = position.lastEventId
     const headers = this.#headers({
       accept: 'text/event-stream',
@@ -264,7 +264,7 @@ export class StreamableChannel implements Channel {
 }
 
 /** True for a refusal of the session that the request named. */
-function hasLostSession({ status, headers, stream, body }: BackendAnswer): boolean {
+function hasLostSession({ status, headers, stream, body }: BackendResponse): boolean {
   return !stream && isSessionLost(status, headers['www-authenticate'] !== undefined, body)
 }
 
@@ -283,7 +283,7 @@ function isStatelessFault(error: Buffer): boolean {
 }
 
 /** The JSON-RPC message in an answer; undefined when it holds none. Success with broken JSON is a protocol fault. */
-function readMessage(answer: BackendAnswer): Message | undefined {
+function readMessage(answer: BackendResponse): Message | undefined {
   if (answer.status === 202 || answer.status === 204 || answer.body.length === 0) return undefined
   const type = answer.headers['content-type']
   const isJson = typeof type === 'string' && /^\s*application\/json\b/i.test(type)

@@ -29,7 +29,7 @@ const FIRST_RETRY_MS = 2_000
 const MAX_RETRY_MS = 30_000
 const MAX_RETRIES = 20
 
-interface Kept {
+interface CachedListing {
   listing: Listing | undefined
   /** Why the last read failed; undefined after one that did not. With a listing: that one is stale. */
   failure: Error | undefined
@@ -70,7 +70,7 @@ export class Listings {
   readonly #backend: Backend
   readonly #options: ListingsOptions
   /** Insertion order is order of use. */
-  readonly #kept = new Map<string, Kept>()
+  readonly #kept = new Map<string, CachedListing>()
   /** Sessions that the backend shows something of their own. */
   readonly #forked = new Set<string>()
   readonly #logFaults: (faults: ListFaults) => void
@@ -201,14 +201,14 @@ export class Listings {
     this.#options.onDropped(listing)
   }
 
-  #keep(key: string): Kept {
+  #keep(key: string): CachedListing {
     const known = this.#kept.get(key)
     if (known) {
       this.#kept.delete(key)
       this.#kept.set(key, known)
       return known
     }
-    const kept: Kept = {
+    const kept: CachedListing = {
       listing: undefined,
       failure: undefined,
       staleSince: undefined,
@@ -226,7 +226,7 @@ export class Listings {
     return kept
   }
 
-  #read(key: string, kept: Kept, client: Client): Promise<Listing> {
+  #read(key: string, kept: CachedListing, client: Client): Promise<Listing> {
     if (!kept.reading) {
       kept.outdated = false
       kept.cancelRetry?.()
@@ -242,7 +242,7 @@ export class Listings {
     return kept.reading
   }
 
-  #succeeded(kept: Kept, listing: Listing): Listing {
+  #succeeded(kept: CachedListing, listing: Listing): Listing {
     const before = kept.listing
     this.#options.observe(listing.faults)
     this.#logFaults(listing.faults)
@@ -272,7 +272,7 @@ export class Listings {
   }
 
   /** Answers the last good listing, if that may stay in use. Throws what went wrong otherwise. */
-  #failed(key: string, kept: Kept, client: Client, error: unknown): Listing {
+  #failed(key: string, kept: CachedListing, client: Client, error: unknown): Listing {
     const { clock, log } = this.#options
     const before = kept.listing
     this.#options.observe('failed')
@@ -297,7 +297,7 @@ export class Listings {
   }
 
   /** Tries again by itself, so that clients hear when the backend is back. */
-  #retryLater(key: string, kept: Kept, client: Client): void {
+  #retryLater(key: string, kept: CachedListing, client: Client): void {
     if (this.#closed || kept.retries >= MAX_RETRIES || this.#kept.get(key) !== kept) return
     const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** kept.retries++, MAX_RETRY_MS)
     kept.cancelRetry = this.#options.clock.after(pauseMs, () => {

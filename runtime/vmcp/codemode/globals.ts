@@ -11,21 +11,21 @@ import {
   elementsOf,
   encode,
   isCallable,
-  JsonFault,
+  JsonError,
   List,
   type Meter,
   positional,
   readJson,
   StarlarkError,
   UNIVERSE,
-  type Value,
+  type StarlarkValue,
   type Work,
   writeJson,
 } from '../../expr/starlark/index.ts'
-import type { Binding, BoundTool, ToolAnswer } from './messages.ts'
+import type { Binding, BoundTool, ToolResponse } from './messages.ts'
 
 /** Calls a tool outside; `settle` is called once. */
-export type CallTool = (tool: string, args: Uint8Array, settle: (answer: ToolAnswer) => void) => void
+export type CallTool = (tool: string, args: Uint8Array, settle: (answer: ToolResponse) => void) => void
 
 const FIXED = ['call_tool', 'parallel'] as const
 
@@ -35,8 +35,8 @@ export function makeGlobals(
   data: Uint8Array | undefined,
   callTool: CallTool,
   meter: Meter,
-): Map<string, Value> {
-  const globals = new Map<string, Value>()
+): Map<string, StarlarkValue> {
+  const globals = new Map<string, StarlarkValue>()
   const byName = new Map(binding.tools.map((tool) => [tool.name, tool]))
   for (const [name, index] of binding.functions) {
     const tool = binding.tools[index]
@@ -56,13 +56,13 @@ function refuse(name: string, tools: readonly string[]): never {
 }
 
 /** The entries of `data` become names; the whole is there as `data`. */
-function addData(globals: Map<string, Value>, data: Uint8Array | undefined, meter: Meter): void {
+function addData(globals: Map<string, StarlarkValue>, data: Uint8Array | undefined, meter: Meter): void {
   if (data === undefined) return
-  let value: Value
+  let value: StarlarkValue
   try {
     value = readJson(bytesOf(data, meter), meter)
   } catch (error) {
-    if (error instanceof JsonFault)
+    if (error instanceof JsonError)
       throw new StarlarkError(`the 'data' argument cannot be used: ${error.message}`)
     throw error
   }
@@ -99,10 +99,10 @@ function unknownTool(name: string): StarlarkError {
   return new StarlarkError(`call_tool: unknown tool ${JSON.stringify(name)}`)
 }
 
-function* callBound(call: Call, tool: BoundTool, args: readonly Value[], callTool: CallTool): Work {
+function* callBound(call: Call, tool: BoundTool, args: readonly StarlarkValue[], callTool: CallTool): Work {
   const { meter } = call
   const json = writeJson(argumentsOf(call, tool, args), meter)
-  const answer: { got: ToolAnswer } = { got: { kind: 'nothing' } }
+  const answer: { got: ToolResponse } = { got: { kind: 'nothing' } }
   yield {
     kind: 'wait',
     begin(settle) {
@@ -116,7 +116,7 @@ function* callBound(call: Call, tool: BoundTool, args: readonly Value[], callToo
 }
 
 /** Arguments without names are taken in the order of the tool's schema. */
-function argumentsOf(call: Call, tool: BoundTool, args: readonly Value[]): Dict {
+function argumentsOf(call: Call, tool: BoundTool, args: readonly StarlarkValue[]): Dict {
   const all = new Dict()
   if (args.length > tool.parameters.length) {
     const most = tool.parameters.length
@@ -137,7 +137,7 @@ function argumentsOf(call: Call, tool: BoundTool, args: readonly Value[]): Dict 
   return all
 }
 
-function valueOf(tool: string, answer: ToolAnswer, meter: Meter): Value {
+function valueOf(tool: string, answer: ToolResponse, meter: Meter): StarlarkValue {
   if (answer.kind === 'nothing') return null
   if (answer.kind === 'unknown') throw unknownTool(tool)
   if (answer.kind === 'error') throw new StarlarkError(`${tool}: ${answer.message}`)
@@ -147,23 +147,23 @@ function valueOf(tool: string, answer: ToolAnswer, meter: Meter): Value {
     const value = readJson(bytes, meter)
     return answer.kind === 'content' ? contentValue(value, meter) : value
   } catch (error) {
-    if (!(error instanceof JsonFault)) throw error
+    if (!(error instanceof JsonError)) throw error
     throw new StarlarkError(`${tool}: the result cannot be read: ${error.message}`)
   }
 }
 
 /** JSON is parsed; any other text is itself. */
-function textValue(bytes: string, meter: Meter): Value {
+function textValue(bytes: string, meter: Meter): StarlarkValue {
   try {
     return readJson(bytes, meter)
   } catch (error) {
-    if (error instanceof JsonFault) return bytes
+    if (error instanceof JsonError) return bytes
     throw error
   }
 }
 
 /** Texts as they are alone, everything else as the object that it is; one that stands alone without the list. */
-function contentValue(content: Value, meter: Meter): Value {
+function contentValue(content: StarlarkValue, meter: Meter): StarlarkValue {
   if (!(content instanceof List)) return content
   const values = content.items.map((item) => {
     if (!(item instanceof Dict) || item.get('type', meter) !== 'text') return item

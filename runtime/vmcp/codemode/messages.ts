@@ -32,7 +32,7 @@ export type ToWorker =
       readonly binding: Binding
       readonly limits: ScriptLimits
     }
-  | { readonly kind: 'answer'; readonly id: number; readonly answer: ToolAnswer }
+  | { readonly kind: 'answer'; readonly id: number; readonly answer: ToolResponse }
 
 /** A call that a script makes. */
 export interface ScriptCall {
@@ -47,7 +47,7 @@ export interface ScriptCall {
  * How an inner call ended: a value, a text that may be JSON, content of other kinds or several ones (a list of MCP content
  * objects), nothing, or an error that ends the script; `unknown`: there is no such tool for the caller.
  */
-export type ToolAnswer =
+export type ToolResponse =
   | { readonly kind: 'json'; readonly bytes: Uint8Array }
   | { readonly kind: 'text'; readonly bytes: Uint8Array }
   | { readonly kind: 'content'; readonly bytes: Uint8Array }

@@ -3,13 +3,13 @@
  * are JSON, which the worker finds out.
  * Source: spec document 3, "Endpoints" (execute_tool_script).
  */
-import { JsonFault, JsonObject, scanElements } from '../../mcp/index.ts'
+import { JsonError, JsonObject, scanElements } from '../../mcp/index.ts'
 import type { Outcome } from '../operation.ts'
-import type { ToolAnswer } from './messages.ts'
+import type { ToolResponse } from './messages.ts'
 
-const UNREADABLE: ToolAnswer = { kind: 'error', message: 'the tool gave an unusable result' }
+const UNREADABLE: ToolResponse = { kind: 'error', message: 'the tool gave an unusable result' }
 
-export function answerOf(outcome: Outcome): ToolAnswer {
+export function responseOf(outcome: Outcome): ToolResponse {
   try {
     if (outcome.kind === 'error')
       return {
@@ -18,12 +18,12 @@ export function answerOf(outcome: Outcome): ToolAnswer {
       }
     return fromResult(new JsonObject(outcome.result))
   } catch (error) {
-    if (error instanceof JsonFault) return UNREADABLE
+    if (error instanceof JsonError) return UNREADABLE
     throw error
   }
 }
 
-function fromResult(result: JsonObject): ToolAnswer {
+function fromResult(result: JsonObject): ToolResponse {
   const content = result.raw('content')
   const items = content?.[0] === 0x5b ? scanElements(content) : []
   if (result.value('isError') === true) {

@@ -6,14 +6,14 @@
  * Source: spec document 3, "Endpoints" (execute_tool_script), "Errors" (toolCallTimeout).
  */
 import { formatDuration, GatehouseError } from '../../../schemas/index.ts'
-import { answerInputRequests, type Ask, JsonFault, JsonObject } from '../../mcp/index.ts'
+import { respondToInputRequests, type Ask, JsonError, JsonObject } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import { type Audit, isToolError } from '../../observe/index.ts'
 import { abortable, Deadline } from '../backends/deadline.ts'
 import { innerOperation, type Operation, type Outcome, type Perform } from '../operation.ts'
 import type { Lease } from '../workers/index.ts'
-import { answerOf } from './tool-answer.ts'
-import type { ScriptCall, ToolAnswer } from './messages.ts'
+import { responseOf } from './tool-answer.ts'
+import type { ScriptCall, ToolResponse } from './messages.ts'
 import { PARKED_BYTES } from './settings.ts'
 
 export interface ToolCallsOptions {
@@ -50,7 +50,7 @@ export class ToolCalls {
   }
 
   /** Never rejects: what goes wrong is what the script is told. */
-  async call({ tool, args, held }: ScriptCall): Promise<ToolAnswer> {
+  async call({ tool, args, held }: ScriptCall): Promise<ToolResponse> {
     const { script, timeoutMs, log } = this.#options
     const deadline = new Deadline(timeoutMs, script.signal)
     const startedAt = performance.now()
@@ -59,7 +59,7 @@ export class ToolCalls {
     let fault: unknown
     try {
       outcome = await abortable(this.#perform(made, deadline), deadline.signal)
-      return answerOf(outcome)
+      return responseOf(outcome)
     } catch (error) {
       fault = error
       if (deadline.signal.aborted && !script.signal.aborted)
@@ -83,7 +83,7 @@ export class ToolCalls {
       const outcome = await inside(inner)
       if (outcome.kind !== 'input') return outcome
       const ask = (request: Ask) => inner.ask(request)
-      const answers = await answerInputRequests(outcome.result, ask, deadline.signal)
+      const answers = await respondToInputRequests(outcome.result, ask, deadline.signal)
       params = new JsonObject(new JsonObject(plain).with(answers))
     }
     throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the backend asks without end') })
@@ -125,7 +125,7 @@ export class ToolCalls {
         new JsonObject(params).with({ progress: String(++this.#progress), total: undefined }),
       )
     } catch (error) {
-      if (!(error instanceof JsonFault)) throw error
+      if (!(error instanceof JsonError)) throw error
     }
   }
 

@@ -13,17 +13,17 @@ import {
   Meter,
   StarlarkError,
   UNIVERSE,
-  type Value,
+  type StarlarkValue,
   writeJson,
 } from '../../expr/starlark/index.ts'
 import { type CallTool, makeGlobals } from './globals.ts'
-import { type FromWorker, MAX_LOG_CHARACTERS, type ToolAnswer, type ToWorker } from './messages.ts'
+import { type FromWorker, MAX_LOG_CHARACTERS, type ToolResponse, type ToWorker } from './messages.ts'
 
 const FILE = 'script.star'
 
 type Run = Extract<ToWorker, { kind: 'run' }>
 
-const waiting = new Map<number, (answer: ToolAnswer) => void>()
+const waiting = new Map<number, (answer: ToolResponse) => void>()
 let nextId = 1
 
 function send(message: FromWorker, bytes?: Uint8Array): void {
@@ -77,7 +77,7 @@ function printer(): (line: string, path: readonly number[]) => void {
   }
 }
 
-function serialized(value: Value, meter: Meter): Uint8Array {
+function serialized(value: StarlarkValue, meter: Meter): Uint8Array {
   try {
     return Uint8Array.from(Buffer.from(writeJson(value, meter), 'latin1'))
   } catch (error) {

@@ -1,5 +1,5 @@
 /** How an answer reaches its client, whatever carries it. */
-export interface Answer {
+export interface HttpResponse {
   /** True once messages before the result have been sent. */
   readonly streaming: boolean
   /** Sends a message before the result. False when that is not possible. */

@@ -4,7 +4,7 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { abilitiesIn, JsonFault, JsonObject, MessageError, withoutTasks } from '../../mcp/index.ts'
+import { abilitiesIn, JsonError, JsonObject, MessageError, withoutTasks } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { ClientAbilities } from '../operation.ts'
 
@@ -57,7 +57,7 @@ function parseAbilities(raw: Buffer): ClientAbilities {
     const plain = plainText === relayedText ? undefined : signed(declared, Buffer.from(plainText), plainText)
     return { ...signed(declared, relayed, relayedText), plain }
   } catch (cause) {
-    if (cause instanceof JsonFault) throw invalid('a member that occurs twice')
+    if (cause instanceof JsonError) throw invalid('a member that occurs twice')
     throw cause
   }
 }

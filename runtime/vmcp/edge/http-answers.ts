@@ -6,7 +6,7 @@ import { errorMessage, MessageError } from '../../mcp/index.ts'
 import { toGatehouseError } from '../../net/index.ts'
 import type { VmcpExchange } from './exchange.ts'
 
-export function answerError(exchange: VmcpExchange, error: unknown): void {
+export function respondWithError(exchange: VmcpExchange, error: unknown): void {
   const { res } = exchange
   if (res.headersSent || res.writableEnded) {
     if (!res.writableFinished) res.destroy()

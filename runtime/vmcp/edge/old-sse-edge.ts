@@ -18,7 +18,7 @@ import {
 } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { Session } from '../sessions/session.ts'
-import type { Answer } from './answer.ts'
+import type { HttpResponse } from './answer.ts'
 import { isShared, passedHeaders } from './client.ts'
 import type { VmcpExchange } from './exchange.ts'
 import { beginEventStream, holdStream, writeBounded } from './stream.ts'
@@ -74,7 +74,7 @@ export class OldSseEdge {
     if (stream?.owner !== caller.key) throw new MessageError('SESSION_NOT_FOUND', message.id)
     const { protocol } = this.#options
     const headers = passedHeaders(exchange.req.headers, this.#options.passthroughHeaders())
-    const answer = new StreamAnswer(stream.res)
+    const answer = new StreamResponse(stream.res)
     if (message.method === 'initialize') {
       if (stream.session)
         throw new MessageError('INVALID_REQUEST', message.id, {
@@ -115,7 +115,7 @@ function accept({ res }: VmcpExchange): void {
  * Answers what needs no session, and refuses the rest. A client that asks `server/discover` first finds out in this way
  * that it has to initialize: the transport has no stateless revision.
  */
-function answerOutsideSession({ kind, id, method }: Message, answer: Answer): void {
+function answerOutsideSession({ kind, id, method }: Message, answer: HttpResponse): void {
   if (kind !== 'request' || id === undefined) return
   if (method === 'ping') answer.end(resultMessage(id, '{}'))
   else if (method === 'server/discover') answer.end(errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
@@ -126,7 +126,7 @@ function answerOutsideSession({ kind, id, method }: Message, answer: Answer): vo
 }
 
 /** Everything goes onto the one stream; nothing ends but the stream itself. */
-class StreamAnswer implements Answer {
+class StreamResponse implements HttpResponse {
   readonly streaming = true
   readonly #res: ServerResponse
 

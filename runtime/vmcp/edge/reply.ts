@@ -8,7 +8,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { encodeEvent, KEEP_ALIVE, resultMessage, resultParts } from '../../mcp/index.ts'
-import type { Answer } from './answer.ts'
+import type { HttpResponse } from './answer.ts'
 import { acceptsEventStream, beginEventStream, cutWhenStuck, writeBounded } from './stream.ts'
 
 /** Results from this size on are not copied into one buffer. */
@@ -32,7 +32,7 @@ export interface ReplyOptions {
   readonly lasting?: (() => LastingStream) | undefined
 }
 
-export class Reply implements Answer {
+export class Reply implements HttpResponse {
   readonly res: ServerResponse
   /** True when messages can be sent before the result. */
   readonly canStream: boolean

@@ -9,7 +9,7 @@ import {
   checkParamTypes,
   errorMessage,
   errorObject,
-  JsonFault,
+  JsonError,
   type JsonObject,
   LATEST_SESSION_VERSION,
   LOG_LEVELS,
@@ -26,7 +26,7 @@ import type { Client, Operation, Outcome } from '../operation.ts'
 import { MAX_IN_FLIGHT, MAX_SUBSCRIPTIONS, type Session } from '../sessions/session.ts'
 import type { SessionTable } from '../sessions/table.ts'
 import { type Advertise, advertisedMembers } from './advertised.ts'
-import type { Answer } from './answer.ts'
+import type { HttpResponse } from './answer.ts'
 import { abilitiesOf, NO_ABILITIES, readInfo } from './client.ts'
 import { LiveOperation } from './live-operation.ts'
 
@@ -39,7 +39,7 @@ export interface SessionProtocolOptions {
   readonly serverInfo: string
   readonly advertise: Advertise
   /** Answers in the making: kept alive while they take long. */
-  readonly answers: Set<Answer>
+  readonly answers: Set<HttpResponse>
   readonly log: Log
 }
 
@@ -110,14 +110,14 @@ export class SessionProtocol {
    * Takes one message of a session. Requests are answered on `answer`; everything else is only taken note of. Rejects
    * with faults that HTTP has to answer: a caller who must sign in again, or who may not do this.
    */
-  async receive(session: Session, message: Message, params: JsonObject, answer: Answer): Promise<void> {
+  async receive(session: Session, message: Message, params: JsonObject, answer: HttpResponse): Promise<void> {
     this.#options.life.used(session)
     if (message.kind === 'notification') this.#notification(session, message, params)
     else if (message.kind !== 'request') session.answer(message)
     else await this.#request(session, message, params, answer)
   }
 
-  async #request(session: Session, message: Message, params: JsonObject, answer: Answer): Promise<void> {
+  async #request(session: Session, message: Message, params: JsonObject, answer: HttpResponse): Promise<void> {
     const id = message.id ?? ''
     try {
       checkParamTypes(message.method, params)
@@ -148,7 +148,7 @@ export class SessionProtocol {
     this.#options.life.levelSet(session)
   }
 
-  async #operate(session: Session, message: Message, params: JsonObject, answer: Answer): Promise<void> {
+  async #operate(session: Session, message: Message, params: JsonObject, answer: HttpResponse): Promise<void> {
     const id = message.id ?? ''
     const send = (bytes: Buffer): boolean => answer.send(bytes) || pushed(session, bytes)
     const operation: LiveOperation = new LiveOperation({
@@ -250,7 +250,7 @@ function resultFor(method: string, result: Buffer): Buffer {
   try {
     return sessionResult(result)
   } catch (error) {
-    throw error instanceof JsonFault ? new GatehouseError('BACKEND_PROTOCOL', { cause: error }) : error
+    throw error instanceof JsonError ? new GatehouseError('BACKEND_PROTOCOL', { cause: error }) : error
   }
 }
 

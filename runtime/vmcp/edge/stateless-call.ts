@@ -8,7 +8,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { AskingCall, type JsonObject, type Step } from '../../mcp/index.ts'
+import { AskingCall, type JsonObject, type CallStep } from '../../mcp/index.ts'
 import type { Clock } from '../clock.ts'
 import type { Outcome } from '../operation.ts'
 import { isShared } from './client.ts'
@@ -34,7 +34,7 @@ export class StatelessCall {
   }
 
   /** What comes next: the end, or questions. Rejects with what the operation was rejected with. */
-  step(): Promise<Step<Outcome>> {
+  step(): Promise<CallStep<Outcome>> {
     return this.#asking.step()
   }
 

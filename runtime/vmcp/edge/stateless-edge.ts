@@ -30,7 +30,7 @@ import {
 import type { Caller } from '../../net/index.ts'
 import type { Ask, Client, Operation, Outcome } from '../operation.ts'
 import { type Advertise, advertisedMembers } from './advertised.ts'
-import type { Answer } from './answer.ts'
+import type { HttpResponse } from './answer.ts'
 import { abilitiesOf, canonical, passedHeaders } from './client.ts'
 import type { VmcpExchange } from './exchange.ts'
 import { LiveOperation } from './live-operation.ts'
@@ -47,7 +47,7 @@ export interface StatelessEdgeOptions {
   readonly serverInfo: string
   readonly advertise: Advertise
   readonly passthroughHeaders: () => readonly string[]
-  readonly answers: Set<Answer>
+  readonly answers: Set<HttpResponse>
   readonly sealer: StateSealer
   readonly parked: ParkedCalls
   readonly listeners: Listeners

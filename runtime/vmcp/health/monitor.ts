@@ -35,7 +35,7 @@ export interface HealthSettings {
   readonly breaker: { readonly failureThreshold: number; readonly timeoutMs: number } | undefined
 }
 
-export interface Subject {
+export interface MonitoredBackend {
   readonly name: string
   /** True when requests to it carry credentials of some kind. */
   readonly hasCredentials: boolean
@@ -58,7 +58,7 @@ const MAX_RETRY_MS = 5_000
 const EARLY_CHECKS = 36
 
 interface Watch {
-  readonly subject: Subject
+  readonly subject: MonitoredBackend
   readonly breaker: Breaker | undefined
   status: HealthStatus
   failures: number
@@ -68,7 +68,7 @@ interface Watch {
   lastErrorCategory: string | undefined
   lastTransitionAt: number | undefined
   wasAvailable: boolean
-  hasAnswered: boolean
+  hasResponded: boolean
   checks: number
   /** A check for the breaker alone is in flight. */
   verifying: boolean
@@ -94,7 +94,7 @@ export class HealthMonitor {
   }
 
   /** Starts watching; the first check runs at once. */
-  add(subject: Subject): void {
+  add(subject: MonitoredBackend): void {
     const { settings, clock } = this.#options
     const watch: Watch = {
       subject,
@@ -106,7 +106,7 @@ export class HealthMonitor {
       lastErrorCategory: undefined,
       lastTransitionAt: undefined,
       wasAvailable: true,
-      hasAnswered: false,
+      hasResponded: false,
       checks: 0,
       verifying: false,
       cancel: undefined,
@@ -292,9 +292,9 @@ export class HealthMonitor {
   #settle(watch: Watch): void {
     const available = isAvailable(watch)
     // Its first answer after failures: what it offers was missing from every list until now.
-    const firstAnswer = available && !watch.hasAnswered && watch.status !== 'unknown'
-    const cameLate = firstAnswer && watch.checks > 1
-    watch.hasAnswered ||= firstAnswer
+    const firstResponse = available && !watch.hasResponded && watch.status !== 'unknown'
+    const cameLate = firstResponse && watch.checks > 1
+    watch.hasResponded ||= firstResponse
     if (available === watch.wasAvailable && !cameLate) return
     watch.wasAvailable = available
     this.#options.onChange(watch.subject.name)
@@ -302,8 +302,8 @@ export class HealthMonitor {
 }
 
 /** A backend that never answered yet is probably starting: for about three minutes it is asked again soon. */
-function untilNextCheck({ hasAnswered, checks }: Watch, intervalMs: number): number {
-  return hasAnswered || checks > EARLY_CHECKS
+function untilNextCheck({ hasResponded, checks }: Watch, intervalMs: number): number {
+  return hasResponded || checks > EARLY_CHECKS
     ? intervalMs
     : Math.min(intervalMs, MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.max(0, checks - 1))
 }
@@ -315,12 +315,12 @@ function isAvailable({ status, breaker }: Watch): boolean {
 /** Tells the breaker what a request has shown; nothing when it never reached the backend. */
 function count(breaker: Breaker, error: Error | undefined): void {
   if (isTransportFailure(error)) breaker.failure()
-  else if (error === undefined || isAnswer(error)) breaker.success()
+  else if (error === undefined || isResponse(error)) breaker.success()
   else breaker.release()
 }
 
 /** An error that the backend itself answered with. */
-function isAnswer(error: Error): boolean {
+function isResponse(error: Error): boolean {
   return (
     error instanceof GatehouseError &&
     (error.code === 'BACKEND_PROTOCOL' || error.code === 'BACKEND_AUTH_FAILED')

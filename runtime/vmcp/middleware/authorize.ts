@@ -9,7 +9,7 @@
  * A refusal is a FORBIDDEN error with the text of its kind; lists are answered with what the caller may use.
  * Source: spec document 3, authentication (incoming, 2) and endpoints (execute_tool_script); design, section 3 "Request".
  */
-import type { Gate, HintsAnswer } from '../../policy/index.ts'
+import type { Gate, HintsResponse } from '../../policy/index.ts'
 import type { Client, Middleware } from '../operation.ts'
 
 export interface AuthorizeOptions {
@@ -19,7 +19,7 @@ export interface AuthorizeOptions {
    * Hints of a tool that this client could call, looked up as the call itself would. Whatever offers tools of its own
    * must be asked here too, because a tool that is said not to exist cannot be called.
    */
-  readonly hintsOf: (client: Client, tool: string) => Promise<HintsAnswer>
+  readonly hintsOf: (client: Client, tool: string) => Promise<HintsResponse>
 }
 
 export function authorize({ gate, hintsOf }: AuthorizeOptions): Middleware {

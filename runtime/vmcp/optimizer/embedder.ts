@@ -13,7 +13,7 @@ import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Log } from '../../net/index.ts'
 import type { Clock } from '../clock.ts'
-import { EmbeddingFault, type EmbeddingService, type ServiceFacts } from './embedding-service.ts'
+import { EmbeddingError, type EmbeddingService, type ServiceFacts } from './embedding-service.ts'
 
 export interface Vectors {
   /** The model that made them, as far as it is known. */
@@ -80,7 +80,7 @@ export class Embedder {
 
   /**
    * Vectors of tools; `length` is that of the vectors they have to go with, when there are some. Ends with the embedder
-   * only: several clients may be waiting. Rejects with EmbeddingFault.
+   * only: several clients may be waiting. Rejects with EmbeddingError.
    */
   async ofTools(texts: readonly string[], length?: number): Promise<Vectors> {
     const { signal } = this.#end
@@ -89,18 +89,18 @@ export class Embedder {
         const vectors = await this.#attempt(texts, length, signal).catch(ofService)
         if (vectors) return vectors
       }
-      throw new EmbeddingFault('the embedding model changed during 2 consecutive attempts')
+      throw new EmbeddingError('the embedding model changed during 2 consecutive attempts')
     })
   }
 
-  /** The vector of a query. Rejects with EmbeddingFault or the signal's reason. */
+  /** The vector of a query. Rejects with EmbeddingError or the signal's reason. */
   async ofQuery(text: string, signal: AbortSignal): Promise<QueryVector> {
     this.#lookAtModel()
     const either = AbortSignal.any([signal, this.#end.signal])
     return this.#watched(either, async () => {
       // A refused query is the client's own doing and must not take the service away from others.
       const [vector] = await this.#embed([text], 1, either)
-      if (!vector) throw new EmbeddingFault('the embedding service gave no vector')
+      if (!vector) throw new EmbeddingError('the embedding service gave no vector')
       return { vector, model: this.#model }
     })
   }
@@ -128,7 +128,7 @@ export class Embedder {
     }
     const list = texts.map((text, i) => made.get(text) ?? known[i] ?? new Float32Array())
     if (list.some((vector) => vector.length !== (wanted ?? list[0]?.length)))
-      throw new EmbeddingFault('the embedding service gives vectors of different lengths')
+      throw new EmbeddingError('the embedding service gives vectors of different lengths')
     return { model, list }
   }
 
@@ -191,7 +191,7 @@ export class Embedder {
       if (this.#answers > answers) this.#recovered()
       return result
     } catch (error) {
-      if (!signal.aborted && !(error instanceof EmbeddingFault && error.ofInput)) this.#failed(error)
+      if (!signal.aborted && !(error instanceof EmbeddingError && error.ofInput)) this.#failed(error)
       throw error
     }
   }
@@ -244,5 +244,5 @@ export class Embedder {
 
 /** Tools are the same for everybody: a service that refuses them is of no use now. */
 function ofService(error: unknown): never {
-  throw error instanceof EmbeddingFault ? new EmbeddingFault(error.message, { cause: error }) : error
+  throw error instanceof EmbeddingError ? new EmbeddingError(error.message, { cause: error }) : error
 }

@@ -4,19 +4,19 @@
  * `tei`: POST {base}/embed, GET {base}/info tells the model and how many texts one request may have. `compat`: POST
  * {base}/embeddings with the model's name and a bearer token. Requests of one call go one after another and the first
  * failure ends it. The address is the operator's own and may be private; answers are bounded in size and time.
- * Every failure is an EmbeddingFault: its text is for the log, never for clients, and repeats nothing that was sent.
+ * Every failure is an EmbeddingError: its text is for the log, never for clients, and repeats nothing that was sent.
  * Source: spec document 3, config.optimizer.embeddingProvider.
  */
 import { type Fetch, FetchRefusedError, makeFetch } from '../../net/index.ts'
 import type { ServiceSettings } from './settings.ts'
 
-export class EmbeddingFault extends Error {
+export class EmbeddingError extends Error {
   /** True when the service answers and only does not take this text. */
   readonly ofInput: boolean
 
   constructor(message: string, options: { cause?: unknown; ofInput?: boolean } = {}) {
     super(message, { cause: options.cause })
-    this.name = 'EmbeddingFault'
+    this.name = 'EmbeddingError'
     this.ofInput = options.ofInput ?? false
   }
 }
@@ -31,7 +31,7 @@ export interface ServiceFacts {
 export interface EmbeddingService {
   /** Never rejects but with the signal's reason. */
   facts(signal: AbortSignal): Promise<ServiceFacts>
-  /** One vector for each text, in order. Rejects with EmbeddingFault or the signal's reason. */
+  /** One vector for each text, in order. Rejects with EmbeddingError or the signal's reason. */
   embed(texts: readonly string[], batch: number, signal: AbortSignal): Promise<Float32Array[]>
   close(): Promise<void>
 }
@@ -40,7 +40,7 @@ export interface EmbeddingService {
 const DEFAULT_BATCH = 32
 /** More would make answers whose parsing holds up everybody else. */
 const MAX_BATCH = 64
-const MAX_ANSWER_BYTES = 16 * 1_048_576
+const MAX_RESPONSE_BYTES = 16 * 1_048_576
 const MAX_CONNECTIONS = 32
 const MAX_DIMENSIONS = 16_384
 /** Longer texts are cut: `compat` services refuse them, and the beginning says what a tool is for. */
@@ -49,7 +49,7 @@ const MAX_TEXT_CHARS = 8_000
 export function openEmbeddingService(settings: ServiceSettings): EmbeddingService {
   const fetch = makeFetch({
     timeoutMs: settings.timeoutMs,
-    maxBytes: MAX_ANSWER_BYTES,
+    maxBytes: MAX_RESPONSE_BYTES,
     maxRedirects: 0,
     allowHttp: true,
     headersTimeoutMs: 0,
@@ -84,7 +84,7 @@ export function openEmbeddingService(settings: ServiceSettings): EmbeddingServic
         )
       }
       if (vectors.some(({ length }) => length !== vectors[0]?.length))
-        throw new EmbeddingFault('the embedding service gave vectors of different lengths')
+        throw new EmbeddingError('the embedding service gave vectors of different lengths')
       return vectors
     },
     close: () => fetch.close(),
@@ -115,7 +115,7 @@ async function call(
     text = await response.text()
   } catch (error) {
     if (signal.aborted) throw error
-    throw new EmbeddingFault(
+    throw new EmbeddingError(
       error instanceof FetchRefusedError
         ? `the embedding service: ${error.message}`
         : 'the embedding service cannot be reached',
@@ -123,20 +123,20 @@ async function call(
     )
   }
   if (response.status !== 200)
-    throw new EmbeddingFault(`the embedding service answered with status ${response.status}`, {
+    throw new EmbeddingError(`the embedding service answered with status ${response.status}`, {
       ofInput: [400, 413, 422].includes(response.status),
     })
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new EmbeddingFault('the embedding service did not answer with JSON', { cause: error })
+    throw new EmbeddingError('the embedding service did not answer with JSON', { cause: error })
   }
 }
 
 interface Codec {
   readonly path: string
   request(inputs: readonly string[], settings: ServiceSettings): unknown
-  /** Throws EmbeddingFault unless there is one vector for each of `count` inputs. */
+  /** Throws EmbeddingError unless there is one vector for each of `count` inputs. */
   read(answer: unknown, count: number): Float32Array[]
 }
 
@@ -159,11 +159,11 @@ const compat: Codec = {
     for (const item of data) {
       const index = memberOf(item, 'index')
       if (typeof index !== 'number' || !Number.isInteger(index) || index < 0 || index >= count)
-        throw new EmbeddingFault('the embedding service gave an index that is out of range')
+        throw new EmbeddingError('the embedding service gave an index that is out of range')
       vectors[index] = readVector(memberOf(item, 'embedding'))
     }
     return vectors.map((vector) => {
-      if (!vector) throw new EmbeddingFault('the embedding service left an input out')
+      if (!vector) throw new EmbeddingError('the embedding service left an input out')
       return vector
     })
   },
@@ -181,17 +181,17 @@ function readInfo(answer: unknown): ServiceFacts {
 /** Of length one, so that a product of two is their cosine; all zero stays so. */
 function readVector(value: unknown): Float32Array {
   if (!Array.isArray(value) || value.length === 0 || value.length > MAX_DIMENSIONS)
-    throw new EmbeddingFault('the embedding service gave something that is not a vector')
+    throw new EmbeddingError('the embedding service gave something that is not a vector')
   const vector = new Float32Array(value.length)
   let square = 0
   for (const [i, item] of value.entries()) {
     if (typeof item !== 'number' || !Number.isFinite(item))
-      throw new EmbeddingFault('the embedding service gave a vector with something that is not a number')
+      throw new EmbeddingError('the embedding service gave a vector with something that is not a number')
     vector[i] = item
     square += item * item
   }
   const length = Math.sqrt(square)
-  if (!Number.isFinite(length)) throw new EmbeddingFault('the embedding service gave a vector without end')
+  if (!Number.isFinite(length)) throw new EmbeddingError('the embedding service gave a vector without end')
   if (length > 0) for (let i = 0; i < vector.length; i++) vector[i] = (vector[i] ?? 0) / length
   return vector
 }
@@ -202,7 +202,7 @@ function memberOf(value: unknown, name: string): unknown {
     : undefined
 }
 
-function wrongCount(value: unknown, count: number): EmbeddingFault {
+function wrongCount(value: unknown, count: number): EmbeddingError {
   const found = Array.isArray(value) ? `${value.length} vectors` : 'no vectors'
-  return new EmbeddingFault(`the embedding service gave ${found} for ${count} texts`)
+  return new EmbeddingError(`the embedding service gave ${found} for ${count} texts`)
 }

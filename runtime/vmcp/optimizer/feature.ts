@@ -16,7 +16,7 @@ import { innerOperation, type Operation, type Outcome, type Perform, resultOutco
 import type { Feature } from '../pipeline.ts'
 import { Measure, notFound } from './measure.ts'
 import {
-  ArgumentFault,
+  ArgumentError,
   CALL_TOOL,
   type CallArguments,
   FIND_TOOL,
@@ -132,7 +132,7 @@ async function answered(tool: string, work: () => Promise<Outcome>): Promise<Out
   try {
     return await work()
   } catch (error) {
-    if (error instanceof ArgumentFault) return failure(`${tool} failed: ${error.message}`)
+    if (error instanceof ArgumentError) return failure(`${tool} failed: ${error.message}`)
     throw error
   }
 }

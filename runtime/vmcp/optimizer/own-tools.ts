@@ -61,7 +61,7 @@ export const CALL_ONLY: Buffer = Buffer.from(
 )
 
 /** What was asked for cannot be read; the text is for the model. */
-export class ArgumentFault extends Error {}
+export class ArgumentError extends Error {}
 
 export interface FindArguments {
   readonly description: string
@@ -72,12 +72,12 @@ export interface FindArguments {
 const MAX_TEXT_CHARS = 8_000
 const MAX_KEYWORDS = 100
 
-/** Throws ArgumentFault. */
+/** Throws ArgumentError. */
 export function readFind(raw: Buffer | undefined): FindArguments {
   const fields = fieldsOf(raw)
   const description = fields.get('tool_description')
   const keywords = fields.get('tool_keywords')
-  if (description === undefined) throw new ArgumentFault('tool_description is required')
+  if (description === undefined) throw new ArgumentError('tool_description is required')
   return {
     description: text(description, 'tool_description').slice(0, MAX_TEXT_CHARS),
     keywords: keywords === undefined ? [] : texts(keywords, 'tool_keywords').slice(0, MAX_KEYWORDS),
@@ -93,11 +93,11 @@ export interface CallArguments {
 const NO_PARAMETERS: Buffer = Buffer.from('{}')
 const SHAPE = 'expected {"tool_name": "<name>", "parameters": {…}}'
 
-/** Throws ArgumentFault. */
+/** Throws ArgumentError. */
 export function readCall(raw: Buffer | undefined): CallArguments {
   const fields = fieldsOf(raw)
   const parameters = fields.get('parameters') ?? NO_PARAMETERS
-  if (parameters[0] !== OPEN_OBJECT) throw new ArgumentFault(`parameters must be an object: ${SHAPE}`)
+  if (parameters[0] !== OPEN_OBJECT) throw new ArgumentError(`parameters must be an object: ${SHAPE}`)
   const given = fields.get('tool_name')
   const name = given === undefined ? '' : text(given, 'tool_name')
   if (name !== '') return { name, parameters }
@@ -105,7 +105,7 @@ export function readCall(raw: Buffer | undefined): CallArguments {
   const nested = inner.text('tool_name') ?? ''
   if (nested !== '') return { name: nested, parameters: inner.with({ tool_name: undefined }) }
   const seen = [...fields.keys()].slice(0, 10).map((key) => JSON.stringify(key.slice(0, 64)))
-  throw new ArgumentFault(`tool_name is required: ${SHAPE}, got ${seen.join(', ') || 'no fields'}`)
+  throw new ArgumentError(`tool_name is required: ${SHAPE}, got ${seen.join(', ') || 'no fields'}`)
 }
 
 const OPEN_OBJECT = 0x7b
@@ -113,7 +113,7 @@ const OPEN_OBJECT = 0x7b
 /** Fields by lower-case name; a null counts as absent. */
 function fieldsOf(raw: Buffer | undefined): Map<string, Buffer> {
   if (raw === undefined) return new Map()
-  if (raw[0] !== OPEN_OBJECT) throw new ArgumentFault('invalid arguments: an object is expected')
+  if (raw[0] !== OPEN_OBJECT) throw new ArgumentError('invalid arguments: an object is expected')
   const fields = objectOf(raw, true).entries()
   return new Map(
     fields.flatMap(([name, value]) =>
@@ -127,14 +127,14 @@ function objectOf(raw: Buffer, ignoreCase = false): JsonObject {
     return new JsonObject(raw, { ignoreCase })
   } catch (error) {
     if (error instanceof DuplicateMember)
-      throw new ArgumentFault('invalid arguments: a field stands there twice')
+      throw new ArgumentError('invalid arguments: a field stands there twice')
     throw error
   }
 }
 
 function text(raw: Buffer, name: string): string {
   const value: unknown = JSON.parse(raw.toString())
-  if (typeof value !== 'string') throw new ArgumentFault(`invalid arguments: ${name} must be a string`)
+  if (typeof value !== 'string') throw new ArgumentError(`invalid arguments: ${name} must be a string`)
   return value
 }
 
@@ -143,6 +143,6 @@ function texts(raw: Buffer, name: string): string[] {
   const value: unknown = JSON.parse(raw.toString())
   if (typeof value === 'string') return [value.slice(0, MAX_TEXT_CHARS)]
   if (!Array.isArray(value) || !value.every((item): item is string => typeof item === 'string'))
-    throw new ArgumentFault(`invalid arguments: ${name} must be a list of strings`)
+    throw new ArgumentError(`invalid arguments: ${name} must be a list of strings`)
   return value
 }

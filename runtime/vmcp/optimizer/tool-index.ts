@@ -6,7 +6,7 @@
  * Source: spec document 3, "Endpoints" (find_tool, call_tool).
  */
 import { setImmediate } from 'node:timers/promises'
-import { JsonFault, JsonObject, scanElements } from '../../mcp/index.ts'
+import { JsonError, JsonObject, scanElements } from '../../mcp/index.ts'
 import { EXECUTE_TOOL_SCRIPT } from '../codemode/index.ts'
 import type { Vectors } from './embedder.ts'
 import { KeywordIndex } from './keywords.ts'
@@ -114,7 +114,7 @@ function readTool(json: Buffer): ReadTool | undefined {
       parameters: [...parameterNames(tool.value('inputSchema'))].slice(0, MAX_PARAMETERS),
     }
   } catch (error) {
-    if (error instanceof JsonFault) return undefined
+    if (error instanceof JsonError) return undefined
     throw error
   }
 }

@@ -41,7 +41,7 @@ export class ReplayBudget {
   }
 }
 
-interface Kept {
+interface StoredEvent {
   readonly number: number
   readonly bytes: Buffer
 }
@@ -52,7 +52,7 @@ export class ReplayStream {
   onAbandoned: (() => void) | undefined
   readonly #name: string
   readonly #budget: ReplayBudget
-  #kept: Kept[] = []
+  #kept: StoredEvent[] = []
   #bytes = 0
   #next = 1
   #res: ServerResponse | undefined
@@ -125,7 +125,7 @@ export class ReplayStream {
     if (stuck) this.abandon()
   }
 
-  #keep(event: Kept): void {
+  #keep(event: StoredEvent): void {
     const { length } = event.bytes
     while (this.#kept.length >= MAX_EVENTS || this.#bytes + length > MAX_BYTES) {
       if (!this.#forgetOldest()) return

@@ -54,7 +54,7 @@ export interface SessionChanges {
   readonly seen: Readonly<Record<string, string>> | undefined
 }
 
-interface Question {
+interface ServerRequest {
   resolve(reply: AskReply): void
   reject(error: Error): void
 }
@@ -89,7 +89,7 @@ export class Session implements ClientSession {
   /** Streams on which the server speaks unasked. */
   readonly #spoken = new WeakSet<ReplayStream>()
   readonly #replay: ReplayStreams
-  readonly #questions = new Map<string, Question>()
+  readonly #questions = new Map<string, ServerRequest>()
   #waiting: Buffer[] = []
   #waitingBytes = 0
   #nextQuestion = 1

@@ -7,24 +7,24 @@
  */
 import { fieldsOf } from '../../../schemas/index.ts'
 import { parseTemplate, type Template } from '../../../schemas/workflow/index.ts'
-import { type Value, type ValueObject, valueText } from '../../expr/template/index.ts'
+import { type TemplateValue, type ValueObject, valueText } from '../../expr/template/index.ts'
 import { fromText, isJsonType, isOfType, type JsonType } from './convert.ts'
 import { expandText, guarded, singleValue } from './expansion.ts'
 
 export type Argument =
   | { readonly name: string; readonly template: Template }
-  | { readonly name: string; readonly value: Value }
+  | { readonly name: string; readonly value: TemplateValue }
 
 export function compileArguments(given: unknown): readonly Argument[] {
   return Object.entries(fieldsOf(given)).map(([name, value]) =>
-    typeof value === 'string' ? { name, template: parseTemplate(value) } : { name, value: value as Value },
+    typeof value === 'string' ? { name, template: parseTemplate(value) } : { name, value: value as TemplateValue },
   )
 }
 
-/** `schema` is the input schema of the tool. Throws StepFault. */
-export function expandArguments(args: readonly Argument[], data: Value, schema: unknown): ValueObject {
+/** `schema` is the input schema of the tool. Throws StepError. */
+export function expandArguments(args: readonly Argument[], data: TemplateValue, schema: unknown): ValueObject {
   const properties = fieldsOf(fieldsOf(schema)['properties'])
-  const members: [string, Value][] = []
+  const members: [string, TemplateValue][] = []
   for (const arg of args) {
     if ('value' in arg) members.push([arg.name, arg.value])
     else {
@@ -36,7 +36,7 @@ export function expandArguments(args: readonly Argument[], data: Value, schema: 
   return Object.fromEntries(members)
 }
 
-function expandOne(template: Template, data: Value, types: readonly string[], where: string): Value {
+function expandOne(template: Template, data: TemplateValue, types: readonly string[], where: string): TemplateValue {
   const single = singleValue(template, data, where)
   const wantsText = types.length === 0 || types.includes('string')
   if (!single) return converted(expandText(template, data, where), types, wantsText)
@@ -58,7 +58,7 @@ function expandOne(template: Template, data: Value, types: readonly string[], wh
 }
 
 /** A text that cannot be converted stays one: the tool says what it thinks of it. */
-function converted(text: string, types: readonly string[], wantsText: boolean): Value {
+function converted(text: string, types: readonly string[], wantsText: boolean): TemplateValue {
   if (wantsText) return text
   for (const type of types.filter((candidate): candidate is JsonType => isJsonType(candidate))) {
     const value = fromText(text, type)

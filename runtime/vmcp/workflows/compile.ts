@@ -14,7 +14,7 @@ import {
   type WorkflowStep,
 } from '../../../schemas/index.ts'
 import { parseTemplate, type Template } from '../../../schemas/workflow/index.ts'
-import type { Value } from '../../expr/template/index.ts'
+import type { TemplateValue } from '../../expr/template/index.ts'
 import { type MirroredArgument, mirroredArguments } from '../../mcp/index.ts'
 import { type Argument, compileArguments } from './arguments.ts'
 import type { Retry } from './limits.ts'
@@ -55,21 +55,21 @@ export type StepWork =
       readonly tolerant: boolean
     }
 
-export interface Step {
+export interface CompiledStep {
   readonly id: string
   readonly dependsOn: readonly string[]
   readonly condition: Template | undefined
   readonly timeoutMs: number
   /** Goes on after a failure. */
   readonly continues: boolean
-  readonly defaultResults: Value
+  readonly defaultResults: TemplateValue
   readonly work: StepWork
 }
 
 export interface Workflow {
   readonly name: string
   readonly definition: CompositeTool
-  readonly steps: readonly Step[]
+  readonly steps: readonly CompiledStep[]
   readonly timeoutMs: number
   readonly defaults: Readonly<Record<string, unknown>>
   readonly accepts: ValidateFunction | undefined
@@ -120,7 +120,7 @@ function compileSchema(schema: Readonly<Record<string, unknown>>): ValidateFunct
   return ajv.compile(plain)
 }
 
-function compileStep(step: WorkflowStep): Step {
+function compileStep(step: WorkflowStep): CompiledStep {
   const continues = step.onError?.action === 'continue'
   const timeoutMs = durationOf(step.timeout) ?? STEP_MS
   return {
@@ -129,7 +129,7 @@ function compileStep(step: WorkflowStep): Step {
     condition: conditionOf(step.condition),
     timeoutMs: step.type === 'elicitation' ? Math.min(timeoutMs, QUESTION_MS) : timeoutMs,
     continues,
-    defaultResults: step.defaultResults as Value,
+    defaultResults: step.defaultResults as TemplateValue,
     work: compileWork(step, continues),
   }
 }

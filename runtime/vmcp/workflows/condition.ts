@@ -2,7 +2,7 @@
 import type { Template } from '../../../schemas/workflow/index.ts'
 import type { TemplateData } from './context.ts'
 import { expandText } from './expansion.ts'
-import { StepFault } from './faults.ts'
+import { StepError } from './faults.ts'
 
 const answers: ReadonlyMap<string, boolean> = new Map([
   ['true', true],
@@ -13,9 +13,9 @@ const answers: ReadonlyMap<string, boolean> = new Map([
   ['FALSE', false],
 ])
 
-/** White space around the answer does not count. Throws StepFault for any other answer. */
+/** White space around the answer does not count. Throws StepError for any other answer. */
 export function isTrue(condition: Template, data: TemplateData): boolean {
   const answer = answers.get(expandText(condition, data, 'condition').trim())
-  if (answer === undefined) throw new StepFault("condition must evaluate to 'true' or 'false'")
+  if (answer === undefined) throw new StepError("condition must evaluate to 'true' or 'false'")
   return answer
 }

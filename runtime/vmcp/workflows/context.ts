@@ -2,7 +2,7 @@
  * What everything in one execution of a workflow works with.
  */
 import type { Audit, AuditOutcome, Telemetry, WorkflowEventType } from '../../observe/index.ts'
-import type { Value, ValueObject } from '../../expr/template/index.ts'
+import type { TemplateValue, ValueObject } from '../../expr/template/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Clock } from '../clock.ts'
 import type { ToolEntry } from '../catalog/types.ts'
@@ -39,7 +39,7 @@ export interface TemplateData {
   readonly steps: Record<string, ValueObject>
   readonly vars: ValueObject
   readonly workflow: ValueObject
-  readonly [more: string]: Value
+  readonly [more: string]: TemplateValue
 }
 
 /** One execution. */

@@ -2,7 +2,7 @@
  * From texts to values of a JSON type: what templates give is text, what tools and outputs want often is not.
  * Source: spec document 3, compositeTools (output property types).
  */
-import { EvaluationFault, isList, isObject, parseJson, type Value } from '../../expr/template/index.ts'
+import { EvaluationError, isList, isObject, parseJson, type TemplateValue } from '../../expr/template/index.ts'
 
 export type JsonType = 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'array'
 
@@ -15,7 +15,7 @@ const truths: ReadonlyMap<string, boolean> = new Map([
 const largest = 2n ** 63n
 
 /** The value that a text stands for; undefined when it is none of that type. */
-export function fromText(text: string, type: JsonType): Value {
+export function fromText(text: string, type: JsonType): TemplateValue {
   switch (type) {
     case 'integer':
       return integerForm.test(text) ? integerOf(text) : undefined
@@ -32,30 +32,30 @@ export function fromText(text: string, type: JsonType): Value {
 }
 
 /** Whole numbers of 64 bits; exact, even where a float is not. */
-function integerOf(text: string): Value {
+function integerOf(text: string): TemplateValue {
   const value = BigInt(text.replace(/^\+/, ''))
   if (value >= largest || value < -largest) return undefined
   const plain = Number(value)
   return Number.isSafeInteger(plain) ? plain : value
 }
 
-function numberOf(text: string): Value {
+function numberOf(text: string): TemplateValue {
   const plain = Number(text)
   if (!Number.isFinite(plain)) return undefined
   return integerForm.test(text) && !Number.isSafeInteger(plain) ? BigInt(text.replace(/^\+/, '')) : plain
 }
 
-function structureOf(text: string, type: 'object' | 'array'): Value {
+function structureOf(text: string, type: 'object' | 'array'): TemplateValue {
   try {
     const value = parseJson(text)
     return isOfType(value, type) ? value : undefined
   } catch (error) {
-    if (error instanceof SyntaxError || error instanceof EvaluationFault) return undefined
+    if (error instanceof SyntaxError || error instanceof EvaluationError) return undefined
     throw error
   }
 }
 
-export function isOfType(value: Value, type: JsonType): boolean {
+export function isOfType(value: TemplateValue, type: JsonType): boolean {
   switch (type) {
     case 'integer':
       return typeof value === 'bigint' || Number.isInteger(value)

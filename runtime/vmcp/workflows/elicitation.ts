@@ -7,19 +7,19 @@
  */
 import type { ErrorObject } from 'ajv'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { isObject, parseJson, type Value, type ValueObject } from '../../expr/template/index.ts'
-import { JsonFault, JsonObject } from '../../mcp/index.ts'
+import { isObject, parseJson, type TemplateValue, type ValueObject } from '../../expr/template/index.ts'
+import { JsonError, JsonObject } from '../../mcp/index.ts'
 import { abortable } from '../backends/deadline.ts'
 import type { Reaction, StepWork } from './compile.ts'
 import type { Context, TemplateData } from './context.ts'
 import { expandText } from './expansion.ts'
-import { StepFault, StepTimeout } from './faults.ts'
+import { StepError, StepTimeout } from './faults.ts'
 import { reasonOf } from './limits.ts'
 
-const MAX_ANSWER_BYTES = 1024 * 1024
+const MAX_RESPONSE_BYTES = 1024 * 1024
 const MAX_ANSWER_DEPTH = 10
 
-export interface Answer {
+export interface ElicitationResult {
   readonly output: ValueObject
   /** True: no step that has not started yet does. */
   readonly skipsRemaining: boolean
@@ -27,18 +27,18 @@ export interface Answer {
 
 type Elicitation = Extract<StepWork, { readonly type: 'elicitation' }>
 
-/** Rejects with StepFault, or with the reason of the signal when the workflow ends. */
+/** Rejects with StepError, or with the reason of the signal when the workflow ends. */
 export async function elicit(
   { operation }: Context,
   step: Elicitation,
   { continues }: { readonly continues: boolean },
   data: TemplateData,
   signal: AbortSignal,
-): Promise<Answer> {
+): Promise<ElicitationResult> {
   const message = expandText(step.message, data, 'message')
   // A stateless client is told what it lacks by the end of its whole request: not where the workflow can go on.
   if (continues && !operation.client.abilities.elicitation)
-    throw new StepFault('elicitation request failed: the client does not support elicitation')
+    throw new StepError('elicitation request failed: the client does not support elicitation')
   const params = Buffer.from(`{"message":${JSON.stringify(message)},"requestedSchema":${step.schema}}`)
   let raw: Buffer | undefined
   try {
@@ -48,61 +48,61 @@ export async function elicit(
     const reason: unknown = signal.aborted ? reasonOf(signal) : error
     if (reason instanceof StepTimeout && step.onCancel && step.onCancel !== 'abort')
       return reaction('timeout', step.onCancel)
-    if (reason instanceof StepTimeout) throw new StepFault(`elicitation request ${reason.message}`)
+    if (reason instanceof StepTimeout) throw new StepError(`elicitation request ${reason.message}`)
     if (signal.aborted) throw reason
     const why = error instanceof GatehouseError ? error.message : 'the client could not be asked'
-    throw new StepFault(`elicitation request failed: ${why}`, { cause: error })
+    throw new StepError(`elicitation request failed: ${why}`, { cause: error })
   }
-  if (!raw) throw new StepFault('elicitation request failed: the client answered with an error')
-  return readAnswer(raw, step)
+  if (!raw) throw new StepError('elicitation request failed: the client answered with an error')
+  return readResponse(raw, step)
 }
 
-function readAnswer(raw: Buffer, step: Elicitation): Answer {
-  if (raw.length > MAX_ANSWER_BYTES)
-    throw new StepFault('elicitation request failed: response content too large')
+function readResponse(raw: Buffer, step: Elicitation): ElicitationResult {
+  if (raw.length > MAX_RESPONSE_BYTES)
+    throw new StepError('elicitation request failed: response content too large')
   const { action, content } = parsed(raw)
   switch (action) {
     case 'accept':
       return { output: { action, content: checked(content, step) }, skipsRemaining: false }
     case 'decline':
       if (step.onDecline !== 'abort') return reaction(action, step.onDecline)
-      throw new StepFault('elicitation request was declined by user')
+      throw new StepError('elicitation request was declined by user')
     case 'cancel':
       if (step.onCancel && step.onCancel !== 'abort') return reaction(action, step.onCancel)
-      throw new StepFault('elicitation request was cancelled by user')
+      throw new StepError('elicitation request was cancelled by user')
     default:
-      throw new StepFault('invalid elicitation response action')
+      throw new StepError('invalid elicitation response action')
   }
 }
 
-function parsed(raw: Buffer): { action: string | undefined; content: Value } {
+function parsed(raw: Buffer): { action: string | undefined; content: TemplateValue } {
   try {
     const answer = new JsonObject(raw)
     return { action: answer.text('action'), content: parseJson(answer.raw('content')?.toString() ?? 'null') }
   } catch (error) {
-    if (error instanceof JsonFault || error instanceof SyntaxError)
-      throw new StepFault('elicitation request failed: the answer cannot be read')
+    if (error instanceof JsonError || error instanceof SyntaxError)
+      throw new StepError('elicitation request failed: the answer cannot be read')
     throw error
   }
 }
 
-function reaction(action: string, reaction: Reaction): Answer {
+function reaction(action: string, reaction: Reaction): ElicitationResult {
   const skipsRemaining = reaction === 'skip_remaining'
   return { output: skipsRemaining ? { action, skipped: true } : { action }, skipsRemaining }
 }
 
 /** What was filled in; anything else than an object counts as nothing. */
-function checked(content: Value, { accepts }: Elicitation): ValueObject {
+function checked(content: TemplateValue, { accepts }: Elicitation): ValueObject {
   const given = isObject(content) ? content : {}
   if (isDeeper(given, MAX_ANSWER_DEPTH))
-    throw new StepFault(`elicitation request failed: the answer is nested more than ${MAX_ANSWER_DEPTH} deep`)
+    throw new StepError(`elicitation request failed: the answer is nested more than ${MAX_ANSWER_DEPTH} deep`)
   if (accepts(given)) return given
-  throw new StepFault(`the answer does not match the schema: ${describe(accepts.errors)}`)
+  throw new StepError(`the answer does not match the schema: ${describe(accepts.errors)}`)
 }
 
-function isDeeper(value: Value, depth: number): boolean {
+function isDeeper(value: TemplateValue, depth: number): boolean {
   if (typeof value !== 'object' || value === null) return false
-  return depth === 0 || Object.values(value).some((inner: Value) => isDeeper(inner, depth - 1))
+  return depth === 0 || Object.values(value).some((inner: TemplateValue) => isDeeper(inner, depth - 1))
 }
 
 /** Paths and rules, never values. */

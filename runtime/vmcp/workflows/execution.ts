@@ -6,12 +6,12 @@
  * Source: spec document 3, compositeTools (steps, dependsOn, condition, onError, timeout).
  */
 import { formatDuration } from '../../../schemas/index.ts'
-import { type Value, type ValueObject } from '../../expr/template/index.ts'
-import type { Step } from './compile.ts'
+import { type TemplateValue, type ValueObject } from '../../expr/template/index.ts'
+import type { CompiledStep } from './compile.ts'
 import { isTrue } from './condition.ts'
 import { auditWorkflow, type Context, type TemplateData } from './context.ts'
 import { elicit } from './elicitation.ts'
-import { StepFault, StepTimeout, WorkflowFault, WorkflowTimeout } from './faults.ts'
+import { StepError, StepTimeout, WorkflowError, WorkflowTimeout } from './faults.ts'
 import { runForEach } from './for-each.ts'
 import { Limit, reasonOf } from './limits.ts'
 import { callTool } from './tool-step.ts'
@@ -21,7 +21,7 @@ const MAX_RUNNING = 10
 type Status = 'pending' | 'running' | 'completed' | 'failed' | 'skipped' | 'cancelled'
 
 interface Done {
-  readonly output: Value
+  readonly output: TemplateValue
   readonly content?: ValueObject
   readonly skipsRemaining?: boolean
 }
@@ -32,7 +32,7 @@ export class Execution {
   readonly #statuses: Map<string, Status>
   readonly #limit: Limit
   readonly #startedAt: number
-  #last: Value = null
+  #last: TemplateValue = null
   #running = 0
   #ended = 0
   #failure: { readonly error: Error } | undefined
@@ -65,7 +65,7 @@ export class Execution {
   }
 
   /** Output of the step that completed last; null when none has. */
-  get last(): Value {
+  get last(): TemplateValue {
     return this.#last
   }
 
@@ -91,7 +91,7 @@ export class Execution {
     return [...this.#statuses].map(([id, status]) => `${id} ${words[status] ?? status}`).join(', ')
   }
 
-  /** Rejects with WorkflowFault, WorkflowTimeout, or the reason for which the client's call was cancelled. */
+  /** Rejects with WorkflowError, WorkflowTimeout, or the reason for which the client's call was cancelled. */
   async run(): Promise<void> {
     const { signal } = this.#limit
     const onAbort = () => {
@@ -129,7 +129,7 @@ export class Execution {
     return status !== 'pending' && status !== 'running'
   }
 
-  #start(step: Step): void {
+  #start(step: CompiledStep): void {
     this.#running += 1
     this.#put(step, 'running', { output: {} })
     void this.#runStep(step)
@@ -146,7 +146,7 @@ export class Execution {
       })
   }
 
-  #put(step: Step, status: Status, { output, content = {} }: Done, error?: string): void {
+  #put(step: CompiledStep, status: Status, { output, content = {} }: Done, error?: string): void {
     this.#statuses.set(step.id, status)
     this.data.steps[step.id] = { status, output, content, ...(error === undefined ? {} : { error }) }
   }
@@ -157,7 +157,7 @@ export class Execution {
   }
 
   /** Never rejects for what the definition tolerates. */
-  async #runStep(step: Step): Promise<void> {
+  async #runStep(step: CompiledStep): Promise<void> {
     const { clock } = this.#context.parts
     const startedAt = clock.now()
     let retries = 0
@@ -193,7 +193,7 @@ export class Execution {
     }
   }
 
-  #auditStart({ id, work }: Step): void {
+  #auditStart({ id, work }: CompiledStep): void {
     const tool = work.type === 'tool' ? work.tool : work.type === 'forEach' ? work.call.tool : undefined
     auditWorkflow(this.#context, 'vmcp_workflow_step_started', 'success', {
       stepId: id,
@@ -201,7 +201,7 @@ export class Execution {
     })
   }
 
-  async #work(step: Step, signal: AbortSignal, onRetry: () => void): Promise<Done> {
+  async #work(step: CompiledStep, signal: AbortSignal, onRetry: () => void): Promise<Done> {
     const context = this.#context
     const { work } = step
     switch (work.type) {
@@ -216,18 +216,18 @@ export class Execution {
     }
   }
 
-  #failed(step: Step, error: unknown, extra: Readonly<Record<string, number>>): void {
+  #failed(step: CompiledStep, error: unknown, extra: Readonly<Record<string, number>>): void {
     if (this.#limit.signal.aborted) {
       this.#put(step, 'cancelled', { output: {} }, 'cancelled')
       auditWorkflow(this.#context, 'vmcp_workflow_step_failed', 'failure', { stepId: step.id, extra })
       return
     }
-    if (!(error instanceof StepFault))
+    if (!(error instanceof StepError))
       this.#context.parts.log.error('a step of a workflow failed', { step: step.id, err: error })
-    const message = error instanceof StepFault ? error.message : 'internal error'
+    const message = error instanceof StepError ? error.message : 'internal error'
     this.#put(step, 'failed', { output: step.continues ? (step.defaultResults ?? {}) : {} }, message)
     auditWorkflow(this.#context, 'vmcp_workflow_step_failed', 'failure', { stepId: step.id, extra })
-    if (!step.continues) this.#stop(new WorkflowFault(`step ${JSON.stringify(step.id)}: ${message}`))
+    if (!step.continues) this.#stop(new WorkflowError(`step ${JSON.stringify(step.id)}: ${message}`))
   }
 
   /** Every step that has not started yet is skipped; what runs goes on. */
@@ -241,7 +241,7 @@ export class Execution {
   }
 
   /** Progress of the workflow is the number of steps that have ended. */
-  #told({ id }: Step): void {
+  #told({ id }: CompiledStep): void {
     const { operation, workflow } = this.#context
     const { progressToken } = operation
     this.#ended += 1

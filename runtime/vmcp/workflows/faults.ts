@@ -4,19 +4,19 @@
  */
 
 /** A step failed. */
-export class StepFault extends Error {
+export class StepError extends Error {
   /** True when trying again may help. */
   readonly retryable: boolean
 
   constructor(message: string, options: { retryable?: boolean; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? {} : { cause: options.cause })
-    this.name = 'StepFault'
+    this.name = 'StepError'
     this.retryable = options.retryable ?? false
   }
 }
 
 /** A step, or one iteration, took longer than it may. */
-export class StepTimeout extends StepFault {
+export class StepTimeout extends StepError {
   constructor(timeoutMs: number, formatted: string) {
     super(`timed out after ${formatted}`)
     this.name = 'StepTimeout'
@@ -35,9 +35,9 @@ export class WorkflowTimeout extends Error {
 }
 
 /** The call as a whole cannot be answered otherwise than with this. */
-export class WorkflowFault extends Error {
+export class WorkflowError extends Error {
   constructor(message: string) {
     super(message)
-    this.name = 'WorkflowFault'
+    this.name = 'WorkflowError'
   }
 }

@@ -6,18 +6,18 @@
  * Source: spec document 3, steps (collection, itemVar, maxIterations, maxParallel, step).
  */
 import { formatDuration } from '../../../schemas/index.ts'
-import { isList, parseJson, type Value, type ValueObject } from '../../expr/template/index.ts'
+import { isList, parseJson, type TemplateValue, type ValueObject } from '../../expr/template/index.ts'
 import type { StepWork } from './compile.ts'
 import { isTrue } from './condition.ts'
 import type { Context, TemplateData } from './context.ts'
 import { expandText, singleValue } from './expansion.ts'
-import { StepFault, StepTimeout } from './faults.ts'
+import { StepError, StepTimeout } from './faults.ts'
 import { Limit, reasonOf } from './limits.ts'
 import { callTool } from './tool-step.ts'
 
 type ForEach = Extract<StepWork, { readonly type: 'forEach' }>
 
-/** Rejects with StepFault, or with the reason of the signal. */
+/** Rejects with StepError, or with the reason of the signal. */
 export async function runForEach(
   context: Context,
   step: ForEach,
@@ -27,7 +27,7 @@ export async function runForEach(
 ): Promise<ValueObject> {
   const items = collectionOf(step, data)
   if (items.length > step.maxIterations) {
-    throw new StepFault(`collection size ${items.length} exceeds maxIterations ${step.maxIterations}`)
+    throw new StepError(`collection size ${items.length} exceeds maxIterations ${step.maxIterations}`)
   }
   const iterations = items.map(
     (item, index): ValueObject => ({ index: BigInt(index), item, status: 'cancelled', output: {} }),
@@ -44,9 +44,9 @@ export async function runForEach(
         iterations[index] = await iterate(context, step, { index, item, data, signal: both, onRetry })
       } catch (error) {
         iterations[index] = { ...iterations[index], status: 'failed', error: messageOf(error) }
-        if (step.tolerant && error instanceof StepFault && !signal.aborted) continue
+        if (step.tolerant && error instanceof StepError && !signal.aborted) continue
         failure ??= {
-          error: error instanceof StepFault ? new StepFault(`iteration ${index}: ${error.message}`) : error,
+          error: error instanceof StepError ? new StepError(`iteration ${index}: ${error.message}`) : error,
         }
         stop.abort(new Error('another iteration failed'))
       }
@@ -67,7 +67,7 @@ export async function runForEach(
 
 interface Iteration {
   readonly index: number
-  readonly item: Value
+  readonly item: TemplateValue
   readonly data: TemplateData
   readonly signal: AbortSignal
   readonly onRetry: () => void
@@ -100,21 +100,21 @@ async function iterate(
 }
 
 function messageOf(error: unknown): string {
-  return error instanceof StepFault ? error.message : 'cancelled'
+  return error instanceof StepError ? error.message : 'cancelled'
 }
 
 /** The list that the template gives: as a value, or as JSON text; null is an empty list. */
-function collectionOf({ collection }: ForEach, data: TemplateData): readonly Value[] {
+function collectionOf({ collection }: ForEach, data: TemplateData): readonly TemplateValue[] {
   const single = singleValue(collection, data, 'collection')
   if (single && isList(single.value)) return single.value
   const text = expandText(collection, data, 'collection')
   const value = jsonOf(text)
   if (isList(value)) return value
   if (value === null) return []
-  throw new StepFault('collection must resolve to a JSON array')
+  throw new StepError('collection must resolve to a JSON array')
 }
 
-function jsonOf(text: string): Value {
+function jsonOf(text: string): TemplateValue {
   try {
     return parseJson(text)
   } catch {

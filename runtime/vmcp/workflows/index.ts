@@ -3,7 +3,7 @@
  *
  * The engine asks for a Composer and gives it to the catalog; nothing else enters here.
  */
-import { type CompositeTool, formatProblems } from '../../../schemas/index.ts'
+import { type CompositeTool, formatViolations } from '../../../schemas/index.ts'
 import { workflowProblems } from '../../../schemas/workflow/index.ts'
 import type { Composer } from '../catalog/types.ts'
 import { compileWorkflow } from './compile.ts'
@@ -26,7 +26,7 @@ export function workflowFaults(definitions: readonly CompositeTool[] | undefined
   return (definitions ?? []).flatMap((definition, index) => {
     const path = `compositeTools[${index}]`
     const problems = workflowProblems(definition, path)
-    if (problems.length > 0) return problems.map((problem) => formatProblems([problem]))
+    if (problems.length > 0) return problems.map((problem) => formatViolations([problem]))
     try {
       compileWorkflow(definition)
       return []

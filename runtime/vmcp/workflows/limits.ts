@@ -2,7 +2,7 @@
  * Waiting within bounds: a signal that also ends after a time, pauses, retries.
  */
 import type { Clock } from '../clock.ts'
-import { StepFault } from './faults.ts'
+import { StepError } from './faults.ts'
 
 /** A signal that fires with `outer`, when told to, or after a time. */
 export class Limit {
@@ -89,7 +89,7 @@ export async function retrying<T>(retry: Retry, parts: RetryParts, work: () => P
     try {
       return await work()
     } catch (error) {
-      if (left <= 0 || signal.aborted || !(error instanceof StepFault) || !error.retryable) throw error
+      if (left <= 0 || signal.aborted || !(error instanceof StepError) || !error.retryable) throw error
       const ms = interval * (1 - SPREAD + random() * 2 * SPREAD)
       if (clock.now() - startedAt + ms > TOTAL_MS) throw error
       await pause(clock, ms, signal)

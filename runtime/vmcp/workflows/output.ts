@@ -6,10 +6,10 @@
  */
 import { fieldsOf, isFields, type OutputProperty, type WorkflowOutput } from '../../../schemas/index.ts'
 import { parseTemplate, propertyOf, type Template } from '../../../schemas/workflow/index.ts'
-import { noValue, type Value, type ValueObject, valueText } from '../../expr/template/index.ts'
+import { noValue, type TemplateValue, type ValueObject, valueText } from '../../expr/template/index.ts'
 import { fromText, isOfType, type JsonType } from './convert.ts'
 import { expandText, guarded, singleValue } from './expansion.ts'
-import { StepFault, WorkflowFault } from './faults.ts'
+import { StepError, WorkflowError } from './faults.ts'
 
 export interface OutputField {
   readonly name: string
@@ -17,7 +17,7 @@ export interface OutputField {
   readonly isRequired: boolean
   readonly source: { readonly template: Template } | { readonly fields: readonly OutputField[] }
   /** Used when there is nothing else; undefined: none. */
-  readonly fallback: Value
+  readonly fallback: TemplateValue
 }
 
 export function compileOutput({ properties, required = [] }: WorkflowOutput): readonly OutputField[] {
@@ -36,12 +36,12 @@ function compileField(name: string, property: OutputProperty, isRequired: boolea
     type,
     isRequired,
     source: value === undefined ? { fields: nested } : { template: parseTemplate(value) },
-    fallback: asType(property.default as Value, type),
+    fallback: asType(property.default as TemplateValue, type),
   }
 }
 
 /** A default in the type of its property: fractions are cut off, texts are read, anything becomes a text. */
-function asType(value: Value, type: JsonType): Value {
+function asType(value: TemplateValue, type: JsonType): TemplateValue {
   if (value === undefined || value === null) return undefined
   if (type === 'string') return valueText(value)
   if (type === 'integer' && typeof value === 'number') return Math.trunc(value)
@@ -49,12 +49,12 @@ function asType(value: Value, type: JsonType): Value {
   return typeof value === 'string' ? fromText(value, type) : undefined
 }
 
-/** Throws WorkflowFault naming the property. */
-export function buildOutput(fields: readonly OutputField[], data: Value): ValueObject {
+/** Throws WorkflowError naming the property. */
+export function buildOutput(fields: readonly OutputField[], data: TemplateValue): ValueObject {
   return build(fields, data, '')
 }
 
-function build(fields: readonly OutputField[], data: Value, parent: string): ValueObject {
+function build(fields: readonly OutputField[], data: TemplateValue, parent: string): ValueObject {
   return Object.fromEntries(
     fields.map((field) => {
       const path = parent + field.name
@@ -66,7 +66,7 @@ function build(fields: readonly OutputField[], data: Value, parent: string): Val
   )
 }
 
-function one(field: OutputField, data: Value, path: string): Value {
+function one(field: OutputField, data: TemplateValue, path: string): TemplateValue {
   const { type, source, fallback, isRequired } = field
   if (!('template' in source)) return undefined
   const found = attempt(source.template, data, type)
@@ -74,17 +74,17 @@ function one(field: OutputField, data: Value, path: string): Value {
   if (fallback !== undefined) return fallback
   if (found.isMissing && type === 'string' && !isRequired) return noValue
   const why = found.isMissing ? 'it has no value' : (found.why ?? `its value is not of type ${type}`)
-  throw new WorkflowFault(`output construction failed: property ${JSON.stringify(path)}: ${why}`)
+  throw new WorkflowError(`output construction failed: property ${JSON.stringify(path)}: ${why}`)
 }
 
 interface Attempt {
-  readonly value?: Value
+  readonly value?: TemplateValue
   readonly isMissing?: boolean
   readonly why?: string
 }
 
 /** A value of another kind than text is taken as it is when it has the right type. */
-function attempt(template: Template, data: Value, type: JsonType): Attempt {
+function attempt(template: Template, data: TemplateValue, type: JsonType): Attempt {
   try {
     const single = singleValue(template, data, 'value')
     if (single && type !== 'string' && isOfType(single.value, type)) return { value: single.value }
@@ -93,7 +93,7 @@ function attempt(template: Template, data: Value, type: JsonType): Attempt {
       : expandText(template, data, 'value')
     return text === noValue ? { isMissing: true } : { value: fromText(text, type) }
   } catch (error) {
-    if (error instanceof StepFault) return { why: error.message }
+    if (error instanceof StepError) return { why: error.message }
     throw error
   }
 }

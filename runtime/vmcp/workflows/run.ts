@@ -8,11 +8,11 @@
 import { randomUUID } from 'node:crypto'
 import { isFields } from '../../../schemas/index.ts'
 import {
-  EvaluationFault,
+  EvaluationError,
   isObject,
   jsonText,
   parseJson,
-  type Value,
+  type TemplateValue,
   type ValueObject,
 } from '../../expr/template/index.ts'
 import { type Operation, type Outcome, resultOutcome } from '../operation.ts'
@@ -20,7 +20,7 @@ import type { Workflow } from './compile.ts'
 import { auditWorkflow, type BoundTool, type Context, type WorkflowParts } from './context.ts'
 import { describe } from './elicitation.ts'
 import { Execution } from './execution.ts'
-import { WorkflowFault, WorkflowTimeout } from './faults.ts'
+import { WorkflowError, WorkflowTimeout } from './faults.ts'
 import { buildOutput } from './output.ts'
 
 export async function runWorkflow(
@@ -86,22 +86,22 @@ function failure({ operation, parts }: Context, thrown: unknown, execution: Exec
   const steps = execution ? ` (steps: ${execution.progress})` : ''
   if (error instanceof WorkflowTimeout)
     return { kind: 'failed', error, text: `Workflow execution timeout exceeded: ${error.message}${steps}` }
-  if (error instanceof WorkflowFault)
+  if (error instanceof WorkflowError)
     return { kind: 'failed', error, text: `Workflow execution failed: ${error.message}${steps}` }
-  if (error instanceof EvaluationFault)
+  if (error instanceof EvaluationError)
     return { kind: 'failed', error, text: `Workflow execution failed: the output: ${error.message}` }
   parts.log.error('a workflow failed', { err: error })
   return { kind: 'failed', error, text: 'Workflow execution failed: internal error' }
 }
 
-/** The arguments with their defaults. Throws WorkflowFault naming what does not match the parameters. */
+/** The arguments with their defaults. Throws WorkflowError naming what does not match the parameters. */
 function paramsOf({ defaults, accepts }: Workflow, raw: Buffer | undefined): ValueObject {
   const text = raw?.toString() ?? '{}'
   // Integers that a float cannot hold are exact for templates; for the schema they are plain numbers.
   const plain: unknown = JSON.parse(text)
-  if (!isFields(plain)) throw new WorkflowFault('invalid arguments: they must be an object')
+  if (!isFields(plain)) throw new WorkflowError('invalid arguments: they must be an object')
   const filled = { ...missingOf(defaults, plain), ...plain }
-  if (accepts && !accepts(filled)) throw new WorkflowFault(`invalid arguments: ${describe(accepts.errors)}`)
+  if (accepts && !accepts(filled)) throw new WorkflowError(`invalid arguments: ${describe(accepts.errors)}`)
   const exact = parseJson(text)
   return { ...(missingOf(defaults, plain) as ValueObject), ...(isObject(exact) ? exact : {}) }
 }
@@ -114,7 +114,7 @@ function missingOf(
   return Object.fromEntries(Object.entries(defaults).filter(([name]) => !Object.hasOwn(given, name)))
 }
 
-function answer(output: Value): Extract<Outcome, { readonly kind: 'result' }> {
+function answer(output: TemplateValue): Extract<Outcome, { readonly kind: 'result' }> {
   const text = jsonText(output)
   const structured = isObject(output) ? `,"structuredContent":${text}` : ''
   return {

@@ -5,20 +5,20 @@
  * `image_0` …, `resource`, `resource_1` …. Text is never taken apart: templates have fromJson.
  * Source: spec document 3, compositeTools.
  */
-import { isList, isObject, parseJson, type Value, type ValueObject } from '../../expr/template/index.ts'
-import { StepFault } from './faults.ts'
+import { isList, isObject, parseJson, type TemplateValue, type ValueObject } from '../../expr/template/index.ts'
+import { StepError } from './faults.ts'
 
 export interface ToolResult {
   readonly output: ValueObject
   readonly content: ValueObject
 }
 
-/** Throws StepFault when the tool says that it failed, or the result is none. */
+/** Throws StepError when the tool says that it failed, or the result is none. */
 export function readToolResult(raw: Buffer): ToolResult {
   const result = parsed(raw)
   const content = contentMap(result['content'])
   const structured = result['structuredContent']
-  if (result['isError'] === true) throw new StepFault(errorText(result), { retryable: true })
+  if (result['isError'] === true) throw new StepError(errorText(result), { retryable: true })
   return { output: isObject(structured) ? structured : content, content }
 }
 
@@ -29,7 +29,7 @@ function parsed(raw: Buffer): ValueObject {
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
   }
-  throw new StepFault('the backend sent an answer that is not valid MCP', { retryable: true })
+  throw new StepError('the backend sent an answer that is not valid MCP', { retryable: true })
 }
 
 /** First text, else what the structured content says about it. */
@@ -42,14 +42,14 @@ function errorText({ content, structuredContent }: ValueObject): string {
   return found ?? 'tool execution error'
 }
 
-function itemsOf(content: Value): readonly ValueObject[] {
+function itemsOf(content: TemplateValue): readonly ValueObject[] {
   return isList(content) ? content.filter(isObject) : []
 }
 
-function contentMap(content: Value): ValueObject {
-  const members: [string, Value][] = []
+function contentMap(content: TemplateValue): ValueObject {
+  const members: [string, TemplateValue][] = []
   const counts = { text: 0, image: 0, resource: 0 }
-  const put = (kind: keyof typeof counts, value: Value) => {
+  const put = (kind: keyof typeof counts, value: TemplateValue) => {
     if (typeof value !== 'string') return
     const count = counts[kind]++
     members.push([count === 0 && kind !== 'image' ? kind : `${kind}_${count}`, value])

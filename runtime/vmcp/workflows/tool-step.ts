@@ -14,7 +14,7 @@ import { expandArguments } from './arguments.ts'
 import type { ToolCall } from './compile.ts'
 import type { BoundTool, Context, TemplateData } from './context.ts'
 import { guarded } from './expansion.ts'
-import { StepFault } from './faults.ts'
+import { StepError } from './faults.ts'
 import { reasonOf, retrying } from './limits.ts'
 import { readToolResult, type ToolResult } from './tool-result.ts'
 
@@ -39,7 +39,7 @@ const FINAL_RPC: ReadonlySet<unknown> = new Set([
   403,
 ])
 
-/** Rejects with StepFault, or with the reason of the signal. */
+/** Rejects with StepError, or with the reason of the signal. */
 export async function callTool(
   context: Context,
   call: ToolCall,
@@ -48,7 +48,7 @@ export async function callTool(
   onRetry: () => void,
 ): Promise<ToolResult> {
   const bound = context.tools.get(call.tool)
-  if (!bound) throw new StepFault(`tool ${call.tool}: there is no such tool`)
+  if (!bound) throw new StepError(`tool ${call.tool}: there is no such tool`)
   const { clock, random } = context.parts
   const args = expandArguments(call.arguments, data, bound.inputSchema())
   const text = guarded('arguments', () => jsonText(args))
@@ -63,16 +63,16 @@ export async function callTool(
   })
 }
 
-function asFault({ parts }: Context, tool: string, error: unknown): StepFault {
-  if (error instanceof StepFault) {
-    return new StepFault(`tool ${tool}: ${error.message}`, { retryable: error.retryable })
+function asFault({ parts }: Context, tool: string, error: unknown): StepError {
+  if (error instanceof StepError) {
+    return new StepError(`tool ${tool}: ${error.message}`, { retryable: error.retryable })
   }
   if (error instanceof GatehouseError) {
     const retryable = !FINAL_CODES.has(error.code)
-    return new StepFault(`tool ${tool}: ${error.message}`, { retryable, cause: error })
+    return new StepError(`tool ${tool}: ${error.message}`, { retryable, cause: error })
   }
   parts.log.error('a tool call of a workflow failed', { tool, err: error })
-  return new StepFault(`tool ${tool}: internal error`)
+  return new StepError(`tool ${tool}: internal error`)
 }
 
 async function once(
@@ -117,9 +117,9 @@ function readOutcome(outcome: Outcome): ToolResult {
     case 'error': {
       const error = new JsonObject(outcome.error)
       const message = error.text('message') || 'the backend refused the call'
-      throw new StepFault(message, { retryable: !FINAL_RPC.has(error.value('code')) })
+      throw new StepError(message, { retryable: !FINAL_RPC.has(error.value('code')) })
     }
     default:
-      throw new StepFault('the backend asks in a way that cannot be passed on')
+      throw new StepError('the backend asks in a way that cannot be passed on')
   }
 }

@@ -9,5 +9,5 @@ export {
   type Operand,
   type Pipe,
   type Template,
-  TemplateFault,
+  TemplateError,
 } from './tree.ts'

@@ -4,7 +4,7 @@
  * Source: Go text/template, "Text and spaces", and the lexical rules of its parser.
  */
 import { literalToken } from './literals.ts'
-import { TemplateFault } from './tree.ts'
+import { TemplateError } from './tree.ts'
 
 export interface Token {
   readonly kind:
@@ -30,7 +30,7 @@ export interface Token {
 
 export type Piece = { readonly text: string } | { readonly action: readonly Token[] }
 
-/** The pieces of a template in order; empty texts and comments are left out. Throws TemplateFault. */
+/** The pieces of a template in order; empty texts and comments are left out. Throws TemplateError. */
 export function piecesOf(template: string): readonly Piece[] {
   const pieces: Piece[] = []
   let at = 0
@@ -72,9 +72,9 @@ interface Read {
 
 function comment(template: string, start: number): Read {
   const end = template.indexOf('*/', start)
-  if (end < 0) throw new TemplateFault('a comment is not closed')
+  if (end < 0) throw new TemplateError('a comment is not closed')
   const close = closing(template, end + 2)
-  if (!close) throw new TemplateFault('a comment must be closed by */}} or */ -}}')
+  if (!close) throw new TemplateError('a comment must be closed by */}} or */ -}}')
   return close
 }
 
@@ -95,9 +95,9 @@ function action(template: string, start: number): Read {
   for (;;) {
     const close = closing(template, at)
     if (close && depth === 0) return { ...close, tokens }
-    if (close) throw new TemplateFault('a parenthesis is not closed')
+    if (close) throw new TemplateError('a parenthesis is not closed')
     const char = template[at]
-    if (char === undefined) throw new TemplateFault('an action is not closed')
+    if (char === undefined) throw new TemplateError('an action is not closed')
     if (isSpace(char)) {
       at += 1
       apart = true
@@ -106,7 +106,7 @@ function action(template: string, start: number): Read {
     const { token, end } = tokenAt(template, at, apart)
     if (token.kind === 'open') depth += 1
     if (token.kind === 'close' && --depth < 0)
-      throw new TemplateFault('a parenthesis is closed that is not open')
+      throw new TemplateError('a parenthesis is closed that is not open')
     tokens.push(token)
     at = end
     apart = false
@@ -152,8 +152,8 @@ function endsWord(template: string, at: number): boolean {
   return char === undefined || isSpace(char) || '.,|:()'.includes(char) || template.startsWith('}}', at)
 }
 
-function unexpected(template: string, at: number): TemplateFault {
+function unexpected(template: string, at: number): TemplateError {
   const char = String.fromCodePoint(template.codePointAt(at) ?? 0xfffd)
   const hint = char === '-' ? '; write (index .a "b-c") for a name with a hyphen' : ''
-  return new TemplateFault(`the character ${JSON.stringify(char)} is not expected in an action${hint}`)
+  return new TemplateError(`the character ${JSON.stringify(char)} is not expected in an action${hint}`)
 }

@@ -4,7 +4,7 @@
  * Source: Go language specification, "Integer literals", "Floating-point literals", "Rune literals", "String literals".
  * Imaginary numbers and hexadecimal floats are refused: nothing here can be done with them.
  */
-import { TemplateFault } from './tree.ts'
+import { TemplateError } from './tree.ts'
 
 interface Literal {
   readonly kind: 'string' | 'int' | 'float'
@@ -17,7 +17,7 @@ interface Found {
   readonly end: number
 }
 
-/** The literal that begins here; undefined when none does. Throws TemplateFault. */
+/** The literal that begins here; undefined when none does. Throws TemplateError. */
 export function literalToken(template: string, at: number): Found | undefined {
   const char = template.charAt(at)
   if (char === '"') return quoted(template, at)
@@ -30,7 +30,7 @@ export function literalToken(template: string, at: number): Found | undefined {
 
 function raw(template: string, at: number): Found {
   const end = template.indexOf('`', at + 1)
-  if (end < 0) throw new TemplateFault('a raw string is not closed')
+  if (end < 0) throw new TemplateError('a raw string is not closed')
   return { token: { kind: 'string', text: template.slice(at + 1, end).replaceAll('\r', '') }, end: end + 1 }
 }
 
@@ -39,18 +39,18 @@ const characterForm = /'((?:[^'\\\n]|\\[^\n])+)'/y
 
 function quoted(template: string, at: number): Found {
   const inner = body(stringForm, template, at)
-  if (inner === undefined) throw new TemplateFault('a string is not closed')
+  if (inner === undefined) throw new TemplateError('a string is not closed')
   return { token: { kind: 'string', text: unescaped(inner, '"') }, end: stringForm.lastIndex }
 }
 
 function character(template: string, at: number): Found {
   const inner = body(characterForm, template, at)
-  if (inner === undefined) throw new TemplateFault('a character is not closed')
+  if (inner === undefined) throw new TemplateError('a character is not closed')
   const points = Array.from(unescaped(inner, "'"))
   const byte = /^\\(?:x([0-9a-fA-F]{2})|([0-7]{3}))$/.exec(inner)
   const value = byte ? Number.parseInt(byte[1] ?? byte[2] ?? '', byte[1] ? 16 : 8) : points[0]?.codePointAt(0)
   if (value === undefined || (points.length !== 1 && !byte))
-    throw new TemplateFault('between single quotes there must be one character')
+    throw new TemplateError('between single quotes there must be one character')
   return { token: { kind: 'int', text: inner, number: BigInt(value) }, end: characterForm.lastIndex }
 }
 
@@ -82,20 +82,20 @@ function unescaped(text: string, quote: string): string {
 
 function simpleEscape(char: string): number {
   const code = simple[char]
-  if (code === undefined) throw new TemplateFault(`\\${char} is not an escape`)
+  if (code === undefined) throw new TemplateError(`\\${char} is not an escape`)
   return code
 }
 
 function byteOf(octal: string): number {
   const byte = Number.parseInt(octal, 8)
-  if (byte > 255) throw new TemplateFault(`\\${octal} is not a byte`)
+  if (byte > 255) throw new TemplateError(`\\${octal} is not a byte`)
   return byte
 }
 
 function point(hex: string): string {
   const code = Number.parseInt(hex, 16)
   if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-    throw new TemplateFault(`\\u${hex} is not a character`)
+    throw new TemplateError(`\\u${hex} is not a character`)
   return String.fromCodePoint(code)
 }
 
@@ -111,7 +111,7 @@ function numeric(template: string, at: number): Found {
   const end = at + text.length
   const next = template.charAt(end)
   if (!match || !/[0-9]/.test(text) || wordChar.test(next) || next === '.' || next === '+' || next === '-')
-    throw new TemplateFault(`${JSON.stringify(template.slice(at, end + 1))} is not a number`)
+    throw new TemplateError(`${JSON.stringify(template.slice(at, end + 1))} is not a number`)
   const isFloat = match[1] !== undefined || match[2] !== undefined
   const number = isFloat ? floatOf(text) : intOf(text)
   return { token: { kind: isFloat ? 'float' : 'int', text, number }, end }
@@ -119,7 +119,7 @@ function numeric(template: string, at: number): Found {
 
 function floatOf(text: string): number {
   const value = Number(text.replaceAll('_', ''))
-  if (!Number.isFinite(value)) throw new TemplateFault(`the number ${text} is too large`)
+  if (!Number.isFinite(value)) throw new TemplateError(`the number ${text} is too large`)
   return value
 }
 
@@ -127,10 +127,10 @@ function intOf(text: string): bigint {
   const digits = text.replaceAll('_', '').replace(/^[+-]/, '')
   const octal = /^0[0-9]+$/.test(digits)
   if (octal && /[89]/.test(digits))
-    throw new TemplateFault(`${text} is not a number: a leading 0 means octal`)
+    throw new TemplateError(`${text} is not a number: a leading 0 means octal`)
   const size = BigInt(octal ? `0o${digits}` : digits)
   const value = text.startsWith('-') ? -size : size
   if (value > largestInt || value < -largestInt - 1n)
-    throw new TemplateFault(`the number ${text} is too large`)
+    throw new TemplateError(`the number ${text} is too large`)
   return value
 }

@@ -14,10 +14,10 @@ import {
   type Operand,
   type Pipe,
   type Template,
-  TemplateFault,
+  TemplateError,
 } from './tree.ts'
 
-/** Throws TemplateFault and nothing else. */
+/** Throws TemplateError and nothing else. */
 export function parseTemplate(text: string): Template {
   return new Parser().parse(text)
 }
@@ -66,14 +66,14 @@ class Parser {
         this.#tokens = piece.action
         this.#at = 0
         this.#action()
-        if (this.#at < this.#tokens.length) throw new TemplateFault('an action has more words than expected')
+        if (this.#at < this.#tokens.length) throw new TemplateError('an action has more words than expected')
       }
     }
     const open = this.#blocks.at(-1)
-    if (open) throw new TemplateFault(`${open.word} has no end`)
+    if (open) throw new TemplateError(`${open.word} has no end`)
     for (const name of this.#calls) {
       if (!this.#named.has(name))
-        throw new TemplateFault(`the template ${JSON.stringify(name)} is not defined`)
+        throw new TemplateError(`the template ${JSON.stringify(name)} is not defined`)
     }
     return { body: this.#root, named: this.#named }
   }
@@ -86,7 +86,7 @@ class Parser {
 
   #action(): void {
     const first = this.#tokens[0]
-    if (!first) throw new TemplateFault('an action is empty')
+    if (!first) throw new TemplateError('an action is empty')
     const word = first.kind === 'word' ? first.text : ''
     if (!keywords.has(word)) return this.#put({ kind: 'action', pipe: this.#pipe('action') })
     this.#at = 1
@@ -117,7 +117,7 @@ class Parser {
 
   #openNamed(word: 'define' | 'block'): void {
     if (word === 'define' && this.#blocks.length > 0)
-      throw new TemplateFault('define must stand outside of blocks')
+      throw new TemplateError('define must stand outside of blocks')
     const name = this.#name(word)
     const outside = this.#variables
     const pipe = word === 'block' ? this.#pipe('template') : undefined
@@ -127,7 +127,7 @@ class Parser {
   }
 
   #push(block: Omit<Block, 'body' | 'otherwise' | 'hasElse'>): void {
-    if (this.#blocks.length >= maxDepth) throw new TemplateFault('blocks are nested too deep')
+    if (this.#blocks.length >= maxDepth) throw new TemplateError('blocks are nested too deep')
     this.#blocks.push({ ...block, body: [], otherwise: [], hasElse: false })
   }
 
@@ -140,7 +140,7 @@ class Parser {
 
   #name(word: string): string {
     const token = this.#tokens[this.#at]
-    if (token?.kind !== 'string') throw new TemplateFault(`${word} needs a name in quotes`)
+    if (token?.kind !== 'string') throw new TemplateError(`${word} needs a name in quotes`)
     this.#at += 1
     return token.text
   }
@@ -148,13 +148,13 @@ class Parser {
   #else(): void {
     const block = this.#blocks.at(-1)
     if (!block || block.hasElse || block.word === 'define' || block.word === 'block')
-      throw new TemplateFault('else has no if, with or range')
+      throw new TemplateError('else has no if, with or range')
     block.hasElse = true
     this.#variables = block.inside
     const next = this.#tokens[this.#at]
     if (!next) return
     if (next.kind !== 'word' || next.text !== block.word || block.word === 'range')
-      throw new TemplateFault(`else of ${block.word} is followed by what is not expected`)
+      throw new TemplateError(`else of ${block.word} is followed by what is not expected`)
     this.#at += 1
     this.#open(block.word, true)
   }
@@ -162,7 +162,7 @@ class Parser {
   #end(): void {
     for (let joined = true; joined; ) {
       const block = this.#blocks.pop()
-      if (!block) throw new TemplateFault('end has nothing to end')
+      if (!block) throw new TemplateError('end has nothing to end')
       this.#variables = block.outside
       this.#close(block)
       joined = block.joined
@@ -181,7 +181,7 @@ class Parser {
       nodes.every((node) => node.kind === 'text' && node.text.trim() === '')
     if (before && !isBlank(before)) {
       if (isBlank(body)) return
-      throw new TemplateFault(`the template ${JSON.stringify(name)} is defined twice`)
+      throw new TemplateError(`the template ${JSON.stringify(name)} is defined twice`)
     }
     this.#named.set(name, body)
   }
@@ -190,7 +190,7 @@ class Parser {
     const last = (test: (block: Block) => boolean) => this.#blocks.findLastIndex(test)
     const range = last((block) => block.word === 'range' && !block.hasElse)
     if (range <= last((block) => block.word === 'define' || block.word === 'block'))
-      throw new TemplateFault(`${word} is not in a range`)
+      throw new TemplateError(`${word} is not in a range`)
     this.#put({ kind: word })
   }
 
@@ -201,7 +201,7 @@ class Parser {
     for (;;) {
       const command = this.#command()
       if (commands.length > 0 && isValue(command[0]))
-        throw new TemplateFault('a plain value cannot take what is piped into it')
+        throw new TemplateError('a plain value cannot take what is piped into it')
       commands.push(command)
       if (this.#peek()?.kind !== 'pipe') break
       this.#at += 1
@@ -217,7 +217,7 @@ class Parser {
   #declare(names: readonly string[]): void {
     if (names.length === 0) return
     this.#variables = [...new Set([...this.#variables, ...names])]
-    if (this.#variables.length > maxVariables) throw new TemplateFault('there are too many variables')
+    if (this.#variables.length > maxVariables) throw new TemplateError('there are too many variables')
   }
 
   #declaration(word: string): { variables: readonly string[]; assigns: boolean } {
@@ -233,20 +233,20 @@ class Parser {
       third?.kind !== 'variable' ||
       (fourth?.kind !== 'declare' && fourth?.kind !== 'assign')
     )
-      throw new TemplateFault('only a range can declare two variables')
+      throw new TemplateError('only a range can declare two variables')
     this.#at += 4
     return { variables: [first.text, third.text], assigns: fourth.kind === 'assign' }
   }
 
   #command(): Command {
     const first = this.#operand()
-    if (!first) throw new TemplateFault('a value is missing')
+    if (!first) throw new TemplateError('a value is missing')
     const rest: Operand[] = []
     for (let next = this.#peek(); next; next = this.#peek()) {
       if (next.kind === 'pipe' || next.kind === 'close') break
-      if (!next.apart) throw new TemplateFault(`a blank is missing before ${JSON.stringify(next.text)}`)
+      if (!next.apart) throw new TemplateError(`a blank is missing before ${JSON.stringify(next.text)}`)
       const operand = this.#operand()
-      if (!operand) throw new TemplateFault(`${JSON.stringify(next.text)} is not expected here`)
+      if (!operand) throw new TemplateError(`${JSON.stringify(next.text)} is not expected here`)
       rest.push(operand)
     }
     return [first, ...rest]
@@ -298,23 +298,23 @@ class Parser {
 
   #parenthesis(): Operand {
     this.#depth += 1
-    if (this.#depth > maxDepth) throw new TemplateFault('parentheses are nested too deep')
+    if (this.#depth > maxDepth) throw new TemplateError('parentheses are nested too deep')
     const pipe = this.#pipe('parenthesis')
     this.#depth -= 1
-    if (this.#peek()?.kind !== 'close') throw new TemplateFault('a parenthesis is not closed')
+    if (this.#peek()?.kind !== 'close') throw new TemplateError('a parenthesis is not closed')
     this.#at += 1
     return { kind: 'pipe', pipe }
   }
 
   #known(name: string): void {
-    if (!this.#variables.includes(name)) throw new TemplateFault(`the variable ${name} is not declared`)
+    if (!this.#variables.includes(name)) throw new TemplateError(`the variable ${name} is not declared`)
   }
 }
 
 function wordOperand(word: string): Operand {
   if (word === 'nil') return { kind: 'nil' }
   if (constants.has(word)) return { kind: 'bool', value: word === 'true' }
-  if (!isFunction(word)) throw new TemplateFault(`the function ${word} is not known`)
+  if (!isFunction(word)) throw new TemplateError(`the function ${word} is not known`)
   return { kind: 'function', name: word }
 }
 
@@ -331,7 +331,7 @@ function withFields(term: Operand, names: readonly string[]): Operand {
     case 'function':
       return { kind: 'chain', of: term, names }
     default:
-      throw new TemplateFault('a field stands after a value that has none')
+      throw new TemplateError('a field stands after a value that has none')
   }
 }
 

@@ -80,9 +80,9 @@ export const functionNames = [
 export type FunctionName = (typeof functionNames)[number]
 
 /** What is wrong with the text of a template. The only error that reading one throws. */
-export class TemplateFault extends Error {
+export class TemplateError extends Error {
   constructor(message: string) {
     super(message)
-    this.name = 'TemplateFault'
+    this.name = 'TemplateError'
   }
 }

@@ -9,7 +9,7 @@ import {
   elementsOf,
   encode,
   execute,
-  JsonFault,
+  JsonError,
   LimitError,
   List,
   Meter,
@@ -18,7 +18,7 @@ import {
   type RunOptions,
   StarlarkError,
   UNIVERSE,
-  type Value,
+  type StarlarkValue,
   type Work,
   writeJson,
 } from '../../../runtime/expr/starlark/index.ts'
@@ -27,13 +27,13 @@ const LIMITS = { maxSteps: 100_000, maxBytes: 16 * 1024 * 1024 }
 
 /** A world outside that answers when it is told to. */
 class Outside {
-  readonly open: { readonly name: string; settle(value: Value): void; fail(message: string): void }[] = []
+  readonly open: { readonly name: string; settle(value: StarlarkValue): void; fail(message: string): void }[] = []
   most = 0
 
   readonly wait = new Builtin('wait', (call) => this.#wait(asText(call, call.args[0], 'name')));
 
   *#wait(name: string): Work {
-    const answer: Value = yield {
+    const answer: StarlarkValue = yield {
       kind: 'wait',
       begin: (settle) => {
         this.open.push({
@@ -66,12 +66,12 @@ interface Started {
 
 function start(
   script: string,
-  more: Partial<RunOptions> & { readonly given?: Readonly<Record<string, Value>> } = {},
+  more: Partial<RunOptions> & { readonly given?: Readonly<Record<string, StarlarkValue>> } = {},
 ): Started {
   const outside = new Outside()
   const meter = new Meter({ ...LIMITS, ...more })
   const logs: Started['logs'] = []
-  const globals = new Map<string, Value>([
+  const globals = new Map<string, StarlarkValue>([
     ['wait', outside.wait],
     ['parallel', parallel],
     ...Object.entries(more.given ?? {}),
@@ -339,7 +339,7 @@ t.test('JSON: values of every kind there and back, big integers included', (t) =
     '1e999',
     '['.repeat(500),
   ])
-    t.throws(() => readJson(bad, meter), JsonFault, bad.slice(0, 20))
+    t.throws(() => readJson(bad, meter), JsonError, bad.slice(0, 20))
   t.end()
 })
 

@@ -5,8 +5,8 @@
  * here, the row says why in `differs`, and what Go did in `go`.
  */
 import t from 'tap'
-import { EvaluationFault, expand, type Value } from '../../../runtime/expr/template/index.ts'
-import { parseTemplate, TemplateFault } from '../../../schemas/workflow/index.ts'
+import { EvaluationError, expand, type TemplateValue } from '../../../runtime/expr/template/index.ts'
+import { parseTemplate, TemplateError } from '../../../schemas/workflow/index.ts'
 import table from './template-cases.json' with { type: 'json' }
 
 interface Row {
@@ -16,21 +16,21 @@ interface Row {
 }
 
 /** `{"$int": 5}` stands for an integer: JSON alone has none. */
-function dataOf(value: unknown): Value {
+function dataOf(value: unknown): TemplateValue {
   if (Array.isArray(value)) return value.map(dataOf)
-  if (typeof value !== 'object' || value === null) return value as Value
+  if (typeof value !== 'object' || value === null) return value as TemplateValue
   const entries = Object.entries(value)
   const [first] = entries
   if (first?.[0] === '$int') return BigInt(Number(first[1]))
   return Object.fromEntries(entries.map(([name, item]) => [name, dataOf(item)]))
 }
 
-function run(text: string, data: Value): Omit<Row, 'template'> {
+function run(text: string, data: TemplateValue): Omit<Row, 'template'> {
   try {
     return { output: expand(parseTemplate(text), data) }
   } catch (error) {
-    if (error instanceof TemplateFault) return { fault: 'parse' }
-    if (error instanceof EvaluationFault) return { fault: 'run' }
+    if (error instanceof TemplateError) return { fault: 'parse' }
+    if (error instanceof EvaluationError) return { fault: 'run' }
     throw error
   }
 }

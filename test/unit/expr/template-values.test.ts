@@ -3,17 +3,17 @@
  */
 import t from 'tap'
 import {
-  EvaluationFault,
+  EvaluationError,
   expand,
   isSingleAction,
   jsonText,
   parseJson,
-  type Value,
+  type TemplateValue,
   valueOf,
 } from '../../../runtime/expr/template/index.ts'
 import { parseTemplate } from '../../../schemas/workflow/index.ts'
 
-const run = (text: string, data: Value, limits?: { maxBytes: number; maxWork: number }) =>
+const run = (text: string, data: TemplateValue, limits?: { maxBytes: number; maxWork: number }) =>
   expand(parseTemplate(text), data, limits)
 const small = { maxBytes: 1000, maxWork: 10_000 }
 
@@ -60,7 +60,7 @@ t.test('names: those of JavaScript mean nothing', async (t) => {
     run('{{.constructor}} {{.a.toString}} {{index .a "hasOwnProperty"}} {{.a.__proto__}}', data),
     '<no value> <no value> <no value> 1',
   )
-  t.throws(() => run('{{.s.length}}', data), EvaluationFault)
+  t.throws(() => run('{{.s.length}}', data), EvaluationError)
 })
 
 t.test('order: names and texts by the bytes of their UTF-8', async (t) => {
@@ -71,7 +71,7 @@ t.test('order: names and texts by the bytes of their UTF-8', async (t) => {
 t.test('limits: text, work and depth are bounded', async (t) => {
   const long = 'x'.repeat(900)
   t.equal(run('{{.}}', long, small).length, 900)
-  const tooLarge: [string, Value][] = [
+  const tooLarge: [string, TemplateValue][] = [
     ['{{.}}{{.}}', long],
     ['{{range 1000000}}xxxxxxxxxx{{end}}', null],
     ['{{$x := "a"}}{{range 100}}{{$x = print $x $x}}{{end}}', null],
@@ -82,7 +82,7 @@ t.test('limits: text, work and depth are bounded', async (t) => {
     ['{{.}}', 'é'.repeat(600)],
   ]
   for (const [text, data] of tooLarge) t.throws(() => run(text, data, small), /too large/, text)
-  const tooMuch: [string, Value][] = [
+  const tooMuch: [string, TemplateValue][] = [
     ['{{range 1000000000}}{{end}}', null],
     ['{{range .}}{{range $}}{{range $}}{{end}}{{end}}{{end}}', Array.from({ length: 100 }, () => 1)],
     [
@@ -98,7 +98,7 @@ t.test('limits: text, work and depth are bounded', async (t) => {
   ]
   for (const [text, data] of tooMuch) t.throws(() => run(text, data, small), /too much work/, text)
   t.throws(() => run('{{define "r"}}{{template "r" .}}{{end}}{{template "r" .}}', null), /depth limit/)
-  let deep: Value = 1
+  let deep: TemplateValue = 1
   for (let i = 0; i < 150; i++) deep = [deep]
   for (const text of ['{{.}}', '{{json .}}', '{{printf "%v" .}}'])
     t.throws(() => run(text, deep), /depth limit/, text)
@@ -130,7 +130,7 @@ t.test('faults: they tell types, never values', async (t) => {
       run(text, secret)
       t.fail(`${text} works`)
     } catch (error) {
-      t.ok(error instanceof EvaluationFault && !error.message.includes(secret), text)
+      t.ok(error instanceof EvaluationError && !error.message.includes(secret), text)
     }
   }
 })

@@ -3,12 +3,12 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { makeAuthenticator, type OidcConfig } from '../../../runtime/incoming/index.ts'
 import { proves } from '../../helpers/proves.ts'
-import { type Answer, startLoopback } from '../../helpers/loopback.ts'
+import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
 const now = 1_700_000_000_000
 const nowSec = now / 1000
 
-async function introspecting(t: Test, answer: () => Answer, config: Partial<OidcConfig> = {}) {
+async function introspecting(t: Test, answer: () => PeerResponse, config: Partial<OidcConfig> = {}) {
   const server = await startLoopback(answer)
   t.teardown(() => server.close())
   const authenticator = makeAuthenticator(

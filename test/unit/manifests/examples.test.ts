@@ -6,7 +6,7 @@ import t from 'tap'
 import { parseAllDocuments } from 'yaml'
 import { untyped } from '../../helpers/untyped.ts'
 import { validateResource } from '../../../hooks/index.ts'
-import { formatProblems, isDnsSubdomain, kinds } from '../../../schemas/index.ts'
+import { formatViolations, isDnsSubdomain, kinds } from '../../../schemas/index.ts'
 
 const root = resolve(import.meta.dirname, '../../../manifests/examples')
 
@@ -76,7 +76,7 @@ for (const example of examples) {
   await t.test(`${example}: every document is admitted without a warning`, async (t) => {
     for (const { kind, name, value } of all) {
       const { problems, warnings } = validateResource(value)
-      t.strictSame(problems, [], `${kind} ${name}: ${formatProblems(problems)}`)
+      t.strictSame(problems, [], `${kind} ${name}: ${formatViolations(problems)}`)
       // The quickstart is for a laptop, where its servers are started by a local command.
       if (example !== 'quickstart') t.strictSame(warnings, [], `${kind} ${name}`)
       t.ok(isDnsSubdomain(name), name)

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import {
   DuplicateMember,
-  JsonFault,
+  JsonError,
   JsonObject,
   MAX_DEPTH,
   scanElements,
@@ -71,7 +71,7 @@ t.test('JsonObject: refuses exactly what JSON.parse refuses', async (t) => {
     '{"a":1}x',
     '',
   ]) {
-    t.throws(() => object(text), JsonFault, text)
+    t.throws(() => object(text), JsonError, text)
   }
 })
 
@@ -104,7 +104,7 @@ t.test('JsonObject: a member that occurs twice is refused, however it is escaped
 t.test('JsonObject: nesting is bounded', async (t) => {
   const nest = (depth: number) => `{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`
   t.doesNotThrow(() => object(nest(MAX_DEPTH)))
-  t.throws(() => object(nest(MAX_DEPTH + 2)), JsonFault)
+  t.throws(() => object(nest(MAX_DEPTH + 2)), JsonError)
 })
 
 t.test('JsonObject.with: untouched bytes stay, the others change', async (t) => {
@@ -118,7 +118,7 @@ t.test('JsonObject.with: untouched bytes stay, the others change', async (t) => 
 t.test('scanElements: splits an array without reading it', async (t) => {
   const elements = scanElements(Buffer.from(' [1, {"a":[2]} ,"x,]"]'), 1)
   t.same(elements.map(String), ['1', '{"a":[2]}', '"x,]"'])
-  t.throws(() => scanElements(Buffer.from('[1,]')), JsonFault)
+  t.throws(() => scanElements(Buffer.from('[1,]')), JsonError)
 })
 
 t.test('JsonObject: long strings are checked like short ones, wherever they lie', async () => {

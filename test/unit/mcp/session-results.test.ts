@@ -43,7 +43,7 @@ t.test('reserved keys of _meta are taken out wherever they stand and however the
     'data of a tool is its own',
   )
   t.throws(() => withoutReservedMeta(Buffer.from(`{"_meta":{"${OWN}/x":1},"_meta":{}}`)), {
-    name: /Duplicate|JsonFault/,
+    name: /Duplicate|JsonError/,
   })
 })
 

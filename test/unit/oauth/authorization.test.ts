@@ -80,7 +80,7 @@ await t.test('readAuthorizationCode: iss rules of RFC 9207', async (t) => {
   t.equal(read(`code=1&iss=${issuer}`, silent), '1')
   t.equal(read(`code=1&iss=${issuer}`, promised), '1')
   t.equal(read('code=1&iss=https://any.example', {}), '1', 'no issuer is known: nothing to compare')
-  const refused = { name: 'OAuthFault', kind: 'protocol' }
+  const refused = { name: 'OAuthClientError', kind: 'protocol' }
   t.throws(() => read('code=1', promised), refused, 'promised but missing')
   t.throws(() => read('code=1&iss=https://evil.example', silent), refused, 'wrong, though never promised')
   t.throws(() => read(`code=1&iss=${issuer}/`, promised), refused, 'no normalisation')
@@ -90,14 +90,14 @@ await t.test('readAuthorizationCode: iss rules of RFC 9207', async (t) => {
 await t.test('readAuthorizationCode: errors, doubles and emptiness', async (t) => {
   const read = (query: string) => readAuthorizationCode(new URLSearchParams(query), silent)
   t.throws(() => read('error=access_denied&error_description=no%0Away'), {
-    name: 'OAuthFault',
+    name: 'OAuthClientError',
     kind: 'refused',
     error: 'access_denied',
     description: 'no way',
   })
-  t.throws(() => read('error=%3Cscript%3E'), { name: 'OAuthFault', kind: 'refused', error: undefined })
+  t.throws(() => read('error=%3Cscript%3E'), { name: 'OAuthClientError', kind: 'refused', error: undefined })
   for (const query of ['code=1&code=2', 'code=', '', 'iss=a&iss=b&code=1'])
-    t.throws(() => read(query), { name: 'OAuthFault', kind: 'protocol' }, query)
+    t.throws(() => read(query), { name: 'OAuthClientError', kind: 'protocol' }, query)
 })
 
 await t.test('isOurState: one value, equal', async (t) => {

@@ -3,7 +3,7 @@ import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { makeFetch } from '../../../runtime/net/index.ts'
 import { keySetTimes, localKeys, RemoteKeys, verifyJwt } from '../../../runtime/oauth/index.ts'
-import { type Answer, startLoopback } from '../../helpers/loopback.ts'
+import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
 const fetch = makeFetch()
 t.teardown(() => fetch.close())
@@ -24,7 +24,7 @@ const one = await pair('one')
 const two = await pair('two')
 
 async function rig(t: Test) {
-  const state: { answer: Answer; now: number; hold: Promise<void> | undefined } = {
+  const state: { answer: PeerResponse; now: number; hold: Promise<void> | undefined } = {
     answer: { body: { keys: [one.jwk] } },
     now: Date.now(),
     hold: undefined,
@@ -39,7 +39,7 @@ async function rig(t: Test) {
   return { state, server, keys, verify }
 }
 
-const unreachable = { name: 'OAuthFault', kind: 'unreachable' }
+const unreachable = { name: 'OAuthClientError', kind: 'unreachable' }
 const unknownKey = { name: 'TokenRefused', reason: 'key' }
 
 await t.test('RemoteKeys: a hundred first tokens cost one fetch', async (t) => {
@@ -134,7 +134,7 @@ await t.test(
     ]) {
       const { state, verify } = await rig(t)
       state.answer = { body }
-      await t.rejects(verify(one.token), { name: 'OAuthFault', kind: 'protocol' })
+      await t.rejects(verify(one.token), { name: 'OAuthClientError', kind: 'protocol' })
     }
     const { state, verify } = await rig(t)
     state.answer = { body: { keys: [{ kty: 'oct', k: 'c2VjcmV0', kid: 'one' }] } }

@@ -8,12 +8,12 @@ import {
   fetchClientDocument,
   registerClient,
 } from '../../../runtime/oauth/index.ts'
-import { type Answer, startLoopback } from '../../helpers/loopback.ts'
+import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
 const fetch = makeFetch({ maxRedirects: 0 })
 t.teardown(() => fetch.close())
 
-async function peer(t: Test, answer: Answer) {
+async function peer(t: Test, answer: PeerResponse) {
   const server = await startLoopback(() => answer)
   t.teardown(() => server.close())
   return server
@@ -60,21 +60,21 @@ await t.test('registerClient: a secret that never expires has no expiry; scope m
 await t.test('registerClient: faults say whether registration exists at all', async (t) => {
   for (const status of [404, 405, 501])
     await t.rejects(registerClient((await peer(t, { status })).url, metadata, { fetch }), {
-      name: 'OAuthFault',
+      name: 'OAuthClientError',
       kind: 'absent',
     })
   const refused = await peer(t, { status: 400, body: { error: 'invalid_redirect_uri' } })
   await t.rejects(registerClient(refused.url, metadata, { fetch }), {
-    name: 'OAuthFault',
+    name: 'OAuthClientError',
     error: 'invalid_redirect_uri',
   })
   for (const body of [{}, { client_id: 'x', token_endpoint_auth_method: 'tls_client_auth' }])
     await t.rejects(registerClient((await peer(t, { body })).url, metadata, { fetch }), {
-      name: 'OAuthFault',
+      name: 'OAuthClientError',
       kind: 'protocol',
     })
   const moved = await peer(t, { status: 307, headers: { location: '/elsewhere' } })
-  await t.rejects(registerClient(moved.url, metadata, { fetch }), { name: 'OAuthFault', kind: 'refused' })
+  await t.rejects(registerClient(moved.url, metadata, { fetch }), { name: 'OAuthClientError', kind: 'refused' })
   t.equal(moved.seen.length, 1, 'redirects are not followed')
 })
 
@@ -103,9 +103,9 @@ await t.test('client document: fetched from the client_id itself, and about it',
   t.teardown(() => server.close())
   const document = await fetchClientDocument(`${server.url}/c`, { fetch })
   t.match(document, { client_id: `${server.url}/c`, token_endpoint_auth_method: 'none' })
-  await t.rejects(fetchClientDocument(`${server.url}/d`, { fetch }), { name: 'OAuthFault', kind: 'protocol' })
+  await t.rejects(fetchClientDocument(`${server.url}/d`, { fetch }), { name: 'OAuthClientError', kind: 'protocol' })
   await t.rejects(fetchClientDocument(`${server.url}/moved`, { fetch }), {
-    name: 'OAuthFault',
+    name: 'OAuthClientError',
     kind: 'refused',
   })
 })
@@ -120,5 +120,5 @@ await t.test('client document: redirect URIs required, secrets refused', async (
     { token_endpoint_auth_method: 'client_secret_basic' },
     { client_secret: 'x' },
   ])
-    t.throws(() => checkClientDocument(id, { ...base, ...wrong }), { name: 'OAuthFault', kind: 'protocol' })
+    t.throws(() => checkClientDocument(id, { ...base, ...wrong }), { name: 'OAuthClientError', kind: 'protocol' })
 })

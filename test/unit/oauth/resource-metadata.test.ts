@@ -7,16 +7,16 @@ import {
   resourceCovers,
   resourceMetadataUrl,
 } from '../../../runtime/oauth/index.ts'
-import { type Answer, startLoopback } from '../../helpers/loopback.ts'
+import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
 const fetch = makeFetch()
 t.teardown(() => fetch.close())
 
 async function serve(t: Test, documents: Record<string, object>) {
-  const server = await startLoopback(({ path }): Answer => {
+  const server = await startLoopback(({ path }): PeerResponse => {
     const found = documents[path]
     if (found === undefined) return { status: 404, body: 'no' }
-    const answer: Answer = JSON.parse(JSON.stringify(found).replaceAll('$', server.url))
+    const answer: PeerResponse = JSON.parse(JSON.stringify(found).replaceAll('$', server.url))
     return answer
   })
   t.teardown(() => server.close())
@@ -58,7 +58,7 @@ await t.test('discoverResource: none is undefined, a dead host is not', async (t
   t.equal(await discoverResource(`${server.url}/mcp`, { fetch }), undefined)
   await server.close()
   await t.rejects(discoverResource(`${server.url}/mcp`, { fetch }), {
-    name: 'OAuthFault',
+    name: 'OAuthClientError',
     kind: 'unreachable',
   })
 })
@@ -70,7 +70,7 @@ await t.test('discoverResource: a document for another resource is refused, not 
       [wellKnown]: { body: { resource: '$' } },
     })
     await t.rejects(discoverResource(`${server.url}/mcp`, { fetch }), {
-      name: 'OAuthFault',
+      name: 'OAuthClientError',
       kind: 'protocol',
     })
   }

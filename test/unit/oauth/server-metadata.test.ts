@@ -2,13 +2,13 @@
 import t, { type Test } from 'tap'
 import { makeFetch } from '../../../runtime/net/index.ts'
 import { discoverServer, serverMetadataUrls, typedServer } from '../../../runtime/oauth/index.ts'
-import { type Answer, startLoopback } from '../../helpers/loopback.ts'
+import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
 const fetch = makeFetch()
 t.teardown(() => fetch.close())
 
 /** A server that knows these documents, keyed by path; `$` stands for its own URL. */
-async function serve(t: Test, documents: Record<string, Answer>) {
+async function serve(t: Test, documents: Record<string, PeerResponse>) {
   const server = await startLoopback(({ path }) => {
     const answer = documents[path] ?? { status: 404, body: 'no' }
     return answer === 'cut' ? 'cut' : JSON.parse(JSON.stringify(answer).replaceAll('$', server.url))
@@ -44,7 +44,7 @@ await t.test('discoverServer: a document of another issuer is refused, a slash c
   for (const issuer of ['https://evil.example', '$/']) {
     const server = await serve(t, { '/.well-known/openid-configuration': { body: { ...full, issuer } } })
     await t.rejects(discoverServer(server.url, { fetch }), {
-      name: 'OAuthFault',
+      name: 'OAuthClientError',
       kind: 'protocol',
       code: 'OAUTH_PROTOCOL',
     })
@@ -73,18 +73,18 @@ await t.test('discoverServer: a needed member is filled in from the other docume
 
 await t.test('discoverServer: faults tell absent, unreachable and malformed apart', async (t) => {
   const absent = await serve(t, {})
-  await t.rejects(discoverServer(absent.url, { fetch }), { name: 'OAuthFault', kind: 'absent' })
+  await t.rejects(discoverServer(absent.url, { fetch }), { name: 'OAuthClientError', kind: 'absent' })
   const down = await serve(t, {
     '/.well-known/oauth-authorization-server': { status: 503, headers: { 'retry-after': '7' } },
   })
   await t.rejects(discoverServer(down.url, { fetch }), {
-    name: 'OAuthFault',
+    name: 'OAuthClientError',
     kind: 'unreachable',
     headers: { 'retry-after': '7' },
   })
   const cut = await serve(t, { '/.well-known/oauth-authorization-server': 'cut' })
   await t.rejects(discoverServer(cut.url, { fetch }), {
-    name: 'OAuthFault',
+    name: 'OAuthClientError',
     kind: 'unreachable',
     status: 503,
   })
@@ -92,7 +92,7 @@ await t.test('discoverServer: faults tell absent, unreachable and malformed apar
   const html = await serve(t, {
     '/.well-known/oauth-authorization-server': { headers: { 'content-type': 'text/html' }, body: '<p>' },
   })
-  await t.rejects(discoverServer(html.url, { fetch }), { name: 'OAuthFault', kind: 'protocol' })
+  await t.rejects(discoverServer(html.url, { fetch }), { name: 'OAuthClientError', kind: 'protocol' })
   const plain = await serve(t, {
     '/.well-known/oauth-authorization-server': { body: { ...full, token_endpoint: 'http://idp.example/t' } },
   })
@@ -113,7 +113,7 @@ await t.test('discoverServer: an abort is passed on as it is', async (t) => {
   const controller = new AbortController()
   const server = await startLoopback(() => {
     controller.abort(new Error('caller gone'))
-    return new Promise<Answer>(() => {})
+    return new Promise<PeerResponse>(() => {})
   })
   t.teardown(() => server.close())
   await t.rejects(discoverServer(server.url, { fetch, signal: controller.signal }), {

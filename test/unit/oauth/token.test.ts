@@ -13,14 +13,14 @@ import {
   type ServerMetadata,
   tokenExchangeGrant,
 } from '../../../runtime/oauth/index.ts'
-import { type Answer, startLoopback } from '../../helpers/loopback.ts'
+import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
 const fetch = makeFetch()
 t.teardown(() => fetch.close())
 
-const good: Answer = { body: { access_token: 'at', token_type: 'Bearer', expires_in: 60 } }
+const good: PeerResponse = { body: { access_token: 'at', token_type: 'Bearer', expires_in: 60 } }
 
-async function peer(t: Test, ...answers: readonly Answer[]) {
+async function peer(t: Test, ...answers: readonly PeerResponse[]) {
   let count = 0
   const server = await startLoopback(() => answers[Math.min(count++, answers.length - 1)] ?? good)
   t.teardown(() => server.close())
@@ -116,13 +116,13 @@ await t.test(
     await t.rejects(
       clientCredentialsGrant({ ...fixed.base, client: { ...client, authMethod: 'client_secret_basic' } }),
       {
-        name: 'OAuthFault',
+        name: 'OAuthClientError',
         error: 'invalid_client',
       },
     )
     const none = { ...post.base.server, token_endpoint_auth_methods_supported: ['private_key_jwt'] }
     await t.rejects(clientCredentialsGrant({ ...post.base, server: none, client }), {
-      name: 'OAuthFault',
+      name: 'OAuthClientError',
       kind: 'protocol',
     })
   },
@@ -159,7 +159,7 @@ await t.test('answers: a mapping is applied before anything is checked', async (
   t.equal((await clientCredentialsGrant({ ...base, map })).accessToken, 'at')
 })
 
-const bad: readonly (readonly [string, Answer, object])[] = [
+const bad: readonly (readonly [string, PeerResponse, object])[] = [
   [
     'an OAuth error',
     { status: 400, body: { error: 'invalid_grant', error_description: 'x' } },
@@ -199,7 +199,7 @@ for (const [title, answer, expected] of bad) {
       () => undefined,
       (error: unknown) => error,
     )
-    t.match(fault, { name: 'OAuthFault', ...expected })
+    t.match(fault, { name: 'OAuthClientError', ...expected })
     t.notMatch(String(fault), /evil|<p>/, 'nothing the peer said is in the message')
   })
 }
@@ -219,7 +219,7 @@ await t.test('tokenTypes: an assertion of type N_A is taken only when asked for'
     body: { access_token: 'jag', token_type: 'N_A', issued_token_type: 'urn:jag' },
   })
   const options = { ...base, subjectToken: 's', subjectTokenType: 'urn:t' }
-  await t.rejects(tokenExchangeGrant(options), { name: 'OAuthFault', kind: 'protocol' })
+  await t.rejects(tokenExchangeGrant(options), { name: 'OAuthClientError', kind: 'protocol' })
   const tokens = await tokenExchangeGrant({ ...options, tokenTypes: ['n_a'] })
   t.equal(tokens.issuedTokenType, 'urn:jag')
 })
@@ -240,6 +240,6 @@ await t.test('introspect: form, credentials, inactive tokens, and answers that a
   t.equal(await introspect(url, 'tok', { fetch }), undefined)
   t.equal(server.seen[1]?.headers.authorization, undefined)
   t.notOk(server.seen[1]?.form.has('client_id'))
-  await t.rejects(introspect(url, 'tok', { fetch }), { name: 'OAuthFault', kind: 'protocol' })
-  await t.rejects(introspect(url, 'tok', { fetch }), { name: 'OAuthFault', kind: 'refused' })
+  await t.rejects(introspect(url, 'tok', { fetch }), { name: 'OAuthClientError', kind: 'protocol' })
+  await t.rejects(introspect(url, 'tok', { fetch }), { name: 'OAuthClientError', kind: 'refused' })
 })

@@ -1,33 +1,33 @@
 /** Finding out from the ends of an answer how an operation went: JSON bodies and event streams, in any pieces. */
 import t from 'tap'
-import { AnswerWatch } from '../../../runtime/observe/exchange/answer-watch.ts'
-import { isToolError, readAnswer } from '../../../runtime/observe/exchange/rpc-answer.ts'
+import { ResponseWatch } from '../../../runtime/observe/exchange/answer-watch.ts'
+import { isToolError, readResponse } from '../../../runtime/observe/exchange/rpc-answer.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('3.error.audit.application', '3.config.audit.detectApplicationErrors')
 
 const long = 'x'.repeat(5_000)
 
-function answerOf(text: string) {
-  return readAnswer(text.slice(0, 512), text.slice(-512))
+function responseOf(text: string) {
+  return readResponse(text.slice(0, 512), text.slice(-512))
 }
 
 t.test('answer: an error is found by its first bytes, with code and message', async (t) => {
-  t.same(answerOf('{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no such tool"}}'), {
+  t.same(responseOf('{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no such tool"}}'), {
     kind: 'error',
     code: -32602,
     message: 'no such tool',
   })
-  const cut = answerOf(`{"jsonrpc":"2.0","id":1,"error":{"message":"Bearer abcdefgh ${long}","code":-32000}}`)
+  const cut = responseOf(`{"jsonrpc":"2.0","id":1,"error":{"message":"Bearer abcdefgh ${long}","code":-32000}}`)
   t.match(cut, { kind: 'error', message: /^Bearer \[redacted\] x+$/ })
   t.equal(Buffer.byteLength(cut?.message ?? ''), 256)
 })
 
 t.test('answer: a large error or result is told without reading it whole', async (t) => {
-  t.match(answerOf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"m","data":"${long}"}}`), {
+  t.match(responseOf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"m","data":"${long}"}}`), {
     code: -32000,
   })
-  t.same(answerOf(`{"jsonrpc":"2.0","id":1,"result":{"content":"${long}"}}`), {
+  t.same(responseOf(`{"jsonrpc":"2.0","id":1,"result":{"content":"${long}"}}`), {
     kind: 'result',
     toolError: false,
   })
@@ -46,8 +46,8 @@ t.test('answer: isError is found before and behind the content, and nowhere else
   ]
   for (const [result, expected] of results) {
     t.equal(isToolError(Buffer.from(result)), expected, result.slice(0, 40))
-    t.equal(answerOf(`{"jsonrpc":"2.0","id":1,"result":${result}}`)?.toolError, expected, 'in its envelope')
-    t.equal(answerOf(`{"result":${result},"jsonrpc":"2.0","id":1}`)?.kind, 'result')
+    t.equal(responseOf(`{"jsonrpc":"2.0","id":1,"result":${result}}`)?.toolError, expected, 'in its envelope')
+    t.equal(responseOf(`{"result":${result},"jsonrpc":"2.0","id":1}`)?.kind, 'result')
   }
 })
 
@@ -61,12 +61,12 @@ t.test('answer: requests, notifications and other documents are no answers', asy
     '{',
     '',
   ]) {
-    t.equal(answerOf(text), undefined, text)
+    t.equal(responseOf(text), undefined, text)
   }
 })
 
-function watched(chunks: readonly (string | Buffer)[], keep = 0): AnswerWatch {
-  const watch = new AnswerWatch(keep)
+function watched(chunks: readonly (string | Buffer)[], keep = 0): ResponseWatch {
+  const watch = new ResponseWatch(keep)
   for (const chunk of chunks) watch.take(Buffer.from(chunk))
   return watch
 }

@@ -10,7 +10,7 @@ import {
   noTelemetry,
   type Observer,
   rateLimitRecorder,
-  type RpcAnswer,
+  type RpcResponse,
 } from '../../../runtime/observe/index.ts'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -28,7 +28,7 @@ const settings = {
 }
 const message = { kind: 'request', id: '1', method: 'tools/call' } as const
 const params = new JsonObject(Buffer.from('{"name":"x"}'))
-const result: RpcAnswer = { kind: 'result', toolError: false }
+const result: RpcResponse = { kind: 'result', toolError: false }
 
 interface Rig {
   readonly url: string

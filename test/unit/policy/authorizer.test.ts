@@ -1,7 +1,7 @@
 /** What Cedar is told of caller, action and resource, and what becomes of its answer. The engine is the real one. */
 import t from 'tap'
 import { makeCaller } from '../../../runtime/net/index.ts'
-import { type AuthorizerConfig, makeAuthorizer, type Question } from '../../../runtime/policy/index.ts'
+import { type AuthorizerConfig, makeAuthorizer, type AccessRequest } from '../../../runtime/policy/index.ts'
 import { proves } from '../../helpers/proves.ts'
 
 const base: AuthorizerConfig = { entitiesJson: '[]', groupEntityType: 'ServiceGroup' }
@@ -15,7 +15,7 @@ interface Case {
 /** Asks once, about calling the tool `echo` unless said otherwise. */
 async function ask(
   { policies, claims = {}, config = {} }: Case,
-  question: Partial<Omit<Question, 'arguments'>> & { readonly arguments?: string } = {},
+  question: Partial<Omit<AccessRequest, 'arguments'>> & { readonly arguments?: string } = {},
 ): Promise<string> {
   const authorizer = makeAuthorizer({ ...base, ...config, policies }, { serverName: 'front' })
   const caller = makeCaller({

@@ -6,7 +6,7 @@ import { createRequire } from 'node:module'
 import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs'
 import t from 'tap'
 import { makeCaller } from '../../../runtime/net/index.ts'
-import { makeAuthorizer, type Question } from '../../../runtime/policy/index.ts'
+import { makeAuthorizer, type AccessRequest } from '../../../runtime/policy/index.ts'
 
 const engine = createRequire(import.meta.url)('@cedar-policy/cedar-wasm/nodejs') as {
   statefulIsAuthorized: typeof Cedar.statefulIsAuthorized
@@ -26,7 +26,7 @@ function counter(policies: readonly string[], entitiesJson = '[]') {
   )
   return async function count(
     claims: Readonly<Record<string, unknown>>,
-    question: Partial<Omit<Question, 'arguments'>> & { readonly arguments?: string } = {},
+    question: Partial<Omit<AccessRequest, 'arguments'>> & { readonly arguments?: string } = {},
   ): Promise<number> {
     const caller = makeCaller({ issuer: 'i', subject: 'ada', claims: { sub: 'ada', ...claims } })
     const subject = await authorizer.subject(caller)

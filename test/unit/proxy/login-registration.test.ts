@@ -5,12 +5,12 @@ import { makeFetch, silentLog } from '../../../runtime/net/index.ts'
 import { registerClient, type Registration, updateRegistration } from '../../../runtime/oauth/index.ts'
 import type { Located } from '../../../runtime/proxy/login/locate.ts'
 import {
-  type Client,
+  type LoginClient,
   clientCandidates,
   type ClientParts,
   renewedClient,
 } from '../../../runtime/proxy/login/registration.ts'
-import { type Answer, type Loopback, type SeenRequest, startLoopback } from '../../helpers/loopback.ts'
+import { type PeerResponse, type Loopback, type SeenRequest, startLoopback } from '../../helpers/loopback.ts'
 import { startOidcProvider } from '../../helpers/oidc-provider.ts'
 
 const fetch = makeFetch({ maxRedirects: 0 })
@@ -19,7 +19,7 @@ const day = 86_400_000
 const redirectUri = 'http://localhost:8666/callback'
 
 /** The way that is tried first. */
-async function clientFor(...args: Parameters<typeof clientCandidates>): Promise<Client> {
+async function clientFor(...args: Parameters<typeof clientCandidates>): Promise<LoginClient> {
   for await (const { hasFallback: _, ...client } of clientCandidates(...args)) return client
   throw new Error('there is no way')
 }
@@ -35,7 +35,7 @@ interface World {
 /** An authorization server whose secrets live for ten days; `manage` answers RFC 7592 requests. */
 async function world(
   t: Test,
-  manage: (seen: SeenRequest) => Answer,
+  manage: (seen: SeenRequest) => PeerResponse,
   more: (origin: string) => Record<string, unknown> = () => ({}),
 ): Promise<World> {
   let now = 1_800_000_000_000

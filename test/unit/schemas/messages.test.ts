@@ -1,12 +1,12 @@
 /** What is said about a wrong document: where, what was found, what is allowed; never a value that may be a secret. */
 import t from 'tap'
-import { formatProblems, validateManifest, validateRuntime } from '../../../schemas/index.ts'
+import { formatViolations, validateManifest, validateRuntime } from '../../../schemas/index.ts'
 import { document, type Json, withValue } from './tables/table.ts'
 
 const server = document('MCPServer', { image: 'x', env: [{ name: 'A', value: 'b' }] })
 
 function says(path: string, value: Json, base = server): string {
-  return formatProblems(validateManifest(withValue(base, path, value)))
+  return formatViolations(validateManifest(withValue(base, path, value)))
 }
 
 await t.test('messages: an unknown field names the one that was probably meant', async (t) => {
@@ -25,7 +25,7 @@ await t.test('messages: an unknown field that resembles nothing lists what is al
 
 await t.test('messages: a missing field says what it takes', async (t) => {
   t.equal(
-    formatProblems(validateManifest(document('MCPServerEntry', {}))),
+    formatViolations(validateManifest(document('MCPServerEntry', {}))),
     [
       'spec.groupRef: is required: expected an object with name',
       'spec.remoteUrl: is required: expected a URL that starts with http:// or https://',
@@ -77,7 +77,7 @@ await t.test('messages: a wrong form says the form in words, not as an expressio
 })
 
 await t.test('messages: all faults at once, sorted by path, each once', async (t) => {
-  const lines = formatProblems(
+  const lines = formatViolations(
     validateManifest(document('MCPServer', { transport: 5, proxyPort: 0, replica: 1, groupRef: {} })),
   ).split('\n')
   t.same(
@@ -104,14 +104,14 @@ await t.test('messages: keys with characters that pointers escape', async (t) =>
     const path = `spec.resourceOverrides.proxyService.labels[${JSON.stringify(key)}]`
     const doc = withValue(base, 'spec.resourceOverrides.proxyService.labels', { [key]: 1 })
     t.equal(
-      formatProblems(validateManifest(doc)),
+      formatViolations(validateManifest(doc)),
       `${path}: expected a string, found a whole number; put it in quotes`,
     )
   }
 })
 
 await t.test('messages: a document of no kind, of an unknown kind, or that is none', async (t) => {
-  const text = (doc: unknown) => formatProblems(validateManifest(doc))
+  const text = (doc: unknown) => formatViolations(validateManifest(doc))
   t.equal(text({ kind: 'MCPSever' }), 'kind: unknown kind "MCPSever"; did you mean "MCPServer"?')
   t.match(
     text({ kind: 'Deployment' }),
@@ -126,7 +126,7 @@ await t.test('messages: a document of no kind, of an unknown kind, or that is no
 await t.test('messages: a rule whose field is wrong in itself is not judged as well', async (t) => {
   const base = document('MCPExternalAuthConfig', { type: 'tokenExchang' })
   t.equal(
-    formatProblems(validateManifest(base)),
+    formatViolations(validateManifest(base)),
     'spec.type: expected one of "tokenExchange", "headerInjection", "bearerToken", "unauthenticated", "embeddedAuthServer", "cloudSts", "upstreamInject", "obo" or "xaa", found "tokenExchang"; did you mean "tokenExchange"?',
   )
 })
@@ -173,7 +173,7 @@ await t.test('messages: a value is never shown where it could be a secret', asyn
       }),
     ]
     for (const doc of documents) {
-      const text = formatProblems(validateManifest(doc))
+      const text = formatViolations(validateManifest(doc))
       t.not(text, '', 'something is wrong')
       if (text.includes(secret)) t.fail(`shows ${secret}`, { text })
     }
@@ -185,7 +185,7 @@ await t.test('messages: a document nested beyond reason is refused, not choked o
   const nested = (levels: number) =>
     document('MCPServer', { image: 'x', podTemplateSpec: { a: deep(levels) } })
   t.same(validateManifest(nested(150)), [])
-  t.equal(formatProblems(validateManifest(nested(50_000))), 'is nested more than 200 levels deep')
+  t.equal(formatViolations(validateManifest(nested(50_000))), 'is nested more than 200 levels deep')
   t.same(validateRuntime('proxy', deep(50_000)).problems, [
     { path: '', message: 'is nested more than 200 levels deep' },
   ])
@@ -197,6 +197,6 @@ await t.test('messages: a huge or odd document is answered, not choked on', asyn
   const proto: unknown = JSON.parse(
     '{"apiVersion":"gatehouse.dev/v1beta1","kind":"MCPGroup","metadata":{"name":"x"},"spec":{"__proto__":{"x":1},"constructor":1}}',
   )
-  t.equal(formatProblems(validateManifest(proto)).includes('spec.constructor: unknown field'), true)
+  t.equal(formatViolations(validateManifest(proto)).includes('spec.constructor: unknown field'), true)
   t.equal(({} as Record<string, unknown>)['x'], undefined)
 })

@@ -1,6 +1,6 @@
 /** The files that hooks write and the runtime reads: defaults, rules, and one definition with spec.config. */
 import t from 'tap'
-import { formatProblems, type input, type RuntimeName, validateRuntime } from '../../../schemas/index.ts'
+import { formatViolations, type input, type RuntimeName, validateRuntime } from '../../../schemas/index.ts'
 import { type Json, withValue } from './tables/table.ts'
 
 const vmcp: input.VmcpFile = {
@@ -30,7 +30,7 @@ const files = { vmcp, authserver, proxy }
 
 function says(name: RuntimeName, path: string, value: Json): string {
   const doc: { readonly [name: string]: Json } = JSON.parse(JSON.stringify(files[name]))
-  return formatProblems(validateRuntime(name, withValue(doc, path, value)).problems)
+  return formatViolations(validateRuntime(name, withValue(doc, path, value)).problems)
 }
 
 await t.test('runtime files: defaults are filled in', async (t) => {
@@ -98,7 +98,7 @@ await t.test('vmcp: rate limits need Redis and, per user, authenticated callers'
   const redis: Json = { provider: 'redis', address: 'r:6379' }
   const doc = { ...vmcp, sessionStorage: redis, rateLimiting: { perUser: bucket } }
   t.match(
-    formatProblems(validateRuntime('vmcp', doc).problems),
+    formatViolations(validateRuntime('vmcp', doc).problems),
     /^incomingAuth\.type: rateLimiting\.perUser needs/,
   )
   t.same(validateRuntime('vmcp', { ...doc, incomingAuth: { type: 'local' } }).problems, [])
@@ -159,7 +159,7 @@ await t.test('authserver: an oauth2 upstream', async (t) => {
 
 await t.test('proxy: rules of the file', async (t) => {
   t.match(says('proxy', 'stdio', { command: 'server' }), /^targetUri: exactly one of targetUri and stdio/)
-  t.match(formatProblems(validateRuntime('proxy', { name: 'x' }).problems), /^targetUri: exactly one of/)
+  t.match(formatViolations(validateRuntime('proxy', { name: 'x' }).problems), /^targetUri: exactly one of/)
   t.same(
     validateRuntime('proxy', { name: 'x', stdio: { command: 'server', args: ['-v'] }, proxyMode: 'sse' })
       .problems,

@@ -2,7 +2,7 @@
  * Templates of workflows: what parses and what does not, and what a template reads.
  */
 import t from 'tap'
-import { parseTemplate, pathsRead, TemplateFault } from '../../../schemas/workflow/template/index.ts'
+import { parseTemplate, pathsRead, TemplateError } from '../../../schemas/workflow/template/index.ts'
 
 /** What is wrong with a template; '' when nothing is. Anything but the parser's own fault fails the test. */
 function faultOf(text: string): string {
@@ -10,7 +10,7 @@ function faultOf(text: string): string {
     parseTemplate(text)
     return ''
   } catch (error) {
-    if (error instanceof TemplateFault) return error.message
+    if (error instanceof TemplateError) return error.message
     throw error
   }
 }

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { makeCaller } from '../../../runtime/net/index.ts'
 import {
-  type HintsAnswer,
+  type HintsResponse,
   makeAuthorizer,
   makeGate,
   makeRateLimiter,
@@ -58,7 +58,7 @@ const gateOf = (...policies: string[]) =>
     { unknownMethods: 'pass' },
   )
 
-const guarded = (hints: HintsAnswer, ...policies: string[]): Middleware => {
+const guarded = (hints: HintsResponse, ...policies: string[]): Middleware => {
   const gate = gateOf(...policies)
   return authorize({ gate: () => gate, hintsOf: () => Promise.resolve(hints) })
 }

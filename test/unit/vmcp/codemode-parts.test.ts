@@ -4,7 +4,7 @@ import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { bindTools, functionName } from '../../../runtime/vmcp/codemode/binding.ts'
 import { describeTool } from '../../../runtime/vmcp/codemode/description.ts'
 import { scriptPool, scriptSettings } from '../../../runtime/vmcp/codemode/settings.ts'
-import { answerOf } from '../../../runtime/vmcp/codemode/tool-answer.ts'
+import { responseOf } from '../../../runtime/vmcp/codemode/tool-answer.ts'
 
 const tool = (fields: Record<string, unknown>) => new JsonObject(Buffer.from(JSON.stringify(fields)))
 
@@ -87,8 +87,8 @@ t.test('description: long texts and long lists are cut, and say how to go on', (
   t.end()
 })
 
-t.test('answerOf: an unusable result is an error of the tool', (t) => {
-  const result = (text: string) => answerOf({ kind: 'result', result: Buffer.from(text) })
+t.test('responseOf: an unusable result is an error of the tool', (t) => {
+  const result = (text: string) => responseOf({ kind: 'result', result: Buffer.from(text) })
   t.match(result('{"content":5}'), { kind: 'nothing' })
   t.match(result('{"content":[5]}'), { kind: 'nothing' })
   t.match(result('{"content":[5,{"type":"text"}]}'), {
@@ -97,7 +97,7 @@ t.test('answerOf: an unusable result is an error of the tool', (t) => {
   })
   t.match(result('[]'), { kind: 'error' })
   t.match(result('{"structuredContent":null,"content":[{"type":"text","text":"t"}]}'), { kind: 'text' })
-  t.match(answerOf({ kind: 'error', error: Buffer.from('{"code":-1,"message":"no"}') }), {
+  t.match(responseOf({ kind: 'error', error: Buffer.from('{"code":-1,"message":"no"}') }), {
     kind: 'error',
     message: 'no',
   })

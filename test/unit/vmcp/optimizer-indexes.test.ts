@@ -47,7 +47,7 @@ t.test('indexes: the one unused for longest goes when there are too many', async
 t.test('indexes: a set that cannot be read is tried again the next time', async (t) => {
   const indexes = new Indexes(new Set())
   const broken = { key: 'k', pages: [Buffer.from('{"tools":7}')] }
-  await t.rejects(indexes.of(broken), { name: 'JsonFault' })
+  await t.rejects(indexes.of(broken), { name: 'JsonError' })
   await settled()
   t.equal((await indexes.of({ ...broken, pages: [pageOf({ name: 'a' })] })).tools.length, 1)
   indexes.close()

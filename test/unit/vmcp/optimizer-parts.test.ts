@@ -5,7 +5,7 @@ import { checkStart } from '../../../runtime/vmcp/index.ts'
 import { fuse } from '../../../runtime/vmcp/optimizer/fusion.ts'
 import { KeywordIndex } from '../../../runtime/vmcp/optimizer/keywords.ts'
 import { nearest } from '../../../runtime/vmcp/optimizer/nearest.ts'
-import { ArgumentFault, readCall, readFind } from '../../../runtime/vmcp/optimizer/own-tools.ts'
+import { ArgumentError, readCall, readFind } from '../../../runtime/vmcp/optimizer/own-tools.ts'
 import { searchSettings } from '../../../runtime/vmcp/optimizer/settings.ts'
 import { partWords, searchWords } from '../../../runtime/vmcp/optimizer/words.ts'
 import type { Optimizer } from '../../../schemas/index.ts'
@@ -201,7 +201,7 @@ t.test('find_tool and call_tool: no argument whatsoever breaks them', async (t) 
         try {
           read(raw)
         } catch (error) {
-          if (!(error instanceof ArgumentFault)) throw error
+          if (!(error instanceof ArgumentError)) throw error
         }
       }
     }),

@@ -7,7 +7,7 @@
  * keeps its bytes.
  * Source: MCP 2025-11-25 and 2026-07-28, schema (Tool, Resource, ResourceTemplate, Prompt).
  */
-import { JsonFault, JsonObject } from '../../../mcp/index.ts'
+import { JsonError, JsonObject } from '../../../mcp/index.ts'
 import type { Kind } from '../types.ts'
 import {
   anyObject,
@@ -125,7 +125,7 @@ export function checkItem(kind: Kind, json: Buffer): UsableItem | UnusableItem {
       repaired,
     }
   } catch (error) {
-    if (error instanceof JsonFault) return { key, fault: error.message }
+    if (error instanceof JsonError) return { key, fault: error.message }
     throw error
   }
 }

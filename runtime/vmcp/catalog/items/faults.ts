@@ -1,13 +1,13 @@
 /** What was wrong with the items of one backend's lists, gathered for reports: counts, and a few of them by name. */
 import type { Log } from '../../../net/index.ts'
-import type { Kind, Problem } from '../types.ts'
+import type { Kind, Violation } from '../types.ts'
 
 export interface ListFaults {
   /** Number of items that are offered with repairs. */
   readonly repaired: number
   /** Number of items that are not offered. */
   readonly leftOut: number
-  readonly problems: readonly Problem[]
+  readonly problems: readonly Violation[]
 }
 
 export const NO_FAULTS: ListFaults = { repaired: 0, leftOut: 0, problems: [] }
@@ -25,7 +25,7 @@ const NOUNS: Readonly<Record<Kind, string>> = {
 
 interface Sort {
   count: number
-  readonly named: Problem[]
+  readonly named: Violation[]
 }
 
 export class FaultCollector {
@@ -71,7 +71,7 @@ export class FaultCollector {
     }
   }
 
-  #more({ count, named }: Sort, what: string): Problem[] {
+  #more({ count, named }: Sort, what: string): Violation[] {
     const more = count - named.length
     if (more === 0) return []
     const message = `${more} more items of backend ${this.#backend} ${what}`

@@ -73,7 +73,7 @@ export interface Shape {
   readonly required?: readonly string[]
 }
 
-/** An object: unusable members are taken out, unknown ones stay. Throws JsonFault when a member stands there twice. */
+/** An object: unusable members are taken out, unknown ones stay. Throws JsonError when a member stands there twice. */
 export function shape({ members, required = [] }: Shape): Rule {
   const rules = Object.entries(members)
   return (raw) => {

@@ -2,7 +2,7 @@
 import type { Test } from 'tap'
 import {
   isKindName,
-  type Problem,
+  type Violation,
   validateManifest,
   validateStatus,
   withDefaults,
@@ -19,7 +19,7 @@ export async function checkTables(t: Test, tables: readonly Table[]): Promise<vo
 }
 
 /** Problems of a document; where it has a status, that is judged too, as hooks do. */
-export function problemsOf(doc: Doc): readonly Problem[] {
+export function problemsOf(doc: Doc): readonly Violation[] {
   const { kind, status } = doc
   const ofStatus = 'status' in doc && isKindName(kind) ? validateStatus(kind, status) : []
   return [...validateManifest(doc), ...ofStatus]
@@ -49,7 +49,7 @@ function absentUnlessItem(row: Row): typeof absent | null {
   return row.at.endsWith(']') && !row.at.endsWith('"]') ? null : absent
 }
 
-function isAbout(problems: readonly Problem[], row: Row): boolean {
+function isAbout(problems: readonly Violation[], row: Row): boolean {
   if (row.fault === '*') return problems.length > 0
   const path = row.fault ?? row.at
   return problems.some((problem) => problem.path === path)
