@@ -32,18 +32,18 @@ const neverNames = ['localhost', 'kubernetes', 'kubernetes.default', 'metadata.g
 const clusterSuffixes = ['.svc', '.cluster.local'] as const
 
 /** Why the address is refused, as the end of a sentence; undefined when it is fine. */
-export function addressFault(url: string, allowPrivateEndpoint: boolean): string | undefined {
+export function addressFailure(url: string, allowPrivateEndpoint: boolean): string | undefined {
   if (!URL.canParse(url)) return 'is not a URL'
   const { protocol, hostname, username, password } = new URL(url)
   if (protocol !== 'http:' && protocol !== 'https:') return 'must start with http:// or https://'
   if (username !== '' || password !== '') return 'must not carry credentials'
   const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
   const version = isIP(host)
-  if (version !== 0) return ipFault(host, version === 6 ? 'ipv6' : 'ipv4', allowPrivateEndpoint)
-  return nameFault(host, allowPrivateEndpoint)
+  if (version !== 0) return ipFailure(host, version === 6 ? 'ipv6' : 'ipv4', allowPrivateEndpoint)
+  return nameFailure(host, allowPrivateEndpoint)
 }
 
-function ipFault(host: string, family: 'ipv4' | 'ipv6', allowPrivate: boolean): string | undefined {
+function ipFailure(host: string, family: 'ipv4' | 'ipv6', allowPrivate: boolean): string | undefined {
   // A BlockList also finds IPv4-mapped IPv6 addresses.
   if (never.check(host, family))
     return 'names a loopback, link-local, multicast or metadata address, which is never allowed'
@@ -53,7 +53,7 @@ function ipFault(host: string, family: 'ipv4' | 'ipv6', allowPrivate: boolean): 
   return undefined
 }
 
-function nameFault(host: string, allowPrivate: boolean): string | undefined {
+function nameFailure(host: string, allowPrivate: boolean): string | undefined {
   const bare = host.replace(/\.svc(\.cluster\.local)?$/, '')
   if (neverNames.some((name) => bare === name || host === name || host.endsWith(`.${name}`))) {
     return 'names the local host, the Kubernetes API or a metadata service, which is never allowed'

@@ -51,11 +51,11 @@ export class Conditions {
     })
   }
 
-  /** Sets True with the given reason, or False with the fault's. Returns whether it is True. */
-  check(type: string, fault: Fault | undefined, reason: string, message: string): boolean {
-    if (fault) this.set(type, false, fault.reason, fault.message)
+  /** Sets True with the given reason, or False with the error's. Returns whether it is True. */
+  check(type: string, failure: Failure | undefined, reason: string, message: string): boolean {
+    if (failure) this.set(type, false, failure.reason, failure.message)
     else this.set(type, true, reason, message)
-    return fault === undefined
+    return failure === undefined
   }
 
   get(type: string): Condition | undefined {
@@ -69,7 +69,7 @@ export class Conditions {
 }
 
 /** Why something does not hold: a machine-readable reason and one sentence. */
-export interface Fault {
+export interface Failure {
   readonly reason: string
   readonly message: string
 }

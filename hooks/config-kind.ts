@@ -1,16 +1,16 @@
 /**
- * The hooks of configuration kinds: judge the object, resolve the Secrets and ConfigMaps it names, put a hash of it all
+ * The hooks of configuration kinds: check the object, resolve the Secrets and ConfigMaps it names, put a hash of it all
  * into the status, and say who refers to it. They have no children.
  *
  * The hash covers the resource versions of what the object names, so that a rotated Secret changes it, and with it every
  * consumer's pods. An invalid object keeps its last hash.
  */
 import { type CABundleSource, hashOf, type Kinds, type SecretRef } from '../schemas/index.ts'
-import type { Fault } from './conditions.ts'
+import type { Failure } from './conditions.ts'
 import { type AnyContext, SyncContext } from './context.ts'
 import { fieldsOf } from './kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from './protocol.ts'
-import { caBundleFault, specFault } from './references.ts'
+import { caBundleFailure, specFailure } from './references.ts'
 import { type References, referrersOf } from './referrers.ts'
 import type { KindHooks } from './kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from './rules.ts'
@@ -36,8 +36,8 @@ export interface ConfigKind<K extends ConfigName> {
   readonly secrets?: (parent: Kinds[K]) => readonly SecretRef[]
   /** ConfigMap with trust anchors that the object names. Called on a valid object. */
   readonly caBundle?: (parent: Kinds[K]) => CABundleSource | undefined
-  /** Faults and conditions beyond the manifest's own problems. Called on a valid object. */
-  readonly judge?: (context: SyncContext<K>) => Fault | undefined
+  /** Errors and conditions beyond the manifest's own problems. Called on a valid object. */
+  readonly check?: (context: SyncContext<K>) => Failure | undefined
 }
 
 export function configKind<K extends ConfigName>(kind: ConfigKind<K>): KindHooks {
@@ -82,22 +82,22 @@ function sync<K extends ConfigName>(
   settings: HookSettings,
 ): SyncResponse {
   const context = new SyncContext(request, settings, kind.kind)
-  const fault = specFault(context.problems, kind.invalidReason) ?? judge(kind, context)
-  context.conditions.check('Valid', fault, kind.validReason, 'Spec validation passed')
+  const failure = specFailure(context.problems, kind.invalidReason) ?? check(kind, context)
+  context.conditions.check('Valid', failure, kind.validReason, 'Spec validation passed')
   const { count, workloads } = referrersOf(context.name, kind.references, (name) => context.members(name))
   const status = definedFields({
     ...observedFields(context),
-    configHash: fault ? previousHash(context) : currentHash(kind, context),
+    configHash: failure ? previousHash(context) : currentHash(kind, context),
     referenceCount: count,
     referencingWorkloads: workloads,
   })
   return { status, children: [] }
 }
 
-function judge<K extends ConfigName>(kind: ConfigKind<K>, context: SyncContext<K>): Fault | undefined {
-  const own = kind.judge?.(context)
+function check<K extends ConfigName>(kind: ConfigKind<K>, context: SyncContext<K>): Failure | undefined {
+  const own = kind.check?.(context)
   const bundle = kind.caBundle?.(context.parent)
-  const anchors = bundle && caBundleFault(context, bundle)
+  const anchors = bundle && caBundleFailure(context, bundle)
   if (bundle)
     context.conditions.check('CABundleRefValidated', anchors, 'CABundleRefValid', 'The CA bundle exists')
   const missing = context.missingSecrets(kind.secrets?.(context.parent) ?? [])

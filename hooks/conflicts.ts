@@ -1,17 +1,17 @@
 /**
- * Notices objects of strangers under the names that our children should have.
+ * Notices objects of unmanaged objects under the names that our children should have.
  *
  * Metacontroller swallows "already exists" silently, so such a child never appears, and nothing says why. The related
- * rules of rules.ts ask for the same names; an object there that this parent does not control is a stranger's.
+ * rules of rules.ts ask for the same names; an object there that this parent does not control is an unmanaged object's.
  */
-import type { Fault } from './conditions.ts'
+import type { Failure } from './conditions.ts'
 import type { KubeObject } from './kube.ts'
 import { groupKey, type SyncRequest } from './protocol.ts'
 
 export const conflictCondition = 'ChildrenOwned'
 
-/** The first few strangers' objects among the desired children, in words; undefined when there is none. */
-export function unmanagedObjectError(request: SyncRequest, desired: readonly KubeObject[]): Fault | undefined {
+/** The first few unmanaged objects' objects among the desired children, in words; undefined when there is none. */
+export function unmanagedObjectError(request: SyncRequest, desired: readonly KubeObject[]): Failure | undefined {
   const found = desired.flatMap((child) => strangerOf(request, child))
   if (found.length === 0) return undefined
   return {

@@ -12,7 +12,7 @@ import {
   type SecretRef,
   withDefaults,
 } from '../schemas/index.ts'
-import { resourceProblems } from './admission/checks.ts'
+import { resourceViolations } from './admission/checks.ts'
 import { conditionOf, Conditions } from './conditions.ts'
 import { byText, fieldsOf, isTerminating, type KubeObject } from './kube.ts'
 import { observedTime } from './observed-time.ts'
@@ -34,7 +34,7 @@ export class SyncContext<K extends KindName> {
   readonly conditions: Conditions
   /** The parent as stored. */
   readonly stored: KubeObject
-  /** Faults of the parent's own manifest; `parent` may be trusted only when there is none. */
+  /** Errors of the parent's own manifest; `parent` may be trusted only when there is none. */
   readonly problems: readonly Violation[]
   /** The parent with defaults filled in. */
   readonly parent: Kinds[K]
@@ -45,7 +45,7 @@ export class SyncContext<K extends KindName> {
     this.stored = request.parent
     let time: string | undefined
     this.conditions = new Conditions(request.parent, () => (time ??= observedTime(request)))
-    this.problems = resourceProblems(request.parent, settings)
+    this.problems = resourceViolations(request.parent, settings)
     this.parent = filledCopy(request.parent, kind)
   }
 
@@ -73,7 +73,7 @@ export class SyncContext<K extends KindName> {
     return find(this.request.related, `${kind}.${apiVersion}`, name)
   }
 
-  /** A related resource with its defaults; trust it only after it was judged. */
+  /** A related resource with its defaults; trust it only after it was checked. */
   filled<R extends KindName>(kind: R, name: string): Kinds[R] | undefined {
     const object = this.find(kind, name)
     return object && filledCopy(object, kind)
@@ -138,7 +138,7 @@ function filledCopy<K extends KindName>(object: KubeObject, kind: K): Kinds[K] {
   return withDefaults(ofKind(rest, kind))
 }
 
-/** The object as one of its kind. Throws when it is of another, which would be a fault of this program. */
+/** The object as one of its kind. Throws when it is of another, which would be an error of this program. */
 function ofKind<K extends KindName>(object: KubeObject, kind: K): KubeObject & { readonly kind: K } {
   if (isOfKind(object, kind)) return object
   throw new TypeError(`expected a ${kind}`)

@@ -1,6 +1,6 @@
 /**
  * Kubernetes Events that a sync calls for. A hook cannot return an Event, so the server writes it through the API after
- * the answer has gone out: best effort, never on the response path, never twice.
+ * the response has gone out: best effort, never on the response path, never twice.
  *
  * The name is derived from parent, reason and generation, so a replay meets "already exists" and is done.
  * Source: spec document 3, "Events".

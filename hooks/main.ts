@@ -11,7 +11,7 @@ import { createServer as createHttpsServer } from 'node:https'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import { engineAnswers } from '../schemas/cedar/index.ts'
 import { addCertificatesCommand } from './certificates/index.ts'
-import { isDnsSubdomain, isSwitchedOn, switchProblem } from '../schemas/index.ts'
+import { isDnsSubdomain, isSwitchedOn, switchViolation } from '../schemas/index.ts'
 import { clusterEventWriter, type EventSink, eventSink } from './events.ts'
 import { jsonLog } from './log.ts'
 import { Metrics } from './metrics.ts'
@@ -21,7 +21,7 @@ import { type DefaultRedis, type HookSettings, hookSettings } from './settings.t
 import { type CertificateFiles, loadCertificate, watchCertificate } from './tls.ts'
 
 /**
- * How long a request may take to arrive. Nobody who calls us waits longer for the answer, and a slow stranger must not
+ * How long a request may take to arrive. Nobody who calls us waits longer for the response, and a slow unmanaged object must not
  * hold a place for minutes.
  */
 const patience = { headersTimeout: 5_000, requestTimeout: 15_000, connectionsCheckingInterval: 2_000 }
@@ -59,7 +59,7 @@ const program = new Command('gatehouse-hooks')
   .description('Serves the reconcile hooks and the admission webhook of Gatehouse.')
   .option('--host <host>', 'address to listen on', '127.0.0.1')
   .option('--port <number>', 'port to listen on; 0 lets the system choose', parsePort, 8743)
-  .option('--tls-cert-file <file>', 'serving certificate, PEM; taken up anew when it changes')
+  .option('--tls-cert-file <file>', 'serving certificate, PEM; reloaded again when it changes')
   .option('--tls-key-file <file>', 'its private key, PEM')
   .option('--token-file <file>', 'file with a bearer token that callers of /hooks must present')
   .option('--shutdown-grace <seconds>', 'time for open requests at shutdown', parseSeconds, 10)
@@ -126,7 +126,7 @@ async function serve(flags: Flags): Promise<void> {
       files,
       (options) => {
         secure?.setSecureContext(options)
-        log('info', 'the serving certificate was taken up anew')
+        log('info', 'the serving certificate was reloaded again')
       },
       () => log('error', 'the new serving certificate cannot be used; the old one stays'),
     )
@@ -180,7 +180,7 @@ function secretNames(list: string): string[] {
 }
 
 function switched(environment: NodeJS.ProcessEnv, name: string): boolean {
-  const problem = switchProblem(environment, name)
+  const problem = switchViolation(environment, name)
   if (problem !== undefined) throw new UsageError(problem)
   return isSwitchedOn(environment, name)
 }

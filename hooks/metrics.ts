@@ -1,6 +1,6 @@
 /**
  * Counters and latencies of the hook server, in Prometheus text format. Labels come from the registry and from fixed
- * words only, so a stranger cannot make the table grow.
+ * words only, so an unmanaged object cannot make the table grow.
  */
 import { engineFailures } from '../schemas/cedar/index.ts'
 

@@ -46,12 +46,12 @@ export interface SyncResponse {
 
 const nameForm = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 
-/** Reads the body of a customize call. Throws GatehouseError BAD_REQUEST naming the member at fault. */
+/** Reads the body of a customize call. Throws GatehouseError BAD_REQUEST naming the member at error. */
 export function readCustomizeRequest(body: unknown, kind: string): CustomizeRequest {
   return { parent: readParent(envelope(body)['parent'], kind) }
 }
 
-/** Reads the body of a sync call. Throws GatehouseError BAD_REQUEST naming the member at fault. */
+/** Reads the body of a sync call. Throws GatehouseError BAD_REQUEST naming the member at error. */
 export function readSyncRequest(body: unknown, kind: string): SyncRequest {
   const fields = envelope(body)
   const parent = readParent(fields['parent'], kind)
@@ -87,7 +87,7 @@ function readParent(value: unknown, kind: string): KubeObject {
 }
 
 /**
- * Objects of another namespace are passed over: every reference is within the parent's namespace, so none of them can
+ * Objects of another namespace are skipped: every reference is within the parent's namespace, so none of them can
  * be meant. So are entries that are not objects at all.
  */
 function readGroups(value: unknown, member: string, parent: KubeObject): ObjectGroups {

@@ -1,7 +1,7 @@
 /**
- * Faults of references from one resource to another of its namespace: absent, not valid, not ready.
+ * Errors of references from one resource to another of its namespace: absent, not valid, not ready.
  *
- * A configuration is judged by the same code that admitted it and by what its own sync found (missing Secrets, say), so
+ * A configuration is checked by the same code that admitted it and by what its own sync found (missing Secrets, say), so
  * a consumer neither waits for the other's status nor trusts a stale one.
  */
 import {
@@ -11,20 +11,20 @@ import {
   type Kinds,
   type Violation,
 } from '../schemas/index.ts'
-import { resourceProblems } from './admission/checks.ts'
-import type { Fault } from './conditions.ts'
+import { resourceViolations } from './admission/checks.ts'
+import type { Failure } from './conditions.ts'
 import { type AnyContext, currentCondition } from './context.ts'
 import { fieldsOf, type KubeObject } from './kube.ts'
 import { faulty, type Part } from './parts/part.ts'
 
 type Context = AnyContext
 
-/** The manifest's own problems as one fault. */
-export function specFault(problems: readonly Violation[], reason: string): Fault | undefined {
+/** The manifest's own problems as one error. */
+export function specFailure(problems: readonly Violation[], reason: string): Failure | undefined {
   return problems.length > 0 ? { reason, message: formatViolations(problems) } : undefined
 }
 
-export function groupFault(context: Context, name: string): Fault | undefined {
+export function groupFailure(context: Context, name: string): Failure | undefined {
   const group = context.find('MCPGroup', name)
   if (!group) return { reason: 'GroupRefNotFound', message: `MCPGroup ${name} does not exist` }
   const phase = fieldsOf(group['status'])['phase']
@@ -47,11 +47,11 @@ export function configCalled<K extends KindName>(
   const stored = context.find(kind, name)
   const config = context.filled(kind, name)
   if (!stored || !config) return faulty(reasons.notFound, `${kind} ${name} does not exist`)
-  const problems = resourceProblems(stored, context.settings)
+  const problems = resourceViolations(stored, context.settings)
   if (problems.length > 0)
     return faulty(reasons.notValid, `${kind} ${name} is not valid: ${formatViolations(problems)}`)
-  const fault = verdictFault(stored, reasons.notValid)
-  return fault ? { fault } : { value: config }
+  const failure = verdictFailure(stored, reasons.notValid)
+  return failure ? { failure } : { value: config }
 }
 
 export interface ConfigCondition extends ConfigReasons {
@@ -67,7 +67,7 @@ export function checkedConfig<K extends KindName>(
   condition: ConfigCondition,
 ): Part<Kinds[K]> {
   const part = configCalled(context, kind, name, condition)
-  context.conditions.check(condition.type, part.fault, condition.valid, `The ${kind} is valid`)
+  context.conditions.check(condition.type, part.failure, condition.valid, `The ${kind} is valid`)
   return part
 }
 
@@ -98,7 +98,7 @@ export const authzReasons: ConfigReasons = {
 }
 
 /** What the configuration's own sync says about the present spec. */
-function verdictFault(config: KubeObject, fallback: string): Fault | undefined {
+function verdictFailure(config: KubeObject, fallback: string): Failure | undefined {
   const verdict = currentCondition(config, 'Valid')
   if (verdict?.['status'] !== 'False') return undefined
   const { reason, message } = verdict
@@ -117,7 +117,7 @@ export function configHashOf(context: Context, kind: string, name: string): stri
 }
 
 /** A ConfigMap with trust anchors, and its key. */
-export function caBundleFault(context: Context, source: CABundleSource): Fault | undefined {
+export function caBundleFailure(context: Context, source: CABundleSource): Failure | undefined {
   const { name, key } = source.configMapRef
   const map = context.configMap(name)
   if (!map) return { reason: 'CABundleRefNotFound', message: `ConfigMap ${name} does not exist` }

@@ -1,7 +1,7 @@
 /**
  * Builds `customize` answers: one related rule per kind, always with the parent's namespace.
  *
- * Metacontroller caches the answer per generation of the parent, so it may depend on name, namespace and spec only.
+ * Metacontroller caches the response per generation of the parent, so it may depend on name, namespace and spec only.
  * Secrets and ConfigMaps are asked for by name: a rule without names would bring every Secret of the namespace.
  */
 import { apiVersion, kinds } from '../schemas/index.ts'
@@ -15,7 +15,7 @@ export interface Wanted {
   readonly secrets?: Iterable<string | undefined>
   /** Names of ConfigMaps. */
   readonly configMaps?: Iterable<string | undefined>
-  /** Names that the children will have, to notice objects of strangers under them. */
+  /** Names that the children will have, to notice objects of unmanaged objects under them. */
   readonly own?: readonly OwnName[]
 }
 

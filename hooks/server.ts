@@ -41,7 +41,7 @@ const reviewLimit = 8 * mebibyte
 
 /** Requests to one path at once; beyond it the caller is told to come back, which bounds memory. */
 const maxInFlight = 64
-/** And their bytes together. Two budgets: strangers, who can only review, do not keep Metacontroller out. */
+/** And their bytes together. Two budgets: unmanaged objects, who can only review, do not keep Metacontroller out. */
 const hookBytesInFlight = 96 * mebibyte
 const reviewBytesInFlight = 48 * mebibyte
 
@@ -97,7 +97,7 @@ function hookResponse(options: ServerOptions, request: Request, response: Respon
   if (hook === 'sync') report(options, entry, body)
 }
 
-/** Hands over the events of a sync after the answer is on its way. A fault here concerns nobody but the log. */
+/** Hands over the events of a sync after the response is on its way. An error here concerns nobody but the log. */
 function report(options: ServerOptions, entry: HookEntry, body: unknown): void {
   if (!options.events || !entry.events) return
   try {
@@ -190,7 +190,7 @@ function whereOf(error: unknown): string {
   return line?.trim().slice(0, 200) ?? ''
 }
 
-/** Body faults: the parser's own text quotes the body, so only its kind is used. */
+/** Body errors: the parser's own text quotes the body, so only its kind is used. */
 function fromBodyParser(error: unknown): GatehouseError | undefined {
   const type = typeof error === 'object' && error !== null && 'type' in error ? error.type : undefined
   if (type === 'entity.too.large') return new GatehouseError('REQUEST_TOO_LARGE')

@@ -1,5 +1,5 @@
 /**
- * Serving certificate files that are taken up anew when they change, without a restart and without dropping a
+ * Serving certificate files that are reloaded again when they change, without a restart and without dropping a
  * connection. A pair that cannot be read or does not fit is reported and the old one stays.
  */
 import { readFileSync, watch } from 'node:fs'
@@ -19,7 +19,7 @@ export function loadCertificate({ certFile, keyFile }: CertificateFiles): Secure
 }
 
 export interface CertificateWatch {
-  /** Reads the files now; returns whether a new pair was taken up. */
+  /** Reads the files now; returns whether a new pair was reloaded. */
   readonly reload: () => boolean
   readonly close: () => void
 }
@@ -33,7 +33,7 @@ const pollMs = 60_000
 export function watchCertificate(
   files: CertificateFiles,
   apply: (options: SecureContextOptions) => void,
-  onFault: () => void,
+  onError: () => void,
 ): CertificateWatch {
   let current = contentOf(files)
   const reload = () => {
@@ -44,7 +44,7 @@ export function watchCertificate(
       current = next
       return true
     } catch {
-      onFault()
+      onError()
       return false
     }
   }

@@ -6,7 +6,7 @@ export { bundle }
 
 const prefix = '#/$defs/'.length
 
-/** The definition called `name`; throws when there is none, which is a fault of this program. */
+/** The definition called `name`; throws when there is none, which is an error of this program. */
 export function definition(name: string): Schema {
   const schema = bundle.defs[name]
   if (!schema) throw new Error(`no schema definition is called ${name}`)

@@ -55,7 +55,7 @@ function build(expression: string): ReturnType<typeof plan> {
   try {
     return plan(environment, parse(expression))
   } catch (cause) {
-    const text = cause instanceof Error ? firstLine(cause.message) : 'unknown fault'
+    const text = cause instanceof Error ? firstLine(cause.message) : 'unknown error'
     throw new GatehouseError('INVALID_CONFIG', { detail: `not a CEL expression: ${text}`, cause })
   }
 }

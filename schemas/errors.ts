@@ -1,5 +1,5 @@
 /**
- * The one table of errors that leave a room, and the one class that carries them.
+ * The one table of errors that leave a module, and the one class that carries them.
  *
  * A row gives the HTTP status, the JSON-RPC code (when the error can reach an MCP client), the OAuth error code
  * (when it can reach an OAuth client) and a default text that is safe for clients. How a row is rendered belongs to
@@ -74,7 +74,7 @@ export const errors = {
   BACKEND_UNREACHABLE: { status: 502, rpc: -32603, text: 'the backend could not be reached' },
   BACKEND_FAILED: { status: 502, rpc: -32603, text: 'the backend failed' },
   BACKEND_TIMEOUT: { status: 504, rpc: -32603, text: 'the backend did not answer in time' },
-  BACKEND_PROTOCOL: { status: 502, rpc: -32603, text: 'the backend sent an answer that is not valid MCP' },
+  BACKEND_PROTOCOL: { status: 502, rpc: -32603, text: 'the backend sent a response that is not valid MCP' },
   BACKEND_UNAVAILABLE: { status: 503, rpc: -32603, text: 'a backend is unavailable' },
   BACKEND_SESSION_LOST: { status: 503, rpc: -32603, text: 'the backend has lost the session' },
   BACKEND_AUTH_FAILED: { status: 502, rpc: -32603, text: 'authentication to the backend failed' },
@@ -98,7 +98,7 @@ export interface ErrorOptions {
   readonly data?: unknown
   /** Extra response headers, for instance `retry-after`. */
   readonly headers?: Readonly<Record<string, string>>
-  /** The underlying fault; goes to the log only. */
+  /** The underlying error; goes to the log only. */
   readonly cause?: unknown
 }
 

@@ -124,7 +124,7 @@ export function isHeaderValue(value: string): boolean {
 }
 
 /** Why a header of this name may not be set, as a sentence that quotes the name; undefined when it may. */
-export function headerNameProblem(name: string, use: HeaderUse): string | undefined {
+export function headerNameViolation(name: string, use: HeaderUse): string | undefined {
   if (name === '') return 'is required'
   if (!isHeaderName(name)) {
     const shown = JSON.stringify(name.slice(0, 40))
@@ -135,7 +135,7 @@ export function headerNameProblem(name: string, use: HeaderUse): string | undefi
 }
 
 /** Why a value cannot be sent, as the end of a sentence; undefined when it can. The empty value is legal. */
-export function headerValueProblem(value: string): string | undefined {
+export function headerValueViolation(value: string): string | undefined {
   if (!isHeaderValue(value)) return 'must not contain control characters or characters beyond Latin-1'
   if (value.length > maxHeaderValueLength) return `must not be longer than ${maxHeaderValueLength} bytes`
   return undefined

@@ -1,4 +1,4 @@
-/** The door of the contract room: what hooks and runtime may import. */
+/** The door of the contract module: what hooks and runtime may import. */
 export { canonicalJson, hashOf } from './canonical.ts'
 export { type CelProgram, compileCel } from './cel.ts'
 export { formatDuration, parseDuration } from './duration.ts'
@@ -10,9 +10,9 @@ export type * as input from './generated/input.ts'
 export type * from './generated/types.ts'
 export {
   forwarded,
-  headerNameProblem,
+  headerNameViolation,
   type HeaderUse,
-  headerValueProblem,
+  headerValueViolation,
   hopByHop,
   isHeaderName,
   isHeaderValue,
@@ -23,7 +23,7 @@ export {
 } from './headers.ts'
 export { isKindName, type Kind, type KindName, kindOf, kinds } from './kinds.ts'
 export { envName, isDnsLabel, isDnsSubdomain, serverTools, shortName } from './names.ts'
-export { isSwitchedOn, switchProblem } from './switches.ts'
+export { isSwitchedOn, switchViolation } from './switches.ts'
 export { below, formatViolations, nearest, type Violation, shapeOf } from './problems.ts'
 export { apiGroup, apiVersion, category, type KindInfo, type PrinterColumn } from './schema.ts'
 export {

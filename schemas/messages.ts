@@ -1,5 +1,5 @@
 /**
- * Turns what the compiled validators report into problems that a person can act on: one per fault, with the path, the
+ * Turns what the compiled validators report into problems that a person can act on: one per error, with the path, the
  * shape of what was found and what is allowed. Values are quoted only where a field cannot hold a secret.
  */
 import type { ErrorObject } from 'ajv'
@@ -20,7 +20,7 @@ export function problemsOf(root: Schema, document: unknown, errors: readonly Err
   for (const error of [...errors].sort((a, b) => rank(a) - rank(b))) {
     const place = placeOf(root, document, error.instancePath)
     const problem = say(error, place)
-    // One fault, one line: a value of the wrong type also misses the enum, an empty string also misses the pattern.
+    // One error, one line: a value of the wrong type also misses the enum, an empty string also misses the pattern.
     if (spoken.has(problem.path)) continue
     spoken.add(problem.path)
     problems.push(problem)

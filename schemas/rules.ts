@@ -21,7 +21,7 @@ function programOf(rule: string): CelProgram {
 
 /**
  * Problems of `value`, whose path is `path`. `known` are the problems that the schema already gave: a rule about a
- * field that is wrong in itself is not judged, it would only say the same again.
+ * field that is wrong in itself is not checked, it would only say the same again.
  */
 export function checkRules(
   schema: Schema,
@@ -47,7 +47,7 @@ function visit(
   if (rules && isRuled(schema, value)) {
     const self = toCel(schema, value)
     for (const rule of rules) {
-      const problem = judge(rule, self, path, known)
+      const problem = check(rule, self, path, known)
       if (problem) problems.push(problem)
     }
   }
@@ -63,7 +63,7 @@ function isRuled(schema: Schema, value: unknown): boolean {
   return schema.type === 'object' ? isObject(value) : typeof value === schema.type
 }
 
-function judge(rule: Rule, self: unknown, path: string, known: readonly Violation[]): Violation | undefined {
+function check(rule: Rule, self: unknown, path: string, known: readonly Violation[]): Violation | undefined {
   if (known.some((problem) => concerns(rule, path, problem.path))) return undefined
   const problem = {
     path: path + (path === '' ? (rule.fieldPath ?? '').slice(1) : (rule.fieldPath ?? '')),
@@ -72,7 +72,7 @@ function judge(rule: Rule, self: unknown, path: string, known: readonly Violatio
   try {
     return programOf(rule.rule)({ self }) === true ? undefined : problem
   } catch {
-    // Fails closed: a rule that cannot be judged is not met. Seen only when the value is wrong in another way too.
+    // Fails closed: a rule that cannot be checked is not met. Seen only when the value is wrong in another way too.
     return known.length > 0 ? undefined : problem
   }
 }

@@ -19,7 +19,7 @@ const words: ReadonlyMap<string, boolean> = new Map([
 const maxShown = 40
 
 /** What is wrong with the variable's value; undefined when it is a switch, or not set. */
-export function switchProblem(env: Environment, name: string): string | undefined {
+export function switchViolation(env: Environment, name: string): string | undefined {
   const value = env[name]?.trim() ?? ''
   if (value === '' || words.has(value.toLowerCase())) return undefined
   const shown = JSON.stringify(value.length > maxShown ? `${value.slice(0, maxShown)}…` : value)
@@ -28,7 +28,7 @@ export function switchProblem(env: Environment, name: string): string | undefine
 
 /** The variable's value in any case of letters; `fallback` when it is empty or not set. Throws INVALID_CONFIG. */
 export function isSwitchedOn(env: Environment, name: string, fallback = false): boolean {
-  const problem = switchProblem(env, name)
+  const problem = switchViolation(env, name)
   if (problem !== undefined) throw new GatehouseError('INVALID_CONFIG', { detail: problem })
   return words.get(env[name]?.trim().toLowerCase() ?? '') ?? fallback
 }

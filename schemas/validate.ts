@@ -1,7 +1,7 @@
 /**
- * Judges documents: manifests of every kind, the status that hooks make, and the files that the runtime reads.
+ * Checks documents: manifests of every kind, the status that hooks make, and the files that the runtime reads.
  *
- * Order as in the API server: defaults, then the schema, then rules. All faults at once. The same code serves the
+ * Order as in the API server: defaults, then the schema, then rules. All errors at once. The same code serves the
  * admission webhook, the command line and the tests. Does no I/O and looks at no other object.
  */
 import { bundle, definition, isObject } from './bundle.ts'
@@ -20,17 +20,17 @@ export type RuntimeName = keyof RuntimeFiles
 
 const validators: Readonly<Record<string, Validator>> = compiled
 
-/** Problems of a manifest; empty when it is valid. The status is not judged: users do not write it. */
+/** Problems of a manifest; empty when it is valid. The status is not checked: users do not write it. */
 export function validateManifest(doc: unknown): readonly Violation[] {
   if (isTooDeep(doc)) return tooDeep
   const kind = kindIn(doc)
   if (typeof kind !== 'string') return kind
-  return judge(kind, filled(definition(kind), withoutStatus(doc)))
+  return check(kind, filled(definition(kind), withoutStatus(doc)))
 }
 
 /** Problems of a status that hooks made for `kind`; paths begin with `status`. */
 export function validateStatus(kind: KindName, status: unknown): readonly Violation[] {
-  return judge(`${kind}Status`, filled(definition(`${kind}Status`), status)).map(({ path, message }) => ({
+  return check(`${kind}Status`, filled(definition(`${kind}Status`), status)).map(({ path, message }) => ({
     path: path === '' ? 'status' : path.startsWith('[') ? `status${path}` : `status.${path}`,
     message,
   }))
@@ -62,7 +62,7 @@ export function validateRuntime<N extends RuntimeName>(name: N, doc: unknown): R
   if (type === undefined) throw new TypeError(`no runtime file is called ${name}`)
   if (isTooDeep(doc)) return { problems: tooDeep }
   const config = filled(definition(type), doc)
-  const problems = judge(type, config)
+  const problems = check(type, config)
   return isWithout(problems, name, config) ? { config, problems: [] } : { problems }
 }
 
@@ -80,7 +80,7 @@ function isOfKind(document: unknown): document is Kinds[KindName] {
   return isObject(document) && isKindName(document.kind)
 }
 
-function judge(name: string, document: unknown): Violation[] {
+function check(name: string, document: unknown): Violation[] {
   const validate = validators[name]
   if (!validate) throw new Error(`no validator is called ${name}`)
   const schema = definition(name)
@@ -110,7 +110,7 @@ function withoutStatus(doc: unknown): unknown {
   return rest
 }
 
-/** The kind that a document says it is, or why it cannot be judged. */
+/** The kind that a document says it is, or why it cannot be checked. */
 function kindIn(doc: unknown): KindName | readonly Violation[] {
   if (!isObject(doc)) return [{ path: '', message: `expected an object, found ${shapeOf(doc)}` }]
   const names = kinds.map(({ kind }) => kind)

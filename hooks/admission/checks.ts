@@ -12,17 +12,17 @@ import {
   validateManifest,
   withDefaults,
 } from '../../schemas/index.ts'
-import { externalAuthProblems } from '../externalauth/index.ts'
-import { embeddingProblems } from '../kinds/embeddingserver/validate.ts'
-import { authzConfigProblems } from '../kinds/mcpauthzconfig/validate.ts'
-import { oidcProblems } from '../kinds/mcpoidcconfig/validate.ts'
-import { telemetryProblems } from '../kinds/mcptelemetryconfig/validate.ts'
-import { toolProblems } from '../kinds/mcptoolconfig/validate.ts'
-import { definitionProblems } from '../kinds/virtualmcpcompositetooldefinition/validate.ts'
-import { remoteProxyProblems } from '../kinds/mcpremoteproxy/validate.ts'
-import { entryProblems } from '../kinds/mcpserverentry/validate.ts'
-import { serverProblems } from '../kinds/mcpserver/validate.ts'
-import { virtualServerProblems } from '../kinds/virtualmcpserver/validate.ts'
+import { externalAuthViolations } from '../externalauth/index.ts'
+import { embeddingViolations } from '../kinds/embeddingserver/validate.ts'
+import { authzConfigViolations } from '../kinds/mcpauthzconfig/validate.ts'
+import { oidcViolations } from '../kinds/mcpoidcconfig/validate.ts'
+import { telemetryViolations } from '../kinds/mcptelemetryconfig/validate.ts'
+import { toolViolations } from '../kinds/mcptoolconfig/validate.ts'
+import { definitionViolations } from '../kinds/virtualmcpcompositetooldefinition/validate.ts'
+import { remoteProxyViolations } from '../kinds/mcpremoteproxy/validate.ts'
+import { entryViolations } from '../kinds/mcpserverentry/validate.ts'
+import { serverViolations } from '../kinds/mcpserver/validate.ts'
+import { virtualServerViolations } from '../kinds/virtualmcpserver/validate.ts'
 import { byText } from '../kube.ts'
 import type { HookSettings } from '../settings.ts'
 
@@ -33,22 +33,22 @@ export type ResourceCheck<K extends KindName> = (
 ) => readonly Violation[]
 
 const checks: { readonly [K in KindName]: ResourceCheck<K> } = {
-  EmbeddingServer: embeddingProblems,
-  MCPAuthzConfig: authzConfigProblems,
-  MCPExternalAuthConfig: externalAuthProblems,
+  EmbeddingServer: embeddingViolations,
+  MCPAuthzConfig: authzConfigViolations,
+  MCPExternalAuthConfig: externalAuthViolations,
   MCPGroup: () => [],
-  MCPOIDCConfig: oidcProblems,
-  MCPRemoteProxy: remoteProxyProblems,
-  MCPServer: serverProblems,
-  MCPServerEntry: entryProblems,
-  MCPTelemetryConfig: telemetryProblems,
-  MCPToolConfig: toolProblems,
-  VirtualMCPCompositeToolDefinition: definitionProblems,
-  VirtualMCPServer: virtualServerProblems,
+  MCPOIDCConfig: oidcViolations,
+  MCPRemoteProxy: remoteProxyViolations,
+  MCPServer: serverViolations,
+  MCPServerEntry: entryViolations,
+  MCPTelemetryConfig: telemetryViolations,
+  MCPToolConfig: toolViolations,
+  VirtualMCPCompositeToolDefinition: definitionViolations,
+  VirtualMCPServer: virtualServerViolations,
 }
 
 /** All problems of one resource; the schema's alone when it does not even pass those. */
-export function resourceProblems(
+export function resourceViolations(
   object: unknown,
   settings: Pick<HookSettings, 'enableObo'>,
 ): readonly Violation[] {

@@ -3,8 +3,8 @@
  */
 import type { HeaderForwardConfig, Violation } from '../../schemas/index.ts'
 
-/** Faults of headers that are given more than once, in whatever case. */
-export function headerForwardProblems(config: HeaderForwardConfig | undefined, path: string): Violation[] {
+/** Errors of headers that are given more than once, in whatever case. */
+export function headerForwardViolations(config: HeaderForwardConfig | undefined, path: string): Violation[] {
   const problems: Violation[] = []
   const seen = new Map<string, string>()
   const take = (name: string, where: string) => {

@@ -1,5 +1,5 @@
 /**
- * AdmissionReview v1: request in, verdict out. All faults at once, none of them about other objects: a reference may be
+ * AdmissionReview v1: request in, verdict out. All errors at once, none of them about other objects: a reference may be
  * created after what refers to it.
  *
  * An update is let through when the object is being deleted or its spec has not changed: finalizers must be removable
@@ -27,7 +27,7 @@ export interface AdmissionReview {
 const maxWarning = 120
 const maxMessage = 8_000
 
-/** Judges one review. Throws GatehouseError BAD_REQUEST when the body is not an AdmissionReview v1. */
+/** Checks one review. Throws GatehouseError BAD_REQUEST when the body is not an AdmissionReview v1. */
 export function reviewAdmission(
   registry: { readonly settings: HookSettings },
   body: unknown,
@@ -39,7 +39,7 @@ export function reviewAdmission(
     })
   }
   const kind = isFields(request['kind']) ? request['kind']['kind'] : undefined
-  const verdict = judge(request, registry.settings)
+  const verdict = check(request, registry.settings)
   const review: AdmissionReview = {
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
@@ -50,7 +50,7 @@ export function reviewAdmission(
 
 const accepted: Verdict = { problems: [], warnings: [] }
 
-function judge(request: Readonly<Record<string, unknown>>, settings: HookSettings): Verdict {
+function check(request: Readonly<Record<string, unknown>>, settings: HookSettings): Verdict {
   const { operation, object, oldObject } = request
   if (operation === 'DELETE') return deletion(oldObject)
   if (operation !== 'CREATE' && operation !== 'UPDATE') return accepted

@@ -3,7 +3,7 @@
  */
 import type { Violation, ToolOverride } from '../../schemas/index.ts'
 
-export function overrideProblems(
+export function overrideViolations(
   overrides: { readonly [name: string]: ToolOverride } | undefined,
   path: string,
 ): Violation[] {

@@ -4,7 +4,7 @@
 import { canonicalJson, type Violation, withDefaults } from '../../schemas/index.ts'
 import { isFields, isTerminating, type KubeObject } from '../kube.ts'
 import { defaultSettings, type HookSettings } from '../settings.ts'
-import { resourceProblems } from './checks.ts'
+import { resourceViolations } from './checks.ts'
 import { warningsOf } from './warnings.ts'
 
 export interface Verdict {
@@ -20,13 +20,13 @@ export interface ValidateOptions {
   readonly settings?: Pick<HookSettings, 'enableObo'>
 }
 
-/** Judges a manifest of any kind of this project. Never throws for a bad manifest. */
+/** Checks a manifest of any kind of this project. Never throws for a bad manifest. */
 export function validateResource(
   doc: unknown,
   { old, settings = defaultSettings }: ValidateOptions = {},
 ): Verdict {
   if (old !== undefined && old !== null && isLetThrough(doc, old)) return { problems: [], warnings: [] }
-  const problems = resourceProblems(doc, settings)
+  const problems = resourceViolations(doc, settings)
   if (problems.length > 0) return { problems, warnings: [] }
   return { problems, warnings: warningsOf(withDefaults(doc)) }
 }

@@ -12,7 +12,7 @@ import type {
   VirtualMCPServer,
 } from '../../schemas/index.ts'
 import { workflowWarnings } from '../../schemas/workflow/index.ts'
-import { issuerFault } from '../externalauth/embedded-auth-server.ts'
+import { issuerFailure } from '../externalauth/embedded-auth-server.ts'
 import { fieldsOf, listOf } from '../kube.ts'
 
 type Warnings<K extends KindName> = (resource: Kinds[K]) => readonly string[]
@@ -37,7 +37,7 @@ function externalAuth({ spec }: MCPExternalAuthConfig): string[] {
 
 function authServer(config: EmbeddedAuthServerConfig, where: string): string[] {
   const found: string[] = []
-  if (issuerFault(config) !== undefined) {
+  if (issuerFailure(config) !== undefined) {
     found.push(
       `${where}.issuer: http needs insecureAllowHTTP on this host; the server will not start without it`,
     )

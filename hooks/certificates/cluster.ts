@@ -4,7 +4,7 @@
  * Uses the official client, loaded when it is needed. Needs: get and update on one Secret; get and patch on one
  * ValidatingWebhookConfiguration and on named CompositeControllers. It lists, watches and creates nothing: the Secret
  * comes empty with the manifests, so that the rights can be limited to its name.
- * Errors name the object and the HTTP status, never a body: an answer may repeat the Secret that was sent.
+ * Errors name the object and the HTTP status, never a body: a response may repeat the Secret that was sent.
  */
 import type { CoreV1Api, KubeConfig } from '@kubernetes/client-node'
 import { GatehouseError } from '../../schemas/index.ts'
@@ -174,7 +174,7 @@ async function controllerTargets(
   })
 }
 
-/** Runs one request; a fault becomes an error that names the object and the status, with the status as `data`. */
+/** Runs one request; an error becomes an error that names the object and the status, with the status as `data`. */
 async function call<T>(object: string, request: () => Promise<T>): Promise<T> {
   try {
     return await request()
@@ -189,7 +189,7 @@ async function call<T>(object: string, request: () => Promise<T>): Promise<T> {
   }
 }
 
-/** HTTP status of the client library's exception; undefined for network faults. */
+/** HTTP status of the client library's exception; undefined for network errors. */
 function statusOf(error: unknown): number | undefined {
   const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined
   return typeof code === 'number' ? code : undefined

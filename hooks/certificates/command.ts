@@ -49,7 +49,7 @@ export function addCertificatesCommand(program: Command): void {
     .option('--renew-before <duration>', 'rotate when less than this is left', parseDuration, hours(720))
     .option(
       '--settle <duration>',
-      'time that clients and servers get to take up a step',
+      'time that clients and servers get to reload a step',
       parseDuration,
       hours(1),
     )

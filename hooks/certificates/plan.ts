@@ -32,9 +32,9 @@ export interface PlanInput {
   readonly names: readonly string[]
   readonly now: Date
   readonly renewBeforeMs: number
-  /** How long clients and servers get to take up a change. */
+  /** How long clients and servers get to reload a change. */
   readonly settleMs: number
-  /** Rotate although renewal is not due; the caller clears it once a rotation is under way. */
+  /** Rotate although renewal is not due; the caller clears it once a rotation is in flight. */
   readonly force: boolean
 }
 
@@ -61,12 +61,12 @@ export function plan(input: PlanInput): RotationStep {
   }
   if (next.fit) {
     if (!settled)
-      return { do: 'wait', why: 'the next certificate is staged; clients are taking up its authority' }
+      return { do: 'wait', why: 'the next certificate is staged; clients are reloading its authority' }
     if (!input.trustedEverywhere) return { do: 'wait', why: 'not every client trusts the next authority yet' }
     return promote(stored, now, 'every client trusts the next authority')
   }
   if (joinBundle([serving.issuer]) !== joinBundle([stored.bundle])) {
-    if (!settled) return { do: 'wait', why: 'servers are taking up the new certificate' }
+    if (!settled) return { do: 'wait', why: 'servers are reloading the new certificate' }
     return {
       do: 'retire',
       why: 'the former authority is no longer in use',

@@ -100,7 +100,7 @@ async function spread(
       report(`trust: ${target.name} updated`)
     } catch (error) {
       all = false
-      report(`trust: ${target.name} failed: ${error instanceof Error ? error.message : 'unknown fault'}`)
+      report(`trust: ${target.name} failed: ${error instanceof Error ? error.message : 'unknown failure'}`)
     }
   }
   return all

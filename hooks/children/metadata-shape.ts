@@ -18,7 +18,7 @@ function isQualifiedName(key: string): boolean {
 }
 
 /** What is wrong with a label; undefined when nothing is. */
-export function labelFault(key: string, value: string): string | undefined {
+export function labelFailure(key: string, value: string): string | undefined {
   if (!isQualifiedName(key)) return 'is not a label name'
   if (value !== '' && !nameForm.test(value)) {
     return "must be a label value: at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
@@ -27,18 +27,18 @@ export function labelFault(key: string, value: string): string | undefined {
 }
 
 /** What is wrong with an annotation's key; undefined when nothing is. Upper case is allowed in the prefix. */
-export function annotationFault(key: string): string | undefined {
+export function annotationFailure(key: string): string | undefined {
   return isQualifiedName(key.toLowerCase()) ? undefined : 'is not an annotation name'
 }
 
-/** Faults of labels and annotations that a resource gives to its children. */
-export function metadataProblems(given: MetadataOverrides | undefined, path: string): Violation[] {
+/** Errors of labels and annotations that a resource gives to its children. */
+export function metadataViolations(given: MetadataOverrides | undefined, path: string): Violation[] {
   const problems: Violation[] = []
   const add = (at: string, message: string | undefined) => {
     if (message !== undefined) problems.push({ path: `${path}.${at}`, message })
   }
-  for (const [key, value] of Object.entries(given?.labels ?? {})) add(`labels.${key}`, labelFault(key, value))
-  for (const key of Object.keys(given?.annotations ?? {})) add(`annotations.${key}`, annotationFault(key))
+  for (const [key, value] of Object.entries(given?.labels ?? {})) add(`labels.${key}`, labelFailure(key, value))
+  for (const key of Object.keys(given?.annotations ?? {})) add(`annotations.${key}`, annotationFailure(key))
   if (Buffer.byteLength(JSON.stringify(given?.annotations ?? {})) > maxAnnotationBytes) {
     add('annotations', `must not have more than ${maxAnnotationBytes} bytes together`)
   }

@@ -5,7 +5,7 @@
  * what it would refuse to decode, and the few values (quantities, names, ports) that are often wrong.
  */
 import { fieldsOf, isFields } from '../kube.ts'
-import { annotationFault, labelFault } from './metadata-shape.ts'
+import { annotationFailure, labelFailure } from './metadata-shape.ts'
 import { compareQuantities } from './quantity.ts'
 
 type Check = (value: unknown, path: string) => readonly string[]
@@ -16,8 +16,8 @@ const nameForm = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 /** A pod template needs about twelve. */
 const maxDepth = 40
 
-/** One line per fault; empty when the template can be decoded. */
-export function podTemplateFaults(template: unknown): readonly string[] {
+/** One line per error; empty when the template can be decoded. */
+export function podTemplateErrors(template: unknown): readonly string[] {
   if (isDeeperThan(template, maxDepth)) return [`podTemplateSpec is nested more than ${maxDepth} deep`]
   return podTemplate(template, 'podTemplateSpec')
 }
@@ -91,20 +91,20 @@ function isAmount(value: unknown): value is string | number {
   return typeof value === 'string' || typeof value === 'number'
 }
 
-const labels: Check = (value, path) => [...map(text)(value, path), ...faultsOfKeys(value, path, labelFault)]
+const labels: Check = (value, path) => [...map(text)(value, path), ...violationsOfKeys(value, path, labelFailure)]
 const annotations: Check = (value, path) => [
   ...map(text)(value, path),
-  ...faultsOfKeys(value, path, annotationFault),
+  ...violationsOfKeys(value, path, annotationFailure),
 ]
 
-function faultsOfKeys(
+function violationsOfKeys(
   value: unknown,
   path: string,
-  faultOf: (key: string, value: string) => string | undefined,
+  failureOf: (key: string, value: string) => string | undefined,
 ): readonly string[] {
   return Object.entries(fieldsOf(value)).flatMap(([key, item]) => {
-    const fault = key.startsWith('$') || typeof item !== 'string' ? undefined : faultOf(key, item)
-    return fault === undefined ? [] : [`${path}.${key} ${fault}`]
+    const failure = key.startsWith('$') || typeof item !== 'string' ? undefined : failureOf(key, item)
+    return failure === undefined ? [] : [`${path}.${key} ${failure}`]
   })
 }
 

@@ -3,19 +3,19 @@
  *
  * The user's part wins wherever the pod still does its work: resources, scheduling, extra containers, environment,
  * security. What it may not do is remove the main container or what the container needs to start (its mounts and their
- * volumes), or change the labels that select the pod. Type faults are found here, because the API server
+ * volumes), or change the labels that select the pod. Type errors are found here, because the API server
  * would refuse the whole Deployment for them and say so to nobody.
  */
 import type { Violation } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, listOf, type StringMap } from '../kube.ts'
 import type { PodTemplate } from './pod.ts'
 import { normalizeTemplate } from './normalize.ts'
-import { podTemplateFaults } from './pod-shape.ts'
+import { podTemplateErrors } from './pod-shape.ts'
 import { strategicMerge } from './strategic-merge.ts'
 
 export type PodTemplateResult =
-  | { readonly template: Fields; readonly faults?: undefined }
-  | { readonly template?: undefined; readonly faults: readonly string[] }
+  | { readonly template: Fields; readonly violations?: undefined }
+  | { readonly template?: undefined; readonly violations: readonly string[] }
 
 /** Merges `user` (spec.podTemplateSpec as given, or undefined) over `generated`. */
 export function mergePodTemplate(
@@ -25,16 +25,16 @@ export function mergePodTemplate(
   selector: StringMap,
 ): PodTemplateResult {
   if (user === undefined || user === null) return { template: normalizeTemplate(fieldsOf(generated)) }
-  const shape = podTemplateFaults(user)
-  if (shape.length > 0) return { faults: shape }
+  const shape = podTemplateErrors(user)
+  if (shape.length > 0) return { violations: shape }
   const merged = strategicMerge(fieldsOf(generated), fieldsOf(user))
   const metadata = fieldsOf(merged['metadata'])
   const template = {
     ...merged,
     metadata: { ...metadata, labels: { ...fieldsOf(metadata['labels']), ...selector } },
   }
-  const faults = [...podTemplateFaults(template), ...missingParts(generated, template, container)]
-  return faults.length > 0 ? { faults } : { template: normalizeTemplate(template) }
+  const violations = [...podTemplateErrors(template), ...missingParts(generated, template, container)]
+  return violations.length > 0 ? { violations } : { template: normalizeTemplate(template) }
 }
 
 /** What the generated template has, the container needs, and the merged one lost. */
@@ -43,17 +43,17 @@ function missingParts(generated: PodTemplate, merged: Fields, name: string): str
   const before = generated.spec.containers.find((container) => container.name === name)
   const after = named(spec['containers'], name)
   if (!before || !after) return [`podTemplateSpec must not remove the container ${name}`]
-  const faults: string[] = []
+  const violations: string[] = []
   for (const volume of generated.spec.volumes ?? []) {
     if (!named(spec['volumes'], volume.name))
-      faults.push(`podTemplateSpec must not remove the volume ${volume.name}`)
+      violations.push(`podTemplateSpec must not remove the volume ${volume.name}`)
   }
   const paths = new Set(listOf(after['volumeMounts']).map((mount) => fieldsOf(mount)['mountPath']))
   for (const mount of before.volumeMounts ?? []) {
     if (!paths.has(mount.mountPath))
-      faults.push(`podTemplateSpec must not remove the mount ${mount.mountPath}`)
+      violations.push(`podTemplateSpec must not remove the mount ${mount.mountPath}`)
   }
-  return faults
+  return violations
 }
 
 function named(list: unknown, name: string): Fields | undefined {
@@ -62,11 +62,11 @@ function named(list: unknown, name: string): Fields | undefined {
     .find((item) => item['name'] === name)
 }
 
-/** Faults of a user's podTemplateSpec by itself, as problems of a manifest. */
-export function podTemplateProblems(user: unknown): Violation[] {
+/** Errors of a user's podTemplateSpec by itself, as problems of a manifest. */
+export function podTemplateViolations(user: unknown): Violation[] {
   if (user === undefined || user === null) return []
-  return podTemplateFaults(user).map((fault) => {
-    const [path = '', ...rest] = fault.split(' ')
+  return podTemplateErrors(user).map((failure) => {
+    const [path = '', ...rest] = failure.split(' ')
     return { path: `spec.${path}`, message: rest.join(' ') }
   })
 }

@@ -1,7 +1,7 @@
 /**
  * Refuses children that are too large to apply.
  */
-import type { Fault } from '../conditions.ts'
+import type { Failure } from '../conditions.ts'
 import type { KubeObject } from '../kube.ts'
 
 /**
@@ -10,7 +10,7 @@ import type { KubeObject } from '../kube.ts'
 const maxBytes = 240 * 1024
 
 /** Undefined when every child can be applied. */
-export function sizeFault(children: readonly KubeObject[]): Fault | undefined {
+export function sizeFailure(children: readonly KubeObject[]): Failure | undefined {
   const large = children.flatMap((child) => {
     const bytes = Buffer.byteLength(JSON.stringify(child))
     return bytes > maxBytes ? [`${child.kind} ${child.metadata.name} would have ${bytes} bytes`] : []

@@ -3,11 +3,11 @@
  * nobody sees it, is refused here.
  */
 import type { Violation, ResourceOverrides, ResourceRequirements } from '../../schemas/index.ts'
-import { metadataProblems } from './metadata-shape.ts'
+import { metadataViolations } from './metadata-shape.ts'
 import { compareQuantities } from './quantity.ts'
 
 /** A request above its limit. */
-export function resourcesProblems({ requests, limits }: ResourceRequirements = {}, path: string): Violation[] {
+export function resourcesViolations({ requests, limits }: ResourceRequirements = {}, path: string): Violation[] {
   return (['cpu', 'memory'] as const).flatMap((resource) => {
     const request = requests?.[resource]
     const limit = limits?.[resource]
@@ -17,21 +17,21 @@ export function resourcesProblems({ requests, limits }: ResourceRequirements = {
 }
 
 /** Labels and annotations for a proxy's Deployment, pods and Service. */
-export function proxyOverrideProblems(
+export function proxyOverrideViolations(
   { proxyDeployment, proxyService }: ResourceOverrides = {},
   path: string,
 ): Violation[] {
   return [
-    ...metadataProblems(proxyDeployment, `${path}.proxyDeployment`),
-    ...metadataProblems(
+    ...metadataViolations(proxyDeployment, `${path}.proxyDeployment`),
+    ...metadataViolations(
       proxyDeployment?.podTemplateMetadataOverrides,
       `${path}.proxyDeployment.podTemplateMetadataOverrides`,
     ),
-    ...metadataProblems(proxyService, `${path}.proxyService`),
+    ...metadataViolations(proxyService, `${path}.proxyService`),
   ]
 }
 
 /** An image reference is one word. */
-export function imageProblems(image: string, path: string): Violation[] {
+export function imageViolations(image: string, path: string): Violation[] {
   return /\s/.test(image) ? [{ path, message: 'must not contain white space' }] : []
 }

@@ -6,19 +6,19 @@ import { type ExternalAuthModule, subjectProvider } from './module.ts'
 export const cloudSts: ExternalAuthModule = {
   validate: ({ cloudSts: config }) =>
     (config?.roleMappings ?? []).flatMap((mapping, index) =>
-      matcherProblems(mapping, `spec.cloudSts.roleMappings[${index}].matcher`),
+      matcherViolations(mapping, `spec.cloudSts.roleMappings[${index}].matcher`),
     ),
   secrets: () => [],
   toRuntime({ cloudSts: config }, target) {
     if (!config) return { value: undefined }
     const provider = subjectProvider(config.subjectProviderName, target)
-    if (provider.fault) return provider
+    if (provider.failure) return provider
     const settings = definedFields({ ...config, subjectProviderName: provider.value })
     return { value: { type: 'cloud_sts', cloudSts: settings } }
   },
 }
 
-function matcherProblems({ matcher }: RoleMapping, path: string): Violation[] {
+function matcherViolations({ matcher }: RoleMapping, path: string): Violation[] {
   if (matcher === undefined) return []
   try {
     compileCel(matcher)

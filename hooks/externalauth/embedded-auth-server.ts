@@ -8,23 +8,23 @@ import type { ExternalAuthModule } from './module.ts'
 
 export const embeddedAuthServer: ExternalAuthModule = {
   validate: ({ embeddedAuthServer: config }) =>
-    config ? authServerProblems(config, 'spec.embeddedAuthServer') : [],
+    config ? authServerViolations(config, 'spec.embeddedAuthServer') : [],
   secrets: ({ embeddedAuthServer: config }) => (config ? authServerSecrets(config) : []),
   toRuntime: () => ({ value: undefined }),
 }
 
 /** Problems that the schema cannot say. An http issuer is not among them: that one is found at reconcile. */
-export function authServerProblems(config: EmbeddedAuthServerConfig, path: string): Violation[] {
+export function authServerViolations(config: EmbeddedAuthServerConfig, path: string): Violation[] {
   return [
-    ...urlProblems(config.issuer, `${path}.issuer`),
+    ...urlViolations(config.issuer, `${path}.issuer`),
     ...(config.authorizationEndpointBaseUrl === undefined
       ? []
-      : urlProblems(config.authorizationEndpointBaseUrl, `${path}.authorizationEndpointBaseUrl`)),
+      : urlViolations(config.authorizationEndpointBaseUrl, `${path}.authorizationEndpointBaseUrl`)),
     ...reservedName(config, path),
   ]
 }
 
-function urlProblems(url: string, path: string): Violation[] {
+function urlViolations(url: string, path: string): Violation[] {
   if (!URL.canParse(url)) return [{ path, message: 'is not a URL' }]
   const { username, password } = new URL(url)
   return username === '' && password === '' ? [] : [{ path, message: 'must not carry credentials' }]
@@ -46,7 +46,7 @@ function reservedName({ upstreamProviders }: EmbeddedAuthServerConfig, path: str
 }
 
 /** Why the issuer may not be used: http on a host that is not local, without insecureAllowHTTP. */
-export function issuerFault(config: EmbeddedAuthServerConfig): string | undefined {
+export function issuerFailure(config: EmbeddedAuthServerConfig): string | undefined {
   const insecure = [config.issuer, config.authorizationEndpointBaseUrl].find(
     (url) => url !== undefined && url.startsWith('http://') && !isLocal(url),
   )

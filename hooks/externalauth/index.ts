@@ -21,9 +21,9 @@ import { unauthenticated } from './unauthenticated.ts'
 import { upstreamInject } from './upstream-inject.ts'
 import { xaa } from './xaa.ts'
 
-export { authServerProblems, issuerFault, synthesizedUpstreams } from './embedded-auth-server.ts'
+export { authServerViolations, issuerFailure, synthesizedUpstreams } from './embedded-auth-server.ts'
 export type { Strategy, StrategyTarget } from './module.ts'
-export { enterpriseRequired, oboProblems } from './obo.ts'
+export { enterpriseRequired, oboViolations } from './obo.ts'
 
 const modules: Readonly<Record<MCPExternalAuthConfigSpec['type'], ExternalAuthModule>> = {
   bearerToken,
@@ -38,7 +38,7 @@ const modules: Readonly<Record<MCPExternalAuthConfigSpec['type'], ExternalAuthMo
 }
 
 /** Problems of the settings by themselves, beyond the schema. */
-export function externalAuthProblems(
+export function externalAuthViolations(
   { spec }: MCPExternalAuthConfig,
   settings: Pick<HookSettings, 'enableObo'>,
 ): readonly Violation[] {

@@ -1,7 +1,7 @@
 /**
  * What each type of MCPExternalAuthConfig provides.
  *
- * `validate` judges the settings by themselves; `toRuntime` makes the outgoing strategy of one consumer, with names of
+ * `validate` checks the settings by themselves; `toRuntime` makes the outgoing strategy of one consumer, with names of
  * variables in place of secrets, which it asks of the pod.
  */
 import type { input, MCPExternalAuthConfigSpec, Violation, SecretRef } from '../../schemas/index.ts'
@@ -45,7 +45,7 @@ export function subjectProvider(
   if (named === undefined || named === '') return { value: upstreams?.[0] }
   if (upstreams === undefined) {
     return {
-      fault: {
+      failure: {
         reason: 'SubjectProviderUnknown',
         message: `The upstream provider ${named} is named, but there is no embedded authorization server`,
       },
@@ -53,7 +53,7 @@ export function subjectProvider(
   }
   if (upstreams.includes(named)) return { value: named }
   return {
-    fault: {
+    failure: {
       reason: 'SubjectProviderUnknown',
       message: `The embedded authorization server has no upstream provider ${named}; it has ${upstreams.join(', ')}`,
     },

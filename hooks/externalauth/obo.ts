@@ -19,7 +19,7 @@ export const obo: ExternalAuthModule = {
   secrets: ({ obo: config }) => present([config?.clientSecretRef]),
   toRuntime({ obo: config }, { needs, variable, upstreams, enableObo }) {
     if (!enableObo) return faulty('EnterpriseRequired', enterpriseRequired)
-    const problems = oboProblems(config)
+    const problems = oboViolations(config)
     if (problems.length > 0) return faulty('InvalidConfig', problems.map(({ message }) => message).join('; '))
     if (!config?.clientSecretRef) return { value: undefined }
     const provider = config.subjectTokenProviderName
@@ -41,7 +41,7 @@ export const obo: ExternalAuthModule = {
 }
 
 /** What the operator enforces at reconcile. */
-export function oboProblems(config: OboConfig | undefined): Violation[] {
+export function oboViolations(config: OboConfig | undefined): Violation[] {
   const problems: Violation[] = []
   const refuse = (field: string, message: string) => problems.push({ path: `spec.obo${field}`, message })
   if (!config?.audience && (config?.scopes ?? []).length === 0)

@@ -13,7 +13,7 @@ export const tokenExchange: ExternalAuthModule = {
   toRuntime({ tokenExchange: config }, target) {
     if (!config) return { value: undefined }
     const provider = subjectProvider(config.subjectProviderName, target)
-    if (provider.fault) return provider
+    if (provider.failure) return provider
     const variable = `GATEHOUSE_TOKEN_EXCHANGE_CLIENT_SECRET_${target.variable}`
     const settings = definedFields({
       tokenUrl: config.tokenUrl,

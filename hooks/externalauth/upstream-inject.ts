@@ -6,7 +6,7 @@ export const upstreamInject: ExternalAuthModule = {
   secrets: () => [],
   toRuntime({ upstreamInject: config }, target) {
     const provider = subjectProvider(config?.providerName, target)
-    if (provider.fault) return provider
+    if (provider.failure) return provider
     return { value: { type: 'upstream_inject', upstreamInject: { providerName: provider.value ?? '' } } }
   },
 }

@@ -16,7 +16,7 @@ export const xaa: ExternalAuthModule = {
       )
     }
     const provider = subjectProvider(config.subjectProviderName, target)
-    if (provider.fault) return provider
+    if (provider.failure) return provider
     const { idpClientSecretRef, targetClientSecretRef, ...rest } = config
     const settings = definedFields({
       ...rest,

@@ -5,13 +5,13 @@
  * `{"version":"1.0","type":"cedarv1","cedar":{policies, entities_json, …}}` in snake_case. Only Cedar is spoken here.
  * Every policy is parsed, so that a server never starts with one that is not a policy.
  */
-import { cedarProblems } from '../../schemas/cedar/index.ts'
+import { cedarViolations } from '../../schemas/cedar/index.ts'
 import type { AuthzConfig, MCPAuthzConfig, RuntimeAuthz } from '../../schemas/index.ts'
 import { fieldsOf, isFields, type KubeObject } from '../kube.ts'
 import { definedFields } from '../defined.ts'
 import { faulty, type Part } from './part.ts'
 
-/** Policies of an MCPAuthzConfig. Another type than cedarv1 is a fault that names it. */
+/** Policies of an MCPAuthzConfig. Another type than cedarv1 is an error that names it. */
 export function sharedAuthz(config: MCPAuthzConfig): Part<RuntimeAuthz> {
   if (config.spec.type !== 'cedarv1') {
     return faulty(
@@ -107,7 +107,7 @@ interface Candidate {
 }
 
 function checked(candidate: Candidate, reason: string, where: string): Part<RuntimeAuthz> {
-  const problems = cedarProblems(candidate.policies, candidate.entitiesJson)
+  const problems = cedarViolations(candidate.policies, candidate.entitiesJson)
   if (problems.length > 0) {
     const lines = problems.map(
       ({ path, message }) => `${path === 'entitiesJson' ? 'the entities' : path} ${message}`,

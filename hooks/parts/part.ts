@@ -1,12 +1,12 @@
 /**
  * One part of a runtime configuration that is made from a reference: its value, or why it cannot be made.
  */
-import type { Fault } from '../conditions.ts'
+import type { Failure } from '../conditions.ts'
 
 export type Part<T> =
-  | { readonly value: T; readonly fault?: undefined }
-  | { readonly value?: undefined; readonly fault: Fault }
+  | { readonly value: T; readonly failure?: undefined }
+  | { readonly value?: undefined; readonly failure: Failure }
 
-export function faulty(reason: string, message: string): { readonly fault: Fault } {
-  return { fault: { reason, message } }
+export function faulty(reason: string, message: string): { readonly failure: Failure } {
+  return { failure: { reason, message } }
 }

@@ -14,7 +14,7 @@ import { httpProbe, type PodTemplate, unlessEmpty } from '../children/pod.ts'
 import { mergePodTemplate } from '../children/pod-template.ts'
 import { podSecurity, runtimeContainerSecurity } from '../children/security.ts'
 import { deployment, replicasToApply } from '../children/workload.ts'
-import type { Fault } from '../conditions.ts'
+import type { Failure } from '../conditions.ts'
 import type { KubeObject, StringMap } from '../kube.ts'
 import type { PodNeeds } from '../needs.ts'
 import type { HookSettings } from '../settings.ts'
@@ -47,8 +47,8 @@ export interface ProxyOptions {
 }
 
 export type ProxyChildren =
-  | { readonly children: readonly KubeObject[]; readonly fault?: undefined }
-  | { readonly children?: undefined; readonly fault: Fault }
+  | { readonly children: readonly KubeObject[]; readonly failure?: undefined }
+  | { readonly children?: undefined; readonly failure: Failure }
 
 /** A proxy that only forwards needs no file: its settings are four flags. */
 function flagsOf({ file, authServer }: ProxyConfig): readonly string[] | undefined {
@@ -78,7 +78,7 @@ export function proxyChildren(front: ProxyConfig, needs: PodNeeds, options: Prox
   const restart = hashOf({ files: files ?? {}, revision: needs.revisionHash ?? '' })
   const generated = template(options, needs, args, restart, front.accountToken)
   const merged = mergePodTemplate(generated, options.podTemplateSpec, proxyContainer, selector)
-  if (merged.faults) return { fault: { reason: 'InvalidPodTemplateSpec', message: merged.faults.join('; ') } }
+  if (merged.violations) return { failure: { reason: 'InvalidPodTemplateSpec', message: merged.violations.join('; ') } }
   const { deploymentOverrides, serviceOverrides } = options
   const children = [
     ...(options.serviceAccount === undefined

@@ -10,8 +10,8 @@ import {
   type RuntimeOidc,
   validateRuntime,
 } from '../../schemas/index.ts'
-import type { Fault } from '../conditions.ts'
-import { issuerFault, type Strategy, toStrategy } from '../externalauth/index.ts'
+import type { Failure } from '../conditions.ts'
+import { issuerFailure, type Strategy, toStrategy } from '../externalauth/index.ts'
 import { headerIdentifiers } from '../header-forward.ts'
 import type { PodNeeds } from '../needs.ts'
 import { authServerPart } from '../parts/auth-server.ts'
@@ -28,10 +28,10 @@ type Context = ProxyContext
 export type ProxyTarget = Pick<input.ProxyFile, 'targetUri' | 'transport' | 'proxyMode' | 'targetAddresses'>
 
 export interface ProxyConfig {
-  /** Undefined when there are faults. */
+  /** Undefined when there are errors. */
   readonly file: input.ProxyFile | undefined
   readonly authServer: input.AuthServerFile | undefined
-  readonly faults: readonly Fault[]
+  readonly violations: readonly Failure[]
   readonly hashes: Readonly<Record<string, string | undefined>>
   readonly accountToken: boolean
 }
@@ -52,9 +52,9 @@ export function front(context: Context, target: ProxyTarget, resource: string, n
   const hashes = hashesOf(context)
   for (const [what, hash] of Object.entries(hashes)) needs.revision(what, hash)
   const parts = [incoming, policies, shown, observed, external, serverRef, server, outgoing]
-  const faults = [...parts.map((part) => part.fault), secrets].filter((fault) => fault !== undefined)
+  const violations = [...parts.map((part) => part.failure), secrets].filter((failure) => failure !== undefined)
   const none = { file: undefined, authServer: undefined, hashes, accountToken: false }
-  if (faults.length > 0) return { ...none, faults }
+  if (violations.length > 0) return { ...none, violations }
   const authServer = server.value && authServerOf(context, server.value, incoming.value?.oidc, needs)
   const owner = { scope: 'proxy', namespace: context.namespace, name: context.name }
   const file = definedFields({
@@ -80,8 +80,8 @@ export function front(context: Context, target: ProxyTarget, resource: string, n
     ...(authServer ? validateRuntime('authserver', authServer).problems : []),
   ]
   if (problems.length > 0)
-    return { ...none, faults: [{ reason: 'ConfigInvalid', message: formatViolations(problems) }] }
-  return { file, authServer, faults: [], hashes, accountToken: incoming.value?.accountToken ?? false }
+    return { ...none, violations: [{ reason: 'ConfigInvalid', message: formatViolations(problems) }] }
+  return { file, authServer, violations: [], hashes, accountToken: incoming.value?.accountToken ?? false }
 }
 
 /** The one embedded authorization server that the two references can name. */
@@ -99,16 +99,16 @@ function embeddedServer(
   const why =
     own && reference
       ? 'authServerRef and externalAuthConfigRef both name an embedded authorization server'
-      : (issuerFault(server) ??
-        pairingFault(server, oidcConfig) ??
-        injectionFault(server, reference ? external : undefined))
+      : (issuerFailure(server) ??
+        pairingFailure(server, oidcConfig) ??
+        injectionFailure(server, reference ? external : undefined))
   if (why === undefined) return { value: server }
   context.conditions.set(type, false, reason, why)
   return faulty(reason, why)
 }
 
 /** The embedded server is the incoming OIDC provider: both must speak of the same issuer and resource. */
-function pairingFault(
+function pairingFailure(
   server: EmbeddedAuthServerConfig,
   oidcConfig: RuntimeOidc | undefined,
 ): string | undefined {
@@ -122,7 +122,7 @@ function pairingFault(
 }
 
 /** Credentials that the server strips would be added again. */
-function injectionFault(
+function injectionFailure(
   server: EmbeddedAuthServerConfig,
   external: MCPExternalAuthConfig | undefined,
 ): string | undefined {
@@ -142,8 +142,8 @@ function outgoingStrategy(
   const upstreams = server?.upstreamProviders.map(({ name }) => name)
   if (external && external.spec.type !== 'embeddedAuthServer') {
     const part = toStrategy(external, { needs, upstreams, enableObo: context.settings.enableObo })
-    if (part.fault) {
-      context.conditions.set('ExternalAuthConfigValidated', false, part.fault.reason, part.fault.message)
+    if (part.failure) {
+      context.conditions.set('ExternalAuthConfigValidated', false, part.failure.reason, part.failure.message)
     }
     return part
   }
@@ -170,7 +170,7 @@ function authServerOf(
   })
 }
 
-function sessionSecret(context: Context, needs: PodNeeds): Fault | undefined {
+function sessionSecret(context: Context, needs: PodNeeds): Failure | undefined {
   const password = context.spec.sessionStorage?.passwordRef
   if (!password) return undefined
   needs.revision('sessionStorage', context.secretRevision([password]))

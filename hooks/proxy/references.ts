@@ -1,7 +1,7 @@
 /**
- * The references of a proxy's resource: each sets its condition, and gives its part of the configuration or a fault.
+ * The references of a proxy's resource: each sets its condition, and gives its part of the configuration or an error.
  *
- * All are judged, so that every fault is known at once. The group never blocks: a proxy works without one.
+ * All are checked, so that every error is known at once. The group never blocks: a proxy works without one.
  */
 import type {
   MCPExternalAuthConfig,
@@ -10,7 +10,7 @@ import type {
   RuntimeOidc,
   Telemetry,
 } from '../../schemas/index.ts'
-import { conditionOf, type Fault } from '../conditions.ts'
+import { conditionOf, type Failure } from '../conditions.ts'
 import type { KubeObject } from '../kube.ts'
 import type { PodNeeds } from '../needs.ts'
 import { ownAuthz, sharedAuthz } from '../parts/authz.ts'
@@ -20,7 +20,7 @@ import { telemetryPart } from '../parts/telemetry.ts'
 import {
   authzReasons,
   configCalled,
-  groupFault,
+  groupFailure,
   checkedConfig,
   oidcCondition,
   telemetryCondition,
@@ -41,7 +41,7 @@ export function checkGroup(context: Context): void {
   if (!groupRef) return
   context.conditions.check(
     'GroupRefValidated',
-    groupFault(context, groupRef.name),
+    groupFailure(context, groupRef.name),
     'GroupRefIsValid',
     'The group exists',
   )
@@ -57,7 +57,7 @@ export function oidc(context: Context, needs: PodNeeds, defaultResource: string)
   const reference = context.spec.oidcConfigRef
   if (!reference) return absent
   const config = checkedConfig(context, 'MCPOIDCConfig', reference.name, oidcCondition)
-  if (config.fault) return config
+  if (config.failure) return config
   if (config.value.spec.inline?.caBundleRef)
     mirrorCaBundle(context, context.find('MCPOIDCConfig', reference.name))
   const { namespace } = context
@@ -85,7 +85,7 @@ export function authz(context: Context): Optional<RuntimeAuthz> {
     )
   }
   const part = authzConfigRef ? sharedPolicies(context, authzConfigRef.name) : ownPolicies(context)
-  if (part.fault || !part.value) return part
+  if (part.failure || !part.value) return part
   const { primaryUpstreamProvider: _, ...rest } = part.value
   return { value: rest }
 }
@@ -98,11 +98,11 @@ function ownPolicies(context: Context): Optional<RuntimeAuthz> {
 
 function sharedPolicies(context: Context, name: string): Part<RuntimeAuthz> {
   const config = configCalled(context, 'MCPAuthzConfig', name, authzReasons)
-  const part = config.fault ? config : sharedAuthz(config.value)
+  const part = config.failure ? config : sharedAuthz(config.value)
   const { conditions } = context
   conditions.check(
     'AuthzConfigRefValidated',
-    part.fault,
+    part.failure,
     'AuthzConfigRefValid',
     'The MCPAuthzConfig is valid',
   )
@@ -113,7 +113,7 @@ export function tools(context: Context): Optional<ProxyTools> {
   const { toolConfigRef } = context.spec
   if (!toolConfigRef) return absent
   const config = checkedConfig(context, 'MCPToolConfig', toolConfigRef.name, toolCondition)
-  if (config.fault) return config
+  if (config.failure) return config
   const { toolsFilter, toolsOverride } = config.value.spec
   const filter = toolsFilter && toolsFilter.length > 0 ? toolsFilter : undefined
   return { value: definedFields({ filter, overrides: toolsOverride }) }
@@ -123,7 +123,7 @@ export function telemetry(context: Context, needs: PodNeeds): Optional<Telemetry
   const reference = context.spec.telemetryConfigRef
   if (!reference) return absent
   const config = checkedConfig(context, 'MCPTelemetryConfig', reference.name, telemetryCondition)
-  if (config.fault) return config
+  if (config.failure) return config
   const target = { server: context.name, version: context.settings.version, needs }
   return { value: telemetryPart(config.value, reference, target) }
 }
@@ -142,7 +142,7 @@ export function externalAuth(context: Context): Optional<MCPExternalAuthConfig> 
   const { conditions } = context
   conditions.check(
     'ExternalAuthConfigValidated',
-    part.fault,
+    part.failure,
     'ExternalAuthConfigValid',
     'The MCPExternalAuthConfig is valid',
   )
@@ -157,7 +157,7 @@ export function authServerReference(context: Context): Optional<MCPExternalAuthC
   const { conditions } = context
   conditions.check(
     'AuthServerRefValidated',
-    part.fault,
+    part.failure,
     'AuthServerRefValid',
     'The authorization server is configured',
   )
@@ -169,7 +169,7 @@ function authServerCalled(context: Context, name: string): Part<MCPExternalAuthC
     notFound: 'AuthServerRefNotFound',
     notValid: 'AuthServerRefInvalidConfig',
   })
-  if (part.fault || part.value.spec.type === 'embeddedAuthServer') return part
+  if (part.failure || part.value.spec.type === 'embeddedAuthServer') return part
   return faulty(
     'AuthServerRefInvalidType',
     `MCPExternalAuthConfig ${name} is of type ${part.value.spec.type}; authServerRef needs embeddedAuthServer`,
@@ -179,9 +179,9 @@ function authServerCalled(context: Context, name: string): Part<MCPExternalAuthC
 function withOneUpstream(context: Context, part: Part<MCPExternalAuthConfig>): Part<MCPExternalAuthConfig> {
   const count = part.value?.spec.embeddedAuthServer?.upstreamProviders.length ?? 0
   if (count <= 1) return part
-  const fault: Fault = {
+  const failure: Failure = {
     reason: 'MultiUpstreamNotSupported',
     message: `MCPExternalAuthConfig ${part.value?.metadata.name} has ${count} upstream providers; ${context.stored.kind} supports one`,
   }
-  return { fault }
+  return { failure }
 }

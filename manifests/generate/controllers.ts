@@ -1,7 +1,7 @@
 /**
  * One CompositeController per kind: which objects its hooks create and how Metacontroller calls them.
  *
- * `?rev=<version>` makes a new version a change of the spec, which is what makes Metacontroller call every hook anew.
+ * `?rev=<version>` makes a new version a change of the spec, which is what makes Metacontroller call every hook again.
  * `caBundle` is left out on purpose: the certificate job fills it in, and applying the manifests again keeps it.
  * Source: Metacontroller CompositeController API; design section 4 "Metacontroller".
  */

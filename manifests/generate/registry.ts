@@ -1,5 +1,5 @@
 /**
- * Reads what the other rooms publish: the kinds of the API, and the hooks' registry.
+ * Reads what the other modules publish: the kinds of the API, and the hooks' registry.
  */
 import { defaultSettings, makeHooks } from '../../hooks/index.ts'
 import { kinds } from '../../schemas/index.ts'

@@ -137,7 +137,7 @@ function pod(values: Values): object {
   }
 }
 
-/** Where DNS pods and API servers listen, on the usual distributions: policies are judged behind the Service. */
+/** Where DNS pods and API servers listen, on the usual distributions: policies are checked behind the Service. */
 const dnsPorts = [53, 5353]
 const apiPorts = [443, 6443, 8443, 16443]
 

@@ -3,7 +3,7 @@
  *
  * It is the peer of the connection. Only if the peer is a proxy that the operator named, the last entry of
  * X-Forwarded-For is believed, and so on from the right as long as the entry is itself such a proxy: everything to the
- * left of the first stranger is that stranger's own word. Other headers (Forwarded, X-Real-IP) are not read.
+ * left of the first untrusted client is that untrusted client's own word. Other headers (Forwarded, X-Real-IP) are not read.
  */
 import { BlockList, isIP } from 'node:net'
 import { parseNetwork } from '../config/index.ts'

@@ -34,7 +34,7 @@ export function nowSec(context: Pick<Context, 'now'>): number {
 }
 
 /**
- * True for the providers that nobody can leave out: the first, which says who the person is, and the one whose token
+ * True for the providers that nobody can leave out: the first, which says who the user is, and the one whose token
  * policies read, without which they refuse everything.
  */
 export function isRequired({ config, upstreams }: Context, name: string): boolean {

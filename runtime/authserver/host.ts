@@ -17,7 +17,7 @@ export interface HostParts extends Omit<AuthServerParts, 'store'> {
 
 /**
  * Reads the file, opens the store and makes the server; closing it closes the store too. Throws INVALID_CONFIG naming
- * every fault.
+ * every error.
  */
 export async function openAuthServer(
   path: string,
@@ -42,7 +42,7 @@ export async function openAuthServer(
   }
 }
 
-/** What `openAuthServer` would refuse, found without opening anything. Throws INVALID_CONFIG naming every fault. */
+/** What `openAuthServer` would refuse, found without opening anything. Throws INVALID_CONFIG naming every error. */
 export async function checkAuthServer(
   path: string,
   env: Environment,

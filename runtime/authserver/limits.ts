@@ -1,8 +1,8 @@
 /**
- * How often strangers may do what costs this server something, in one table.
+ * How often untrusted clients may do what costs this server something, in one table.
  *
  * Buckets are in the store, so replicas share them. A caller's own buckets and the server's are taken together or
- * not at all: a refused stranger leaves no trace, so keys cannot be grown without being served.
+ * not at all: a refused untrusted client leaves no trace, so keys cannot be grown without being served.
  * Per caller is generous, because behind a proxy that was not named everybody is one caller (client-address.ts).
  * Pending requests and unused registrations are bounded by "so many per lifetime" rather than by counting. A bucket that
  * refills in a lifetime lets twice its capacity through in the first one: a burst, and what is refilled meanwhile.
@@ -43,7 +43,7 @@ export const limits = {
       { capacity: 300, refillMs: minute },
       { capacity: 1_000, refillMs: loginMs },
     ],
-    // At most 10 000 logins under way.
+    // At most 10 000 logins in flight.
     total: [{ capacity: 5_000, refillMs: loginMs }],
   },
   register: {

@@ -4,7 +4,7 @@
  * Endpoints answer below the issuer's path and, for installations whose proxy takes that path off, at the bare path.
  * Well-known documents answer only where the issuer's identifier puts them (RFC 8414 section 3.1); everything else
  * below /.well-known stays with the host, for instance the protected-resource document.
- * Documents and endpoints that programs in browsers call carry CORS headers without credentials; pages and redirects
+ * Documents and endpoints that clients in browsers call carry CORS headers without credentials; pages and redirects
  * never do.
  */
 import type { Exchange, Stage } from '../net/index.ts'
@@ -26,7 +26,7 @@ type Handler = (exchange: Exchange, context: Context) => Promise<void>
 
 interface Endpoint {
   readonly methods: Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'DELETE', Handler>>>
-  /** Programs get JSON and CORS; people get pages. */
+  /** Clients get JSON and CORS; users get pages. */
   readonly for: 'programs' | 'people'
 }
 
@@ -47,13 +47,13 @@ const endpoints: Readonly<Record<string, Endpoint>> = {
 const registration: Endpoint = { methods: { POST: register }, for: 'programs' }
 const returning: Endpoint = { methods: { GET: callback }, for: 'people' }
 
-/** Builds the lookup: path as sent, without query, to the stage that answers it. */
+/** Builds the lookup: path as sent, without query, to the stage that responses it. */
 export function makeRoutes(context: Context): (path: string) => Stage<Exchange> | undefined {
   const { config, urls } = context
   const table = new Map<string, Stage<Exchange>>()
   const bases = new Set([urls.base, new URL(urls.authorize).pathname.slice(0, -paths.authorize.length), ''])
   const add = (path: string, endpoint: Endpoint): void => {
-    table.set(path, (exchange) => answer(exchange, endpoint, context))
+    table.set(path, (exchange) => response(exchange, endpoint, context))
   }
   for (const base of bases) {
     for (const [path, endpoint] of Object.entries(endpoints)) add(`${base}${path}`, endpoint)
@@ -79,11 +79,11 @@ export function makeRoutes(context: Context): (path: string) => Stage<Exchange> 
     if (!/^[\w-]{1,64}$/.test(clientId)) return undefined
     const handler: Handler = (exchange) => manage(exchange, clientId, context)
     const methods = { GET: handler, PUT: handler, DELETE: handler }
-    return (exchange) => answer(exchange, { methods, for: 'programs' }, context)
+    return (exchange) => response(exchange, { methods, for: 'programs' }, context)
   }
 }
 
-async function answer(exchange: Exchange, endpoint: Endpoint, context: Context): Promise<void> {
+async function response(exchange: Exchange, endpoint: Endpoint, context: Context): Promise<void> {
   const { req, res } = exchange
   const allow = allowed(endpoint)
   if (endpoint.for === 'programs') {
@@ -135,17 +135,17 @@ function preflight(exchange: Exchange, allow: readonly string[]): void {
   })
 }
 
-/** Browsers get a sentence, programs JSON. Causes go to the log only. */
+/** Browsers get a sentence, clients JSON. Causes go to the log only. */
 function refuse(exchange: Exchange, endpoint: Endpoint, error: unknown, context: Context): void {
-  const fault = toOAuthError(error)
-  if (fault.status >= 500) {
+  const failure = toOAuthError(error)
+  if (failure.status >= 500) {
     context.log.error('a request to the authorization server failed', {
       path: exchange.path,
-      err: fault.cause ?? fault,
+      err: failure.cause ?? failure,
     })
-  } else context.log.debug('a request was refused', { path: exchange.path, reason: fault.error })
+  } else context.log.debug('a request was refused', { path: exchange.path, reason: failure.error })
   if (endpoint.for === 'people' && prefersPage(exchange)) {
-    const page = errorPage(fault.message)
-    sendPage(exchange, fault.status, page.html, { ...page.headers, ...fault.headers })
-  } else sendOAuthError(exchange, fault)
+    const page = errorPage(failure.message)
+    sendPage(exchange, failure.status, page.html, { ...page.headers, ...failure.headers })
+  } else sendOAuthError(exchange, failure)
 }

@@ -2,14 +2,14 @@
  * Puts the authorization server together. It listens to nothing itself: the host asks `routes` for each path, ahead of
  * its own pipeline (no bearer check, no Origin check), and uses `keys`, `isLive` and `upstreamTokens` in it.
  *
- * Refuses to start on any configuration fault, all of them in one error. What only time can mend (a provider or the
+ * Refuses to start on any configuration error, all of them in one error. What only time can mend (a provider or the
  * store that does not answer) is readiness instead. Keys and secrets are read again every few seconds, so mounted files
  * that are rotated count without a restart.
  * Source: spec document 2, spec.embeddedAuthServer; spec document 3, spec.authServerConfig.
  */
 import { createHash } from 'node:crypto'
 import { GatehouseError } from '../../schemas/index.ts'
-import { type AuthServerConfig, authServerFaults, type AuthServerSecrets } from '../config/index.ts'
+import { type AuthServerConfig, authServerViolations, type AuthServerSecrets } from '../config/index.ts'
 import {
   type Caller,
   type Exchange,
@@ -48,7 +48,7 @@ export interface AuthServerParts {
   readonly now?: () => number
   /** For upstream providers, whose addresses the operator wrote down. */
   readonly fetch?: Fetch
-  /** For client metadata documents, whose addresses are strangers'; must be guarded and follow no redirects. */
+  /** For client metadata documents, whose addresses are untrusted clients'; must be guarded and follow no redirects. */
   readonly documentFetch?: Fetch
   /** Audit sink; without it events go to the log. */
   readonly onEvent?: (event: AuthServerEvent) => void
@@ -58,7 +58,7 @@ export interface AuthServerParts {
 
 export interface AuthServer {
   readonly issuer: string
-  /** The stage that answers this path (without query), or undefined when the path is the host's own. */
+  /** The stage that responses this path (without query), or undefined when the path is the host's own. */
   routes(path: string): Stage<Exchange> | undefined
   /** For runtime/incoming: verifies this server's tokens without asking anybody. */
   readonly keys: Keys
@@ -74,7 +74,7 @@ export interface AuthServer {
   close(): Promise<void>
 }
 
-/** Throws INVALID_CONFIG naming every fault of configuration, keys and secrets. */
+/** Throws INVALID_CONFIG naming every error of configuration, keys and secrets. */
 export async function makeAuthServer(config: AuthServerConfig, parts: AuthServerParts): Promise<AuthServer> {
   const log = parts.log ?? silentLog
   const now = parts.now ?? Date.now
@@ -178,22 +178,22 @@ class RingHolder {
   }
 }
 
-/** Keys and secrets, and every fault of them and of the settings in one INVALID_CONFIG. */
+/** Keys and secrets, and every error of them and of the settings in one INVALID_CONFIG. */
 export async function checkSettings(config: AuthServerConfig): Promise<void> {
   await startRing(config)
 }
 
 async function startRing(config: AuthServerConfig): Promise<RingHolder> {
-  const faults = [...authServerFaults(config)]
+  const violations = [...authServerViolations(config)]
   try {
     const secrets = config.secrets()
     const ring = await makeKeyRing(secrets)
-    if (faults.length === 0) return new RingHolder(config, secrets, ring)
+    if (violations.length === 0) return new RingHolder(config, secrets, ring)
   } catch (error) {
     if (!(error instanceof GatehouseError && error.code === 'INVALID_CONFIG')) throw error
-    faults.push(error.message)
+    violations.push(error.message)
   }
-  throw new GatehouseError('INVALID_CONFIG', { detail: `authorization server: ${faults.join('; ')}` })
+  throw new GatehouseError('INVALID_CONFIG', { detail: `authorization server: ${violations.join('; ')}` })
 }
 
 function fingerprint(secrets: AuthServerSecrets): string {
@@ -226,23 +226,23 @@ function warnAboutEphemeral(ring: KeyRing, config: AuthServerConfig, store: Stor
     )
   }
   if (!config.consent)
-    log.warn('CONSENT IS SWITCHED OFF: any program can act for whoever is signed in upstream. Tests only.')
+    log.warn('CONSENT IS SWITCHED OFF: any client can act for whoever is signed in upstream. Tests only.')
   if (
     store.kind === 'memory' &&
     config.upstreams.some((upstream) => upstream.type === 'oauth2' && upstream.dcr)
   ) {
     log.warn(
-      'upstream client registrations are kept in memory: every restart and every replica registers anew',
+      'upstream client registrations are kept in memory: every restart and every replica registers again',
     )
   }
 }
 
-/** The two ways out. Closing ends what is under way: nobody waits for a provider that does not answer. */
+/** The two ways out. Closing ends what is in flight: nobody waits for a provider that does not answer. */
 function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log) {
   const closing = new AbortController()
   const plain = plainEndpoints(config)
   if (plain.length > 0) {
-    log.warn('upstream endpoints are called over plain http: secrets and tokens travel in clear', {
+    log.warn('upstream endpoints are called over plain http: secrets and tokens travel in plaintext', {
       upstreams: plain,
     })
   }

@@ -11,7 +11,7 @@ import { Command, CommanderError } from 'commander'
 import { exitCode, printError } from './output.ts'
 import { version } from './version.ts'
 
-// A reader that has seen enough, such as head, is no fault.
+// A reader that has seen enough, such as head, is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
   process.exit(exitCode.ok)

@@ -1,12 +1,12 @@
 /**
- * Every rule of the authorization server's configuration that can be judged without a network.
+ * Every rule of the authorization server's configuration that can be checked without a network.
  *
- * Returns faults, one sentence each, naming the field by its spec name; never a secret's value. Keys and secrets
- * themselves are judged where they are read (authserver-secrets.ts).
+ * Returns errors, one sentence each, naming the field by its spec name; never a secret's value. Keys and secrets
+ * themselves are checked where they are read (authserver-secrets.ts).
  * Source: spec document 2, spec.embeddedAuthServer, Errors and Limits; RFC 8414 section 2; RFC 8707 section 2.
  */
 import { isIP } from 'node:net'
-import { headerNameProblem, headerValueProblem } from '../../schemas/index.ts'
+import { headerNameViolation, headerValueViolation } from '../../schemas/index.ts'
 import { isLoopbackHost, unbracket } from '../net/index.ts'
 import type {
   AuthServerConfig,
@@ -28,39 +28,39 @@ const lifetimes = [
   ['tokenLifespans.authCodeLifespan', 'authCodeMs', 30_000, 10 * minute, '30s to 10m'],
 ] as const
 
-/** Every fault of the configuration; empty when the server may start. */
-export function authServerFaults(config: AuthServerConfig): readonly string[] {
+/** Every error of the configuration; empty when the server may start. */
+export function authServerViolations(config: AuthServerConfig): readonly string[] {
   return [
-    ...baseUrlFaults('issuer', config.issuer, config.insecureAllowHttp),
+    ...baseUrlViolations('issuer', config.issuer, config.insecureAllowHttp),
     ...(config.authorizationEndpointBaseUrl === undefined
       ? []
-      : baseUrlFaults(
+      : baseUrlViolations(
           'authorizationEndpointBaseUrl',
           config.authorizationEndpointBaseUrl,
           config.insecureAllowHttp,
         )),
-    ...audienceFaults(config.allowedAudiences),
-    ...scopeFaults(config),
+    ...audienceViolations(config.allowedAudiences),
+    ...scopeViolations(config),
     ...lifetimes.flatMap(([field, key, min, max, range]) =>
       config[key] >= min && config[key] <= max ? [] : [`${field} must be from ${range}`],
     ),
-    ...cimdFaults(config),
-    ...proxyFaults(config),
-    ...upstreamFaults(config),
+    ...cimdViolations(config),
+    ...proxyViolations(config),
+    ...upstreamViolations(config),
   ]
 }
 
-function baseUrlFaults(field: string, value: string, allowHttp: boolean): readonly string[] {
-  const fault = (rule: string): readonly string[] => [`${field} "${shown(value)}" ${rule}`]
-  if (!URL.canParse(value)) return fault('must be an absolute URL')
+function baseUrlViolations(field: string, value: string, allowHttp: boolean): readonly string[] {
+  const failure = (rule: string): readonly string[] => [`${field} "${shown(value)}" ${rule}`]
+  if (!URL.canParse(value)) return failure('must be an absolute URL')
   const url = new URL(value)
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return fault('must be an https URL')
-  if (url.username !== '' || url.password !== '') return fault('must not carry user information')
-  if (value.includes('?')) return fault('must not have a query')
-  if (value.includes('#')) return fault('must not have a fragment')
-  if (value.endsWith('/')) return fault('must not end with a slash')
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return failure('must be an https URL')
+  if (url.username !== '' || url.password !== '') return failure('must not carry user information')
+  if (value.includes('?')) return failure('must not have a query')
+  if (value.includes('#')) return failure('must not have a fragment')
+  if (value.endsWith('/')) return failure('must not end with a slash')
   if (url.protocol === 'http:' && !allowHttp && !isLoopbackHost(url.hostname)) {
-    return fault('must be https; http is for localhost, or for trusted hosts with insecureAllowHTTP')
+    return failure('must be https; http is for localhost, or for trusted hosts with insecureAllowHTTP')
   }
   return []
 }
@@ -70,7 +70,7 @@ function shown(value: string): string {
   return value.replace(/\/\/[^/@]*@/, '//…@').slice(0, 200)
 }
 
-function audienceFaults(audiences: readonly string[]): readonly string[] {
+function audienceViolations(audiences: readonly string[]): readonly string[] {
   if (audiences.length === 0) return ['allowedAudiences must name at least one resource']
   return audiences.flatMap((audience) => {
     const ok =
@@ -83,7 +83,7 @@ function audienceFaults(audiences: readonly string[]): readonly string[] {
 
 const scopeToken = /^[\x21\x23-\x5b\x5d-\x7e]+$/
 
-function scopeFaults(config: AuthServerConfig): readonly string[] {
+function scopeViolations(config: AuthServerConfig): readonly string[] {
   const supported = new Set(config.scopesSupported)
   return [
     ...(supported.size === 0 ? ['scopesSupported must not be empty'] : []),
@@ -96,7 +96,7 @@ function scopeFaults(config: AuthServerConfig): readonly string[] {
   ]
 }
 
-function cimdFaults({ cimd }: AuthServerConfig): readonly string[] {
+function cimdViolations({ cimd }: AuthServerConfig): readonly string[] {
   if (!cimd) return []
   return [
     ...(Number.isInteger(cimd.cacheMaxSize) && cimd.cacheMaxSize >= 1
@@ -112,7 +112,7 @@ function cimdFaults({ cimd }: AuthServerConfig): readonly string[] {
   ]
 }
 
-function proxyFaults({ trustedProxies = [] }: AuthServerConfig): readonly string[] {
+function proxyViolations({ trustedProxies = [] }: AuthServerConfig): readonly string[] {
   return trustedProxies
     .filter((text) => parseNetwork(text) === undefined)
     .map((text) => `trusted proxies: "${shown(text)}" is not an address or a network such as 10.0.0.0/8`)
@@ -133,7 +133,7 @@ export function parseNetwork(
 
 const providerName = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
-function upstreamFaults(config: AuthServerConfig): readonly string[] {
+function upstreamViolations(config: AuthServerConfig): readonly string[] {
   const { upstreams, primaryUpstreamProvider } = config
   if (upstreams.length === 0) return ['upstreamProviders must name at least one provider']
   const names = upstreams.map((upstream) => upstream.name)
@@ -145,7 +145,7 @@ function upstreamFaults(config: AuthServerConfig): readonly string[] {
     ...(names.length > 1 && names.includes('default')
       ? ['upstreamProviders name "default" is reserved when there are several']
       : []),
-    ...upstreams.flatMap((upstream) => oneUpstreamFaults(upstream, config.insecureAllowHttp)),
+    ...upstreams.flatMap((upstream) => oneUpstreamViolations(upstream, config.insecureAllowHttp)),
     // The login is bound to the browser by a cookie, and a cookie belongs to one host.
     ...(origins.size > 1 ? ['upstreamProviders: every redirectUri must be on the same host'] : []),
     ...(primaryUpstreamProvider === undefined || names.includes(primaryUpstreamProvider)
@@ -158,7 +158,7 @@ function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : url
 }
 
-/** Parameters that the server sets itself, and those that would change how the answer comes back. */
+/** Parameters that the server sets itself, and those that would change how the response comes back. */
 const reservedParameters: ReadonlySet<string> = new Set([
   'response_type',
   'client_id',
@@ -174,22 +174,22 @@ const reservedParameters: ReadonlySet<string> = new Set([
   'client_secret',
 ])
 
-function oneUpstreamFaults(upstream: UpstreamConfig, allowHttp: boolean): readonly string[] {
+function oneUpstreamViolations(upstream: UpstreamConfig, allowHttp: boolean): readonly string[] {
   const at = `upstreamProviders[${upstream.name}]`
   return [
     ...(providerName.test(upstream.name)
       ? []
       : [`upstreamProviders name "${upstream.name}" must be 1 to 63 lowercase letters, digits and hyphens`]),
-    ...urlFaults(`${at}.redirectUri`, upstream.redirectUri, allowHttp),
+    ...urlViolations(`${at}.redirectUri`, upstream.redirectUri, allowHttp),
     ...Object.keys(upstream.additionalAuthorizationParams)
       .filter((name) => reservedParameters.has(name))
       .map((name) => `${at}.additionalAuthorizationParams must not set ${name}`),
-    ...(upstream.type === 'oidc' ? oidcFaults(at, upstream) : oauth2Faults(at, upstream)),
+    ...(upstream.type === 'oidc' ? oidcViolations(at, upstream) : oauth2Violations(at, upstream)),
   ]
 }
 
 /** https, or http on a loopback host; anything http when allowed. */
-function urlFaults(field: string, value: string, allowHttp: boolean): readonly string[] {
+function urlViolations(field: string, value: string, allowHttp: boolean): readonly string[] {
   if (!URL.canParse(value)) return [`${field} must be an absolute URL`]
   const url = new URL(value)
   if (url.username !== '' || url.password !== '') return [`${field} must not carry user information`]
@@ -199,24 +199,24 @@ function urlFaults(field: string, value: string, allowHttp: boolean): readonly s
   return [`${field} must be https; http is for localhost`]
 }
 
-function oidcFaults(at: string, upstream: OidcUpstreamConfig): readonly string[] {
+function oidcViolations(at: string, upstream: OidcUpstreamConfig): readonly string[] {
   const okClaim = upstream.subjectClaim === '' || /^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(upstream.subjectClaim)
   return [
-    ...urlFaults(`${at}.oidcConfig.issuerUrl`, upstream.issuerUrl, false),
+    ...urlViolations(`${at}.oidcConfig.issuerUrl`, upstream.issuerUrl, false),
     ...(upstream.clientId === '' ? [`${at}.oidcConfig.clientId is required`] : []),
     ...(upstream.scopes.includes('openid') ? [] : [`${at}.oidcConfig.scopes must contain openid`]),
     ...(okClaim ? [] : [`${at}.oidcConfig.subjectClaim must be a claim name of at most 128 characters`]),
-    ...userInfoFaults(`${at}.oidcConfig.userInfoOverride`, upstream.userInfoOverride),
+    ...userInfoViolations(`${at}.oidcConfig.userInfoOverride`, upstream.userInfoOverride),
   ]
 }
 
-function oauth2Faults(at: string, upstream: OAuth2UpstreamConfig): readonly string[] {
+function oauth2Violations(at: string, upstream: OAuth2UpstreamConfig): readonly string[] {
   const field = `${at}.oauth2Config`
   const { dcr } = upstream
   const bothOrNone = (upstream.clientId === undefined) === (dcr === undefined)
   return [
-    ...endpointFaults(`${field}.authorizationEndpoint`, upstream.authorizationEndpoint, dcr?.discoveryUrl),
-    ...endpointFaults(`${field}.tokenEndpoint`, upstream.tokenEndpoint, dcr?.discoveryUrl),
+    ...endpointViolations(`${field}.authorizationEndpoint`, upstream.authorizationEndpoint, dcr?.discoveryUrl),
+    ...endpointViolations(`${field}.tokenEndpoint`, upstream.tokenEndpoint, dcr?.discoveryUrl),
     ...(bothOrNone ? [`${field}: exactly one of clientId and dcrConfig is required`] : []),
     ...(dcr && upstream.clientSecret
       ? [`${field}: clientSecretRef and dcrConfig are mutually exclusive`]
@@ -229,14 +229,14 @@ function oauth2Faults(at: string, upstream: OAuth2UpstreamConfig): readonly stri
       : []),
     ...[dcr?.discoveryUrl, dcr?.registrationEndpoint]
       .filter((url) => url !== undefined)
-      .flatMap((url) => urlFaults(`${field}.dcrConfig URL`, url, false)),
-    ...userInfoFaults(`${field}.userInfo`, upstream.userInfo),
-    ...pathFaults(`${field}.identityFromToken`, upstream.identityFromToken),
-    ...pathFaults(`${field}.tokenResponseMapping`, upstream.tokenResponseMapping),
+      .flatMap((url) => urlViolations(`${field}.dcrConfig URL`, url, false)),
+    ...userInfoViolations(`${field}.userInfo`, upstream.userInfo),
+    ...pathViolations(`${field}.identityFromToken`, upstream.identityFromToken),
+    ...pathViolations(`${field}.tokenResponseMapping`, upstream.tokenResponseMapping),
   ]
 }
 
-function pathFaults(field: string, paths: object | undefined): readonly string[] {
+function pathViolations(field: string, paths: object | undefined): readonly string[] {
   return Object.entries(paths ?? {}).flatMap(([name, path]: [string, unknown]) => {
     if (typeof path !== 'string' || path.length < 1 || path.length > 256) {
       return [`${field}.${name} must have 1 to 256 characters`]
@@ -246,7 +246,7 @@ function pathFaults(field: string, paths: object | undefined): readonly string[]
   })
 }
 
-function endpointFaults(
+function endpointViolations(
   field: string,
   value: string | undefined,
   discoveryUrl: string | undefined,
@@ -256,15 +256,15 @@ function endpointFaults(
   return ok ? [] : [`${field} must be an absolute http(s) URL without fragment`]
 }
 
-function userInfoFaults(field: string, userInfo: UserInfoConfig | undefined): readonly string[] {
+function userInfoViolations(field: string, userInfo: UserInfoConfig | undefined): readonly string[] {
   if (!userInfo) return []
   const ok = URL.canParse(userInfo.endpointUrl) && /^https?:$/.test(new URL(userInfo.endpointUrl).protocol)
   return [
     ...(ok ? [] : [`${field}.endpointUrl must be an absolute http(s) URL`]),
     ...Object.entries(userInfo.additionalHeaders).flatMap(([name, value]) => {
-      const valueProblem = headerValueProblem(value)
+      const valueViolation = headerValueViolation(value)
       const problem =
-        headerNameProblem(name, 'service') ?? (valueProblem && `the value of ${name} ${valueProblem}`)
+        headerNameViolation(name, 'service') ?? (valueViolation && `the value of ${name} ${valueViolation}`)
       return problem === undefined ? [] : [`${field}.additionalHeaders: ${problem}`]
     }),
   ]

@@ -1,6 +1,6 @@
 /**
  * Reads the configuration file of an embedded authorization server: strict YAML or JSON, schema, defaults, secrets
- * behind functions, every fault at once.
+ * behind functions, every error at once.
  *
  * Secrets are never in the file: it names mounted files and environment variables. Mounted files are read at the moment
  * of use, so that rotation needs no restart; a variable lives as long as the process. A named variable or file that is
@@ -29,7 +29,7 @@ import {
   type UpstreamConfig,
   type UserInfoConfig,
 } from './authserver.ts'
-import { authServerFaults } from './authserver-faults.ts'
+import { authServerViolations } from './authserver-faults.ts'
 import { invalidConfig, parseConfig, readConfigText } from './config-file.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -50,20 +50,20 @@ export const authServerEnvironment = {
   trustedProxies: 'GATEHOUSE_AUTH_SERVER_TRUSTED_PROXIES',
 } as const
 
-/** Reads and checks a file. Throws INVALID_CONFIG naming the file and every fault. */
+/** Reads and checks a file. Throws INVALID_CONFIG naming the file and every error. */
 export function loadAuthServerConfig(path: string, env: Environment): AuthServerConfig {
   return parseAuthServerConfig(readConfigText(path), env, path)
 }
 
-/** Checks a text. Throws INVALID_CONFIG naming every fault, and the source where it is given. */
+/** Checks a text. Throws INVALID_CONFIG naming every error, and the source where it is given. */
 export function parseAuthServerConfig(text: string, env: Environment, source?: string): AuthServerConfig {
   const file = parseConfig('authserver', text, source)
   const reader = new Reader(env)
   const config = convert(file, reader)
-  const faults = [...reader.faults, ...authServerFaults(config)]
-  if (faults.length > 0) {
+  const violations = [...reader.violations, ...authServerViolations(config)]
+  if (violations.length > 0) {
     throw invalidConfig(
-      faults.map((message) => ({ path: '', message })),
+      violations.map((message) => ({ path: '', message })),
       source,
     )
   }
@@ -73,7 +73,7 @@ export function parseAuthServerConfig(text: string, env: Environment, source?: s
 /** Looks at files and variables once, to find what is missing; hands out sources for later. */
 class Reader {
   readonly env: Environment
-  readonly faults: string[] = []
+  readonly violations: string[] = []
 
   constructor(env: Environment) {
     this.env = env
@@ -84,21 +84,21 @@ class Reader {
     if (file !== undefined) {
       const source = (): string => readText(`${field}File`, file).trim()
       this.#probe(() => {
-        if (source() === '') throw emptyFault(`${field}File ${file}`)
+        if (source() === '') throw emptyError(`${field}File ${file}`)
       })
       return source
     }
     if (variable === undefined) return undefined
     const value = this.env[variable]
     if (value === undefined || value === '')
-      this.faults.push(`${field}Env names ${variable}, which is not set`)
+      this.violations.push(`${field}Env names ${variable}, which is not set`)
     return () => value ?? ''
   }
 
   /** A variable that must exist but may be empty. */
   variable(field: string, name: string): string {
     const value = this.env[name]
-    if (value === undefined) this.faults.push(`${field} names ${name}, which is not set`)
+    if (value === undefined) this.violations.push(`${field} names ${name}, which is not set`)
     return value ?? ''
   }
 
@@ -124,12 +124,12 @@ class Reader {
       read()
     } catch (error) {
       if (!(error instanceof GatehouseError)) throw error
-      this.faults.push(error.message)
+      this.violations.push(error.message)
     }
   }
 }
 
-function emptyFault(what: string): GatehouseError {
+function emptyError(what: string): GatehouseError {
   return new GatehouseError('INVALID_CONFIG', { detail: `${what} is empty` })
 }
 
@@ -195,13 +195,13 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
 
 /** Keys as they are right now; HMAC secrets byte for byte. Throws INVALID_CONFIG naming every unreadable file. */
 function readSecrets(file: AuthServerFile): AuthServerSecrets {
-  const faults: string[] = []
+  const violations: string[] = []
   const read = (field: string, path: string): Buffer => {
     try {
       return readBytes(field, path)
     } catch (error) {
       if (!(error instanceof GatehouseError)) throw error
-      faults.push(error.message)
+      violations.push(error.message)
       return Buffer.alloc(0)
     }
   }
@@ -211,7 +211,7 @@ function readSecrets(file: AuthServerFile): AuthServerSecrets {
   const hmacSecrets = (file.hmacSecretFiles ?? []).map((path, index) =>
     read(`hmacSecretFiles[${index}]`, path),
   )
-  if (faults.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: faults.join('; ') })
+  if (violations.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('; ') })
   return { signingKeys, hmacSecrets }
 }
 

@@ -1,8 +1,8 @@
 /**
  * The configuration of the embedded authorization server after reading: typed, defaulted, secrets behind functions.
  *
- * `authServerFaults` is every rule that needs no network, all faults at once; the server refuses to start on any.
- * Faults of the network (an upstream or the store that does not answer) are readiness, not start-up failures.
+ * `authServerViolations` is every rule that needs no network, all errors at once; the server refuses to start on any.
+ * Errors of the network (an upstream or the store that does not answer) are readiness, not start-up failures.
  * Source: spec document 2, spec.embeddedAuthServer and Limits; RFC 8414 section 2 (issuer).
  */
 import type { RedisStoreConfig } from '../store/index.ts'

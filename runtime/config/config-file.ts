@@ -1,5 +1,5 @@
 /**
- * Reads a configuration file of the runtime: strict YAML, checked by its schema, defaults filled in, all faults at once.
+ * Reads a configuration file of the runtime: strict YAML, checked by its schema, defaults filled in, all errors at once.
  *
  * Used for every file of `schemas/runtime/`. Does not look at what the file names (variables, other files).
  */
@@ -25,7 +25,7 @@ export function readConfigText(path: string): string {
   }
 }
 
-/** Checks a text by the schema of this name. Throws INVALID_CONFIG naming every fault, and the source when it is given. */
+/** Checks a text by the schema of this name. Throws INVALID_CONFIG naming every error, and the source when it is given. */
 export function parseConfig<N extends RuntimeName>(name: N, text: string, source?: string): Config<N> {
   const { config, problems } = validateRuntime(name, readDocument(text, source))
   if (!config) throw invalidConfig(problems, source)
@@ -34,10 +34,10 @@ export function parseConfig<N extends RuntimeName>(name: N, text: string, source
 
 /** The one document of a text, unchecked. Throws INVALID_CONFIG when it is not YAML, or more than one. */
 export function readDocument(text: string, source?: string): unknown {
-  const { documents, faults } = readYaml(text)
-  if (faults.length > 0) {
+  const { documents, violations } = readYaml(text)
+  if (violations.length > 0) {
     throw invalidConfig(
-      faults.map(({ line, message }) => ({ path: `line ${line}`, message })),
+      violations.map(({ line, message }) => ({ path: `line ${line}`, message })),
       source,
     )
   }
@@ -47,7 +47,7 @@ export function readDocument(text: string, source?: string): unknown {
   return documents[0]?.value
 }
 
-/** The error for a configuration with faults. */
+/** The error for a configuration with errors. */
 export function invalidConfig(problems: readonly Violation[], source?: string): GatehouseError {
   const lines = problems.map(({ path, message }) => `  - ${path === '' ? message : `${path}: ${message}`}`)
   const where = source === undefined ? '' : `${source}: `

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { GatehouseError, parseDuration } from '../../schemas/index.ts'
-import { endpointProblem } from '../oauth/index.ts'
+import { endpointViolation } from '../oauth/index.ts'
 import { originRule, parseOrigin } from '../net/index.ts'
 import type { Secret } from '../observe/index.ts'
 import { flagOf, type ProxyInput } from './proxy-flags.ts'
@@ -21,7 +21,7 @@ export function shown(value: string): string {
 }
 
 /** What is wrong with an allowed origin; undefined when nothing is. */
-export function originProblem(origin: string): string | undefined {
+export function originViolation(origin: string): string | undefined {
   if (parseOrigin(origin) !== undefined) return undefined
   const hint = origin.includes(',') ? '; give each origin on its own' : ''
   return `${originRule}, found ${shown(origin)}${hint}`
@@ -29,7 +29,7 @@ export function originProblem(origin: string): string | undefined {
 
 export type InputKey = keyof ProxyInput
 
-export class Faults {
+export class SettingErrors {
   readonly input: ProxyInput
   readonly #lines: string[] = []
 
@@ -45,7 +45,7 @@ export class Faults {
     this.add(flagOf(key), rule)
   }
 
-  /** Runs what throws INVALID_CONFIG; its message becomes a fault, about `subject` when one is given. */
+  /** Runs what throws INVALID_CONFIG; its message becomes an error, about `subject` when one is given. */
   attempt<T>(run: () => T, subject?: string): T | undefined {
     try {
       return run()
@@ -56,7 +56,7 @@ export class Faults {
     }
   }
 
-  /** A single text. Given but empty is a fault: an empty variable in a script must not switch anything off. */
+  /** A single text. Given but empty is an error: an empty variable in a script must not switch anything off. */
   text(key: InputKey): string | undefined {
     const value = this.input[key]
     if (typeof value !== 'string') return undefined
@@ -99,7 +99,7 @@ export class Faults {
   url(key: InputKey, allowHttp = false): string | undefined {
     const value = this.text(key)
     if (value === undefined) return undefined
-    const problem = endpointProblem(value, allowHttp)
+    const problem = endpointViolation(value, allowHttp)
     if (problem !== undefined) this.about(key, problem)
     return value
   }

@@ -1,4 +1,4 @@
-/** The door of the config room. */
+/** The door of the config module. */
 export {
   type AuthServerConfig,
   authServerDefaults,
@@ -16,7 +16,7 @@ export {
   type UpstreamRegistrationConfig,
   type UserInfoConfig,
 } from './authserver.ts'
-export { authServerFaults, parseNetwork } from './authserver-faults.ts'
+export { authServerViolations, parseNetwork } from './authserver-faults.ts'
 export {
   authServerEnvironment,
   type Environment,
@@ -39,7 +39,7 @@ export {
   readVmcpConfig,
   type VmcpConfig,
   vmcpEnvironment,
-  vmcpSwitchProblems,
+  vmcpSwitchViolations,
   watchFile,
 } from './vmcp.ts'
 export type { ExcludedBackend } from './vmcp-excluded.ts'
@@ -56,4 +56,4 @@ export { parseTarget, shownUri, type Target } from './proxy-target.ts'
 export { makeSecretsProvider, readSecretFile, rotatingSecret, type SecretsProvider } from './secrets.ts'
 export { loadProxyFile, needsVirtualServer, resolveProxyFile } from './proxy-file.ts'
 export { type VirtualServer, virtualServerOf } from './virtual-server.ts'
-export { readYaml, type YamlDocument, type YamlFault, type YamlRead } from './yaml.ts'
+export { readYaml, type YamlDocument, type YamlError, type YamlRead } from './yaml.ts'

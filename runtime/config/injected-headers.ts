@@ -2,12 +2,12 @@
  * Headers that the proxy adds to every request to its target, plain or from a named secret.
  *
  * `Name=Value` is split at the first `=`. Headers that frame a request, route it or belong to the MCP session may not
- * be set; two settings of one header are a fault. A faulty value is never quoted: it may be a secret.
+ * be set; two settings of one header are an error. A invalid value is never quoted: it may be a secret.
  * Source: spec document 1 (--remote-forward-headers, --remote-forward-headers-secret).
  */
-import { headerNameProblem, headerValueProblem } from '../../schemas/index.ts'
+import { headerNameViolation, headerValueViolation } from '../../schemas/index.ts'
 import type { Environment } from './env.ts'
-import type { Faults } from './faults.ts'
+import type { SettingErrors } from './faults.ts'
 import { flagOf, type ProxyInput } from './proxy-flags.ts'
 import { makeSecretsProvider, type SecretsProvider } from './secrets.ts'
 
@@ -20,15 +20,15 @@ export interface InjectedHeader {
 export function injectedHeaders(
   input: ProxyInput,
   env: Environment,
-  faults: Faults,
+  violations: SettingErrors,
 ): readonly InjectedHeader[] {
   const headers: InjectedHeader[] = []
   for (const [i, line] of (input.remoteForwardHeaders ?? []).entries()) {
-    const found = split(line, 'remoteForwardHeaders', i, faults)
-    if (found) accept(headers, found.name, found.rest, 'remoteForwardHeaders', faults)
+    const found = split(line, 'remoteForwardHeaders', i, violations)
+    if (found) accept(headers, found.name, found.rest, 'remoteForwardHeaders', violations)
   }
   const secretLines = input.remoteForwardHeadersSecret ?? []
-  if (secretLines.length > 0) addSecrets(secretLines, env, headers, faults)
+  if (secretLines.length > 0) addSecrets(secretLines, env, headers, violations)
   return headers
 }
 
@@ -36,20 +36,20 @@ function addSecrets(
   lines: readonly string[],
   env: Environment,
   headers: InjectedHeader[],
-  faults: Faults,
+  violations: SettingErrors,
 ): void {
-  const provider: SecretsProvider | undefined = faults.attempt(
+  const provider: SecretsProvider | undefined = violations.attempt(
     () => makeSecretsProvider(env),
     flagOf('remoteForwardHeadersSecret'),
   )
   for (const [i, line] of lines.entries()) {
-    const found = split(line, 'remoteForwardHeadersSecret', i, faults)
+    const found = split(line, 'remoteForwardHeadersSecret', i, violations)
     if (!found || !provider) continue
-    const secret = faults.attempt(
+    const secret = violations.attempt(
       () => provider.find(found.rest),
       `${flagOf('remoteForwardHeadersSecret')}: header ${JSON.stringify(found.name)}`,
     )
-    if (secret) accept(headers, found.name, secret.reveal(), 'remoteForwardHeadersSecret', faults)
+    if (secret) accept(headers, found.name, secret.reveal(), 'remoteForwardHeadersSecret', violations)
   }
 }
 
@@ -59,24 +59,24 @@ function split(
   line: string,
   key: Key,
   index: number,
-  faults: Faults,
+  violations: SettingErrors,
 ): { name: string; rest: string } | undefined {
   const at = line.indexOf('=')
   if (at > 0) return { name: line.slice(0, at).trim(), rest: line.slice(at + 1) }
-  faults.about(
+  violations.about(
     key,
     `value ${index + 1} must be of the form Name=${key === 'remoteForwardHeaders' ? 'Value' : 'secret-name'}`,
   )
   return undefined
 }
 
-function accept(headers: InjectedHeader[], name: string, value: string, key: Key, faults: Faults): void {
+function accept(headers: InjectedHeader[], name: string, value: string, key: Key, violations: SettingErrors): void {
   const lower = name.toLowerCase()
-  const problem = headerNameProblem(name, 'injected')
-  const valueProblem = headerValueProblem(value)
-  if (problem !== undefined) faults.about(key, problem)
+  const problem = headerNameViolation(name, 'injected')
+  const valueViolation = headerValueViolation(value)
+  if (problem !== undefined) violations.about(key, problem)
   else if (headers.some((header) => header.name.toLowerCase() === lower)) {
-    faults.about(key, `the header ${name} is set twice`)
-  } else if (valueProblem !== undefined) faults.about(key, `the value of ${name} ${valueProblem}`)
+    violations.about(key, `the header ${name} is set twice`)
+  } else if (valueViolation !== undefined) violations.about(key, `the value of ${name} ${valueViolation}`)
   else headers.push({ name, value })
 }

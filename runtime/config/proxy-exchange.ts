@@ -3,10 +3,10 @@
  *
  * Source: spec document 1, rule 7 and "Token exchange flags"; RFC 8693.
  */
-import { headerNameProblem } from '../../schemas/index.ts'
+import { headerNameViolation } from '../../schemas/index.ts'
 import type { Secret } from '../observe/index.ts'
 import { type Environment, variables } from './env.ts'
-import type { Faults, InputKey } from './faults.ts'
+import type { SettingErrors, InputKey } from './faults.ts'
 import { proxyFlags, type ProxyInput } from './proxy-flags.ts'
 import { secretFrom } from './secret-precedence.ts'
 
@@ -28,39 +28,39 @@ const types: ReadonlySet<string> = new Set(['access_token', 'id_token', 'jwt'])
 export function exchangeSettings(
   input: ProxyInput,
   env: Environment,
-  faults: Faults,
+  violations: SettingErrors,
   warnings: string[],
 ): ExchangeSettings | undefined {
-  const url = faults.url('tokenExchangeUrl')
+  const url = violations.url('tokenExchangeUrl')
   if (input.tokenExchangeUrl === undefined) {
-    faults.needs(others, '--token-exchange-url: nothing would be exchanged otherwise')
+    violations.needs(others, '--token-exchange-url: nothing would be exchanged otherwise')
     return undefined
   }
-  faults.exclusive('tokenExchangeClientSecret', 'tokenExchangeClientSecretFile')
-  const clientId = faults.text('tokenExchangeClientId')
+  violations.exclusive('tokenExchangeClientSecret', 'tokenExchangeClientSecretFile')
+  const clientId = violations.text('tokenExchangeClientId')
   const secretGiven =
-    faults.given('tokenExchangeClientSecret') || faults.given('tokenExchangeClientSecretFile')
+    violations.given('tokenExchangeClientSecret') || violations.given('tokenExchangeClientSecretFile')
   if (secretGiven && clientId === undefined) {
-    faults.needs(['tokenExchangeClientSecret', 'tokenExchangeClientSecretFile'], '--token-exchange-client-id')
+    violations.needs(['tokenExchangeClientSecret', 'tokenExchangeClientSecretFile'], '--token-exchange-client-id')
   }
-  if (faults.given('tokenExchangeClientSecret')) {
+  if (violations.given('tokenExchangeClientSecret')) {
     warnings.push('--token-exchange-client-secret shows in process lists; a file or the environment does not')
   }
   return {
     url: url ?? '',
-    audience: faults.text('tokenExchangeAudience'),
+    audience: violations.text('tokenExchangeAudience'),
     clientId,
     clientSecret:
       clientId === undefined
         ? undefined
-        : secretFrom(faults, env, {
+        : secretFrom(violations, env, {
             flag: 'tokenExchangeClientSecret',
             file: 'tokenExchangeClientSecretFile',
             variable: variables.tokenExchangeClientSecret,
           }),
-    headerName: headerName(faults),
-    scopes: faults.scopes('tokenExchangeScopes'),
-    subjectTokenType: subjectTokenType(faults),
+    headerName: headerName(violations),
+    scopes: violations.scopes('tokenExchangeScopes'),
+    subjectTokenType: subjectTokenType(violations),
   }
 }
 
@@ -68,19 +68,19 @@ const others = Object.keys(proxyFlags).filter(
   (key): key is InputKey => key.startsWith('tokenExchange') && key !== 'tokenExchangeUrl',
 )
 
-function headerName(faults: Faults): string | undefined {
-  const name = faults.text('tokenExchangeHeaderName')
+function headerName(violations: SettingErrors): string | undefined {
+  const name = violations.text('tokenExchangeHeaderName')
   if (name === undefined || name.toLowerCase() === 'authorization') return undefined
-  const problem = headerNameProblem(name, 'injected')
-  if (problem !== undefined) faults.about('tokenExchangeHeaderName', problem)
+  const problem = headerNameViolation(name, 'injected')
+  if (problem !== undefined) violations.about('tokenExchangeHeaderName', problem)
   return name
 }
 
-function subjectTokenType(faults: Faults): string {
-  const given = faults.text('tokenExchangeSubjectTokenType') ?? 'access_token'
+function subjectTokenType(violations: SettingErrors): string {
+  const given = violations.text('tokenExchangeSubjectTokenType') ?? 'access_token'
   const short = given.startsWith(urn) ? given.slice(urn.length) : given
   if (!types.has(short)) {
-    faults.about('tokenExchangeSubjectTokenType', 'must be access_token, id_token, jwt or one of their URNs')
+    violations.about('tokenExchangeSubjectTokenType', 'must be access_token, id_token, jwt or one of their URNs')
   }
   return `${urn}${short}`
 }

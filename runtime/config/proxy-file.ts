@@ -21,7 +21,7 @@ import type { ProxyOidc } from './proxy-oidc.ts'
 import { parseTarget } from './proxy-target.ts'
 import { readSecretFile } from './secrets.ts'
 
-/** Reads and checks a file. Throws INVALID_CONFIG naming the file and every fault. */
+/** Reads and checks a file. Throws INVALID_CONFIG naming the file and every error. */
 export function loadProxyFile(path: string): ProxyFile {
   return parseConfig('proxy', readConfigText(path), path)
 }

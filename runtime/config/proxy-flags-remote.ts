@@ -89,7 +89,7 @@ export const remoteFlags = {
     kind: 'string',
     value: 'file',
     group: outgoing,
-    help: 'file that holds the bearer token; a changed file is taken up',
+    help: 'file that holds the bearer token; a changed file is reloaded',
   },
   remoteAuthCallbackPort: {
     flag: '--remote-auth-callback-port',

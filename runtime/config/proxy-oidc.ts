@@ -2,13 +2,13 @@
  * How the proxy's own endpoint is protected: the --oidc-* flags.
  *
  * Any of issuer, key set URL and introspection URL switches protection on; any other --oidc-* flag without one of them
- * is a fault, because the operator believes to be protected. Hosts that the operator writes as loopback are trusted by
+ * is an error, because the operator believes to be protected. Hosts that the operator writes as loopback are trusted by
  * runtime/incoming.
  * Source: spec document 1, "Incoming (OIDC) flags".
  */
 import type { Secret } from '../observe/index.ts'
 import { type Environment, variables } from './env.ts'
-import type { Faults } from './faults.ts'
+import type { SettingErrors } from './faults.ts'
 import type { ProxyInput } from './proxy-flags.ts'
 import { secretFrom } from './secret-precedence.ts'
 
@@ -47,35 +47,35 @@ const dependent = [
   'oidcInsecureAllowHttp',
 ] as const
 
-export function oidcSettings(input: ProxyInput, env: Environment, faults: Faults): ProxyOidc | undefined {
+export function oidcSettings(input: ProxyInput, env: Environment, violations: SettingErrors): ProxyOidc | undefined {
   const allowHttp = input.oidcInsecureAllowHttp ?? false
-  const issuer = faults.url('oidcIssuer', allowHttp)
-  const jwksUrl = faults.url('oidcJwksUrl', allowHttp)
-  const introspectionUrl = faults.url('oidcIntrospectionUrl', allowHttp)
+  const issuer = violations.url('oidcIssuer', allowHttp)
+  const jwksUrl = violations.url('oidcJwksUrl', allowHttp)
+  const introspectionUrl = violations.url('oidcIntrospectionUrl', allowHttp)
   const triggers = ['oidcIssuer', 'oidcJwksUrl', 'oidcIntrospectionUrl'] as const
   if (!triggers.some((key) => input[key] !== undefined)) {
-    faults.needs(
+    violations.needs(
       dependent,
       '--oidc-issuer, --oidc-jwks-url or --oidc-introspection-url: nothing would be checked',
     )
     return undefined
   }
-  const clientId = faults.text('oidcClientId')
-  if (faults.given('oidcClientSecret') && clientId === undefined)
-    faults.needs(['oidcClientSecret'], '--oidc-client-id')
+  const clientId = violations.text('oidcClientId')
+  if (violations.given('oidcClientSecret') && clientId === undefined)
+    violations.needs(['oidcClientSecret'], '--oidc-client-id')
   const clientSecret =
     clientId === undefined
       ? undefined
-      : secretFrom(faults, env, { flag: 'oidcClientSecret', variable: variables.oidcClientSecret })
+      : secretFrom(violations, env, { flag: 'oidcClientSecret', variable: variables.oidcClientSecret })
   return {
     issuer,
-    audience: faults.text('oidcAudience'),
+    audience: violations.text('oidcAudience'),
     clientId,
     clientSecret,
     introspectionUrl,
     jwksUrl,
-    scopes: faults.scopes('oidcScopes'),
-    ca: faults.file('oidcCaBundle'),
+    scopes: violations.scopes('oidcScopes'),
+    ca: violations.file('oidcCaBundle'),
     allowPrivateIp: input.oidcAllowPrivateIp ?? false,
     introspectionAllowPrivateIp: input.oidcAllowPrivateIp ?? false,
     insecureAllowHttp: allowHttp,

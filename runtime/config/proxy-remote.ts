@@ -6,7 +6,7 @@
 import { managedParameters } from '../oauth/index.ts'
 import { Secret } from '../observe/index.ts'
 import { type Environment, readVariable, variables } from './env.ts'
-import { Faults, type InputKey } from './faults.ts'
+import { SettingErrors, type InputKey } from './faults.ts'
 import { flagOf, type ProxyInput } from './proxy-flags.ts'
 import { renewalPace, type RenewalPace } from './renewal-pace.ts'
 import { secretFrom } from './secret-precedence.ts'
@@ -16,7 +16,7 @@ export type RemoteAuth =
   | { readonly kind: 'none' }
   | {
       readonly kind: 'bearer'
-      /** Asked for every request, so that a changed file is taken up. */
+      /** Asked for every request, so that a changed file is reloaded. */
       readonly token: () => Secret
     }
   | OAuthSettings
@@ -69,117 +69,117 @@ const triggers = ['remoteAuth', 'remoteAuthClientId'] as const satisfies readonl
 export function remoteSettings(
   input: ProxyInput,
   env: Environment,
-  faults: Faults,
+  violations: SettingErrors,
   warnings: string[],
 ): RemoteAuth {
-  const bearer = bearerToken(env, faults)
-  const oauth = triggers.some((key) => faults.given(key))
+  const bearer = bearerToken(env, violations)
+  const oauth = triggers.some((key) => violations.given(key))
   if (bearer) {
-    const clash = [...triggers, ...oauthOnly].filter((key) => faults.given(key))
+    const clash = [...triggers, ...oauthOnly].filter((key) => violations.given(key))
     if (clash.length > 0)
-      faults.add(clash.map(flagOf).join(', '), `${bearer.from} and a login exclude one another`)
+      violations.add(clash.map(flagOf).join(', '), `${bearer.from} and a login exclude one another`)
     return { kind: 'bearer', token: bearer.token }
   }
-  if (oauth) return oauthSettings(input, env, faults, warnings)
-  faults.needs(oauthOnly, '--remote-auth or --remote-auth-client-id: nothing would be done otherwise')
+  if (oauth) return oauthSettings(input, env, violations, warnings)
+  violations.needs(oauthOnly, '--remote-auth or --remote-auth-client-id: nothing would be done otherwise')
   return { kind: 'none' }
 }
 
-function bearerToken(env: Environment, faults: Faults): { token: () => Secret; from: string } | undefined {
-  faults.exclusive('remoteAuthBearerToken', 'remoteAuthBearerTokenFile')
-  const typed = faults.text('remoteAuthBearerToken')
+function bearerToken(env: Environment, violations: SettingErrors): { token: () => Secret; from: string } | undefined {
+  violations.exclusive('remoteAuthBearerToken', 'remoteAuthBearerTokenFile')
+  const typed = violations.text('remoteAuthBearerToken')
   if (typed !== undefined) {
-    checkToken(typed, '--remote-auth-bearer-token', faults)
+    checkToken(typed, '--remote-auth-bearer-token', violations)
     const secret = new Secret(typed)
     return { token: () => secret, from: '--remote-auth-bearer-token' }
   }
-  const path = faults.text('remoteAuthBearerTokenFile')
+  const path = violations.text('remoteAuthBearerTokenFile')
   if (path !== undefined) {
-    const token = faults.attempt(() => rotatingSecret(path), flagOf('remoteAuthBearerTokenFile'))
-    if (token) checkToken(token().reveal(), `the file ${path}`, faults)
+    const token = violations.attempt(() => rotatingSecret(path), flagOf('remoteAuthBearerTokenFile'))
+    if (token) checkToken(token().reveal(), `the file ${path}`, violations)
     return { token: token ?? (() => new Secret('')), from: '--remote-auth-bearer-token-file' }
   }
   const value = readVariable(env, variables.remoteBearerToken)
   if (value === undefined) return undefined
-  checkToken(value, variables.remoteBearerToken.name, faults)
+  checkToken(value, variables.remoteBearerToken.name, violations)
   const secret = new Secret(value)
   return { token: () => secret, from: variables.remoteBearerToken.name }
 }
 
-function checkToken(value: string, source: string, faults: Faults): void {
+function checkToken(value: string, source: string, violations: SettingErrors): void {
   if (!/^[\x21-\x7e]+$/.test(value))
-    faults.add(source, 'a bearer token is printable characters without blanks')
+    violations.add(source, 'a bearer token is printable characters without blanks')
 }
 
 function oauthSettings(
   input: ProxyInput,
   env: Environment,
-  faults: Faults,
+  violations: SettingErrors,
   warnings: string[],
 ): OAuthSettings {
-  faults.exclusive('remoteAuthIssuer', 'remoteAuthAuthorizeUrl')
-  faults.exclusive('remoteAuthIssuer', 'remoteAuthTokenUrl')
-  const authorizeUrl = faults.url('remoteAuthAuthorizeUrl')
-  const tokenUrl = faults.url('remoteAuthTokenUrl')
+  violations.exclusive('remoteAuthIssuer', 'remoteAuthAuthorizeUrl')
+  violations.exclusive('remoteAuthIssuer', 'remoteAuthTokenUrl')
+  const authorizeUrl = violations.url('remoteAuthAuthorizeUrl')
+  const tokenUrl = violations.url('remoteAuthTokenUrl')
   if ((authorizeUrl === undefined) !== (tokenUrl === undefined)) {
-    faults.add('--remote-auth-authorize-url, --remote-auth-token-url', 'give both or none')
+    violations.add('--remote-auth-authorize-url, --remote-auth-token-url', 'give both or none')
   }
-  const clientId = faults.text('remoteAuthClientId')
-  const clientSecret = secretFrom(faults, env, {
+  const clientId = violations.text('remoteAuthClientId')
+  const clientSecret = secretFrom(violations, env, {
     flag: 'remoteAuthClientSecret',
     file: 'remoteAuthClientSecretFile',
     variable: variables.remoteClientSecret,
   })
   if (clientSecret !== undefined && clientId === undefined) {
-    faults.add('the client secret for the target', 'needs --remote-auth-client-id')
+    violations.add('the client secret for the target', 'needs --remote-auth-client-id')
   }
-  if (faults.given('remoteAuthClientSecret')) {
+  if (violations.given('remoteAuthClientSecret')) {
     warnings.push('--remote-auth-client-secret shows in process lists; a file or the environment does not')
   }
   return {
     kind: 'oauth',
     required: input.remoteAuth ?? false,
     optional: false,
-    issuer: faults.url('remoteAuthIssuer'),
+    issuer: violations.url('remoteAuthIssuer'),
     authorizeUrl,
     tokenUrl,
     clientId,
     clientSecret,
     clientMetadataUrl: readVariable(env, variables.clientMetadataUrl),
-    callbackPort: callbackPort(faults),
-    resource: resource(input, faults),
-    scopes: faults.scopes('remoteAuthScopes'),
-    scopeParamName: scopeParamName(faults),
+    callbackPort: callbackPort(violations),
+    resource: resource(input, violations),
+    scopes: violations.scopes('remoteAuthScopes'),
+    scopeParamName: scopeParamName(violations),
     skipBrowser: input.remoteAuthSkipBrowser ?? false,
-    timeoutMs: faults.duration('remoteAuthTimeout') ?? 30_000,
+    timeoutMs: violations.duration('remoteAuthTimeout') ?? 30_000,
     pace: renewalPace(env, warnings),
     keep: input.remoteAuthEphemeral ? undefined : keepIn(env),
   }
 }
 
-function callbackPort(faults: Faults): number {
-  const port = faults.integer('remoteAuthCallbackPort', 0, 65_535) ?? 8666
-  if (port > 0 && port < 1024) faults.about('remoteAuthCallbackPort', 'must be 0 or from 1024 to 65535')
+function callbackPort(violations: SettingErrors): number {
+  const port = violations.integer('remoteAuthCallbackPort', 0, 65_535) ?? 8666
+  if (port > 0 && port < 1024) violations.about('remoteAuthCallbackPort', 'must be 0 or from 1024 to 65535')
   return port
 }
 
 /** RFC 8707: absolute, no fragment; and it must name a host, as every MCP server does. */
-function resource({ remoteAuthResource: value }: ProxyInput, faults: Faults): string | undefined {
+function resource({ remoteAuthResource: value }: ProxyInput, violations: SettingErrors): string | undefined {
   if (value === undefined || value === '') return value
   const url = URL.canParse(value) ? new URL(value) : undefined
   if (!url || url.host === '' || value.includes('#')) {
-    faults.about('remoteAuthResource', 'must be an absolute URI with a host and without a fragment')
+    violations.about('remoteAuthResource', 'must be an absolute URI with a host and without a fragment')
   }
   return value
 }
 
-function scopeParamName(faults: Faults): string | undefined {
-  const name = faults.text('remoteAuthScopeParamName')
+function scopeParamName(violations: SettingErrors): string | undefined {
+  const name = violations.text('remoteAuthScopeParamName')
   if (name === undefined) return undefined
   if (!/^[\w.-]{1,64}$/.test(name))
-    faults.about('remoteAuthScopeParamName', 'must be letters, digits, ".", "_" and "-"')
+    violations.about('remoteAuthScopeParamName', 'must be letters, digits, ".", "_" and "-"')
   else if (name !== 'scope' && managedParameters.has(name)) {
-    faults.about('remoteAuthScopeParamName', `${name} is a parameter of the flow itself`)
+    violations.about('remoteAuthScopeParamName', `${name} is a parameter of the flow itself`)
   }
   return name
 }
@@ -208,5 +208,5 @@ export function offeredLogin(
 ): OAuthSettings | undefined {
   const taken = config.inject.some(({ name }) => name.toLowerCase() === 'authorization')
   if (config.remote.kind !== 'none' || config.exchange !== undefined || taken) return undefined
-  return { ...oauthSettings({}, env, new Faults({}), []), optional: true }
+  return { ...oauthSettings({}, env, new SettingErrors({}), []), optional: true }
 }

@@ -2,13 +2,13 @@
  * The settings of the proxy command: checks everything that was given, at once and before any login, and resolves
  * secrets by their precedence.
  *
- * Half of a security setting is a fault, never an open door. Nothing here listens, connects or opens a browser.
+ * Half of a security setting is an error, never an open door. Nothing here listens, connects or opens a browser.
  * Source: spec document 1, rules 1 to 7 and the flag tables.
  */
 import { isSwitchedOn, type OutgoingStrategy, type RuntimeSessionStorage } from '../../schemas/index.ts'
 import type { AddressPolicy, ProxyEnvironment } from '../net/index.ts'
 import { type Environment, proxyEnvironment, variables } from './env.ts'
-import { Faults, originProblem } from './faults.ts'
+import { SettingErrors, originViolation } from './faults.ts'
 import { injectedHeaders, type InjectedHeader } from './injected-headers.ts'
 import { oidcSettings, type ProxyOidc } from './proxy-oidc.ts'
 import { exchangeSettings, type ExchangeSettings } from './proxy-exchange.ts'
@@ -54,27 +54,27 @@ export interface ProxyConfig {
   readonly warnings: readonly string[]
 }
 
-/** Throws INVALID_CONFIG with one line per fault. `name` is SERVER_NAME. */
+/** Throws INVALID_CONFIG with one line per error. `name` is SERVER_NAME. */
 export function resolveProxyConfig(
   name: string,
   input: ProxyInput,
   env: Environment,
   debug: boolean,
 ): ProxyConfig {
-  const faults = new Faults(input)
+  const violations = new SettingErrors(input)
   const warnings: string[] = []
   if (!/^[\x21-\x7e]{1,253}$/.test(name))
-    faults.add('SERVER_NAME', 'must be 1 to 253 printable characters without blanks')
-  const target = readTarget(input, faults)
-  const inject = injectedHeaders(input, env, faults)
-  const oidc = oidcSettings(input, env, faults)
-  const remote = remoteSettings(input, env, faults, warnings)
-  const exchange = exchangeSettings(input, env, faults, warnings)
+    violations.add('SERVER_NAME', 'must be 1 to 253 printable characters without blanks')
+  const target = readTarget(input, violations)
+  const inject = injectedHeaders(input, env, violations)
+  const oidc = oidcSettings(input, env, violations)
+  const remote = remoteSettings(input, env, violations, warnings)
+  const exchange = exchangeSettings(input, env, violations, warnings)
   if (oidc === undefined && input.passAuthorization === true) {
-    faults.about('passAuthorization', 'has no meaning without an --oidc-* flag: nothing is taken away then')
+    violations.about('passAuthorization', 'has no meaning without an --oidc-* flag: nothing is taken away then')
   }
   if (input.passAuthorization === true && (exchange || remote.kind !== 'none')) {
-    faults.about(
+    violations.about(
       'passAuthorization',
       'excludes a login, a bearer token and token exchange: they set that header',
     )
@@ -93,51 +93,51 @@ export function resolveProxyConfig(
     name,
     targetUri: input.targetUri ?? '',
     target,
-    host: faults.host('host') ?? '127.0.0.1',
-    port: faults.integer('port', 0, 65_535) ?? 0,
-    allowedOrigins: readOrigins(input, faults),
-    resourceUrl: readResourceUrl(input, faults),
-    requestTimeoutMs: faults.duration('requestTimeout', { zero: true }) ?? 60_000,
+    host: violations.host('host') ?? '127.0.0.1',
+    port: violations.integer('port', 0, 65_535) ?? 0,
+    allowedOrigins: readOrigins(input, violations),
+    resourceUrl: readResourceUrl(input, violations),
+    requestTimeoutMs: violations.duration('requestTimeout', { zero: true }) ?? 60_000,
     oidc,
     passAuthorization: input.passAuthorization ?? false,
     remote,
     exchange,
     inject,
-    remoteCa: faults.file('remoteCaBundle'),
-    debug: debug || (faults.attempt(() => isSwitchedOn(env, variables.debug.name)) ?? false),
-    metricsPort: faults.integer('metricsPort', 0, 65_535),
-    workers: faults.integer('workers', 1, 64) ?? 1,
+    remoteCa: violations.file('remoteCaBundle'),
+    debug: debug || (violations.attempt(() => isSwitchedOn(env, variables.debug.name)) ?? false),
+    metricsPort: violations.integer('metricsPort', 0, 65_535),
+    workers: violations.integer('workers', 1, 64) ?? 1,
     proxyEnvironment: proxyEnvironment(env),
     warnings,
   }
-  faults.throwIfAny()
-  if (config.target === undefined) throw faults.error()
+  violations.throwIfAny()
+  if (config.target === undefined) throw violations.error()
   return { ...config, target: config.target }
 }
 
-function readTarget(input: ProxyInput, faults: Faults): Target | undefined {
+function readTarget(input: ProxyInput, violations: SettingErrors): Target | undefined {
   const { targetUri } = input
   if (targetUri === undefined || targetUri === '') {
-    faults.about('targetUri', 'is required')
+    violations.about('targetUri', 'is required')
     return undefined
   }
-  return faults.attempt(() => parseTarget(targetUri), flagOf('targetUri'))
+  return violations.attempt(() => parseTarget(targetUri), flagOf('targetUri'))
 }
 
-function readOrigins(input: ProxyInput, faults: Faults): readonly string[] {
+function readOrigins(input: ProxyInput, violations: SettingErrors): readonly string[] {
   const given = input.allowedOrigins ?? []
   for (const origin of given) {
-    const problem = originProblem(origin)
-    if (problem !== undefined) faults.about('allowedOrigins', problem)
+    const problem = originViolation(origin)
+    if (problem !== undefined) violations.about('allowedOrigins', problem)
   }
   return given
 }
 
-function readResourceUrl(input: ProxyInput, faults: Faults): string | undefined {
+function readResourceUrl(input: ProxyInput, violations: SettingErrors): string | undefined {
   const { resourceUrl } = input
   if (resourceUrl === undefined) return undefined
   if (!/^https?:\/\//i.test(resourceUrl) || !URL.canParse(resourceUrl) || resourceUrl.includes('#')) {
-    faults.about('resourceUrl', 'must be an absolute http or https URL without a fragment')
+    violations.about('resourceUrl', 'must be an absolute http or https URL without a fragment')
   }
   return resourceUrl
 }

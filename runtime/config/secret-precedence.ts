@@ -4,16 +4,16 @@
  */
 import { Secret } from '../observe/index.ts'
 import { type Environment, readVariable, type Variable } from './env.ts'
-import type { Faults, InputKey } from './faults.ts'
+import type { SettingErrors, InputKey } from './faults.ts'
 
 export function secretFrom(
-  faults: Faults,
+  violations: SettingErrors,
   env: Environment,
   from: { readonly flag: InputKey; readonly file?: InputKey; readonly variable: Variable },
 ): Secret | undefined {
-  const typed = faults.text(from.flag)
+  const typed = violations.text(from.flag)
   if (typed !== undefined) return new Secret(typed)
-  if (from.file !== undefined && faults.given(from.file)) return faults.secretFile(from.file)
+  if (from.file !== undefined && violations.given(from.file)) return violations.secretFile(from.file)
   const value = readVariable(env, from.variable)
   return value === undefined ? undefined : new Secret(value)
 }

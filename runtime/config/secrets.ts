@@ -2,7 +2,7 @@
  * Where secret values come from: files, the environment, and the two providers of named secrets.
  *
  * Values are wrapped at once. Errors name the path, variable or secret, never a value. Nothing is cached but in
- * `rotatingSecret`, which looks at its file again so that a rotated secret is taken up without a restart.
+ * `rotatingSecret`, which looks at its file again so that a rotated secret is reloaded without a restart.
  * Source: spec document 1, rule 3 and --remote-forward-headers-secret.
  */
 import { readFileSync, statSync } from 'node:fs'

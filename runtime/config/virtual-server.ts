@@ -19,18 +19,18 @@ export interface VirtualServer {
 
 const clientSecretVariable = 'GATEHOUSE_PROXY_OIDC_CLIENT_SECRET'
 
-/** Throws INVALID_CONFIG naming every fault. */
+/** Throws INVALID_CONFIG naming every error. */
 export function virtualServerOf(file: ProxyFile, env: Environment): VirtualServer {
   const { targetUri } = file
-  const faults = [
+  const violations = [
     ...(targetUri === undefined
       ? ['targetUri: is required beside policies, filters, limits, audit and telemetry']
       : []),
     ...(file.remoteAuth?.enabled === true ? ['remoteAuth: cannot be combined with them'] : []),
     ...(file.targetAddresses === 'any' ? [] : ['targetAddresses: must be any beside them']),
   ]
-  if (targetUri === undefined || faults.length > 0) {
-    throw new GatehouseError('INVALID_CONFIG', { detail: faults.join('\n') })
+  if (targetUri === undefined || violations.length > 0) {
+    throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
   }
   const oidc = file.oidc && oidcOf(file.oidc)
   const server: input.VmcpFile = {

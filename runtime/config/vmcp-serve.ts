@@ -5,7 +5,7 @@
 import { isIP } from 'node:net'
 import { GatehouseError, parseDuration } from '../../schemas/index.ts'
 import type { Environment } from './env.ts'
-import { hostName, originProblem, shown } from './faults.ts'
+import { hostName, originViolation, shown } from './faults.ts'
 import { vmcpEnvironment } from './vmcp.ts'
 
 /** As they were typed; undefined where they were not. */
@@ -31,20 +31,20 @@ const MAX_SESSIONS = 1_000_000
 
 /** Throws INVALID_CONFIG naming every setting that cannot be used, what was found and the rule. */
 export function serveSettings(flags: ServeFlags, env: Environment): ServeSettings {
-  const faults: string[] = []
+  const violations: string[] = []
   const { host, allowedOrigins } = flags
   if (isIP(host) === 0 && !hostName.test(host))
-    faults.push(`--host: must be an IP address or a host name, found ${shown(host)}`)
+    violations.push(`--host: must be an IP address or a host name, found ${shown(host)}`)
   for (const origin of allowedOrigins) {
-    const problem = originProblem(origin)
-    if (problem !== undefined) faults.push(`--allowed-origins: ${problem}`)
+    const problem = originViolation(origin)
+    if (problem !== undefined) violations.push(`--allowed-origins: ${problem}`)
   }
 
   function whole(name: string, value: string | undefined, min: number, max: number): number | undefined {
     if (value === undefined) return undefined
     const number = /^\d{1,7}$/.test(value) ? Number(value) : Number.NaN
     if (number >= min && number <= max) return number
-    faults.push(`${name}: must be a whole number from ${min} to ${max}, found ${shown(value)}`)
+    violations.push(`${name}: must be a whole number from ${min} to ${max}, found ${shown(value)}`)
     return undefined
   }
 
@@ -54,7 +54,7 @@ export function serveSettings(flags: ServeFlags, env: Environment): ServeSetting
       const ms = parseDuration(value)
       return ms > 0 ? ms : undefined
     } catch {
-      faults.push(`${name}: must be a duration such as 30s or 1h30m, not negative, found ${shown(value)}`)
+      violations.push(`${name}: must be a duration such as 30s or 1h30m, not negative, found ${shown(value)}`)
       return undefined
     }
   }
@@ -64,7 +64,7 @@ export function serveSettings(flags: ServeFlags, env: Environment): ServeSetting
   const sessionTtlMs = duration(ttl.name, ttl.value)
   const cap = named('--max-sessions', flags.maxSessions, vmcpEnvironment.maxSessions, env)
   const maxSessions = whole(cap.name, cap.value, 1, MAX_SESSIONS)
-  if (faults.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: faults.join('\n') })
+  if (violations.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
   return { host, port, sessionTtlMs, maxSessions, allowedOrigins }
 }
 

@@ -7,7 +7,7 @@
 import { hash } from 'node:crypto'
 import { readFileSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { switchProblem, validateRuntime, type VmcpFile } from '../../schemas/index.ts'
+import { switchViolation, validateRuntime, type VmcpFile } from '../../schemas/index.ts'
 import { invalidConfig, parseConfig, readConfigText, readDocument } from './config-file.ts'
 import { type ExcludedBackend, withoutBroken } from './vmcp-excluded.ts'
 
@@ -34,7 +34,7 @@ export function loadVmcpConfig(path: string): LoadedVmcpConfig {
   return { ...readVmcpConfig(text, path), checksum: hash('sha256', text, 'hex') }
 }
 
-/** Checks a text. Throws INVALID_CONFIG naming every fault, and the source where it is given. */
+/** Checks a text. Throws INVALID_CONFIG naming every error, and the source where it is given. */
 export function parseVmcpConfig(text: string, source?: string): VmcpConfig {
   return deepFreeze(parseConfig('vmcp', text, source))
 }
@@ -65,7 +65,7 @@ const SETTLE_MS = 50
 
 /**
  * Calls `onChange` after the content of the file has changed, whether it was written in place, renamed over, or is a
- * mounted ConfigMap whose link was moved. A file that is missing for a moment changes nothing. The answer stops it.
+ * mounted ConfigMap whose link was moved. A file that is missing for a moment changes nothing. The response stops it.
  */
 export function watchFile(path: string, onChange: () => void): () => void {
   let last = readIfThere(path)
@@ -128,9 +128,9 @@ export const vmcpEnvironment = {
 } as const
 
 /** What is wrong with the variables that switch something on or off. */
-export function vmcpSwitchProblems(env: Readonly<Record<string, string | undefined>>): readonly string[] {
+export function vmcpSwitchViolations(env: Readonly<Record<string, string | undefined>>): readonly string[] {
   const { enableObo, debug, telemetryToolArguments } = vmcpEnvironment
-  return [enableObo, debug, telemetryToolArguments].flatMap((name) => switchProblem(env, name) ?? [])
+  return [enableObo, debug, telemetryToolArguments].flatMap((name) => switchViolation(env, name) ?? [])
 }
 
 /** The environment of this process; the only way to it from the virtual server. */

@@ -19,7 +19,7 @@ import {
   parseAllDocuments,
 } from 'yaml'
 
-export interface YamlFault {
+export interface YamlError {
   /** One-based. */
   readonly line: number
   readonly message: string
@@ -35,9 +35,9 @@ export interface YamlDocument {
 }
 
 export interface YamlRead {
-  /** Empty when there are faults. */
+  /** Empty when there are errors. */
   readonly documents: readonly YamlDocument[]
-  readonly faults: readonly YamlFault[]
+  readonly violations: readonly YamlError[]
 }
 
 /** Several times what a ConfigMap or an object of the API server can hold. */
@@ -46,12 +46,12 @@ const maxBytes = 8 * 1024 * 1024
 const maxDepth = 100
 /** Nodes that a document may stand for through aliases, beyond those that it holds. */
 const maxAliased = 100_000
-const maxFaults = 20
+const maxViolations = 20
 
 /** Reads all documents of a text. Never throws. */
 export function readYaml(text: string): YamlRead {
   if (Buffer.byteLength(text) > maxBytes) {
-    return { documents: [], faults: [{ line: 1, message: `is larger than ${maxBytes / 1024 / 1024} MiB` }] }
+    return { documents: [], violations: [{ line: 1, message: `is larger than ${maxBytes / 1024 / 1024} MiB` }] }
   }
   const lines = new LineCounter()
   const parsed = parseAllDocuments(text, {
@@ -62,12 +62,12 @@ export function readYaml(text: string): YamlRead {
     resolveKnownTags: false,
   })
   const all: readonly Document[] = Array.isArray(parsed) ? parsed : []
-  const faults = all.flatMap((document) => faultsOf(document, lines))
-  if (faults.length > 0) return { documents: [], faults: faults.slice(0, maxFaults) }
-  return { documents: all.map((document) => documentOf(document, lines)), faults: [] }
+  const violations = all.flatMap((document) => violationsOf(document, lines))
+  if (violations.length > 0) return { documents: [], violations: violations.slice(0, maxViolations) }
+  return { documents: all.map((document) => documentOf(document, lines)), violations: [] }
 }
 
-function faultsOf(document: Document, lines: LineCounter): YamlFault[] {
+function violationsOf(document: Document, lines: LineCounter): YamlError[] {
   const syntax = [...document.errors, ...document.warnings].map(({ message, pos }) => ({
     line: lines.linePos(pos[0]).line,
     message: message.startsWith('Maximum call stack') ? tooDeep : message,
@@ -77,14 +77,14 @@ function faultsOf(document: Document, lines: LineCounter): YamlFault[] {
   if (version !== undefined && version !== '1.2') return [{ line: 1, message: `is YAML ${version}, not 1.2` }]
   const walk = new Walk(lines)
   walk.visit(document.contents, 0)
-  return walk.faults
+  return walk.violations
 }
 
 const tooDeep = `is nested more than ${maxDepth} levels deep`
 
 /** Goes through a document as a reader of its value would, aliases included. */
 class Walk {
-  readonly faults: YamlFault[] = []
+  readonly violations: YamlError[] = []
   readonly #lines: LineCounter
   readonly #anchors = new Map<string, unknown>()
   /** The nodes around the present one. */
@@ -97,23 +97,23 @@ class Walk {
   }
 
   visit(node: unknown, depth: number): void {
-    if (this.faults.length >= maxFaults) return
+    if (this.violations.length >= maxViolations) return
     if (this.#aliasDepth > 0 && ++this.#aliased > maxAliased) {
-      if (this.#aliased === maxAliased + 1) this.#fault(node, 'stands for too much through aliases')
+      if (this.#aliased === maxAliased + 1) this.#failure(node, 'stands for too much through aliases')
       return
     }
     if (isAlias(node)) this.#alias(node, depth)
     else if (isCollection(node)) {
       if (node.anchor !== undefined) this.#anchors.set(node.anchor, node)
-      if (depth >= maxDepth) this.#fault(node, tooDeep)
+      if (depth >= maxDepth) this.#failure(node, tooDeep)
       else this.#collection(node, depth)
     } else if (isScalar(node) && node.anchor !== undefined) this.#anchors.set(node.anchor, node)
   }
 
   #alias(alias: Alias, depth: number): void {
     const target = this.#anchors.get(alias.source)
-    if (target === undefined) this.#fault(alias, `the alias *${alias.source} has no anchor before it`)
-    else if (this.#open.has(target)) this.#fault(alias, `the alias *${alias.source} stands for what it is in`)
+    if (target === undefined) this.#failure(alias, `the alias *${alias.source} has no anchor before it`)
+    else if (this.#open.has(target)) this.#failure(alias, `the alias *${alias.source} stands for what it is in`)
     else {
       this.#aliasDepth += 1
       this.visit(target, depth)
@@ -135,15 +135,15 @@ class Walk {
   }
 
   #key(key: unknown, seen: Set<string>): void {
-    if (!isScalar(key) || !isPlain(key.value)) return this.#fault(key, 'a key must be a plain value')
+    if (!isScalar(key) || !isPlain(key.value)) return this.#failure(key, 'a key must be a plain value')
     if (key.anchor !== undefined) this.#anchors.set(key.anchor, key)
     const name = String(key.value)
-    if (seen.has(name)) this.#fault(key, `the key ${JSON.stringify(name.slice(0, 80))} is repeated`)
+    if (seen.has(name)) this.#failure(key, `the key ${JSON.stringify(name.slice(0, 80))} is repeated`)
     seen.add(name)
   }
 
-  #fault(node: unknown, message: string): void {
-    this.faults.push({ line: this.#lines.linePos(offsetOf(node) ?? 0).line, message })
+  #failure(node: unknown, message: string): void {
+    this.violations.push({ line: this.#lines.linePos(offsetOf(node) ?? 0).line, message })
   }
 }
 

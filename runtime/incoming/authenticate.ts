@@ -2,8 +2,8 @@
  * The authenticate stage: reads the Authorization header and puts a Caller on the exchange, or throws.
  *
  * Throws CREDENTIALS_MISSING, CREDENTIALS_MALFORMED or INVALID_TOKEN with the challenge as header, and
- * AUTH_UNAVAILABLE with Retry-After when a token could not be judged. It does not answer: the feature's `recover`
- * calls `answer`, so that audit sees the refusal. It does not decide what a caller may do.
+ * AUTH_UNAVAILABLE with Retry-After when a token could not be checked. It does not answer: the feature's `recover`
+ * calls `response`, so that audit sees the refusal. It does not decide what a caller may do.
  * Source: RFC 6750, RFC 9110 section 11.4; spec document 1 (incoming), spec document 3 (config.incomingAuth).
  */
 import { GatehouseError } from '../../schemas/index.ts'
@@ -19,7 +19,7 @@ import {
 } from '../net/index.ts'
 import { type Fetch, type Keys, OAuthClientError, oauthCode, sendOAuthError, TokenRefused } from '../oauth/index.ts'
 import { type ChallengeError, challengeFor } from './challenge.ts'
-import { type IncomingConfig, type OidcConfig, oidcProblems } from './config.ts'
+import { type IncomingConfig, type OidcConfig, oidcViolations } from './config.ts'
 import { protectedResourceRoute } from './document.ts'
 import { anonymousCaller, localCaller } from './identity.ts'
 import { TokenVerifier } from './verifier.ts'
@@ -32,9 +32,9 @@ export interface Authenticator {
   /** The caller of one Authorization header value; what `stage` does with the request's. */
   authenticate(authorization: string | undefined): Caller | Promise<Caller>
   /** The WWW-Authenticate value for an error raised elsewhere; undefined when the type is not oidc. */
-  challenge(fault?: ChallengeError): string | undefined
+  challenge(failure?: ChallengeError): string | undefined
   /** For `Stages.recover`: answers a 401 as OAuth JSON with the challenge. False: not such an error, not answered. */
-  answer(exchange: Exchange, error: unknown): boolean
+  response(exchange: Exchange, error: unknown): boolean
   close(): Promise<void>
 }
 
@@ -54,7 +54,7 @@ export interface AuthenticatorParts {
   readonly fetches?: { readonly keys: Fetch; readonly introspection: Fetch } | undefined
 }
 
-/** Throws GatehouseError INVALID_CONFIG naming every fault. */
+/** Throws GatehouseError INVALID_CONFIG naming every error. */
 export function makeAuthenticator(config: IncomingConfig, parts: AuthenticatorParts = {}): Authenticator {
   switch (config.type) {
     case 'anonymous':
@@ -78,13 +78,13 @@ function fixed(caller: Caller): Authenticator {
     route: () => undefined,
     authenticate: () => caller,
     challenge: () => undefined,
-    answer: () => false,
+    response: () => false,
     close: async () => {},
   }
 }
 
 function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authenticator {
-  const problems = oidcProblems(config, parts.keys !== undefined)
+  const problems = oidcViolations(config, parts.keys !== undefined)
   if (problems.length > 0) {
     throw new GatehouseError('INVALID_CONFIG', {
       detail: problems.map((line) => `incomingAuth.oidc.${line}`).join('\n'),
@@ -134,8 +134,8 @@ function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authe
     },
     route: protectedResourceRoute(config),
     authenticate,
-    challenge: (fault) => challengeFor(config, fault),
-    answer: (exchange, error) => answer(exchange, error, config),
+    challenge: (failure) => challengeFor(config, failure),
+    response: (exchange, error) => response(exchange, error, config),
     close: async () => {
       await made?.close()
     },
@@ -193,15 +193,15 @@ function withChallenge(
   cause?: unknown,
 ): GatehouseError {
   const bare = new GatehouseError(code, detail === undefined ? {} : { detail })
-  const fault = { error: oauthCode(bare) ?? 'invalid_token', description: bare.message }
+  const failure = { error: oauthCode(bare) ?? 'invalid_token', description: bare.message }
   return new GatehouseError(code, {
     detail: bare.message,
-    headers: { 'www-authenticate': challengeFor(config, fault) },
+    headers: { 'www-authenticate': challengeFor(config, failure) },
     cause,
   })
 }
 
-/** Turns a verifier's failure into what leaves the room; logs an outage once, not once per request. */
+/** Turns a verifier's failure into what leaves the module; logs an outage once, not once per request. */
 function translator(config: OidcConfig, log: Log): (error: unknown) => unknown {
   let reported: unknown
   return (error) => {
@@ -224,10 +224,10 @@ function translator(config: OidcConfig, log: Log): (error: unknown) => unknown {
 }
 
 /** 401s raised after this stage (an exchange that refused the caller's token) get the challenge here. */
-function answer(exchange: Exchange, error: unknown, config: OidcConfig): boolean {
+function response(exchange: Exchange, error: unknown, config: OidcConfig): boolean {
   const code = oauthCode(error)
   if (!(error instanceof GatehouseError) || error.status !== 401 || code === undefined) return false
-  if (exchange.answered) return true
+  if (exchange.responded) return true
   const challenged =
     error.headers['www-authenticate'] === undefined
       ? new GatehouseError(error.code, {

@@ -15,14 +15,14 @@ export interface ChallengeError {
 }
 
 /** Order of parameters: realm, resource_metadata, scope, error, error_description. */
-export function challengeFor(config: OidcConfig, fault?: ChallengeError): string {
+export function challengeFor(config: OidcConfig, failure?: ChallengeError): string {
   const resource = resourceUrl(config)
-  const scopes = fault?.scopes ?? config.scopes
+  const scopes = failure?.scopes ?? config.scopes
   return formatChallenge('Bearer', [
     ['realm', config.issuer],
     ['resource_metadata', resource === undefined ? undefined : resourceMetadataUrl(resource)],
     ['scope', scopes === undefined || scopes.length === 0 ? undefined : scopes.join(' ')],
-    ['error', fault?.error],
-    ['error_description', fault?.description],
+    ['error', failure?.error],
+    ['error_description', failure?.description],
   ])
 }

@@ -2,10 +2,10 @@
  * What the incoming side is configured with: one type for the flags of the proxy and for the virtual server's
  * `incomingAuth`.
  *
- * Values are final here: files read, environment resolved. A half-given setting is a fault, never an open door.
+ * Values are final here: files read, environment resolved. A half-given setting is an error, never an open door.
  * Source: spec document 1 (incoming flags), spec document 3 (config.incomingAuth.oidc).
  */
-import { endpointProblem } from '../oauth/index.ts'
+import { endpointViolation } from '../oauth/index.ts'
 
 export type IncomingConfig =
   | { readonly type: 'anonymous' }
@@ -22,7 +22,7 @@ export interface OidcConfig {
   readonly audience?: string | undefined
   /** For introspection. */
   readonly clientId?: string | undefined
-  /** For introspection; a function is asked before each use, so that a rotated secret is taken up. */
+  /** For introspection; a function is asked before each use, so that a rotated secret is reloaded. */
   readonly clientSecret?: string | (() => string) | undefined
   readonly introspectionUrl?: string | undefined
   /** Replaces the discovered key set. */
@@ -42,14 +42,14 @@ export interface OidcConfig {
 }
 
 /**
- * Faults of an OIDC configuration as "field: rule" lines, field names as in the virtual server's configuration;
+ * Errors of an OIDC configuration as "field: rule" lines, field names as in the virtual server's configuration;
  * `ownKeys` says that the process holds the issuer's keys itself.
  */
-export function oidcProblems(config: OidcConfig, ownKeys = false): readonly string[] {
+export function oidcViolations(config: OidcConfig, ownKeys = false): readonly string[] {
   const problems: string[] = []
   for (const field of ['issuer', 'jwksUrl', 'introspectionUrl'] as const) {
     const value = config[field]
-    const problem = value === undefined ? undefined : endpointProblem(value, config.insecureAllowHttp)
+    const problem = value === undefined ? undefined : endpointViolation(value, config.insecureAllowHttp)
     if (problem !== undefined) problems.push(`${field}: ${problem}`)
   }
   if (config.resource !== undefined && !isHttpUrl(config.resource)) {

@@ -33,12 +33,12 @@ export function protectedResourceRoute(
   const body = JSON.stringify(document)
   const own = resourceMetadataPath(resource)
   const serve: Stage<Exchange> = (exchange) => {
-    answer(exchange, body)
+    response(exchange, body)
   }
   return (exchange) => (exchange.path === root || exchange.path === own ? serve : undefined)
 }
 
-function answer(exchange: Exchange, body: string): void {
+function response(exchange: Exchange, body: string): void {
   const { req, res } = exchange
   const headers = {
     'Access-Control-Allow-Origin': req.headers.origin ?? '*',

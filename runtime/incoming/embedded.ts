@@ -17,7 +17,7 @@ export type AuthServerFacts = Pick<
 
 export interface EmbeddedAuthServer {
   readonly config: AuthServerFacts
-  /** The stage that answers this path (without query), or undefined when the path is the host's own. */
+  /** The stage that responses this path (without query), or undefined when the path is the host's own. */
   routes(path: string): Stage<Exchange> | undefined
   /** Verify the server's tokens without asking anybody. */
   readonly keys: Keys
@@ -29,10 +29,10 @@ export interface EmbeddedAuthServer {
 }
 
 /**
- * Faults of an OIDC block that stands beside an embedded server, as "field: rule" lines below `field`. The server is
+ * Errors of an OIDC block that stands beside an embedded server, as "field: rule" lines below `field`. The server is
  * the issuer, and its tokens are good for the resource that clients read in the protected-resource document.
  */
-export function pairingProblems(
+export function pairingViolations(
   { issuer, allowedAudiences }: Pick<AuthServerFacts, 'issuer' | 'allowedAudiences'>,
   oidc: OidcConfig,
   field: string,

@@ -2,7 +2,7 @@
  * Remembers callers of tokens that were verified a moment ago.
  *
  * Keyed by the token's SHA-256, for at most a minute and never beyond the token's expiry, bounded in entries and in
- * memory. Only good tokens enter, so a stranger cannot grow it. An entry made under an older key set does not count.
+ * memory. Only good tokens enter, so an untrusted client cannot grow it. An entry made under an older key set does not count.
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'

@@ -2,7 +2,7 @@
  * Checks one access token: as a JWT against the issuer's keys, or by asking the issuer (introspection).
  *
  * A token that looks like a JWT is verified here when keys can be had; anything else is introspected when an endpoint
- * is configured. Rejects with TokenRefused for a bad token and with OAuthClientError when it could not be judged. Scopes are
+ * is configured. Rejects with TokenRefused for a bad token and with OAuthClientError when it could not be checked. Scopes are
  * not enforced. Source: RFC 7519, RFC 9068, RFC 7662, spec document 1 (authentication).
  */
 import { decodeProtectedHeader } from 'jose'
@@ -33,7 +33,7 @@ export interface VerifierParts {
 }
 
 const maxTokenLength = 16_384
-/** Tokens being checked at once; beyond, a slow issuer would let strangers fill the memory. */
+/** Tokens being checked at once; beyond, a slow issuer would let untrusted clients fill the memory. */
 const maxInFlight = 1_000
 
 export class TokenVerifier {
@@ -105,12 +105,12 @@ export class TokenVerifier {
       client: clientId && secret ? { clientId, clientSecret: secret } : undefined,
     })
     if (claims === undefined) throw new TokenRefused('inactive')
-    this.#judge(claims)
+    this.#check(claims)
     return claims
   }
 
-  /** The rules of a JWT, for claims that came from introspection. An answer without audience is for nobody. */
-  #judge(claims: JsonObject): void {
+  /** The rules of a JWT, for claims that came from introspection. A response without audience is for nobody. */
+  #check(claims: JsonObject): void {
     const nowSec = this.#parts.now() / 1000
     const { exp, nbf, iss, aud } = claims
     if (exp !== undefined && !(typeof exp === 'number' && exp + skewSec > nowSec)) {

@@ -1,4 +1,4 @@
-/** The door of the wire room: JSON-RPC, server-sent events and the two protocol eras. No I/O. */
+/** The door of the wire module: JSON-RPC, server-sent events and the two protocol eras. No I/O. */
 export { checkStateless, type Era, eraOf, metaOf, NAMED_METHODS, single, type StatelessMeta } from './era.ts'
 export * from './eras/index.ts'
 export { type Changes, JsonObject } from './json-object.ts'

@@ -4,7 +4,7 @@
  * of it is replaced.
  *
  * Strings are checked for control characters and escapes, not for UTF-8: the caller does that once per message.
- * Every fault is thrown as JsonError.
+ * Every error is thrown as JsonError.
  */
 
 export class JsonError extends Error {

@@ -21,7 +21,7 @@ const REFUSAL_CODES: ReadonlySet<unknown> = new Set([NOT_FOUND_CODE, -32000, -32
 const SESSION_TEXT = /\bsession\b|\bmcp-session-id\b|not initialized/i
 const UNAUTHORIZED_TEXT = /session not found/i
 
-/** Decides by the head of an answer. `challenged`: the answer has a `WWW-Authenticate` header. */
+/** Decides by the head of a response. `challenged`: the response has a `WWW-Authenticate` header. */
 export function sessionVerdict(status: number, challenged: boolean): SessionVerdict {
   if (status === 404 || status === 410) return 'lost'
   if (status === 400) return 'read'
@@ -50,7 +50,7 @@ function errorIn(body: Buffer): JsonObject | undefined {
 }
 
 /**
- * True when a message that met the loss of its session means the same in the next one. An answer belongs to a question
+ * True when a message that met the loss of its session means the same in the next one. A response belongs to a question
  * of the lost session, a cancellation to a request of it, and the next session is confirmed when it is opened.
  */
 export function mayEnterNextSession({ kind, method }: Message): boolean {

@@ -31,7 +31,7 @@ export interface Message {
   readonly error: Buffer | undefined
 }
 
-/** A fault in a message. `id` is the raw id where one could be read, so that the answer can carry it. */
+/** An error in a message. `id` is the raw id where one could be read, so that the response can carry it. */
 export class MessageError extends GatehouseError {
   readonly id: string | undefined
 

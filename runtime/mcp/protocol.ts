@@ -1,5 +1,5 @@
 /**
- * Names and numbers of the Model Context Protocol that more than one room needs.
+ * Names and numbers of the Model Context Protocol that more than one module needs.
  *
  * "Session era" is every revision that opens with `initialize` (2024-11-05 to 2025-11-25); "stateless era" is
  * 2026-07-28, where each request carries its own metadata.

@@ -1,7 +1,7 @@
 /**
- * Which network addresses a URL named by a stranger may lead to (SSRF defence), and what counts as loopback.
+ * Which network addresses a URL named by an untrusted client may lead to (SSRF defence), and what counts as loopback.
  *
- * Judges addresses only. The connector (connector.ts) applies it to literals and to every resolved address.
+ * Checks addresses only. The connector (connector.ts) applies it to literals and to every resolved address.
  * Source: RFC 6890 special-purpose registries; RFC 6052, RFC 3056 for embedded IPv4.
  */
 import { BlockList, isIP, isIPv4 } from 'node:net'
@@ -88,7 +88,7 @@ function embeddedIPv4(address: string): string | undefined {
   const tail = dotted(words[6] ?? 0, words[7] ?? 0)
   if (first === 0x64 && second === 0xff9b && words.slice(2, 6).every((word) => word === 0)) return tail
   if (first === 0 && zeros && words[5] === 0xffff) return tail
-  // IPv4-compatible (::a.b.c.d), obsolete; ::0 and ::1 are judged as IPv6.
+  // IPv4-compatible (::a.b.c.d), obsolete; ::0 and ::1 are checked as IPv6.
   if (first === 0 && zeros && words[5] === 0 && (words[6] !== 0 || (words[7] ?? 0) > 1)) return tail
   return undefined
 }

@@ -1,5 +1,5 @@
 /**
- * Who is calling: the authenticated client of one request, as every room below `incoming/` sees it.
+ * Who is calling: the authenticated client of one request, as every module below `incoming/` sees it.
  *
  * Built by `incoming/` (JWT, introspection, anonymous, local). `token` is the credential that was presented; it is
  * never logged, and serialises to nothing.

@@ -3,7 +3,7 @@
  *
  * With `guard`, an address that the table of addresses.ts refuses is never dialled, whether it was written as a
  * literal (in any notation) or came out of a lookup, for http and https alike. Of a name's addresses only the allowed
- * ones are tried, so the address that was judged is the address that is dialled (no rebinding in between).
+ * ones are tried, so the address that was checked is the address that is dialled (no rebinding in between).
  */
 import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns'
 import { connect as connectTcp, isIP, type LookupFunction } from 'node:net'
@@ -80,7 +80,7 @@ export function makeConnector(options: ConnectorOptions): buildConnector.connect
     socket.once('connect', () => {
       clearTimeout(timer)
       socket.off('error', onError)
-      // Belt and braces: whatever resolved or proxied the name, the peer itself is judged once more.
+      // Belt and braces: whatever resolved or proxied the name, the peer itself is checked once more.
       if (guard && isRefusedAddress(socket.remoteAddress ?? '', policy)) {
         socket.destroy()
         callback(new AddressRefusedError(host), null)
@@ -96,16 +96,16 @@ function dialTimeout(host: string): Error {
 
 function plainLookup(resolve: LookupAll): LookupFunction {
   return function lookup(hostname, options, callback) {
-    resolve(hostname, options, (error, addresses) => answer(error, addresses, options, callback))
+    resolve(hostname, options, (error, addresses) => response(error, addresses, options, callback))
   }
 }
 
 function guardedLookup(resolve: LookupAll, policy: AddressPolicy): LookupFunction {
   return function lookup(hostname, options, callback) {
     resolve(hostname, options, (error, addresses) => {
-      if (error) return answer(error, [], options, callback)
+      if (error) return response(error, [], options, callback)
       const allowed = addresses.filter(({ address }) => !isRefusedAddress(address, policy))
-      answer(allowed.length === 0 ? new AddressRefusedError(hostname) : null, allowed, options, callback)
+      response(allowed.length === 0 ? new AddressRefusedError(hostname) : null, allowed, options, callback)
     })
   }
 }
@@ -116,7 +116,7 @@ type ConnectCallback = (
   family?: number,
 ) => void
 
-function answer(
+function response(
   error: NodeJS.ErrnoException | null,
   // The system's own look-up passes none at all with an error.
   addresses: LookupAddress[] | undefined,

@@ -17,13 +17,13 @@ export function refuseCodedRequest(headers: IncomingHttpHeaders): void {
   })
 }
 
-/** BACKEND_PROTOCOL for an answer with a coded body; undefined for any other. */
+/** BACKEND_PROTOCOL for a response with a coded body; undefined for any other. */
 export function codedAnswer(headers: IncomingHttpHeaders): GatehouseError | undefined {
   const coding = codingOf(headers)
   if (coding === undefined) return undefined
   const shown = /^[\w.-]{1,32}$/.test(coding) ? coding : 'unknown'
   return new GatehouseError('BACKEND_PROTOCOL', {
-    detail: `the answer is compressed (Content-Encoding: ${shown}) although identity was asked for: turn compression off at the server`,
+    detail: `the response is compressed (Content-Encoding: ${shown}) although identity was asked for: turn compression off at the server`,
   })
 }
 

@@ -2,7 +2,7 @@
  * One HTTP request and its response on their way through the pipeline.
  *
  * Holds only what more than one stage needs. The body is read once, by the parse stage. `signal` fires when the client
- * goes away before the answer is complete; it is made on first use because most requests never need it.
+ * goes away before the response is complete; it is made on first use because most requests never need it.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Caller } from './caller.ts'
@@ -33,7 +33,7 @@ export class Exchange {
   }
 
   /** True once a stage has answered; the pipeline stops there. */
-  get answered(): boolean {
+  get responded(): boolean {
     return this.res.headersSent || this.res.writableEnded || this.res.destroyed
   }
 

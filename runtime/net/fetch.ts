@@ -1,8 +1,8 @@
 /**
- * A small `fetch` for documents and token requests: one dispatcher, whole answers, bounded in time and size.
+ * A small `fetch` for documents and token requests: one dispatcher, whole responses, bounded in time and size.
  *
  * Made for OAuth and metadata calls (also as `customFetch` of jose and oauth4webapi, whose own fetch would bypass every
- * guard). The answer is read completely before it is returned. Redirects of GET and HEAD are followed on the same
+ * guard). The response is read completely before it is returned. Redirects of GET and HEAD are followed on the same
  * authority without downgrade; anything else comes back as the 3xx it was. Plain http is refused except to loopback.
  * Not for MCP traffic: streams go through the dispatcher itself.
  */
@@ -24,7 +24,7 @@ export interface FetchInit {
 export type Fetch = (url: string | URL, init?: FetchInit) => Promise<Response>
 
 export interface FetchOptions extends DispatcherOptions {
-  /** From the call to the last byte of the answer. Default 30 s. */
+  /** From the call to the last byte of the response. Default 30 s. */
   readonly timeoutMs?: number | undefined
   /** Of the decoded answer. Default 1 MiB. */
   readonly maxBytes?: number | undefined
@@ -108,7 +108,7 @@ function checkUrl(url: URL, allowHttp: boolean): void {
   throw new FetchRefusedError('URL_REFUSED', `${url.protocol}//${url.host} must be https`)
 }
 
-/** Reads the whole answer and returns it as a standard Response. */
+/** Reads the whole response and returns it as a standard Response. */
 async function complete(response: Awaited<ReturnType<typeof fetch>>, maxBytes: number): Promise<Response> {
   const parts: Uint8Array[] = []
   let size = 0
@@ -117,7 +117,7 @@ async function complete(response: Awaited<ReturnType<typeof fetch>>, maxBytes: n
       size += part.length
       // Leaving the loop cancels the body.
       if (size > maxBytes)
-        throw new FetchRefusedError('ANSWER_TOO_LARGE', `the answer is larger than ${maxBytes} bytes`)
+        throw new FetchRefusedError('ANSWER_TOO_LARGE', `the response is larger than ${maxBytes} bytes`)
       parts.push(part)
     }
   }

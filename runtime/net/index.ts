@@ -1,4 +1,4 @@
-/** The door of the network room: listener, pipeline, body limits, origin guard, header tables, outgoing connections. */
+/** The door of the network module: listener, pipeline, body limits, origin guard, header tables, outgoing connections. */
 export { type AddressPolicy, isLoopbackHost, isRefusedAddress, unbracket } from './addresses.ts'
 export { readBody, refuseBodyByHead } from './body.ts'
 export { type Caller, LOCAL_ISSUER, makeCaller } from './caller.ts'

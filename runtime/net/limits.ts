@@ -9,7 +9,7 @@ export interface ListenerLimits {
   readonly requestTimeoutMs: number
   /** Idle time after which a kept connection is closed. */
   readonly keepAliveTimeoutMs: number
-  /** Header block; beyond it the answer is 431. */
+  /** Header block; beyond it the response is 431. */
   readonly maxHeaderBytes: number
   /** How often the two request times are checked. */
   readonly checkIntervalMs: number

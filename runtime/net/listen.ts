@@ -43,7 +43,7 @@ export interface Listener {
 
 /** What is known about one connection; reached from any response on it. */
 interface Connection {
-  /** Ends the long-lived answer that this connection carries, or a close in stages. */
+  /** Ends the long-lived response that this connection carries, or a close in stages. */
   endStream: (() => void) | undefined
   /** The last exchange. */
   req: IncomingMessage | undefined
@@ -53,7 +53,7 @@ interface Connection {
 const connections = new WeakMap<Socket, Connection>()
 
 /**
- * Marks the answer as long-lived (event stream): a closing listener calls `end` at once instead of waiting for it.
+ * Marks the response as long-lived (event stream): a closing listener calls `end` at once instead of waiting for it.
  * The mark is dropped when the response closes.
  */
 export function holdsStream(res: ServerResponse, end: () => void): void {
@@ -171,7 +171,7 @@ async function shutDown(
   server.close()
   for (const socket of sockets) connections.get(socket)?.endStream?.()
   for (const socket of upgraded) socket.end()
-  // A connection that finishes its answer after close() stays open as a kept one: sweep until all are gone.
+  // A connection that finishes its response after close() stays open as a kept one: sweep until all are gone.
   const sweep = setInterval(() => server.closeIdleConnections(), 20)
   // One that was opened ahead of any request is not idle to Node; a request may just be on its way.
   const unused = setTimeout(() => {
@@ -189,7 +189,7 @@ async function shutDown(
 
 /** Answers what the parser refused. Fixed texts: the parser's own message is for the debug log. */
 function refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex, log: Log): void {
-  // On a connection opened ahead of any request, a client would take an answer for that to its next request.
+  // On a connection opened ahead of any request, a client would take a response for that to its next request.
   if (!(socket instanceof Socket) || socket.bytesRead === 0 || !socket.writable) {
     socket.destroy()
     return

@@ -1,5 +1,5 @@
 /**
- * The shape of the log that every room writes to. The implementation (pino, redaction) is runtime/observe; rooms below
+ * The shape of the log that every module writes to. The implementation (pino, redaction) is runtime/observe; modules below
  * it take this interface so that they do not depend on it.
  *
  * Rule for callers: field names that hold credentials are redacted by name, but the message is printed as it is, so it

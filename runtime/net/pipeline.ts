@@ -29,7 +29,7 @@ export interface Stages<X extends Exchange> {
   readonly dispatch: Stage<X>
   /** Called once per exchange after the last stage, with what was thrown, if anything. Must not throw. */
   readonly audit?: (exchange: X, error: unknown) => void
-  /** Turns whatever was thrown into an answer, when nothing was sent yet; must not leak internals. */
+  /** Turns whatever was thrown into a response, when nothing was sent yet; must not leak internals. */
   readonly recover: (exchange: X, error: unknown) => void
 }
 
@@ -57,7 +57,7 @@ export function pipeline<X extends Exchange, More extends unknown[] = []>(
       for (const stage of route ? [route] : all) {
         const pending = stage(exchange)
         if (pending) await pending
-        if (exchange.answered) return
+        if (exchange.responded) return
       }
     } catch (error) {
       failure = error

@@ -7,20 +7,20 @@
 import type { ServerResponse } from 'node:http'
 import { GatehouseError } from '../../schemas/index.ts'
 
-/** The error itself when it has a row in the table, else INTERNAL with the fault as cause. */
+/** The error itself when it has a row in the table, else INTERNAL with the error as cause. */
 export function toGatehouseError(error: unknown): GatehouseError {
   return error instanceof GatehouseError ? error : new GatehouseError('INTERNAL', { cause: error })
 }
 
-/** Answers with problem details unless an answer was begun, in which case the connection is cut. */
+/** Answers with problem details unless a response was begun, in which case the connection is cut. */
 export function sendProblem(res: ServerResponse, error: unknown): void {
-  const fault = toGatehouseError(error)
+  const failure = toGatehouseError(error)
   sendBody(
     res,
-    fault.status,
+    failure.status,
     'application/problem+json',
-    JSON.stringify({ type: 'about:blank', title: fault.message, status: fault.status, code: fault.code }),
-    fault.headers,
+    JSON.stringify({ type: 'about:blank', title: failure.message, status: failure.status, code: failure.code }),
+    failure.headers,
   )
 }
 

@@ -21,7 +21,7 @@ export function oauthCode(error: unknown): string | undefined {
   return 'oauth' in row ? row.oauth : undefined
 }
 
-/** Status, headers and body of the answer. An error without an OAuth code is `server_error` or, at 503, temporary. */
+/** Status, headers and body of the response. An error without an OAuth code is `server_error` or, at 503, temporary. */
 export function oauthResponse(error: unknown): OAuthResponse {
   const known = error instanceof GatehouseError ? error : new GatehouseError('INTERNAL', { cause: error })
   const code = oauthCode(known) ?? (known.status === 503 ? 'temporarily_unavailable' : 'server_error')

@@ -9,7 +9,7 @@ import { OAuthClientError } from './fault.ts'
 
 export type { Fetch }
 
-/** What every call of this room needs. */
+/** What every call of this module needs. */
 export interface CallOptions {
   readonly fetch: Fetch
   readonly signal?: AbortSignal | undefined
@@ -17,7 +17,7 @@ export interface CallOptions {
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** Calls; rejects with OAuthClientError `unreachable` when no answer came. `what` names the peer in the message. */
+/** Calls; rejects with OAuthClientError `unreachable` when no response came. `what` names the peer in the message. */
 export async function send(
   what: string,
   url: string,
@@ -37,14 +37,14 @@ export async function send(
 
 /** Our own guard refused the URL or the address: trying again will not help. */
 function isOurRefusal(error: unknown): boolean {
-  for (let fault: unknown = error; fault instanceof Error; fault = fault.cause) {
-    if ('code' in fault && (fault.code === 'URL_REFUSED' || fault.code === 'ADDRESS_REFUSED')) return true
+  for (let failure: unknown = error; failure instanceof Error; failure = failure.cause) {
+    if ('code' in failure && (failure.code === 'URL_REFUSED' || failure.code === 'ADDRESS_REFUSED')) return true
   }
   return false
 }
 
 /**
- * The answer as a JSON object. Rejects with OAuthClientError: 5xx and 429 `unreachable`, 404, 405, 410 and 501 `absent`,
+ * The response as a JSON object. Rejects with OAuthClientError: 5xx and 429 `unreachable`, 404, 405, 410 and 501 `absent`,
  * other statuses than `expected` `refused` (with the OAuth error code, if one was sent), anything else `protocol`.
  */
 export async function readJson(
@@ -55,7 +55,7 @@ export async function readJson(
   const text = await response.text()
   const body = parseObject(response, text)
   if (!expected.includes(response.status)) throw refusal(what, response, body)
-  if (body === undefined) throw new OAuthClientError('protocol', `${what} did not answer with a JSON object`)
+  if (body === undefined) throw new OAuthClientError('protocol', `${what} did not response with a JSON object`)
   // Some servers report an error with status 200.
   if (typeof body['error'] === 'string' && body['error'] !== '') throw refusal(what, response, body)
   return body

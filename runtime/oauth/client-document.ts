@@ -23,11 +23,11 @@ const what = 'the client metadata document'
 
 /** True when the client_id can only be the URL of a metadata document. */
 export function isClientDocumentUrl(clientId: string): boolean {
-  return clientDocumentUrlProblem(clientId) === undefined
+  return clientDocumentUrlViolation(clientId) === undefined
 }
 
-/** Why a client_id is no URL of a metadata document, or undefined. */
-export function clientDocumentUrlProblem(clientId: string): string | undefined {
+/** Why a client_id is not a valid URL of a metadata document, or undefined. */
+export function clientDocumentUrlViolation(clientId: string): string | undefined {
   if (!URL.canParse(clientId)) return 'must be an absolute URL'
   const url = new URL(clientId)
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopbackHost(url.hostname))) {
@@ -44,10 +44,10 @@ export function clientDocumentUrlProblem(clientId: string): string | undefined {
 
 /**
  * The document of a client_id, checked. Rejects with OAuthClientError. The fetch must be guarded, must not follow redirects
- * and should cap the answer at a few kilobytes: the URL is a stranger's.
+ * and should cap the response at a few kilobytes: the URL is an untrusted client's.
  */
 export async function fetchClientDocument(clientId: string, options: CallOptions): Promise<JsonObject> {
-  const problem = clientDocumentUrlProblem(clientId)
+  const problem = clientDocumentUrlViolation(clientId)
   if (problem !== undefined) throw new OAuthClientError('protocol', `the client_id ${problem}`)
   const response = await send(what, clientId, { headers: { accept: 'application/json' } }, options)
   return checkClientDocument(clientId, await readJson(what, response))

@@ -10,7 +10,7 @@ import { type ErrorCode, GatehouseError } from '../../schemas/index.ts'
  * - `unreachable`: network, timeout, 5xx or 429; the same call may work later
  * - `refused`: the server answered with an OAuth error (`error` holds its code) or another 4xx
  * - `absent`: the document or endpoint does not exist
- * - `protocol`: the answer breaks the protocol (wrong issuer, no JSON, missing member) and must not be used
+ * - `protocol`: the response breaks the protocol (wrong issuer, no JSON, missing member) and must not be used
  */
 export type OAuthErrorKind = 'unreachable' | 'refused' | 'absent' | 'protocol'
 
@@ -26,9 +26,9 @@ export interface OAuthErrorDetails {
   readonly error?: string | undefined
   /** The server's error_description, shortened and without control characters. For logs only. */
   readonly description?: string | undefined
-  /** HTTP status of the answer. */
+  /** HTTP status of the response. */
   readonly status?: number | undefined
-  /** Seconds from the answer's Retry-After. */
+  /** Seconds from the response's Retry-After. */
   readonly retryAfterSec?: number | undefined
   readonly cause?: unknown
 }
@@ -58,7 +58,7 @@ export class OAuthClientError extends GatehouseError {
   }
 }
 
-/** True when the fault says that the presented grant or token is no good, so that only a new login helps. */
+/** True when the error says that the presented grant or token is no good, so that only a new login helps. */
 export function isGrantRefused(error: unknown): boolean {
   return (
     error instanceof OAuthClientError &&

@@ -1,4 +1,4 @@
-/** The door of the OAuth room: client primitives shared by the proxy, the outgoing strategies and the server. */
+/** The door of the OAuth module: client primitives shared by the proxy, the outgoing strategies and the server. */
 export { type OAuthResponse, oauthResponse, oauthCode, sendOAuthError } from './answer.ts'
 export {
   type AuthorizationRequest,
@@ -26,7 +26,7 @@ export { chooseAuthMethod, type ClientAuthMethod, type OAuthClient } from './cli
 export {
   checkClientDocument,
   clientDocument,
-  clientDocumentUrlProblem,
+  clientDocumentUrlViolation,
   fetchClientDocument,
   isClientDocumentUrl,
 } from './client-document.ts'
@@ -75,7 +75,7 @@ export {
 } from './token.ts'
 export {
   canonicalResource,
-  endpointProblem,
+  endpointViolation,
   resourceCovers,
   resourceMetadataPath,
   resourceMetadataUrl,

@@ -1,7 +1,7 @@
 /**
  * Token introspection, as the resource server that asks.
  *
- * Returns the answer's claims or undefined for an inactive token; what they must say is judged by runtime/incoming.
+ * Returns the response's claims or undefined for an inactive token; what they must say is checked by runtime/incoming.
  * Without credentials the request carries none. Source: RFC 7662.
  */
 import * as oauth from 'oauth4webapi'

@@ -70,7 +70,7 @@ export class RemoteKeys implements Keys {
   #version = 0
   #flight: Promise<JWTVerifyGetKey> | undefined
   #attemptedAt = Number.NEGATIVE_INFINITY
-  #failure: { readonly fault: OAuthClientError; readonly at: number } | undefined
+  #failure: { readonly failure: OAuthClientError; readonly at: number } | undefined
 
   constructor(options: RemoteKeysOptions) {
     this.#options = options
@@ -101,7 +101,7 @@ export class RemoteKeys implements Keys {
       return this.#set.local
     }
     if (this.#flight === undefined && this.#failure !== undefined && !this.#mayTry())
-      throw this.#failure.fault
+      throw this.#failure.failure
     return this.#renew()
   }
 
@@ -111,7 +111,7 @@ export class RemoteKeys implements Keys {
     if (this.#flight !== undefined) return this.#flight
     if (this.#now() - this.#attemptedAt < keySetTimes.cooldownMs) {
       // Whether the key is unknown or merely new cannot be told while the issuer is down.
-      if (this.#failure !== undefined) throw this.#failure.fault
+      if (this.#failure !== undefined) throw this.#failure.failure
       return undefined
     }
     return this.#renew()
@@ -140,12 +140,12 @@ export class RemoteKeys implements Keys {
       this.#failure = undefined
       return local
     } catch (error) {
-      const fault =
+      const failure =
         error instanceof OAuthClientError
           ? error
           : new OAuthClientError('protocol', `${what} is malformed`, { cause: error })
-      this.#failure = { fault, at: this.#now() }
-      throw fault
+      this.#failure = { failure, at: this.#now() }
+      throw failure
     }
   }
 

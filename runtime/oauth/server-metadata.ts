@@ -2,7 +2,7 @@
  * Finds the metadata of an authorization server from its issuer.
  *
  * Asks the well-known documents in MCP's order and takes the first that is a valid document of exactly this issuer
- * (string comparison, no normalisation: RFC 8414 section 3.3, RFC 9207 section 2.4). Does not judge whether the server
+ * (string comparison, no normalisation: RFC 8414 section 3.3, RFC 9207 section 2.4). Does not check whether the server
  * offers what a flow needs. Source: RFC 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 authorization.
  */
 import type { AuthorizationServer } from 'oauth4webapi'
@@ -16,7 +16,7 @@ import {
   send,
 } from './call.ts'
 import { OAuthClientError } from './fault.ts'
-import { endpointProblem, serverMetadataUrls } from './urls.ts'
+import { endpointViolation, serverMetadataUrls } from './urls.ts'
 
 /** RFC 8414 and OIDC members by their own names. */
 export type ServerMetadata = AuthorizationServer
@@ -58,10 +58,10 @@ export async function discoverServer(
   issuer: string,
   options: ServerDiscoveryOptions,
 ): Promise<ServerMetadata> {
-  const problem = endpointProblem(issuer, options.allowHttp)
+  const problem = endpointViolation(issuer, options.allowHttp)
   if (problem !== undefined) throw new OAuthClientError('protocol', `the issuer URL ${problem}`)
   let found: ServerMetadata | undefined
-  const faults: OAuthClientError[] = []
+  const violations: OAuthClientError[] = []
   for (const url of serverMetadataUrls(issuer)) {
     try {
       const metadata = await fetchServerMetadata(url, issuer, options)
@@ -69,13 +69,13 @@ export async function discoverServer(
       if (options.need === undefined || found[options.need] !== undefined) return found
     } catch (error) {
       if (!(error instanceof OAuthClientError)) throw error
-      faults.push(error)
-      // No answer at all: the other documents live on the same host.
+      violations.push(error)
+      // No response at all: the other documents live on the same host.
       if (error.kind === 'unreachable' && error.responseStatus === undefined) break
     }
   }
   if (found !== undefined) return found
-  throw worst(faults)
+  throw worst(violations)
 }
 
 /** Reads one document and checks that it is the issuer's own. */
@@ -110,7 +110,7 @@ function isMetadata(body: unknown): body is ServerMetadata {
 function checkEndpoint(body: JsonObject, name: string, allowHttp: boolean): void {
   const value = body[name]
   if (value === undefined) return
-  const problem = typeof value === 'string' ? endpointProblem(value, allowHttp) : 'must be a string'
+  const problem = typeof value === 'string' ? endpointViolation(value, allowHttp) : 'must be a string'
   if (problem !== undefined)
     throw new OAuthClientError('protocol', `${name} of the authorization server ${problem}`)
 }
@@ -123,10 +123,10 @@ function fillFrom(
   return need === undefined || other[need] === undefined ? first : { ...first, [need]: other[need] }
 }
 
-/** The fault that says most: a wrong document before an unreachable one before an absent one. */
-function worst(faults: readonly OAuthClientError[]): OAuthClientError {
+/** The error that says most: a wrong document before an unreachable one before an absent one. */
+function worst(violations: readonly OAuthClientError[]): OAuthClientError {
   const rank = { protocol: 0, unreachable: 1, refused: 2, absent: 3 }
-  const [first] = faults.toSorted((a, b) => rank[a.kind] - rank[b.kind])
+  const [first] = violations.toSorted((a, b) => rank[a.kind] - rank[b.kind])
   return first ?? new OAuthClientError('absent', `${what} does not exist`)
 }
 

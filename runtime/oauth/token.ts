@@ -1,5 +1,5 @@
 /**
- * Requests to a token endpoint, one function per grant, and the one reader of their answers.
+ * Requests to a token endpoint, one function per grant, and the one reader of their responses.
  *
  * Requests are built by oauth4webapi (client authentication, form encoding). Answers are read here, because an id_token
  * must be verified against keys (id-token.ts) rather than trusted for coming over TLS, and because some servers need a
@@ -64,7 +64,7 @@ export function codeGrant(
   })
 }
 
-/** Uses a refresh token. When the answer has no new one, the old one stays valid and is returned. */
+/** Uses a refresh token. When the response has no new one, the old one stays valid and is returned. */
 export async function refreshGrant(
   options: TokenRequestOptions & {
     readonly refreshToken: string

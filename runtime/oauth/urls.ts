@@ -8,7 +8,7 @@
 import { isLoopbackHost } from '../net/index.ts'
 
 /** Why a configured or advertised endpoint may not be used, or undefined. `allowHttp` lifts the https rule. */
-export function endpointProblem(value: string, allowHttp = false): string | undefined {
+export function endpointViolation(value: string, allowHttp = false): string | undefined {
   if (!URL.canParse(value)) return 'must be an absolute URL'
   const url = new URL(value)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must be an http or https URL'

@@ -1,4 +1,4 @@
-/** The door of the observe room: log, audit, metrics and traces. */
+/** The door of the observe module: log, audit, metrics and traces. */
 export type { Log, LogFields } from '../net/index.ts'
 export {
   type Audit,
@@ -31,6 +31,6 @@ export { type MetricName, METRICS, prometheusName } from './telemetry/metric-tab
 export { type InternalSpan, SPANS } from './telemetry/span-table.ts'
 export type { Labels, Metrics } from './telemetry/metrics.ts'
 export { type RateLimitFacts, rateLimitRecorder } from './telemetry/rate-limits.ts'
-export { telemetryProblems } from './telemetry/settings.ts'
+export { telemetryViolations } from './telemetry/settings.ts'
 export { makeTelemetry, noTelemetry, type Telemetry, type TelemetryOptions } from './telemetry/telemetry.ts'
 export type { Attributes, SpanHandle, Tracer } from './telemetry/tracer.ts'

@@ -1,6 +1,6 @@
 /** A fixed bearer token. Source: spec document 1 (--remote-auth-bearer-token), spec document 2 (bearerToken). */
 import { GatehouseError } from '../../schemas/index.ts'
-import { secretProblems, secretReader, type StrategyModule } from './config.ts'
+import { secretViolations, secretReader, type StrategyModule } from './config.ts'
 import { setBearer } from './strategy.ts'
 
 export const bearer: StrategyModule = {
@@ -8,7 +8,7 @@ export const bearer: StrategyModule = {
     if (!block) return ['bearer: is required']
     const token = secretReader(block.token, block.tokenEnv, parts)()
     return [
-      ...secretProblems('bearer.token', block.token, block.tokenEnv, parts, true),
+      ...secretViolations('bearer.token', block.token, block.tokenEnv, parts, true),
       ...(token !== undefined && !/^[\x21-\x7e]+$/.test(token)
         ? ['bearer.token: must be printable ASCII without blanks']
         : []),

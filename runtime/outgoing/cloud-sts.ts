@@ -2,7 +2,7 @@
  * Temporary role credentials for the caller's web identity token, and a signature over every request.
  *
  * Credentials are kept per role, session name and token until five minutes before they end; the signature is made
- * anew each time. Without a caller nothing is added. Source: spec document 2 (cloudSts), spec document 3.
+ * again each time. Without a caller nothing is added. Source: spec document 2 (cloudSts), spec document 3.
  */
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../schemas/index.ts'
@@ -11,7 +11,7 @@ import { CredentialCache, type Used } from './cache.ts'
 import {
   type CloudStsBlock,
   providerOf,
-  providerProblems,
+  providerViolations,
   type StrategyModule,
   type StrategyParts,
 } from './config.ts'
@@ -38,14 +38,14 @@ export const cloudSts: StrategyModule = {
       ...(sessionDuration >= 900 && sessionDuration <= 43_200 && Number.isInteger(sessionDuration)
         ? []
         : ['cloudSts.sessionDuration: must be a whole number of 900 to 43200 seconds']),
-      ...mappingProblems(block),
-      ...providerProblems('cloudSts.subjectProviderName', block.subjectProviderName, parts),
+      ...mappingViolations(block),
+      ...providerViolations('cloudSts.subjectProviderName', block.subjectProviderName, parts),
     ]
   },
   make: ({ cloudSts: block = {} }, parts) => new CloudSts(block, parts),
 }
 
-function mappingProblems(block: CloudStsBlock): readonly string[] {
+function mappingViolations(block: CloudStsBlock): readonly string[] {
   const mappings = block.roleMappings ?? []
   if (mappings.length === 0 && !block.fallbackRoleArn)
     return ['cloudSts: set fallbackRoleArn or roleMappings']

@@ -2,12 +2,12 @@
  * What a strategy is configured with, and the checks that all strategies share.
  *
  * The shape is the strategy object of the virtual server's file, plus `bearer` for the proxy command. Every member is
- * optional here and checked at run time, so that a fault names its field. A secret is a literal or the name of a
- * variable; a variable is read again at each use, so that a rotated value is taken up.
+ * optional here and checked at run time, so that an error names its field. A secret is a literal or the name of a
+ * variable; a variable is read again at each use, so that a rotated value is reloaded.
  * Source: spec document 3 (config.outgoingAuth).
  */
 import type * as schema from '../../schemas/index.ts'
-import { endpointProblem } from '../oauth/index.ts'
+import { endpointViolation } from '../oauth/index.ts'
 import type { CredentialCache } from './cache.ts'
 import type { OutgoingStrategy, UpstreamTokens } from './strategy.ts'
 import type { Fetch, Log } from '../net/index.ts'
@@ -52,14 +52,14 @@ export interface StrategyParts {
 
 /** One way to authenticate: checks its block, makes the strategy. */
 export interface StrategyModule {
-  /** Faults as "field: rule" lines, relative to the strategy object. */
+  /** Errors as "field: rule" lines, relative to the strategy object. */
   problems(config: StrategyConfig, parts: StrategyParts): readonly string[]
   /** Called only when there are no problems. */
   make(config: StrategyConfig, parts: StrategyParts): OutgoingStrategy
 }
 
-/** Faults of a secret that is given as literal or by variable. `required` wants one of the two. */
-export function secretProblems(
+/** Errors of a secret that is given as literal or by variable. `required` wants one of the two. */
+export function secretViolations(
   field: string,
   literal: string | undefined,
   variable: string | undefined,
@@ -75,7 +75,7 @@ export function secretProblems(
     : []
 }
 
-/** Reads the secret, each time anew. */
+/** Reads the secret, each time again. */
 export function secretReader(
   literal: string | undefined,
   variable: string | undefined,
@@ -84,18 +84,18 @@ export function secretReader(
   return () => (variable === undefined ? literal : parts.secret(variable)) || undefined
 }
 
-/** Faults of a URL that must be there. */
-export function urlProblems(field: string, value: string | undefined, allowHttp = false): readonly string[] {
+/** Errors of a URL that must be there. */
+export function urlViolations(field: string, value: string | undefined, allowHttp = false): readonly string[] {
   if (!value) return [`${field}: is required`]
-  const problem = endpointProblem(value, allowHttp)
+  const problem = endpointViolation(value, allowHttp)
   return problem === undefined ? [] : [`${field}: ${problem}`]
 }
 
 /**
- * Fault of an upstream's name: nothing could hold upstream tokens, there is no such provider, or none is named and
+ * Error of an upstream's name: nothing could hold upstream tokens, there is no such provider, or none is named and
  * there are several.
  */
-export function providerProblems(
+export function providerViolations(
   field: string,
   name: string | undefined,
   parts: StrategyParts,

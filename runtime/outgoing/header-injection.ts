@@ -1,17 +1,17 @@
 /** One header with a configured value, for everybody alike. Source: spec document 2 (headerInjection), 3. */
-import { GatehouseError, headerNameProblem, headerValueProblem } from '../../schemas/index.ts'
-import { secretProblems, secretReader, type StrategyModule } from './config.ts'
+import { GatehouseError, headerNameViolation, headerValueViolation } from '../../schemas/index.ts'
+import { secretViolations, secretReader, type StrategyModule } from './config.ts'
 import { setHeader } from './strategy.ts'
 
 export const headerInjection: StrategyModule = {
   problems({ headerInjection: block }, parts) {
     if (!block) return ['headerInjection: is required']
     const { headerName = '', headerValue, headerValueEnv } = block
-    const name = headerNameProblem(headerName, 'injected')
-    const value = headerValueProblem(secretReader(headerValue, headerValueEnv, parts)() ?? '')
+    const name = headerNameViolation(headerName, 'injected')
+    const value = headerValueViolation(secretReader(headerValue, headerValueEnv, parts)() ?? '')
     return [
       ...(name === undefined ? [] : [`headerInjection.headerName: ${name}`]),
-      ...secretProblems('headerInjection.headerValue', headerValue, headerValueEnv, parts, true),
+      ...secretViolations('headerInjection.headerValue', headerValue, headerValueEnv, parts, true),
       ...(value === undefined ? [] : [`headerInjection.headerValue: ${value}`]),
     ]
   },

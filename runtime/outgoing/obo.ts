@@ -9,12 +9,12 @@ import { jwtBearerGrant, typedServer } from '../oauth/index.ts'
 import { CredentialCache } from './cache.ts'
 import {
   type OboBlock,
-  providerProblems,
-  secretProblems,
+  providerViolations,
+  secretViolations,
   secretReader,
   type StrategyModule,
   type StrategyParts,
-  urlProblems,
+  urlViolations,
 } from './config.ts'
 import type { OutgoingStrategy } from './strategy.ts'
 import { tokenTypes } from './subject.ts'
@@ -26,16 +26,16 @@ export const obo: StrategyModule = {
     if (!block) return ['obo: is required']
     const { audience, scopes = [], cacheSkewSeconds } = block
     return [
-      ...urlProblems('obo.tokenUrl', block.tokenUrl),
+      ...urlViolations('obo.tokenUrl', block.tokenUrl),
       ...(block.clientId ? [] : ['obo.clientId: is required']),
-      ...secretProblems('obo.clientSecret', block.clientSecret, block.clientSecretEnv, parts, true),
+      ...secretViolations('obo.clientSecret', block.clientSecret, block.clientSecretEnv, parts, true),
       ...(audience || scopes.length > 0 ? [] : ['obo.audience: set audience or scopes']),
       ...(cacheSkewSeconds !== undefined && cacheSkewSeconds < 0
         ? ['obo.cacheSkewSeconds: must not be negative']
         : []),
       // Without a name it is the caller's own token, whatever providers there are.
       ...(block.subjectTokenProviderName
-        ? providerProblems('obo.subjectTokenProviderName', block.subjectTokenProviderName, parts)
+        ? providerViolations('obo.subjectTokenProviderName', block.subjectTokenProviderName, parts)
         : []),
     ]
   },

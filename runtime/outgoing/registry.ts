@@ -50,9 +50,9 @@ export interface OutgoingParts {
 }
 
 export interface Outgoing {
-  /** Throws GatehouseError INVALID_CONFIG with every fault, each below `field`. */
+  /** Throws GatehouseError INVALID_CONFIG with every error, each below `field`. */
   strategy(config: StrategyConfig, field?: string): OutgoingStrategy
-  /** The same faults as lines; empty when `strategy` would succeed. */
+  /** The same errors as lines; empty when `strategy` would succeed. */
   problems(config: StrategyConfig, field?: string): readonly string[]
   close(): Promise<void>
 }

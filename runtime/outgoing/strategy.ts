@@ -19,7 +19,7 @@ export interface OutgoingRequest {
 
 export interface OutgoingStrategy {
   readonly type: string
-  /** True when what is sent depends on who asks; such answers must not be shared between callers. */
+  /** True when what is sent depends on who asks; such responses must not be shared between callers. */
   readonly perCaller: boolean
   /** Lower-case names of the headers that `apply` may set. */
   readonly headerNames: readonly string[]

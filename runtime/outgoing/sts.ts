@@ -2,7 +2,7 @@
  * AssumeRoleWithWebIdentity: one unsigned form POST to the region's token service, answered in XML.
  *
  * Reads the four members that are needed with fixed patterns; nothing else of the XML is interpreted. Rejects with
- * GatehouseError in the classes of the outgoing room. Source: the service's API reference, version 2011-06-15.
+ * GatehouseError in the classes of the outgoing module. Source: the service's API reference, version 2011-06-15.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { OAuthClientError, send } from '../oauth/index.ts'

@@ -4,16 +4,16 @@
  * Health checks use the client's own credentials when it has a secret. Fails closed: without a token to exchange the
  * request is not sent. Source: spec document 1 (token exchange flags), spec document 2 (tokenExchange), 3.
  */
-import { headerNameProblem } from '../../schemas/index.ts'
+import { headerNameViolation } from '../../schemas/index.ts'
 import { clientCredentialsGrant, tokenExchangeGrant, typedServer } from '../oauth/index.ts'
 import { CredentialCache } from './cache.ts'
 import {
   providerOf,
-  providerProblems,
-  secretProblems,
+  providerViolations,
+  secretViolations,
   secretReader,
   type StrategyModule,
-  urlProblems,
+  urlViolations,
 } from './config.ts'
 import { tokenTypes, tokenTypeUrn } from './subject.ts'
 import { clientFrom, TokenStrategy } from './token-strategy.ts'
@@ -22,21 +22,21 @@ export const tokenExchange: StrategyModule = {
   problems({ tokenExchange: block }, parts) {
     if (!block) return ['tokenExchange: is required']
     const { externalTokenHeaderName: header, clientId, clientSecret, clientSecretEnv } = block
-    const headerProblem = header ? headerNameProblem(header, 'injected') : undefined
+    const headerViolation = header ? headerNameViolation(header, 'injected') : undefined
     const hasSecret = clientSecret !== undefined || clientSecretEnv !== undefined
     return [
-      ...urlProblems('tokenExchange.tokenUrl', block.tokenUrl),
-      ...secretProblems('tokenExchange.clientSecret', clientSecret, clientSecretEnv, parts),
+      ...urlViolations('tokenExchange.tokenUrl', block.tokenUrl),
+      ...secretViolations('tokenExchange.clientSecret', clientSecret, clientSecretEnv, parts),
       ...(hasSecret && !clientId
         ? ['tokenExchange.clientId: must be set when a client secret is given']
         : []),
-      ...(headerProblem === undefined ? [] : [`tokenExchange.externalTokenHeaderName: ${headerProblem}`]),
+      ...(headerViolation === undefined ? [] : [`tokenExchange.externalTokenHeaderName: ${headerViolation}`]),
       ...(tokenTypeUrn(block.subjectTokenType) === undefined
         ? [
             'tokenExchange.subjectTokenType: must be access_token, id_token, jwt or the full URN of one of them',
           ]
         : []),
-      ...providerProblems('tokenExchange.subjectProviderName', block.subjectProviderName, parts),
+      ...providerViolations('tokenExchange.subjectProviderName', block.subjectProviderName, parts),
     ]
   },
   make({ tokenExchange: block = {} }, parts) {

@@ -79,7 +79,7 @@ export class TokenStrategy implements OutgoingStrategy {
   }
 }
 
-/** The tokens in the cache's form, failures in this room's classes. */
+/** The tokens in the cache's form, failures in this module's classes. */
 async function obtained(pending: Promise<TokenSet>, subject: boolean): Promise<Obtained> {
   try {
     const tokens = await pending

@@ -1,6 +1,6 @@
 /** The caller's own token of an upstream provider. Source: spec document 2 (upstreamInject). */
 import type { StrategyModule } from './config.ts'
-import { providerProblems } from './config.ts'
+import { providerViolations } from './config.ts'
 import { setBearer } from './strategy.ts'
 import { subjectToken, tokenTypes } from './subject.ts'
 
@@ -8,7 +8,7 @@ export const upstreamInject: StrategyModule = {
   problems({ upstreamInject: block }, parts) {
     if (!block) return ['upstreamInject: is required']
     if (!block.providerName) return ['upstreamInject.providerName: is required']
-    return providerProblems('upstreamInject.providerName', block.providerName, parts)
+    return providerViolations('upstreamInject.providerName', block.providerName, parts)
   },
   make({ upstreamInject: block = {} }, parts) {
     const subject = { provider: block.providerName, tokenType: tokenTypes.access_token }

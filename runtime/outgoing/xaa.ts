@@ -18,12 +18,12 @@ import {
 import { CredentialCache } from './cache.ts'
 import {
   providerOf,
-  providerProblems,
-  secretProblems,
+  providerViolations,
+  secretViolations,
   secretReader,
   type StrategyModule,
   type StrategyParts,
-  urlProblems,
+  urlViolations,
   type XaaBlock,
 } from './config.ts'
 import { credentialFailure } from './failure.ts'
@@ -37,11 +37,11 @@ export const xaa: StrategyModule = {
     const idpSecret = idpClientSecret !== undefined || idpClientSecretEnv !== undefined
     const targetSecret = targetClientSecret !== undefined || targetClientSecretEnv !== undefined
     return [
-      ...urlProblems('xaa.idpTokenUrl', block.idpTokenUrl),
-      ...urlProblems('xaa.targetTokenUrl', block.targetTokenUrl, block.insecureTargetTokenUrl),
+      ...urlViolations('xaa.idpTokenUrl', block.idpTokenUrl),
+      ...urlViolations('xaa.targetTokenUrl', block.targetTokenUrl, block.insecureTargetTokenUrl),
       ...(block.targetAudience ? [] : ['xaa.targetAudience: is required']),
-      ...secretProblems('xaa.idpClientSecret', idpClientSecret, idpClientSecretEnv, parts),
-      ...secretProblems('xaa.targetClientSecret', targetClientSecret, targetClientSecretEnv, parts),
+      ...secretViolations('xaa.idpClientSecret', idpClientSecret, idpClientSecretEnv, parts),
+      ...secretViolations('xaa.targetClientSecret', targetClientSecret, targetClientSecretEnv, parts),
       ...(idpSecret && !block.idpClientId ? ['xaa.idpClientId: must be set when its secret is given'] : []),
       ...(targetSecret && !block.targetClientId
         ? ['xaa.targetClientId: must be set when its secret is given']
@@ -49,7 +49,7 @@ export const xaa: StrategyModule = {
       ...(block.subjectTokenType !== undefined && block.subjectTokenType !== tokenTypes.id_token
         ? ['xaa.subjectTokenType: must be the URN of id_token']
         : []),
-      ...providerProblems('xaa.subjectProviderName', block.subjectProviderName, parts),
+      ...providerViolations('xaa.subjectProviderName', block.subjectProviderName, parts),
     ]
   },
   make({ xaa: block = {} }, parts) {

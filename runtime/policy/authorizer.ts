@@ -2,7 +2,7 @@
  * Decides whether a caller may do something, by Cedar policies.
  *
  * Nothing is permitted by default, and a forbid outweighs every permit. A policy that fails during evaluation permits
- * nothing; when it is a forbid, the answer is no. Both are logged once. Whatever keeps the engine from deciding is a no.
+ * nothing; when it is a forbid, the response is no. Both are logged once. Whatever keeps the engine from deciding is a no.
  *
  * Decisions that do not depend on arguments are remembered by what the policies can see of caller, action and resource,
  * so a caller's new token changes nothing as long as no policy reads what changed.
@@ -59,15 +59,15 @@ export interface AuthorizerParts {
 }
 
 const MEMO_BYTES = 16 * 1024 * 1024
-/** Longer names are decided anew each time: a stranger chooses them. */
+/** Longer names are decided again each time: an untrusted client chooses them. */
 const MEMO_NAME = 512
 const NO_ARGUMENTS: RequestAttributes = { attributes: {}, unusable: new Set() }
 
 /** Throws INVALID_CONFIG naming every policy and entity document that cannot be used. */
 export function makeAuthorizer(config: AuthorizerConfig, parts: AuthorizerParts): Authorizer {
   const { policies, problems } = readPolicySet(config.policies ?? [])
-  const { entities, problems: entityProblems } = readStaticEntities(config.entitiesJson)
-  const all = [...problems, ...entityProblems]
+  const { entities, problems: entityViolations } = readStaticEntities(config.entitiesJson)
+  const all = [...problems, ...entityViolations]
   if (policies.length === 0 && problems.length === 0)
     all.push({ path: 'policies', message: 'needs at least one policy' })
   if (all.length > 0) {
@@ -96,7 +96,7 @@ class CedarAuthorizer implements Authorizer {
   readonly #prepared: PreparedPolicies
   readonly #entities: RequestEntities
   readonly #actionsAbove: Readonly<Record<Action, ReadonlySet<string>>>
-  readonly #faults: EvaluationErrors
+  readonly #violations: EvaluationErrors
   readonly #memo = new LRUCache<string, Decision>({
     maxSize: MEMO_BYTES,
     sizeCalculation: (_decision, key) => 64 + 2 * key.length,
@@ -115,7 +115,7 @@ class CedarAuthorizer implements Authorizer {
     this.#parts = parts
     this.#log = parts.log ?? silentLog
     this.#policies = policies
-    this.#faults = new EvaluationErrors(policies, this.#log)
+    this.#violations = new EvaluationErrors(policies, this.#log)
     const reads = policies.map((policy) => policy.reads)
     this.#wanted = wantedNames(
       new Set(reads.flatMap(({ attributes }) => [...attributes])),
@@ -217,10 +217,10 @@ class CedarAuthorizer implements Authorizer {
   #evaluate(subject: PolicySubject, question: AccessRequest, given: RequestAttributes): Decision | undefined {
     const unheard = this.#unheard(subject, question, given)
     if (unheard) {
-      this.#faults.untold(unheard.policy, unheard.attribute)
+      this.#violations.untold(unheard.policy, unheard.attribute)
       return 'forbidden'
     }
-    const answer = this.#authorize({
+    const response = this.#authorize({
       principal: subject.principal,
       action: { type: 'Action', id: question.action },
       resource: resourceOf(question),
@@ -228,13 +228,13 @@ class CedarAuthorizer implements Authorizer {
       // The engine only reads them; its type forgets to say so.
       entities: this.#entities.of(subject, question, given.attributes) as never,
     })
-    if (!answer) return undefined
-    if (answer.type === 'failure') {
-      this.#faults.refused(answer.errors)
+    if (!response) return undefined
+    if (response.type === 'failure') {
+      this.#violations.refused(response.errors)
       return 'forbidden'
     }
-    const { decision, diagnostics } = answer.response
-    if (this.#faults.failed(diagnostics.errors)) return 'forbidden'
+    const { decision, diagnostics } = response.response
+    if (this.#violations.failed(diagnostics.errors)) return 'forbidden'
     if (decision === 'allow') return 'permitted'
     return diagnostics.reason.length > 0 ? 'forbidden' : 'unmentioned'
   }
@@ -272,9 +272,9 @@ class CedarAuthorizer implements Authorizer {
 /** Throws INVALID_CONFIG when the policies cannot be used together. */
 function prepare(policies: readonly Policy[]): PreparedPolicies {
   const prepared = new PreparedPolicies(Object.fromEntries(policies.map(({ id, text }) => [id, text])))
-  const fault = prepared.check()
-  if (fault === undefined) return prepared
+  const failure = prepared.check()
+  if (failure === undefined) return prepared
   throw new GatehouseError('INVALID_CONFIG', {
-    detail: `policies: the policies cannot be used together: ${fault}`,
+    detail: `policies: the policies cannot be used together: ${failure}`,
   })
 }

@@ -1,7 +1,7 @@
 /**
  * Policies that fail while they are evaluated: which of them matter for the decision, and what the log says.
  *
- * Each fault of a policy is a warning once and a debug line afterwards. The engine's own text may quote what a caller
+ * Each error of a policy is a warning once and a debug line afterwards. The engine's own text may quote what a caller
  * sent, so the log gets a reworded one.
  */
 import type { EngineError } from '../../schemas/cedar/index.ts'
@@ -16,7 +16,7 @@ interface Failed {
 export class EvaluationErrors {
   readonly #policies: ReadonlyMap<string, Policy>
   readonly #log: Log
-  /** Bounded by policies times the kinds of fault that `reword` knows and the attributes that policies read. */
+  /** Bounded by policies times the kinds of error that `reword` knows and the attributes that policies read. */
   readonly #seen = new Set<string>()
 
   constructor(policies: readonly Policy[], log: Log) {
@@ -24,7 +24,7 @@ export class EvaluationErrors {
     this.#log = log
   }
 
-  /** True when a forbid failed: then the answer must be no. */
+  /** True when a forbid failed: then the response must be no. */
   failed(errors: readonly Failed[]): boolean {
     let forbid = false
     for (const { policyId, error } of errors) {

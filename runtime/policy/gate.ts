@@ -17,7 +17,7 @@ import type { PolicySubject } from './subject.ts'
 
 /**
  * What is known of a tool's hints: the hints, that there is no such tool, or nothing. `later`: the request goes no
- * further than where it is checked again, with an answer. An error: why they cannot be known now.
+ * further than where it is checked again, with a response. An error: why they cannot be known now.
  */
 export type HintsResponse = ToolHints | GatehouseError | 'no such tool' | 'later' | undefined
 

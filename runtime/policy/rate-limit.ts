@@ -65,7 +65,7 @@ export interface LimitRefusal {
 
 export interface RateLimiter {
   /**
-   * Takes tokens for a request; the answer is undefined when it may go on. Rejects only with STORE_DOWN, and only when
+   * Takes tokens for a request; the response is undefined when it may go on. Rejects only with STORE_DOWN, and only when
    * calls are refused while the store is down.
    */
   take(caller: Caller, method: string, params: JsonObject): Promise<LimitRefusal | undefined>
@@ -80,7 +80,7 @@ const DEFAULT_TIMEOUT_MS = 1_000
 /** After a failure the store is left alone for so long. */
 const PAUSE_MS = 1_000
 
-/** Throws INVALID_CONFIG for a refillPeriod that is no duration. */
+/** Throws INVALID_CONFIG for a refillPeriod that is not a valid duration. */
 export function makeRateLimiter(options: RateLimiterOptions): RateLimiter {
   const { now = Date.now, observe = () => {}, log = silentLog, timeoutMs = DEFAULT_TIMEOUT_MS } = options
   const store = options.store.namespace(`rl:{${options.namespace}:${options.server}}:`)

@@ -1,7 +1,7 @@
 /**
  * What an MCP request asks the policies: the action, the kind of thing it is done to, and which one.
  *
- * One table for the requests and one for the lists whose items are judged by the same actions.
+ * One table for the requests and one for the lists whose items are checked by the same actions.
  * Source: spec document 3, authentication (authorization policies); MCP 2025-11-25 and 2026-07-28, server features.
  */
 import type { Uid } from '../../schemas/cedar/index.ts'
@@ -107,7 +107,7 @@ export function accessRequestsOf(method: string, params: JsonObject): readonly A
       return [{ action: 'get_prompt', id: text(params, 'name') }]
     case 'resources/read':
     case 'resources/subscribe':
-    // Its answer would tell whether there is such a resource.
+    // Its response would tell whether there is such a resource.
     case 'resources/unsubscribe':
       return [{ action: 'read_resource', id: text(params, 'uri') }]
     case 'completion/complete':

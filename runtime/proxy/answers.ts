@@ -22,17 +22,17 @@ const always: ReadonlySet<string> = new Set([
 /** Makes the pipeline's last resort. It never shows a cause; what is not a GatehouseError is logged and becomes 500. */
 export function makeRecover(
   log: Log,
-  incoming: Pick<Authenticator, 'answer'> | undefined,
+  incoming: Pick<Authenticator, 'response'> | undefined,
 ): (exchange: ProxyExchange, error: unknown) => void {
   return function recover(exchange, error) {
     // A refused caller gets the challenge that tells where to sign in.
-    if (incoming?.answer(exchange, error) === true) return
-    const fault = toGatehouseError(error)
-    if (fault.code === 'INTERNAL') log.error('a request failed', { err: fault.cause, path: exchange.path })
-    else if (fault.status >= 500)
-      log.warn('the target could not be used', { fault: fault.code, err: fault.cause })
-    if (exchange.message === undefined && !always.has(fault.code)) return sendProblem(exchange.res, fault)
-    const id = fault instanceof MessageError ? fault.id : exchange.rpcId
-    sendBody(exchange.res, fault.status, 'application/json', errorMessage(id, fault), fault.headers)
+    if (incoming?.response(exchange, error) === true) return
+    const failure = toGatehouseError(error)
+    if (failure.code === 'INTERNAL') log.error('a request failed', { err: failure.cause, path: exchange.path })
+    else if (failure.status >= 500)
+      log.warn('the target could not be used', { failure: failure.code, err: failure.cause })
+    if (exchange.message === undefined && !always.has(failure.code)) return sendProblem(exchange.res, failure)
+    const id = failure instanceof MessageError ? failure.id : exchange.rpcId
+    sendBody(exchange.res, failure.status, 'application/json', errorMessage(id, failure), failure.headers)
   }
 }

@@ -8,7 +8,7 @@
  * Source: spec document 2, type embeddedAuthServer, disableUpstreamTokenInjection, Errors.
  */
 import type { ProxyConfig } from '../config/index.ts'
-import { type AuthServerFacts, pairingProblems } from '../incoming/index.ts'
+import { type AuthServerFacts, pairingViolations } from '../incoming/index.ts'
 import type { StrategyConfig } from '../outgoing/index.ts'
 
 /** Credentials of the client that never travel on when the server strips them. */
@@ -16,21 +16,21 @@ export const strippedHeaders: readonly string[] = ['authorization', 'cookie', 'p
 
 const readds: ReadonlySet<string> = new Set(['token_exchange', 'cloud_sts'])
 
-/** Every fault of these settings beside an embedded server, as "field: rule" lines. */
-export function authServerProblems(config: ProxyConfig, server: AuthServerFacts): readonly string[] {
-  return [...incomingProblems(config, server), ...outgoingProblems(config, server)]
+/** Every error of these settings beside an embedded server, as "field: rule" lines. */
+export function authServerViolations(config: ProxyConfig, server: AuthServerFacts): readonly string[] {
+  return [...incomingViolations(config, server), ...outgoingViolations(config, server)]
 }
 
-function incomingProblems({ oidc, resourceUrl }: ProxyConfig, server: AuthServerFacts): readonly string[] {
+function incomingViolations({ oidc, resourceUrl }: ProxyConfig, server: AuthServerFacts): readonly string[] {
   if (!oidc) return ['oidc: is required beside an embedded authorization server, which issues the tokens']
   const resource = resourceUrl ?? oidc.resource
   if (oidc.audience === undefined && resource === undefined) {
     return ['oidc.audience: set audience or resourceUrl, because tokens are issued for it']
   }
-  return pairingProblems(server, { issuer: oidc.issuer, audience: oidc.audience, resource }, 'oidc')
+  return pairingViolations(server, { issuer: oidc.issuer, audience: oidc.audience, resource }, 'oidc')
 }
 
-function outgoingProblems(
+function outgoingViolations(
   { exchange, strategy, passAuthorization, remote, workers }: ProxyConfig,
   { disableUpstreamTokenInjection, upstreams }: AuthServerFacts,
 ): readonly string[] {

@@ -40,7 +40,7 @@ export interface Credential {
     exchange: ProxyExchange,
     request: () => OutgoingRequest,
   ): readonly string[] | Promise<readonly string[]>
-  /** True when an answer with this status (401, 403) and challenge is about this credential. */
+  /** True when a response with this status (401, 403) and challenge is about this credential. */
   concerns(status: number, challenge: HeaderValue): boolean
   /** The target refused the credential at `url`: makes the next `lines` better, or throws GatehouseError. */
   renew(exchange: ProxyExchange, status: number, challenge: HeaderValue, url: string): Promise<void>
@@ -105,7 +105,7 @@ export function strategyCredential(strategy: OutgoingStrategy): Credential {
   }
 }
 
-/** Everybody without a checked identity is a stranger with a token, or without one. */
+/** Everybody without a checked identity is an untrusted client with a token, or without one. */
 function callerOf({ caller, req }: ProxyExchange): Caller {
   if (caller) return caller
   const token = /^bearer +(\S+)$/i.exec(req.headers.authorization ?? '')?.[1]

@@ -1,5 +1,5 @@
 /**
- * Keeps clients of the old HTTP+SSE transport behind the proxy: its first event, `endpoint`, may name an absolute URL
+ * Keeps clients of the HTTP+SSE (deprecated) transport behind the proxy: its first event, `endpoint`, may name an absolute URL
  * on the target's own origin, which is reduced to path and query. A URL anywhere else is left alone.
  *
  * Looks at the beginning of a stream only, up to the first event; after that the bytes pass untouched.

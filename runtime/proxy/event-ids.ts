@@ -15,7 +15,7 @@ export class EventIds {
     return this.#ids.has(id)
   }
 
-  /** Remembers an id; the oldest makes room. */
+  /** Remembers an id; the oldest makes module. */
   add(id: string): void {
     this.#ids.delete(id)
     this.#ids.add(id)

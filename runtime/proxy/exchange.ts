@@ -22,9 +22,9 @@ export class ProxyExchange extends Exchange {
   usedToken: string | undefined
   /** The last attempt as the outgoing strategy saw it. */
   outgoing: OutgoingRequest | undefined
-  /** The answer is an event stream. */
+  /** The response is an event stream. */
   streamed = false
-  /** A question of a supervisor about this process; a good answer is not worth a line in the log. */
+  /** A question of a supervisor about this process; a good response is not worth a line in the log. */
   probe = false
   readonly upgrade: Upgrade | undefined
 

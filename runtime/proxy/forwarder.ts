@@ -1,5 +1,5 @@
 /**
- * Sends a request to the target and sees to it that the client gets one answer: follows redirects on the target's own
+ * Sends a request to the target and sees to it that the client gets one response: follows redirects on the target's own
  * authority, opens a forgotten session again, and renews a credential that was refused, each before anything was
  * written to the client.
  */
@@ -47,7 +47,7 @@ export function makeForwarder(options: ForwarderOptions): (exchange: ProxyExchan
   }
 }
 
-/** What follows an answer that the client does not see. */
+/** What follows a response that the client does not see. */
 type Next = 'redirect' | 'recover' | 'renew' | 'refuse'
 
 /** One request with all the attempts it takes. */
@@ -146,9 +146,9 @@ class Forwarding implements ResponsePolicy {
           headersTimeout: exchange.asksForStream ? 0 : headersTimeoutMs,
           upgrade: exchange.upgrade ? 'websocket' : null,
         },
-        new ResponseRelay(exchange, this, resolve, (fault) => {
-          if (fault.code === 'BACKEND_UNREACHABLE') this.#options.watch.unreachable()
-          reject(fault)
+        new ResponseRelay(exchange, this, resolve, (failure) => {
+          if (failure.code === 'BACKEND_UNREACHABLE') this.#options.watch.unreachable()
+          reject(failure)
         }),
       )
     })
@@ -156,7 +156,7 @@ class Forwarding implements ResponsePolicy {
 
   decide(status: number, headers: IncomingHttpHeaders, body?: Buffer): Decision {
     const { credential, target, watch } = this.#options
-    watch.answered()
+    watch.responded()
     if (status >= 200 && status < 300) {
       this.#noteSession(headers)
       return 'show'

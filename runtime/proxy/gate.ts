@@ -2,7 +2,7 @@
  * What the proxy checks about MCP before it forwards: batches, the protocol revision, and whose session it is.
  *
  * A body that is not JSON-RPC is none of its business and passes. Nothing here changes a request.
- * Source: MCP 2025-11-25 and 2026-07-28, transports; spec document 1 leaves the answers open.
+ * Source: MCP 2025-11-25 and 2026-07-28, transports; spec document 1 leaves the responses open.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import {
@@ -32,7 +32,7 @@ export function refuseStatelessMethod({ req }: ProxyExchange): void {
   }
 }
 
-/** Checks the body without changing it. Throws BATCH_REFUSED, PARSE_ERROR and the faults of a stateless request. */
+/** Checks the body without changing it. Throws BATCH_REFUSED, PARSE_ERROR and the errors of a stateless request. */
 export function checkBody(exchange: ProxyExchange, target: Target): void {
   const { body, req } = exchange
   if (body.length === 0) return
@@ -68,8 +68,8 @@ function isSsePost({ query }: ProxyExchange, { transport }: Target): boolean {
 
 /**
  * Looks up the session that the request names. With `strict`, only the caller who opened a session may use it: anybody
- * else gets the answer for an unknown one, and the target is not asked. Without (nobody is authenticated), an unknown
- * id is left for the target to judge, so that sessions survive a restart of this proxy.
+ * else gets the response for an unknown one, and the target is not asked. Without (nobody is authenticated), an unknown
+ * id is left for the target to check, so that sessions survive a restart of this proxy.
  */
 export function makeSessionGate(
   sessions: SessionTable,

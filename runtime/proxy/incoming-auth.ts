@@ -56,7 +56,7 @@ export function incomingFor(
   }
 }
 
-/** Fetches for a key set that wants a token itself (an API server's), read anew for each call. */
+/** Fetches for a key set that wants a token itself (an API server's), read again for each call. */
 function keyFetches(
   oidc: ProxyOidc,
   proxy: ProxyEnvironment,

@@ -1,5 +1,5 @@
-/** The door of the proxy room: the transparent proxy in front of one MCP server, and the stdio bridge. */
-export { authServerProblems } from './auth-server.ts'
+/** The door of the proxy module: the transparent proxy in front of one MCP server, and the stdio bridge. */
+export { authServerViolations } from './auth-server.ts'
 export { type BridgeOptions, startStdioBridge, type StdioBridge } from './bridge/bridge.ts'
 export { groupEnded, signalGroup } from './bridge/process-group.ts'
 export type { Credential } from './credential.ts'

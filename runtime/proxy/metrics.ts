@@ -1,8 +1,8 @@
 /**
  * Counters of the proxy in Prometheus text form, served on a port of their own: they tell nothing to clients.
  *
- * Labels come from closed sets, so that a stranger cannot make new series: HTTP methods and JSON-RPC methods that are
- * not known count as `other`. Durations are those of whole answers; streams are counted, not timed.
+ * Labels come from closed sets, so that an untrusted client cannot make new series: HTTP methods and JSON-RPC methods that are
+ * not known count as `other`. Durations are those of whole responses; streams are counted, not timed.
  * Source: spec document 1 (added: --metrics-port); Prometheus exposition format 0.0.4.
  */
 import {
@@ -104,7 +104,7 @@ export function mergedMetrics(all: readonly Counts[]): string {
     ...counter('gatehouse_proxy_rpc_requests_total', 'JSON-RPC messages received, by method.', calls),
     ...histogram(
       'gatehouse_proxy_request_duration_seconds',
-      'Time to the end of the answer, but for streams.',
+      'Time to the end of the response, but for streams.',
       durations,
     ),
     ...processMetrics(),

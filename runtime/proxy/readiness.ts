@@ -24,7 +24,7 @@ const sessionTrialMs = 30_000
 /** Told by the forwarder how its attempts end. */
 export interface TargetWatch {
   /** The target answered, whatever it said. */
-  answered(): void
+  responded(): void
   /** The target could not be reached. */
   unreachable(): void
   /** A request in a session succeeded. */
@@ -82,7 +82,7 @@ export function makeReadiness(parts: ReadinessParts): Readiness {
   }
 
   return {
-    answered() {
+    responded() {
       failures = 0
     },
     unreachable() {

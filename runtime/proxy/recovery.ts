@@ -52,10 +52,10 @@ export async function recoverSession(session: ProxiedSession, request: RecoveryR
 async function reopen(session: ProxiedSession, initBody: Buffer, request: RecoveryRequest): Promise<boolean> {
   const opened = await post(request, initBody, [])
   const id = opened.headers[HEADER.sessionId]
-  const answer = await readResponse(opened.body)
-  if (opened.statusCode !== 200 || typeof id !== 'string' || id === '' || !answer.includes('"result"'))
+  const response = await readResponse(opened.body)
+  if (opened.statusCode !== 200 || typeof id !== 'string' || id === '' || !response.includes('"result"'))
     return false
-  const version = /"protocolVersion"\s*:\s*"([\w.-]+)"/.exec(answer)?.[1]
+  const version = /"protocolVersion"\s*:\s*"([\w.-]+)"/.exec(response)?.[1]
   const own = ['Mcp-Session-Id', id, ...(version === undefined ? [] : ['MCP-Protocol-Version', version])]
   const confirmed = await post(request, notificationMessage('notifications/initialized'), own)
   await readResponse(confirmed.body)
@@ -110,7 +110,7 @@ async function readResponse(body: AsyncIterable<Buffer>): Promise<string> {
   let text = ''
   for await (const chunk of body) {
     text += chunk.toString()
-    if (text.length > maxResponseBytes) throw new Error('the answer to initialize is too large')
+    if (text.length > maxResponseBytes) throw new Error('the response to initialize is too large')
     if (/^data:.*"(?:result|error)".*(?:\r\n|\n|\r){2}/ms.test(text)) break
   }
   return text

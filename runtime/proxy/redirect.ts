@@ -1,6 +1,6 @@
 /**
  * Which redirects of the target the proxy follows itself: same authority, no step down from https. Everything else is
- * the client's to judge and passes unchanged.
+ * the client's to check and passes unchanged.
  */
 import type { Target } from './target.ts'
 

@@ -1,7 +1,7 @@
 /**
- * Carries one answer of the target to the client, chunk by chunk, as undici's dispatch handler.
+ * Carries one response of the target to the client, chunk by chunk, as undici's dispatch handler.
  *
- * Either the answer is committed (head written, body streamed with back-pressure, trailers kept) or it is set aside
+ * Either the response is committed (head written, body streamed with back-pressure, trailers kept) or it is set aside
  * for the forwarder to act on (redirect, lost session, refused credential), and its body is dropped. Nothing is
  * buffered beyond what the two sockets hold, but the short body of a refusal that only its text explains. A target that
  * breaks off in the middle breaks the client's answer off too: a cut body is never completed.
@@ -16,18 +16,18 @@ import type { ProxyExchange } from './exchange.ts'
 import { firstValue, type ResponseRules, responseHeaders } from './response-headers.ts'
 import { acceptUpgrade } from './upgrade.ts'
 
-/** What to do with an answer: show it to the client, keep it from the client, or read its body first. */
+/** What to do with a response: show it to the client, keep it from the client, or read its body first. */
 export type Decision = 'show' | 'aside' | 'read'
 
-/** What the forwarder decides about an answer. */
+/** What the forwarder decides about a response. */
 export interface ResponsePolicy {
   /**
-   * Called when the head of a final answer has arrived, before anything is written; and once more with the body when the
-   * decision was to read it. 'read' for an answer whose body is there already counts as 'show'.
+   * Called when the head of a final response has arrived, before anything is written; and once more with the body when the
+   * decision was to read it. 'read' for a response whose body is there already counts as 'show'.
    */
   decide(status: number, headers: IncomingHttpHeaders, body?: Buffer): Decision
   readonly rules: ResponseRules
-  /** Sees the bytes of an answer on their way to the client. */
+  /** Sees the bytes of a response on their way to the client. */
   readonly watchEvents?: ((chunk: Buffer) => void) | undefined
   /** The target's origin; absolute `endpoint` events on it are reduced to a path. */
   readonly targetOrigin: string
@@ -35,7 +35,7 @@ export interface ResponsePolicy {
   readonly endpointPrefix: string
 }
 
-/** An answer whose body is being read before anything is written. */
+/** A response whose body is being read before anything is written. */
 interface Held {
   readonly status: number
   readonly text: string | undefined
@@ -44,14 +44,14 @@ interface Held {
   size: number
 }
 
-/** Set aside: the head of the answer that was not shown. Undefined: the client got an answer, or is gone. */
+/** Set aside: the head of the response that was not shown. Undefined: the client got a response, or is gone. */
 export type DiscardedResponse = { readonly status: number; readonly headers: IncomingHttpHeaders } | undefined
 
 /** A dropped body is read to its end up to here, so that the connection stays usable; beyond, it is closed. */
 const maxDropped = 65_536
 
 const clientGone = new Error('the client disconnected')
-const setAside = new Error('the answer was set aside')
+const setAside = new Error('the response was set aside')
 
 export class ResponseRelay implements DispatchHandler {
   readonly #exchange: ProxyExchange
@@ -125,7 +125,7 @@ export class ResponseRelay implements DispatchHandler {
     this.#resolve({ status, headers })
   }
 
-  /** Shows the client an answer that was held back. */
+  /** Shows the client a response that was held back. */
   #release({ status, text, headers, chunks }: Held): void {
     this.#held = undefined
     try {
@@ -138,8 +138,8 @@ export class ResponseRelay implements DispatchHandler {
     for (const chunk of chunks) this.#pass(chunk)
   }
 
-  /** The body of an answer that was to be read is complete. */
-  #judge(held: Held): void {
+  /** The body of a response that was to be read is complete. */
+  #check(held: Held): void {
     const { status, headers } = held
     if (this.#policy.decide(status, headers, Buffer.concat(held.chunks)) === 'aside') {
       this.#setAside(status, headers)
@@ -162,7 +162,7 @@ export class ResponseRelay implements DispatchHandler {
     if (firstValue(headers['content-type'])?.startsWith('text/event-stream') !== true) return
     this.#exchange.streamed = true
     holdsStream(res, () => this.#endStream())
-    // Only a client of the old transport waits for an endpoint; the newer ones have a session or send POST.
+    // Only a client of the HTTP+SSE (deprecated) transport waits for an endpoint; the newer ones have a session or send POST.
     if (req.method === 'GET' && !req.headers['mcp-session-id'] && !headers['content-encoding']) {
       this.#rewriter = makeEndpointRewriter(this.#policy.targetOrigin, this.#policy.endpointPrefix)
     }
@@ -200,7 +200,7 @@ export class ResponseRelay implements DispatchHandler {
   }
 
   onResponseEnd(_controller: DispatchController, trailers: IncomingHttpHeaders): void {
-    if (this.#held) this.#judge(this.#held)
+    if (this.#held) this.#check(this.#held)
     if (this.#state !== 'committed') return
     const { res } = this.#exchange
     const rest = this.#rewriter?.end()
@@ -224,7 +224,7 @@ export class ResponseRelay implements DispatchHandler {
     else if (state === 'committed' || this.#exchange.res.headersSent) {
       this.#exchange.res.destroy()
       this.#resolve(undefined)
-    } else this.#reject(toFault(error))
+    } else this.#reject(toError(error))
   }
 
   /** The listener is closing: the client sees a complete, if short, stream and may reconnect elsewhere. */
@@ -245,8 +245,8 @@ function flushHead(res: ProxyExchange['res']): void {
   if (!res.destroyed && !res.writableEnded) res.flushHeaders()
 }
 
-/** The fault as a client may see it; undici's own text goes to the log as cause. */
-export function toFault(error: Error): GatehouseError {
+/** The error as a client may see it; undici's own text goes to the log as cause. */
+export function toError(error: Error): GatehouseError {
   const code: unknown = 'code' in error ? error.code : undefined
   if (code === 'UND_ERR_HEADERS_TIMEOUT') return new GatehouseError('BACKEND_TIMEOUT', { cause: error })
   if (code === 'UND_ERR_INVALID_ARG') return new GatehouseError('BAD_REQUEST', { cause: error })

@@ -87,7 +87,7 @@ export function requestHeaders(
   return lines
 }
 
-/** True when the events of the answer are looked at on their way, which must not be compressed then. */
+/** True when the events of the response are looked at on their way, which must not be compressed then. */
 function isReadHere({ asksForStream, upgrade, session }: ProxyExchange): boolean {
   return upgrade === undefined && (asksForStream || session?.eventIds !== undefined)
 }

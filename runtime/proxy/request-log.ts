@@ -12,7 +12,7 @@ export interface RequestFacts {
   readonly durationMs: number
   /** JSON-RPC method, when there was one. */
   readonly rpcMethod: string | undefined
-  /** The answer was an event stream or a tunnel: its duration says nothing. */
+  /** The response was an event stream or a tunnel: its duration says nothing. */
   readonly stream: boolean
 }
 

@@ -10,7 +10,7 @@ import { GatehouseError } from '../../schemas/index.ts'
 import { type ProxyConfig, vmcpEnvironment } from '../config/index.ts'
 import type { Authenticator, EmbeddedAuthServer } from '../incoming/index.ts'
 import { type Listener, type Log, makeDispatcher, unbracket } from '../net/index.ts'
-import { authServerProblems, strippedHeaders } from './auth-server.ts'
+import { authServerViolations, strippedHeaders } from './auth-server.ts'
 import type { TokenSource } from './credential.ts'
 import { incomingFor } from './incoming-auth.ts'
 import { makeProxyMetrics, serveMetrics } from './metrics.ts'
@@ -38,7 +38,7 @@ export interface RunParts {
   readonly observe?: RequestObserver
   /** Warnings about the configuration were given already. */
   readonly quiet?: boolean
-  /** Ends a login under way. */
+  /** Ends a login in flight. */
   readonly signal?: AbortSignal
   /** Protects the endpoint in place of the --oidc-* settings. */
   readonly incoming?: (address: ProxyAddress) => Authenticator | Promise<Authenticator>
@@ -123,7 +123,7 @@ export async function runProxy(config: ProxyConfig, parts: RunParts): Promise<Ru
 }
 
 function checkAuthServer(config: ProxyConfig, { config: server }: EmbeddedAuthServer): void {
-  const problems = authServerProblems(config, server)
+  const problems = authServerViolations(config, server)
   if (problems.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: problems.join('\n') })
 }
 
@@ -162,6 +162,6 @@ async function sessionStoreOf(
     ...(password ? { password } : {}),
   })
   if (!key)
-    log.warn('session storage has no key, values are kept in clear', { variable: vmcpEnvironment.stateKey })
+    log.warn('session storage has no key, values are kept in plaintext', { variable: vmcpEnvironment.stateKey })
   return sessionsInStore(key ? sealStore(store, () => [Buffer.from(key)]) : store)
 }

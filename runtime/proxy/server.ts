@@ -65,7 +65,7 @@ export interface ProxyOptions {
   readonly authServer?: Pick<EmbeddedAuthServer, 'routes' | 'notReady'> | undefined
   /** Until the target's response headers, not for event streams. Default 60 s; 0 waits for ever. */
   readonly headersTimeoutMs?: number
-  /** Path prefix of this proxy as clients see it, for the old transport's `endpoint` event. */
+  /** Path prefix of this proxy as clients see it, for the HTTP+SSE (deprecated) transport's `endpoint` event. */
   readonly endpointPrefix?: string | undefined
   /** Take that prefix from `X-Forwarded-Prefix`. */
   readonly trustForwardedPrefix?: boolean | undefined

@@ -40,7 +40,7 @@ function keyOf(message: Message): string | undefined {
     const uri = paramsOf(message).text('uri')
     return uri === undefined ? undefined : `uri ${uri}`
   } catch {
-    // A member twice: the target judged it, here it cannot be read.
+    // A member twice: the target checked it, here it cannot be read.
     return undefined
   }
 }

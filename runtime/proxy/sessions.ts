@@ -44,7 +44,7 @@ export interface SessionRecord {
   readonly state?: readonly (readonly [string, string])[] | undefined
 }
 
-/** Where sessions are shared between processes. Keys hold no session id in clear. */
+/** Where sessions are shared between processes. Keys hold no session id in plaintext. */
 export interface SharedSessions {
   get(key: string): Promise<SessionRecord | undefined>
   set(key: string, record: SessionRecord, idleMs: number): Promise<void>
@@ -149,7 +149,7 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): S
     note(owner, session, message) {
       const key = keyOf(owner, session.clientId)
       if (!noteState(session.state, message) || !sessions.has(key)) return
-      // Set again, so that its size is counted anew.
+      // Set again, so that its size is counted again.
       sessions.set(key, session)
       share(key, session)
     },

@@ -10,7 +10,7 @@ export function targetPath(target: Target, method: string | undefined, path: str
   return query === '' ? `${own}?${target.query}` : `${own}?${target.query}&${query}`
 }
 
-/** A target with a path has one endpoint; the old transport has a second one, which its stream names. */
+/** A target with a path has one endpoint; the HTTP+SSE (deprecated) transport has a second one, which its stream names. */
 function ownPath(target: Target, method: string | undefined, path: string): string {
   if (target.path === undefined) return path
   if (target.transport !== 'sse') return target.path

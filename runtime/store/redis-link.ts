@@ -2,7 +2,7 @@
  * One connection to Redis in any of its three forms: standalone, cluster, Sentinel.
  *
  * Connects in the background and for ever, with growing pauses; a command waits for the connection at most the write
- * timeout and for its answer at most the read timeout, then fails with `STORE_DOWN`. A connection that swallows
+ * timeout and for its response at most the read timeout, then fails with `STORE_DOWN`. A connection that swallows
  * commands (a node that vanished without closing) is replaced. Servers that refuse the credentials are retried as
  * well: a rotated password heals without a restart.
  *
@@ -70,7 +70,7 @@ export class RedisLink {
   #client: Client | undefined
   #connected: Promise<Client>
   #up = true
-  #answers = 0
+  #responses = 0
 
   constructor(config: RedisConfig, options: LinkOptions = {}) {
     this.#config = config
@@ -83,20 +83,20 @@ export class RedisLink {
   /** Sends one command. `key` routes it in a cluster. Throws `STORE_DOWN`; error replies of the server are thrown as is. */
   async send(key: string | undefined, readonly: boolean, args: Args): Promise<unknown> {
     if (this.#closing.signal.aborted) throw down(new Error('the store is closed'))
-    const seen = this.#answers
+    const seen = this.#responses
     let client: Client | undefined
     try {
       client = await this.#whenConnected()
       const timeoutMs = client.ready() ? this.#readMs : this.#writeMs + this.#readMs
-      const answer = await deadline(client.send(key, readonly, args, timeoutMs), timeoutMs)
-      this.#answers += 1
+      const response = await deadline(client.send(key, readonly, args, timeoutMs), timeoutMs)
+      this.#responses += 1
       this.#report(true, undefined)
-      return answer
+      return response
     } catch (error) {
       if (error instanceof ErrorReply && !transient(error)) throw error
       this.#report(false, error)
       // Nothing at all came back while this command waited: the peer may be gone without a trace.
-      if (client && error instanceof Deadline && seen === this.#answers) this.#replace(client)
+      if (client && error instanceof Deadline && seen === this.#responses) this.#replace(client)
       throw down(error)
     }
   }
@@ -161,7 +161,7 @@ class Deadline extends Error {}
 async function deadline<T>(work: Promise<T>, ms: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Deadline(`no answer within ${ms} ms`)), ms)
+    timer = setTimeout(() => reject(new Deadline(`no response within ${ms} ms`)), ms)
   })
   try {
     return await Promise.race([work, late])
@@ -187,34 +187,34 @@ function splitAddr(addr: string): { host: string; port: number } | undefined {
   return host && port >= 1 && port <= 65535 ? { host, port } : undefined
 }
 
-function addrFault(addr: string): string {
+function addrError(addr: string): string {
   return `an address must be host:port, got "${addr}"`
 }
 
 function parseAddr(addr: string): { host: string; port: number } {
   const split = splitAddr(addr)
-  if (!split) throw new GatehouseError('INVALID_CONFIG', { detail: `redis: ${addrFault(addr)}` })
+  if (!split) throw new GatehouseError('INVALID_CONFIG', { detail: `redis: ${addrError(addr)}` })
   return split
 }
 
-/** Refuses a combination that the documents exclude. Throws INVALID_CONFIG naming every fault. */
+/** Refuses a combination that the documents exclude. Throws INVALID_CONFIG naming every error. */
 export function checkRedisConfig(config: RedisConfig): void {
-  const faults: string[] = []
+  const violations: string[] = []
   if ((config.addr === undefined) === (config.sentinel === undefined)) {
-    faults.push('exactly one of addr and sentinelConfig is required')
+    violations.push('exactly one of addr and sentinelConfig is required')
   }
-  if (config.clusterMode && config.addr === undefined) faults.push('clusterMode requires addr')
-  if (config.clusterMode && config.db) faults.push('db cannot be used with clusterMode')
-  if (config.sentinelTls && !config.sentinel) faults.push('sentinelTls requires sentinelConfig')
-  if (config.sentinel && config.sentinel.addrs.length === 0) faults.push('sentinelConfig needs an address')
-  if (config.username !== undefined && config.password === undefined) faults.push('username needs a password')
+  if (config.clusterMode && config.addr === undefined) violations.push('clusterMode requires addr')
+  if (config.clusterMode && config.db) violations.push('db cannot be used with clusterMode')
+  if (config.sentinelTls && !config.sentinel) violations.push('sentinelTls requires sentinelConfig')
+  if (config.sentinel && config.sentinel.addrs.length === 0) violations.push('sentinelConfig needs an address')
+  if (config.username !== undefined && config.password === undefined) violations.push('username needs a password')
   for (const addr of [
     ...(config.addr === undefined ? [] : [config.addr]),
     ...(config.sentinel?.addrs ?? []),
   ]) {
-    if (!splitAddr(addr)) faults.push(addrFault(addr))
+    if (!splitAddr(addr)) violations.push(addrError(addr))
   }
-  if (faults.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: `redis: ${faults.join('; ')}` })
+  if (violations.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: `redis: ${violations.join('; ')}` })
 }
 
 function makeClient(config: RedisConfig): Client {

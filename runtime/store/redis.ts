@@ -97,8 +97,8 @@ function view(link: RedisLink, prefix: string, root: boolean): Store {
       if (buckets.length === 0) return { ok: true, retryAfterMs: 0, refusedBy: undefined }
       const keys = buckets.map((bucket) => prefix + bucket.key)
       const limits = buckets.flatMap((bucket) => [String(bucket.capacity), String(bucket.refillMs)])
-      const answer = await guard(evaluate(link, takeTokensScript, keys, [String(cost), ...limits]))
-      const [ok, wait, index] = Array.isArray(answer) ? answer.map(Number) : []
+      const response = await guard(evaluate(link, takeTokensScript, keys, [String(cost), ...limits]))
+      const [ok, wait, index] = Array.isArray(response) ? response.map(Number) : []
       return { ok: ok === 1, retryAfterMs: wait ?? 0, refusedBy: buckets[(index ?? 0) - 1]?.key }
     },
     namespace: (more) => view(link, prefix + more, false),
@@ -112,9 +112,9 @@ function view(link: RedisLink, prefix: string, root: boolean): Store {
 }
 
 /** A server that refuses a command (memory full, missing permission, wrong password) is an outage to those above. */
-async function guard(answer: Promise<unknown>): Promise<unknown> {
+async function guard(response: Promise<unknown>): Promise<unknown> {
   try {
-    return await answer
+    return await response
   } catch (error) {
     if (error instanceof GatehouseError) throw error
     const full = error instanceof ErrorReply && error.message.startsWith('OOM')
@@ -122,6 +122,6 @@ async function guard(answer: Promise<unknown>): Promise<unknown> {
   }
 }
 
-function text(answer: unknown): string | undefined {
-  return typeof answer === 'string' ? answer : undefined
+function text(response: unknown): string | undefined {
+  return typeof response === 'string' ? response : undefined
 }

@@ -29,7 +29,7 @@ interface SealKey {
   readonly key: KeyObject
 }
 
-/** The secret set, current one first. A function, so that rotated secrets are taken up without a restart. */
+/** The secret set, current one first. A function, so that rotated secrets are reloaded without a restart. */
 export type Secrets = () => readonly Uint8Array[]
 
 const version = 'g1'

@@ -9,7 +9,7 @@ import { readFileSync } from 'node:fs'
 import { type Backend, GatehouseError, parseDuration } from '../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../config/index.ts'
 import type { AuthServerFacts } from '../incoming/index.ts'
-import { injectionProblem } from './embedded-auth.ts'
+import { injectionViolation } from './embedded-auth.ts'
 import { type BackendAuth, type OutgoingAuth, strategyOf } from './outgoing-auth.ts'
 
 export interface BackendParts {
@@ -49,7 +49,7 @@ export function configuredBackend(backend: Backend, config: VmcpConfig, parts: B
   const headers = attempt(() => outgoing.headersFor(backend.name, config))
   const auth = attempt(() => outgoing.authFor(backend.name, config))
   const { field, strategy } = strategyOf(backend.name, config)
-  const injection = injectionProblem(field, strategy, authServer)
+  const injection = injectionViolation(field, strategy, authServer)
   if (injection !== undefined) problems.push(injection)
   if (problems.length > 0 || !url || !headers || !auth) return { problems }
   const { timeouts } = config.operational

@@ -7,7 +7,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type ErrorCode, GatehouseError } from '../../schemas/index.ts'
 import { argumentHeaders, type Changes, disagreeingArgument, JsonObject, RPC } from '../mcp/index.ts'
-import { type Backend, isBackendFault } from './backends/backend.ts'
+import { type Backend, isBackendError } from './backends/backend.ts'
 import type { Sender } from './backends/channel.ts'
 import type { Relay } from './backends/connection.ts'
 import type { Catalog } from './catalog/catalog.ts'
@@ -58,7 +58,7 @@ export class Core {
     this.#parts = parts
   }
 
-  /** Rejects with GatehouseError; faults that a backend reported in MCP come back as outcomes. */
+  /** Rejects with GatehouseError; errors that a backend reported in MCP come back as outcomes. */
   async perform(operation: Operation): Promise<Outcome> {
     const kind = LISTS[operation.method]
     if (kind) return this.#list(operation, kind)
@@ -162,8 +162,8 @@ export class Core {
       const outcome = await this.#callOriginal(operation, entry)
       return isHeaderMismatch(outcome) ? await this.#callAnew(operation, entry) : outcome
     } catch (error) {
-      // A tool that could not be run is a result that a model can read, not a fault of the protocol.
-      if (!isBackendFault(error) || operation.signal.aborted) throw error
+      // A tool that could not be run is a result that a model can read, not an error of the protocol.
+      if (!isBackendError(error) || operation.signal.aborted) throw error
       return resultOutcome({ content: [{ type: 'text', text: error.message }], isError: true })
     }
   }
@@ -173,7 +173,7 @@ export class Core {
   }
 
   /**
-   * The backend wants other arguments mirrored in headers than its list said: the list is read anew, and the call, which
+   * The backend wants other arguments mirrored in headers than its list said: the list is read again, and the call, which
    * was not carried out, is made once more. Rejects with BACKEND_PROTOCOL when that does not help: the headers are ours.
    */
   async #callAnew(operation: Operation, { backend }: ToolEntry): Promise<Outcome> {
@@ -221,7 +221,7 @@ export class Core {
 
   /**
    * Checks the headers that mirror arguments of a tool call. Rejects with HEADER_MISMATCH. A tool that is not known is
-   * not judged here.
+   * not checked here.
    */
   async checkMirrored(client: Client, params: JsonObject, headers: IncomingHttpHeaders): Promise<void> {
     const name = params.text('name') ?? ''

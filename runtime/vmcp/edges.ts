@@ -50,7 +50,7 @@ const MAX_PARKED_PER_CALLER = 100
 
 export function makeEdges(options: EdgesOptions): Edges {
   const { core, sessions, perform, serverInfo, passthroughHeaders, clock, log } = options
-  const answers = new Set<HttpResponse>()
+  const responses = new Set<HttpResponse>()
   const parked = new ParkedCalls({
     max: MAX_PARKED,
     maxPerCaller: MAX_PARKED_PER_CALLER,
@@ -77,7 +77,7 @@ export function makeEdges(options: EdgesOptions): Edges {
     life: makeSessionLife(core, (session) => void sessions.save(session)),
     serverInfo,
     advertise,
-    answers,
+    responses,
     log,
   })
   const oldSseEdge = new OldSseEdge({ protocol, passthroughHeaders })
@@ -91,14 +91,14 @@ export function makeEdges(options: EdgesOptions): Edges {
       serverInfo,
       advertise,
       passthroughHeaders,
-      answers,
+      responses,
       sealer: makeStateSealer({ secret: options.stateSecret, ttlMs: ASK_TIMEOUT_MS, now: clock.now }),
       parked,
       listeners,
     }),
     keepAlive() {
       listeners.keepAlive()
-      for (const answer of answers) answer.keepAlive()
+      for (const response of responses) response.keepAlive()
     },
     close() {
       parked.close(new Error('the server is shutting down'))

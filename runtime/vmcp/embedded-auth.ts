@@ -5,23 +5,23 @@
  * Source: spec document 3, spec.authServerConfig; spec document 2, disableUpstreamTokenInjection and Errors.
  */
 import type { VmcpConfig } from '../config/index.ts'
-import { type AuthServerFacts, pairingProblems } from '../incoming/index.ts'
+import { type AuthServerFacts, pairingViolations } from '../incoming/index.ts'
 import type { StrategyConfig } from '../outgoing/index.ts'
 
 const readds: ReadonlySet<string> = new Set(['token_exchange', 'cloud_sts'])
 
-/** Every fault of the configuration beside this server, as "field: rule" lines. */
-export function embeddedProblems(config: VmcpConfig, server: AuthServerFacts): readonly string[] {
+/** Every error of the configuration beside this server, as "field: rule" lines. */
+export function embeddedViolations(config: VmcpConfig, server: AuthServerFacts): readonly string[] {
   const { oidc, type } = config.incomingAuth
   return [
     ...(type === 'oidc' && oidc
-      ? pairingProblems(server, oidc, 'incomingAuth.oidc')
+      ? pairingViolations(server, oidc, 'incomingAuth.oidc')
       : ['incomingAuth.type: must be oidc beside an embedded authorization server, which issues the tokens']),
-    ...primaryProblems(config, server),
+    ...primaryViolations(config, server),
   ]
 }
 
-function primaryProblems({ incomingAuth }: VmcpConfig, { upstreams }: AuthServerFacts): readonly string[] {
+function primaryViolations({ incomingAuth }: VmcpConfig, { upstreams }: AuthServerFacts): readonly string[] {
   const primary = incomingAuth.authz?.primaryUpstreamProvider
   if (!primary || upstreams.some(({ name }) => name === primary)) return []
   return [
@@ -30,7 +30,7 @@ function primaryProblems({ incomingAuth }: VmcpConfig, { upstreams }: AuthServer
 }
 
 /** Why a strategy must not be used: it would undo what the server does to requests. `field` is where it stands. */
-export function injectionProblem(
+export function injectionViolation(
   field: string,
   { type }: Pick<StrategyConfig, 'type'>,
   server: AuthServerFacts | undefined,

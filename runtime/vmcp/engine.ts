@@ -11,7 +11,7 @@ import type { Backend } from './backends/backend.ts'
 import type { ConnectionScope } from './backends/connections.ts'
 import { type BackendState, excludedState } from './backend-state.ts'
 import { makeCursors } from './catalog/cursors.ts'
-import type { ListFaults } from './catalog/items/faults.ts'
+import type { ListErrors } from './catalog/items/faults.ts'
 import type { LookupParts } from './catalog/lookup.ts'
 import type { Composer } from './catalog/types.ts'
 import { Views } from './catalog/views.ts'
@@ -128,7 +128,7 @@ export class Engine {
     })
   }
 
-  #countRead({ name }: Backend, read: ListFaults | 'failed'): void {
+  #countRead({ name }: Backend, read: ListErrors | 'failed'): void {
     const { metrics } = this.#options.observation.telemetry
     const label = { 'target.workload_name': name }
     if (read === 'failed') {

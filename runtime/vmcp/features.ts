@@ -17,7 +17,7 @@ export interface FeatureParts {
   readonly audit: Audit
   /** False: a policy forbids this caller a tool of the gateway itself. */
   readonly permits: (caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>
-  /** Reports the call under way as one of this tool. */
+  /** Reports the call in flight as one of this tool. */
   readonly meant: (tool: string, toolArguments: Buffer) => void
   readonly clock: Clock
   readonly log: Log

@@ -10,7 +10,7 @@ import { Backend, type BackendEvents } from './backends/backend.ts'
 import type { BackendObservation } from './backends/measure.ts'
 import type { BackendSettings } from './backends/settings.ts'
 import type { Configured, ConfiguredBackend } from './backend-settings.ts'
-import type { ListFaults } from './catalog/items/faults.ts'
+import type { ListErrors } from './catalog/items/faults.ts'
 import type { Listing } from './catalog/listing.ts'
 import { Listings } from './catalog/listings.ts'
 import type { Member } from './catalog/views.ts'
@@ -29,7 +29,7 @@ export interface FleetOptions {
   /** Told when a listing will not be shown any more. */
   readonly onDropped: (listing: Listing) => void
   /** Told of every read of a backend's lists: what was wrong with the items, or that it failed. */
-  readonly onListRead: (backend: Backend, read: ListFaults | 'failed') => void
+  readonly onListRead: (backend: Backend, read: ListErrors | 'failed') => void
   readonly available: (name: string) => boolean
   readonly configure: (backend: BackendConfig, config: VmcpConfig) => Configured
 }

@@ -1,7 +1,7 @@
 /**
  * What stands between an authenticated request and the core: authorization, then rate limits, as the configuration says.
  *
- * Made anew for a changed configuration; requests under way keep the answers that they got.
+ * Made again for a changed configuration; requests in flight keep the responses that they got.
  * Source: spec document 3 (incomingAuth.authz, rateLimiting); design, section 3 "Request".
  */
 import { GatehouseError } from '../../schemas/index.ts'

@@ -1,7 +1,7 @@
 /**
  * The HTTP surface of a virtual server: built-in paths, then the MCP endpoint, in the one pipeline order.
  *
- * MCP is served on `/mcp` (and `/sse` with `/messages` for the old transport); what is not a known path is 404.
+ * MCP is served on `/mcp` (and `/sse` with `/messages` for the HTTP+SSE (deprecated) transport); what is not a known path is 404.
  * Requests of both eras meet here and part after parsing.
  * Source: design, section 3 "Request"; spec document 3, "Endpoints".
  */
@@ -139,7 +139,7 @@ async function refuseFirst(parts: HttpParts, exchange: VmcpExchange, error: unkn
 }
 
 function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void {
-  if (parts.authenticator().answer(exchange, error)) return
+  if (parts.authenticator().response(exchange, error)) return
   if (!(error instanceof GatehouseError)) parts.log.error('a request failed unexpectedly', { err: error })
   else if (error.status >= 500) parts.log.warn('a request failed', { code: error.code, err: error })
   if (METHODS[exchange.path]) respondWithError(exchange, error)

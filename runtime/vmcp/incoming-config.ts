@@ -1,4 +1,4 @@
-/** Turns `incomingAuth` of the configuration into what the incoming room takes: variables and files resolved. */
+/** Turns `incomingAuth` of the configuration into what the incoming module takes: variables and files resolved. */
 import { readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { GatehouseError } from '../../schemas/index.ts'

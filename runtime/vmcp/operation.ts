@@ -88,7 +88,7 @@ export interface Operation {
   ask(request: Ask, signal?: AbortSignal): Promise<AskReply>
 }
 
-/** How an operation ended. Faults of the gateway itself are thrown as GatehouseError instead. */
+/** How an operation ended. Errors of the gateway itself are thrown as GatehouseError instead. */
 export type Outcome =
   | { readonly kind: 'result'; readonly result: Buffer }
   /** A JSON-RPC error object of the backend, passed on as it is. */

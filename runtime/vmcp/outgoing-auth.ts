@@ -9,8 +9,8 @@
 import {
   envName,
   GatehouseError,
-  headerNameProblem,
-  headerValueProblem,
+  headerNameViolation,
+  headerValueViolation,
   isSwitchedOn,
 } from '../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../config/index.ts'
@@ -32,7 +32,7 @@ export interface BackendAuth {
 
 export interface OutgoingAuth {
   /** Problems of every strategy of the configuration, used or not; empty when all can be made. */
-  strategyProblems(config: VmcpConfig): readonly string[]
+  strategyViolations(config: VmcpConfig): readonly string[]
   /** Throws INVALID_CONFIG naming every problem. */
   authFor(backend: string, config: VmcpConfig): BackendAuth
   /** Fixed headers of one backend. Throws INVALID_CONFIG. */
@@ -53,7 +53,7 @@ export function makeOutgoingAuth(
     log,
   })
   return {
-    strategyProblems: (config) =>
+    strategyViolations: (config) =>
       strategiesOf(config).flatMap(({ field, strategy }) => outgoing.problems(strategy, field)),
     authFor: (backend, config) => authFor(outgoing, backend, config),
     headersFor: (backend, config) => headersFor(backend, config, env),
@@ -128,10 +128,10 @@ function headersFor(
 
 function add(headers: Record<string, string>, variable: string, name: string, value: string): void {
   const lower = name.toLowerCase()
-  const problem = headerNameProblem(name, 'injected')
+  const problem = headerNameViolation(name, 'injected')
   if (problem !== undefined) throw invalid(`${variable}: ${problem}`)
-  const valueProblem = headerValueProblem(value)
-  if (valueProblem !== undefined) throw invalid(`${variable}: the value of ${name} ${valueProblem}`)
+  const valueViolation = headerValueViolation(value)
+  if (valueViolation !== undefined) throw invalid(`${variable}: the value of ${name} ${valueViolation}`)
   if (Object.hasOwn(headers, lower)) throw invalid(`${variable}: ${name} occurs twice`)
   headers[lower] = value
 }

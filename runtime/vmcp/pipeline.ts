@@ -5,7 +5,7 @@
  *
  * A feature (tool search, scripts) is seen from two sides. Its surface stands outside of the guards, because what it
  * shows is made of what the caller may use. Its tools stand behind them, so that calling one costs a token and can be
- * forbidden. Workflows are no feature in this sense: they are tools of the catalog, judged and counted like any other.
+ * forbidden. Workflows are no feature in this sense: they are tools of the catalog, checked and counted like any other.
  *
  * Source: design, section 3 "Request"; spec document 3, "Endpoints" (find_tool, call_tool, execute_tool_script).
  */

@@ -22,7 +22,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** Access to the API server, as a pod has it. */
 export interface ClusterApi {
   readonly baseUrl: string
-  /** Read anew each time: it rotates. */
+  /** Read again each time: it rotates. */
   readonly token: () => string
   readonly fetch: Fetch & { close(): Promise<void> }
 }

@@ -270,7 +270,7 @@ class Vmcp implements VmcpServer {
   }
 
   /**
-   * Scripts and searches under way end with the old features; settings that are the same keep what is there. True when
+   * Scripts and searches in flight end with the old features; settings that are the same keep what is there. True when
    * something came or went.
    */
   #replaceFeatures(config: VmcpConfig): boolean {

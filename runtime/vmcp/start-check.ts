@@ -2,21 +2,21 @@
  * The checks of a configuration that need more than its text: variables that it names, files, strategies. The server
  * makes those of the whole before it starts and before it takes a changed file; `gatehouse vmcp validate` makes all.
  */
-import { cedarProblems } from '../../schemas/cedar/index.ts'
+import { cedarViolations } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
 import { workflowWarnings } from '../../schemas/workflow/index.ts'
-import { type ExcludedBackend, type VmcpConfig, vmcpSwitchProblems } from '../config/index.ts'
-import { type AuthServerFacts, type IncomingConfig, oidcProblems } from '../incoming/index.ts'
+import { type ExcludedBackend, type VmcpConfig, vmcpSwitchViolations } from '../config/index.ts'
+import { type AuthServerFacts, type IncomingConfig, oidcViolations } from '../incoming/index.ts'
 import { silentLog } from '../net/index.ts'
-import { telemetryProblems } from '../observe/index.ts'
+import { telemetryViolations } from '../observe/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
 import { brokenBackends } from './backend-settings.ts'
-import { codeModeProblems } from './codemode/index.ts'
-import { embeddedProblems, injectionProblem } from './embedded-auth.ts'
+import { codeModeViolations } from './codemode/index.ts'
+import { embeddedViolations, injectionViolation } from './embedded-auth.ts'
 import { incomingConfig } from './incoming-config.ts'
-import { optimizerProblems } from './optimizer/index.ts'
+import { optimizerViolations } from './optimizer/index.ts'
 import { makeOutgoingAuth, strategiesOf } from './outgoing-auth.ts'
-import { workflowFaults } from './workflows/index.ts'
+import { workflowErrors } from './workflows/index.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -38,8 +38,8 @@ export function checkStart(
   parts: StartParts,
   excluded: readonly ExcludedBackend[] = [],
 ): void {
-  const problems = serverProblems(config, parts)
-  if (problems.length > 0) throw invalidConfig([...problems, ...backendProblems(config, parts, excluded)])
+  const problems = serverViolations(config, parts)
+  if (problems.length > 0) throw invalidConfig([...problems, ...backendViolations(config, parts, excluded)])
 }
 
 /** Throws INVALID_CONFIG naming every problem, those of single backends and of strategies that nobody uses included. */
@@ -48,38 +48,38 @@ export function checkAll(
   parts: StartParts,
   excluded: readonly ExcludedBackend[] = [],
 ): void {
-  const problems = [...serverProblems(config, parts), ...backendProblems(config, parts, excluded)]
+  const problems = [...serverViolations(config, parts), ...backendViolations(config, parts, excluded)]
   if (problems.length > 0) throw invalidConfig(problems)
 }
 
-function serverProblems(config: VmcpConfig, { env, authServer }: StartParts): readonly string[] {
+function serverViolations(config: VmcpConfig, { env, authServer }: StartParts): readonly string[] {
   return [
-    ...vmcpSwitchProblems(env),
-    ...incomingProblems(config, env),
-    ...(authServer ? embeddedProblems(config, authServer) : []),
-    ...policyProblems(config),
-    ...telemetryProblems(config.telemetry, env),
-    ...optimizerProblems(config.optimizer, env),
-    ...codeModeProblems(config.codeMode),
-    ...workflowFaults(config.compositeTools),
+    ...vmcpSwitchViolations(env),
+    ...incomingViolations(config, env),
+    ...(authServer ? embeddedViolations(config, authServer) : []),
+    ...policyViolations(config),
+    ...telemetryViolations(config.telemetry, env),
+    ...optimizerViolations(config.optimizer, env),
+    ...codeModeViolations(config.codeMode),
+    ...workflowErrors(config.compositeTools),
   ]
 }
 
 /** What keeps single backends from being served, and strategies from being used. */
-function backendProblems(
+function backendViolations(
   config: VmcpConfig,
   { env, upstreamTokens, authServer }: StartParts,
   excluded: readonly ExcludedBackend[],
 ): readonly string[] {
   const known = excluded.flatMap((backend) => backend.problems)
   // Reported by the check of the variables; nothing can be made with them.
-  if (vmcpSwitchProblems(env).length > 0) return known
+  if (vmcpSwitchViolations(env).length > 0) return known
   const outgoing = makeOutgoingAuth(env, upstreamTokens, silentLog)
   const problems = [
     ...known,
-    ...outgoing.strategyProblems(config),
+    ...outgoing.strategyViolations(config),
     ...strategiesOf(config).flatMap(
-      ({ field, strategy }) => injectionProblem(field, strategy, authServer) ?? [],
+      ({ field, strategy }) => injectionViolation(field, strategy, authServer) ?? [],
     ),
     ...brokenBackends(config, { outgoing, authServer }).flatMap((backend) => backend.problems),
   ]
@@ -97,7 +97,7 @@ export function startWarnings({ compositeTools = [] }: VmcpConfig): string[] {
   return compositeTools.flatMap(workflowWarnings).map((line) => `compositeTools: ${line}`)
 }
 
-function incomingProblems(config: VmcpConfig, env: Environment): string[] {
+function incomingViolations(config: VmcpConfig, env: Environment): string[] {
   let incoming: IncomingConfig
   try {
     incoming = incomingConfig(config, env)
@@ -105,14 +105,14 @@ function incomingProblems(config: VmcpConfig, env: Environment): string[] {
     return [error instanceof Error ? error.message : String(error)]
   }
   return incoming.type === 'oidc'
-    ? oidcProblems(incoming.oidc).map((line) => `incomingAuth.oidc.${line}`)
+    ? oidcViolations(incoming.oidc).map((line) => `incomingAuth.oidc.${line}`)
     : []
 }
 
-function policyProblems({ incomingAuth }: VmcpConfig): string[] {
+function policyViolations({ incomingAuth }: VmcpConfig): string[] {
   const { authz } = incomingAuth
   if (authz?.type !== 'cedar') return []
-  return cedarProblems(authz.policies ?? [], authz.entitiesJson ?? '[]').map(
+  return cedarViolations(authz.policies ?? [], authz.entitiesJson ?? '[]').map(
     ({ path, message }) => `incomingAuth.authz.${path}: ${message}`,
   )
 }

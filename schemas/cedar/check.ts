@@ -4,7 +4,7 @@ import { readEntities } from './entities.ts'
 import { readPolicies } from './policies.ts'
 
 /** Policies that cannot be used, with paths such as `policies[3]`, then the entities, with the path `entitiesJson`. */
-export function cedarProblems(policies: readonly string[], entitiesJson: string): readonly Violation[] {
+export function cedarViolations(policies: readonly string[], entitiesJson: string): readonly Violation[] {
   const { message } = readEntities(entitiesJson)
   const { problems } = readPolicies(policies)
   return message === undefined ? problems : [...problems, { path: 'entitiesJson', message }]

@@ -93,7 +93,7 @@ const maxPrepared = 100
 const prepared = new WeakMap<Engine, Set<string>>()
 
 /**
- * Makes a set of policies ready in the present engine, unless it is already. Throws EngineFailure. The answer is what the
+ * Makes a set of policies ready in the present engine, unless it is already. Throws EngineFailure. The response is what the
  * engine says against it.
  */
 export function prepare(
@@ -104,8 +104,8 @@ export function prepare(
   const ids = prepared.get(engine) ?? new Set()
   prepared.set(engine, ids)
   if (ids.has(id)) return []
-  const answer = engine.preparsePolicySet(id, { staticPolicies: policies })
-  if (answer.type === 'failure') return answer.errors
+  const response = engine.preparsePolicySet(id, { staticPolicies: policies })
+  if (response.type === 'failure') return response.errors
   ids.add(id)
   if (ids.size >= maxPrepared && present?.engine === engine) drop()
   return []

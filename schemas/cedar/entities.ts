@@ -40,9 +40,9 @@ export function readEntities(text: string): EntitiesRead {
   try {
     // The engine says what an entity is; the cast only lets it have a look.
     const call = { entities: document as never, schema: null }
-    const answer = callEngine((engine) => engine.checkParseEntities(call))
-    if (answer.type === 'success') return { entities: document }
-    return { message: `are not Cedar entities: ${errorText(answer.errors)}` }
+    const response = callEngine((engine) => engine.checkParseEntities(call))
+    if (response.type === 'success') return { entities: document }
+    return { message: `are not Cedar entities: ${errorText(response.errors)}` }
   } catch (error) {
     if (!(error instanceof EngineFailure)) throw error
     return { message: 'are more than the policy engine can read; make them simpler' }

@@ -2,7 +2,7 @@
  * Cedar: reading policies and entities within bounds, and the engine that evaluates them. Hooks check at admission and in
  * the sync, the runtime checks at start and decides. A public API of its own, because it brings the engine along.
  */
-export { cedarProblems } from './check.ts'
+export { cedarViolations } from './check.ts'
 export {
   type AuthorizationCall,
   callEngine,

@@ -82,19 +82,19 @@ function readText(text: string): TextRead {
 
 function readBounded(text: string): TextRead {
   if (!text.isWellFormed()) return { parts: [], message: 'holds half a character (an unpaired surrogate)' }
-  const answer = callEngine((engine) => engine.policySetTextToParts(text))
-  if (answer.type === 'failure')
-    return { parts: [], wrong: text.length, message: `${notCedar}: ${errorText(answer.errors)}` }
-  if (answer.policy_templates.length > 0) {
+  const response = callEngine((engine) => engine.policySetTextToParts(text))
+  if (response.type === 'failure')
+    return { parts: [], wrong: text.length, message: `${notCedar}: ${errorText(response.errors)}` }
+  if (response.policy_templates.length > 0) {
     const message = 'is a template: name principals and resources instead of ?principal and ?resource'
     return { parts: [], message }
   }
-  return answer.policies.length === 0 ? { parts: [], message: 'holds no policy' } : { parts: answer.policies }
+  return response.policies.length === 0 ? { parts: [], message: 'holds no policy' } : { parts: response.policies }
 }
 
 /** The JSON form of a policy that `readPolicies` gave. Throws EngineFailure. */
 export function policyJson(policy: string): PolicyJson {
-  const answer = callEngine((engine) => engine.policyToJson(policy))
-  if (answer.type === 'success') return answer.json
-  throw new EngineFailure(new Error(errorText(answer.errors)))
+  const response = callEngine((engine) => engine.policyToJson(policy))
+  if (response.type === 'success') return response.json
+  throw new EngineFailure(new Error(errorText(response.errors)))
 }

@@ -35,12 +35,12 @@ export class PreparedPolicies {
   /** Throws EngineFailure; another call may succeed. */
   authorize(call: AuthorizationCall): AuthorizationAnswer {
     let errors: readonly EngineError[] = []
-    const answer = callEngine((engine) => {
+    const response = callEngine((engine) => {
       errors = prepare(engine, this.#id, this.#policies)
       if (errors.length > 0) return undefined
       return engine.statefulIsAuthorized({ ...call, preparsedPolicySetId: this.#id })
     })
-    if (answer) return answer
+    if (response) return response
     throw new EngineFailure(new Error(errorText(errors)))
   }
 }

@@ -5,7 +5,7 @@
  * is used up it fails for good. The bounds stay at half of what was measured (engine 4.13, V8's standard stack: 76 brackets,
  * 100 levels of operators). Errors cost the engine about ten microseconds for each token, hence the bound on tokens.
  *
- * The depth of an expression is estimated by precedence and never too low. Judges nothing else: a text that passes may
+ * The depth of an expression is estimated by precedence and never too low. Checks nothing else: a text that passes may
  * still be no policy. Source: Cedar policy grammar.
  */
 
@@ -95,7 +95,7 @@ class Expression {
   }
 }
 
-/** How tightly operators bind; what binds more tightly begins anew after one. */
+/** How tightly operators bind; what binds more tightly begins again after one. */
 const levels: ReadonlyMap<string, number> = new Map(
   [
     ['if', 'then', 'else'],
@@ -141,7 +141,7 @@ class Scan {
   #tokens = 0
   #previous = ''
 
-  /** Takes the next lexeme; `quote` is the closing quote of a string. The answer says what is wrong. */
+  /** Takes the next lexeme; `quote` is the closing quote of a string. The response says what is wrong. */
   take(lexeme: string, quote: string | undefined): string | undefined {
     if (lexeme.startsWith('//')) return undefined
     if (++this.#tokens > maxTokens) return `holds more than ${maxTokens} tokens; divide it into several texts`

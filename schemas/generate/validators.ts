@@ -104,7 +104,7 @@ function oneDefinitionPerLine(text: string): string {
   )
 }
 
-/** Users do not write the status, so a manifest's status is not judged; `<Kind>Status` judges it where hooks make it. */
+/** Users do not write the status, so a manifest's status is not checked; `<Kind>Status` checks it where hooks make it. */
 function withoutStatus(schema: Schema, name: string, bundle: Bundle): Schema {
   if (!bundle.kinds.some(({ kind }) => kind === name)) return schema
   return { ...schema, properties: { ...schema.properties, status: { type: 'object' } } }

@@ -7,35 +7,35 @@ import type { CompositeTool, WorkflowStep } from '../generated/types.ts'
 import type { Violation } from '../problems.ts'
 import { fieldsOf } from '../fields.ts'
 import { serverTools } from '../names.ts'
-import { parameterProblems } from './json-schema.ts'
-import { stepGraphProblems, successorsOf } from './graph.ts'
-import { outputProblems } from './output.ts'
-import { stepProblems } from './steps.ts'
+import { parameterViolations } from './json-schema.ts'
+import { stepGraphViolations, successorsOf } from './graph.ts'
+import { outputViolations } from './output.ts'
+import { stepViolations } from './steps.ts'
 import { templateReads, type TemplateRead } from './templates.ts'
 
 /** Problems of one workflow; `path` is where it stands. */
-export function workflowProblems(tool: CompositeTool, path: string): Violation[] {
+export function workflowViolations(tool: CompositeTool, path: string): Violation[] {
   const reads = templateReads(tool, path)
   return [
-    ...nameProblems(tool, path),
-    ...parameterProblems(tool.parameters, `${path}.parameters`),
-    ...tool.steps.flatMap((step, index) => stepProblems(step, `${path}.steps[${index}]`)),
-    ...stepGraphProblems(tool.steps, `${path}.steps`),
-    ...outputProblems(tool, path),
+    ...nameViolations(tool, path),
+    ...parameterViolations(tool.parameters, `${path}.parameters`),
+    ...tool.steps.flatMap((step, index) => stepViolations(step, `${path}.steps[${index}]`)),
+    ...stepGraphViolations(tool.steps, `${path}.steps`),
+    ...outputViolations(tool, path),
     ...reads.problems,
-    ...readProblems(tool, path, reads.reads),
+    ...readViolations(tool, path, reads.reads),
   ]
 }
 
 /** The tools of the server itself would hide it. */
-function nameProblems({ name }: CompositeTool, path: string): Violation[] {
+function nameViolations({ name }: CompositeTool, path: string): Violation[] {
   return Object.values<string>(serverTools).includes(name)
     ? [{ path: `${path}.name`, message: `${name} is the name of a tool of the server itself` }]
     : []
 }
 
 /** What a template reads must exist, must have run by then, and must have a value when its step may be skipped. */
-function readProblems(tool: CompositeTool, path: string, reads: readonly TemplateRead[]): Violation[] {
+function readViolations(tool: CompositeTool, path: string, reads: readonly TemplateRead[]): Violation[] {
   const steps = new Map(tool.steps.map((step) => [step.id, step]))
   const before = successorsOf(tool.steps)
   const problems: Violation[] = []

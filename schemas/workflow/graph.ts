@@ -4,7 +4,7 @@
 import type { WorkflowStep } from '../generated/types.ts'
 import type { Violation } from '../problems.ts'
 
-export function stepGraphProblems(steps: readonly WorkflowStep[], path: string): Violation[] {
+export function stepGraphViolations(steps: readonly WorkflowStep[], path: string): Violation[] {
   const ids = new Set(steps.map(({ id }) => id))
   const unknown = steps.flatMap(({ dependsOn = [] }, index) =>
     dependsOn

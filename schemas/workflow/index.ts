@@ -1,9 +1,9 @@
 /**
- * Composite tools (workflows): the checks that the schema cannot say, and the template language. Hooks judge at
- * admission and in the sync, the runtime judges at start and executes. A door of its own, because it brings a JSON
+ * Composite tools (workflows): the checks that the schema cannot say, and the template language. Hooks check at
+ * admission and in the sync, the runtime checks at start and executes. A door of its own, because it brings a JSON
  * Schema compiler along that few need.
  */
-export { workflowProblems } from './checks.ts'
+export { workflowViolations } from './checks.ts'
 export {
   type Command,
   type FunctionName,

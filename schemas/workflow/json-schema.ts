@@ -5,7 +5,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { below, type Violation } from '../problems.ts'
 import { type Fields, fieldsOf, isFields } from '../fields.ts'
-import { compilePattern, PatternFault } from './pattern.ts'
+import { compilePattern, PatternError } from './pattern.ts'
 import { patternsOf, schemaCheck } from './schema-check.ts'
 import { countSchemas, mapSchemas } from './schema-parts.ts'
 
@@ -17,7 +17,7 @@ const maxSchemas = 500
 const maxDepth = 100
 
 /** What is wrong with the schema itself; undefined when it is one. */
-function schemaFault(schema: Fields): string | undefined {
+function schemaError(schema: Fields): string | undefined {
   if (isTooDeep(schema, 0)) return `it is nested more than ${maxDepth} deep`
   if (JSON.stringify(schema).length > maxBytes) return `it is larger than ${maxBytes / 1024} KiB`
   if (countSchemas(schema) > maxSchemas) return `it is made of more than ${maxSchemas} schemas`
@@ -27,7 +27,7 @@ function schemaFault(schema: Fields): string | undefined {
     const error = meta.errors?.[0]
     return `${error?.instancePath ?? ''} ${error?.message ?? 'is not a JSON Schema'}`.trim()
   }
-  return partFault(plain)
+  return partError(plain)
 }
 
 function isTooDeep(value: unknown, depth: number): boolean {
@@ -36,27 +36,27 @@ function isTooDeep(value: unknown, depth: number): boolean {
 }
 
 /** What the meta-schema cannot say, and compiling would find: references that lead nowhere, and broken patterns. */
-function partFault(root: Fields): string | undefined {
-  let fault: string | undefined
+function partError(root: Fields): string | undefined {
+  let failure: string | undefined
   mapSchemas(root, (schema) => {
-    fault ??= referenceFault(root, schema['$ref']) ?? patternFault(schema)
+    failure ??= referenceError(root, schema['$ref']) ?? patternError(schema)
     return schema
   })
-  return fault
+  return failure
 }
 
-function referenceFault(root: object, ref: unknown): string | undefined {
+function referenceError(root: object, ref: unknown): string | undefined {
   return typeof ref !== 'string' || leadsSomewhere(root, ref)
     ? undefined
     : `the reference ${JSON.stringify(ref.slice(0, 80))} must lead to a part of the same schema`
 }
 
-function patternFault(schema: Fields): string | undefined {
+function patternError(schema: Fields): string | undefined {
   for (const pattern of patternsOf(schema)) {
     try {
       compilePattern(pattern)
     } catch (error) {
-      if (!(error instanceof PatternFault)) throw error
+      if (!(error instanceof PatternError)) throw error
       return `the pattern ${JSON.stringify(pattern.slice(0, 80))} cannot be used: ${error.message}`
     }
   }
@@ -91,32 +91,32 @@ function hasAnchor(part: unknown, name: string, depth: number): boolean {
   return Object.values(part).some((inner) => hasAnchor(inner, name, depth + 1))
 }
 
-export function parameterProblems(parameters: unknown, path: string): Violation[] {
+export function parameterViolations(parameters: unknown, path: string): Violation[] {
   if (parameters === undefined || Object.keys(fieldsOf(parameters)).length === 0) return []
   const { type } = fieldsOf(parameters)
   if (type !== 'object') return [{ path: `${path}.type`, message: 'must be object' }]
-  const fault = schemaFault(fieldsOf(parameters))
-  return fault === undefined
-    ? defaultProblems(fieldsOf(parameters), path)
-    : [{ path, message: `is not a JSON Schema: ${fault}` }]
+  const failure = schemaError(fieldsOf(parameters))
+  return failure === undefined
+    ? defaultViolations(fieldsOf(parameters), path)
+    : [{ path, message: `is not a JSON Schema: ${failure}` }]
 }
 
 /** Work that the check of one default may take. */
 const maxUnits = 20_000
 
 /** Defaults of the first level must match their own schemas: a call that leaves them out would be refused. */
-function defaultProblems(schema: Fields, path: string): Violation[] {
+function defaultViolations(schema: Fields, path: string): Violation[] {
   return Object.entries(fieldsOf(schema['properties'])).flatMap(([name, property]) => {
     const value = fieldsOf(property)['default']
     if (value === undefined) return []
-    const fault = defaultFault(schema, name, value)
-    return fault === undefined
+    const failure = defaultError(schema, name, value)
+    return failure === undefined
       ? []
-      : [{ path: `${below(`${path}.properties`, name)}.default`, message: fault }]
+      : [{ path: `${below(`${path}.properties`, name)}.default`, message: failure }]
   })
 }
 
-function defaultFault(schema: Fields, name: string, value: unknown): string | undefined {
+function defaultError(schema: Fields, name: string, value: unknown): string | undefined {
   let left = maxUnits
   const spend = (units: number) => {
     left -= units
@@ -124,8 +124,8 @@ function defaultFault(schema: Fields, name: string, value: unknown): string | un
   }
   const pointer = encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))
   try {
-    const [fault] = schemaCheck(schema).faults(value, spend, `/properties/${pointer}`)
-    return fault === undefined ? undefined : `does not match its own schema: ${fault}`
+    const [failure] = schemaCheck(schema).violations(value, spend, `/properties/${pointer}`)
+    return failure === undefined ? undefined : `does not match its own schema: ${failure}`
   } catch (error) {
     return error instanceof Error ? error.message : 'cannot be checked against its schema'
   }
@@ -134,21 +134,21 @@ function defaultFault(schema: Fields, name: string, value: unknown): string | un
 const primitive: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean'])
 
 /** MCP clients are asked flat forms only: an object of primitive properties. */
-export function elicitationSchemaProblems(schema: unknown, path: string): Violation[] {
+export function elicitationSchemaViolations(schema: unknown, path: string): Violation[] {
   if (!isFields(schema) || Object.keys(schema).length === 0) {
     return [{ path, message: 'is required for type elicitation' }]
   }
   if (schema['type'] !== 'object') return [{ path: `${path}.type`, message: 'must be object' }]
   if (JSON.stringify(schema).length > maxBytes)
     return [{ path, message: 'is too large to be shown to a user: more than 100 KiB' }]
-  const fault = schemaFault(schema)
-  if (fault !== undefined) return [{ path, message: `is not a JSON Schema: ${fault}` }]
+  const failure = schemaError(schema)
+  if (failure !== undefined) return [{ path, message: `is not a JSON Schema: ${failure}` }]
   const flat = 'must be a string, number, integer, boolean or list of choices'
   return [
     ...Object.entries(fieldsOf(schema['properties'])).flatMap(([name, property]) =>
       isFlat(fieldsOf(property)) ? [] : [{ path: below(`${path}.properties`, name), message: flat }],
     ),
-    ...defaultProblems(schema, path),
+    ...defaultViolations(schema, path),
   ]
 }
 

@@ -11,7 +11,7 @@ import { booleanIn, integerIn, isJsonType, type JsonType, jsonTypes, numberIn } 
 
 const maxDepth = 10
 
-export function outputProblems({ output }: CompositeTool, path: string): Violation[] {
+export function outputViolations({ output }: CompositeTool, path: string): Violation[] {
   if (!output) return []
   const names = Object.keys(output.properties)
   const missing = (output.required ?? []).filter((name) => !names.includes(name))
@@ -22,19 +22,19 @@ export function outputProblems({ output }: CompositeTool, path: string): Violati
       message: `${JSON.stringify(name.slice(0, 80))} is not one of the properties`,
     })),
     ...Object.entries(output.properties).flatMap(([name, property]) =>
-      namedProblems(name, property, `${path}.output.properties`, 1),
+      namedViolations(name, property, `${path}.output.properties`, 1),
     ),
   ]
 }
 
-function namedProblems(name: string, property: OutputProperty, parent: string, depth: number): Violation[] {
+function namedViolations(name: string, property: OutputProperty, parent: string, depth: number): Violation[] {
   const path = below(parent, name)
   return hasControlCharacter(name)
     ? [{ path, message: 'a name has no control characters' }]
-    : propertyProblems(property, path, depth)
+    : propertyViolations(property, path, depth)
 }
 
-function propertyProblems(property: OutputProperty, path: string, depth: number): Violation[] {
+function propertyViolations(property: OutputProperty, path: string, depth: number): Violation[] {
   const { type, value, properties } = property
   if (depth > maxDepth) return [{ path, message: `is nested more than ${maxDepth} deep` }]
   if (!isJsonType(type)) return [{ path: `${path}.type`, message: `must be one of ${jsonTypes.join(', ')}` }]
@@ -43,7 +43,7 @@ function propertyProblems(property: OutputProperty, path: string, depth: number)
   if (value !== undefined && typeof value !== 'string')
     return [{ path: `${path}.value`, message: 'must be a string' }]
   if (properties === undefined) {
-    const own = defaultProblems(property.default, type, path)
+    const own = defaultViolations(property.default, type, path)
     return value === undefined ? [{ path, message: 'needs value or properties' }, ...own] : own
   }
   if (type !== 'object') return [{ path: `${path}.properties`, message: 'is only for type object' }]
@@ -53,14 +53,14 @@ function propertyProblems(property: OutputProperty, path: string, depth: number)
       : [{ path: `${path}.default`, message: 'is only for a property with a value' }]),
     ...Object.entries(fieldsOf(properties)).flatMap(([name, inner]) =>
       isFields(inner)
-        ? namedProblems(name, propertyOf(inner), `${path}.properties`, depth + 1)
+        ? namedViolations(name, propertyOf(inner), `${path}.properties`, depth + 1)
         : [{ path: below(`${path}.properties`, name), message: 'must be an object' }],
     ),
   ]
 }
 
 /** A default is coerced to its type when it is used; what cannot be would be used as nothing. */
-function defaultProblems(value: unknown, type: JsonType, path: string): Violation[] {
+function defaultViolations(value: unknown, type: JsonType, path: string): Violation[] {
   if (value === undefined || value === null || type === 'string' || coercible(value, type)) return []
   const forms = type === 'integer' ? ['a number', 'its text'] : [withArticle(type), 'its text']
   return [{ path: `${path}.default`, message: `must be ${oneOf(forms)}, found ${shapeOf(value)}` }]

@@ -8,7 +8,7 @@
  */
 import { RE2JS } from '@bufbuild/re2'
 
-export class PatternFault extends Error {
+export class PatternError extends Error {
   constructor(message: string) {
     super(message)
     this.name = 'PatternFault'
@@ -30,14 +30,14 @@ const maxSize = 5_000
 
 /** Throws PatternFault. */
 export function compilePattern(source: string): Pattern {
-  if (source.length > maxLength) throw new PatternFault(`it is longer than ${maxLength} characters`)
-  if (sizeOf(source) > maxSize) throw new PatternFault('its repeats make it too large')
+  if (source.length > maxLength) throw new PatternError(`it is longer than ${maxLength} characters`)
+  if (sizeOf(source) > maxSize) throw new PatternError('its repeats make it too large')
   const pattern = withoutUnicodeEscapes(source)
   // A Unicode class takes tens of milliseconds the first time: the syntax is checked with a small class in its place.
   const isHeavy = unicodeClass.test(pattern)
   const checked = compiled(isHeavy ? withSmallClasses(pattern) : pattern)
   const size = checked.re2().prog.numInst()
-  if (size > maxSize) throw new PatternFault('its repeats make it too large')
+  if (size > maxSize) throw new PatternError('its repeats make it too large')
   let exact = isHeavy ? undefined : checked
   return {
     isHeavy,
@@ -51,7 +51,7 @@ function compiled(pattern: string): RE2JS {
     return new RE2JS(pattern)
   } catch (error) {
     const [, what] = /^error parsing regexp: (.*)$/s.exec(error instanceof Error ? error.message : '') ?? []
-    throw new PatternFault(
+    throw new PatternError(
       `${what ?? 'it cannot be compiled'} (lookaround, backreferences and repeats above 1000 are not supported)`,
     )
   }
@@ -67,7 +67,7 @@ const categories: ReadonlySet<string> = new Set(
 function withSmallClasses(pattern: string): string {
   return pattern.replaceAll(new RegExp(unicodeClass, 'g'), (all, long?: string, short?: string) => {
     if (!categories.has(long ?? short ?? ''))
-      throw new PatternFault(`${all} is not a general category of Unicode, such as \\p{L} or \\p{Nd}`)
+      throw new PatternError(`${all} is not a general category of Unicode, such as \\p{L} or \\p{Nd}`)
     return '\\d'
   })
 }

@@ -57,7 +57,7 @@ export class SchemaCheck {
    * What of a value does not match, `path rule`, at most ten lines; never a value. `at` is a JSON pointer to the part of
    * the schema that counts. Throws what `spend` throws.
    */
-  faults(value: unknown, spend: Spend, at = ''): readonly string[] {
+  violations(value: unknown, spend: Spend, at = ''): readonly string[] {
     let left = allErrorsUnits
     try {
       return this.#run(this.#validator(at, true), value, (units) => {

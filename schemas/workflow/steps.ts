@@ -5,7 +5,7 @@
 import type { CompositeTool, WorkflowStep } from '../generated/types.ts'
 import { oneOf, type Violation } from '../problems.ts'
 import { withDefaults } from '../validate.ts'
-import { elicitationSchemaProblems } from './json-schema.ts'
+import { elicitationSchemaViolations } from './json-schema.ts'
 
 type StepType = WorkflowStep['type']
 
@@ -31,12 +31,12 @@ const hints: Readonly<Partial<Record<StepType, Readonly<Partial<Record<keyof Wor
   },
 }
 
-export function stepProblems(step: WorkflowStep, path: string): Violation[] {
-  return [...foreignProblems(step, path), ...ownProblems[step.type](step, path), ...errorProblems(step, path)]
+export function stepViolations(step: WorkflowStep, path: string): Violation[] {
+  return [...foreignViolations(step, path), ...ownViolations[step.type](step, path), ...errorViolations(step, path)]
 }
 
 /** Fields of another type of step, which would do nothing. A field that has its default says nothing. */
-function foreignProblems(step: WorkflowStep, path: string): Violation[] {
+function foreignViolations(step: WorkflowStep, path: string): Violation[] {
   if (step.type === 'tool' && step.tool && step.message !== undefined)
     return [{ path, message: 'has both tool and message; set type to say what it is' }]
   const blank = blankStep()
@@ -59,27 +59,27 @@ function blankStep(): WorkflowStep {
   return blank
 }
 
-const ownProblems: Readonly<Record<StepType, (step: WorkflowStep, path: string) => Violation[]>> = {
-  tool: ({ tool }, path) => toolProblems(tool, path),
-  elicitation: elicitationProblems,
-  forEach: forEachProblems,
+const ownViolations: Readonly<Record<StepType, (step: WorkflowStep, path: string) => Violation[]>> = {
+  tool: ({ tool }, path) => toolViolations(tool, path),
+  elicitation: elicitationViolations,
+  forEach: forEachViolations,
 }
 
 const toolName = /^[a-zA-Z0-9][a-zA-Z0-9._-]*$/
 
-function toolProblems(tool: string | undefined, path: string): Violation[] {
+function toolViolations(tool: string | undefined, path: string): Violation[] {
   if (!tool) return [{ path: `${path}.tool`, message: 'is required for type tool' }]
   return toolName.test(tool) ? [] : [{ path: `${path}.tool`, message: 'is not a tool name' }]
 }
 
-function elicitationProblems({ message, schema }: WorkflowStep, path: string): Violation[] {
+function elicitationViolations({ message, schema }: WorkflowStep, path: string): Violation[] {
   return [
     ...(message ? [] : [{ path: `${path}.message`, message: 'is required for type elicitation' }]),
-    ...elicitationSchemaProblems(schema, `${path}.schema`),
+    ...elicitationSchemaViolations(schema, `${path}.schema`),
   ]
 }
 
-function forEachProblems(step: WorkflowStep, path: string): Violation[] {
+function forEachViolations(step: WorkflowStep, path: string): Violation[] {
   const problems: Violation[] = []
   const refuse = (field: string, message: string) => problems.push({ path: `${path}.${field}`, message })
   if (!step.collection) refuse('collection', 'is required for type forEach')
@@ -89,20 +89,20 @@ function forEachProblems(step: WorkflowStep, path: string): Violation[] {
   return step.step
     ? [
         ...problems,
-        ...toolProblems(step.step.tool, `${path}.step`),
-        ...retryProblems(step.step, `${path}.step`),
+        ...toolViolations(step.step.tool, `${path}.step`),
+        ...retryViolations(step.step, `${path}.step`),
       ]
     : problems
 }
 
 /** Only calls of tools are made again; the settings of retries are for that. */
-function errorProblems(step: WorkflowStep, path: string): Violation[] {
-  if (step.type === 'tool' || step.onError?.action !== 'retry') return retryProblems(step, path)
+function errorViolations(step: WorkflowStep, path: string): Violation[] {
+  if (step.type === 'tool' || step.onError?.action !== 'retry') return retryViolations(step, path)
   const hint = step.type === 'forEach' ? '; set it in the inner step' : ''
   return [{ path: `${path}.onError.action`, message: `retry is not for type ${step.type}${hint}` }]
 }
 
-function retryProblems({ onError }: Pick<WorkflowStep, 'onError'>, path: string): Violation[] {
+function retryViolations({ onError }: Pick<WorkflowStep, 'onError'>, path: string): Violation[] {
   if (!onError || onError.action === 'retry') return []
   const set = (['retryCount', 'retryDelay'] as const).filter((field) => onError[field] !== undefined)
   return set.length === 0

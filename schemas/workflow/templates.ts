@@ -33,7 +33,7 @@ export function templateReads(tool: CompositeTool, path: string): TemplateReads 
     try {
       const paths = pathsRead(parseTemplate(text))
       reads.push(...paths.map((read) => ({ path: read, at, reader })))
-      problems.push(...rootProblems(paths, at, isInner))
+      problems.push(...rootViolations(paths, at, isInner))
     } catch (error) {
       if (!(error instanceof TemplateError)) throw error
       problems.push({ path: at, message: `is not a template: ${error.message}` })
@@ -42,7 +42,7 @@ export function templateReads(tool: CompositeTool, path: string): TemplateReads 
   return { problems, reads }
 }
 
-function rootProblems(paths: readonly Path[], at: string, isInner: boolean): Violation[] {
+function rootViolations(paths: readonly Path[], at: string, isInner: boolean): Violation[] {
   const unknown = new Set(paths.flatMap(([root]) => root ?? []))
   return [...unknown].flatMap((root) => {
     if (roots.has(root) || (root === 'forEach' && isInner)) return []

@@ -124,7 +124,7 @@ await t.test('audit: stateless clients and backends leave the same lines', async
   t.match(found[2], { metadata: { extra: { jsonrpc_error_code: -32602 } } })
 })
 
-await t.test('audit: the old SSE transport, whose answers travel on another stream', async (t) => {
+await t.test('audit: the HTTP+SSE (deprecated) transport, whose responses travel on another stream', async (t) => {
   const { url, lines } = await rig(t)
   const events = await stream(new URL('/sse', url).href)
   const endpoint = await events.next(({ method }) => method === 'endpoint')
@@ -155,7 +155,7 @@ await t.test('audit: the old SSE transport, whose answers travel on another stre
   t.match(found[4], { metadata: { extra: { jsonrpc_error_code: -32602 } } })
 })
 
-await t.test('audit: errors in answers of status 200 are application errors', async (t) => {
+await t.test('audit: errors in responses of status 200 are application errors', async (t) => {
   proves('3.error.audit.application', '3.config.audit.detectApplicationErrors')
   const { url, lines } = await rig(t)
   const session = await openSession(url)
@@ -290,12 +290,12 @@ await t.test('audit: only the body that was asked for, and none at maxDataSize 0
   t.equal((await nothing.lines()).at(-1)?.['data'], undefined)
 })
 
-await t.test('audit: an answer on an event stream is recorded and judged like one in JSON', async (t) => {
+await t.test('audit: a response on an event stream is recorded and checked like one in JSON', async (t) => {
   const { url, lines } = await rig(t, { includeResponseData: true })
   const session = await openSession(url)
   const params = { name: 'test_tool_with_progress', _meta: { progressToken: 'p' } }
-  const answer = await session.request('tools/call', params)
-  t.ok(answer.messages.length > 1, 'progress came before the result')
+  const response = await session.request('tools/call', params)
+  t.ok(response.messages.length > 1, 'progress came before the result')
   const call = (await lines()).find(({ type }) => type === 'mcp_tool_call')
   t.match(call, { outcome: 'success', data: { response: { id: Number, result: { content: [] } } } })
 })

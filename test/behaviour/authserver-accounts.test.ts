@@ -1,4 +1,4 @@
-/** Connected accounts: what the page says of each provider of each program, and what its buttons do, for whom. */
+/** Connected accounts: what the page says of each provider of each client, and what its buttons do, for whom. */
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { type Caller, makeCaller } from '../../runtime/net/index.ts'
@@ -21,7 +21,7 @@ import { type PeerResponse, type Loopback, startLoopback } from '../helpers/loop
 interface Setup {
   readonly rig: Rig
   readonly hub: Loopback
-  /** The answer of hub's token endpoint. */
+  /** The response of hub's token endpoint. */
   token: object
   /** Who signs in at corp. */
   person: string
@@ -82,7 +82,7 @@ const states = (page: Shown): readonly string[] =>
     ([, name, state]) => `${name}: ${state}`,
   )
 
-/** Presses a button of a provider's row, or of the program itself. */
+/** Presses a button of a provider's row, or of the client itself. */
 async function press(self: Setup, browser: Browser, action: string, provider?: string): Promise<Shown> {
   const page = await open(self, browser)
   return send(self, browser, page, { action, ...(provider === undefined ? {} : { provider }) })
@@ -147,13 +147,13 @@ t.test('accounts: disconnect, and connect again', async (t) => {
   t.match(self.rig.events.at(-1), {
     type: 'grant_ended',
     upstream: 'hub',
-    reason: 'disconnected by the person',
+    reason: 'disconnected by the user',
   })
   t.same(states(await press(self, browser, 'connect', 'hub')), ['corp: Connected', 'hub: Connected'])
   t.equal(
     await tokenAt(self, caller, 'hub'),
     'hub-2',
-    'the program has it at once, without a new token of its own',
+    'the client has it at once, without a new token of its own',
   )
 })
 
@@ -176,7 +176,7 @@ t.test('accounts: what was disconnected does not come back by a consent that was
     t.equal(page.status, 200, `asked again after ${action}`)
     const back = await browser.press(page, 'approve', web, ['hub'])
     t.match(back.url.searchParams.get('code'), /^gh_ac_/)
-    t.match((await browser.open(start, web)).url.searchParams.get('code'), /^gh_ac_/, 'remembered anew')
+    t.match((await browser.open(start, web)).url.searchParams.get('code'), /^gh_ac_/, 'remembered again')
     if (action === 'disconnect') {
       t.same(
         states(await open(self, browser)),
@@ -206,7 +206,7 @@ t.test('accounts: renewing a broken connection, and a provider that refuses', as
   )
 })
 
-t.test('accounts: the first provider can be renewed by the same person only', async (t) => {
+t.test('accounts: the first provider can be renewed by the same user only', async (t) => {
   const self = await setup(t)
   const { browser, caller } = await signIn(self)
   const before = await tokenAt(self, caller, 'corp')
@@ -218,7 +218,7 @@ t.test('accounts: the first provider can be renewed by the same person only', as
   t.not(await tokenAt(self, caller, 'corp'), before)
 })
 
-t.test('accounts: a program is signed out with everything it had', async (t) => {
+t.test('accounts: a client is signed out with everything it had', async (t) => {
   const self = await setup(t)
   const browser = new Browser()
   const notes = await signIn(self, 'Notes', browser)
@@ -230,12 +230,12 @@ t.test('accounts: a program is signed out with everything it had', async (t) => 
     'the latest first',
   )
   const after = await send(self, browser, page, { action: 'end' })
-  t.same(states(after).length, 2, 'one program is left')
+  t.same(states(after).length, 2, 'one client is left')
   t.equal(await self.rig.server.isLive(tasks.caller), false)
   t.equal(await self.rig.server.isLive(notes.caller), true)
 })
 
-t.test('accounts: only the page’s own form, in the browser and for the person it was shown to', async (t) => {
+t.test('accounts: only the page’s own form, in the browser and for the user it was shown to', async (t) => {
   const self = await setup(t)
   const { browser, caller } = await signIn(self)
   const page = await open(self, browser)
@@ -248,7 +248,7 @@ t.test('accounts: only the page’s own form, in the browser and for the person 
   t.equal(
     (await send(self, bob.browser, bobs, { ...fields, program })).status,
     400,
-    "another person's program",
+    "another user's client",
   )
   t.equal((await send(self, browser, page, { ...fields, form: 'x'.repeat(43) })).status, 403)
   t.equal((await send(self, browser, page, { ...fields, provider: 'nobody' })).status, 400)
@@ -264,7 +264,7 @@ t.test('accounts: only the page’s own form, in the browser and for the person 
 })
 
 t.test(
-  'accounts: connecting must end in the browser that began it, once, while the program is signed in',
+  'accounts: connecting must end in the browser that began it, once, while the client is signed in',
   async (t) => {
     const self = await setup(t)
     const { browser } = await signIn(self)
@@ -315,9 +315,9 @@ t.test('accounts: connecting counts as a login that is begun', async (t) => {
   }
   const post = (): Promise<Response> =>
     browser.request(`${self.rig.issuer}/oauth/accounts`, { method: 'POST', body, headers })
-  const answers = await Promise.all(Array.from({ length: 305 }, post))
-  t.equal(answers.filter(({ status }) => status === 303).length, 299, 'the login itself was the first')
-  t.match(answers.find(({ status }) => status === 429)?.headers.get('retry-after'), /^\d+$/)
+  const responses = await Promise.all(Array.from({ length: 305 }, post))
+  t.equal(responses.filter(({ status }) => status === 303).length, 299, 'the login itself was the first')
+  t.match(responses.find(({ status }) => status === 429)?.headers.get('retry-after'), /^\d+$/)
 })
 
 t.test(

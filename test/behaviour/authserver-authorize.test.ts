@@ -60,12 +60,12 @@ t.test(
     ]
     const clientId = await registerClient(rig)
     for (const [name, parameters, error] of cases) {
-      const answer = await refusedWith(rig, { client_id: clientId, ...parameters })
-      t.equal(answer.get('error'), error, name)
-      t.equal(answer.get('state'), 's')
-      t.equal(answer.get('iss'), rig.issuer)
-      t.equal(answer.get('code'), null)
-      t.match(answer.get('error_description'), /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/)
+      const response = await refusedWith(rig, { client_id: clientId, ...parameters })
+      t.equal(response.get('error'), error, name)
+      t.equal(response.get('state'), 's')
+      t.equal(response.get('iss'), rig.issuer)
+      t.equal(response.get('code'), null)
+      t.match(response.get('error_description'), /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/)
     }
   },
 )
@@ -137,7 +137,7 @@ t.test(
     const clientId = await registerClient(rig, { redirect_uris: ['http://127.0.0.1/callback'] })
     const used = 'http://127.0.0.1:50123/callback'
     const done = await login(rig, { client_id: clientId, redirect_uri: used })
-    t.ok(done.answer.href.startsWith(used))
+    t.ok(done.response.href.startsWith(used))
     const body = {
       grant_type: 'authorization_code',
       code: done.code,
@@ -226,10 +226,10 @@ t.test('authorize: what is kept until the login ends is bounded', async (t) => {
   const clientId = await registerClient(rig)
   const state = 's'.repeat(4096)
   const fine = await login(rig, { client_id: clientId, state })
-  t.equal(fine.answer.searchParams.get('state'), state)
+  t.equal(fine.response.searchParams.get('state'), state)
   for (const bad of [`${state}s`, '\u0001', 'é', '\u007f']) {
-    const answer = await refusedWith(rig, { client_id: clientId, state: bad })
-    t.equal(answer.get('error'), 'invalid_request')
-    t.equal(answer.get('state'), bad, 'what came goes back')
+    const response = await refusedWith(rig, { client_id: clientId, state: bad })
+    t.equal(response.get('error'), 'invalid_request')
+    t.equal(response.get('state'), bad, 'what came goes back')
   }
 })

@@ -10,7 +10,7 @@ const clientId = 'https://client.example/client.json'
 
 function setup() {
   let nowMs = 0
-  let fault: OAuthClientError | undefined
+  let failure: OAuthClientError | undefined
   const hosts: string[] = []
   const documents = makeClientDocuments({
     config: {
@@ -32,7 +32,7 @@ function setup() {
     },
     cimd: { cacheMaxSize: 10, cacheTtlMs: 5 * minute, allowLoopback: true },
     async fetchDocument(url) {
-      if (fault) throw fault
+      if (failure) throw failure
       return { client_id: url, client_name: 'Notes', redirect_uris: [`${new URL(url).origin}/cb`] }
     },
     async mayFetch(host) {
@@ -45,7 +45,7 @@ function setup() {
   return {
     hosts,
     find: async (id = clientId): Promise<boolean> => (await documents.find(id)) !== undefined,
-    fail: (kind: 'unreachable' | 'absent') => void (fault = new OAuthClientError(kind, 'no document')),
+    fail: (kind: 'unreachable' | 'absent') => void (failure = new OAuthClientError(kind, 'no document')),
     pass: (ms: number) => void (nowMs += ms),
   }
 }

@@ -27,12 +27,12 @@ interface Setup {
   readonly rig: Rig
   readonly host: Loopback
   readonly clientId: string
-  answer: (path: string) => PeerResponse
+  response: (path: string) => PeerResponse
 }
 
 /** A server that accepts documents from a loopback host, and that host. */
 async function setup(t: Test, config: Partial<AuthServerConfig> = {}, cimd = {}): Promise<Setup> {
-  const host = await startLoopback(({ path }) => self.answer(path))
+  const host = await startLoopback(({ path }) => self.response(path))
   const fetch = makeFetch({ maxRedirects: 0, maxBytes: 10_240, timeoutMs: 5_000 })
   t.teardown(async () => {
     await fetch.close()
@@ -45,7 +45,7 @@ async function setup(t: Test, config: Partial<AuthServerConfig> = {}, cimd = {})
     config: { ...config, cimd: { cacheMaxSize: 256, cacheTtlMs: 5 * minute, allowLoopback: true, ...cimd } },
   })
   const clientId = `${host.url}/client.json`
-  const self: Setup = { rig, host, clientId, answer: (path) => ({ body: document(`${host.url}${path}`) }) }
+  const self: Setup = { rig, host, clientId, response: (path) => ({ body: document(`${host.url}${path}`) }) }
   return self
 }
 
@@ -83,7 +83,7 @@ t.test('cimd: off, a URL is an unknown client and nothing is fetched', async (t)
 
 t.test('cimd: the baseline is added, and scopes outside the supported ones are not', async (t) => {
   const self = await setup(t, { baselineClientScopes: ['offline_access'] })
-  self.answer = () => ({ body: document(self.clientId, { scope: 'openid admin' }) })
+  self.response = () => ({ body: document(self.clientId, { scope: 'openid admin' }) })
   const { rig, clientId } = self
   const done = await login(rig, { client_id: clientId, scope: 'openid offline_access' })
   t.equal((await tokensOf(await redeem(rig, done))).scope, 'openid offline_access')
@@ -113,9 +113,9 @@ t.test('cimd: documents that break a rule make the client unknown', async (t) =>
     ['too large', (url) => ({ body: document(url, { pad: 'x'.repeat(12_000) }) })],
     ['cut', () => 'cut'],
   ]
-  for (const [name, answer] of bad) {
+  for (const [name, response] of bad) {
     const self = await setup(t)
-    self.answer = () => answer(self.clientId)
+    self.response = () => response(self.clientId)
     const response = await start(self.rig, self.clientId)
     t.same([response.status, response.headers.get('location')], [401, null], name)
     t.same(
@@ -130,7 +130,7 @@ t.test(
   'cimd: structured JSON types and cache headers: the type is fine, the headers are not read',
   async (t) => {
     const self = await setup(t)
-    self.answer = () => ({
+    self.response = () => ({
       headers: { 'content-type': 'application/client-metadata+json', 'cache-control': 'no-store, max-age=0' },
       body: JSON.stringify(document(self.clientId)),
     })
@@ -158,10 +158,10 @@ t.test('cimd: simultaneous requests fetch once; a failure is remembered for half
   await Promise.all(Array.from({ length: 8 }, () => start(self.rig, self.clientId)))
   t.equal(self.host.seen.length, 1)
   const missing = `${self.host.url}/missing.json`
-  self.answer = () => ({ status: 404 })
+  self.response = () => ({ status: 404 })
   for (let n = 0; n < 5; n++) t.equal((await start(self.rig, missing)).status, 401)
   t.equal(self.host.seen.length, 2)
-  self.answer = (path) => ({ body: document(`${self.host.url}${path}`) })
+  self.response = (path) => ({ body: document(`${self.host.url}${path}`) })
   self.rig.pass(30_000)
   t.equal((await start(self.rig, missing)).status, 303)
 })
@@ -171,15 +171,15 @@ t.test(
   async (t) => {
     const self = await setup(t)
     t.equal((await start(self.rig, self.clientId)).status, 303)
-    self.answer = () => ({ status: 503 })
+    self.response = () => ({ status: 503 })
     self.rig.pass(10 * minute)
     t.equal((await start(self.rig, self.clientId)).status, 303, 'stale')
     self.rig.pass(25 * 60 * minute)
     t.equal((await start(self.rig, self.clientId)).status, 401, 'too old')
-    self.answer = () => ({ body: document(self.clientId) })
+    self.response = () => ({ body: document(self.clientId) })
     self.rig.pass(minute)
     t.equal((await start(self.rig, self.clientId)).status, 303)
-    self.answer = () => ({ status: 404 })
+    self.response = () => ({ status: 404 })
     self.rig.pass(10 * minute)
     t.equal((await start(self.rig, self.clientId)).status, 401, 'gone is gone')
   },
@@ -198,7 +198,7 @@ t.test('cimd: when no more may be fetched an old copy serves for a day, and no l
   t.equal((await start(rig, clientId)).status, 303)
   for (let n = 0; n < 9; n++) await start(rig, `${host.url}/n${n}`)
   rig.pass(10 * minute)
-  t.equal((await start(rig, clientId)).status, 303, 'a stranger who uses up the fetches locks nobody out')
+  t.equal((await start(rig, clientId)).status, 303, 'an untrusted client who uses up the fetches locks nobody out')
   rig.pass(25 * 60 * minute)
   t.equal((await start(rig, clientId)).status, 503, 'nor keeps an old document alive')
   t.equal(host.seen.length, 10)
@@ -224,7 +224,7 @@ t.test('cimd: one caller cannot use up the fetches of everybody', async (t) => {
     statuses.slice(30),
     Array.from({ length: 10 }, () => 503),
   )
-  t.equal(await ask('198.51.100.8', `${hosts[3]?.url}/n`), 401, 'a neighbour still gets an answer')
+  t.equal(await ask('198.51.100.8', `${hosts[3]?.url}/n`), 401, 'a neighbour still gets a response')
 })
 
 t.test('cimd: only the listed hosts, when there is a list', async (t) => {

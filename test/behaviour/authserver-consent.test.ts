@@ -1,4 +1,4 @@
-/** The consent page: what it says, what an answer does, when it is asked for. */
+/** The consent page: what it says, what a response does, when it is asked for. */
 import t, { type Test } from 'tap'
 import type { AuthServerConfig } from '../../runtime/config/index.ts'
 import {
@@ -23,20 +23,20 @@ function start(rig: Rig, clientId: string, parameters: Readonly<Record<string, s
   return authorizeUrl(rig, { client_id: clientId, code_challenge: challenge, state: 's', ...parameters })
 }
 
-t.test('consent: the page names program, target, resource, scopes and provider, all escaped', async (t) => {
+t.test('consent: the page names client, target, resource, scopes and provider, all escaped', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig, { client_name: '<img src=x onerror=alert(1)>"\'&' })
   const page = await new Browser().open(start(rig, clientId, { scope: 'openid offline_access' }))
   t.equal(page.status, 200)
   t.notMatch(page.text, /<img/)
   t.match(page.text, '&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;')
-  t.match(page.text, 'chosen by the program itself, not verified')
+  t.match(page.text, 'chosen by the client itself, not verified')
   t.match(page.text, '<dd>127.0.0.1:33418</dd>')
   t.match(page.text, 'Stay signed in when you are away')
   t.notMatch(page.text, 'See your e-mail address')
   t.match(page.text, rig.resource)
   t.match(page.text, new URL(rig.provider.issuer).host)
-  t.match(page.text, /any program here can claim to be this one/)
+  t.match(page.text, /any client here can claim to be this one/)
   const policy = page.headers.get('content-security-policy') ?? ''
   t.match(policy, /^default-src 'none'; style-src 'sha256-[\w+/=]+'; form-action /)
   t.notMatch(policy, /unsafe|script-src/)
@@ -54,7 +54,7 @@ t.test('consent: a web client is shown without the warning about this computer',
   const clientId = await registerClient(rig, { redirect_uris: [web], application_type: 'web' })
   const page = await new Browser().open(start(rig, clientId, { redirect_uri: web }))
   t.match(page.text, '<dd>app.example.com</dd>')
-  t.notMatch(page.text, /any program here/)
+  t.notMatch(page.text, /any client here/)
 })
 
 t.test('consent: refusing goes back with access_denied, and nothing went upstream', async (t) => {
@@ -71,7 +71,7 @@ t.test('consent: refusing goes back with access_denied, and nothing went upstrea
   t.equal(again.status, 400, 'an answered page is spent')
 })
 
-t.test('consent: a web client is asked once per person, a local one every time', async (t) => {
+t.test('consent: a web client is asked once per user, a local one every time', async (t) => {
   const rig = await startAuthServer(t)
   const local = await registerClient(rig)
   const remote = await registerClient(rig, { redirect_uris: [web] })
@@ -112,8 +112,8 @@ t.test('consent: prompt=none never shows a page', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig, { redirect_uris: [web] })
   const silent = { redirect_uri: web, prompt: 'none' }
-  const stranger = await new Browser().open(start(rig, clientId, silent), web)
-  t.equal(stranger.url.searchParams.get('error'), 'login_required')
+  const untrusted = await new Browser().open(start(rig, clientId, silent), web)
+  t.equal(untrusted.url.searchParams.get('error'), 'login_required')
   const { browser } = await login(rig, { client_id: clientId, redirect_uri: web, scope: 'openid' })
   const known = await browser.open(start(rig, clientId, { ...silent, scope: 'openid' }), web)
   t.match(known.url.searchParams.get('code'), /^gh_ac_/)
@@ -154,7 +154,7 @@ async function startWithChangingPerson(
   return { rig, become: (other) => void (oid = other) }
 }
 
-t.test('consent: another person at the same browser is asked, though the first one had agreed', async (t) => {
+t.test('consent: another user at the same browser is asked, though the first one had agreed', async (t) => {
   const { rig, become } = await startWithChangingPerson(t)
   const clientId = await registerClient(rig, { redirect_uris: [web] })
   const { browser } = await login(rig, { client_id: clientId, redirect_uri: web })
@@ -165,13 +165,13 @@ t.test('consent: another person at the same browser is asked, though the first o
   t.match(page.text, /You are signed in/)
   const silent = await browser.open(start(rig, clientId, { redirect_uri: web, prompt: 'none' }), web)
   t.equal(silent.url.searchParams.get('error'), 'consent_required')
-  const stranger = await new Browser().open(page.url)
-  t.equal(stranger.status, 400, 'the page belongs to one browser')
+  const untrusted = await new Browser().open(page.url)
+  t.equal(untrusted.status, 400, 'the page belongs to one browser')
   const back = await browser.press(page, 'approve', web)
   t.match(back.url.searchParams.get('code'), /^gh_ac_/)
 })
 
-t.test('consent: another person is asked before any further provider, and chooses among them', async (t) => {
+t.test('consent: another user is asked before any further provider, and chooses among them', async (t) => {
   const asked: string[] = []
   const hub = await startLoopback(({ path, query }): PeerResponse => {
     asked.push(path)
@@ -263,7 +263,7 @@ t.test('consent: pages in two tabs both work when other sites led to them', asyn
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const browser = new Browser()
-  /** A browser sends a Strict cookie only when the person came from here. */
+  /** A browser sends a Strict cookie only when the user came from here. */
   const fromElsewhere = async (state: string): Promise<Shown> => {
     const page = await new Browser().request(start(rig, clientId, { state }))
     const held = strict ? '' : [...browser.cookies(rig.issuer)].map((pair) => pair.join('=')).join('; ')

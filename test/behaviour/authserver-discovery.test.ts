@@ -110,7 +110,7 @@ t.test('discovery: HEAD, OPTIONS and wrong methods', async (t) => {
   }
   for (const path of ['/oauth/authorize', '/oauth/callback', '/oauth/consent']) {
     const preflight = await fetch(`${issuer}${path}`, { method: 'OPTIONS' })
-    t.equal(preflight.status, 405, `${path} is for people`)
+    t.equal(preflight.status, 405, `${path} is for users`)
     t.equal(preflight.headers.get('access-control-allow-origin'), null)
     t.equal(
       (await fetch(`${issuer}${path}`, { method: 'HEAD' })).status,

@@ -16,12 +16,12 @@ import {
   tokensOf,
 } from '../helpers/authserver.ts'
 
-t.test('login: a client that registers gets tokens for a person the provider knows', async (t) => {
+t.test('login: a client that registers gets tokens for a user the provider knows', async (t) => {
   const rig = await startAuthServer(t)
   const done = await login(rig)
-  t.equal(done.answer.searchParams.get('state'), 'client-state')
-  t.equal(done.answer.searchParams.get('iss'), rig.issuer)
-  t.ok(done.answer.href.startsWith(redirectUri))
+  t.equal(done.response.searchParams.get('state'), 'client-state')
+  t.equal(done.response.searchParams.get('iss'), rig.issuer)
+  t.ok(done.response.href.startsWith(redirectUri))
   t.match(done.code, /^gh_ac_/)
 
   const response = await redeem(rig, done)
@@ -61,7 +61,7 @@ t.test('login: an issuer with a path, with a callback beside it or anywhere on t
       upstreams: ({ issuer, provider }) => [{ ...corp(issuer, provider), redirectUri: uri(issuer) }],
     })
     const done = await login(rig)
-    t.equal(done.answer.searchParams.get('iss'), rig.issuer)
+    t.equal(done.response.searchParams.get('iss'), rig.issuer)
     t.match(await tokensOf(await redeem(rig, done)), { access_token: /^ey/ }, callback)
   }
 })
@@ -81,7 +81,7 @@ t.test(
     t.equal(page.url.origin, rig.issuer)
     const back = await browser.press(page, 'approve', redirectUri)
     const code = back.url.searchParams.get('code') ?? ''
-    const done = { clientId, verifier, browser, code, answer: back.url }
+    const done = { clientId, verifier, browser, code, response: back.url }
     t.match(await tokensOf(await redeem(rig, done)), { access_token: /^ey/ })
     t.equal(browser.cookies(url).size, 0, 'no cookie on the other host')
   },

@@ -37,9 +37,9 @@ const minute = 60_000
 interface Hub {
   readonly rig: Rig
   readonly hub: Loopback
-  /** Members of the next answers of hub's token endpoint to a code. */
+  /** Members of the next responses of hub's token endpoint to a code. */
   atLogin: Record<string, unknown>
-  /** Hub's answer to a refresh token. */
+  /** Hub's response to a refresh token. */
   renew: (refreshToken: string, serial: number) => PeerResponse
 }
 
@@ -109,17 +109,17 @@ t.test('a second login that brings no refresh token keeps the first one', async 
   t.same(sentRefreshTokens(self), ['of-the-first-consent'])
 })
 
-t.test('another program of the same person gets it, another account does not', async (t) => {
+t.test('another client of the same user gets it, another account does not', async (t) => {
   const self = await setup(t, 'second')
   self.atLogin = { refresh_token: 'of-the-first-consent' }
   await signIn(self)
   self.atLogin = {}
   const other = await signIn(self)
   self.atLogin = { account: 'a2' }
-  const stranger = await signIn(self)
+  const untrusted = await signIn(self)
   self.rig.pass(61 * minute)
   t.match(await tokenOf(self, other.caller), /^at-/)
-  await t.rejects(tokenOf(self, stranger.caller), { code: 'UPSTREAM_TOKEN_MISSING' })
+  await t.rejects(tokenOf(self, untrusted.caller), { code: 'UPSTREAM_TOKEN_MISSING' })
   t.same(sentRefreshTokens(self), ['of-the-first-consent'])
 })
 
@@ -173,7 +173,7 @@ t.test(
     await t.rejects(tokenOf(self, caller), {
       code: 'UPSTREAM_TOKEN_MISSING',
       status: 401,
-      message: 'the sign-in at hub has ended: ask the user to sign in again from this program',
+      message: 'the sign-in at hub has ended: ask the user to sign in again from this client',
     })
     t.equal(await rig.server.isLive(caller), false)
     t.equal(await refusal(await refresh(rig, clientId, tokens.refresh_token)), '400 invalid_grant')
@@ -186,7 +186,7 @@ t.test(
     )
     const page = await browser.open(`${rig.issuer}/oauth/accounts`)
     t.match(page.text, /<bdi>Notes<\/bdi><\/legend><p>Signed out: the sign-in at hub has ended/)
-    t.match(page.text, /Sign in again from this program/)
+    t.match(page.text, /Sign in again from this client/)
 
     const again = await signIn(self, browser, clientId)
     t.match(await tokenOf(self, again.caller), /^at-/)
@@ -194,7 +194,7 @@ t.test(
   },
 )
 
-t.test('one of several is over: the grant goes on, and the person is told where to renew it', async (t) => {
+t.test('one of several is over: the grant goes on, and the user is told where to renew it', async (t) => {
   const self = await setup(t, 'second')
   const { rig } = self
   const { caller, clientId, tokens } = await signIn(self)
@@ -216,7 +216,7 @@ t.test('one of several is over that every request needs: the grant ends', async 
   const required = () => rig.server.upstreamTokens.required(caller, 'hub')
   await t.rejects(required(), { code: 'UPSTREAM_TOKEN_MISSING' })
   rig.pass(6_000)
-  await t.rejects(required(), { message: /sign in again from this program/ })
+  await t.rejects(required(), { message: /sign in again from this client/ })
   t.equal(await refusal(await refresh(rig, clientId, tokens.refresh_token)), '400 invalid_grant')
 })
 
@@ -236,7 +236,7 @@ t.test('tokens that the store has lost end the grant, too, but not in the middle
   t.equal(await refusal(await refresh(rig, done.clientId, tokens.refresh_token)), '400 invalid_grant')
 })
 
-t.test('disconnecting the only provider signs the program out', async (t) => {
+t.test('disconnecting the only provider signs the client out', async (t) => {
   const self = await setup(t, 'alone')
   const { rig } = self
   const { clientId, tokens, browser } = await signIn(self)
@@ -300,10 +300,10 @@ t.test(
     const page = await browser.open(
       authorizeUrl(rig, { client_id: clientId, code_challenge: challenge, state: 's' }),
     )
-    t.match(page.text, /Tools that need a service you leave out are not offered to this program/)
+    t.match(page.text, /Tools that need a service you leave out are not offered to this client/)
     const end = await browser.press(page, 'approve', redirectUri, ['hub'])
     const code = end.url.searchParams.get('code') ?? ''
-    const tokens = await tokensOf(await redeem(rig, { clientId, code, verifier, browser, answer: end.url }))
+    const tokens = await tokensOf(await redeem(rig, { clientId, code, verifier, browser, response: end.url }))
     const headers = { authorization: `Bearer ${tokens.access_token}` }
     const tools = async (): Promise<readonly string[]> => {
       const { text } = await stateless(vmcp.url, 'tools/list', {}, { headers })

@@ -24,9 +24,9 @@ async function open(t: Test): Promise<Browser> {
 }
 
 /** A client that listens where its redirect leads. */
-async function client(t: Test): Promise<{ redirect: string; answer: Promise<URLSearchParams> }> {
+async function client(t: Test): Promise<{ redirect: string; response: Promise<URLSearchParams> }> {
   let arrived: (query: URLSearchParams) => void = () => {}
-  const answer = new Promise<URLSearchParams>((resolve) => (arrived = resolve))
+  const response = new Promise<URLSearchParams>((resolve) => (arrived = resolve))
   const server = createServer((req, res) => {
     const url = new URL(req.url ?? '/', 'http://localhost')
     if (url.pathname === '/callback') arrived(url.searchParams)
@@ -41,7 +41,7 @@ async function client(t: Test): Promise<{ redirect: string; answer: Promise<URLS
   const address = server.address()
   return {
     redirect: `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}/callback`,
-    answer,
+    response,
   }
 }
 
@@ -72,7 +72,7 @@ t.test(
   async (t) => {
     const browser = await open(t)
     const rig = await startAuthServer(t)
-    const { redirect, answer } = await client(t)
+    const { redirect, response } = await client(t)
     const page = await browser.newPage()
     const seen = watch(page)
     await page.goto(await start(rig, redirect))
@@ -90,7 +90,7 @@ t.test(
     const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')
     t.equal(outline, 'solid', 'focus can be seen')
     await page.keyboard.press('Enter')
-    t.match(Object.fromEntries(await answer), { state: 's', iss: rig.issuer, code: /^gh_ac_/ })
+    t.match(Object.fromEntries(await response), { state: 's', iss: rig.issuer, code: /^gh_ac_/ })
     t.same(
       seen.problems.filter((problem) => !problem.includes('favicon')),
       [],
@@ -102,11 +102,11 @@ t.test(
 t.test('pages: refusing leads back to the client as well', { skip: missingBrowser }, async (t) => {
   const browser = await open(t)
   const rig = await startAuthServer(t)
-  const { redirect, answer } = await client(t)
+  const { redirect, response } = await client(t)
   const page = await browser.newPage()
   await page.goto(await start(rig, redirect))
   await page.getByRole('button', { name: 'Cancel' }).click()
-  t.equal((await answer).get('error'), 'access_denied')
+  t.equal((await response).get('error'), 'access_denied')
 })
 
 t.test(
@@ -247,7 +247,7 @@ t.test('pages: several providers to tick, and one that failed', { skip: missingB
       },
     ],
   })
-  const { redirect, answer } = await client(t)
+  const { redirect, response } = await client(t)
   const page = await browser.newPage()
   const seen = watch(page)
   await page.goto(await start(rig, redirect))
@@ -258,7 +258,7 @@ t.test('pages: several providers to tick, and one that failed', { skip: missingB
   await page.getByRole('heading', { name: 'hub could not be connected' }).waitFor()
   await page.screenshot({ path: join(artefacts, 'provider-failed.png'), fullPage: true })
   await page.getByRole('button', { name: 'Continue without it' }).click()
-  t.match((await answer).get('code'), /^gh_ac_/)
+  t.match((await response).get('code'), /^gh_ac_/)
   t.same(
     seen.problems.filter((problem) => !problem.includes('favicon')),
     [],
@@ -294,7 +294,7 @@ t.test(
         },
       ],
     })
-    const { redirect, answer } = await client(t)
+    const { redirect, response } = await client(t)
     for (const colorScheme of ['light', 'dark'] as const) {
       const context = await browser.newContext({ colorScheme, viewport: { width: 320, height: 640 } })
       const page = await context.newPage()
@@ -302,7 +302,7 @@ t.test(
       await page.goto(await start(rig, redirect, `Notes${'and'.repeat(20)}Tasks`))
       await page.getByRole('button', { name: 'Allow and continue' }).click()
       await page.waitForURL((url) => url.href.startsWith(redirect))
-      await answer
+      await response
       await page.goto(`${rig.issuer}/oauth/accounts`)
       t.equal(await page.title(), 'Connected accounts')
       t.equal(

@@ -192,7 +192,7 @@ t.test(
 )
 
 t.test(
-  'redis: an outage is 503 with Retry-After for programs, a page for people, and over when it is over',
+  'redis: an outage is 503 with Retry-After for clients, a page for users, and over when it is over',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis()

@@ -31,10 +31,10 @@ t.test(
   async (t) => {
     const rig = await startAuthServer(t)
     const { clientId, tokens } = await start(rig)
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 5 }, () => refresh(rig, clientId, tokens.refresh_token)),
     )
-    const successors = new Set((await Promise.all(answers.map(tokensOf))).map((one) => one.refresh_token))
+    const successors = new Set((await Promise.all(responses.map(tokensOf))).map((one) => one.refresh_token))
     t.equal(successors.size, 1)
     rig.pass(5_000)
     t.ok(successors.has((await tokensOf(await refresh(rig, clientId, tokens.refresh_token))).refresh_token))

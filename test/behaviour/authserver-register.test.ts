@@ -28,7 +28,7 @@ function post(rig: Rig, metadata: unknown, type = 'application/json'): Promise<R
 }
 
 t.test(
-  'register: the answer says what was registered, defaults filled in, and how to manage it',
+  'register: the response says what was registered, defaults filled in, and how to manage it',
   async (t) => {
     const rig = await startAuthServer(t)
     const response = await post(rig, {
@@ -202,11 +202,11 @@ t.test(
 
 t.test('register: one caller gets thirty a minute, then 429 with Retry-After', async (t) => {
   const rig = await startAuthServer(t, { store: makeMemoryStore({ now: () => 0 }) })
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 36 }, () => post(rig, { redirect_uris: [redirectUri] })),
   )
-  t.equal(answers.filter((answer) => answer.status === 201).length, 30)
-  const refused = answers.find((answer) => answer.status === 429)
+  t.equal(responses.filter((response) => response.status === 201).length, 30)
+  const refused = responses.find((response) => response.status === 429)
   t.match(refused?.headers.get('retry-after'), /^\d+$/)
   t.match(refused && (await jsonOf(refused)), { error: 'temporarily_unavailable' })
 })

@@ -1,5 +1,5 @@
 /**
- * Sessions as such: one per person and program however many logins end at once, listed as long as they live, and dead
+ * Sessions as such: one per user and client however many logins end at once, listed as long as they live, and dead
  * at once when they are ended.
  */
 import t from 'tap'
@@ -83,7 +83,7 @@ t.test('sessions: records of a secret that was dropped are in nobody’s way', a
   t.equal((await self.sessions.of(alice.userId)).length, 1)
 })
 
-t.test('sessions: a program that is logged in again and again stays on the list', async (t) => {
+t.test('sessions: a client that is logged in again and again stays on the list', async (t) => {
   const self = setup()
   const first = await open(self)
   self.pass(20 * day)
@@ -101,7 +101,7 @@ for (const end of ['endSession', 'endGrant'] as const) {
   const ended = (self: Setup, sessionId: string, grantId: string): Promise<unknown> =>
     end === 'endGrant' ? self.sessions.endGrant(sessionId, grantId) : self.sessions.endSession(sessionId)
 
-  t.test(`sessions: ${end}: an answer from while it was under way is not remembered`, async (t) => {
+  t.test(`sessions: ${end}: a response from while it was in flight is not remembered`, async (t) => {
     const self = setup()
     const { sessionId, grantId, claims } = await open(self)
     const { swap, delete: remove } = self.state.sessions
@@ -114,7 +114,7 @@ for (const end of ['endSession', 'endGrant'] as const) {
     t.equal(await self.sessions.isLive(claims), false)
   })
 
-  t.test(`sessions: ${end}: an answer that comes late is not remembered`, async (t) => {
+  t.test(`sessions: ${end}: a response that comes late is not remembered`, async (t) => {
     const self = setup()
     const { sessionId, grantId, claims } = await open(self)
     const { get } = self.state.sessions

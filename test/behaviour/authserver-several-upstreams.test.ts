@@ -1,4 +1,4 @@
-/** Several upstreams: the chain, leaving some out, a leg that fails, coming back later. */
+/** Several upstreams: the chain, leaving some out, an upstream step that fails, coming back later. */
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { type Caller, makeCaller } from '../../runtime/net/index.ts'
@@ -140,7 +140,7 @@ t.test('several: what is unticked on the page is left out, the first cannot be',
     clientId: self.clientId,
     verifier,
     browser,
-    answer: back.url,
+    response: back.url,
     code: back.url.searchParams.get('code') ?? '',
   }
   const caller = await callerAfter(self.rig, done)
@@ -148,7 +148,7 @@ t.test('several: what is unticked on the page is left out, the first cannot be',
 })
 
 t.test(
-  'several: a later leg that fails is for the person to decide: again, without it, or not at all',
+  'several: a later upstream step that fails is for the user to decide: again, without it, or not at all',
   async (t) => {
     const self = await three(t)
     self.failing = 'access_denied'
@@ -173,7 +173,7 @@ t.test(
       clientId: self.clientId,
       verifier,
       browser,
-      answer: without.url,
+      response: without.url,
       code: without.url.searchParams.get('code') ?? '',
     }
     const caller = await callerAfter(self.rig, done)
@@ -216,7 +216,7 @@ t.test('several: an abandoned chain leaves no tokens behind', async (t) => {
   t.same(legs(self), [2, 1], 'hub was asked again')
 })
 
-t.test('several: with prompt=none a leg that needs the person is interaction_required', async (t) => {
+t.test('several: with prompt=none an upstream step that needs the user is interaction_required', async (t) => {
   const self = await three(t)
   const web = 'https://app.example.com/cb'
   const clientId = await registerClient(self.rig, { redirect_uris: [web] })

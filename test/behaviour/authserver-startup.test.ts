@@ -1,4 +1,4 @@
-/** Start-up: every configuration fault at once, files and variables, and what is readiness instead. */
+/** Start-up: every configuration error at once, files and variables, and what is readiness instead. */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 import { makeAuthServer, openAuthServer, openAuthServerStore } from '../../runtime/authserver/index.ts'
 import {
   type AuthServerConfig,
-  authServerFaults,
+  authServerViolations,
   loadAuthServerConfig,
   type OAuth2UpstreamConfig,
   type OidcUpstreamConfig,
@@ -75,12 +75,12 @@ const good: AuthServerConfig = {
   secrets: () => ({ signingKeys: [], hmacSecrets: [] }),
 }
 
-t.test('faults: a good configuration has none', async (t) => {
-  t.same(authServerFaults(good), [])
-  t.same(authServerFaults({ ...good, upstreams: [oidc, hub] }), [])
+t.test('errors: a good configuration has none', async (t) => {
+  t.same(authServerViolations(good), [])
+  t.same(authServerViolations({ ...good, upstreams: [oidc, hub] }), [])
 })
 
-t.test('faults: each rule, with the field’s own name', async (t) => {
+t.test('errors: each rule, with the field’s own name', async (t) => {
   const cases: readonly (readonly [Partial<AuthServerConfig>, RegExp])[] = [
     [{ issuer: '' }, /^issuer "" must be an absolute URL$/],
     [{ issuer: '/relative' }, /^issuer .* absolute/],
@@ -175,10 +175,10 @@ t.test('faults: each rule, with the field’s own name', async (t) => {
     [{ primaryUpstreamProvider: 'nobody' }, /^primaryUpstreamProvider "nobody" is not the name/],
   ]
   for (const [change, expected] of cases) {
-    const faults = authServerFaults({ ...good, ...change })
-    t.equal(faults.length, 1, `${String(expected)}: ${faults.join(' | ')}`)
-    t.match(faults[0], expected)
-    t.notMatch(faults.join(), 'hunter2')
+    const violations = authServerViolations({ ...good, ...change })
+    t.equal(violations.length, 1, `${String(expected)}: ${violations.join(' | ')}`)
+    t.match(violations[0], expected)
+    t.notMatch(violations.join(), 'hunter2')
   }
   for (const name of [
     'response_type',
@@ -195,7 +195,7 @@ t.test('faults: each rule, with the field’s own name', async (t) => {
     'client_secret',
   ]) {
     t.match(
-      authServerFaults({ ...good, upstreams: [{ ...oidc, additionalAuthorizationParams: { [name]: 'x' } }] }),
+      authServerViolations({ ...good, upstreams: [{ ...oidc, additionalAuthorizationParams: { [name]: 'x' } }] }),
       [new RegExp(`must not set ${name}$`)],
     )
   }
@@ -215,16 +215,16 @@ const userInfo = {
   emailFields: ['email'],
 }
 
-t.test('faults: http is fine on localhost, and elsewhere with insecureAllowHTTP', async (t) => {
-  t.same(authServerFaults({ ...good, issuer: 'http://localhost:8080' }), [])
-  t.same(authServerFaults({ ...good, issuer: 'http://127.0.0.1:8080/base' }), [])
+t.test('errors: http is fine on localhost, and elsewhere with insecureAllowHTTP', async (t) => {
+  t.same(authServerViolations({ ...good, issuer: 'http://localhost:8080' }), [])
+  t.same(authServerViolations({ ...good, issuer: 'http://127.0.0.1:8080/base' }), [])
   t.same(
-    authServerFaults({ ...good, issuer: 'http://vmcp.ns.svc.cluster.local:4483', insecureAllowHttp: true }),
+    authServerViolations({ ...good, issuer: 'http://vmcp.ns.svc.cluster.local:4483', insecureAllowHttp: true }),
     [],
   )
 })
 
-t.test('start: configuration, keys and secrets are judged together, in one error', async (t) => {
+t.test('start: configuration, keys and secrets are checked together, in one error', async (t) => {
   const config: AuthServerConfig = {
     ...good,
     issuer: 'http://a.example',
@@ -466,7 +466,7 @@ upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: 'https://
 )
 
 t.test(
-  'host: from the file to a running server, and a fault that the file does not show closes everything again',
+  'host: from the file to a running server, and an error that the file does not show closes everything again',
   async (t) => {
     const { file } = folder(t)
     const write = (key: string): string =>

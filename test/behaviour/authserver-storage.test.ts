@@ -109,24 +109,24 @@ async function suite(t: Test, open: () => Store): Promise<void> {
     )
     const atProvider = await browser.press(page, 'approve', rig.provider.issuer)
     const back = await browser.open(atProvider.url, `${rig.issuer}/oauth/callback`)
-    const answers = await Promise.all(Array.from({ length: 6 }, () => browser.request(back.url)))
+    const responses = await Promise.all(Array.from({ length: 6 }, () => browser.request(back.url)))
     t.same(
-      answers.map(({ status }) => status).toSorted((a, b) => a - b),
+      responses.map(({ status }) => status).toSorted((a, b) => a - b),
       [303, 400, 400, 400, 400, 400],
     )
   })
 
   await t.test('of many redemptions of one code, one counts, and then the grant is dead', async (t) => {
     const done = await login(rig, { client_id: clientId })
-    const answers = await Promise.all(Array.from({ length: 12 }, () => redeem(rig, done)))
-    const good = answers.filter(({ status }) => status === 200)
+    const responses = await Promise.all(Array.from({ length: 12 }, () => redeem(rig, done)))
+    const good = responses.filter(({ status }) => status === 200)
     t.ok(good.length <= 1, `${good.length} succeeded`)
-    for (const answer of answers) {
-      if (answer.status !== 200) t.equal(await refusal(answer), '400 invalid_grant')
+    for (const response of responses) {
+      if (response.status !== 200) t.equal(await refusal(response), '400 invalid_grant')
     }
     t.ok(rig.events.some(({ type }) => type === 'code_reused'))
-    for (const answer of good) {
-      const tokens = await tokensOf(answer)
+    for (const response of good) {
+      const tokens = await tokensOf(response)
       t.equal(await refusal(await refresh(rig, clientId, tokens.refresh_token)), '400 invalid_grant')
     }
   })
@@ -136,10 +136,10 @@ async function suite(t: Test, open: () => Store): Promise<void> {
     async (t) => {
       const done = await login(rig, { client_id: clientId })
       const first = await tokensOf(await redeem(rig, done))
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         Array.from({ length: 12 }, () => refresh(rig, clientId, first.refresh_token).then(tokensOf)),
       )
-      const successors = new Set(answers.map((tokens) => tokens.refresh_token))
+      const successors = new Set(responses.map((tokens) => tokens.refresh_token))
       t.equal(successors.size, 1)
       for (const replica of [rig, ...others]) replica.pass(20_000)
       t.equal(await refusal(await refresh(rig, clientId, first.refresh_token)), '400 invalid_grant')

@@ -62,7 +62,7 @@ t.test('revoke: an old refresh token of a living family ends it too', async (t) 
   t.equal(await refusal(await refresh(rig, one.clientId, next.refresh_token)), '400 invalid_grant')
 })
 
-t.test('revoke: one of several logins of a person with a client leaves the others alone', async (t) => {
+t.test('revoke: one of several logins of a user with a client leaves the others alone', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const laptop = await signedIn(rig, { client_id: clientId })
@@ -76,16 +76,16 @@ t.test('revoke: one of several logins of a person with a client leaves the other
 t.test('revoke: 200 for anything, and nothing happens to what is not the client’s own', async (t) => {
   const rig = await startAuthServer(t)
   const one = await signedIn(rig)
-  const stranger = await registerClient(rig)
+  const untrusted = await registerClient(rig)
   for (const token of [one.tokens.refresh_token, one.tokens.access_token, 'nonsense', one.tokens.id_token]) {
-    t.equal((await post(rig, 'revoke', { token, client_id: stranger })).status, 200)
+    t.equal((await post(rig, 'revoke', { token, client_id: untrusted })).status, 200)
   }
   t.equal(await isAlive(rig, one.tokens.access_token), true)
   t.equal(await refusal(await post(rig, 'revoke', { token: 'x', client_id: 'nobody' })), '401 invalid_client')
-  t.equal(await refusal(await post(rig, 'revoke', { client_id: stranger })), '400 invalid_request')
+  t.equal(await refusal(await post(rig, 'revoke', { client_id: untrusted })), '400 invalid_request')
 })
 
-t.test('introspect: by an access token as Bearer, about tokens of the same client and person', async (t) => {
+t.test('introspect: by an access token as Bearer, about tokens of the same client and user', async (t) => {
   const rig = await startAuthServer(t)
   const one = await signedIn(rig)
   const { access_token: access, refresh_token: token } = one.tokens

@@ -1,4 +1,4 @@
-/** Plain OAuth 2.0 upstreams: where identity comes from, odd token answers. */
+/** Plain OAuth 2.0 upstreams: where identity comes from, odd token responses. */
 import { createHash } from 'node:crypto'
 import { decodeJwt } from 'jose'
 import t from 'tap'
@@ -76,13 +76,13 @@ t.test(
 )
 
 t.test('oauth2: userinfo: fields in order, first non-empty wins, numbers keep every digit', async (t) => {
-  const answers: PeerAnswers = {
+  const responses: PeerAnswers = {
     userinfo: {
       headers: { 'content-type': 'application/json' },
       body: '{"id": 9007199254740993, "login": "", "name": "Ada", "mail": "ada@x.test"}',
     },
   }
-  const self = await startPeer(t, answers, (url) => ({
+  const self = await startPeer(t, responses, (url) => ({
     userInfo: userInfo(url, {
       subjectFields: ['login', 'id'],
       emailFields: ['email', 'mail'],
@@ -95,15 +95,15 @@ t.test('oauth2: userinfo: fields in order, first non-empty wins, numbers keep ev
     authorization: 'Bearer upstream-at',
     accept: 'application/vnd.hub+json',
   })
-  answers.userinfo = { body: { id: '9007199254740993' } }
+  responses.userinfo = { body: { id: '9007199254740993' } }
   t.equal((await outcome(self))['sub'], first['sub'], 'the same id as text')
-  answers.userinfo = { headers: { 'content-type': 'application/json' }, body: '{"id": 9007199254740992}' }
-  t.not((await outcome(self))['sub'], first['sub'], 'its neighbour is another person')
+  responses.userinfo = { headers: { 'content-type': 'application/json' }, body: '{"id": 9007199254740992}' }
+  t.not((await outcome(self))['sub'], first['sub'], 'its neighbour is another user')
 })
 
 t.test('oauth2: userinfo that fails or names nobody ends the login', async (t) => {
-  const answers: PeerAnswers = {}
-  const self = await startPeer(t, answers, (url) => ({ userInfo: userInfo(url) }))
+  const responses: PeerAnswers = {}
+  const self = await startPeer(t, responses, (url) => ({ userInfo: userInfo(url) }))
   const cases: readonly (readonly [PeerResponse, string])[] = [
     [{ status: 401 }, 'server_error'],
     [{ body: { name: 'nobody' } }, 'server_error'],
@@ -113,9 +113,9 @@ t.test('oauth2: userinfo that fails or names nobody ends the login', async (t) =
     [{ status: 500 }, 'temporarily_unavailable'],
     ['cut', 'temporarily_unavailable'],
   ]
-  for (const [answer, error] of cases) {
-    answers.userinfo = answer
-    t.same(await outcome(self), { error }, JSON.stringify(answer))
+  for (const [response, error] of cases) {
+    responses.userinfo = response
+    t.same(await outcome(self), { error }, JSON.stringify(response))
   }
 })
 
@@ -125,8 +125,8 @@ const jwt = (claims: string): string =>
 t.test(
   'oauth2: identityFromToken reads the raw answer; @upstreamjwt reads a JWT in it; userinfo is not called',
   async (t) => {
-    const answers: PeerAnswers = {}
-    const self = await startPeer(t, answers, (url) => ({
+    const responses: PeerAnswers = {}
+    const self = await startPeer(t, responses, (url) => ({
       userInfo: userInfo(url),
       identityFromToken: {
         subjectPath: 'access_token|@upstreamjwt|user.id',
@@ -134,7 +134,7 @@ t.test(
         emailPath: 'owner.0.mail',
       },
     }))
-    answers.token = {
+    responses.token = {
       body: {
         ...bearer,
         access_token: jwt('{"user":{"id":12345678901234567890},"name":"Grace"}'),
@@ -143,7 +143,7 @@ t.test(
     }
     const first = await outcome(self)
     t.match(first, { name: 'Grace', email: 'g@x.test' })
-    answers.token = {
+    responses.token = {
       body: {
         ...bearer,
         access_token: jwt('{"user":{"id":12345678901234567891},"name":7}'),
@@ -161,7 +161,7 @@ t.test(
       jwt('{"user":{}}'),
       jwt('{"user":{"id":{}}}'),
     ]) {
-      answers.token = { body: { ...bearer, access_token: token } }
+      responses.token = { body: { ...bearer, access_token: token } }
       t.same(await outcome(self), { error: 'server_error' }, token)
     }
     t.equal(self.seen('/me').length, 0)
@@ -169,7 +169,7 @@ t.test(
 )
 
 t.test('oauth2: tokenResponseMapping finds the tokens, on refresh too', async (t) => {
-  const answers: PeerAnswers = {
+  const responses: PeerAnswers = {
     token: {
       body: {
         ok: true,
@@ -177,7 +177,7 @@ t.test('oauth2: tokenResponseMapping finds the tokens, on refresh too', async (t
       },
     },
   }
-  const self = await startPeer(t, answers, () => ({
+  const self = await startPeer(t, responses, () => ({
     tokenResponseMapping: {
       accessTokenPath: 'authed_user.access_token',
       expiresInPath: 'authed_user.ttl',
@@ -191,27 +191,27 @@ t.test('oauth2: tokenResponseMapping finds the tokens, on refresh too', async (t
   const claims = decodeJwt(token)
   const caller = makeCaller({ issuer: self.rig.issuer, subject: claims.sub ?? '', claims })
   t.match(await self.rig.server.upstreamTokens.get(caller), { accessToken: 'mapped-at' })
-  answers.token = { body: { ok: true, authed_user: { access_token: 'second-at' } } }
+  responses.token = { body: { ok: true, authed_user: { access_token: 'second-at' } } }
   self.rig.pass(50_000)
   t.match(await self.rig.server.upstreamTokens.get(caller), { accessToken: 'second-at' })
   t.equal(self.seen('/token').at(-1)?.form.get('refresh_token'), 'mapped-rt')
-  answers.token = { body: { ok: false, error: 'bad_thing' } }
+  responses.token = { body: { ok: false, error: 'bad_thing' } }
   t.same(await outcome(self), { error: 'server_error' }, 'ok:false is a refusal')
-  answers.token = { body: { ok: false } }
+  responses.token = { body: { ok: false } }
   t.same(await outcome(self), { error: 'server_error' })
-  answers.token = { body: { authed_user: {} } }
+  responses.token = { body: { authed_user: {} } }
   t.same(await outcome(self), { error: 'server_error' }, 'no token at the path')
 })
 
 t.test('oauth2: a 200 that carries an error is a refusal, a plain text one is unusable', async (t) => {
-  const answers: PeerAnswers = {}
-  const self = await startPeer(t, answers)
+  const responses: PeerAnswers = {}
+  const self = await startPeer(t, responses)
   for (const token of [
     { body: { error: 'bad_verification_code' } },
     { body: 'access_token=a&token_type=bearer' },
     { body: { ...bearer, token_type: 'mac' } },
   ]) {
-    answers.token = token
+    responses.token = token
     t.same(await outcome(self), { error: 'server_error' })
   }
 })
@@ -219,12 +219,12 @@ t.test('oauth2: a 200 that carries an error is a refusal, a plain text one is un
 t.test('oauth2: prompt=login cannot be honoured and is refused', async (t) => {
   const self = await startPeer(t, {})
   const again = await login(self.rig, { client_id: self.clientId, prompt: 'login' })
-  t.equal(again.answer.searchParams.get('error'), 'login_required')
+  t.equal(again.response.searchParams.get('error'), 'login_required')
   t.equal(self.seen('/authorize').length, 0)
 })
 
 t.test('oauth2: max_age cannot be honoured and is refused, prompt=none as well', async (t) => {
   const self = await startPeer(t, {})
   const aged = await login(self.rig, { client_id: self.clientId, max_age: '60' })
-  t.equal(aged.answer.searchParams.get('error'), 'login_required')
+  t.equal(aged.response.searchParams.get('error'), 'login_required')
 })

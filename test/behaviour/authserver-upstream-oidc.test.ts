@@ -129,11 +129,11 @@ t.test('oidc: the subject is the configured claim, and its absence ends the logi
   t.not(await subOf(byOid), await subOf(bySub))
   const without = await make('oid', {})
   const done = await login(without)
-  t.equal(done.answer.searchParams.get('error'), 'server_error')
-  t.notMatch(done.answer.href, /oid/, 'the client is not told what the provider lacks')
+  t.equal(done.response.searchParams.get('error'), 'server_error')
+  t.notMatch(done.response.href, /oid/, 'the client is not told what the provider lacks')
 })
 
-t.test('oidc: the same person is the same subject after a restart without storage', async (t) => {
+t.test('oidc: the same user is the same subject after a restart without storage', async (t) => {
   const rig = await startAuthServer(t)
   const one = decodeJwt((await tokensOf(await redeem(rig, await login(rig)))).access_token).sub
   const two = decodeJwt((await tokensOf(await redeem(rig, await login(rig)))).access_token).sub
@@ -141,7 +141,7 @@ t.test('oidc: the same person is the same subject after a restart without storag
 })
 
 t.test(
-  'oidc: userInfoOverride gives name and e-mail when it speaks of the same person, by the mapped fields',
+  'oidc: userInfoOverride gives name and e-mail when it speaks of the same user, by the mapped fields',
   async (t) => {
     const seen: SeenRequest[] = []
     let info: object = { id: 'alice', display: 'Alice from userinfo', mails: 7, mail: 'a@userinfo.test' }
@@ -173,7 +173,7 @@ t.test(
       headers: { 'x-api-version': '2', authorization: /^Bearer \S+$/ },
     })
     info = { id: 'mallory', display: 'Mallory' }
-    t.equal((await login(rig)).answer.searchParams.get('error'), 'server_error', 'another person')
+    t.equal((await login(rig)).response.searchParams.get('error'), 'server_error', 'another user')
     status = 503
     t.match((await login(rig)).code, /^gh_ac_/, 'its silence costs only name and e-mail')
   },
@@ -241,13 +241,13 @@ async function forger(t: Test): Promise<{
 }
 
 t.test(
-  'oidc: an answer that cannot be believed ends the login, and nothing the provider wrote reaches the client',
+  'oidc: a response that cannot be believed ends the login, and nothing the provider wrote reaches the client',
   async (t) => {
     const { rig, forge, clientId } = await forger(t)
     const outcome = async (): Promise<string> => {
-      const { answer } = await login(rig, { client_id: clientId })
-      t.notMatch(answer.href, /SECRET|evil/i)
-      return answer.searchParams.get('error') ?? (answer.searchParams.has('code') ? 'ok' : 'nothing')
+      const { response } = await login(rig, { client_id: clientId })
+      t.notMatch(response.href, /SECRET|evil/i)
+      return response.searchParams.get('error') ?? (response.searchParams.has('code') ? 'ok' : 'nothing')
     }
     t.equal(await outcome(), 'ok', 'the honest provider works')
     const forged: readonly (readonly [string, object])[] = [
@@ -271,7 +271,7 @@ t.test(
     forge.kid = 'unknown'
     t.equal(await outcome(), 'server_error', 'an unknown key')
     delete forge.kid
-    const answers: readonly (readonly [string, PeerResponse, string])[] = [
+    const responses: readonly (readonly [string, PeerResponse, string])[] = [
       ['no ID token', { body: { access_token: 'SECRET', token_type: 'Bearer' } }, 'server_error'],
       [
         'unsigned',
@@ -288,18 +288,18 @@ t.test(
       ['overloaded', { status: 503, body: 'SECRET' }, 'temporarily_unavailable'],
       ['cut', 'cut', 'temporarily_unavailable'],
     ]
-    for (const [name, answer, error] of answers) {
-      forge.token = () => answer
+    for (const [name, response, error] of responses) {
+      forge.token = () => response
       t.equal(await outcome(), error, name)
     }
   },
 )
 
-t.test('oidc: mix-up: an answer must come from the issuer that was asked (RFC 9207)', async (t) => {
+t.test('oidc: mix-up: a response must come from the issuer that was asked (RFC 9207)', async (t) => {
   const { rig, peer, forge, clientId } = await forger(t)
   const outcome = async (change: (query: URLSearchParams) => void): Promise<string | null> => {
     forge.callback = change
-    return (await login(rig, { client_id: clientId })).answer.searchParams.get('error')
+    return (await login(rig, { client_id: clientId })).response.searchParams.get('error')
   }
   t.equal(await outcome((query) => query.set('iss', 'https://evil.example')), 'server_error')
   t.equal(await outcome((query) => query.delete('iss')), 'server_error', 'the metadata promises one')
@@ -328,10 +328,10 @@ t.test('oidc: the provider’s errors become codes of ours, its words stay in th
       query.set('error', theirs)
       query.set('error_description', 'SECRET words\nof the provider')
     }
-    const { answer } = await login(rig, { client_id: clientId })
-    t.equal(answer.searchParams.get('error'), ours, theirs)
-    t.equal(answer.searchParams.get('state'), 'client-state')
-    t.notMatch(answer.href, /SECRET/)
+    const { response } = await login(rig, { client_id: clientId })
+    t.equal(response.searchParams.get('error'), ours, theirs)
+    t.equal(response.searchParams.get('state'), 'client-state')
+    t.notMatch(response.href, /SECRET/)
   }
   t.ok(rig.events.some((event) => event.type === 'login_failed' && event.outcome === 'denied'))
 })
@@ -341,7 +341,7 @@ t.test('oidc: max_age is refused when the provider’s login is too old or of un
   const now = Math.floor(Date.now() / 1000)
   const outcome = async (authTime: number | undefined): Promise<string | null> => {
     forge.claims = () => (authTime === undefined ? {} : { auth_time: authTime })
-    return (await login(rig, { client_id: clientId, max_age: '300' })).answer.searchParams.get('error')
+    return (await login(rig, { client_id: clientId, max_age: '300' })).response.searchParams.get('error')
   }
   t.equal(await outcome(now - 100), null)
   t.equal(await outcome(now - 1000), 'login_required')
@@ -352,7 +352,7 @@ t.test('oidc: prompt=login is refused when the provider says that nobody signed 
   const { rig, peer, forge, clientId } = await forger(t)
   const outcome = async (authTime: number | undefined): Promise<string | null> => {
     forge.claims = () => (authTime === undefined ? {} : { auth_time: authTime })
-    return (await login(rig, { client_id: clientId, prompt: 'login' })).answer.searchParams.get('error')
+    return (await login(rig, { client_id: clientId, prompt: 'login' })).response.searchParams.get('error')
   }
   const now = Math.floor(Date.now() / 1000)
   t.equal(await outcome(now), null)
@@ -370,7 +370,7 @@ t.test('oidc: clocks may differ by a minute, and no more', async (t) => {
   const now = Math.floor(Date.now() / 1000)
   const outcome = async (claims: Record<string, number>): Promise<string | null> => {
     forge.claims = () => claims
-    return (await login(rig, { client_id: clientId })).answer.searchParams.get('error')
+    return (await login(rig, { client_id: clientId })).response.searchParams.get('error')
   }
   t.equal(await outcome({ exp: now - 40 }), null)
   t.equal(await outcome({ exp: now - 90 }), 'server_error')

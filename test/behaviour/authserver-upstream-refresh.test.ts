@@ -20,7 +20,7 @@ async function setup(t: Test) {
   let nowMs = Date.now()
   let serial = 0
   const pair = await generateKeyPair('ES256')
-  const stranger = await generateKeyPair('ES256')
+  const untrusted = await generateKeyPair('ES256')
   const self = { keysDown: false, forged: false, claims: { sub: 'u', oid: 'alice' } as JWTPayload }
   const host = await startLoopback(async ({ path, form }) => {
     if (path === '/.well-known/openid-configuration') {
@@ -40,7 +40,7 @@ async function setup(t: Test) {
       .setProtectedHeader({ alg: 'ES256', kid: '1' })
       .setIssuedAt(Math.floor(nowMs / 1000))
       .setExpirationTime(Math.floor((nowMs + hour) / 1000))
-      .sign(self.forged ? stranger.privateKey : pair.privateKey)
+      .sign(self.forged ? untrusted.privateKey : pair.privateKey)
     const tokens = { access_token: `at-${serial}`, refresh_token: `rt-${serial}`, id_token: idToken }
     return { body: { ...tokens, token_type: 'Bearer', expires_in: 3600 } }
   })
@@ -75,7 +75,7 @@ async function setup(t: Test) {
 }
 
 /** What a refresh that fails says. */
-function fault(refresh: Promise<unknown>): Promise<string> {
+function failure(refresh: Promise<unknown>): Promise<string> {
   return refresh.then(
     () => 'none',
     (error: unknown) => (error instanceof OAuthClientError ? `${error.kind} ${error.error}` : String(error)),
@@ -104,20 +104,20 @@ t.test('upstream refresh: an ID token that cannot be accepted is dropped, the to
   t.match(await upstream.refresh(fine), { accessToken: 'at-2', refreshToken: 'rt-2', idToken: fine.idToken })
 })
 
-t.test('upstream refresh: an ID token without the configured claim is judged by its sub', async (t) => {
+t.test('upstream refresh: an ID token without the configured claim is checked by its sub', async (t) => {
   const { self, upstream, first } = await setup(t)
   const fine = await upstream.refresh(first)
   self.claims = { sub: 'u' }
   const next = await upstream.refresh(fine)
   t.match(next, { accessToken: 'at-2', refreshToken: 'rt-2', subject: 'alice' })
   self.claims = { sub: 'somebody-else' }
-  t.equal(await fault(upstream.refresh(next)), 'refused invalid_grant')
+  t.equal(await failure(upstream.refresh(next)), 'refused invalid_grant')
 })
 
-t.test('upstream refresh: another person is refused', async (t) => {
+t.test('upstream refresh: another user is refused', async (t) => {
   const { self, upstream, first } = await setup(t)
   self.claims = { sub: 'u', oid: 'mallory' }
-  t.equal(await fault(upstream.refresh(first)), 'refused invalid_grant')
+  t.equal(await failure(upstream.refresh(first)), 'refused invalid_grant')
 })
 
 t.test('upstream refresh: a refusal of the old token does not end what was renewed meanwhile', async (t) => {

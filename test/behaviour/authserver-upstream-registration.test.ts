@@ -14,10 +14,10 @@ proves('2.dcrConfig.softwareStatement', '2.call.registration')
 t.test(
   'registration: by endpoint, with everything configured, once for all replicas, and used for the requests',
   async (t) => {
-    const answers: PeerAnswers = {
+    const responses: PeerAnswers = {
       registration: { status: 201, body: { client_id: 'registered-id', client_secret: 'registered-secret' } },
     }
-    const self = await startPeer(t, answers, (url) => ({
+    const self = await startPeer(t, responses, (url) => ({
       dcr: {
         registrationEndpoint: `${url}/register`,
         initialAccessToken: () => 'initial',
@@ -51,37 +51,37 @@ t.test(
 t.test('registration: renewed before its secret ends, and after the provider forgot it', async (t) => {
   let count = 0
   let rigNow = Date.now
-  const answers: PeerAnswers = {}
+  const responses: PeerAnswers = {}
   const register = (): PeerResponse => {
     count += 1
     const client_secret_expires_at = Math.floor(rigNow() / 1000) + 3600
     return { status: 201, body: { client_id: `id-${count}`, client_secret: 's', client_secret_expires_at } }
   }
-  Object.defineProperty(answers, 'registration', { get: register })
-  const self = await startPeer(t, answers, (url) => ({ dcr: { registrationEndpoint: `${url}/register` } }))
+  Object.defineProperty(responses, 'registration', { get: register })
+  const self = await startPeer(t, responses, (url) => ({ dcr: { registrationEndpoint: `${url}/register` } }))
   rigNow = self.rig.now
   t.ok((await outcome(self))['sub'])
   t.equal(count, 1)
   self.rig.pass(58 * 60_000)
   t.ok((await outcome(self))['sub'])
   t.equal(count, 2)
-  answers.token = { status: 401, body: { error: 'invalid_client' } }
+  responses.token = { status: 401, body: { error: 'invalid_client' } }
   t.same(await outcome(self), { error: 'server_error' })
-  delete answers.token
+  delete responses.token
   t.ok((await outcome(self))['sub'])
   t.equal(count, 3)
 })
 
 t.test('registration: refusals and absence end the login, not the server', async (t) => {
-  const answers: PeerAnswers = {}
-  const self = await startPeer(t, answers, (url) => ({ dcr: { registrationEndpoint: `${url}/register` } }))
+  const responses: PeerAnswers = {}
+  const self = await startPeer(t, responses, (url) => ({ dcr: { registrationEndpoint: `${url}/register` } }))
   for (const registration of [
     { status: 404 },
     { status: 400, body: { error: 'invalid_client_metadata' } },
     { status: 201, body: {} },
     { status: 302, headers: { location: '/other' } },
   ]) {
-    answers.registration = registration
+    responses.registration = registration
     t.same(await outcome(self), { error: 'server_error' })
     const asked = self.seen('/register').length
     t.same(await outcome(self), { error: 'server_error' })
@@ -91,7 +91,7 @@ t.test('registration: refusals and absence end the login, not the server', async
     ])
     self.rig.pass(5_000)
   }
-  answers.registration = { status: 201, body: { client_id: 'x' } }
+  responses.registration = { status: 201, body: { client_id: 'x' } }
   t.ok((await outcome(self))['sub'])
   t.same(await self.rig.server.notReady(), [])
 })
@@ -147,9 +147,9 @@ t.test('registration: a document of another issuer, or without the endpoint, is 
     })
   body = { issuer: peer.url, registration_endpoint: `${peer.url}/register` }
   const wrong = await make()
-  t.equal((await login(wrong)).answer.searchParams.get('error'), 'server_error')
+  t.equal((await login(wrong)).response.searchParams.get('error'), 'server_error')
   body = { issuer: `${peer.url}/tenant` }
   const without = await make()
-  t.equal((await login(without)).answer.searchParams.get('error'), 'server_error')
+  t.equal((await login(without)).response.searchParams.get('error'), 'server_error')
   t.equal(peer.seen.filter(({ method }) => method === 'POST').length, 0, 'no endpoint is guessed')
 })

@@ -10,7 +10,7 @@ interface Hub {
   readonly hub: Loopback
   readonly caller: Caller
   readonly refreshes: () => number
-  answer: (n: number) => PeerResponse | Promise<PeerResponse>
+  response: (n: number) => PeerResponse | Promise<PeerResponse>
 }
 
 const responseOf = (n: number, more: object = {}): PeerResponse => ({
@@ -32,7 +32,7 @@ async function setup(t: Test, first: object = {}): Promise<Hub> {
     }
     if (form.get('grant_type') !== 'refresh_token') return responseOf(0, first)
     calls += 1
-    return self.answer(calls)
+    return self.response(calls)
   })
   t.teardown(() => hub.close())
   const rig = await startAuthServer(t, {
@@ -52,7 +52,7 @@ async function setup(t: Test, first: object = {}): Promise<Hub> {
   const done = await login(rig)
   const claims = decodeJwt((await tokensOf(await redeem(rig, done))).access_token)
   const caller = makeCaller({ issuer: rig.issuer, subject: claims.sub ?? '', claims })
-  const self: Hub = { rig, hub, caller, refreshes: () => calls, answer: (n) => responseOf(n) }
+  const self: Hub = { rig, hub, caller, refreshes: () => calls, response: (n) => responseOf(n) }
   return self
 }
 
@@ -90,7 +90,7 @@ t.test('upstream tokens: one refresh at a time, over all replicas, however many 
   const self = await setup(t)
   const second = await self.rig.replica()
   const used = new Set<string>()
-  self.answer = async (n) => {
+  self.response = async (n) => {
     const sent = self.hub.seen.at(-1)?.form.get('refresh_token') ?? ''
     // A provider that rotates: the second use of a refresh token would end the connection.
     if (used.has(sent)) return { status: 400, body: { error: 'invalid_grant' } }
@@ -100,14 +100,14 @@ t.test('upstream tokens: one refresh at a time, over all replicas, however many 
   self.rig.pass(61 * minute)
   second.pass(61 * minute)
   const askers = [self.rig, second, self.rig, second, self.rig, second]
-  const answers = await Promise.all(askers.map((rig) => rig.server.upstreamTokens.get(self.caller)))
-  t.same(new Set(answers.map((token) => token?.accessToken)), new Set(['at-1']))
+  const responses = await Promise.all(askers.map((rig) => rig.server.upstreamTokens.get(self.caller)))
+  t.same(new Set(responses.map((token) => token?.accessToken)), new Set(['at-1']))
   t.equal(self.refreshes(), 1)
 })
 
-t.test('upstream tokens: an answer without a new refresh token keeps the old one', async (t) => {
+t.test('upstream tokens: a response without a new refresh token keeps the old one', async (t) => {
   const self = await setup(t)
-  self.answer = (n) => responseOf(n, { refresh_token: undefined })
+  self.response = (n) => responseOf(n, { refresh_token: undefined })
   for (const expected of ['at-1', 'at-2']) {
     self.rig.pass(61 * minute)
     t.match(await self.rig.server.upstreamTokens.get(self.caller), { accessToken: expected })
@@ -118,12 +118,12 @@ t.test('upstream tokens: an answer without a new refresh token keeps the old one
 t.test('upstream tokens: a refused refresh means signing in again, and the row is gone', async (t) => {
   for (const error of ['invalid_grant', 'bad_refresh_token']) {
     const self = await setup(t)
-    self.answer = () => ({ status: 400, body: { error, error_description: 'SECRET' } })
+    self.response = () => ({ status: 400, body: { error, error_description: 'SECRET' } })
     self.rig.pass(61 * minute)
     await t.rejects(self.rig.server.upstreamTokens.get(self.caller), {
       code: 'UPSTREAM_TOKEN_MISSING',
       status: 401,
-      message: 'the sign-in at hub has ended: ask the user to sign in again from this program',
+      message: 'the sign-in at hub has ended: ask the user to sign in again from this client',
     })
     t.equal(await self.rig.server.upstreamTokens.get(self.caller), undefined)
     t.equal(self.refreshes(), 1, 'not tried again')
@@ -137,7 +137,7 @@ t.test(
   'upstream tokens: silence of the provider costs nothing while the token is valid, then 503, and the row stays',
   async (t) => {
     const self = await setup(t)
-    self.answer = () => ({ status: 503 })
+    self.response = () => ({ status: 503 })
     self.rig.pass(59.5 * minute)
     t.match(await self.rig.server.upstreamTokens.get(self.caller), { accessToken: 'at-0' })
     t.match(await self.rig.server.upstreamTokens.get(self.caller), { accessToken: 'at-0' })
@@ -148,15 +148,15 @@ t.test(
       status: 503,
       headers: { 'retry-after': '5' },
     })
-    self.answer = () => ({ status: 401, body: { error: 'invalid_client' } })
+    self.response = () => ({ status: 401, body: { error: 'invalid_client' } })
     await t.rejects(
       self.rig.server.upstreamTokens.get(self.caller),
       { code: 'AUTH_UNAVAILABLE' },
-      'our own fault is no reason to sign in again',
+      'our own error is no reason to sign in again',
     )
-    self.answer = () => 'cut'
+    self.response = () => 'cut'
     await t.rejects(self.rig.server.upstreamTokens.get(self.caller), { code: 'AUTH_UNAVAILABLE' })
-    self.answer = (n) => responseOf(n)
+    self.response = (n) => responseOf(n)
     t.match(await self.rig.server.upstreamTokens.get(self.caller), { accessToken: /^at-\d$/ })
   },
 )
@@ -171,7 +171,7 @@ t.test('upstream tokens: without a refresh token the end is the end', async (t) 
 })
 
 t.test(
-  'upstream tokens: nobody gets another person’s or another client’s, whatever the session says',
+  'upstream tokens: nobody gets another user’s or another client’s, whatever the session says',
   async (t) => {
     const { rig, caller } = await setup(t)
     const source = rig.server.upstreamTokens
@@ -192,7 +192,7 @@ t.test('upstream tokens: one asker may give up without hurting the others', asyn
   let release: () => void = () => {}
   const held = new Promise<void>((resolve) => (release = resolve))
   const asked = new Promise<void>((resolve) => {
-    self.answer = async (n) => {
+    self.response = async (n) => {
       resolve()
       await held
       return responseOf(n)

@@ -1,4 +1,4 @@
-/** Withdrawn consent: it does not come back by a login that was under way, nor by clocks that differ. */
+/** Withdrawn consent: it does not come back by a login that was in flight, nor by clocks that differ. */
 import t from 'tap'
 import {
   authorizeUrl,
@@ -30,7 +30,7 @@ async function setup(t: Parameters<typeof startAuthServer>[0]) {
   return { rig, browser, go }
 }
 
-/** Signs the first program on the page out, at this server. */
+/** Signs the first client on the page out, at this server. */
 async function withdraw(rig: Rig, browser: Browser, at = rig.issuer): Promise<void> {
   const page = await browser.open(`${at}/oauth/accounts`)
   const value = (name: string): string =>
@@ -53,7 +53,7 @@ t.test('withdrawal: a login that skipped the page asks after all', async (t) => 
   t.match(page.text, /wants to act for you/)
   t.equal((await go(web)).status, 200, 'nothing was remembered by that')
   t.match((await browser.press(page, 'approve', web)).url.searchParams.get('code'), /^gh_ac_/)
-  t.match((await go(web)).url.searchParams.get('code'), /^gh_ac_/, 'remembered anew')
+  t.match((await go(web)).url.searchParams.get('code'), /^gh_ac_/, 'remembered again')
 })
 
 t.test('withdrawal: what was agreed to before it is not remembered after it', async (t) => {
@@ -63,7 +63,7 @@ t.test('withdrawal: what was agreed to before it is not remembered after it', as
   rig.pass(1_000)
   await withdraw(rig, browser)
   const back = await browser.open(pending.url, web)
-  t.match(back.url.searchParams.get('code'), /^gh_ac_/, 'the answer itself stands')
+  t.match(back.url.searchParams.get('code'), /^gh_ac_/, 'the response itself stands')
   t.equal((await go(web)).status, 200, 'but counts for this login only')
 })
 

@@ -1,5 +1,5 @@
 /**
- * Servers that compress: whoever has to read an answer asks for identity, and says what is wrong when it comes compressed
+ * Servers that compress: whoever has to read a response asks for identity, and says what is wrong when it comes compressed
  * all the same. What only passes through the proxy keeps its coding.
  */
 import type { IncomingMessage } from 'node:http'
@@ -27,8 +27,8 @@ async function startCompressing(t: Test, compresses: (req: IncomingMessage) => b
   const front = await startServer((req, res) => {
     const chunks: Buffer[] = []
     req.on('data', (chunk: Buffer) => chunks.push(chunk))
-    req.on('end', () => void answer(Buffer.concat(chunks)))
-    async function answer(body: Buffer): Promise<void> {
+    req.on('end', () => void response(Buffer.concat(chunks)))
+    async function response(body: Buffer): Promise<void> {
       asked.push(req.headers['accept-encoding'])
       if (req.method === 'GET') return void res.writeHead(405).end()
       const headers = Object.entries(req.headers).flatMap(([name, value]): [string, string][] =>
@@ -84,7 +84,7 @@ await t.test('vmcp: a backend that compresses all the same is named as such', as
   t.match((await session.request('tools/list')).response, { error: { message: 'backend raw unavailable' } })
 })
 
-await t.test('proxy stdio: identity is asked for, and a compressed answer is named', async (t) => {
+await t.test('proxy stdio: identity is asked for, and a compressed response is named', async (t) => {
   const friendly = await startCompressing(t, likeServers)
   const bridge = startStdio(t, friendly.url)
   bridge.send(initialize)
@@ -122,10 +122,10 @@ await t.test('proxy: a stream whose first event it has to read is not compressed
   })
   const rig = await startRig(upstream.url)
   t.teardown(() => Promise.all([rig.close(), upstream.close()]))
-  const answer = await fetch(`${rig.url}/sse`, {
+  const response = await fetch(`${rig.url}/sse`, {
     headers: { accept: 'text/event-stream', 'accept-encoding': 'gzip' },
   })
-  t.equal(await answer.text(), 'event: endpoint\ndata: /messages?identity\n\n')
+  t.equal(await response.text(), 'event: endpoint\ndata: /messages?identity\n\n')
 })
 
 await t.test('proxy: a session is opened again although the client accepts compressed answers', async (t) => {

@@ -19,7 +19,7 @@ function credentials(id: string, expiresMs: number): PeerResponse {
   }
 }
 
-const fault = (status: number, code: string): PeerResponse => ({
+const failure = (status: number, code: string): PeerResponse => ({
   status,
   body: `<ErrorResponse><Error><Type>Sender</Type><Code>${code}</Code><Message>secret detail</Message></Error></ErrorResponse>`,
 })
@@ -27,11 +27,11 @@ const fault = (status: number, code: string): PeerResponse => ({
 async function rig(
   t: Test,
   config: StrategyConfig['cloudSts'],
-  answer: (count: number) => PeerResponse,
+  response: (count: number) => PeerResponse,
   parts: OutgoingParts = {},
 ) {
   const clock = { now: start }
-  const sts = await startLoopback(() => answer(sts.seen.length))
+  const sts = await startLoopback(() => response(sts.seen.length))
   t.teardown(() => sts.close())
   const regions: string[] = []
   const stsEndpoint = (region: string) => {
@@ -134,7 +134,7 @@ await t.test(
     clock.now += 3_299_999
     const before = (await send()).headers['x-amz-date']
     t.equal(sts.seen.length, 2)
-    t.equal(before, '20260101T005459Z', 'signed anew each time')
+    t.equal(before, '20260101T005459Z', 'signed again each time')
     clock.now += 1
     await send()
     t.equal(sts.seen.length, 3)
@@ -156,20 +156,20 @@ await t.test('cloud_sts: a payload beyond 10 MiB is not signed', async (t) => {
 })
 
 const failures: readonly (readonly [string, PeerResponse, object])[] = [
-  ['an expired token', fault(400, 'ExpiredTokenException'), { code: 'SUBJECT_REFUSED' }],
-  ['an invalid token', fault(400, 'InvalidIdentityToken'), { code: 'SUBJECT_REFUSED' }],
-  ['a role that may not be assumed', fault(403, 'AccessDenied'), { code: 'BACKEND_ROLE_DENIED' }],
-  ['throttling', fault(400, 'Throttling'), { code: 'BACKEND_AUTH_UNAVAILABLE' }],
+  ['an expired token', failure(400, 'ExpiredTokenException'), { code: 'SUBJECT_REFUSED' }],
+  ['an invalid token', failure(400, 'InvalidIdentityToken'), { code: 'SUBJECT_REFUSED' }],
+  ['a role that may not be assumed', failure(403, 'AccessDenied'), { code: 'BACKEND_ROLE_DENIED' }],
+  ['throttling', failure(400, 'Throttling'), { code: 'BACKEND_AUTH_UNAVAILABLE' }],
   [
     'an outage',
     { status: 500, body: '' },
     { code: 'BACKEND_AUTH_UNAVAILABLE', headers: { 'retry-after': '5' } },
   ],
   ['a cut connection', 'cut', { code: 'BACKEND_AUTH_UNAVAILABLE' }],
-  ['another refusal', fault(400, 'MalformedPolicyDocument'), { code: 'BACKEND_AUTH_FAILED' }],
-  ['an answer without credentials', { body: '<ok/>' }, { code: 'BACKEND_AUTH_FAILED' }],
+  ['another refusal', failure(400, 'MalformedPolicyDocument'), { code: 'BACKEND_AUTH_FAILED' }],
+  ['a response without credentials', { body: '<ok/>' }, { code: 'BACKEND_AUTH_FAILED' }],
   [
-    'an answer without an end',
+    'a response without an end',
     {
       body: '<AccessKeyId>a</AccessKeyId><SecretAccessKey>b</SecretAccessKey><SessionToken>c</SessionToken><Expiration>soon</Expiration>',
     },
@@ -177,9 +177,9 @@ const failures: readonly (readonly [string, PeerResponse, object])[] = [
   ],
 ]
 
-for (const [title, answer, expected] of failures) {
+for (const [title, response, expected] of failures) {
   await t.test(`cloud_sts: ${title}`, async (t) => {
-    const { send } = await rig(t, { fallbackRoleArn: role('f') }, () => answer)
+    const { send } = await rig(t, { fallbackRoleArn: role('f') }, () => response)
     const error: unknown = await send().catch((thrown: unknown) => thrown)
     t.match(error, expected)
     t.notMatch(String(error), /secret detail/)

@@ -9,10 +9,10 @@ import { proves } from '../helpers/proves.ts'
 async function rig(
   t: Test,
   make: (url: string) => StrategyConfig,
-  answer: (path: string) => PeerResponse | Promise<PeerResponse>,
+  response: (path: string) => PeerResponse | Promise<PeerResponse>,
   parts: OutgoingParts = {},
 ) {
-  const server = await startLoopback(({ path }) => answer(path))
+  const server = await startLoopback(({ path }) => response(path))
   t.teardown(() => server.close())
   const outgoing = makeOutgoing(parts)
   t.teardown(() => outgoing.close())
@@ -133,11 +133,11 @@ await t.test(
   async (t) => {
     proves('3.config.outgoingAuth.xaa')
     const jag = await assertion({})
-    const answer = (path: string): PeerResponse =>
+    const response = (path: string): PeerResponse =>
       path === '/idp'
         ? { body: { access_token: jag, token_type: 'N_A', issued_token_type: jagType, expires_in: 300 } }
         : good
-    const { server, send } = await rig(t, xaaConfig, answer, { upstream })
+    const { server, send } = await rig(t, xaaConfig, response, { upstream })
     t.equal(await send(), 'Bearer at')
     t.equal(await send(), 'Bearer at')
     t.same(
@@ -175,10 +175,10 @@ const wrong: readonly (readonly [
 for (const [title, change, body] of wrong) {
   await t.test(`xaa: ${title} is refused and never reaches the target`, async (t) => {
     const jag = await assertion(change)
-    const answer = (): PeerResponse => ({
+    const response = (): PeerResponse => ({
       body: { access_token: jag, token_type: 'N_A', issued_token_type: jagType, ...body },
     })
-    const { server, send } = await rig(t, xaaConfig, answer, { upstream })
+    const { server, send } = await rig(t, xaaConfig, response, { upstream })
     await t.rejects(send(), { code: 'BACKEND_AUTH_FAILED' })
     t.same(
       server.seen.map(({ path }) => path),

@@ -190,8 +190,8 @@ await t.test(
 await t.test(
   'token_exchange: an outage is 503 with Retry-After, nonsense is 502, and neither is kept',
   async (t) => {
-    let answer: object = { status: 503, headers: { 'retry-after': '9' }, body: 'down' }
-    const server = await startLoopback(() => answer)
+    let response: object = { status: 503, headers: { 'retry-after': '9' }, body: 'down' }
+    const server = await startLoopback(() => response)
     t.teardown(() => server.close())
     let now = 0
     const outgoing = makeOutgoing({ now: () => now })
@@ -206,13 +206,13 @@ await t.test(
       return request
     }
     await t.rejects(send(), { code: 'BACKEND_AUTH_UNAVAILABLE', headers: { 'retry-after': '9' } })
-    answer = { body: { access_token: 'x' } }
+    response = { body: { access_token: 'x' } }
     await t.rejects(send(), { code: 'BACKEND_AUTH_FAILED' })
-    answer = { body: { access_token: 'good', token_type: 'bearer', expires_in: 60 } }
+    response = { body: { access_token: 'good', token_type: 'bearer', expires_in: 60 } }
     const request = await send()
     t.equal(request.headers['authorization'], 'Bearer good', 'issued_token_type may be absent')
     t.equal(server.seen[0]?.form.get('client_id'), 'public', 'a public client names itself')
-    answer = { body: { access_token: 'better', token_type: 'bearer', expires_in: 60 } }
+    response = { body: { access_token: 'better', token_type: 'bearer', expires_in: 60 } }
     t.notOk(strategy.refused(request), 'a token this new is not replaced')
     now = 5_000
     t.ok(strategy.refused(request), 'the backend refused it')
@@ -233,7 +233,7 @@ await t.test('token_exchange: without any client id the request names no client'
   t.equal(server.seen[0]?.headers.authorization, undefined)
 })
 
-await t.test('token_exchange: a rotated secret is taken up', async (t) => {
+await t.test('token_exchange: a rotated secret is reloaded', async (t) => {
   proves('3.config.outgoingAuth.tokenExchange.clientSecretEnv')
   let secret = 'old'
   const server = await startLoopback(() => ({

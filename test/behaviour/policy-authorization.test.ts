@@ -57,8 +57,8 @@ function rig(url: string, issuer: TokenIssuer): Rig {
   }
 }
 
-function names(answer: WireAnswer, member: string, key: string): unknown[] {
-  const items = answer.response?.result?.[member] as Record<string, unknown>[] | undefined
+function names(response: WireAnswer, member: string, key: string): unknown[] {
+  const items = response.response?.result?.[member] as Record<string, unknown>[] | undefined
   return (items ?? []).map((item) => item[key])
 }
 
@@ -104,9 +104,9 @@ t.test('what is permitted works, what is not is 403 in its own words', async (t)
         { ref: { type: 'ref/prompt', name: 'test_simple_prompt' }, argument: { name: 'a', value: 'p' } },
       ],
     ] as const) {
-      const answer = await ada(method, params)
-      t.equal(answer.status, 200, `${era} ${method}`)
-      t.ok(answer.response?.result, answer.text)
+      const response = await ada(method, params)
+      t.equal(response.status, 200, `${era} ${method}`)
+      t.ok(response.response?.result, response.text)
     }
     for (const [method, params, message] of [
       ['tools/call', { name: 'wait' }, 'call denied by authorization policy'],
@@ -118,10 +118,10 @@ t.test('what is permitted works, what is not is 403 in its own words', async (t)
         'read denied by authorization policy',
       ],
     ] as const) {
-      const answer = await ada(method, params)
-      t.equal(answer.status, 403, `${era} ${method}`)
-      t.strictSame(answer.response?.error, { code: 403, message }, answer.text)
-      t.ok(answer.response?.id !== undefined && answer.response.id !== null, 'with the id of the request')
+      const response = await ada(method, params)
+      t.equal(response.status, 403, `${era} ${method}`)
+      t.strictSame(response.response?.error, { code: 403, message }, response.text)
+      t.ok(response.response?.id !== undefined && response.response.id !== null, 'with the id of the request')
     }
   }
 })
@@ -235,7 +235,7 @@ t.test('subscriptions: only to what may be read', async (t) => {
 })
 
 t.test(
-  'a session that is gone: 403 for what is refused anyway, else 404, so that clients begin anew',
+  'a session that is gone: 403 for what is refused anyway, else 404, so that clients begin again',
   async (t) => {
     const policies = [
       ...opsOnly,
@@ -274,7 +274,7 @@ t.test('the rest of the protocol is free', async (t) => {
   t.match((await session('tools/invoke')).response?.error, { code: -32601 }, 'an unknown method is just that')
 })
 
-t.test('none switches authorization off; anonymous callers are judged like others', async (t) => {
+t.test('none switches authorization off; anonymous callers are checked like others', async (t) => {
   const { as } = await start(t, { type: 'none' })
   t.equal((await (await as('session', 'ada'))('tools/call', { name: 'echo' })).status, 200)
   const fixture = await startFixture()

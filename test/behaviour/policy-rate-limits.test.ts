@@ -137,6 +137,6 @@ t.test('rate limits', { skip: missingRedis }, async (t) => {
   })
 })
 
-function limited(answer: WireAnswer): boolean {
-  return answer.response?.error?.code === 429
+function limited(response: WireAnswer): boolean {
+  return response.response?.error?.code === 429
 }

@@ -58,7 +58,7 @@ await t.test('file: a target’s own path takes the place of the client’s', as
   t.match(seen, { url: '/base/mcp?key=1&a=b' })
 })
 
-await t.test('file: the old transport has two paths, and a prefix for its endpoint event', async (t) => {
+await t.test('file: the HTTP+SSE (deprecated) transport has two paths, and a prefix for its endpoint event', async (t) => {
   const proxy = await start(t, {
     targetUri: `${target.url}/old/sse`,
     transport: 'sse',
@@ -163,13 +163,13 @@ await t.test('file: replicas share sessions in Redis, bound to their caller', as
     })
   await call(one, 'alice', rpc(0, 'initialize'))
   let status = 404
-  // The record is written beside the answer; a replica may be asked first.
+  // The record is written beside the response; a replica may be asked first.
   for (let i = 0; i < 50 && status === 404; i++) status = (await call(two, 'alice', rpc(1), 'shared')).status
   t.equal(status, 200)
   t.equal((await call(two, 'mallory', rpc(1), 'shared')).status, 404)
 })
 
-await t.test('file: faults are told all at once, and what cannot be served is refused', async (t) => {
+await t.test('file: errors are told all at once, and what cannot be served is refused', async (t) => {
   const bad = await runGatehouse([
     'proxy',
     '--config',
@@ -233,7 +233,7 @@ await t.test('file: a stdio target is served over HTTP until a signal', async (t
   })
   const run = startGatehouse(['proxy', '--config', path, '--host', '127.0.0.1', '--port', '0', 'demo'])
   const [, port] = await run.waitFor(/Stdio server demo started on port (\d+)/)
-  const answer = await fetch(`http://127.0.0.1:${port}/mcp`, {
+  const response = await fetch(`http://127.0.0.1:${port}/mcp`, {
     method: 'POST',
     headers: json,
     body: rpc(1, 'initialize', {
@@ -242,8 +242,8 @@ await t.test('file: a stdio target is served over HTTP until a signal', async (t
       clientInfo: { name: 'c', version: '1' },
     }),
   })
-  t.equal(answer.status, 200)
-  t.match(await answer.text(), /serverInfo/)
+  t.equal(response.status, 200)
+  t.match(await response.text(), /serverInfo/)
   t.equal(await run.interrupt(), 0)
 })
 

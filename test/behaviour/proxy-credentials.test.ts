@@ -60,10 +60,10 @@ await t.test(
     t.match(await file.seen(), { authorization: 'Bearer file-token' })
 
     const variable = await start(t, {}, { GATEHOUSE_REMOTE_AUTH_BEARER_TOKEN: 'refused' })
-    const answer = await variable.call()
-    t.equal(answer.status, 502)
-    t.equal(answer.headers.get('www-authenticate'), null)
-    t.match(await answer.json(), { jsonrpc: '2.0', id: 5, error: { code: -32603 } })
+    const response = await variable.call()
+    t.equal(response.status, 502)
+    t.equal(response.headers.get('www-authenticate'), null)
+    t.match(await response.json(), { jsonrpc: '2.0', id: 5, error: { code: -32603 } })
   },
 )
 
@@ -164,9 +164,9 @@ await t.test('exchange: the client’s token is exchanged, once per token, with 
 await t.test('exchange: an unreachable service is 503, and the request is not forwarded', async (t) => {
   const { call } = await start(t, { tokenExchangeUrl: 'http://127.0.0.1:1/token' })
   const before = target.seen.length
-  const answer = await call({ authorization: 'Bearer x' })
-  t.equal(answer.status, 503)
-  t.match(answer.headers.get('retry-after'), /^\d+$/)
+  const response = await call({ authorization: 'Bearer x' })
+  t.equal(response.status, 503)
+  t.match(response.headers.get('retry-after'), /^\d+$/)
   t.equal(target.seen.length, before)
 })
 

@@ -15,7 +15,7 @@ await t.test('forward: method, path, query, body and status pass unchanged', asy
   const rig = await startRig(upstream.url)
   t.teardown(() => Promise.all([rig.close(), upstream.close()]))
 
-  const answer = await rawRequest(
+  const response = await rawRequest(
     rig.port,
     [
       'PUT //a/./b/../%2Fc;x?q=%zz&;y=1 HTTP/1.1',
@@ -31,10 +31,10 @@ await t.test('forward: method, path, query, body and status pass unchanged', asy
   t.equal(seen?.url, '//a/./b/../%2Fc;x?q=%zz&;y=1')
   t.equal(seen?.body, 'hello')
   t.equal(seen?.headers['x-odd'], 'A, b')
-  t.match(answer, /^HTTP\/1\.1 207 Odd Status\r\n/)
-  t.match(answer, /X-Answer: yes\r\n/i)
-  t.match(answer, /Set-Cookie: a=1\r\nSet-Cookie: b=2\r\n/i)
-  t.match(answer, /HELLO/)
+  t.match(response, /^HTTP\/1\.1 207 Odd Status\r\n/)
+  t.match(response, /X-Answer: yes\r\n/i)
+  t.match(response, /Set-Cookie: a=1\r\nSet-Cookie: b=2\r\n/i)
+  t.match(response, /HELLO/)
 })
 
 await t.test('forward: the target’s query goes first, userinfo and fragment are dropped', async (t) => {
@@ -63,7 +63,7 @@ await t.test('forward: headers of one hop end here, in both directions', async (
   })
   const rig = await startRig(upstream.url)
   t.teardown(() => Promise.all([rig.close(), upstream.close()]))
-  const answer = await raw(
+  const response = await raw(
     rig.port,
     'GET /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close, X-Mine\r\nX-Mine: 1\r\nProxy-Authorization: x\r\n' +
       'Proxy-Connection: x\r\nKeep-Alive: 5\r\nTE: gzip, trailers\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMA\r\n' +
@@ -97,8 +97,8 @@ await t.test('forward: headers of one hop end here, in both directions', async (
     traceparent: '00-1',
     'x-real-ip': '7.7.7.7',
   })
-  t.match(answer, /X-Stays: 1/i)
-  t.notMatch(answer, /X-Hop|timeout=99|Proxy-Authenticate/i)
+  t.match(response, /X-Stays: 1/i)
+  t.notMatch(response, /X-Hop|timeout=99|Proxy-Authenticate/i)
 })
 
 await t.test('forward: a compressed answer stays compressed', async (t) => {
@@ -109,10 +109,10 @@ await t.test('forward: a compressed answer stays compressed', async (t) => {
   })
   const rig = await startRig(upstream.url)
   t.teardown(() => Promise.all([rig.close(), upstream.close()]))
-  const answer = await rawRequest(rig.port, ['GET /x HTTP/1.1', 'Host: localhost', 'Accept-Encoding: br'])
+  const response = await rawRequest(rig.port, ['GET /x HTTP/1.1', 'Host: localhost', 'Accept-Encoding: br'])
   t.equal(upstream.seen[0]?.headers['accept-encoding'], 'br')
-  t.match(answer, /Content-Encoding: gzip/i)
-  t.ok(answer.endsWith(gzip.toString('latin1')))
+  t.match(response, /Content-Encoding: gzip/i)
+  t.ok(response.endsWith(gzip.toString('latin1')))
 })
 
 await t.test('forward: trailers arrive', async (t) => {
@@ -124,9 +124,9 @@ await t.test('forward: trailers arrive', async (t) => {
   })
   const rig = await startRig(upstream.url)
   t.teardown(() => Promise.all([rig.close(), upstream.close()]))
-  const answer = await rawRequest(rig.port, ['GET /x HTTP/1.1', 'Host: localhost', 'TE: trailers'])
-  t.match(answer, /Trailer: X-Sum\r\n/i)
-  t.match(answer, /0\r\nX-Sum: 42\r\n\r\n$/i)
+  const response = await rawRequest(rig.port, ['GET /x HTTP/1.1', 'Host: localhost', 'TE: trailers'])
+  t.match(response, /Trailer: X-Sum\r\n/i)
+  t.match(response, /0\r\nX-Sum: 42\r\n\r\n$/i)
 })
 
 await t.test('forward: each event of a stream is flushed when it comes, head first', async (t) => {
@@ -290,7 +290,7 @@ await t.test('forward: HEAD and 204 have no body and keep the connection usable'
   t.equal((await fetch(`${rig.url}/x`, { method: 'DELETE' })).status, 204)
 })
 
-await t.test('forward: the endpoint event of the old transport stays behind the proxy', async (t) => {
+await t.test('forward: the endpoint event of the HTTP+SSE (deprecated) transport stays behind the proxy', async (t) => {
   const upstream = await startUpstream((seen, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' })
     const host = seen.url === '/evil' ? 'elsewhere.example' : seen.headers.host

@@ -12,7 +12,7 @@ proves('1.does.detect-auth', '1.does.outgoing-auth')
 type Verdict = { readonly status: 401 | 403; readonly challenge: string } | undefined
 
 /** A provider, a target at `path` with its document, and a proxy whose login a browser completes at once. */
-async function startLogin(t: Test, path: string, judge: (seen: Seen) => Verdict) {
+async function startLogin(t: Test, path: string, check: (seen: Seen) => Verdict) {
   const target = await startUpstream((seen, res) => {
     if (seen.url === `/.well-known/oauth-protected-resource${path}`) {
       res.setHeader('Content-Type', 'application/json')
@@ -26,7 +26,7 @@ async function startLogin(t: Test, path: string, judge: (seen: Seen) => Verdict)
       res.writeHead(404).end()
       return
     }
-    const verdict = judge(seen)
+    const verdict = check(seen)
     if (verdict) res.writeHead(verdict.status, { 'WWW-Authenticate': verdict.challenge }).end()
     else res.writeHead(200, { 'Content-Type': 'application/json', 'Mcp-Session-Id': 'probe' }).end('{}')
   })

@@ -18,7 +18,7 @@ type Change = (metadata: Record<string, unknown>) => Record<string, unknown>
 function changing(change: Change): (req: IncomingMessage, res: ServerResponse) => boolean {
   return (req, res) => {
     if (!req.url?.startsWith('/.well-known/') || req.headers['x-unchanged'] !== undefined) return false
-    const answer = async (): Promise<void> => {
+    const response = async (): Promise<void> => {
       const original = await fetch(`http://${req.headers.host}${req.url}`, {
         headers: { 'x-unchanged': 'yes' },
       })
@@ -27,7 +27,7 @@ function changing(change: Change): (req: IncomingMessage, res: ServerResponse) =
       const metadata = Object.fromEntries(Object.entries((await original.json()) as object))
       res.end(JSON.stringify(change(metadata)))
     }
-    void answer()
+    void response()
     return true
   }
 }
@@ -40,11 +40,11 @@ const announcesDocuments: Change = (metadata) => ({
 async function startChanged(
   t: Test,
   change: Change,
-  answer?: (req: IncomingMessage, res: ServerResponse) => boolean,
+  response?: (req: IncomingMessage, res: ServerResponse) => boolean,
 ): Promise<World> {
   const metadata = changing(change)
   const world = await startWorld({
-    intercept: (req, res) => metadata(req, res) || answer?.(req, res) === true,
+    intercept: (req, res) => metadata(req, res) || response?.(req, res) === true,
   })
   t.teardown(() => world.close())
   return world
@@ -173,11 +173,11 @@ await t.test('registration: one that the server has lost is made again', async (
   await first.browse()
   await first.proxy.ready
   await world.idp.provider.Client.adapter.destroy(before)
-  world.answer = { status: 401, challenge: 'Bearer error="invalid_token"' }
+  world.response = { status: 401, challenge: 'Bearer error="invalid_token"' }
   const refused = await first.call()
   t.equal(refused.status, 502, 'the refresh token was bound to the client')
   t.match(await refused.text(), /sign in again/)
-  world.answer = undefined
+  world.response = undefined
   await first.proxy.close({ graceMs: 0 })
 
   const second = await startLogin(world, input, env)

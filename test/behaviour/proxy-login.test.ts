@@ -176,7 +176,7 @@ await t.test('login: a foreign redirect does not end it, an error of the server 
   t.equal(call.status, 502)
 })
 
-await t.test('login: an answer of another issuer is refused (RFC 9207)', async (t) => {
+await t.test('login: a response of another issuer is refused (RFC 9207)', async (t) => {
   const world = await startWorld()
   const run = await startLogin(world, { remoteAuth: true, remoteAuthIssuer: world.idp.issuer })
   t.teardown(async () => {
@@ -227,9 +227,9 @@ await t.test('login: a token that ends soon is renewed once for all who wait, wi
   await run.browse()
   await run.proxy.ready
   const before = world.idp.requests.filter((path) => path === '/token').length
-  const answers = await Promise.all([run.call(), run.call(), run.call()])
+  const responses = await Promise.all([run.call(), run.call(), run.call()])
   t.same(
-    answers.map((answer) => answer.status),
+    responses.map((response) => response.status),
     [200, 200, 200],
   )
   // Five seconds are less than the margin, so every wave of requests renews exactly once.
@@ -250,16 +250,16 @@ await t.test(
     await run.browse()
     await run.proxy.ready
     const first = await (await run.call()).text()
-    world.answer = { status: 401, challenge: 'Bearer error="invalid_token"' }
+    world.response = { status: 401, challenge: 'Bearer error="invalid_token"' }
     const seen = world.target.seen.length
     const pending = run.call()
     while (world.target.seen.length < seen + 1) await new Promise((resolve) => setImmediate(resolve))
-    world.answer = undefined
-    const answer = await pending
-    t.equal(answer.status, 200)
-    t.not(await answer.text(), first, 'another token')
+    world.response = undefined
+    const response = await pending
+    t.equal(response.status, 200)
+    t.not(await response.text(), first, 'another token')
 
-    world.answer = { status: 403, challenge: 'Bearer error="nonsense"' }
+    world.response = { status: 403, challenge: 'Bearer error="nonsense"' }
     const forbidden = await run.call()
     t.equal(forbidden.status, 403)
     t.equal(forbidden.headers.get('www-authenticate'), null)
@@ -277,10 +277,10 @@ await t.test(
     })
     await run.browse()
     await run.proxy.ready
-    world.answer = { status: 403, challenge: 'Bearer error="insufficient_scope", scope="write"' }
+    world.response = { status: 403, challenge: 'Bearer error="insufficient_scope", scope="write"' }
     const pending = run.call()
     const url = new URL(await run.loginUrl(2))
-    world.answer = undefined
+    world.response = undefined
     t.equal(url.searchParams.get('scope'), 'read offline_access write')
     await run.browse(2)
     t.equal((await pending).status, 200)
@@ -412,8 +412,8 @@ await t.test('login: an offered one that fails leaves plain forwarding', async (
     await target.close()
   })
   await proxy.ready
-  let answer = await fetch(`${proxy.url}/mcp`)
-  while (answer.status === 503) answer = await fetch(`${proxy.url}/mcp`)
-  t.equal(answer.status, 401)
-  t.match(answer.headers.get('www-authenticate'), /^Bearer/)
+  let response = await fetch(`${proxy.url}/mcp`)
+  while (response.status === 503) response = await fetch(`${proxy.url}/mcp`)
+  t.equal(response.status, 401)
+  t.match(response.headers.get('www-authenticate'), /^Bearer/)
 })

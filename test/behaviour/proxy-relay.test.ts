@@ -170,7 +170,7 @@ await t.test('relay: bodies flow both ways before either is complete', async (t)
   t.equal((await chunks.next()).done, true)
 })
 
-await t.test('relay: what strangers send is bounded', async (t) => {
+await t.test('relay: what untrusted clients send is bounded', async (t) => {
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>()
   const target = await startUpstream((_seen, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' })
@@ -191,13 +191,13 @@ await t.test('relay: what strangers send is bounded', async (t) => {
   socket.destroy()
   first.destroy()
   // The place is free again as soon as the relay has noticed.
-  for (let answer = ''; !answer.startsWith('HTTP/1.1 200 '); ) {
+  for (let response = ''; !response.startsWith('HTTP/1.1 200 '); ) {
     const again = connect(relay.port, '127.0.0.1')
     again.write('GET /mcp HTTP/1.1\r\nHost: demo.tunnels.test\r\nAccept: text/event-stream\r\n\r\n')
-    answer = String((await once(again, 'data'))[0])
+    response = String((await once(again, 'data'))[0])
     again.destroy()
   }
-  t.pass('a request that ends makes room')
+  t.pass('a request that ends makes module')
 })
 
 await t.test('relay: only tunnels with the token get a name, and nothing else is there', async (t) => {
@@ -267,7 +267,7 @@ await t.test('relay: a client that is silent is dead, and its name free again', 
   t.teardown(() => target.close())
   const { urls } = await tunnelTo(t, target.url, relay.port, 'demo')
   t.equal(urls.length, 1)
-  // A client that answers lives on through many pings.
+  // A client that responses lives on through many pings.
   const started = performance.now()
   while (performance.now() - started < 200) {
     t.match(
@@ -294,7 +294,7 @@ await t.test('relay: after its restart the tunnel comes back by itself', async (
   t.match(await rawRequest(second.port, ['GET /mcp HTTP/1.1', 'Host: demo.tunnels.test']), /^HTTP\/1\.1 200 /)
 })
 
-await t.test('relay: a public reader that does not read holds up its own answer only', async (t) => {
+await t.test('relay: a public reader that does not read holds up its own response only', async (t) => {
   let stuck = (): void => {}
   const blocked = new Promise<void>((resolve) => {
     stuck = resolve

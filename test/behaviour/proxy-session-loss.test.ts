@@ -1,6 +1,6 @@
 /**
  * Sessions that the target has lost, through the proxy: how servers word it, what is sent again and what is not, and
- * what becomes of state that the client had set. Real servers from npm with real clients, and hand-made ones for faults.
+ * what becomes of state that the client had set. Real servers from npm with real clients, and hand-made ones for errors.
  */
 import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
@@ -76,7 +76,7 @@ async function rigFor(t: Test, target: Upstream | { origin: string }): Promise<R
 function methodsSince(server: Upstream, from: number): string[] {
   return server.seen
     .slice(from)
-    .map(({ body, method }) => (body === '' ? method : (JSON.parse(body).method ?? 'answer')))
+    .map(({ body, method }) => (body === '' ? method : (JSON.parse(body).method ?? 'response')))
 }
 
 for (const [name, refuse] of Object.entries<Refuse>({
@@ -95,8 +95,8 @@ for (const [name, refuse] of Object.entries<Refuse>({
     const session = await openSession(`${url}/mcp`)
     server.forget()
     const from = server.seen.length
-    const answers = await Promise.all([1, 2, 3].map(() => session.request('tools/call', { name: 'x' })))
-    for (const { response, headers } of answers) {
+    const responses = await Promise.all([1, 2, 3].map(() => session.request('tools/call', { name: 'x' })))
+    for (const { response, headers } of responses) {
       t.match(response, { result: { session: 'session-2' } })
       t.equal(headers.get('mcp-session-id'), null)
     }
@@ -122,10 +122,10 @@ await t.test('loss: any other refusal reaches the client as it is', async (t) =>
   const { url } = await rigFor(t, server)
   const session = await openSession(`${url}/mcp`)
   const from = server.seen.length
-  const answer = await session.request('tools/call')
-  t.equal(answer.status, 400)
-  t.equal(answer.text, other)
-  t.equal(answer.headers.get('x-own'), 'kept')
+  const response = await session.request('tools/call')
+  t.equal(response.status, 400)
+  t.equal(response.text, other)
+  t.equal(response.headers.get('x-own'), 'kept')
   for (const size of [0, 1, 65_536, 65_537, 65_538, 3_000_000, 3_000_001]) {
     body = 'session '.repeat(size / 8 + 1).slice(0, size)
     // Only what is long, or says nothing, is passed on; a short text about the session is a loss.
@@ -174,7 +174,7 @@ await t.test('loss: what belongs to the lost session is acknowledged and not sen
   const { url } = await rigFor(t, server)
   const session = await openSession(`${url}/mcp`)
   for (const send of [
-    () => session.answer(1, { roots: [] }),
+    () => session.response(1, { roots: [] }),
     () => session.notify('notifications/cancelled', { requestId: 1 }),
     () => session.notify('notifications/initialized'),
   ]) {

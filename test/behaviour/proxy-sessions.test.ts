@@ -66,15 +66,15 @@ await t.test(
     t.equal(id, 'session-1')
     upstream.forget()
 
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       ['a', 'b', 'c'].map((n) =>
         post(rig.url, rpc(n), { 'mcp-session-id': id, 'mcp-protocol-version': '2025-11-25' }),
       ),
     )
-    for (const answer of answers) {
-      t.equal(answer.status, 200)
-      t.equal(answer.headers.get('mcp-session-id'), id, 'the client sees the id it knows')
-      t.match(await answer.json(), { result: { session: 'session-2' } })
+    for (const response of responses) {
+      t.equal(response.status, 200)
+      t.equal(response.headers.get('mcp-session-id'), id, 'the client sees the id it knows')
+      t.match(await response.json(), { result: { session: 'session-2' } })
     }
     t.equal(upstream.opened(), 2, 'concurrent requests share one recovery')
     const again = upstream.seen.filter((seen) => seen.body.includes('"initialize"'))[1]
@@ -112,9 +112,9 @@ await t.test('session: a target that cannot open it again ends in 404 with the r
   t.teardown(() => Promise.all([rig.close(), upstream.close()]))
   await post(rig.url, initialize)
   refuse = true
-  const answer = await post(rig.url, rpc('x'), { 'mcp-session-id': 'one' })
-  t.equal(answer.status, 404)
-  t.same(await answer.json(), {
+  const response = await post(rig.url, rpc('x'), { 'mcp-session-id': 'one' })
+  t.equal(response.status, 404)
+  t.same(await response.json(), {
     jsonrpc: '2.0',
     id: 'x',
     error: { code: -32001, message: 'Session not found' },
@@ -125,8 +125,8 @@ await t.test('session: without authentication an unknown id is left to the targe
   const upstream = await startUpstream((seen, res) => res.end(String(seen.headers['mcp-session-id'])))
   const rig = await startRig(upstream.url)
   t.teardown(() => Promise.all([rig.close(), upstream.close()]))
-  const answer = await post(rig.url, rpc(1), { 'mcp-session-id': 'from-before-a-restart' })
-  t.equal(await answer.text(), 'from-before-a-restart')
+  const response = await post(rig.url, rpc(1), { 'mcp-session-id': 'from-before-a-restart' })
+  t.equal(await response.text(), 'from-before-a-restart')
 })
 
 await t.test('session: with authentication it belongs to the caller who opened it', async (t) => {
@@ -167,8 +167,8 @@ await t.test('session: initialize never carries an old session id', async (t) =>
   const upstream = await startSessionServer()
   const rig = await startRig(upstream.url, { incoming: () => byToken })
   t.teardown(() => Promise.all([rig.close(), upstream.close()]))
-  const answer = await post(rig.url, initialize, { authorization: 'Bearer a', 'mcp-session-id': 'old' })
-  t.equal(answer.status, 200)
+  const response = await post(rig.url, initialize, { authorization: 'Bearer a', 'mcp-session-id': 'old' })
+  t.equal(response.status, 200)
   t.equal(upstream.seen[0]?.headers['mcp-session-id'], undefined)
   t.equal(upstream.seen[0]?.headers.authorization, undefined, 'a validated token ends here')
 })

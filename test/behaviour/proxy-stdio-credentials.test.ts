@@ -66,9 +66,9 @@ await t.test('credentials: a refusal is told with the request’s id, and says w
   t.notMatch(line, 'go away')
   const wrong = startStdio(t, `${target.url}/mcp`, { input: { remoteAuthBearerToken: 'wrong-token' } })
   wrong.send(rpc(2, 'tools/list'))
-  const answer = await wrong.next()
-  t.match(JSON.parse(answer), { id: 2, error: { code: -32603 } })
-  t.notMatch(answer, 'wrong-token')
+  const response = await wrong.next()
+  t.match(JSON.parse(response), { id: 2, error: { code: -32603 } })
+  t.notMatch(response, 'wrong-token')
 })
 
 await t.test(
@@ -103,9 +103,9 @@ await t.test(
         if (url !== undefined) resolve(url)
       })
     })
-    const faults: Error[] = []
+    const violations: Error[] = []
     const client = Object.assign(new Client({ name: 'test', version: '1' }), {
-      onerror: (error: Error) => faults.push(error),
+      onerror: (error: Error) => violations.push(error),
     })
     const connected = client.connect(transport)
     t.teardown(() => client.close())
@@ -113,7 +113,7 @@ await t.test(
     await connected
     t.equal(client.getServerVersion()?.name, 'guarded')
     t.same((await client.listTools()).tools, [])
-    t.same(faults, [], 'nothing but messages on standard output')
+    t.same(violations, [], 'nothing but messages on standard output')
     t.notMatch(errors, /eyJ/, 'no token in the log')
   },
 )

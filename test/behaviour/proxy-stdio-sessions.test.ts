@@ -1,4 +1,4 @@
-/** `proxy stdio` when things break: lost sessions, broken streams, servers of the old transport, on the wire. */
+/** `proxy stdio` when things break: lost sessions, broken streams, servers of the HTTP+SSE (deprecated) transport, on the wire. */
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import { startFixture } from '../helpers/fixture-server/index.ts'
@@ -18,7 +18,7 @@ function messageOf(seen: Seen): Incoming {
   return seen.body === '' ? {} : untyped(JSON.parse(seen.body))
 }
 
-function answer(res: ServerResponse, id: unknown, result: unknown, headers = {}): void {
+function response(res: ServerResponse, id: unknown, result: unknown, headers = {}): void {
   res.writeHead(200, { 'Content-Type': 'application/json', ...headers })
   res.end(JSON.stringify({ jsonrpc: '2.0', id, result }))
 }
@@ -37,13 +37,13 @@ function sessionServer(refuse: (res: ServerResponse) => void) {
       if (method === 'initialize') {
         const next = `session-${++opens}`
         alive.add(next)
-        return answer(res, id, opened, { 'Mcp-Session-Id': next })
+        return response(res, id, opened, { 'Mcp-Session-Id': next })
       }
       if (seen.method === 'DELETE') return void res.writeHead(alive.delete(session) ? 204 : 404).end()
       if (!alive.has(session)) return refuse(res)
       if (seen.method === 'GET') return void res.writeHead(405).end()
       if (id === undefined) return void res.writeHead(202).end()
-      answer(res, id, { session })
+      response(res, id, { session })
     }),
   }
 }
@@ -107,9 +107,9 @@ await t.test('session: one that cannot be opened again is -32001', async (t) => 
   const target = await startUpstream((seen, res) => {
     const { id, method } = messageOf(seen)
     if (dead || seen.method === 'GET') res.writeHead(404).end()
-    else if (method === 'initialize') answer(res, id, opened, { 'Mcp-Session-Id': 's' })
+    else if (method === 'initialize') response(res, id, opened, { 'Mcp-Session-Id': 's' })
     else if (id === undefined) res.writeHead(202).end()
-    else answer(res, id, {})
+    else response(res, id, {})
   })
   t.teardown(() => target.close())
   const bridge = startStdio(t, `${target.url}/mcp`)
@@ -127,7 +127,7 @@ await t.test(
     const gets: { id: string | undefined; at: number }[] = []
     const target = await startUpstream((seen, res) => {
       const { id, method } = messageOf(seen)
-      if (method === 'initialize') answer(res, id, opened, { 'Mcp-Session-Id': 's' })
+      if (method === 'initialize') response(res, id, opened, { 'Mcp-Session-Id': 's' })
       else if (seen.method === 'GET') {
         const last = seen.headers['last-event-id']
         gets.push({ id: typeof last === 'string' ? last : undefined, at: performance.now() })
@@ -154,7 +154,7 @@ await t.test(
   },
 )
 
-await t.test('streams: an answer that comes in many instalments is followed to its end', async (t) => {
+await t.test('streams: a response that comes in many instalments is followed to its end', async (t) => {
   let gets = 0
   const target = await startUpstream((seen, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' })
@@ -177,7 +177,7 @@ await t.test('streams: an answer that comes in many instalments is followed to i
   t.match(await bridge.message(), { id: 1, result: {} })
 })
 
-await t.test('streams: one that stays open after its answer does not hold up the end', async (t) => {
+await t.test('streams: one that stays open after its response does not hold up the end', async (t) => {
   const target = await startUpstream((_seen, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' })
     res.write('data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n')
@@ -189,14 +189,14 @@ await t.test('streams: one that stays open after its answer does not hold up the
   t.equal(await bridge.end(), true)
 })
 
-await t.test('end: answers that are due are waited for, but not for ever', async (t) => {
+await t.test('end: responses that are due are waited for, but not for ever', async (t) => {
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<ServerResponse>()
   const target = await startUpstream((_seen, res) => arrive(res))
   t.teardown(() => target.close())
   const patient = startStdio(t, `${target.url}/mcp`, { drainMs: 60_000 })
   patient.send(rpc(1))
   patient.input.end()
-  answer(await arrived, 1, { late: true })
+  response(await arrived, 1, { late: true })
   t.match(await patient.message(), { id: 1, result: { late: true } })
   await patient.done
 
@@ -206,7 +206,7 @@ await t.test('end: answers that are due are waited for, but not for ever', async
   await hasty.done
 })
 
-await t.test('old transport: the fixture, by its address and by falling back', async (t) => {
+await t.test('the HTTP+SSE (deprecated) transport: the fixture, by its address and by falling back', async (t) => {
   const fixture = await startFixture({
     before(req, res) {
       if (req.url !== '/fallback') return false
@@ -232,7 +232,7 @@ await t.test('old transport: the fixture, by its address and by falling back', a
 })
 
 await t.test(
-  'old transport: a stream that breaks fails what was under way, and a new session is opened',
+  'the HTTP+SSE (deprecated) transport: a stream that breaks fails what was in flight, and a new session is opened',
   async (t) => {
     let streams = 0
     let current: ServerResponse | undefined
@@ -267,7 +267,7 @@ await t.test(
   },
 )
 
-await t.test('old transport: an endpoint on another origin is refused', async (t) => {
+await t.test('the HTTP+SSE (deprecated) transport: an endpoint on another origin is refused', async (t) => {
   const elsewhere = await startUpstream((_seen, res) => res.writeHead(202).end())
   const target = await startUpstream((_seen, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' })

@@ -20,7 +20,7 @@ function messageOf(seen: Seen): Incoming {
   return seen.body === '' ? {} : untyped(JSON.parse(seen.body))
 }
 
-function answer(res: ServerResponse, message: unknown, status = 200): void {
+function response(res: ServerResponse, message: unknown, status = 200): void {
   res.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(message))
 }
 
@@ -41,7 +41,7 @@ await t.test('output: nothing but messages, whatever the server sends', async (t
   const bridge = startStdio(t, `${target.url}/mcp`)
   for (const [id, method] of Object.keys(bodies).entries()) {
     bridge.send(rpc(id, method))
-    // A message for nobody we know passes: it is a message, and the client is the one to judge it.
+    // A message for nobody we know passes: it is a message, and the client is the one to check it.
     if (method === 'otherId') t.match(await bridge.message(), { id: 99999 })
     const line = await bridge.next()
     t.match(JSON.parse(line), { jsonrpc: '2.0', id, error: { code: -32603 } }, method)
@@ -50,14 +50,14 @@ await t.test('output: nothing but messages, whatever the server sends', async (t
 })
 
 await t.test(
-  'output: several messages in one answer are one line each; an error without id gets the request’s',
+  'output: several messages in one response are one line each; an error without id gets the request’s',
   async (t) => {
     const target = await startUpstream((seen, res) => {
       const { id, method } = messageOf(seen)
       const error = { jsonrpc: '2.0', id: null, error: { code: -32601, message: 'no' } }
-      if (method === 'null') answer(res, error)
+      if (method === 'null') response(res, error)
       else
-        answer(res, [
+        response(res, [
           { jsonrpc: '2.0', method: 'notifications/progress' },
           { jsonrpc: '2.0', id, result: {} },
         ])
@@ -78,7 +78,7 @@ await t.test(
 
 await t.test('input: what is no message is answered, without an id where none can be read', async (t) => {
   const target = await startUpstream((seen, res) =>
-    answer(res, { jsonrpc: '2.0', id: messageOf(seen).id, result: {} }),
+    response(res, { jsonrpc: '2.0', id: messageOf(seen).id, result: {} }),
   )
   t.teardown(() => target.close())
   const bridge = startStdio(t, `${target.url}/mcp`)
@@ -100,7 +100,7 @@ await t.test(
   async (t) => {
     const most = 64 * 1024 * 1024
     const target = await startUpstream((seen, res) =>
-      answer(res, { jsonrpc: '2.0', id: messageOf(seen).id, result: { bytes: seen.body.length } }),
+      response(res, { jsonrpc: '2.0', id: messageOf(seen).id, result: { bytes: seen.body.length } }),
     )
     t.teardown(() => target.close())
     const bridge = startStdio(t, `${target.url}/mcp`)
@@ -124,10 +124,10 @@ await t.test(
 )
 
 await t.test(
-  'server: a request that it finds too large gets its answer, and the next one works',
+  'server: a request that it finds too large gets its response, and the next one works',
   async (t) => {
     const origin = await startUpstream((seen, res) =>
-      answer(res, { jsonrpc: '2.0', id: messageOf(seen).id, result: {} }),
+      response(res, { jsonrpc: '2.0', id: messageOf(seen).id, result: {} }),
     )
     // A proxy of the usual limit stands between.
     const between = await startRig(origin.url)
@@ -152,7 +152,7 @@ await t.test(
         res.writeHead(200, { 'Content-Type': 'text/event-stream' })
         res.write('data: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged"}\n\n')
         res.once('close', close)
-      } else answer(res, { jsonrpc: '2.0', id, result: {} })
+      } else response(res, { jsonrpc: '2.0', id, result: {} })
     })
     t.teardown(() => target.close())
     const bridge = startStdio(t, `${target.url}/mcp`)
@@ -186,13 +186,13 @@ await t.test(
     let header = 'Region'
     const target = await startUpstream((seen, res) => {
       const { id, method, params } = messageOf(seen)
-      const result = (value: unknown): void => answer(res, { jsonrpc: '2.0', id, result: value })
+      const result = (value: unknown): void => response(res, { jsonrpc: '2.0', id, result: value })
       if (method === 'tools/list') {
         if (params?.cursor === undefined) return result({ tools: [], nextCursor: 'two' })
         return result({ tools: [tool('mirrored', header)] })
       }
       if (params?.name === 'never' || seen.headers[`mcp-param-${header.toLowerCase()}`] === undefined) {
-        return answer(res, { jsonrpc: '2.0', id, error: { code: -32020, message: 'Header mismatch' } }, 400)
+        return response(res, { jsonrpc: '2.0', id, error: { code: -32020, message: 'Header mismatch' } }, 400)
       }
       result({ saw: seen.headers[`mcp-param-${header.toLowerCase()}`] })
     })
@@ -214,7 +214,7 @@ await t.test(
     t.equal(target.seen.length, 5, 'what is known is not asked again')
     header = 'Zone'
     call(3, 'mirrored')
-    t.match(await bridge.message(), { id: 3, result: {} }, 'a changed tool is learnt anew')
+    t.match(await bridge.message(), { id: 3, result: {} }, 'a changed tool is learnt again')
     call(4, 'never')
     t.match(await bridge.message(), { id: 4, error: { code: -32020 } }, 'a refusal that stays is passed on')
   },
@@ -225,7 +225,7 @@ await t.test('order: nothing overtakes initialize; everything else runs side by 
   let arrived = (): void => {}
   const target = await startUpstream((seen, res) => {
     const { id, method } = messageOf(seen)
-    const reply = (): void => answer(res, { jsonrpc: '2.0', id, result: { protocolVersion: '2025-11-25' } })
+    const reply = (): void => response(res, { jsonrpc: '2.0', id, result: { protocolVersion: '2025-11-25' } })
     if (method === 'initialize') setImmediate(reply)
     else held.push(reply)
     if (held.length === 5 || held.length === 6) arrived()
@@ -250,7 +250,7 @@ await t.test('order: nothing overtakes initialize; everything else runs side by 
   })
   bridge.send(rpc(7, 'slow'))
   bridge.send(rpc(7, 'slow'))
-  t.match(await bridge.message(), { id: 7, error: { code: -32600, message: /under way/ } })
+  t.match(await bridge.message(), { id: 7, error: { code: -32600, message: /in flight/ } })
   await sixth
   held.at(-1)?.()
   t.match(await bridge.message(), { id: 7, result: {} })
@@ -271,7 +271,7 @@ await t.test('backpressure: a reader that does not read stops the server, not th
         sent++
         if (res.write(chunk)) continue
         const drained = once(res, 'drain')
-        // Long without room: held up. A slow machine only makes this come early, which changes nothing.
+        // Long without module: held up. A slow machine only makes this come early, which changes nothing.
         const late = setTimeout(stuck, 300)
         await drained
         clearTimeout(late)

@@ -99,7 +99,7 @@ await t.test('stdio: sessions, revisions, notifications and the end of input, on
   t.match(
     JSON.parse(await bridge.next()),
     { id: 1, result: { protocolVersion: '2025-06-18' } },
-    'a pretty-printed answer is one line',
+    'a pretty-printed response is one line',
   )
   bridge.write('{"jsonrpc":"2.0","method":"notifications/initialized"}')
   t.equal(

@@ -86,7 +86,7 @@ await t.test(
       t.match(refused, /^HTTP\/1\.1 413 [\s\S]*Request Entity Too Large/, 'the proxy’s refusal arrives')
     }
     const many = await Promise.all(Array.from({ length: 30 }, (_, i) => ask(`/many/${i}`)))
-    t.ok(many.every((answer, i) => answer.includes(`GET /many/${i} 0`)))
+    t.ok(many.every((response, i) => response.includes(`GET /many/${i} 0`)))
     t.match(await rawRequest(relay.port, ['GET / HTTP/1.1', 'Host: other.tunnels.test']), /^HTTP\/1\.1 404 /)
     t.match(await (await fetch(`${relay.url}/health`)).json(), { status: 'healthy', tunnels: 1 })
   },
@@ -298,12 +298,12 @@ await t.test(
     const env = { ...process.env, PATH: `${dir}:${process.env['PATH']}` }
     const opened = await open('ssh', args, env)
     t.same(opened.urls, [`http://127.0.0.1:${remotePort}`])
-    const answer = await fetch(`http://127.0.0.1:${remotePort}/mcp`, {
+    const response = await fetch(`http://127.0.0.1:${remotePort}/mcp`, {
       method: 'POST',
       headers: json,
       body: rpc(1),
     })
-    t.match(await answer.text(), /^POST \/mcp/)
+    t.match(await response.text(), /^POST \/mcp/)
     await opened.proxy.close({ graceMs: 0 })
     await t.rejects(fetch(`http://127.0.0.1:${remotePort}/mcp`))
 

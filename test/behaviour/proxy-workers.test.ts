@@ -28,12 +28,12 @@ await t.test('workers: one port, one metrics page, a clean end', async (t) => {
   t.equal(descendantsOf(run.child.pid ?? 0).length, 2)
   // Each request has a connection of its own, so that both processes get some.
   for (let i = 0; i < 8; i++) {
-    const answer = await fetch(`http://127.0.0.1:${port}/mcp`, {
+    const response = await fetch(`http://127.0.0.1:${port}/mcp`, {
       method: 'POST',
       headers: { ...json, connection: 'close' },
       body: rpc(i),
     })
-    t.equal(await answer.text(), 'hello')
+    t.equal(await response.text(), 'hello')
   }
   const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
   t.match(metrics, 'gatehouse_proxy_requests_total{method="POST",status="200"} 8')

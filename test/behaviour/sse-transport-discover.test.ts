@@ -31,7 +31,7 @@ async function open(t: Test, url: string): Promise<{ events: WireStream; endpoin
   return { events, endpoint: new URL(String(first.params?.['data']), url).href }
 }
 
-const answers =
+const responses =
   (id: number) =>
   (message: RpcMessage): boolean =>
     message.id === id
@@ -39,15 +39,15 @@ const answers =
 async function worksAfterDiscover(t: Test, url: string): Promise<void> {
   const { events, endpoint } = await open(t, url)
   t.equal((await post(endpoint, discover(1))).status, 202)
-  t.match(await events.next(answers(1)), { id: 1, error: { code: -32601 } })
+  t.match(await events.next(responses(1)), { id: 1, error: { code: -32601 } })
   t.equal((await post(endpoint, JSON.stringify(initialize))).status, 202)
-  t.match(await events.next(answers(2)), { id: 2, result: { protocolVersion: '2025-11-25' } })
+  t.match(await events.next(responses(2)), { id: 2, result: { protocolVersion: '2025-11-25' } })
   await post(endpoint, '{"jsonrpc":"2.0","method":"notifications/initialized"}')
   t.equal((await post(endpoint, '{"jsonrpc":"2.0","id":3,"method":"tools/list"}')).status, 202)
-  const tools = await events.next(answers(3))
+  const tools = await events.next(responses(3))
   t.ok(Array.isArray(tools.result?.['tools']))
   t.equal((await post(endpoint, discover(4))).status, 202)
-  t.match(await events.next(answers(4)), { id: 4, error: { code: -32601 } }, 'within a session, too')
+  t.match(await events.next(responses(4)), { id: 4, error: { code: -32601 } }, 'within a session, too')
 }
 
 await t.test('discover: through the proxy in front of an SSE server', async (t) => {

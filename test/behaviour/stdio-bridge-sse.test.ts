@@ -55,12 +55,12 @@ await t.test('SSE: two clients call one server type, and neither hears the other
   const [one, two] = [await connect(t, url), await connect(t, url)]
   const heard: unknown[] = []
   two.onerror = (error) => heard.push(error)
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     [one, two].map((client, i) => client.callTool({ name: 'echo', arguments: { message: `ünï ${i}` } })),
   )
-  t.match(JSON.stringify(answers[0]?.content), 'Echo: ünï 0')
-  t.match(JSON.stringify(answers[1]?.content), 'Echo: ünï 1')
-  // Both used the same ids: an answer that went to everybody would have been an error for the other.
+  t.match(JSON.stringify(responses[0]?.content), 'Echo: ünï 0')
+  t.match(JSON.stringify(responses[1]?.content), 'Echo: ünï 1')
+  // Both used the same ids: a response that went to everybody would have been an error for the other.
   t.same(heard, [])
 })
 
@@ -94,7 +94,7 @@ await t.test('SSE: progress arrives on the stream, ahead of the result', async (
   ])
 })
 
-await t.test('SSE: a question of the server arrives on the stream, and the answer goes back', async (t) => {
+await t.test('SSE: a question of the server arrives on the stream, and the response goes back', async (t) => {
   const { url } = await bridgeTo(t)
   const client = await connect(t, url, { sampling: {} })
   client.setRequestHandler(CreateMessageRequestSchema, () => ({
@@ -102,11 +102,11 @@ await t.test('SSE: a question of the server arrives on the stream, and the answe
     role: 'assistant' as const,
     content: { type: 'text' as const, text: 'sampled words' },
   }))
-  const answer = await client.callTool({
+  const response = await client.callTool({
     name: 'trigger-sampling-request',
     arguments: { prompt: 'hi', maxTokens: 5 },
   })
-  t.match(JSON.stringify(answer.content), 'sampled words')
+  t.match(JSON.stringify(response.content), 'sampled words')
 })
 
 await t.test('SSE: through the proxy in front of it, as in a pod', async (t) => {

@@ -40,8 +40,8 @@ t.test('bridge: a real server answers through HTTP', async (t) => {
   t.equal(client.getServerVersion()?.name, 'mcp-servers/everything')
   const { tools } = await client.listTools()
   t.ok(tools.some(({ name }) => name === 'echo'))
-  const answer = await client.callTool({ name: 'echo', arguments: { message: 'ünï' } })
-  t.match(answer.content, [{ type: 'text', text: 'Echo: ünï' }])
+  const response = await client.callTool({ name: 'echo', arguments: { message: 'ünï' } })
+  t.match(response.content, [{ type: 'text', text: 'Echo: ünï' }])
 })
 
 t.test('bridge: sessions have servers of their own, and end with DELETE', async (t) => {
@@ -72,7 +72,7 @@ t.test('bridge: progress reaches the request that asked for it', async (t) => {
 })
 
 t.test(
-  'bridge: a question of the server reaches the client during its call, and the answer goes back',
+  'bridge: a question of the server reaches the client during its call, and the response goes back',
   async (t) => {
     const { url } = await bridgeTo(t, ['node', everything, 'stdio'])
     const { client } = await connect(t, url, { sampling: {} })
@@ -81,11 +81,11 @@ t.test(
       role: 'assistant' as const,
       content: { type: 'text' as const, text: 'sampled words' },
     }))
-    const answer = await client.callTool({
+    const response = await client.callTool({
       name: 'trigger-sampling-request',
       arguments: { prompt: 'hi', maxTokens: 5 },
     })
-    t.match(JSON.stringify(answer.content), 'sampled words')
+    t.match(JSON.stringify(response.content), 'sampled words')
   },
 )
 

@@ -31,7 +31,7 @@ async function rig(
   const collector = await startCollector()
   const backend = await startRawBackend({
     capabilities: '{"tools":{},"resources":{}}',
-    answers: {
+    responses: {
       'resources/list': () => '{"resources":[{"uri":"test://a?key=s3cr3t","name":"a"}]}',
       'resources/templates/list': () => '{"resourceTemplates":[]}',
       'resources/read': () => '{"contents":[]}',

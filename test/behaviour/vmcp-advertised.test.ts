@@ -37,7 +37,7 @@ await t.test('advertised: a proxy offers what its backend has, in both eras', as
   ] as const) {
     const backend = await startRawBackend({
       capabilities: has,
-      answers: {
+      responses: {
         'resources/list': () => '{"resources":[]}',
         'resources/templates/list': () => '{"resourceTemplates":[]}',
         'prompts/list': () => '{"prompts":[]}',

@@ -1,4 +1,4 @@
-/** `vmcp validate` and `serve` with an embedded authorization server: both files are checked together, all faults at once. */
+/** `vmcp validate` and `serve` with an embedded authorization server: both files are checked together, all errors at once. */
 import { symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -69,7 +69,7 @@ t.test('validate: two files that fit are valid', async (t) => {
 })
 
 for (const command of ['validate', 'serve']) {
-  t.test(`${command}: every fault of both files is named at once`, async (t) => {
+  t.test(`${command}: every error of both files is named at once`, async (t) => {
     const { dir, server, config, run } = files(t)
     server({ disableUpstreamTokenInjection: true, primaryUpstreamProvider: 'corp' })
     writeFileSync(join(dir, 'hmac-0'), 'short')
@@ -117,7 +117,7 @@ t.test(
     symlinkSync(join(dir, 'nowhere'), join(other.dir, 'authserver-config.yaml'))
     const broken = await other.run('validate')
     t.match(broken, { code: 2, stderr: /cannot be read/ })
-    t.notMatch(broken.stderr, /needs an embedded/, 'no fault that only follows from it')
+    t.notMatch(broken.stderr, /needs an embedded/, 'no error that only follows from it')
   },
 )
 

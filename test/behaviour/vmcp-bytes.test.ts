@@ -14,13 +14,13 @@ const TOOL =
   '{"name":"echo","title":"Echo","icons":[{"src":"data:,"}],"description":"Echoes","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","maximum":1E+2},"_meta":{"big":9007199254740993},"execution":{"taskSupport":"forbidden"}}'
 
 t.test('arguments, results and ids keep their bytes', async (t) => {
-  const backend = await startRawBackend({ tools: () => [TOOL], answers: { 'tools/call': () => RESULT } })
+  const backend = await startRawBackend({ tools: () => [TOOL], responses: { 'tools/call': () => RESULT } })
   const vmcp = await startTestVmcp({ raw: backend.url })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
   const session = await openSession(vmcp.url)
   const call = `{"jsonrpc":"2.0","id":98765432109876543210,"method":"tools/call","params":{"name":"raw_echo","arguments":${ARGUMENTS},"_meta":{"com.example/trace":"t"}}}`
-  const answer = await post(vmcp.url, call, session.headers)
-  t.equal(answer.text, `{"jsonrpc":"2.0","id":98765432109876543210,"result":${RESULT}}`)
+  const response = await post(vmcp.url, call, session.headers)
+  t.equal(response.text, `{"jsonrpc":"2.0","id":98765432109876543210,"result":${RESULT}}`)
   const received = backend.requests.find(({ method }) => method === 'tools/call')
   t.match(received?.body, ARGUMENTS)
   t.match(received?.body, '"_meta":{"com.example/trace":"t"}')
@@ -37,7 +37,7 @@ t.test('a listed tool keeps every member but its name', async (t) => {
 })
 
 t.test('a stateless client gets the same content, in stateless dress', async (t) => {
-  const backend = await startRawBackend({ answers: { 'tools/call': () => RESULT } })
+  const backend = await startRawBackend({ responses: { 'tools/call': () => RESULT } })
   const vmcp = await startTestVmcp({ raw: backend.url })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
   const { text, response } = await stateless(vmcp.url, 'tools/call', { name: 'raw_echo' })
@@ -52,7 +52,7 @@ t.test('a stateless client gets the same content, in stateless dress', async (t)
 t.test('a result of several megabytes passes, as JSON and as an event stream', async (t) => {
   const large = JSON.stringify({ content: [{ type: 'text', text: 'é"\\\n'.repeat(500_000) }] })
   const backend = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': ({ params, id, res }) => {
         const { how }: { how?: string } = params['arguments'] ?? {}
         if (how !== 'stream') return large
@@ -74,7 +74,7 @@ t.test('a result of several megabytes passes, as JSON and as an event stream', a
 t.test('an error of a backend is passed on as it is', async (t) => {
   const error = '{"code":-31999,"message":"out of paper","data":{"tray":12345678901234567890}}'
   const backend = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': ({ id, res }) => {
         res.writeHead(200, { 'content-type': 'application/json' })
         res.end(`{"jsonrpc":"2.0","id":${id},"error":${error}}`)
@@ -91,7 +91,7 @@ t.test('an error of a backend is passed on as it is', async (t) => {
 
 t.test('progress keeps the token of the client, whatever its type and size', async (t) => {
   const backend = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': ({ params, id, res }) => {
         const { progressToken }: { progressToken?: unknown } = params['_meta'] ?? {}
         const progress = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${JSON.stringify(progressToken)},"progress":0.5,"x":1.0}}`

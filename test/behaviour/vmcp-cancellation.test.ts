@@ -32,7 +32,7 @@ for (const era of ['session', 'stateless', 'sse'] as const) {
     await session.notify('notifications/cancelled', { requestId: 'c-1', reason: 'enough' })
     await cancelled
     const response = await call
-    t.equal(await response.text(), '', 'a cancelled request has no answer')
+    t.equal(await response.text(), '', 'a cancelled request has no response')
   })
 
   t.test(`a stateless client hangs up: the ${era} backend stops`, async (t) => {

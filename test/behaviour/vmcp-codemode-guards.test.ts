@@ -1,5 +1,5 @@
 /**
- * What stands around scripts: policies judge the script tool and every call within, rate limits count both, the audit
+ * What stands around scripts: policies check the script tool and every call within, rate limits count both, the audit
  * log has a line for each, and tool search finds the script tool.
  */
 import { readFileSync } from 'node:fs'
@@ -48,13 +48,13 @@ interface Tool {
   readonly description?: string
 }
 
-function toolsOf(answer: WireAnswer): Tool[] {
-  return (answer.response?.result?.['tools'] ?? []) as Tool[]
+function toolsOf(response: WireAnswer): Tool[] {
+  return (response.response?.result?.['tools'] ?? []) as Tool[]
 }
 
-function textOf(answer: WireAnswer): string {
-  const content = answer.response?.result?.['content'] as { text: string }[] | undefined
-  return content?.[0]?.text ?? answer.text
+function textOf(response: WireAnswer): string {
+  const content = response.response?.result?.['content'] as { text: string }[] | undefined
+  return content?.[0]?.text ?? response.text
 }
 
 const ECHO = 'permit(principal, action == Action::"call_tool", resource == Tool::"echo");'
@@ -87,7 +87,7 @@ t.test(
   },
 )
 
-t.test('policies: arguments are judged at each call; a denial says no more than that', async (t) => {
+t.test('policies: arguments are checked at each call; a denial says no more than that', async (t) => {
   const { asks } = await guarded(t, [
     'permit(principal, action == Action::"call_tool", resource);',
     'forbid(principal, action == Action::"call_tool", resource == Tool::"echo") when { context has arg_secret };',
@@ -175,7 +175,7 @@ t.test(
   async (t) => {
     const logFile = join(t.testdir({}), 'audit.log')
     const backend = await startRawBackend({
-      answers: {
+      responses: {
         'tools/call': ({ params }) =>
           params['name'] === 'long'
             ? JSON.stringify({ content: [{ type: 'text', text: 'word '.repeat(20_000) }] })
@@ -252,7 +252,7 @@ t.test('tool search: the script tool is found and called like any other', async 
   t.equal(textOf(called), '{"x":1}')
 })
 
-t.test('reload: code mode comes and goes, scripts under way end with it', async (t) => {
+t.test('reload: code mode comes and goes, scripts in flight end with it', async (t) => {
   const fixture = await startFixture()
   const config = (enabled: boolean) =>
     parseVmcpConfig(

@@ -1,10 +1,10 @@
-/** What docs/guides/code-mode.md shows, done: its configuration, and every program with the answer beside it. */
+/** What docs/guides/code-mode.md shows, done: its configuration, and every program with the response beside it. */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
 import { parseVmcpConfig } from '../../runtime/config/index.ts'
-import { cedarProblems } from '../../schemas/cedar/index.ts'
+import { cedarViolations } from '../../schemas/cedar/index.ts'
 import { connect } from '../helpers/mcp-clients.ts'
 import { startRawBackend } from '../helpers/raw-backend.ts'
 import { startTestVmcp } from '../helpers/vmcp.ts'
@@ -40,7 +40,7 @@ t.test('guide: the configuration and the policy are taken as they stand', (t) =>
     toolCallTimeout: '30s',
   })
   const cedar = blocks.find(({ language }) => language === 'cedar')?.text ?? ''
-  t.same(cedarProblems([cedar], '[]'), [])
+  t.same(cedarViolations([cedar], '[]'), [])
   t.end()
 })
 
@@ -50,7 +50,7 @@ t.test('guide: every program gives what stands beside it', async (t) => {
       JSON.stringify({ name: 'list-issues', description: 'Issues', inputSchema: schema('repo') }),
       JSON.stringify({ name: 'get-issue', description: 'One issue', inputSchema: schema('repo', 'number') }),
     ],
-    answers: {
+    responses: {
       'tools/call': ({ params }) => {
         const { number } = params['arguments'] as { number?: number }
         const value =
@@ -75,12 +75,12 @@ t.test('guide: every program gives what stands beside it', async (t) => {
     programs++
     const result = await client.call('execute_tool_script', { script: text, data })
     const [first, second] = result['content'] as { text: string }[]
-    const answers = blocks.slice(i + 1, i + 3)
-    const end = answers.findIndex((block) => block.language !== 'json' && block.language !== 'text')
-    for (const answer of end < 0 ? answers : answers.slice(0, end)) {
-      if (answer.language === 'json') t.same(JSON.parse(first?.text ?? ''), JSON.parse(answer.text), text)
-      else if (answer.text.startsWith('Script logs')) t.equal(second?.text, answer.text.trim(), text)
-      else t.equal(first?.text, answer.text.trim(), text)
+    const responses = blocks.slice(i + 1, i + 3)
+    const end = responses.findIndex((block) => block.language !== 'json' && block.language !== 'text')
+    for (const response of end < 0 ? responses : responses.slice(0, end)) {
+      if (response.language === 'json') t.same(JSON.parse(first?.text ?? ''), JSON.parse(response.text), text)
+      else if (response.text.startsWith('Script logs')) t.equal(second?.text, response.text.trim(), text)
+      else t.equal(first?.text, response.text.trim(), text)
     }
   }
   t.equal(programs, 6)

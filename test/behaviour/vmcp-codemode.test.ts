@@ -49,7 +49,7 @@ async function withFixture(t: Test, era: 'session' | 'stateless', codeMode: Reco
   return { fixture, vmcp }
 }
 
-/** A virtual server before a backend whose tools and answers are given. */
+/** A virtual server before a backend whose tools and responses are given. */
 async function withTools(
   t: Test,
   tools: readonly Record<string, unknown>[],
@@ -58,7 +58,7 @@ async function withTools(
 ) {
   const backend = await startRawBackend({
     tools: () => tools.map((tool) => JSON.stringify({ inputSchema: { type: 'object' }, ...tool })),
-    ...(call ? { answers: { 'tools/call': call } } : {}),
+    ...(call ? { responses: { 'tools/call': call } } : {}),
   })
   const vmcp = await startTestVmcp(
     { raw: backend.url },
@@ -89,8 +89,8 @@ for (const era of ['session', 'stateless'] as const) {
     t.test(`${kind} client, ${era} backend: a tool in a script asks the user`, async (t) => {
       const { vmcp } = await withFixture(t, era)
       const { client, run } = await runner(t, vmcp.url, kind)
-      const answer = await run('return test_elicitation(message="who?")')
-      t.match(texts(answer)[0], /action=accept/)
+      const response = await run('return test_elicitation(message="who?")')
+      t.match(texts(response)[0], /action=accept/)
       t.same(client.asked, ['elicitation/create'])
       const two = await run('return [test_sampling(prompt="p"), test_two_questions()]')
       t.not(two.isError, true, String(texts(two)[0]))
@@ -119,7 +119,7 @@ t.test('answers: null without a return, numbers, big integers, texts in every sc
   t.match(backend.requests.at(-1)?.body, `"arguments":{"id":${id}}`)
 })
 
-t.test('logs: beside the answer, beside the error, and in the order of the list', async (t) => {
+t.test('logs: beside the response, beside the error, and in the order of the list', async (t) => {
   const { run } = await withTools(t, [{ name: 'echo' }])
   const good = await run(
     'print("a", 1)\ndef f(n):\n  echo()\n  print(n)\nparallel([lambda n=n: f(n) for n in range(3)])\nprint("z")\nreturn {}',

@@ -37,7 +37,7 @@ t.test('init writes a file that validate accepts and only its owner can read', a
   t.match(shown.stdout, 'backends: []')
 })
 
-t.test('validate names every fault and ends with the code for configuration', async (t) => {
+t.test('validate names every error and ends with the code for configuration', async (t) => {
   const file = join(t.testdir({ 'bad.yaml': 'name: x\nbogus: 1\nincomingAuth: {type: oidc}\n' }), 'bad.yaml')
   const { code, stderr } = await runGatehouse(['vmcp', 'validate', '-c', file])
   t.equal(code, 2)
@@ -119,7 +119,7 @@ t.test('serve without a file or a group, or beyond this machine without a file, 
 })
 
 t.test(
-  'serve answers, takes up a changed file, keeps going with a broken one, and ends on a signal',
+  'serve answers, reloads a changed file, keeps going with a broken one, and ends on a signal',
   async (t) => {
     const backend = await startRawBackend()
     t.teardown(() => backend.close())

@@ -152,7 +152,7 @@ t.test('a backend that refuses the credential: the tool result says so, and not 
   t.match(
     (await session.request('tools/call', { name: 'raw_echo' })).response?.result,
     { content: [{ text: '{}' }] },
-    'a rotated value is taken up',
+    'a rotated value is reloaded',
   )
 })
 
@@ -170,14 +170,14 @@ t.test('a backend with a certificate of its own authority', { skip: missingRedis
         headers: headers as Record<string, string>,
         ...(req.method === 'POST' ? { body: Buffer.concat(chunks).toString() } : {}),
       })
-        .then(async (answer) => {
+        .then(async (response) => {
           if (req.method === 'GET') {
             res.writeHead(405).end()
-            await answer.body?.cancel()
+            await response.body?.cancel()
             return
           }
-          res.writeHead(answer.status, Object.fromEntries(answer.headers))
-          res.end(Buffer.from(await answer.arrayBuffer()))
+          res.writeHead(response.status, Object.fromEntries(response.headers))
+          res.end(Buffer.from(await response.arrayBuffer()))
         })
         .catch(() => res.destroy())
     })

@@ -16,7 +16,7 @@ const ABLE = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} }
 async function refusing(t: { teardown(work: () => unknown): void }, error: () => string | undefined) {
   const backend = await startRawBackend({
     capabilities: '{"tools":{},"resources":{}}',
-    answers: {
+    responses: {
       'resources/list': () => '{"resources":[{"uri":"test://a","name":"a"}]}',
       'resources/templates/list': () => '{"resourceTemplates":[]}',
       'resources/read': ({ res, id }) => {
@@ -24,9 +24,9 @@ async function refusing(t: { teardown(work: () => unknown): void }, error: () =>
         return undefined
       },
       'tools/call': ({ res, id }) => {
-        const fault = error()
-        if (fault === undefined) return textResult('done')
-        json(res, `{"jsonrpc":"2.0","id":${id},"error":${fault}}`)
+        const failure = error()
+        if (failure === undefined) return textResult('done')
+        json(res, `{"jsonrpc":"2.0","id":${id},"error":${failure}}`)
         return undefined
       },
     },
@@ -83,7 +83,7 @@ t.test('what a backend says to its own client alone reaches no client of a sessi
   const meta = (more = '') =>
     `"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"secret"},"io.modelcontextprotocol\\/subscriptionId":"secret","own":"kept"${more}}`
   const backend = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': ({ res, id, params }) => {
         const { progressToken } = params['_meta'] as { progressToken: unknown }
         const messages = [
@@ -120,16 +120,16 @@ t.test('what a backend says to its own client alone reaches no client of a sessi
 const VISIT =
   '{"code":-32042,"message":"sign in first","data":{"elicitations":[{"mode":"url","elicitationId":"e1","url":"https://example.com/in","message":"Sign in"}]}}'
 
-function retry(answer: WireAnswer, action: string): Record<string, unknown> {
-  const result = answer.response?.result as { inputRequests: Record<string, unknown>; requestState: string }
+function retry(response: WireAnswer, action: string): Record<string, unknown> {
+  const result = response.response?.result as { inputRequests: Record<string, unknown>; requestState: string }
   const { inputRequests, requestState } = result
   const inputResponses = Object.fromEntries(Object.keys(inputRequests).map((key) => [key, { action }]))
   return { inputResponses, requestState }
 }
 
 t.test('an address that has to be visited first: an error in one era, a question in the other', async (t) => {
-  let fault: string | undefined = VISIT
-  const { vmcp, backend } = await refusing(t, () => fault)
+  let failure: string | undefined = VISIT
+  const { vmcp, backend } = await refusing(t, () => failure)
   const call = { name: 'echo', arguments: { x: 1 } }
   const session = await openSession(vmcp.url, { capabilities: ABLE })
   t.equal((await session.request('tools/call', call)).response?.error?.code, -32042)
@@ -159,7 +159,7 @@ t.test('an address that has to be visited first: an error in one era, a question
     { capabilities: ABLE },
   )
   t.equal(still.response?.result?.['resultType'], 'input_required', 'not done yet: asked again')
-  fault = undefined
+  failure = undefined
   const done = await stateless(
     vmcp.url,
     'tools/call',
@@ -169,7 +169,7 @@ t.test('an address that has to be visited first: an error in one era, a question
   t.match(done.response?.result, { resultType: 'complete', content: [{ text: 'done' }] })
   t.notMatch(backend.requests.at(-1)?.body, /requestState|inputResponses/)
 
-  fault = VISIT
+  failure = VISIT
   const unable = await stateless(vmcp.url, 'tools/call', call, { capabilities: { elicitation: {} } })
   t.match(unable, {
     status: 400,
@@ -190,7 +190,7 @@ t.test('questions that lead to an address have an id in sessions and none elsewh
     url: 'https://example.com/sign-in',
     elicitationId: /^[0-9a-f-]{36}$/,
   })
-  await session.answer(question.id, { action: 'accept' })
+  await session.response(question.id, { action: 'accept' })
   t.match((await stream.next()).result, { content: [{ text: 'action=accept' }] })
 
   const asked = await stateless(
@@ -204,11 +204,11 @@ t.test('questions that lead to an address have an id in sessions and none elsewh
 })
 
 t.test('tasks: no side is told that they are understood, and nobody gets one unasked', async (t) => {
-  let answer = '{"task":{"taskId":"t1","status":"working","createdAt":"x","lastUpdatedAt":"x","ttl":1}}'
+  let response = '{"task":{"taskId":"t1","status":"working","createdAt":"x","lastUpdatedAt":"x","ttl":1}}'
   const backend = await startRawBackend({
     capabilities: '{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}',
     tools: () => ['{"name":"echo","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}}'],
-    answers: { 'tools/call': () => answer },
+    responses: { 'tools/call': () => response },
   })
   const vmcp = await startTestVmcp({ raw: backend.url })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
@@ -233,7 +233,7 @@ t.test('tasks: no side is told that they are understood, and nobody gets one una
     seen.some((body) => body.includes('io.modelcontextprotocol/tasks') || body.includes('"task')),
     'tasks do not',
   )
-  answer = '{"content":[],"task":"a member of that name"}'
+  response = '{"content":[],"task":"a member of that name"}'
   t.same((await session.request('tools/call', call)).response?.result, {
     content: [],
     task: 'a member of that name',
@@ -250,7 +250,7 @@ t.test('tasks: no side is told that they are understood, and nobody gets one una
 })
 
 t.test(
-  'a stateless backend that answers with a task, or something unheard of, has broken the rules',
+  'a stateless backend that responses with a task, or something unheard of, has broken the rules',
   async (t) => {
     let type = 'task'
     const fixture = await startFixture({
@@ -311,10 +311,10 @@ for (const [from, to] of [
   })
 }
 
-t.test('a question ends with its request: the client hears of it, and there is room for more', async (t) => {
+t.test('a question ends with its request: the client hears of it, and there is module for more', async (t) => {
   let asked = 0
   const backend = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': ({ res, id }) => {
         res.writeHead(200, { 'content-type': 'text/event-stream' })
         const question = `{"jsonrpc":"2.0","id":"q${asked++}","method":"elicitation/create","params":{"message":"?"}}`
@@ -327,7 +327,7 @@ t.test('a question ends with its request: the client hears of it, and there is r
     before: (_req, res, body) => {
       if (!body.includes('"id":"q')) return false
       res.writeHead(202).end()
-      t.fail(`an answer that nobody waits for: ${body}`)
+      t.fail(`a response that nobody waits for: ${body}`)
       return true
     },
   })
@@ -347,7 +347,7 @@ t.test('a question ends with its request: the client hears of it, and there is r
 t.test('a question that the backend withdraws is withdrawn from the client', async (t) => {
   let release: (() => void) | undefined
   const backend = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': ({ res, id }) => {
         res.writeHead(200, { 'content-type': 'text/event-stream' })
         res.write(
@@ -374,7 +374,7 @@ t.test('a question that the backend withdraws is withdrawn from the client', asy
 })
 
 t.test(
-  'a backend that wants other headers than its list said: the list is read anew, the call made once more',
+  'a backend that wants other headers than its list said: the list is read again, the call made once more',
   async (t) => {
     let marked = false
     let helps = true
@@ -388,20 +388,20 @@ t.test(
         req.on('data', (chunk: Buffer) => (body += chunk.toString()))
         req.on('end', () => {
           const { id } = JSON.parse(body) as { id: unknown }
-          const answer = (part: object, status = 200) => {
+          const response = (part: object, status = 200) => {
             res.writeHead(status, { 'content-type': 'application/json' })
             res.end(JSON.stringify({ jsonrpc: '2.0', id, ...part }))
           }
           const region = marked ? { type: 'string', 'x-mcp-header': 'Region' } : { type: 'string' }
           const tool = { name: 'here', inputSchema: { type: 'object', properties: { region } } }
           if (method === 'tools/list')
-            return answer({
+            return response({
               result: { resultType: 'complete', tools: [tool], ttlMs: 0, cacheScope: 'private' },
             })
           calls.push(req.headers['mcp-param-region'])
           if (marked && (!helps || req.headers['mcp-param-region'] !== 'eu'))
-            return answer({ error: { code: -32020, message: 'Header mismatch' } }, 400)
-          return answer({ result: { resultType: 'complete', content: [{ type: 'text', text: 'fine' }] } })
+            return response({ error: { code: -32020, message: 'Header mismatch' } }, 400)
+          return response({ result: { resultType: 'complete', content: [{ type: 'text', text: 'fine' }] } })
         })
         return true
       },

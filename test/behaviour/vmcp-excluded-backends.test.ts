@@ -137,7 +137,7 @@ const cases: readonly Case[] = [
   { what: 'its transport is unknown', backend: { transport: 'pigeon' }, problem: /backends\[1\]\.transport/ },
   { what: 'it has an unknown setting', backend: { ulr: 'x' }, problem: /backends\[1\].*ulr/ },
   {
-    what: 'its timeout is no duration',
+    what: 'its timeout is not a valid duration',
     file: { operational: { timeouts: { perWorkload: { bad: 'soon' } } } },
     problem: /operational\.timeouts\.perWorkload\.bad/,
   },

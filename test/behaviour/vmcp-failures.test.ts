@@ -42,7 +42,7 @@ t.test(
     const cuts = new Map<string, number>()
     const raw = await startRawBackend({
       capabilities: '{"tools":{},"prompts":{}}',
-      answers: {
+      responses: {
         'prompts/list': () => '{"prompts":[{"name":"p"}]}',
         'prompts/get': () => '{"messages":[]}',
       },
@@ -86,12 +86,12 @@ t.test('fail: lists and calls are refused, and the error names the backend', asy
   const vmcp = await startTestVmcp({ up: up.url, dead: DEAD }, operational('fail'))
   t.teardown(() => Promise.all([vmcp.close(), up.close()]))
   const session = await openSession(vmcp.url)
-  for (const answer of [
+  for (const response of [
     await session.request('tools/list'),
     await session.request('tools/call', { name: 'up_echo' }),
     await stateless(vmcp.url, 'tools/list'),
   ]) {
-    t.match(answer.response?.error, { code: -32603, message: /backend dead/, data: { backends: ['dead'] } })
+    t.match(response.response?.error, { code: -32603, message: /backend dead/, data: { backends: ['dead'] } })
   }
   t.equal((await session.request('ping')).status, 200)
 })
@@ -134,7 +134,7 @@ t.test('a tool that takes longer than its workload may is given up, and the back
     cancelled = resolve
   })
   const backend = await startRawBackend({
-    answers: { 'tools/call': () => new Promise<string>(() => {}) },
+    responses: { 'tools/call': () => new Promise<string>(() => {}) },
     before: (_req, _res, body) => {
       if (body.includes('notifications/cancelled')) cancelled?.()
       return false
@@ -158,8 +158,8 @@ t.test('workloads without a time of their own have the default', async (t) => {
   const never = () => new Promise<string>(() => {})
   const soon = () => setTimeout(1_500).then(() => textResult('done'))
   const [hangs, takes] = await Promise.all([
-    startRawBackend({ answers: { 'tools/call': never } }),
-    startRawBackend({ answers: { 'tools/call': soon } }),
+    startRawBackend({ responses: { 'tools/call': never } }),
+    startRawBackend({ responses: { 'tools/call': soon } }),
   ])
   const timeouts = { default: '1s', perWorkload: { takes: '60s' } }
   const vmcp = await startTestVmcp({ hangs: hangs.url, takes: takes.url }, { operational: { timeouts } })
@@ -187,7 +187,7 @@ t.test('a backend that forgot the session gets a new one, and the call is carrie
 
 t.test('one backend session serves all calls of one client, and no other client', async (t) => {
   const backend = await startRawBackend({
-    answers: { 'tools/call': ({ headers }) => textResult(String(headers['mcp-session-id'])) },
+    responses: { 'tools/call': ({ headers }) => textResult(String(headers['mcp-session-id'])) },
   })
   const vmcp = await startTestVmcp({ raw: backend.url })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
@@ -222,7 +222,7 @@ t.test('the end of a client session ends the session at the backend', async (t) 
 })
 
 t.test(
-  'answers that are no MCP are faults of that backend alone, and say nothing of their content',
+  'responses that are no MCP are errors of that backend alone, and say nothing of their content',
   async (t) => {
     const broken: Record<
       string,
@@ -246,7 +246,7 @@ t.test(
     }
     let how = ''
     const backend = await startRawBackend({
-      answers: { 'tools/call': ({ res, id }) => broken[how]?.({ res, id }) },
+      responses: { 'tools/call': ({ res, id }) => broken[how]?.({ res, id }) },
     })
     const vmcp = await startTestVmcp(
       { raw: backend.url },
@@ -264,10 +264,10 @@ t.test(
   },
 )
 
-t.test('an event stream that breaks before the answer is taken up where it stopped', async (t) => {
+t.test('an event stream that breaks before the response is reloaded where it stopped', async (t) => {
   const seen: (string | undefined)[] = []
   const backend: RawBackend = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': ({ res, id }) => {
         held = id
         res.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -339,7 +339,7 @@ t.test('what was offered before is forgotten: the status tells of what is offere
 t.test('what a backend answers in HTTP is said as it is, without its body', async (t) => {
   let status = 0
   const backend = await startRawBackend({
-    answers: { 'tools/call': ({ res }) => void res.writeHead(status).end('secret stack trace') },
+    responses: { 'tools/call': ({ res }) => void res.writeHead(status).end('secret stack trace') },
   })
   const vmcp = await startTestVmcp({ raw: backend.url, dead: DEAD }, operational('best_effort'))
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))

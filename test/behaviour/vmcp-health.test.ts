@@ -142,11 +142,11 @@ t.test('checks that fail take a backend out of the lists, one that succeeds brin
   })
   await r.changed()
   t.same(await names(r.session), ['solid_echo'])
-  for (const answer of [
+  for (const response of [
     await r.session.request('tools/call', { name: 'shaky_echo' }),
     await stateless(r.vmcp.url, 'tools/call', { name: 'shaky_echo' }),
   ])
-    t.match(answer.text, /backend shaky is temporarily unavailable/, 'calls say so')
+    t.match(response.text, /backend shaky is temporarily unavailable/, 'calls say so')
   t.notMatch(JSON.stringify(twice), /127\.0\.0\.1|HTTP 500/, 'the report tells no addresses and no texts')
   r.break(false)
   r.pass(30_000)
@@ -154,11 +154,11 @@ t.test('checks that fail take a backend out of the lists, one that succeeds brin
   t.same(await names(r.session), ['shaky_echo', 'solid_echo'])
 })
 
-t.test('slow calls of one client keep nobody else from a backend that answers checks', async (t) => {
+t.test('slow calls of one client keep nobody else from a backend that responses checks', async (t) => {
   const held: (() => void)[] = []
   const backend = await startRawBackend({
     tools: () => ['slow', 'quick'].map((name) => `{"name":"${name}","inputSchema":{"type":"object"}}`),
-    answers: {
+    responses: {
       'tools/call': ({ params }) =>
         params['name'] === 'quick'
           ? '{"content":[]}'
@@ -184,7 +184,7 @@ t.test('slow calls of one client keep nobody else from a backend that answers ch
     t.match((await one.request('tools/call', { name: 'b_slow' })).text, 'did not answer in time')
   t.match((await other.request('tools/call', { name: 'b_quick' })).response, { result: { content: [] } })
   t.match((await report(vmcp.origin)).backends['b'], { circuit_state: 'closed' })
-  for (const answer of held) answer()
+  for (const response of held) response()
 })
 
 t.test(
@@ -193,7 +193,7 @@ t.test(
     let broken = false
     const backend = await startRawBackend({
       capabilities: '{"tools":{},"prompts":{},"resources":{}}',
-      answers: {
+      responses: {
         'prompts/list': () => '{"prompts":[{"name":"p"}]}',
         'resources/list': () => '{"resources":[{"uri":"test://r","name":"r"}]}',
       },
@@ -226,12 +226,12 @@ t.test(
         data: { backends: ['shaky'] },
       })
     }
-    for (const answer of [
+    for (const response of [
       await session.request('tools/call', { name: 'dead_anything' }),
       await stateless(vmcp.url, 'tools/call', { name: 'dead_anything' }),
       await session.request('resources/read', { uri: 'test://other' }),
     ])
-      t.match(answer.response?.error, { code: -32603, message: /backend dead is temporarily unavailable/ })
+      t.match(response.response?.error, { code: -32603, message: /backend dead is temporarily unavailable/ })
     t.match((await session.request('tools/call', { name: 'nobody_tool' })).response?.error, { code: -32602 })
   },
 )

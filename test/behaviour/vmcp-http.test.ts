@@ -78,10 +78,10 @@ t.test('malformed messages: the code fits, the id is echoed, and is never null',
     ['{"jsonrpc":"2.0","id":7,"method":"tools/list"}', 400, -32600],
   ]
   for (const [body, status, code] of cases) {
-    const answer = await post(vmcp.url, body)
-    t.equal(answer.status, status, body)
-    t.equal(answer.response?.error?.code, code, body)
-    t.notMatch(answer.text, '"id":null')
+    const response = await post(vmcp.url, body)
+    t.equal(response.status, status, body)
+    t.equal(response.response?.error?.code, code, body)
+    t.notMatch(response.text, '"id":null')
   }
   t.match(
     (await post(vmcp.url, '{"jsonrpc":"2.0","id":12345678901234567890,"method":"tools/list"}')).text,

@@ -112,7 +112,7 @@ t.test(
     const unlocked = new Set<unknown>()
     const tool = (name: string) => `{"name":"${name}","inputSchema":{"type":"object"}}`
     const backend = await startRawBackend({
-      answers: {
+      responses: {
         'tools/list': ({ headers }) =>
           `{"tools":[${tool('unlock')}${unlocked.has(headers['mcp-session-id']) ? `,${tool('vault')}` : ''}]}`,
         'tools/call': ({ headers, params, id, res }) => {

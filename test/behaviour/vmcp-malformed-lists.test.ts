@@ -46,7 +46,7 @@ const LISTS = {
 
 const options = {
   capabilities: '{"tools":{},"resources":{},"prompts":{}}',
-  answers: Object.fromEntries(
+  responses: Object.fromEntries(
     Object.entries(LISTS).map(([method, list]) => [method, () => JSON.stringify(list)]),
   ),
 }

@@ -70,9 +70,9 @@ async function start(
 const find = (url: string, tool_description: string, tool_keywords?: unknown) =>
   stateless(url, 'tools/call', { name: 'find_tool', arguments: { tool_description, tool_keywords } })
 
-function names(answer: WireAnswer): string[] {
-  const found = answer.response?.result?.['structuredContent'] as { tools: { name: string }[] } | undefined
-  return found?.tools.map(({ name }) => name) ?? [answer.text]
+function names(response: WireAnswer): string[] {
+  const found = response.response?.result?.['structuredContent'] as { tools: { name: string }[] } | undefined
+  return found?.tools.map(({ name }) => name) ?? [response.text]
 }
 
 t.test('tei, the default: tools are found by meaning', async (t) => {
@@ -220,9 +220,9 @@ t.test('what a failing service says reaches no client', async (t) => {
   const { url, service, problems } = await start(t)
   t.equal(names(await find(url, 'umbrella'))[0], 'weather')
   service.onRequest = () => ({ kind: 'status', status: 500 })
-  const answer = await find(url, 'forecast')
-  t.same(names(answer), ['weather'])
-  t.notMatch(answer.text, 'a text of the service')
+  const response = await find(url, 'forecast')
+  t.same(names(response), ['weather'])
+  t.notMatch(response.text, 'a text of the service')
   t.notMatch(JSON.stringify(await problems()), 'a text of the service')
   t.notMatch(JSON.stringify(await problems()), service.url)
 })

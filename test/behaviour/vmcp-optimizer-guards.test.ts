@@ -1,4 +1,4 @@
-/** Tool search with policies, rate limits and audit: what is judged is the tool that is meant. */
+/** Tool search with policies, rate limits and audit: what is checked is the tool that is meant. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -105,7 +105,7 @@ t.test(
 )
 
 t.test(
-  'policies: they judge the arguments of the tool that is meant, however they were written',
+  'policies: they check the arguments of the tool that is meant, however they were written',
   async (t) => {
     const { as, backend } = await start(t, [
       'permit(principal, action == Action::"call_tool", resource == Tool::"write_file") when { context has arg_path && context.arg_path like "/tmp/*" };',

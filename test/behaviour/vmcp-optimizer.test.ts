@@ -40,16 +40,16 @@ interface FindResult {
   readonly token_metrics: { baseline_tokens: number; returned_tokens: number; savings_percent: number }
 }
 
-function foundBy(answer: WireAnswer): FindResult {
-  return answer.response?.result?.['structuredContent'] as FindResult
+function foundBy(response: WireAnswer): FindResult {
+  return response.response?.result?.['structuredContent'] as FindResult
 }
 
-function listOf(answer: WireAnswer): string[] {
-  const tools = answer.response?.result?.['tools'] as { name: string }[] | undefined
+function listOf(response: WireAnswer): string[] {
+  const tools = response.response?.result?.['tools'] as { name: string }[] | undefined
   return tools?.map(({ name }) => name) ?? []
 }
 
-const names = (answer: WireAnswer): string[] => foundBy(answer).tools.map(({ name }) => name)
+const names = (response: WireAnswer): string[] => foundBy(response).tools.map(({ name }) => name)
 
 const find = (url: string, tool_description: string, tool_keywords?: unknown) =>
   stateless(url, 'tools/call', { name: 'find_tool', arguments: { tool_description, tool_keywords } })
@@ -126,12 +126,12 @@ t.test('tool search: a direct call of any other name is refused like one that do
   const absent = await stateless(plain.url, 'tools/call', { name: 'no_such_tool' })
   for (const name of ['create_issue', 'no_such_tool', 'execute_tool_script', 'Find_Tool']) {
     const before = backend.requests.length
-    for (const answer of [
+    for (const response of [
       await stateless(url, 'tools/call', { name, arguments: {} }),
       await session.request('tools/call', { name }),
     ]) {
-      t.equal(answer.response?.error?.code, absent.response?.error?.code)
-      t.equal(answer.response?.error?.message, absent.response?.error?.message.replace('no_such_tool', name))
+      t.equal(response.response?.error?.code, absent.response?.error?.code)
+      t.equal(response.response?.error?.message, absent.response?.error?.message.replace('no_such_tool', name))
     }
     t.equal(backend.requests.length, before, 'no backend was asked')
   }
@@ -149,14 +149,14 @@ t.test('tool search: the list of tools has one page', async (t) => {
 t.test('call_tool: parameters and results pass byte for byte', async (t) => {
   const parameters = '{"n":12345678901234567890,"f":1.50,"u":"\\u00e9"}'
   const result = '{"content":[],"structuredContent":{"big":98765432109876543210,"x":2.50}}'
-  const { url, backend } = await start(t, {}, { answers: { 'tools/call': () => result } })
+  const { url, backend } = await start(t, {}, { responses: { 'tools/call': () => result } })
   const session = await openSession(url)
-  const answer = await post(
+  const response = await post(
     url,
     `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"call_tool","_meta":{"x":1},"arguments":{"tool_name":"exact","parameters":${parameters}}}}`,
     session.headers,
   )
-  t.equal(answer.text, `{"jsonrpc":"2.0","id":9,"result":${result}}`)
+  t.equal(response.text, `{"jsonrpc":"2.0","id":9,"result":${result}}`)
   const { body } = backend.requests.findLast(({ method }) => method === 'tools/call') ?? { body: '' }
   t.match(body, `"arguments":${parameters}`)
   t.match(body, '"name":"exact"')
@@ -214,7 +214,7 @@ t.test(
       t,
       {},
       {
-        answers: {
+        responses: {
           'tools/call': ({ params, id, res }) => {
             if (params['name'] === 'weather')
               return '{"content":[{"type":"text","text":"rain"}],"isError":true}'
@@ -259,11 +259,11 @@ t.test('find_tool: finds by stems, by parts of names, by parameters, by keywords
 
 t.test('find_tool: gives tools byte for byte, and says what was saved', async (t) => {
   const { url } = await start(t)
-  const answer = await find(url, 'keeps its bytes')
-  t.match(answer.text, '"structuredContent":{"tools":[' + TOOLS[4])
+  const response = await find(url, 'keeps its bytes')
+  t.match(response.text, '"structuredContent":{"tools":[' + TOOLS[4])
   const size = (text: string | undefined) => Math.floor((text?.length ?? 0) / 4)
   const baseline = TOOLS.reduce((sum, text) => sum + size(text), 0)
-  const { tools, token_metrics } = foundBy(answer)
+  const { tools, token_metrics } = foundBy(response)
   t.same(
     tools.map(({ name }) => name),
     ['exact'],

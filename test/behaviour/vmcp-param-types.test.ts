@@ -57,9 +57,9 @@ t.test('session era: a param of a wrong type is refused', async (t) => {
     ['tools/call', { name: 'raw_echo', _meta: { progressToken: {} } }, '_meta.progressToken'],
   ]
   for (const [method, params, name] of [...wrong, ...own]) {
-    const answer = await session.request(method, params)
-    t.equal(answer.status, 200)
-    t.match(answer.response, refused(name), `${method} ${JSON.stringify(params)}`)
+    const response = await session.request(method, params)
+    t.equal(response.status, 200)
+    t.match(response.response, refused(name), `${method} ${JSON.stringify(params)}`)
   }
   for (const method of lists) t.ok((await session.request(method, { cursor: null })).response?.result, method)
 })
@@ -85,10 +85,10 @@ t.test('stateless era: a param of a wrong type is refused', async (t) => {
     ...each('tools/call', { name: 'raw_echo' }, 'inputResponses', notObjects),
   ]
   for (const [method, params, name] of [...wrong, ...own]) {
-    const answer = await stateless(url, method, params)
-    t.equal(answer.status, 400)
+    const response = await stateless(url, method, params)
+    t.equal(response.status, 400)
     t.match(
-      answer.response,
+      response.response,
       { error: { code: -32602, message: new RegExp(`^Invalid params: ${name} must be `) } },
       `${method} ${JSON.stringify(params)}`,
     )
@@ -110,8 +110,8 @@ t.test('initialize: a param of a wrong type is refused', async (t) => {
     ['initialize', { ...good, clientInfo: { name: 5 } }, 'clientInfo.name'],
   ]
   for (const [method, params, name] of own) {
-    const answer = await post(url, JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }))
-    t.match(answer.response, { id: 1, ...refused(name) }, JSON.stringify(params))
+    const response = await post(url, JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }))
+    t.match(response.response, { id: 1, ...refused(name) }, JSON.stringify(params))
   }
 })
 

@@ -24,16 +24,16 @@ async function start(
   return { fixture, vmcp }
 }
 
-/** What a client brings back: the answers by key, and the state. */
-function retry(answer: WireAnswer, reply: unknown): Record<string, unknown> {
-  const result = answer.response?.result as { inputRequests: Record<string, unknown>; requestState?: string }
+/** What a client brings back: the responses by key, and the state. */
+function retry(response: WireAnswer, reply: unknown): Record<string, unknown> {
+  const result = response.response?.result as { inputRequests: Record<string, unknown>; requestState?: string }
   return {
     inputResponses: Object.fromEntries(Object.keys(result.inputRequests).map((key) => [key, reply])),
     ...(result.requestState === undefined ? {} : { requestState: result.requestState }),
   }
 }
 
-t.test('a question of a session backend becomes input_required; the answers finish the call', async (t) => {
+t.test('a question of a session backend becomes input_required; the responses finish the call', async (t) => {
   const { vmcp } = await start(t)
   const asked = await stateless(vmcp.url, 'tools/call', CALL, { capabilities: ABLE })
   t.equal(asked.status, 200)
@@ -82,10 +82,10 @@ t.test('questions one after the other: each round has a new state', async (t) =>
     { ...call, ...retry(second, ACCEPTED) },
     { capabilities: ABLE },
   )
-  t.match(again, { status: 400, response: { error: { code: -32602 } } }, 'answers are taken once')
+  t.match(again, { status: 400, response: { error: { code: -32602 } } }, 'responses are taken once')
 })
 
-t.test('answers that miss the question are asked for again', async (t) => {
+t.test('responses that miss the question are asked for again', async (t) => {
   const { vmcp } = await start(t)
   const asked = await stateless(vmcp.url, 'tools/call', CALL, { capabilities: ABLE })
   const { requestState } = retry(asked, ACCEPTED)
@@ -127,22 +127,22 @@ for (const era of ['session', 'stateless'] as const) {
         headers: { authorization: `Bearer ${await issuer.token(who)}` },
       })
     const asked = await as('ada', call)
-    const answers = retry(asked, reply)
+    const responses = retry(asked, reply)
     const refusals = {
-      'another caller': await as('eve', { ...call, ...answers }),
-      'another tool': await as('ada', { ...call, ...answers, name: 'test_simple_text' }),
-      'other arguments': await as('ada', { ...call, ...answers, arguments: { message: 'else' } }),
+      'another caller': await as('eve', { ...call, ...responses }),
+      'another tool': await as('ada', { ...call, ...responses, name: 'test_simple_text' }),
+      'other arguments': await as('ada', { ...call, ...responses, arguments: { message: 'else' } }),
       'a changed state': await as('ada', {
         ...call,
-        ...answers,
-        requestState: `${String(answers['requestState'])}A`,
+        ...responses,
+        requestState: `${String(responses['requestState'])}A`,
       }),
-      'an invented state': await as('ada', { ...call, ...answers, requestState: 'AAAA' }),
+      'an invented state': await as('ada', { ...call, ...responses, requestState: 'AAAA' }),
     }
-    for (const [what, answer] of Object.entries(refusals)) {
-      t.match(answer, { status: 400, response: { error: { code: -32602 } } }, what)
+    for (const [what, response] of Object.entries(refusals)) {
+      t.match(response, { status: 400, response: { error: { code: -32602 } } }, what)
     }
-    const done = await as('ada', { ...call, ...answers })
+    const done = await as('ada', { ...call, ...responses })
     t.equal(done.response?.result?.['resultType'], 'complete')
   })
 }
@@ -173,12 +173,12 @@ t.test('parked calls of one caller are bounded', async (t) => {
   t.teardown(() => issuer.close())
   const { vmcp } = await start(t, 'session', { incomingAuth: issuer.incomingAuth })
   const headers = { authorization: `Bearer ${await issuer.token('ada')}` }
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 101 }, () =>
       stateless(vmcp.url, 'tools/call', CALL, { capabilities: ABLE, headers }),
     ),
   )
-  const codes = answers.map(({ response }) => response?.error?.code ?? response?.result?.['resultType'])
+  const codes = responses.map(({ response }) => response?.error?.code ?? response?.result?.['resultType'])
   t.equal(codes.filter((code) => code === 'input_required').length, 100)
   t.equal(codes.filter((code) => code === 429).length, 1)
 })

@@ -36,7 +36,7 @@ t.test('replicas', { skip: missingRedis }, async (t) => {
 
   await t.test('a session goes on on another replica, with the session of its backend', async (t) => {
     const backend = await startRawBackend({
-      answers: { 'tools/call': ({ headers }) => textResult(String(headers['mcp-session-id'])) },
+      responses: { 'tools/call': ({ headers }) => textResult(String(headers['mcp-session-id'])) },
     })
     const [a, b] = await Promise.all(
       [1, 2].map(() => startTestVmcp({ raw: backend.url }, storage(redis), { env })),
@@ -63,7 +63,7 @@ t.test('replicas', { skip: missingRedis }, async (t) => {
     async (t) => {
       const backend = await startRawBackend({
         capabilities: '{"tools":{},"logging":{}}',
-        answers: {
+        responses: {
           'tools/call': ({ headers }) => textResult(String(headers['mcp-session-id'])),
           'logging/setLevel': () => '{}',
         },
@@ -219,7 +219,7 @@ t.test(
 )
 
 t.test(
-  'the store starts anew, empty: old sessions are unknown, new ones work',
+  'the store starts again, empty: old sessions are unknown, new ones work',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis()
@@ -249,7 +249,7 @@ t.test(
     let held: (() => void)[] = []
     let onHeld: (() => void) | undefined
     const backend = await startRawBackend({
-      answers: {
+      responses: {
         'tools/call': async ({ headers, params }) => {
           const args = params['arguments'] as { n: number; long?: boolean }
           if (args.long) {
@@ -272,21 +272,21 @@ t.test(
     const sessions = await Promise.all(
       Array.from({ length: 10 }, (_, i) => openSession(replicas[i % 2]?.url ?? '')),
     )
-    const faults: string[] = []
+    const violations: string[] = []
     let calls = 0
     const call = async (url: string, session: WireSession, n: number, long = false): Promise<void> => {
       const params = { name: 'raw_echo', arguments: { n, long } }
       const body = JSON.stringify({ jsonrpc: '2.0', id: n, method: 'tools/call', params })
-      const answer = await post(url, body, session.headers).catch((error: unknown) => String(error))
-      const text = typeof answer === 'string' ? answer : answer.text
+      const response = await post(url, body, session.headers).catch((error: unknown) => String(error))
+      const text = typeof response === 'string' ? response : response.text
       if (/"text":"\S+ (\d+)"/.exec(text)?.[1] === String(n)) calls++
-      else faults.push(text)
+      else violations.push(text)
     }
     const onTheWay = new Map<string, Set<Promise<void>>>(replicas.map(({ url }) => [url, new Set()]))
     const stop = new AbortController()
     let turn = 0
     const load = sessions.map(async (session) => {
-      for (let n = 0; !stop.signal.aborted && faults.length === 0; n++) {
+      for (let n = 0; !stop.signal.aborted && violations.length === 0; n++) {
         const url = replicas[turn++ % replicas.length]?.url ?? ''
         const pending = onTheWay.get(url)
         const done = call(url, session, n)
@@ -317,7 +317,7 @@ t.test(
     }
     stop.abort()
     await Promise.all(load)
-    t.same(faults, [])
+    t.same(violations, [])
     t.ok(calls > 40, `${calls} calls`)
     for (const session of sessions) t.equal((await at(replicas[0]?.url ?? '', session, 'ping')).status, 200)
   },

@@ -15,7 +15,7 @@ import { bareNames, startTestVmcp } from '../helpers/vmcp.ts'
 
 t.setTimeout(180_000)
 
-/** Reads the raw text of an answer until a wanted piece has come, then hangs up. */
+/** Reads the raw text of a response until a wanted piece has come, then hangs up. */
 async function readUntil(url: string, init: RequestInit, wanted: RegExp): Promise<string> {
   const abort = new AbortController()
   const response = await fetch(url, { ...init, signal: abort.signal })
@@ -45,10 +45,10 @@ const post = (headers: Record<string, string>, params: unknown): RequestInit => 
   body: JSON.stringify({ jsonrpc: '2.0', id: 'call', method: 'tools/call', params }),
 })
 
-t.test('an answer goes on where its connection broke: nothing is lost, nothing comes twice', async (t) => {
+t.test('a response goes on where its connection broke: nothing is lost, nothing comes twice', async (t) => {
   let finish: (() => void) | undefined
   const backend = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': ({ res, id, params }) => {
         const { progressToken } = params['_meta'] as { progressToken: unknown }
         const progress = (n: number) =>
@@ -76,7 +76,7 @@ t.test('an answer goes on where its connection broke: nothing is lost, nothing c
   t.match(await resumed.next(), { id: 'call', result: { content: [{ text: 'done' }] } })
   await resumed.ended
   const again = await stream(vmcp.url, { headers: { ...session.headers, 'last-event-id': id } })
-  t.match(await again.next(), { params: { progress: 2 } }, 'an answer that got lost can be had once more')
+  t.match(await again.next(), { params: { progress: 2 } }, 'a response that got lost can be had once more')
   await again.ended
 })
 
@@ -123,7 +123,7 @@ t.test('an event id leads nobody but its session anywhere', async (t) => {
   stolen.close()
 })
 
-t.test('a stateless answer has no event ids: that era takes no stream up again', async (t) => {
+t.test('a stateless response has no event ids: that era takes no stream up again', async (t) => {
   const fixture = await startFixture()
   const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
   t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))

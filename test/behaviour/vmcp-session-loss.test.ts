@@ -68,7 +68,7 @@ for (const [name, refuse] of Object.entries<Refuse>({
 t.test('loss: one that a call finds first is one for subscriptions and lists, too', async (t) => {
   const backend = await backendThat(refuse400, {
     capabilities: '{"tools":{"listChanged":true},"resources":{"subscribe":true}}',
-    answers: {
+    responses: {
       'resources/list': () => '{"resources":[{"uri":"a:1","name":"one"}]}',
       'resources/templates/list': () => '{"resourceTemplates":[]}',
       'resources/subscribe': () => '{}',
@@ -97,9 +97,9 @@ t.test('loss: one that a call finds first is one for subscriptions and lists, to
 })
 
 t.test('loss: a call in flight is answered, not made twice, when only its session is gone', async (t) => {
-  let answer: (() => void) | undefined
+  let response: (() => void) | undefined
   const waiting = new Promise<void>((resolve) => {
-    answer = resolve
+    response = resolve
   })
   let calls = 0
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>()
@@ -109,7 +109,7 @@ t.test('loss: a call in flight is answered, not made twice, when only its sessio
     if (res.req.method === 'GET') noteRefusal()
   }
   const backend = await backendThat(refuse, {
-    answers: {
+    responses: {
       async 'tools/call'() {
         calls++
         arrive()
@@ -127,7 +127,7 @@ t.test('loss: a call in flight is answered, not made twice, when only its sessio
   backend.sessions.clear()
   for (const stream of backend.streams) stream.destroy()
   await refused
-  answer?.()
+  response?.()
   t.match((await call).response?.result, { content: [{ text: 'late' }] })
   t.equal(calls, 1)
 })
@@ -138,7 +138,7 @@ t.test('health: a ping that is refused is a failed check, an unknown ping is not
     [-32000, 'unhealthy'],
   ] as const) {
     const backend = await startRawBackend({
-      answers: {
+      responses: {
         ping({ id, res }) {
           const error = `{"code":${code},"message":"no"}`
           res.writeHead(400, { 'content-type': 'application/json' })
@@ -162,8 +162,8 @@ async function healthOf(
   wanted: (health: Record<string, unknown>) => boolean,
 ): Promise<unknown> {
   for (;;) {
-    const answer = await fetch(`${origin}/api/backends/health`)
-    const { backends } = (await answer.json()) as { backends: Record<string, Record<string, unknown>> }
+    const response = await fetch(`${origin}/api/backends/health`)
+    const { backends } = (await response.json()) as { backends: Record<string, Record<string, unknown>> }
     const [health = {}] = Object.values(backends)
     if (wanted(health)) return health['status']
   }
@@ -197,8 +197,8 @@ t.test('health: calls whose sessions do not hold count; a call that works takes 
       content: [{ text: 'backend raw: the backend has lost the session' }],
     })
   }
-  const answer = await fetch(`${vmcp.origin}/api/backends/health`)
-  t.match(await answer.json(), {
+  const response = await fetch(`${vmcp.origin}/api/backends/health`)
+  t.match(await response.json(), {
     backends: { raw: { status: 'degraded', consecutive_failures: 3, last_error_category: 'session_lost' } },
   })
   holds = true

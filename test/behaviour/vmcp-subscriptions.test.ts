@@ -80,7 +80,7 @@ t.test('a closing server ends subscriptions with a result', async (t) => {
 })
 
 for (const era of ['session', 'stateless'] as const) {
-  t.test(`a ${era} backend that is started anew: subscriptions go on by themselves`, async (t) => {
+  t.test(`a ${era} backend that is started again: subscriptions go on by themselves`, async (t) => {
     const before = await startFixture({ era })
     const port = Number(new URL(before.url).port)
     const vmcp = await startTestVmcp({ fixture: before.url }, { aggregation: bareNames('fixture') })

@@ -59,12 +59,12 @@ t.test('the user is asked, whichever client they use', async (t) => {
 t.test('session era: the question comes on the stream of the call; no other stream is needed', async (t) => {
   proves('3.config.compositeTools.steps.onDecline', '3.config.compositeTools.steps.onCancel')
   const session = await openSession(await start(t), { capabilities: { elicitation: {} } })
-  const ask = async (answer: object) => {
+  const ask = async (response: object) => {
     const call = await session.open('tools/call', CALL)
     t.teardown(() => call.close())
     const question = await call.next(({ method }) => method === 'elicitation/create')
     t.match(question.params, { message: 'Delete everything?', requestedSchema: { required: ['ok'] } })
-    await session.answer(question.id, answer)
+    await session.response(question.id, response)
     return (await call.next(({ result }) => result !== undefined)).result
   }
   t.match(await ask({ action: 'accept', content: { name: 'Eve', ok: true } }), {
@@ -81,11 +81,11 @@ t.test('session era: the question comes on the stream of the call; no other stre
   })
   t.match(await ask({ action: 'accept', content: { ok: 'maybe' } }), {
     isError: true,
-    content: [{ text: /the answer does not match the schema: \/ok must be boolean/ }],
+    content: [{ text: /the response does not match the schema: \/ok must be boolean/ }],
   })
 })
 
-t.test('stateless era: the question ends the request, the answer goes on with the workflow', async (t) => {
+t.test('stateless era: the question ends the request, the response goes on with the workflow', async (t) => {
   const url = await start(t)
   const options = { capabilities: { elicitation: {} } }
   const asked = await stateless(url, 'tools/call', CALL, options)

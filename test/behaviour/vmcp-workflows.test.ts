@@ -241,12 +241,12 @@ t.test('a backend that is down: its workflows are gone until it is back', async 
   const up = await openSession(vmcp.url)
   t.match((await up.request('tools/list')).text, /"w"/)
   await backend.close()
-  const answer = await up.request('tools/call', { name: 'w', arguments: {} })
-  t.match(answer.response?.result, {
+  const response = await up.request('tools/call', { name: 'w', arguments: {} })
+  t.match(response.response?.result, {
     isError: true,
     content: [{ text: /^Workflow execution failed: step "a": tool lab\.echo: / }],
   })
-  t.notMatch(answer.text, String(backend.port))
+  t.notMatch(response.text, String(backend.port))
 })
 
 t.test('progress of the workflow reaches the client that asked for it', async (t) => {
@@ -332,7 +332,7 @@ t.test('the time of a step wins over a shorter one of the backend', async (t) =>
     release = resolve
   })
   const backend = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': async () => {
         called.emit('call')
         await released
@@ -371,7 +371,7 @@ t.test('retry: what fails may be tried again', async (t) => {
   )
   let failures = 2
   const backend = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': () =>
         failures-- > 0
           ? '{"isError":true,"content":[{"type":"text","text":"busy"}]}'
@@ -386,7 +386,7 @@ t.test('retry: what fails may be tried again', async (t) => {
   t.equal(backend.requests.filter(({ method }) => method === 'tools/call').length, 3)
 })
 
-t.test('policies judge the workflow once, by its own name; its steps are part of it', async (t) => {
+t.test('policies check the workflow once, by its own name; its steps are part of it', async (t) => {
   const [issuer, fixture] = await Promise.all([startTokenIssuer(), startFixture()])
   const authz = {
     type: 'cedar',

@@ -2,7 +2,7 @@
  * What the authorization server costs, on the memory store and on Redis: whole logins, refreshes, checks of the token of
  * an MCP request (seen before, and not), and ten thousand registrations; with the memory that each leaves behind.
  *
- * Sixteen clients at once, each waiting for its answer. CPU time is the server's own; ratios are against the cheapest
+ * Sixteen clients at once, each waiting for its response. CPU time is the server's own; ratios are against the cheapest
  * possible token endpoint (read a body, sign one JWT) in the same process and run. About two minutes.
  * `node test/bench/authserver.ts`; BENCH_PROFILE_DIR=dir writes CPU profiles of the server.
  */
@@ -191,7 +191,7 @@ interface Limits {
   readonly limit: number
 }
 
-/** All clients at once, each waiting for its answer. Returns how long each took, milliseconds. */
+/** All clients at once, each waiting for its response. Returns how long each took, milliseconds. */
 async function loop(
   work: (client: number) => Promise<void>,
   { ms, limit }: Limits,

@@ -1,5 +1,5 @@
 /**
- * Decisions per second, asked anew and remembered, for a list of 300 tools; and what a plain call of the engine with
+ * Decisions per second, asked again and remembered, for a list of 300 tools; and what a plain call of the engine with
  * everything told costs in the same run. One core. Read the ratios, not the digits. `node test/bench/policy.ts`
  */
 import { createRequire } from 'node:module'
@@ -82,10 +82,10 @@ export async function measure(policyCount: number): Promise<readonly PolicyBench
   const plain = plainEngine(policies)
   return [
     row('engine told everything', await timed(50, plain)),
-    row('decision, asked anew', anew),
+    row('decision, asked again', anew),
     row('decision, remembered', remembered),
     row('list of 300, page seen before', lists),
-    row('list of 300, page taken apart anew', otherPages),
+    row('list of 300, page taken apart again', otherPages),
   ]
 }
 

@@ -1,5 +1,5 @@
 /**
- * An hour of life with a built virtual server: churning clients of all eras, backends that die and change, strangers
+ * An hour of life with a built virtual server: churning clients of all eras, backends that die and change, untrusted clients
  * that send rubbish. At the end: did anything fail that should not, and is memory flat?
  *
  * `make soak`, or `node test/bench/soak.ts --minutes 60 --out DIR --program dist/gatehouse.js --graph FILE`. The
@@ -14,7 +14,7 @@ import { join, resolve } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { drawGraph } from './soak/graph.ts'
-import { judge } from './soak/judge.ts'
+import { check } from './soak/judge.ts'
 import { Ledger } from './soak/ledger.ts'
 import { type BackendProcess, startBackend, startServer } from './soak/processes.ts'
 import { Sampler } from './soak/sampler.ts'
@@ -198,7 +198,7 @@ function write(
   verdict: (flat: boolean) => string,
 ): { flat: boolean; text: string } {
   const { samples } = sampler
-  const { flat, text } = judge(samples, {
+  const { flat, text } = check(samples, {
     rss: Number(values['max-rss-slope']),
     live: Number(values['max-live-slope']),
   })
@@ -217,18 +217,18 @@ function report(
   heard: ReadonlyMap<string, number>,
   exitCode: number | null,
 ): number {
-  const judged = minutes >= MIN_MINUTES_TO_JUDGE
+  const checked = minutes >= MIN_MINUTES_TO_JUDGE
   const deaf = !heard.has('notifications/tools/list_changed')
   const { flat, text } = write(ledger, sampler, heard, (flat) =>
     [
       ledger.failures === 0 ? 'nothing failed that should not' : `${ledger.failures} operations failed`,
-      judged ? (flat ? 'memory is flat' : 'MEMORY GROWS') : 'too short to judge memory',
+      checked ? (flat ? 'memory is flat' : 'MEMORY GROWS') : 'too short to check memory',
       ...(deaf ? ['no client ever heard of a changed list'] : []),
       ...(exitCode === 0 ? [] : [`the server ended with code ${exitCode}`]),
     ].join('; '),
   )
   process.stdout.write(text)
-  return ledger.failures === 0 && (flat || !judged) && !deaf && exitCode === 0 ? 0 : 1
+  return ledger.failures === 0 && (flat || !checked) && !deaf && exitCode === 0 ? 0 : 1
 }
 
 process.exit(await main())

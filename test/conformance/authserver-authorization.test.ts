@@ -8,7 +8,7 @@ import t from 'tap'
 import { Browser, registerClient, type Rig, startAuthServer } from '../helpers/authserver.ts'
 import { freePort } from '../helpers/redis.ts'
 
-/** Runs the suite and plays the person at the URL it prints. */
+/** Runs the suite and plays the user at the URL it prints. */
 async function run(
   rig: Rig,
   clientId: string,

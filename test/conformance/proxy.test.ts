@@ -27,9 +27,9 @@ async function bearerShim(t: Test, to: { port: number; token: string }): Promise
     const headers = { ...req.headers, authorization: `Bearer ${to.token}` }
     const forward = httpRequest(
       { host: '127.0.0.1', port: to.port, path: req.url, method: req.method, headers },
-      (answer) => {
-        res.writeHead(answer.statusCode ?? 502, answer.headers)
-        answer.pipe(res)
+      (response) => {
+        res.writeHead(response.statusCode ?? 502, response.headers)
+        response.pipe(res)
       },
     )
     forward.on('error', () => res.destroy())

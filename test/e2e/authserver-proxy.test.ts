@@ -1,6 +1,6 @@
 /**
  * `gatehouse proxy --config` with an embedded authorization server and one upstream: the client's token is swapped for
- * the person's token at the provider, or stripped; stock MCP clients of both generations and a real Chromium.
+ * the user's token at the provider, or stripped; stock MCP clients of both generations and a real Chromium.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -124,13 +124,13 @@ for (const generation of ['sdk1', 'sdk2'] as const) {
       'the target never saw a token of the gateway',
     )
     // The provider ends the login: the client is told that its token is no longer good.
-    rig.provider.fault = 'refuse'
+    rig.provider.failure = 'refuse'
     await rig.gateway.ahead(4 * hour)
     const refused = rig.gateway.running().waitFor(/upstream_refused/)
     await t.rejects(client.call('whoami'))
     await refused
-    rig.provider.fault = undefined
-    // Its refresh token has ended too, so that connecting anew leads to the person.
+    rig.provider.failure = undefined
+    // Its refresh token has ended too, so that connecting again leads to the user.
     const again = await connectSignedIn({
       generation,
       url: rig.url,
@@ -138,7 +138,7 @@ for (const generation of ['sdk1', 'sdk2'] as const) {
       login: (start) => signIn(browser, landing, start, 'carol'),
     })
     t.teardown(() => again.close())
-    t.equal(await again.call('whoami'), carol, 'after the person has signed in again')
+    t.equal(await again.call('whoami'), carol, 'after the user has signed in again')
     t.notMatch(rig.gateway.running().output(), /eyJ|gh_rt_/)
   })
 }
@@ -260,7 +260,7 @@ t.test('proxy: disableUpstreamTokenInjection strips', { skip, timeout: 120_000 }
   })
   t.match(await response.text(), 'authorization: none, cookie: none')
   t.notOk(rig.backend.seen.some((headers) => headers['proxy-authorization'] !== undefined))
-  t.equal((await fetch(rig.url, { method: 'POST', body: '{}' })).status, 401, 'strangers stay outside')
+  t.equal((await fetch(rig.url, { method: 'POST', body: '{}' })).status, 401, 'untrusted clients stay outside')
 })
 
 t.test('proxy: settings that contradict each other are refused together', async (t) => {
@@ -284,7 +284,7 @@ t.test('proxy: settings that contradict each other are refused together', async 
       }),
     )
   }
-  const faults = async (): Promise<string> => {
+  const violations = async (): Promise<string> => {
     const { code, stderr } = await runGatehouse(['proxy', '--config', join(dir, 'proxy.yaml'), 'guarded'])
     t.equal(code, 2, stderr)
     return stderr
@@ -299,15 +299,15 @@ t.test('proxy: settings that contradict each other are refused together', async 
     },
     { disableUpstreamTokenInjection: true },
   )
-  const contradicting = await faults()
+  const contradicting = await violations()
   t.match(contradicting, /oidc\.issuer: must be http:\/\/127\.0\.0\.1:4999/)
   t.match(contradicting, /oidc\.audience: must be one of/)
   t.match(contradicting, /disableUpstreamTokenInjection: excludes token_exchange/)
   write({ oidc: undefined }, { upstreamProviders: [upstream('corp'), upstream('code')] })
-  t.match(await faults(), /upstreamProviders: at most 1 is supported here, 2 are configured/)
+  t.match(await violations(), /upstreamProviders: at most 1 is supported here, 2 are configured/)
   write({ oidc: undefined }, {})
-  t.match(await faults(), /oidc: is required beside an embedded authorization server/)
+  t.match(await violations(), /oidc: is required beside an embedded authorization server/)
   writeFileSync(join(dir, 'authserver-config.yaml'), 'issuer: [')
-  await faults()
+  await violations()
   t.equal(process.env[upstreamSecretVariable], undefined)
 })

@@ -1,6 +1,6 @@
 /**
  * The whole way: stock MCP clients (both SDK generations and the Inspector), each registered and described, a real `gatehouse vmcp serve` with its embedded authorization
- * server, real OpenID providers above it, and a person in a real Chromium.
+ * server, real OpenID providers above it, and a user in a real Chromium.
  */
 import { createServer } from 'node:https'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -150,7 +150,7 @@ async function publishDocument(t: Test, certificates: Certificates, redirectUri:
 /** How the server knows the client: by dynamic registration, or by its metadata document. */
 const kinds = ['registered', 'described'] as const
 
-/** Connects a stock client and signs its person in. */
+/** Connects a stock client and signs its user in. */
 async function connect(
   t: Test,
   rig: Rig,
@@ -211,7 +211,7 @@ t.test(
         await rig.gateway.ahead(2 * hour)
         t.equal(await client.call('corp_whoami'), whoami.corp, 'after the access token has ended')
         const second = client.accessToken()
-        t.not(second, first, 'by a refresh without a person')
+        t.not(second, first, 'by a refresh without a user')
 
         await rig.gateway.restart()
         await rig.gateway.ahead(2 * hour)
@@ -267,14 +267,14 @@ t.test(
     )
 
     // Both upstream tokens have ended by now; one provider does not answer.
-    rig.providers.code.fault = 'down'
+    rig.providers.code.failure = 'down'
     await rig.gateway.ahead(2 * hour)
     t.equal(await client.call('corp_whoami'), whoami.corp)
     t.match(await client.call('code_whoami').catch(String), /^!|Error/, 'a call to the other backend fails')
-    rig.providers.code.fault = undefined
+    rig.providers.code.failure = undefined
     t.equal(await untilCalled(client, 'code_whoami'), whoami.code, 'until the provider is back')
 
-    rig.providers.code.fault = 'refuse'
+    rig.providers.code.failure = 'refuse'
     await rig.gateway.ahead(4 * hour)
     const refused = await client.call('code_whoami').catch(String)
     t.match(
@@ -283,7 +283,7 @@ t.test(
       'a login that the provider ended is said to be needed again',
     )
     t.equal(await client.call('corp_whoami'), whoami.corp)
-    rig.providers.code.fault = undefined
+    rig.providers.code.failure = undefined
     t.same(await client.listTools(), ['corp_whoami'], 'until then its tools are not offered')
     t.match(rig.audited(), /"auth_upstream_refused".*"upstream":"code"/)
     t.equal(await client.call('corp_whoami'), whoami.corp)

@@ -23,16 +23,16 @@ async function render(): Promise<Rendered[]> {
   return parseAllDocuments(stdout).map((document) => document.toJS() as Rendered)
 }
 
-t.test('validate: good manifests pass, other API groups are passed over', async (t) => {
+t.test('validate: good manifests pass, other API groups are skipped', async (t) => {
   const { code, stdout } = await runGatehouse(
     ['validate', '-f', quickstart, '-f', '-'],
     'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n',
   )
   t.equal(code, 0)
-  t.equal(stdout, '5 valid, 0 invalid, 1 of other API groups passed over\n')
+  t.equal(stdout, '5 valid, 0 invalid, 1 of other API groups skipped\n')
 })
 
-t.test('validate: every fault is named with file, line and path, and the exit code is 1', async (t) => {
+t.test('validate: every error is named with file, line and path, and the exit code is 1', async (t) => {
   const dir = t.testdir({
     'bad.yaml': [
       'apiVersion: gatehouse.dev/v1beta1',
@@ -60,7 +60,7 @@ t.test('validate: every fault is named with file, line and path, and the exit co
   t.equal(rows[0]?.problems.length, 3)
 })
 
-t.test('validate: two documents of one name are a fault', async (t) => {
+t.test('validate: two documents of one name are an error', async (t) => {
   const group = 'apiVersion: gatehouse.dev/v1beta1\nkind: MCPGroup\nmetadata: {name: g}\nspec: {}\n'
   const { code, stderr } = await runGatehouse(['validate', '-f', '-'], `${group}---\n${group}`)
   t.equal(code, 1)

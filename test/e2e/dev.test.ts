@@ -1,5 +1,5 @@
 /**
- * The quickstart, as a stranger runs it: manifests in, one MCP endpoint out, on real servers from npm, with clients of
+ * The quickstart, as an untrusted client runs it: manifests in, one MCP endpoint out, on real servers from npm, with clients of
  * both SDK generations.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -34,8 +34,8 @@ async function connect() {
   return client
 }
 
-function textOf(answer: unknown): string {
-  return JSON.stringify((answer as { content: unknown }).content)
+function textOf(response: unknown): string {
+  return JSON.stringify((response as { content: unknown }).content)
 }
 
 await t.test(
@@ -69,8 +69,8 @@ await t.test('quickstart: the other SDK generation works as well', async (t) => 
   await client.connect(new ModernTransport(url))
   const { tools } = await client.listTools()
   t.ok(tools.some(({ name }) => name === 'memory_read_graph'))
-  const answer = await client.callTool({ name: 'everything_echo', arguments: { message: 'again' } })
-  t.match(textOf(answer), 'Echo: again')
+  const response = await client.callTool({ name: 'everything_echo', arguments: { message: 'again' } })
+  t.match(textOf(response), 'Echo: again')
   await client.close()
 })
 

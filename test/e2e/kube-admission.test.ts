@@ -147,12 +147,12 @@ await t.test('admission', { skip: kubeMissing() }, async (t) => {
   })
 
   await t.test(
-    'a new certificate: taken up without a restart, while both authorities are trusted',
+    'a new certificate: reloaded without a restart, while both authorities are trusted',
     async (t) => {
       const second = await issue({ ...request, now: new Date() })
       const both = webhookConfiguration(hooks.port, joinBundle([first.ca, second.ca]))
       kube.must(['apply', '-f', '-'], JSON.stringify(both))
-      const taken = hooks.logged('the serving certificate was taken up anew')
+      const taken = hooks.logged('the serving certificate was reloaded again')
       writeCertificate(folder, second)
       await taken
       const { stderr } = create(refusals[0]?.document ?? '', '--dry-run=server')

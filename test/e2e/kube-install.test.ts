@@ -172,7 +172,7 @@ await t.test('an installation', { skip: kubeMissing() }, async (t) => {
     )
   })
 
-  await t.test('faults: name the object, and no answer of the API server is repeated', async (t) => {
+  await t.test('errors: name the object, and no response of the API server is repeated', async (t) => {
     const broken = args.map((arg) => arg.replace('gatehouse-hooks-tls', 'another-secret'))
     await t.rejects(certificates([...broken, '--kubeconfig', config]), {
       message: 'secret/another-secret: the API server answered 403',

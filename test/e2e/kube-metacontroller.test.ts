@@ -307,14 +307,14 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     }
   })
 
-  await t.test('a stranger’s object under a child’s name is left alone, and told of', async (t) => {
-    const stranger = {
+  await t.test('an untrusted client’s object under a child’s name is left alone, and told of', async (t) => {
+    const untrusted = {
       kind: 'Service',
       apiVersion: 'v1',
       metadata: { name: 'vmcp-late' },
       spec: { ports: [{ port: 1 }] },
     }
-    kube.must(['apply', '-n', 'oidc', '-f', '-'], JSON.stringify(stranger))
+    kube.must(['apply', '-n', 'oidc', '-f', '-'], JSON.stringify(untrusted))
     const late = {
       apiVersion: 'gatehouse.dev/v1beta1',
       kind: 'VirtualMCPServer',
@@ -328,7 +328,7 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     t.strictSame(kube.get(['service', 'vmcp-late', '-n', 'oidc']).spec.ports[0].port, 1, 'as it was')
   })
 
-  await t.test('a stranger’s change of a child is put right', async (t) => {
+  await t.test('an untrusted client’s change of a child is put right', async (t) => {
     const service = list(kube, 'services').find(({ metadata }) => metadata.namespace === 'redis-sessions')
     const at = ['service', service?.metadata.name ?? '', '-n', 'redis-sessions']
     const affinity = String(service?.spec['sessionAffinity'])

@@ -1,7 +1,7 @@
 /**
  * An embedded authorization server on a loopback port, with a real OpenID provider above it and a browser to drive it.
  *
- * The clock runs with the machine's and can be moved ahead. `Browser` is a person without a screen: it keeps cookies
+ * The clock runs with the machine's and can be moved ahead. `Browser` is a user without a screen: it keeps cookies
  * per host, follows redirects and fills in forms; the real one is in the tests that take screenshots.
  */
 import { createServer } from 'node:http'
@@ -227,7 +227,7 @@ export interface Shown {
   readonly text: string
 }
 
-/** A person's browser: cookies per origin, redirects, forms. Nothing is followed to where `stopAt` begins. */
+/** A user's browser: cookies per origin, redirects, forms. Nothing is followed to where `stopAt` begins. */
 export class Browser {
   readonly #jars = new Map<string, Map<string, string>>()
   /** Every URL that was visited, in order. */
@@ -318,7 +318,7 @@ function unescapeHtml(text: string): string {
 
 export const redirectUri = 'http://127.0.0.1:33418/callback'
 
-/** JSON of an answer as a plain object. */
+/** JSON of a response as a plain object. */
 export async function jsonOf(response: Response): Promise<Record<string, unknown>> {
   const body: unknown = await response.json()
   return typeof body === 'object' && body !== null ? Object.fromEntries(Object.entries(body)) : {}
@@ -356,7 +356,7 @@ export interface LoggedIn {
   readonly code: string
   readonly verifier: string
   readonly browser: Browser
-  readonly answer: URL
+  readonly response: URL
 }
 
 /** A whole login up to the code: consent page, provider, back to the client. */
@@ -378,7 +378,7 @@ export async function login(
   if (shown.status === 200) shown = await browser.press(shown, 'approve', target)
   if (shown.status !== 0)
     throw new Error(`the login ended at ${shown.url.pathname}: ${shown.status} ${shown.text}`)
-  return { clientId, verifier, browser, answer: shown.url, code: shown.url.searchParams.get('code') ?? '' }
+  return { clientId, verifier, browser, response: shown.url, code: shown.url.searchParams.get('code') ?? '' }
 }
 
 /** A token request; undefined members are left out. */
@@ -441,7 +441,7 @@ export function refresh(
   })
 }
 
-/** Status and OAuth error code of an answer. */
+/** Status and OAuth error code of a response. */
 export async function refusal(response: Response): Promise<string> {
   const body = await jsonOf(response)
   return `${response.status} ${String(body['error'])}`

@@ -1,7 +1,7 @@
 /**
  * Valid examples with one thing made wrong, and what the refusal must say.
  *
- * `words` are the words of our own rule (CEL): the API server says them too. Without `cel` the fault is one of plain
+ * `words` are the words of our own rule (CEL): the API server says them too. Without `cel` the error is one of plain
  * schema, which the API server words itself.
  */
 import type { Operation } from 'fast-json-patch'

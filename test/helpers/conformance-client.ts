@@ -1,6 +1,6 @@
 /**
  * What the official suite's client scenarios start: a virtual server in front of the suite's mock, and a client that
- * does through it whatever there is to do. So it is the virtual server that is judged as a client.
+ * does through it whatever there is to do. So it is the virtual server that is checked as a client.
  * Usage: node conformance-client.ts <url of the mock>
  */
 import { connect } from './mcp-clients.ts'

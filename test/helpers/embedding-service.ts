@@ -1,6 +1,6 @@
 /**
  * A real embedding service on a loopback port, in both protocols: a hashing embedder whose vectors are near for texts
- * with common words, and for words that it takes for the same. Faults on demand.
+ * with common words, and for words that it takes for the same. Errors on demand.
  */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import { once } from 'node:events'
@@ -13,7 +13,7 @@ export interface EmbedRequest {
   readonly body: Record<string, unknown>
 }
 
-export type Fault =
+export type Failure =
   | { readonly kind: 'status'; readonly status: number }
   /** Answers once `until` has resolved. */
   | { readonly kind: 'slow'; readonly until: Promise<void> }
@@ -26,8 +26,8 @@ export interface EmbeddingService {
   readonly requests: EmbedRequest[]
   /** Model that `/info` names; undefined: it does not answer. */
   model: string | undefined
-  /** Called before each answer. */
-  onRequest: (request: EmbedRequest) => Fault | undefined
+  /** Called before each response. */
+  onRequest: (request: EmbedRequest) => Failure | undefined
   maxBatch: number
   dimensions: number
   /** All texts that were embedded. */
@@ -72,7 +72,7 @@ export async function startEmbeddingService(
     },
   }
 
-  async function answer(
+  async function response(
     path: string,
     headers: IncomingHttpHeaders,
     text: string,
@@ -87,34 +87,34 @@ export async function startEmbeddingService(
     const texts = (body['inputs'] ?? body['input']) as string[]
     const request = { path, headers, texts, body }
     service.requests.push(request)
-    const fault = service.onRequest(request)
+    const failure = service.onRequest(request)
     for (const look of waiting) look(request)
-    if (fault?.kind === 'slow') await fault.until
-    if (fault?.kind === 'status') {
-      res.writeHead(fault.status, { 'content-type': 'text/plain' }).end('a text of the service')
+    if (failure?.kind === 'slow') await failure.until
+    if (failure?.kind === 'status') {
+      res.writeHead(failure.status, { 'content-type': 'text/plain' }).end('a text of the service')
       return
     }
-    if (fault?.kind === 'cut') {
+    if (failure?.kind === 'cut') {
       res.destroy()
       return
     }
-    if (fault?.kind === 'text') {
+    if (failure?.kind === 'text') {
       res.writeHead(200).end('no JSON')
       return
     }
-    if (fault?.kind === 'huge') {
+    if (failure?.kind === 'huge') {
       res.writeHead(200, { 'content-type': 'application/json' })
       const part = `[${'0,'.repeat(500_000)}0]`
       while (!res.destroyed)
         if (!res.write(part)) await Promise.race([once(res, 'drain'), once(res, 'close')])
       return
     }
-    const vectors = texts.map((one) => vectorOf(one, fault?.kind === 'length' ? 3 : service.dimensions))
-    if (fault?.kind === 'count') vectors.pop()
-    const shown = fault?.kind === 'numbers' ? vectors.map((vector) => vector.map(String)) : vectors
+    const vectors = texts.map((one) => vectorOf(one, failure?.kind === 'length' ? 3 : service.dimensions))
+    if (failure?.kind === 'count') vectors.pop()
+    const shown = failure?.kind === 'numbers' ? vectors.map((vector) => vector.map(String)) : vectors
     if (path === '/embed') return send(res, shown)
     const data = shown.map((embedding, index) => ({ index, embedding, object: 'embedding' })).toReversed()
-    if (fault?.kind === 'index') data.forEach((item) => (item.index = 0))
+    if (failure?.kind === 'index') data.forEach((item) => (item.index = 0))
     send(res, { object: 'list', data, model: body['model'] })
   }
 
@@ -134,7 +134,7 @@ export async function startEmbeddingService(
     req.on('data', (chunk: Buffer) => chunks.push(chunk))
     req.on('end', () => {
       const path = (req.url ?? '/').replace(/^\/v1\//, '/')
-      answer(path, req.headers, Buffer.concat(chunks).toString(), res).catch(() => res.destroy())
+      response(path, req.headers, Buffer.concat(chunks).toString(), res).catch(() => res.destroy())
     })
   })
   server.listen(options.port ?? 0, '127.0.0.1')

@@ -20,7 +20,7 @@ const upstreamSecret = 'upstream-secret-of-the-gateway'
 
 export interface FormProvider extends TestProvider {
   /** What the token endpoint does instead of its work. */
-  fault: 'down' | 'refuse' | undefined
+  failure: 'down' | 'refuse' | undefined
 }
 
 const longLives = Object.fromEntries(
@@ -40,7 +40,7 @@ export async function startFormProvider(
   const provider = await startOidcProvider({
     features: { devInteractions: { enabled: true } },
     tls: { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') },
-    // The gateway's clock runs ahead of the provider's: what the gateway judges itself must live long enough.
+    // The gateway's clock runs ahead of the provider's: what the gateway checks itself must live long enough.
     configuration: { ttl: { ...longLives, AccessToken: 3600 } },
     clients: [
       {
@@ -57,13 +57,13 @@ export async function startFormProvider(
         void made.provider.callback()(req, res)
         return true
       }
-      if (made.fault === undefined || req.method !== 'POST' || !req.url?.startsWith('/token')) return false
-      res.writeHead(made.fault === 'down' ? 503 : 400, { 'content-type': 'application/json' })
-      res.end(made.fault === 'down' ? '{}' : '{"error":"invalid_grant"}')
+      if (made.failure === undefined || req.method !== 'POST' || !req.url?.startsWith('/token')) return false
+      res.writeHead(made.failure === 'down' ? 503 : 400, { 'content-type': 'application/json' })
+      res.end(made.failure === 'down' ? '{}' : '{"error":"invalid_grant"}')
       return true
     },
   })
-  made = Object.assign(provider, { fault: undefined })
+  made = Object.assign(provider, { failure: undefined })
   t.teardown(() => provider.close())
   return made
 }
@@ -86,7 +86,7 @@ export async function startBackend(
   const seen: IncomingMessage['headers'][] = []
   const server = createServer((req, res) => {
     seen.push(req.headers)
-    void answer(req, res, provider, alsoNamed)
+    void response(req, res, provider, alsoNamed)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => {
@@ -97,7 +97,7 @@ export async function startBackend(
   return { url: `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}/mcp`, seen }
 }
 
-async function answer(
+async function response(
   req: IncomingMessage,
   res: ServerResponse,
   provider: TestProvider | undefined,
@@ -204,7 +204,7 @@ export function oidcOf(origin: string) {
 
 export interface Gateway {
   readonly running: () => RunningGatehouse
-  /** Ends the process by a signal and starts it anew with the same files. */
+  /** Ends the process by a signal and starts it again with the same files. */
   restart(): Promise<void>
   /** Puts the clock of the process ahead; only that of the process that runs now. */
   ahead(ms: number): Promise<void>

@@ -180,11 +180,11 @@ function run(log: string, program: string, args: readonly string[]): Program {
   const out = openSync(log, 'w')
   const child = spawn(program, args, { stdio: ['ignore', out, out] })
   closeSync(out)
-  let fault = ''
+  let failure = ''
   child.once('error', (error) => {
-    fault = error.message
+    failure = error.message
   })
-  return { child, output: () => fault + readFileSync(log, 'utf8').slice(-4000) }
+  return { child, output: () => failure + readFileSync(log, 'utf8').slice(-4000) }
 }
 
 async function stop(child: ChildProcess): Promise<void> {
@@ -215,13 +215,13 @@ async function ready(url: string, token: string, server: Program): Promise<void>
   const end = performance.now() + startMs
   while (performance.now() < end) {
     if (server.child.exitCode !== null) throw new Error(`kube-apiserver ended: ${server.output()}`)
-    if (await answers(`${url}/readyz`, token)) return
+    if (await responses(`${url}/readyz`, token)) return
     await pause(100)
   }
   throw new Error(`kube-apiserver did not become ready: ${server.output()}`)
 }
 
-function answers(url: string, token: string): Promise<boolean> {
+function responses(url: string, token: string): Promise<boolean> {
   return new Promise((resolve) => {
     const options = { headers: { authorization: `Bearer ${token}` }, rejectUnauthorized: false }
     const call = request(url, options, (response) => {

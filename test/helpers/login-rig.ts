@@ -14,7 +14,7 @@ export interface World {
   readonly target: Upstream
   readonly resource: string
   /** What the next requests to the target are answered with, instead of the usual check. */
-  answer: { status: number; challenge: string } | undefined
+  response: { status: number; challenge: string } | undefined
   close(): Promise<void>
 }
 
@@ -37,14 +37,14 @@ export async function startWorld(options: Parameters<typeof startOidcProvider>[0
     const refuse = (status: number, challenge: string): void => {
       res.writeHead(status, { 'WWW-Authenticate': challenge }).end()
     }
-    if (world?.answer) return refuse(world.answer.status, world.answer.challenge)
+    if (world?.response) return refuse(world.response.status, world.response.challenge)
     const challenge = `Basic realm="x", bearer resource_metadata="${base}/.well-known/oauth-protected-resource/mcp"`
-    const judge = async (): Promise<void> => {
+    const check = async (): Promise<void> => {
       if (await isGood(seen.headers.authorization, `${base}/mcp`))
         res.end(`hello ${seen.headers.authorization?.slice(7)}`)
       else refuse(401, challenge)
     }
-    void judge()
+    void check()
   })
   const resource = `${target.url}/mcp`
   const idp = await startOidcProvider({
@@ -67,7 +67,7 @@ export async function startWorld(options: Parameters<typeof startOidcProvider>[0
     idp,
     target,
     resource,
-    answer: undefined,
+    response: undefined,
     close: async () => void (await Promise.all([idp.close(), target.close()])),
   }
   return world

@@ -1,4 +1,4 @@
-/** A bare HTTP server on a loopback port, for answers (and faults) that no real peer would give on demand. */
+/** A bare HTTP server on a loopback port, for answers (and errors) that no real peer would give on demand. */
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 
@@ -30,7 +30,7 @@ export type PeerResponse =
   /** Cuts the connection. */
   | 'cut'
 
-/** Starts a server whose every answer `handle` decides. */
+/** Starts a server whose every response `handle` decides. */
 export async function startLoopback(
   handle: (request: SeenRequest) => PeerResponse | Promise<PeerResponse>,
 ): Promise<Loopback> {
@@ -56,17 +56,17 @@ export async function startLoopback(
       form: new URLSearchParams(body),
     }
     seen.push(request)
-    const answer = await handle(request)
-    if (answer === 'cut') {
+    const response = await handle(request)
+    if (response === 'cut') {
       req.socket.destroy()
       return
     }
-    const isText = typeof answer.body === 'string' || answer.body === undefined
-    res.writeHead(answer.status ?? 200, {
+    const isText = typeof response.body === 'string' || response.body === undefined
+    res.writeHead(response.status ?? 200, {
       ...(isText ? {} : { 'content-type': 'application/json' }),
-      ...answer.headers,
+      ...response.headers,
     })
-    res.end(isText ? answer.body : JSON.stringify(answer.body))
+    res.end(isText ? response.body : JSON.stringify(response.body))
   }
 
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

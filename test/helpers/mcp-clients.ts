@@ -54,7 +54,7 @@ export interface TestClient {
   close(): Promise<void>
 }
 
-const answers = {
+const responses = {
   elicitation: {
     action: 'accept' as const,
     content: {
@@ -78,7 +78,7 @@ export interface ConnectOptions {
   /** False declares no capabilities at all. */
   readonly able?: boolean
   readonly headers?: Record<string, string>
-  /** Over the old SSE transport. */
+  /** Over the HTTP+SSE (deprecated) transport. */
   readonly sse?: boolean
   /** Forms are accepted as they stand: the SDK fills in what they suggest (sdk1). */
   readonly fillsInDefaults?: boolean
@@ -103,15 +103,15 @@ export async function connect(
     if (able) {
       client.setRequestHandler(ElicitRequestSchema, () => {
         asked.push('elicitation/create')
-        return options.fillsInDefaults ? { action: 'accept' as const, content: {} } : answers.elicitation
+        return options.fillsInDefaults ? { action: 'accept' as const, content: {} } : responses.elicitation
       })
       client.setRequestHandler(CreateMessageRequestSchema, () => {
         asked.push('sampling/createMessage')
-        return answers.sampling
+        return responses.sampling
       })
       client.setRequestHandler(ListRootsRequestSchema, () => {
         asked.push('roots/list')
-        return answers.roots
+        return responses.roots
       })
     }
     const transport = options.sse
@@ -131,15 +131,15 @@ export async function connect(
   if (able) {
     client.setRequestHandler('elicitation/create', () => {
       asked.push('elicitation/create')
-      return answers.elicitation
+      return responses.elicitation
     })
     client.setRequestHandler('sampling/createMessage', () => {
       asked.push('sampling/createMessage')
-      return answers.sampling
+      return responses.sampling
     })
     client.setRequestHandler('roots/list', () => {
       asked.push('roots/list')
-      return answers.roots
+      return responses.roots
     })
   }
   client.setNotificationHandler('notifications/message', ({ params }) => news.log(params.data))

@@ -21,7 +21,7 @@ export interface WireAnswer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /** All messages of the answer, in order: one for JSON, several for an event stream. */
+  /** All messages of the response, in order: one for JSON, several for an event stream. */
   readonly messages: readonly RpcMessage[]
   /** The response among them. */
   readonly response: RpcMessage | undefined
@@ -65,7 +65,7 @@ function readEvents(text: string): RpcMessage[] {
   const messages: RpcMessage[] = []
   const parser = createParser({
     onEvent({ data }) {
-      // An event that only gives the stream an id, so that it can be taken up again, has no data.
+      // An event that only gives the stream an id, so that it can be reloaded again, has no data.
       if (data !== '') messages.push(JSON.parse(data) as RpcMessage)
     },
   })
@@ -73,11 +73,11 @@ function readEvents(text: string): RpcMessage[] {
   return messages
 }
 
-/** A POST or GET whose answer is an event stream, read message by message. */
+/** A POST or GET whose response is an event stream, read message by message. */
 export interface WireStream {
   readonly status: number
   readonly headers: Headers
-  /** The next message (for which `wanted` holds; others are passed over). Rejects when the stream ends before. */
+  /** The next message (for which `wanted` holds; others are skipped). Rejects when the stream ends before. */
   next(wanted?: (message: RpcMessage) => boolean): Promise<RpcMessage>
   /** Resolves when the stream has ended. */
   readonly ended: Promise<void>
@@ -157,11 +157,11 @@ export interface WireSession {
   readonly initialized: RpcMessage
   readonly headers: Record<string, string>
   request(method: string, params?: unknown, headers?: Record<string, string>): Promise<WireAnswer>
-  /** A request whose answer is read message by message. */
+  /** A request whose response is read message by message. */
   open(method: string, params?: unknown): Promise<WireStream>
   notify(method: string, params?: unknown): Promise<WireAnswer>
   /** Answers a question of the server. */
-  answer(id: unknown, result: unknown): Promise<WireAnswer>
+  response(id: unknown, result: unknown): Promise<WireAnswer>
   /** The GET stream. */
   listen(): Promise<WireStream>
   end(): Promise<Response>
@@ -198,7 +198,7 @@ export async function openSession(
     request: (method, value = {}, more = {}) => post(url, body(method, value), { ...headers, ...more }),
     open: (method, value = {}) => stream(url, { method: 'POST', body: body(method, value), headers }),
     notify: (method, value) => post(url, JSON.stringify({ jsonrpc: '2.0', method, params: value }), headers),
-    answer: (questionId, result) =>
+    response: (questionId, result) =>
       post(url, JSON.stringify({ jsonrpc: '2.0', id: questionId, result }), headers),
     listen: () => stream(url, { headers }),
     end: () => fetch(url, { method: 'DELETE', headers }),

@@ -1,4 +1,4 @@
-/** A plain OAuth 2.0 server that answers as told, and an authorization server of ours that delegates to it. */
+/** A plain OAuth 2.0 server that responses as told, and an authorization server of ours that delegates to it. */
 import { decodeJwt } from 'jose'
 import type { Test } from 'tap'
 import type { OAuth2UpstreamConfig } from '../../runtime/config/index.ts'
@@ -25,10 +25,10 @@ export const bearer = {
   refresh_token: 'upstream-rt',
 }
 
-/** An OAuth server that answers as told, and a server of ours that delegates to it. */
+/** An OAuth server that responses as told, and a server of ours that delegates to it. */
 export async function startPeer(
   t: Test,
-  answers: PeerAnswers,
+  responses: PeerAnswers,
   config: (url: string) => Partial<OAuth2UpstreamConfig> = () => ({}),
 ): Promise<Peer> {
   const peer: Loopback = await startLoopback(({ path, query }): PeerResponse => {
@@ -36,9 +36,9 @@ export async function startPeer(
       const back = new URLSearchParams({ code: 'upstream-code', state: query.get('state') ?? '' })
       return { status: 302, headers: { location: `${query.get('redirect_uri')}?${back.toString()}` } }
     }
-    if (path === '/token') return answers.token ?? { body: bearer }
-    if (path === '/me') return answers.userinfo ?? { status: 404 }
-    if (path === '/register') return answers.registration ?? { status: 404 }
+    if (path === '/token') return responses.token ?? { body: bearer }
+    if (path === '/me') return responses.userinfo ?? { status: 404 }
+    if (path === '/register') return responses.registration ?? { status: 404 }
     return { status: 404 }
   })
   t.teardown(() => peer.close())
@@ -74,7 +74,7 @@ export function upstream(
 /** The ID token's claims of a whole login, or the error that the client got. */
 export async function outcome({ rig, clientId }: Peer): Promise<Record<string, unknown>> {
   const done = await login(rig, { client_id: clientId })
-  const error = done.answer.searchParams.get('error')
+  const error = done.response.searchParams.get('error')
   if (error !== null) return { error }
   const { id_token: idToken, access_token: accessToken } = await tokensOf(await redeem(rig, done))
   return { ...Object.fromEntries(Object.entries(decodeJwt(idToken))), tsid: decodeJwt(accessToken)['tsid'] }

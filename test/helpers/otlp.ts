@@ -33,7 +33,7 @@ export interface Collector extends Pick<Loopback, 'url' | 'close'> {
   headers(signal: 'traces' | 'metrics'): readonly Readonly<Record<string, unknown>>[]
   spans(): CollectedSpan[]
   points(): CollectedPoint[]
-  /** Status of the answers from now on. */
+  /** Status of the responses from now on. */
   answerWith(status: number): void
 }
 

@@ -32,8 +32,8 @@ export interface Seen {
 
 type PeerResponse = (seen: Seen, res: ServerResponse, req: IncomingMessage) => void
 
-/** An HTTP server that reads each request completely, records it and lets `answer` reply. */
-export async function startUpstream(answer: PeerResponse): Promise<Upstream> {
+/** An HTTP server that reads each request completely, records it and lets `response` reply. */
+export async function startUpstream(response: PeerResponse): Promise<Upstream> {
   const seen: Seen[] = []
   const server = createServer((req, res) => {
     const record: Seen = {
@@ -47,7 +47,7 @@ export async function startUpstream(answer: PeerResponse): Promise<Upstream> {
     req.on('data', (chunk: Buffer) => {
       record.body += chunk.toString()
     })
-    req.on('end', () => answer(record, res, req))
+    req.on('end', () => response(record, res, req))
   })
   const port = await bind(server)
   return { url: `http://127.0.0.1:${port}`, port, server, seen, close: () => stop(server) }
@@ -136,7 +136,7 @@ export function fakeAuthenticator(stage: Authenticator['stage']): Authenticator 
     route: () => undefined,
     authenticate: () => anonymousCaller(),
     challenge: () => undefined,
-    answer: () => false,
+    response: () => false,
     close: async () => {},
   }
 }

@@ -1,5 +1,5 @@
 /**
- * A backend written by hand, for what no SDK would send: exact bytes, broken answers, faults on demand. Session era
+ * A backend written by hand, for what no SDK would send: exact bytes, broken answers, errors on demand. Session era
  * over streamable HTTP. Answers are given as JSON text, so that nothing is re-serialised on the way.
  */
 import { randomUUID } from 'node:crypto'
@@ -25,7 +25,7 @@ export interface RawBackendOptions {
   readonly tools?: () => readonly string[]
   readonly capabilities?: string
   /** By method; `tools/call` mostly. */
-  readonly answers?: Readonly<Record<string, RawAnswer>>
+  readonly responses?: Readonly<Record<string, RawAnswer>>
   /** Sees every HTTP request first; true means that it has answered. */
   readonly before?: (req: IncomingMessage, res: ServerResponse, body: string) => boolean
   /** Default true: `initialize` hands out a session id. */
@@ -99,12 +99,12 @@ export async function startRawBackend(options: RawBackendOptions = {}): Promise<
       initialize(request)
       return
     }
-    const answer = options.answers?.[message.method] ?? defaults[message.method]
-    if (!answer) {
+    const response = options.responses?.[message.method] ?? defaults[message.method]
+    if (!response) {
       json(res, `{"jsonrpc":"2.0","id":${request.id},"error":{"code":-32601,"message":"Method not found"}}`)
       return
     }
-    const result = await answer(request)
+    const result = await response(request)
     if (result !== undefined) json(res, `{"jsonrpc":"2.0","id":${request.id},"result":${result}}`)
   }
 

@@ -6,18 +6,18 @@ import { JsonObject } from '../../runtime/mcp/index.ts'
 import { silentLog } from '../../runtime/net/index.ts'
 import type { ToolEntry } from '../../runtime/vmcp/catalog/types.ts'
 import type { AskReply, Operation, Outcome } from '../../runtime/vmcp/operation.ts'
-import { makeWorkflows, workflowFaults } from '../../runtime/vmcp/workflows/index.ts'
+import { makeWorkflows, workflowErrors } from '../../runtime/vmcp/workflows/index.ts'
 import { type CompositeTool, withDefaults } from '../../schemas/index.ts'
 
-/** A workflow as a resource would give it, defaults filled in. Fails when it has a fault. */
+/** A workflow as a resource would give it, defaults filled in. Fails when it has an error. */
 export function workflow(spec: object): CompositeTool {
   const tool = draft(spec)
-  const faults = workflowFaults([tool])
-  if (faults.length > 0) throw new Error(faults.join('\n'))
+  const violations = workflowErrors([tool])
+  if (violations.length > 0) throw new Error(violations.join('\n'))
   return tool
 }
 
-/** The same, faults and all. */
+/** The same, errors and all. */
 export function draft(spec: object): CompositeTool {
   const kind = 'VirtualMCPCompositeToolDefinition' as const
   const filled = withDefaults({ kind, spec: { name: 'w', description: 'd', ...spec } } as {
@@ -73,7 +73,7 @@ export interface RigAnswer {
 export interface RigOptions {
   readonly tools?: readonly ToolEntry[]
   /** Answers a call: structured content, or a whole outcome. */
-  readonly answer?: (call: Call) => unknown
+  readonly response?: (call: Call) => unknown
   readonly ask?: (params: Record<string, unknown>, signal: AbortSignal | undefined) => Promise<AskReply>
   readonly elicits?: boolean
 }
@@ -87,7 +87,7 @@ function isOutcome(value: unknown): value is Outcome {
 }
 
 export async function rig(definition: CompositeTool, options: RigOptions = {}): Promise<Rig> {
-  const { tools = [toolEntry('x_a'), toolEntry('x_b')], answer = ({ args }) => args } = options
+  const { tools = [toolEntry('x_a'), toolEntry('x_b')], response = ({ args }) => args } = options
   const calls: Call[] = []
   const timers: { at: number; ms: number; work: () => void }[] = []
   const audited: Record<string, unknown>[] = []
@@ -110,7 +110,7 @@ export async function rig(definition: CompositeTool, options: RigOptions = {}): 
       const raw = operation.params.raw('arguments')?.toString() ?? ''
       const call = { tool: entry.key, args: JSON.parse(raw), timeoutMs, signal: operation.signal, raw }
       calls.push(call)
-      const value = await answer(call)
+      const value = await response(call)
       return isOutcome(value) ? value : outcome({ content: [], structuredContent: value })
     },
     clock: {
@@ -191,7 +191,7 @@ export async function rig(definition: CompositeTool, options: RigOptions = {}): 
   }
 }
 
-/** The client's answer to a question. */
+/** The client's response to a question. */
 export function reply(value: object): Promise<AskReply> {
   return Promise.resolve({ result: Buffer.from(JSON.stringify(value)) })
 }

@@ -2,7 +2,7 @@
  * Golden cases: test/hooks/<kind>/<case>/request.json is a hook request as Metacontroller sends it, response.json what
  * the hook answers. They are the reference of what a kind does; read the difference before you accept one.
  *
- *   node test/hooks/golden.test.ts --update    writes both anew, from the scenarios in cases.ts
+ *   node test/hooks/golden.test.ts --update    writes both again, from the scenarios in cases.ts
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,10 +23,10 @@ for (const { kind, name, request } of stored()) {
     const hook = hooks.byKind(kind)
     if (!hook) return t.fail(`no hook for ${kind}`)
     const expected = JSON.parse(readFileSync(join(root, kind.toLowerCase(), name, 'response.json'), 'utf8'))
-    const answer = hook.sync(request)
-    t.strictSame(JSON.parse(JSON.stringify(answer)), expected)
-    t.strictSame(validateStatus(kind as KindName, answer.status), [], 'the status fits its schema')
-    for (const child of answer.children) {
+    const response = hook.sync(request)
+    t.strictSame(JSON.parse(JSON.stringify(response)), expected)
+    t.strictSame(validateStatus(kind as KindName, response.status), [], 'the status fits its schema')
+    for (const child of response.children) {
       if (child.kind !== 'ConfigMap') continue
       const data = (child['data'] ?? {}) as Record<string, string>
       for (const [file, text] of Object.entries(data)) {
@@ -78,8 +78,8 @@ function update(): void {
     const request = scenario()
     const folder = join(root, kind.toLowerCase(), name)
     mkdirSync(folder, { recursive: true })
-    const answer = hooks.byKind(kind)?.sync(request)
+    const response = hooks.byKind(kind)?.sync(request)
     writeFileSync(join(folder, 'request.json'), `${JSON.stringify(request, undefined, 2)}\n`)
-    writeFileSync(join(folder, 'response.json'), `${JSON.stringify(answer, undefined, 2)}\n`)
+    writeFileSync(join(folder, 'response.json'), `${JSON.stringify(response, undefined, 2)}\n`)
   }
 }

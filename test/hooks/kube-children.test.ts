@@ -66,8 +66,8 @@ function cases(): [string, Child[]][] {
       readdirSync(join(root, kind.name)).flatMap((name): [string, Child[]][] => {
         const file = join(root, kind.name, name, 'response.json')
         if (!existsSync(file)) return []
-        const answer = JSON.parse(readFileSync(file, 'utf8')) as { children: Child[] }
-        return [[`${kind.name}/${name}`, answer.children]]
+        const response = JSON.parse(readFileSync(file, 'utf8')) as { children: Child[] }
+        return [[`${kind.name}/${name}`, response.children]]
       }),
     )
 }

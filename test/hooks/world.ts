@@ -1,6 +1,6 @@
 /**
  * A small world for hook tests: objects in a map, and a sync as Metacontroller v2 makes it. Requests come out in the
- * wire shape; answers are applied by three-way merge with the last-applied annotation, and the status replaces the whole
+ * wire shape; responses are applied by three-way merge with the last-applied annotation, and the status replaces the whole
  * one. No clock: every write is stamped with the number of writes so far.
  */
 import { makeHooks, type HookSettings, hookSettings, type SyncResponse } from '../../hooks/index.ts'
@@ -114,7 +114,7 @@ export class World {
     return { controller: {}, parent, children, related, finalizing: false }
   }
 
-  /** One sync of one parent, applied. Returns the answer. */
+  /** One sync of one parent, applied. Returns the response. */
   sync(kind: string, name: string): SyncResponse {
     const response = this.#hook(kind).sync(this.request(kind, name))
     this.#applyAnswer(this.get(kind, name), response)

@@ -57,7 +57,7 @@ async function gateway(t: Test): Promise<Rig> {
       }
       await whoAmI(exchange, caller.subject, await rig.server.upstreamTokens.get(caller))
     } catch (error) {
-      if (!authenticator.answer(exchange, error)) sendProblem(exchange.res, error)
+      if (!authenticator.response(exchange, error)) sendProblem(exchange.res, error)
     }
   }
   return rig
@@ -176,10 +176,10 @@ t.test(
         method: 'POST',
         headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
       })
-    const stranger = await ask()
-    t.equal(stranger.status, 401)
+    const untrusted = await ask()
+    t.equal(untrusted.status, 401)
     t.match(
-      stranger.headers.get('www-authenticate'),
+      untrusted.headers.get('www-authenticate'),
       /resource_metadata="http:\/\/127\.0\.0\.1:\d+\/\.well-known\/oauth-protected-resource\/mcp"/,
     )
     const done = await login(rig)

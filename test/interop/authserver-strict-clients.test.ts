@@ -15,7 +15,7 @@ proves(
 
 const insecure = { [oauth.allowInsecureRequests]: true } as const
 
-/** A person at the client's authorization URL. */
+/** A user at the client's authorization URL. */
 async function person(url: URL, target = redirectUri): Promise<URL> {
   const browser = new Browser()
   const page = await browser.open(url, target)

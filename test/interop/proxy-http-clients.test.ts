@@ -36,9 +36,9 @@ for (const [name, client] of Object.entries(clients)) {
     const away = await client(`${url}/away`, { redirect: 'manual' })
     t.equal(away.status, 302)
     t.match(away.headers.get('location'), 'https://elsewhere.example/')
-    const fault = await client(`${url}/fault`)
-    t.equal(fault.status, 418)
-    t.equal(fault.headers.get('x-kind'), 'teapot')
-    t.equal(await fault.text(), 'short and stout')
+    const failure = await client(`${url}/fault`)
+    t.equal(failure.status, 418)
+    t.equal(failure.headers.get('x-kind'), 'teapot')
+    t.equal(await failure.text(), 'short and stout')
   })
 }

@@ -42,12 +42,12 @@ async function connect1(t: Test, url: string, ...more: string[]) {
     content: { username: 'ada', email: 'ada@example.com', name: 'ada' },
   }))
   client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: [{ uri: 'file:///project' }] }))
-  const faults: Error[] = []
-  Object.assign(client, { onerror: (error: Error) => faults.push(error) })
+  const violations: Error[] = []
+  Object.assign(client, { onerror: (error: Error) => violations.push(error) })
   const transport = new Transport1(command(url, ...more))
   await client.connect(transport)
   t.teardown(() => client.close())
-  return { client, transport, faults }
+  return { client, transport, violations }
 }
 
 async function connect2(t: Test, url: string, mode: 'legacy' | 'auto' | { pin: string }) {
@@ -60,11 +60,11 @@ async function connect2(t: Test, url: string, mode: 'legacy' | 'auto' | { pin: s
     content: { name: 'ada', ok: true },
   }))
   client.setRequestHandler('roots/list', () => ({ roots: [{ uri: 'file:///project' }] }))
-  const faults: Error[] = []
-  Object.assign(client, { onerror: (error: Error) => faults.push(error) })
+  const violations: Error[] = []
+  Object.assign(client, { onerror: (error: Error) => violations.push(error) })
   await client.connect(new Transport2(command(url)))
   t.teardown(() => client.close())
-  return { client, faults }
+  return { client, violations }
 }
 
 function textOf(result: { [key: string]: unknown }): string {
@@ -74,7 +74,7 @@ function textOf(result: { [key: string]: unknown }): string {
 for (const kind of ['streamableHttp', 'sse'] as const) {
   t.test(`sdk1, npm server over ${kind}: tools, progress and questions`, async (t) => {
     const { url } = await startEverything(t, kind)
-    const { client, faults } = await connect1(t, url)
+    const { client, violations } = await connect1(t, url)
     t.equal(client.getServerVersion()?.name, 'mcp-servers/everything')
     t.ok((await client.listTools()).tools.some(({ name }) => name === 'echo'))
     t.match(textOf(await client.callTool({ name: 'echo', arguments: { message: 'ünï\n2' } })), 'ünï\\n2')
@@ -84,14 +84,14 @@ for (const kind of ['streamableHttp', 'sse'] as const) {
       undefined,
       { onprogress: ({ progress }) => seen.push(progress) },
     )
-    // The client forgets its handler with the answer, and may meet the last progress in the same read.
+    // The client forgets its handler with the response, and may meet the last progress in the same read.
     t.same(seen.slice(0, 3), [1, 2, 3])
     const sampled = await client.callTool({
       name: 'trigger-sampling-request',
       arguments: { prompt: 'hi', maxTokens: 5 },
     })
     t.match(textOf(sampled), 'sampled words')
-    const odd = faults.filter(
+    const odd = violations.filter(
       ({ message }) => !message.includes('progress notification for an unknown token'),
     )
     t.same(odd, [], 'nothing but messages was printed')
@@ -101,7 +101,7 @@ for (const kind of ['streamableHttp', 'sse'] as const) {
 t.test('sdk1, session-era fixture: unasked messages, questions, cancellation, the end', async (t) => {
   const fixture = await startFixture()
   t.teardown(() => fixture.close())
-  const { client, faults } = await connect1(t, fixture.url)
+  const { client, violations } = await connect1(t, fixture.url)
   const changed = new Promise(
     (resolve) => (client.fallbackNotificationHandler = async (n) => resolve(n.method)),
   )
@@ -130,7 +130,7 @@ t.test('sdk1, session-era fixture: unasked messages, questions, cancellation, th
   await cancelled
   await client.close()
   t.equal(fixture.state.requests.at(-1)?.method, 'DELETE')
-  t.same(faults, [])
+  t.same(violations, [])
 })
 
 t.test(
@@ -138,7 +138,7 @@ t.test(
   async (t) => {
     const fixture = await startFixture({ era: 'stateless' })
     t.teardown(() => fixture.close())
-    const { client, faults } = await connect2(t, fixture.url, { pin: '2026-07-28' })
+    const { client, violations } = await connect2(t, fixture.url, { pin: '2026-07-28' })
     t.ok((await client.listTools()).tools.some(({ name }) => name === 'test_simple_text'))
     t.match(textOf(await client.callTool({ name: 'test_simple_text', arguments: {} })), 'simple text')
     t.match(
@@ -175,7 +175,7 @@ t.test(
       fixture.state.requests.some(({ method }) => method !== 'POST'),
       'no session to end',
     )
-    t.same(faults, [])
+    t.same(violations, [])
   },
 )
 
@@ -192,11 +192,11 @@ t.test('sdk2 finds out the era of the server by itself, through the bridge', asy
   }
 })
 
-t.test('sdk2 in the session era, old transport', async (t) => {
+t.test('sdk2 in the session era, the HTTP+SSE (deprecated) transport', async (t) => {
   const fixture = await startFixture()
   t.teardown(() => fixture.close())
-  const { client, faults } = await connect2(t, fixture.sseUrl, 'legacy')
+  const { client, violations } = await connect2(t, fixture.sseUrl, 'legacy')
   t.match(textOf(await client.callTool({ name: 'test_simple_text', arguments: {} })), 'simple text')
   t.match(textOf(await client.callTool({ name: 'test_roots', arguments: {} })), 'file:///project')
-  t.same(faults, [])
+  t.same(violations, [])
 })

@@ -1,6 +1,6 @@
 /**
  * Every client era with every backend era, operation by operation: both generations of the SDK as clients, both as
- * backends, and the old SSE transport on either side, through one virtual server.
+ * backends, and the HTTP+SSE (deprecated) transport on either side, through one virtual server.
  */
 import { once } from 'node:events'
 import t, { type Test } from 'tap'

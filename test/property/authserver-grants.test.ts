@@ -14,7 +14,7 @@ const hour = 3_600_000
 const person = { userId: 'alice', authTimeSec: 0 }
 const tokens = { provider: 'corp', subject: 'a', accessToken: 'at', obtainedAtMs: 0 }
 
-/** A store whose every answer arrives when the scheduler says so. */
+/** A store whose every response arrives when the scheduler says so. */
 function scheduled(inner: Store, scheduler: fc.Scheduler): Store {
   const later = <A extends unknown[], R>(work: (...args: A) => Promise<R>) => scheduler.scheduleFunction(work)
   return {

@@ -1,6 +1,6 @@
 /**
  * Monsters for the policy engine: texts, entities and requests made to overflow or to occupy it. Whatever comes, there is
- * an answer, the engine has not failed, and a good policy decides right afterwards.
+ * a response, the engine has not failed, and a good policy decides right afterwards.
  *
  * 300 cases of each in CI, always the same; FC_RUNS=3000 runs other ones, ten times as many.
  */
@@ -9,7 +9,7 @@ import t from 'tap'
 import { validateResource } from '../../hooks/index.ts'
 import { makeCaller } from '../../runtime/net/index.ts'
 import { type Authorizer, makeAuthorizer, type AccessRequest, type PolicySubject } from '../../runtime/policy/index.ts'
-import { cedarProblems, engineFailures } from '../../schemas/cedar/index.ts'
+import { cedarViolations, engineFailures } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
 
 const runs = process.env['FC_RUNS']
@@ -193,17 +193,17 @@ function authzConfig(policies: readonly string[], entitiesJson: string): unknown
   }
 }
 
-t.test('monsters: policies and entities are judged, and what is accepted decides', async (t) => {
+t.test('monsters: policies and entities are checked, and what is accepted decides', async (t) => {
   const before = engineFailures()
   let accepted = 0
   await fc.assert(
     fc.asyncProperty(policyText, entities, value, async (policy, document, argument) => {
       const entitiesJson = JSON.stringify(document)
-      const problems = deep(200, () => cedarProblems([policy], entitiesJson))
+      const problems = deep(200, () => cedarViolations([policy], entitiesJson))
       const refused = validateResource(authzConfig([policy], entitiesJson)).problems
-      if (refused.length > 0 !== problems.length > 0) throw new Error('admission judges otherwise')
+      if (refused.length > 0 !== problems.length > 0) throw new Error('admission checks otherwise')
       for (const usable of problems.length === 0 ? [entitiesJson] : ['[]']) {
-        if (cedarProblems([policy], usable).length > 0) continue
+        if (cedarViolations([policy], usable).length > 0) continue
         accepted += 1
         const authorizer = makeAuthorizer(
           { ...config, policies: [policy], entitiesJson: usable },

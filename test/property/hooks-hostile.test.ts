@@ -1,5 +1,5 @@
 /**
- * Whatever arrives as a hook request: an answer or a clear refusal, never a crash, never a child the API server would
+ * Whatever arrives as a hook request: a response or a clear refusal, never a crash, never a child the API server would
  * refuse, never a status that its schema refuses.
  */
 import fc from 'fast-check'
@@ -73,27 +73,27 @@ function put(root: Record<string, unknown>, path: readonly (string | number)[], 
   if (last !== undefined) target[last] = value
 }
 
-/** Faults of an answer, in words. */
-function faultsOf(kind: string, answer: { status: unknown; children: readonly unknown[] }): string[] {
-  const faults = validateStatus(kind as KindName, answer.status).map(
+/** Errors of a response, in words. */
+function violationsOf(kind: string, response: { status: unknown; children: readonly unknown[] }): string[] {
+  const violations = validateStatus(kind as KindName, response.status).map(
     ({ path, message }) => `${path}: ${message}`,
   )
   const seen = new Set<string>()
-  for (const child of answer.children) {
+  for (const child of response.children) {
     const { apiVersion, kind, metadata } = child as {
       apiVersion?: unknown
       kind?: unknown
       metadata?: { name?: unknown }
     }
-    if (typeof apiVersion !== 'string' || typeof kind !== 'string') faults.push('a child without type')
+    if (typeof apiVersion !== 'string' || typeof kind !== 'string') violations.push('a child without type')
     if (typeof metadata?.name !== 'string' || !isDnsSubdomain(metadata.name))
-      faults.push(`a child called ${String(metadata?.name)}`)
+      violations.push(`a child called ${String(metadata?.name)}`)
     const key = `${String(apiVersion)} ${String(kind)} ${String(metadata?.name)}`
-    if (seen.has(key)) faults.push(`${key} twice`)
+    if (seen.has(key)) violations.push(`${key} twice`)
     seen.add(key)
   }
-  if (JSON.stringify(answer).includes(':null')) faults.push('a null')
-  return faults
+  if (JSON.stringify(response).includes(':null')) violations.push('a null')
+  return violations
 }
 
 t.test('hooks: a damaged request is answered with valid objects or refused, never more', async () => {
@@ -106,8 +106,8 @@ t.test('hooks: a damaged request is answered with valid objects or refused, neve
         const { relatedResources } = hook.customize(request)
         if (relatedResources.some(({ names }) => names?.length === 0))
           throw new Error('a rule that selects everything')
-        const faults = faultsOf(kind, hook.sync(request))
-        if (faults.length > 0) throw new Error(faults.join('\n'))
+        const violations = violationsOf(kind, hook.sync(request))
+        if (violations.length > 0) throw new Error(violations.join('\n'))
         hook.events?.(request)
       } catch (error) {
         if (!(error instanceof GatehouseError) || error.code !== 'BAD_REQUEST') throw error
@@ -117,7 +117,7 @@ t.test('hooks: a damaged request is answered with valid objects or refused, neve
   )
 })
 
-t.test('admission: a damaged review or manifest is judged or refused, never more', async () => {
+t.test('admission: a damaged review or manifest is checked or refused, never more', async () => {
   fc.assert(
     fc.property(damage, strange, (change, other) => {
       const { parent } = damaged(change).request

@@ -1,5 +1,5 @@
 /**
- * Every hook is a pure function whose answers come to rest, whatever the resources say.
+ * Every hook is a pure function whose responses come to rest, whatever the resources say.
  */
 import fc from 'fast-check'
 import t from 'tap'

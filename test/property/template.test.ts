@@ -1,6 +1,6 @@
 /**
- * Templates of any kind: reading one ends with a tree or with the parser's own fault, working one out ends soon with a
- * text or with the evaluator's own fault.
+ * Templates of any kind: reading one ends with a tree or with the parser's own error, working one out ends soon with a
+ * text or with the evaluator's own error.
  */
 import fc from 'fast-check'
 import t from 'tap'
@@ -26,7 +26,7 @@ function parsed(text: string): Template | undefined {
   }
 }
 
-/** False when something else than a fault of the evaluator happened. */
+/** False when something else than an error of the evaluator happened. */
 function survives(template: Template, data: TemplateValue): boolean {
   for (const work of [expand, ...(isSingleAction(template) ? [valueOf] : [])]) {
     try {
@@ -95,7 +95,7 @@ t.test('template: any text at all is read or refused', async () => {
   )
 })
 
-t.test('template: whatever parses can be worked out, or fails by its own fault', async () => {
+t.test('template: whatever parses can be worked out, or fails by its own error', async () => {
   fc.assert(
     fc.property(fc.oneof(soup, nested), data, (text, value) => {
       const template = parsed(text)

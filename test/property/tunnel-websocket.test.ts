@@ -122,9 +122,9 @@ await t.test('interop: another client’s WebSocket carries requests of our rela
     socket.send(Buffer.from(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n`))
     socket.send(Buffer.from(body))
   })
-  const answer = await rawRequest(relay.port, ['GET /hello HTTP/1.1', 'Host: other.tunnels.test'])
+  const response = await rawRequest(relay.port, ['GET /hello HTTP/1.1', 'Host: other.tunnels.test'])
   t.match(text, /^GET \/hello HTTP\/1\.1\r\n/)
-  t.ok(answer.endsWith(`\r\n\r\n${body}`))
+  t.ok(response.endsWith(`\r\n\r\n${body}`))
   socket.close()
 })
 
@@ -166,7 +166,7 @@ await t.test('interop: another server’s WebSocket carries requests to our prox
     await Promise.all([http.close(), local.close()])
   })
   t.equal(await up.promise, 'https://demo.example')
-  const answer = new Promise<string>((resolve) => {
+  const response = new Promise<string>((resolve) => {
     let text = ''
     sockets[0]?.on('message', (data) => {
       text += data.toString()
@@ -175,5 +175,5 @@ await t.test('interop: another server’s WebSocket carries requests to our prox
   })
   sockets[0]?.send(Buffer.from('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 300000\r\n\r\n'))
   sockets[0]?.send(Buffer.alloc(300_000))
-  t.match(await answer, /^HTTP\/1\.1 200 OK/)
+  t.match(await response, /^HTTP\/1\.1 200 OK/)
 })

@@ -30,11 +30,11 @@ function text(...values: string[]): Json {
 }
 
 /** An object of which every member may be missing or malformed, in any order. */
-function object(members: Record<string, Json>, faultsIn = 8): Json {
+function object(members: Record<string, Json>, violationsIn = 8): Json {
   const names = Object.keys(members)
   const values = names.map((name) =>
     fc.oneof(
-      { arbitrary: members[name]!, weight: faultsIn },
+      { arbitrary: members[name]!, weight: violationsIn },
       { arbitrary: junk, weight: 1 },
       { arbitrary: fc.constant(''), weight: 1 },
     ),
@@ -295,7 +295,7 @@ for (const kind of Object.keys(items) as Kind[]) {
     await fc.assert(
       fc.asyncProperty(list, async (given) => {
         const checked = given.map((json) => ({ json, checked: checkItem(kind, Buffer.from(json)) }))
-        const usable = checked.flatMap(({ checked: one }) => ('fault' in one ? [] : [one]))
+        const usable = checked.flatMap(({ checked: one }) => ('failure' in one ? [] : [one]))
         kept += usable.length
         lost += given.length - usable.length
         for (const { era, read } of peers) {
@@ -306,7 +306,7 @@ for (const kind of Object.keys(items) as Kind[]) {
           if (seen.length !== usable.length) return false
         }
         for (const { json, checked: one } of checked) {
-          if (!('fault' in one) || json.includes('e999')) continue
+          if (!('failure' in one) || json.includes('e999')) continue
           // Left out (endless numbers aside): then no library of sessions would have taken it, or it has no name to be called by.
           const all = peers.filter(({ era }) => era === 'session')
           const taken = await Promise.all(
@@ -317,7 +317,7 @@ for (const kind of Object.keys(items) as Kind[]) {
               ),
             ),
           )
-          if (taken.every(Boolean) && one.key !== undefined && !one.fault.includes('must be a text'))
+          if (taken.every(Boolean) && one.key !== undefined && !one.failure.includes('must be a text'))
             return false
         }
         return true

@@ -17,7 +17,7 @@ async function sourceOf(rig: Rig, forwarded: string | undefined, more: object = 
   return rig.events.at(-1)?.source ?? ''
 }
 
-t.test('addresses: without trusted proxies every header is a stranger’s word', async (t) => {
+t.test('addresses: without trusted proxies every header is an untrusted client’s word', async (t) => {
   const rig = await startAuthServer(t)
   t.equal(await sourceOf(rig, '198.51.100.7'), '127.0.0.1')
   t.equal(

@@ -1,4 +1,4 @@
-/** What gets into headers: cookies with every flag over https, and nothing that a stranger wrote. */
+/** What gets into headers: cookies with every flag over https, and nothing that an untrusted client wrote. */
 import t from 'tap'
 import {
   authorizeUrl,
@@ -39,7 +39,7 @@ t.test('cookies: over https they are host-only, secure, and out of reach of scri
   const text = await page.text()
   const field = (name: string): string => new RegExp(`name="${name}" value="([^"]*)"`).exec(text)?.[1] ?? ''
   t.match(text, `action="${issuer}/oauth/consent"`)
-  const answer = (cookie: string): Promise<Response> =>
+  const response = (cookie: string): Promise<Response> =>
     fetch(here(`${issuer}/oauth/consent`), {
       method: 'POST',
       redirect: 'manual',
@@ -47,9 +47,9 @@ t.test('cookies: over https they are host-only, secure, and out of reach of scri
       headers: { cookie, origin: issuer },
     })
   const value = form.slice(form.indexOf('=') + 1, form.indexOf(';'))
-  t.equal((await answer(`gh-form=${value}`)).status, 403, 'a neighbour host could have planted a plain name')
-  t.equal((await answer(`__Host-gh-form=${value}; __Host-gh-form=${value}`)).status, 403, 'twice is none')
-  const approved = await answer(`__Host-gh-form=${value}`)
+  t.equal((await response(`gh-form=${value}`)).status, 403, 'a neighbour host could have planted a plain name')
+  t.equal((await response(`__Host-gh-form=${value}; __Host-gh-form=${value}`)).status, 403, 'twice is none')
+  const approved = await response(`__Host-gh-form=${value}`)
   t.equal(approved.status, 303)
   const [binding = '', ...more] = approved.headers.getSetCookie()
   t.match(
@@ -67,7 +67,7 @@ t.test('cookies: over https they are host-only, secure, and out of reach of scri
   t.equal((await callback(`gh-as=${bound}`)).status, 403, 'the plain name is nobody here')
 })
 
-t.test('headers: what a stranger sends breaks no header', async (t) => {
+t.test('headers: what an untrusted client sends breaks no header', async (t) => {
   const rig = await startAuthServer(t)
   const evil = '\r\nSet-Cookie: planted=1\r\n\r\n<script>'
   const register = (metadata: object): Promise<Response> =>

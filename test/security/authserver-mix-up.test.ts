@@ -15,7 +15,7 @@ interface Setup {
   back: (redirectUri: string, state: string) => string
 }
 
-/** `evil` says who the person is; `corp` is honest. `own`: each has its own redirect URI. */
+/** `evil` says who the user is; `corp` is honest. `own`: each has its own redirect URI. */
 async function start(t: Test, own: boolean): Promise<Setup> {
   const evil = await startLoopback(({ path, query }): PeerResponse => {
     if (path === '/token') return { body: { access_token: 'at', token_type: 'bearer', expires_in: 3600 } }
@@ -49,7 +49,7 @@ async function start(t: Test, own: boolean): Promise<Setup> {
 }
 
 async function outcome({ rig, clientId }: Setup): Promise<string | null> {
-  return (await login(rig, { client_id: clientId })).answer.searchParams.get('error')
+  return (await login(rig, { client_id: clientId })).response.searchParams.get('error')
 }
 
 const sentCodes = ({ evil }: Setup): readonly (string | null)[] =>

@@ -62,7 +62,7 @@ t.test('RFC 9700 4.11: the server is no open redirector', async (t) => {
 })
 
 t.test(
-  'RFC 9700 4.11.2: a failing request of a stranger does not carry a person to the stranger’s site',
+  'RFC 9700 4.11.2: a failing request of an untrusted client does not carry a user to the untrusted client’s site',
   async (t) => {
     const rig = await startAuthServer(t)
     const clientId = await registerClient(rig, { redirect_uris: [web, redirectUri] })
@@ -79,7 +79,7 @@ t.test(
       /<a href="https:\/\/app\.example\.com\/cb\?error=invalid_scope[^"]*" rel="noreferrer noopener">Go back to app\.example\.com</,
     )
     const program = await fetch(failing, { redirect: 'manual' })
-    t.equal(program.status, 303, 'a program gets the redirect')
+    t.equal(program.status, 303, 'a client gets the redirect')
     const silent = new URL(failing)
     silent.searchParams.set('prompt', 'none')
     t.equal(
@@ -91,7 +91,7 @@ t.test(
     t.equal(
       (await new Browser().open(local, redirectUri)).url.searchParams.get('error'),
       'invalid_scope',
-      'and a program on this machine',
+      'and a client on this machine',
     )
   },
 )

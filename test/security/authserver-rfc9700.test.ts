@@ -67,12 +67,12 @@ t.test(
   },
 )
 
-t.test('RFC 9700 4.4: mix-up: every answer names its issuer, and metadata promises it', async (t) => {
+t.test('RFC 9700 4.4: mix-up: every response names its issuer, and metadata promises it', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const metadata = await jsonOf(await fetch(`${rig.issuer}/.well-known/oauth-authorization-server`))
   t.equal(metadata['authorization_response_iss_parameter_supported'], true)
-  t.equal((await login(rig, { client_id: clientId })).answer.searchParams.get('iss'), rig.issuer)
+  t.equal((await login(rig, { client_id: clientId })).response.searchParams.get('iss'), rig.issuer)
   const error = await fetch(authorizeUrl(rig, { client_id: clientId }), { redirect: 'manual' })
   t.equal(new URL(error.headers.get('location') ?? '').searchParams.get('iss'), rig.issuer)
   // As the client of an upstream: test/behaviour/authserver-upstream-oidc.test.ts, "mix-up".
@@ -255,7 +255,7 @@ t.test('RFC 9700 4.14: a stolen refresh token: theft is noticed, and ends everyt
   t.ok(rig.events.some((event) => event.type === 'refresh_reused'))
 })
 
-t.test('RFC 9700 4.15: no client can act as a person, and none can choose its own id', async (t) => {
+t.test('RFC 9700 4.15: no client can act as a user, and none can choose its own id', async (t) => {
   const rig = await startAuthServer(t, {
     config: { registration: { enabled: true, confidentialClients: true } },
   })

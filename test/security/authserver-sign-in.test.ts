@@ -1,4 +1,4 @@
-/** Who a browser is signed in as: only what a completed login made, new each time, gone when the person says so. */
+/** Who a browser is signed in as: only what a completed login made, new each time, gone when the user says so. */
 import { decodeJwt } from 'jose'
 import t from 'tap'
 import {
@@ -84,7 +84,7 @@ t.test('sign-in: logins in several tabs all succeed', async (t) => {
   }
 })
 
-t.test('sign-in: connecting an account ends in a browser where its person is signed in', async (t) => {
+t.test('sign-in: connecting an account ends in a browser where its user is signed in', async (t) => {
   const rig = await startAuthServer(t)
   const browser = new Browser()
   await login(rig, {}, browser)
@@ -114,7 +114,7 @@ t.test('sign-in: connecting an account ends in a browser where its person is sig
   t.equal((await bindingOnly.open(second)).status, 401)
 })
 
-t.test('sign-in: a browser is signed out; its programs are not', async (t) => {
+t.test('sign-in: a browser is signed out; its clients are not', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig, { redirect_uris: [web] })
   const done = await login(rig, { client_id: clientId, redirect_uri: web })

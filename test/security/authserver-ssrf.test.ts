@@ -1,4 +1,4 @@
-/** A stranger's client_id must not make the server call private addresses. The guard is the real one. */
+/** A untrusted client's client_id must not make the server call private addresses. The guard is the real one. */
 import { createServer } from 'node:http'
 import t from 'tap'
 import { authorizeUrl, pkce, type Rig, startAuthServer } from '../helpers/authserver.ts'

@@ -1,4 +1,4 @@
-/** What strangers may do: confused deputy, floods, and what the log and the errors give away. */
+/** What untrusted clients may do: confused deputy, floods, and what the log and the errors give away. */
 import { decodeJwt } from 'jose'
 import t from 'tap'
 import { makeMemoryStore } from '../../runtime/store/index.ts'
@@ -17,20 +17,20 @@ import {
 } from '../helpers/authserver.ts'
 
 t.test(
-  'confused deputy: a hostile registration gets nothing from a login that the person already has',
+  'confused deputy: a hostile registration gets nothing from a login that the user already has',
   async (t) => {
     const rig = await startAuthServer(t)
     const trusted = await registerClient(rig, { redirect_uris: ['https://good.example/cb'] })
     const { browser } = await login(rig, { client_id: trusted, redirect_uri: 'https://good.example/cb' })
     const evil = 'https://evil.example/cb'
-    const hostile = await registerClient(rig, { redirect_uris: [evil], client_name: 'Good Program' })
+    const hostile = await registerClient(rig, { redirect_uris: [evil], client_name: 'Good Client' })
     const upstreamBefore = rig.provider.requests.length
     const page = await browser.open(
       authorizeUrl(rig, { client_id: hostile, redirect_uri: evil, code_challenge: pkce().challenge }),
       evil,
     )
-    t.equal(page.status, 200, 'the person is asked')
-    t.match(page.text, 'evil.example', 'and sees where the answer would go')
+    t.equal(page.status, 200, 'the user is asked')
+    t.match(page.text, 'evil.example', 'and sees where the response would go')
     t.equal(rig.provider.requests.length, upstreamBefore, 'before anything went upstream')
     const silent = await browser.open(
       authorizeUrl(rig, {
@@ -57,7 +57,7 @@ t.test(
   },
 )
 
-t.test('floods: strangers who fill the memory leave room for those who are signed in', async (t) => {
+t.test('floods: untrusted clients who fill the memory leave module for those who are signed in', async (t) => {
   const rig = await startAuthServer(t, { store: makeMemoryStore({ maxBytes: 200_000 }) })
   const done = await login(rig)
   const tokens = await tokensOf(await redeem(rig, done))
@@ -70,8 +70,8 @@ t.test('floods: strangers who fill the memory leave room for those who are signe
         code_challenge: pkce().challenge,
         state: 's'.repeat(length),
       })
-      const answer = await fetch(url, { redirect: 'manual' })
-      if (!/consent\?request/.test(answer.headers.get('location') ?? '')) break
+      const response = await fetch(url, { redirect: 'manual' })
+      if (!/consent\?request/.test(response.headers.get('location') ?? '')) break
     }
   }
   const full = await fetch(`${rig.issuer}/oauth/register`, {
@@ -174,7 +174,7 @@ t.test(
   },
 )
 
-t.test('errors: what was sent is never repeated in an answer', async (t) => {
+t.test('errors: what was sent is never repeated in a response', async (t) => {
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig)
   const marker = 'MARKER<b>"\'&'

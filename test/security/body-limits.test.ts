@@ -25,9 +25,9 @@ await t.test('body limit: a chunked body is cut when it passes the limit', async
   const before = upstream.seen.length
   const socket = connect(rig.port, '127.0.0.1')
   socket.on('error', () => {})
-  let answer = ''
+  let response = ''
   socket.setEncoding('latin1').on('data', (part: string) => {
-    answer += part
+    response += part
   })
   socket.write('POST /mcp HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n')
   const mebibyte = `100000\r\n${'a'.repeat(1 << 20)}\r\n`
@@ -36,7 +36,7 @@ await t.test('body limit: a chunked body is cut when it passes the limit', async
     if (socket.write(mebibyte)) continue
     await new Promise((resolve) => socket.once('drain', resolve).once('close', resolve))
   }
-  t.match(answer, /^HTTP\/1\.1 413 /)
+  t.match(response, /^HTTP\/1\.1 413 /)
   t.equal(upstream.seen.length, before)
 })
 
@@ -55,8 +55,8 @@ await t.test('body limit: a client that asks first is told before it sends', asy
   const [interim] = await once(socket, 'data')
   t.match(interim, /^HTTP\/1\.1 100 Continue/)
   socket.write('{}')
-  const [answer] = await once(socket, 'data')
-  t.match(answer, /^HTTP\/1\.1 200 /)
+  const [response] = await once(socket, 'data')
+  t.match(response, /^HTTP\/1\.1 200 /)
   socket.destroy()
 })
 
@@ -81,10 +81,10 @@ const declared = `Content-Length: ${big.length}`
 await t.test('body limit: a client that sends everything before it reads gets the 413', async (t) => {
   for (const connection of ['close', 'keep-alive']) {
     const head = ['POST /mcp HTTP/1.1', 'Host: localhost', `Connection: ${connection}`, declared]
-    const answer = await sendThenRead(rig.port, head, big)
-    t.match(answer, /^HTTP\/1\.1 413 /, connection)
-    t.match(answer, /\r\nconnection: close\r\n/i, `${connection}: the connection is not offered again`)
-    t.match(answer, /Request Entity Too Large/, `${connection}: the body is complete`)
+    const response = await sendThenRead(rig.port, head, big)
+    t.match(response, /^HTTP\/1\.1 413 /, connection)
+    t.match(response, /\r\nconnection: close\r\n/i, `${connection}: the connection is not offered again`)
+    t.match(response, /Request Entity Too Large/, `${connection}: the body is complete`)
   }
 })
 
@@ -118,14 +118,14 @@ await t.test('body limit: the next request of a pooled client succeeds', async (
   const pool = new Pool(rig.url, { connections: 1 })
   t.teardown(() => pool.destroy())
   const post = async (body: Buffer): Promise<number> => {
-    const answer = await pool.request({ method: 'POST', path: '/mcp', body })
-    await answer.body.dump()
-    return answer.statusCode
+    const response = await pool.request({ method: 'POST', path: '/mcp', body })
+    await response.body.dump()
+    return response.statusCode
   }
   const fetched = async (body: Buffer): Promise<number> => {
-    const answer = await fetch(`${rig.url}/mcp`, { method: 'POST', body })
-    await answer.arrayBuffer()
-    return answer.status
+    const response = await fetch(`${rig.url}/mcp`, { method: 'POST', body })
+    await response.arrayBuffer()
+    return response.status
   }
   for (let round = 0; round < 3; round++) {
     t.equal(await post(big), 413)
@@ -144,7 +144,7 @@ await t.test('body limit: it holds before authentication', async (t) => {
       }),
   })
   t.teardown(() => guarded.close())
-  const answer = await fetch(`${guarded.url}/mcp`, { method: 'POST', body: Buffer.alloc(limit + 1) })
-  t.equal(answer.status, 413)
+  const response = await fetch(`${guarded.url}/mcp`, { method: 'POST', body: Buffer.alloc(limit + 1) })
+  t.equal(response.status, 413)
   t.equal(asked, 0)
 })

@@ -107,7 +107,7 @@ t.test('a script that only waits is ended at its deadline, and its call with it'
   t.ok(await aborted.promise)
 })
 
-t.test('closing: scripts under way end, none starts any more', async (t) => {
+t.test('closing: scripts in flight end, none starts any more', async (t) => {
   const { run, feature } = inProcess(t, { stepLimit: 1e15, scriptTimeoutMs: 20_000 })
   const spinning = t.rejects(run('for i in range(1 << 50): pass'), { code: 'SHUTTING_DOWN' })
   await run('return 1')
@@ -117,12 +117,12 @@ t.test('closing: scripts under way end, none starts any more', async (t) => {
 })
 
 t.test('questions: scripts that wait for answers keep nobody from running scripts', async (t) => {
-  const answers: ((value: { result: Buffer }) => void)[] = []
+  const responses: ((value: { result: Buffer }) => void)[] = []
   const asked = Promise.withResolvers<void>()
   const ask: Operation['ask'] = () =>
     new Promise((resolve) => {
-      answers.push(resolve)
-      if (answers.length === 4) asked.resolve()
+      responses.push(resolve)
+      if (responses.length === 4) asked.resolve()
     })
   const { run } = inProcess(t, {}, async (operation) => {
     const reply = await operation.ask({ method: 'elicitation/create', params: undefined })
@@ -132,15 +132,15 @@ t.test('questions: scripts that wait for answers keep nobody from running script
   const waiting = [1, 2, 3, 4].map((i) => run(`return [tool(), ${i}]`, { ask }))
   await asked.promise
   t.match(await run('return "others go on"'), /others go on/)
-  t.match(await run('return tool()', { ask }), /too many scripts wait for answers of users/)
-  for (const answer of answers) answer({ result: Buffer.from('"yes"') })
+  t.match(await run('return tool()', { ask }), /too many scripts wait for responses of users/)
+  for (const response of responses) response({ result: Buffer.from('"yes"') })
   t.match(
     await Promise.all(waiting),
     [1, 2, 3, 4].map((i) => `[\\"yes\\",${i}]`),
   )
 })
 
-/** Code mode with settings that no configuration gives, before one tool that answers with its arguments. */
+/** Code mode with settings that no configuration gives, before one tool that responses with its arguments. */
 function inProcess(
   t: Test,
   settings: Partial<ScriptSettings>,

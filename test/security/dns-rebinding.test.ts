@@ -49,9 +49,9 @@ await t.test('origin: a loopback bind allows its own three origins and nothing e
     'file://',
     '',
   ]) {
-    const answer = await withOrigin(rig.url, origin)
-    t.equal(answer.status, 403, JSON.stringify(origin))
-    t.equal(await answer.text(), denied)
+    const response = await withOrigin(rig.url, origin)
+    t.equal(response.status, 403, JSON.stringify(origin))
+    t.equal(await response.text(), denied)
   }
   t.match(
     await rawRequest(rig.port, [

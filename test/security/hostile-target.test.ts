@@ -4,15 +4,15 @@ import { createServer, type Socket } from 'node:net'
 import t from 'tap'
 import { json, rawRequest, rpc, startRig } from '../helpers/proxy-rig.ts'
 
-/** A TCP server that answers every request head with these bytes. */
+/** A TCP server that responses every request head with these bytes. */
 async function startTcp(
-  answer: (socket: Socket, head: string) => void,
+  response: (socket: Socket, head: string) => void,
 ): Promise<{ url: string; close(): Promise<void> }> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     sockets.add(socket)
     socket.on('error', () => {})
-    socket.once('data', (data: Buffer) => answer(socket, data.toString('latin1')))
+    socket.once('data', (data: Buffer) => response(socket, data.toString('latin1')))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -67,19 +67,19 @@ await t.test('target: line breaks in its headers cannot split the client’s ans
   )
   const rig = await startRig(target.url)
   t.teardown(() => Promise.all([rig.close(), target.close()]))
-  const answer = await rawRequest(rig.port, ['GET /mcp HTTP/1.1', 'Host: localhost'])
-  t.notMatch(answer, /^Set-Cookie: evil/im)
+  const response = await rawRequest(rig.port, ['GET /mcp HTTP/1.1', 'Host: localhost'])
+  t.notMatch(response, /^Set-Cookie: evil/im)
 })
 
-await t.test('target: an answer longer than it declared is cut at its length', async (t) => {
+await t.test('target: a response longer than it declared is cut at its length', async (t) => {
   const target = await startTcp((socket) =>
     socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\nevil'),
   )
   const rig = await startRig(target.url)
   t.teardown(() => Promise.all([rig.close(), target.close()]))
-  const answer = await rawRequest(rig.port, ['GET /mcp HTTP/1.1', 'Host: localhost'])
-  t.match(answer, /\r\n\r\nok$/)
-  t.notMatch(answer, /evil/)
+  const response = await rawRequest(rig.port, ['GET /mcp HTTP/1.1', 'Host: localhost'])
+  t.match(response, /\r\n\r\nok$/)
+  t.notMatch(response, /evil/)
 })
 
 await t.test('target: a redirect, a challenge or a cookie cannot move the proxy elsewhere', async (t) => {
@@ -93,13 +93,13 @@ await t.test('target: a redirect, a challenge or a cookie cannot move the proxy 
   )
   const rig = await startRig(target.url)
   t.teardown(() => Promise.all([rig.close(), target.close(), elsewhere.close()]))
-  const answer = await fetch(`${rig.url}/mcp`, {
+  const response = await fetch(`${rig.url}/mcp`, {
     method: 'POST',
     headers: json,
     body: rpc(1),
     redirect: 'manual',
   })
-  t.equal(answer.status, 307)
+  t.equal(response.status, 307)
   t.equal(hits, 0)
 })
 

@@ -22,10 +22,10 @@ await t.test('private addresses: literals are never dialled', async (t) => {
     const trusted = isLoopbackHost(new URL(`https://${host}`).hostname)
     if (trusted) continue
     const authenticator = makeAuthenticator({ type: 'oidc', oidc: config })
-    const fault: unknown = await Promise.resolve(authenticator.authenticate(`Bearer ${jwt}`)).catch(
+    const failure: unknown = await Promise.resolve(authenticator.authenticate(`Bearer ${jwt}`)).catch(
       (error: unknown) => error,
     )
-    t.match(fault, { code: 'AUTH_UNAVAILABLE', cause: { kind: 'protocol' } }, host)
+    t.match(failure, { code: 'AUTH_UNAVAILABLE', cause: { kind: 'protocol' } }, host)
     await authenticator.close()
   }
 })

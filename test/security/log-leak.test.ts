@@ -87,7 +87,7 @@ await t.test('virtual server: log, audit, metrics and spans hold no planted secr
     capabilities: '{"tools":{},"resources":{}}',
     tools: () =>
       ['"echo"', '"fails"', '"breaks"'].map((name) => `{"name":${name},"inputSchema":{"type":"object"}}`),
-    answers: {
+    responses: {
       'resources/list': () => '{"resources":[]}',
       'resources/templates/list': () => '{"resourceTemplates":[{"uriTemplate":"test://{+x}","name":"t"}]}',
       'resources/read': () =>
@@ -229,11 +229,11 @@ await t.test(
     )
     t.teardown(() => Promise.all([vmcp.close(), backend.close(), collector.close()]))
     const session = await openSession(vmcp.url)
-    const answer = await session.request('tools/call', {
+    const response = await session.request('tools/call', {
       name: 'echo',
       arguments: { diagnosis: 'very private' },
     })
-    t.match(answer.text, 'very private', 'the client gets it')
+    t.match(response.text, 'very private', 'the client gets it')
     await stateless(vmcp.url, 'tools/call', { name: 'echo', arguments: { diagnosis: 'very private' } })
     await vmcp.close()
     const all = [

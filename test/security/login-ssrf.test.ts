@@ -9,8 +9,8 @@ t.teardown(() => inner.close())
 
 function codes(error: unknown): string[] {
   const found: string[] = []
-  for (let fault = error; fault instanceof Error; fault = fault.cause)
-    if ('code' in fault) found.push(String(fault.code))
+  for (let failure = error; failure instanceof Error; failure = failure.cause)
+    if ('code' in failure) found.push(String(failure.code))
   return found
 }
 
@@ -30,8 +30,8 @@ await t.test(
       'https://169.254.169.254/latest',
       'https://10.0.0.1',
     ]) {
-      const fault: unknown = await made.fetch(url).catch((error: unknown) => error)
-      t.ok(codes(fault).includes('ADDRESS_REFUSED'), url)
+      const failure: unknown = await made.fetch(url).catch((error: unknown) => error)
+      t.ok(codes(failure).includes('ADDRESS_REFUSED'), url)
     }
     t.same(inner.seen, [])
   },

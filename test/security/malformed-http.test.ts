@@ -72,9 +72,9 @@ const refused: readonly [string, string, RegExp][] = [
 
 await t.test('malformed: each is refused and nothing reaches the target', async (t) => {
   for (const [name, request, expected] of refused) {
-    const answer = await raw(rig.port, Buffer.from(request, 'latin1'))
-    t.match(answer, expected, name)
-    t.notMatch(answer, /HPE_|Error:|node:|\/work|\.ts/, `${name}: no internals`)
+    const response = await raw(rig.port, Buffer.from(request, 'latin1'))
+    t.match(response, expected, name)
+    t.notMatch(response, /HPE_|Error:|node:|\/work|\.ts/, `${name}: no internals`)
   }
   t.same(upstream.seen, [])
 })
@@ -128,9 +128,9 @@ await t.test('malformed: a header block that never ends, or is too large, is cut
 })
 
 await t.test('malformed: pipelined requests are answered in order', async (t) => {
-  const answer = await raw(
+  const response = await raw(
     rig.port,
     `GET /one HTTP/1.1\r\nHost: localhost\r\n\r\nGET /health HTTP/1.1\r\n${host}\r\n`,
   )
-  t.match(answer, /forwarded[\s\S]*"status":"healthy"/)
+  t.match(response, /forwarded[\s\S]*"status":"healthy"/)
 })

@@ -49,8 +49,8 @@ async function startHooks(t: Test) {
   const url = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`
   const post = async (path: string, body: unknown) => {
     const headers = { 'content-type': 'application/json', connection: 'close' }
-    const answer = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) })
-    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> }
+    const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) })
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> }
   }
   const review = (object: unknown, dryRun = false) =>
     post('/validate', {
@@ -112,7 +112,7 @@ t.test('readiness: fails while the engine cannot be made to answer, and reviews 
   t.match((await review(manifest('files', inline([good])))).body, { response: { allowed: true } })
 })
 
-t.test('command line: validate names the file of a monster and judges the others', async (t) => {
+t.test('command line: validate names the file of a monster and checks the others', async (t) => {
   const dir = t.testdir({
     'a.json': JSON.stringify(manifest('a', inline([monsters[0] ?? '']))),
     'b.json': JSON.stringify(manifest('b', inline([good]))),

@@ -61,7 +61,7 @@ await t.test('log: no credential, code, session id, query or body, whatever happ
   )
   const [, port] = await run.waitFor(started)
   const call = async (path: string, token: string): Promise<void> => {
-    const answer = await fetch(`http://127.0.0.1:${port}${path}?code=${mark}`, {
+    const response = await fetch(`http://127.0.0.1:${port}${path}?code=${mark}`, {
       method: 'POST',
       headers: {
         ...json,
@@ -72,7 +72,7 @@ await t.test('log: no credential, code, session id, query or body, whatever happ
       },
       body: rpc(1, 'initialize', { secret: mark }),
     })
-    await answer.text()
+    await response.text()
   }
   for (const path of ['/mcp', '/cut', '/refuse']) {
     for (const token of [`${mark}-good`, `${mark}-refused`, `${mark}-unknown`]) await call(path, token)

@@ -50,7 +50,7 @@ t.test('redirects to another authority are not followed, those to the same one a
   t.equal(backend.requests.at(-1)?.headers['x-key'], 'secret')
 })
 
-t.test('the old SSE transport: an endpoint on another origin is refused', async (t) => {
+t.test('the HTTP+SSE (deprecated) transport: an endpoint on another origin is refused', async (t) => {
   const other = await bystander(t)
   const backend = await startRawBackend({
     before: (req, res) => {
@@ -75,7 +75,7 @@ t.test('endless lists are given up', async (t) => {
       `{"tools":[${Array.from({ length: 11_000 }, (_, i) => `{"name":"t${i}","inputSchema":{"type":"object"}}`).join(',')}]}`,
   }
   for (const [what, list] of Object.entries(endless)) {
-    const backend = await startRawBackend({ answers: { 'tools/list': list } })
+    const backend = await startRawBackend({ responses: { 'tools/list': list } })
     const vmcp = await startTestVmcp({ raw: backend.url })
     const session = await openSession(vmcp.url)
     t.match((await session.request('tools/list')).response?.error, { code: -32603, message: /raw/ }, what)
@@ -83,11 +83,11 @@ t.test('endless lists are given up', async (t) => {
   }
 })
 
-t.test('an answer without end is cut, and the memory is not filled', async (t) => {
+t.test('a response without end is cut, and the memory is not filled', async (t) => {
   const chunk = Buffer.alloc(1024 * 1024, 0x78)
   let sent = 0
   const backend = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': ({ res, params }) => {
         const { how }: { how?: string } = params['arguments'] ?? {}
         res.writeHead(200, { 'content-type': how === 'stream' ? 'text/event-stream' : 'application/json' })
@@ -112,10 +112,10 @@ t.test('an answer without end is cut, and the memory is not filled', async (t) =
   }
 })
 
-t.test('an answer cannot smuggle in another message', async (t) => {
+t.test('a response cannot smuggle in another message', async (t) => {
   const forged = '{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}'
   const backend = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': ({ res, id }) => {
         res.writeHead(200, { 'content-type': 'application/json' })
         res.end(
@@ -138,7 +138,7 @@ t.test('an answer cannot smuggle in another message', async (t) => {
 
 t.test('line breaks between members of a result cannot end an event', async (t) => {
   const backend = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': ({ res, id, params }) => {
         const { progressToken }: { progressToken?: unknown } = params['_meta'] ?? {}
         res.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -162,9 +162,9 @@ t.test('line breaks between members of a result cannot end an event', async (t) 
 })
 
 t.test('a backend hears nothing of other backends’ sessions and answers only its own requests', async (t) => {
-  const good = await startRawBackend({ answers: { 'tools/call': () => textResult('good') } })
+  const good = await startRawBackend({ responses: { 'tools/call': () => textResult('good') } })
   const bad = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': ({ res }) => {
         // Guesses the ids of others, then never answers its own.
         const guesses = Array.from(
@@ -194,7 +194,7 @@ t.test('a flood of questions is answered with refusals, not with memory', async 
     done = resolve
   })
   const backend = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': ({ res }) => {
         const flood = Array.from(
           { length: 500 },
@@ -291,15 +291,15 @@ t.test('schemas like bombs cost their length and nothing more', async (t) => {
     name: 'raw_slow',
     arguments: { x: `${'a'.repeat(200)}!` },
   })
-  t.match(called.response?.result, { content: [{ type: 'text' }] }, 'arguments are the backend’s to judge')
+  t.match(called.response?.result, { content: [{ type: 'text' }] }, 'arguments are the backend’s to check')
 })
 
-t.test('nesting beyond measure, in a list or a result, is a fault of that backend alone', async (t) => {
+t.test('nesting beyond measure, in a list or a result, is an error of that backend alone', async (t) => {
   const deep = `${'['.repeat(5_000)}${']'.repeat(5_000)}`
   let inList = true
   const bad = await startRawBackend({
     tools: () => [inList ? `{"name":"t","inputSchema":{"x":${deep}}}` : '{"name":"t","inputSchema":{}}'],
-    answers: { 'tools/call': () => `{"content":[],"x":${deep}}` },
+    responses: { 'tools/call': () => `{"content":[],"x":${deep}}` },
   })
   const good = await startRawBackend()
   const vmcp = await startTestVmcp({ bad: bad.url, good: good.url }, LENIENT)
@@ -316,8 +316,8 @@ t.test('nesting beyond measure, in a list or a result, is a fault of that backen
   t.match((await other.request('tools/call', { name: 'good_echo' })).response?.result, { content: [{}] })
 })
 
-t.test('an answer with a wrong id, or none, is no answer; a second one changes nothing', async (t) => {
-  const answers: Record<string, (id: string) => string> = {
+t.test('a response with a wrong id, or none, is no response; a second one changes nothing', async (t) => {
+  const responses: Record<string, (id: string) => string> = {
     'another id': () => `{"jsonrpc":"2.0","id":424242,"result":${textResult('stolen')}}`,
     'the id as text': (id) => `{"jsonrpc":"2.0","id":"${id}","result":${textResult('stolen')}}`,
     'no id': () => `{"jsonrpc":"2.0","result":${textResult('stolen')}}`,
@@ -328,7 +328,7 @@ t.test('an answer with a wrong id, or none, is no answer; a second one changes n
   }
   let how = ''
   const backend = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': ({ res, id }) => {
         if (how === 'twice') {
           res.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -336,7 +336,7 @@ t.test('an answer with a wrong id, or none, is no answer; a second one changes n
             res.write(`data: {"jsonrpc":"2.0","id":${id},"result":${textResult(text)}}\n\n`)
           return undefined
         }
-        json(res, answers[how]?.(id) ?? '')
+        json(res, responses[how]?.(id) ?? '')
         return undefined
       },
     },
@@ -344,7 +344,7 @@ t.test('an answer with a wrong id, or none, is no answer; a second one changes n
   const vmcp = await startTestVmcp({ raw: backend.url })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
   const session = await openSession(vmcp.url)
-  for (how of [...Object.keys(answers), '']) {
+  for (how of [...Object.keys(responses), '']) {
     const { text, response } = await session.request('tools/call', { name: 'raw_echo' })
     t.match(response?.result, { isError: true }, how)
     t.notMatch(text, 'stolen', how)
@@ -358,7 +358,7 @@ t.test('an answer with a wrong id, or none, is no answer; a second one changes n
 t.test('text that is not UTF-8 is refused in JSON and made harmless in a stream', async (t) => {
   let stream = false
   const backend = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': ({ res, id }) => {
         const message = Buffer.concat([
           Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":"a`),
@@ -383,7 +383,7 @@ t.test('text that is not UTF-8 is refused in JSON and made harmless in a stream'
 
 t.test('a stream without end keeps a call no longer than its time', async (t) => {
   const backend = await startRawBackend({
-    answers: {
+    responses: {
       'tools/call': ({ res }) => {
         res.writeHead(200, { 'content-type': 'text/event-stream' })
         const timer = setInterval(() => res.write(': still here\n\ndata: \n\n'), 5)
@@ -406,7 +406,7 @@ t.test(
       `{"tools":[${Array.from({ length: 1_000 }, (_, i) => `{"name":"t${from + i}","inputSchema":{"type":"object"}}`).join(',')}],"nextCursor":"${from + 1_000}"}`
     let pages = 0
     const huge = await startRawBackend({
-      answers: {
+      responses: {
         'tools/list': ({ params }) => {
           pages++
           const from = Number(params['cursor'] ?? 0)

@@ -10,8 +10,8 @@ import { startTestVmcp } from '../helpers/vmcp.ts'
 
 t.setTimeout(180_000)
 
-async function start(t: Test, answers: Parameters<typeof startRawBackend>[0] = {}) {
-  const backend: RawBackend = await startRawBackend(answers)
+async function start(t: Test, responses: Parameters<typeof startRawBackend>[0] = {}) {
+  const backend: RawBackend = await startRawBackend(responses)
   const vmcp = await startTestVmcp({ raw: backend.url })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
   return { backend, vmcp }
@@ -104,7 +104,7 @@ t.test('answers to questions that nobody asked are taken note of and go nowhere'
   await session.request('tools/list')
   const before = backend.requests.length
   for (const id of [1, 'ask-1', 'x'.repeat(10_000)])
-    t.equal((await session.answer(id, { action: 'accept' })).status, 202)
+    t.equal((await session.response(id, { action: 'accept' })).status, 202)
   t.equal(backend.requests.length, before)
 })
 
@@ -119,7 +119,7 @@ t.test('a client that takes nothing of a stream is cut before memory fills', asy
   })
   const { vmcp } = await start(t, {
     capabilities: '{"tools":{"listChanged":true},"logging":{}}',
-    answers: {
+    responses: {
       'logging/setLevel': () => '{}',
       'tools/call': async ({ res }) => {
         const gone = once(res, 'close')
@@ -146,7 +146,7 @@ t.test('a client that takes nothing of a stream is cut before memory fills', asy
   t.equal((await session.request('ping')).status, 200)
 })
 
-t.test('an answer that nobody takes is dropped after its time', async (t) => {
+t.test('a response that nobody takes is dropped after its time', async (t) => {
   const server = createServer((_req, res) => {
     res.writeHead(200, { 'content-length': 64 * 1024 * 1024 })
     res.end(Buffer.alloc(64 * 1024 * 1024))
@@ -166,7 +166,7 @@ t.test('an answer that nobody takes is dropped after its time', async (t) => {
   socket.destroy()
 })
 
-t.test('made-up capabilities cost a backend little: strangers are treated as their plain kind', async (t) => {
+t.test('made-up capabilities cost a backend little: untrusted clients are treated as their plain kind', async (t) => {
   const { vmcp, backend } = await start(t)
   const opened = () => backend.requests.filter(({ method }) => method === 'initialize').length
   const kind = (name: string) => ({
@@ -176,7 +176,7 @@ t.test('made-up capabilities cost a backend little: strangers are treated as the
   await stateless(vmcp.url, 'tools/list', {}, { capabilities: kind('known') })
   for (let i = 0; i < 150; i++) {
     const { response } = await stateless(vmcp.url, 'tools/list', {}, { capabilities: kind(`x${i}`) })
-    t.match(response?.result, { tools: [{ name: 'raw_echo' }] }, `stranger ${i}`)
+    t.match(response?.result, { tools: [{ name: 'raw_echo' }] }, `untrusted client ${i}`)
     if (i % 10 === 0)
       await stateless(
         vmcp.url,
@@ -270,7 +270,7 @@ t.test('forged and malformed session ids are unknown, whatever they look like', 
 t.test('subscriptions of one session are bounded', async (t) => {
   const { vmcp } = await start(t, {
     capabilities: '{"tools":{},"resources":{"subscribe":true}}',
-    answers: {
+    responses: {
       'resources/list': () => '{"resources":[]}',
       'resources/templates/list': () => '{"resourceTemplates":[{"uriTemplate":"test://{id}","name":"t"}]}',
       'resources/subscribe': () => '{}',

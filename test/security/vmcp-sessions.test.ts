@@ -1,4 +1,4 @@
-/** Sessions are their owner's: whoever learns an id can neither use nor end it, and nobody can take all the room. */
+/** Sessions are their owner's: whoever learns an id can neither use nor end it, and nobody can take all the module. */
 import t from 'tap'
 import { openSession, post, stream } from '../helpers/mcp-wire.ts'
 import { startRawBackend } from '../helpers/raw-backend.ts'
@@ -23,13 +23,13 @@ t.test('a foreign session id is as good as none, for every kind of request', asy
     'logging/setLevel',
     'completion/complete',
   ]) {
-    const answer = await post(
+    const response = await post(
       vmcp.url,
       JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { name: 'raw_echo' } }),
       stolen,
     )
-    t.equal(answer.status, 404, method)
-    t.equal(answer.response?.error?.code, -32001, method)
+    t.equal(response.status, 404, method)
+    t.equal(response.response?.error?.code, -32001, method)
   }
   t.equal(
     (await post(vmcp.url, '{"jsonrpc":"2.0","method":"notifications/initialized"}', stolen)).status,
@@ -81,7 +81,7 @@ t.test('the caller’s own token never travels to a backend', async (t) => {
   t.equal(backend.requests.findLast(({ method }) => method === 'tools/call')?.headers['x-team'], 'red')
 })
 
-t.test('a full table: idle sessions make room, busy ones do not', async (t) => {
+t.test('a full table: idle sessions make module, busy ones do not', async (t) => {
   const backend = await startRawBackend()
   let now = 1_000_000
   const clock = { now: () => now, after: () => () => {} }
@@ -113,7 +113,7 @@ t.test('an unused session ends after its time, a used one does not', async (t) =
 t.test('requests in flight of one session are bounded', async (t) => {
   const release: (() => void)[] = []
   const backend = await startRawBackend({
-    answers: { 'tools/call': () => new Promise((resolve) => release.push(() => resolve('{"content":[]}'))) },
+    responses: { 'tools/call': () => new Promise((resolve) => release.push(() => resolve('{"content":[]}'))) },
   })
   const vmcp = await startTestVmcp({ raw: backend.url })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
@@ -124,9 +124,9 @@ t.test('requests in flight of one session are bounded', async (t) => {
   const timer = setInterval(() => {
     for (const each of release.splice(0)) each()
   }, 5)
-  const answers = await Promise.all(calls)
+  const responses = await Promise.all(calls)
   clearInterval(timer)
-  t.equal(answers.filter(({ response }) => response?.error).length, 1)
+  t.equal(responses.filter(({ response }) => response?.error).length, 1)
 })
 
 t.test('what a caller may not do is refused as such, whether or not there is such a session', async (t) => {

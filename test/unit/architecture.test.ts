@@ -1,6 +1,6 @@
 /**
- * The import table: which room may import which. The table is the documentation; what is absent is forbidden.
- * Rooms are entered by their door (index.ts) only.
+ * The import table: which module may import which. The table is the documentation; what is absent is forbidden.
+ * Modules are entered by their door (index.ts) only.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -20,7 +20,7 @@ const foundation = [
   'incoming',
 ]
 
-/** A room of runtime/ may import the rooms that stand below it. */
+/** A module of runtime/ may import the modules that stand below it. */
 const runtimeRooms: Record<string, readonly string[]> = {
   expr: [],
   net: below('net', ['expr', ...foundation]),
@@ -42,7 +42,7 @@ function below(room: string, order: readonly string[]): readonly string[] {
   return order.slice(0, order.indexOf(room))
 }
 
-/** Room of a path relative to the root: 'schemas', 'hooks', 'manifests', 'test' or 'runtime/<room>'. */
+/** Module of a path relative to the root: 'schemas', 'hooks', 'manifests', 'test' or 'runtime/<module>'. */
 function roomOf(path: string): string {
   const [top = '', second = ''] = path.split('/')
   return top === 'runtime' ? `runtime/${second}` : top
@@ -57,7 +57,7 @@ function allowed(from: string, to: string): boolean {
   return runtimeRooms[from.slice(8)]?.includes(to.slice(8)) ?? false
 }
 
-/** Third-party packages that enter through one room only. */
+/** Third-party packages that enter through one module only. */
 const gates: Record<string, readonly string[]> = {
   undici: ['runtime/net'],
   '@redis/client': ['runtime/store'],
@@ -87,7 +87,7 @@ function importsOf(path: string): string[] {
 
 const files = ['schemas', 'hooks', 'runtime', 'manifests'].flatMap(sources)
 
-t.test('rooms: every import goes the way the table says, through the door', async (t) => {
+t.test('modules: every import goes the way the table says, through the door', async (t) => {
   t.ok(files.length > 5, 'source files were found')
   for (const file of files) {
     for (const specifier of importsOf(file)) {
@@ -102,12 +102,12 @@ t.test('rooms: every import goes the way the table says, through the door', asyn
   }
 })
 
-/** Doors: a room's index.ts, and JSON data that a room publishes. */
+/** Doors: a module's index.ts, and JSON data that a module publishes. */
 function isDoor(target: string): boolean {
   return target.endsWith('/index.ts') || target.endsWith('.json')
 }
 
-t.test('rooms: third-party packages enter through one room', async (t) => {
+t.test('modules: third-party packages enter through one module', async (t) => {
   for (const file of files) {
     for (const specifier of importsOf(file)) {
       const name = specifier.startsWith('@')

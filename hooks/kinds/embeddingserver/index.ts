@@ -6,15 +6,15 @@
  */
 import { childKinds } from '../../child-kinds.ts'
 import { workloadState } from '../../children/workload.ts'
-import { sizeFault } from '../../children/size.ts'
-import type { Fault } from '../../conditions.ts'
+import { sizeFailure } from '../../children/size.ts'
+import type { Failure } from '../../conditions.ts'
 import { conflictCondition, unmanagedObjectError } from '../../conflicts.ts'
 import { SyncContext } from '../../context.ts'
 import { lastAppliedChildren } from '../../echo.ts'
 import { fieldsOf, isTerminating } from '../../kube.ts'
 import { embeddingNames, serviceUrl } from '../../names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../protocol.ts'
-import { specFault } from '../../references.ts'
+import { specFailure } from '../../references.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, relatedRules } from '../../rules.ts'
 import { secretNamesIn } from '../../secret-names.ts'
@@ -46,20 +46,20 @@ function customize({ parent }: CustomizeRequest): CustomizeResponse {
 
 function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
   const context = new SyncContext(request, settings, 'EmbeddingServer')
-  const invalid = specFault(context.problems, 'ConfigInvalid')
+  const invalid = specFailure(context.problems, 'ConfigInvalid')
   context.conditions.check('Valid', invalid, 'ConfigValid', 'Spec validation passed')
   if (invalid) return respond(context, undefined, [invalid])
   checkModelCache(context)
   const pod = podTemplate(context)
-  const template = pod.faults && { reason: 'InvalidPodTemplateSpec', message: pod.faults.join('; ') }
+  const template = pod.violations && { reason: 'InvalidPodTemplateSpec', message: pod.violations.join('; ') }
   context.conditions.check('PodTemplateValid', template, 'ValidPodTemplateSpec', 'The pod template is valid')
   const children = pod.template && childrenOf(context, pod.template)
-  const size = children && sizeFault(children)
-  const faults = [template, secretFault(context), size].filter((fault) => fault !== undefined)
-  return respond(context, faults.length === 0 ? children : undefined, faults)
+  const size = children && sizeFailure(children)
+  const violations = [template, secretFailure(context), size].filter((failure) => failure !== undefined)
+  return respond(context, violations.length === 0 ? children : undefined, violations)
 }
 
-function secretFault(context: Context): Fault | undefined {
+function secretFailure(context: Context): Failure | undefined {
   const ref = context.parent.spec.hfTokenSecretRef
   const missing = ref ? context.missingSecrets([ref]) : []
   return missing.length > 0
@@ -70,14 +70,14 @@ function secretFault(context: Context): Fault | undefined {
 function respond(
   context: Context,
   desired: SyncResponse['children'] | undefined,
-  faults: readonly Fault[],
+  violations: readonly Failure[],
 ): SyncResponse {
   const { name, namespace, settings } = context
   const { server } = embeddingNames(name)
   const conflict = unmanagedObjectError(context.request, desired ?? [])
   if (conflict) context.conditions.set(conflictCondition, false, conflict.reason, conflict.message)
   const state = workloadState(context.child('StatefulSet', server))
-  const { phase, message } = phaseOf(context, state, conflict ? [conflict] : faults)
+  const { phase, message } = phaseOf(context, state, conflict ? [conflict] : violations)
   context.conditions.set('Ready', phase === 'Ready', phase === 'Ready' ? 'Ready' : 'NotReady', message)
   const port = fieldsOf(context.parent.spec)['port']
   return {
@@ -92,10 +92,10 @@ function respond(
   }
 }
 
-function phaseOf(context: Context, state: ReturnType<typeof workloadState>, faults: readonly Fault[]) {
+function phaseOf(context: Context, state: ReturnType<typeof workloadState>, violations: readonly Failure[]) {
   if (isTerminating(context.stored))
     return { phase: 'Terminating', message: 'The embedding server is being deleted' }
-  if (faults.length > 0) return { phase: 'Failed', message: faults.map((fault) => fault.message).join('; ') }
+  if (violations.length > 0) return { phase: 'Failed', message: violations.map((failure) => failure.message).join('; ') }
   if (state && state.readyReplicas > 0) return { phase: 'Ready', message: 'The embedding server is running' }
   if (state?.failure !== undefined) return { phase: 'Failed', message: state.failure }
   if (state)

@@ -4,13 +4,13 @@
  * cedarv1 is what this build speaks: every policy and every entity must parse. httpv1 is a known type whose shape is
  * checked, for consumers that speak it elsewhere; consumers of this build refuse it with a condition.
  */
-import { cedarProblems } from '../../../schemas/cedar/index.ts'
+import { cedarViolations } from '../../../schemas/cedar/index.ts'
 import type { MCPAuthzConfig, Violation } from '../../../schemas/index.ts'
 import { type Fields, isFields } from '../../kube.ts'
 
 const checks: Readonly<Record<string, (config: Fields) => Violation[]>> = { cedarv1, httpv1 }
 
-export function authzConfigProblems({ spec }: MCPAuthzConfig): Violation[] {
+export function authzConfigViolations({ spec }: MCPAuthzConfig): Violation[] {
   const check = Object.hasOwn(checks, spec.type) ? checks[spec.type] : undefined
   if (check) return check(spec.config)
   return [{ path: 'spec.type', message: `is not a known type; known are ${Object.keys(checks).join(', ')}` }]
@@ -45,7 +45,7 @@ function cedarv1(config: Fields): Violation[] {
     typeof groupType === 'string' && !/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(groupType)
       ? [{ path: 'spec.config.group_entity_type', message: 'must be an identifier without a namespace' }]
       : []
-  const parsed = cedarProblems(policies, typeof entities === 'string' ? entities : '[]').map(
+  const parsed = cedarViolations(policies, typeof entities === 'string' ? entities : '[]').map(
     ({ path, message }) => ({
       path: `spec.config.${path === 'entitiesJson' ? 'entities_json' : path}`,
       message,

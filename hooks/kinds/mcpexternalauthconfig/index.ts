@@ -1,15 +1,15 @@
 /**
  * MCPExternalAuthConfig: how servers authenticate to external services.
  *
- * Type obo is judged here and not at admission: without a handler it is EnterpriseRequired, with one its rules count.
+ * Type obo is checked here and not at admission: without a handler it is EnterpriseRequired, with one its rules count.
  */
-import type { Fault } from '../../conditions.ts'
+import type { Failure } from '../../conditions.ts'
 import { configKind } from '../../config-kind.ts'
 import type { SyncContext } from '../../context.ts'
 import {
   enterpriseRequired,
   externalAuthSecrets,
-  oboProblems,
+  oboViolations,
   synthesizedUpstreams,
 } from '../../externalauth/index.ts'
 import { externalAuthReferences } from '../../referrers.ts'
@@ -21,15 +21,15 @@ export const mcpExternalAuthConfig = configKind({
   references: externalAuthReferences,
   secrets: externalAuthSecrets,
   // No type names a ConfigMap.
-  judge,
+  check,
 })
 
-function judge(context: SyncContext<'MCPExternalAuthConfig'>): Fault | undefined {
+function check(context: SyncContext<'MCPExternalAuthConfig'>): Failure | undefined {
   const { spec } = context.parent
   if (spec.embeddedAuthServer) setIdentitySynthesized(context, synthesizedUpstreams(spec.embeddedAuthServer))
   if (spec.type !== 'obo') return undefined
   if (!context.settings.enableObo) return { reason: 'EnterpriseRequired', message: enterpriseRequired }
-  const problems = oboProblems(spec.obo)
+  const problems = oboViolations(spec.obo)
   if (problems.length === 0) return undefined
   return {
     reason: 'InvalidConfig',

@@ -3,20 +3,20 @@
  */
 import type { MCPOIDCConfig, Violation } from '../../../schemas/index.ts'
 
-export function oidcProblems({ spec }: MCPOIDCConfig): Violation[] {
+export function oidcViolations({ spec }: MCPOIDCConfig): Violation[] {
   const { inline, kubernetesServiceAccount: account } = spec
   return [
-    ...urlProblems(inline?.issuer, 'spec.inline.issuer', true),
-    ...urlProblems(inline?.jwksUrl, 'spec.inline.jwksUrl'),
-    ...urlProblems(inline?.introspectionUrl, 'spec.inline.introspectionUrl'),
-    ...urlProblems(account?.issuer, 'spec.kubernetesServiceAccount.issuer', true),
-    ...urlProblems(account?.jwksUrl, 'spec.kubernetesServiceAccount.jwksUrl'),
-    ...urlProblems(account?.introspectionUrl, 'spec.kubernetesServiceAccount.introspectionUrl'),
+    ...urlViolations(inline?.issuer, 'spec.inline.issuer', true),
+    ...urlViolations(inline?.jwksUrl, 'spec.inline.jwksUrl'),
+    ...urlViolations(inline?.introspectionUrl, 'spec.inline.introspectionUrl'),
+    ...urlViolations(account?.issuer, 'spec.kubernetesServiceAccount.issuer', true),
+    ...urlViolations(account?.jwksUrl, 'spec.kubernetesServiceAccount.jwksUrl'),
+    ...urlViolations(account?.introspectionUrl, 'spec.kubernetesServiceAccount.introspectionUrl'),
   ]
 }
 
 /** An issuer is compared letter by letter and has neither query nor fragment (RFC 8414, OpenID Connect Discovery). */
-function urlProblems(url: string | undefined, path: string, isIssuer = false): Violation[] {
+function urlViolations(url: string | undefined, path: string, isIssuer = false): Violation[] {
   if (url === undefined) return []
   if (!URL.canParse(url)) return [{ path, message: 'is not an absolute URL' }]
   const { username, password, search, hash } = new URL(url)

@@ -1,10 +1,10 @@
 /**
- * From a judged MCPRemoteProxy to its desired children, or to the faults that stand in the way.
+ * From a checked MCPRemoteProxy to its desired children, or to the errors that stand in the way.
  */
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
-import { addressFault } from '../../addresses.ts'
-import { sizeFault } from '../../children/size.ts'
-import type { Fault } from '../../conditions.ts'
+import { addressFailure } from '../../addresses.ts'
+import { sizeFailure } from '../../children/size.ts'
+import type { Failure } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import type { KubeObject } from '../../kube.ts'
 import { remoteProxyNames, serviceUrl } from '../../names.ts'
@@ -12,7 +12,7 @@ import { PodNeeds } from '../../needs.ts'
 import { checkReplicaSessions } from '../../parts/session-storage.ts'
 import { proxyChildren } from '../../proxy/children.ts'
 import { type ProxyConfig, front } from '../../proxy/front.ts'
-import { specFault } from '../../references.ts'
+import { specFailure } from '../../references.ts'
 
 type Context = SyncContext<'MCPRemoteProxy'>
 
@@ -20,7 +20,7 @@ export const app = 'mcpremoteproxy'
 
 export interface Built {
   readonly children: readonly KubeObject[] | undefined
-  readonly faults: readonly Fault[]
+  readonly violations: readonly Failure[]
   readonly hashes: ProxyConfig['hashes']
 }
 
@@ -38,10 +38,10 @@ export function addressOf({ name, namespace, settings, parent }: Context): strin
 export function build(context: Context): Built {
   const { conditions, parent } = context
   const { spec } = parent
-  const invalid = specFault(context.problems, reasonOf(context))
+  const invalid = specFailure(context.problems, reasonOf(context))
   if (invalid) {
-    judgeConfiguration(context, invalid)
-    return { children: undefined, faults: [invalid], hashes: {} }
+    checkConfiguration(context, invalid)
+    return { children: undefined, violations: [invalid], hashes: {} }
   }
   const needs = new PodNeeds()
   const target = {
@@ -52,22 +52,22 @@ export function build(context: Context): Built {
   }
   const proxy = front(context, target, addressOf(context), needs)
   checkReplicaSessions(conditions, context.settings, spec.sessionStorage?.provider, spec.replicas)
-  const headers = judgeHeaders(context, needs)
+  const headers = checkHeaders(context, needs)
   const built = proxy.file && proxyChildren(proxy, needs, proxyOptions(context))
-  const template = built?.fault
+  const template = built?.failure
   conditions.check('PodTemplateValid', template, 'ValidPodTemplateSpec', 'The pod template is valid')
-  judgeConfiguration(context, headers ?? configurationFault(proxy.faults))
-  const size = built?.children && sizeFault(built.children)
-  const faults = [headers, ...proxy.faults, template, size].filter((fault) => fault !== undefined)
-  if (faults.length > 0 || !built?.children) return { children: undefined, faults, hashes: proxy.hashes }
-  return { children: built.children, faults: [], hashes: proxy.hashes }
+  checkConfiguration(context, headers ?? configurationFailure(proxy.violations))
+  const size = built?.children && sizeFailure(built.children)
+  const violations = [headers, ...proxy.violations, template, size].filter((failure) => failure !== undefined)
+  if (violations.length > 0 || !built?.children) return { children: undefined, violations, hashes: proxy.hashes }
+  return { children: built.children, violations: [], hashes: proxy.hashes }
 }
 
-/** Which part of the manifest is at fault, as a reason. */
+/** Which part of the manifest is at error, as a reason. */
 function reasonOf({ problems, stored }: Context): string {
   const spec = stored['spec'] as { remoteUrl?: unknown; allowPrivateEndpoint?: unknown } | undefined
   const url = spec?.remoteUrl
-  if (typeof url === 'string' && addressFault(url, spec?.allowPrivateEndpoint === true))
+  if (typeof url === 'string' && addressFailure(url, spec?.allowPrivateEndpoint === true))
     return 'RemoteURLInvalid'
   if (problems.some(({ path }) => path.startsWith('spec.authzConfig'))) return 'AuthzPolicySyntaxInvalid'
   return 'ConfigurationInvalid'
@@ -79,21 +79,21 @@ const configurationReasons: ReadonlySet<string> = new Set([
   'ExternalAuthConfigNotFound',
 ])
 
-function configurationFault(faults: readonly Fault[]): Fault | undefined {
-  return faults.find(({ reason }) => configurationReasons.has(reason))
+function configurationFailure(violations: readonly Failure[]): Failure | undefined {
+  return violations.find(({ reason }) => configurationReasons.has(reason))
 }
 
-function judgeConfiguration({ conditions }: Context, fault: Fault | undefined): void {
-  conditions.check('ConfigurationValid', fault, 'ConfigurationValid', 'The configuration is valid')
+function checkConfiguration({ conditions }: Context, failure: Failure | undefined): void {
+  conditions.check('ConfigurationValid', failure, 'ConfigurationValid', 'The configuration is valid')
   conditions.check(
     'AuthConfigured',
-    fault && { reason: 'AuthInvalid', message: fault.message },
+    failure && { reason: 'AuthInvalid', message: failure.message },
     'AuthValid',
     'Authentication configuration is valid',
   )
 }
 
-function judgeHeaders(context: Context, needs: PodNeeds): Fault | undefined {
+function checkHeaders(context: Context, needs: PodNeeds): Failure | undefined {
   const refs = (context.parent.spec.headerForward?.addHeadersFromSecret ?? []).map(
     ({ valueSecretRef }) => valueSecretRef,
   )

@@ -1,9 +1,9 @@
 /**
- * The answer of an MCPRemoteProxy's sync. The phase comes from the Deployment's status, never from pods.
+ * The response of an MCPRemoteProxy's sync. The phase comes from the Deployment's status, never from pods.
  */
 import { selectorLabels } from '../../children/labels.ts'
 import { type WorkloadState, workloadState } from '../../children/workload.ts'
-import type { Fault } from '../../conditions.ts'
+import type { Failure } from '../../conditions.ts'
 import { conflictCondition, unmanagedObjectError } from '../../conflicts.ts'
 import type { SyncContext } from '../../context.ts'
 import { lastAppliedChildren } from '../../echo.ts'
@@ -20,7 +20,7 @@ export function respond(context: Context, built: Built): SyncResponse {
   const proxy = workloadState(context.child('Deployment', remoteProxyNames(context.name).proxy))
   const conflict = unmanagedObjectError(context.request, built.children ?? [])
   if (conflict) context.conditions.set(conflictCondition, false, conflict.reason, conflict.message)
-  const { phase, message, reason } = phaseOf(context, proxy, conflict ? [conflict] : built.faults)
+  const { phase, message, reason } = phaseOf(context, proxy, conflict ? [conflict] : built.violations)
   context.conditions.set('Ready', phase === 'Ready', reason, message)
   return {
     status: definedFields({
@@ -36,14 +36,14 @@ export function respond(context: Context, built: Built): SyncResponse {
   }
 }
 
-function phaseOf(context: Context, proxy: WorkloadState | undefined, faults: readonly Fault[]) {
+function phaseOf(context: Context, proxy: WorkloadState | undefined, violations: readonly Failure[]) {
   if (isTerminating(context.stored))
     return phase('Terminating', 'DeploymentNotReady', 'The proxy is being deleted')
-  if (faults.length > 0) {
+  if (violations.length > 0) {
     return phase(
       'Failed',
       'NotReady',
-      `Validation failed: ${faults.map((fault) => fault.message).join('; ')}`,
+      `Validation failed: ${violations.map((failure) => failure.message).join('; ')}`,
     )
   }
   if (proxy && proxy.availableReplicas > 0) return phase('Ready', 'DeploymentReady', 'The proxy is running')

@@ -44,7 +44,7 @@ export function bridgeOf(context: SyncContext<'MCPServer'>): Part<Bridge | undef
   const [program, ...fixed] = command
   if (program === undefined) {
     return {
-      fault: {
+      failure: {
         reason: 'StdioCommandRequired',
         message:
           "transport stdio needs the server's command, for the image's entrypoint cannot be seen from here: set " +
@@ -61,7 +61,7 @@ export function bridgeOf(context: SyncContext<'MCPServer'>): Part<Bridge | undef
   }
   const { problems } = validateRuntime('proxy', file)
   if (problems[0]) {
-    return { fault: { reason: 'ConfigInvalid', message: `${problems[0].path}: ${problems[0].message}` } }
+    return { failure: { reason: 'ConfigInvalid', message: `${problems[0].path}: ${problems[0].message}` } }
   }
   return { value: { files: { [proxyFile]: toYaml(file) }, apply: (template) => bridged(context, template) } }
 }

@@ -1,10 +1,10 @@
 /**
- * From a judged MCPServer to its desired children, or to the faults that stand in the way.
+ * From a checked MCPServer to its desired children, or to the errors that stand in the way.
  */
 import { hashOf, type MCPServer } from '../../../schemas/index.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
-import { sizeFault } from '../../children/size.ts'
-import type { Fault } from '../../conditions.ts'
+import { sizeFailure } from '../../children/size.ts'
+import type { Failure } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import type { KubeObject } from '../../kube.ts'
 import { serverNames, serviceUrl } from '../../names.ts'
@@ -12,7 +12,7 @@ import { PodNeeds } from '../../needs.ts'
 import { checkReplicaSessions } from '../../parts/session-storage.ts'
 import { type ProxyConfig, front } from '../../proxy/front.ts'
 import { proxyChildren } from '../../proxy/children.ts'
-import { specFault } from '../../references.ts'
+import { specFailure } from '../../references.ts'
 import { bridgeOf } from './bridge.ts'
 import { app, restartAnnotations, serverChildren, serverTemplate, serverUrl } from './children.ts'
 import { networkPolicy } from './network.ts'
@@ -22,7 +22,7 @@ type Context = SyncContext<'MCPServer'>
 export interface Built {
   /** Undefined when something needed is broken: what runs is kept. */
   readonly children: readonly KubeObject[] | undefined
-  readonly faults: readonly Fault[]
+  readonly violations: readonly Failure[]
   readonly hashes: ProxyConfig['hashes']
 }
 
@@ -40,9 +40,9 @@ export function addressOf(context: Context): string {
 
 export function build(context: Context): Built {
   const { conditions, parent } = context
-  const invalid = specFault(context.problems, 'ConfigInvalid')
+  const invalid = specFailure(context.problems, 'ConfigInvalid')
   conditions.check('Valid', invalid, 'ConfigValid', 'Spec validation passed')
-  if (invalid) return { children: undefined, faults: [invalid], hashes: {} }
+  if (invalid) return { children: undefined, violations: [invalid], hashes: {} }
   const needs = new PodNeeds()
   const transport = clientTransport(parent)
   const target = { targetUri: serverUrl(context), transport, proxyMode: transport }
@@ -50,33 +50,33 @@ export function build(context: Context): Built {
   const { sessionStorage, backendReplicas } = parent.spec
   const most = Math.max(proxyReplicas(parent) ?? 0, backendReplicas ?? 0)
   checkReplicaSessions(conditions, context.settings, sessionStorage?.provider, most)
-  judgeReplicas(context)
-  judgeRateLimits(context)
+  checkReplicas(context)
+  checkRateLimits(context)
   const bridge = bridgeOf(context)
   if (parent.spec.transport === 'stdio') {
     conditions.check(
       'StdioBridgeValid',
-      bridge.fault,
+      bridge.failure,
       'StdioBridgeValid',
       'The server can be run behind the bridge',
     )
   }
-  const { policy, fault: profile } = networkPolicy(context)
-  const secrets = judgeSecrets(context)
+  const { policy, failure: profile } = networkPolicy(context)
+  const secrets = checkSecrets(context)
   const revision = hashOf([context.secretRevision(parent.spec.secrets ?? []), bridge.value?.files ?? {}])
   const server = serverTemplate(context, bridge.value, revision)
-  const template = server.faults && { reason: 'InvalidPodTemplateSpec', message: server.faults.join('; ') }
+  const template = server.violations && { reason: 'InvalidPodTemplateSpec', message: server.violations.join('; ') }
   conditions.check('PodTemplateValid', template, 'ValidPodTemplateSpec', 'The pod template is valid')
   const built = proxy.file && proxyChildren(proxy, needs, proxyOptions(context))
-  const all = [template, bridge.fault, profile, secrets, ...proxy.faults, built?.fault]
-  const faults = all.filter((fault) => fault !== undefined)
-  if (faults.length > 0 || !server.template || !built?.children) {
-    return { children: undefined, faults, hashes: proxy.hashes }
+  const all = [template, bridge.failure, profile, secrets, ...proxy.violations, built?.failure]
+  const violations = all.filter((failure) => failure !== undefined)
+  if (violations.length > 0 || !server.template || !built?.children) {
+    return { children: undefined, violations, hashes: proxy.hashes }
   }
   const children = [...serverChildren(context, server.template, bridge.value, policy), ...built.children]
-  const size = sizeFault(children)
-  if (size) return { children: undefined, faults: [size], hashes: proxy.hashes }
-  return { children, faults: [], hashes: proxy.hashes }
+  const size = sizeFailure(children)
+  if (size) return { children: undefined, violations: [size], hashes: proxy.hashes }
+  return { children, violations: [], hashes: proxy.hashes }
 }
 
 function proxyOptions(context: Context) {
@@ -108,7 +108,7 @@ function proxyReplicas({ spec }: MCPServer): number | undefined {
     : spec.replicas
 }
 
-function judgeReplicas({ conditions, parent }: Context): void {
+function checkReplicas({ conditions, parent }: Context): void {
   const capped = parent.spec.transport === 'stdio' && (parent.spec.replicas ?? 0) > 1
   if (capped) {
     conditions.set(
@@ -127,13 +127,13 @@ function judgeReplicas({ conditions, parent }: Context): void {
 }
 
 /** The schema refuses the combination as well; objects admitted before it did are caught there. */
-function judgeRateLimits({ conditions, parent }: Context): void {
+function checkRateLimits({ conditions, parent }: Context): void {
   if (parent.spec.rateLimiting) {
     conditions.set('RateLimitConfigValid', true, 'RateLimitConfigValid', 'The rate limits can be applied')
   } else conditions.set('RateLimitConfigValid', true, 'RateLimitNotApplicable', 'No rate limits are set')
 }
 
-function judgeSecrets(context: Context): Fault | undefined {
+function checkSecrets(context: Context): Failure | undefined {
   const missing = context.missingSecrets(context.parent.spec.secrets ?? [])
   if (missing.length === 0) return undefined
   return { reason: 'SecretNotFound', message: `spec.secrets: not found: ${missing.join('; ')}` }

@@ -2,7 +2,7 @@
  * MCPServer: runs an MCP server image behind a proxy.
  *
  * The server is a direct child, so the proxy needs no Kubernetes API access and garbage collection is free. References
- * are judged all at once; a broken one keeps what runs.
+ * are checked all at once; a broken one keeps what runs.
  */
 import { childKinds } from '../../child-kinds.ts'
 import { SyncContext } from '../../context.ts'

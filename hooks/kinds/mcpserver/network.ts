@@ -6,7 +6,7 @@
  * beyond that cannot be enforced here, and the condition says so.
  */
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
-import type { Fault } from '../../conditions.ts'
+import type { Failure } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import { fieldsOf, isFields, type KubeObject, listOf } from '../../kube.ts'
 import { serverNames } from '../../names.ts'
@@ -24,15 +24,15 @@ interface Outbound {
 const anywhere: Outbound = { ports: undefined, open: [] }
 const nowhere: Outbound = { ports: [], open: [] }
 
-/** The policy, and the fault of a profile that cannot be read: then nothing goes out. */
+/** The policy, and the error of a profile that cannot be read: then nothing goes out. */
 export function networkPolicy(context: Context): {
   readonly policy: KubeObject
-  readonly fault: Fault | undefined
+  readonly failure: Failure | undefined
 } {
   const { name, namespace } = context
   const profile = outboundOf(context)
   const outbound = profile.outbound ?? nowhere
-  if (context.parent.spec.permissionProfile) setCondition(context, outbound, profile.fault)
+  if (context.parent.spec.permissionProfile) setCondition(context, outbound, profile.failure)
   const policy = {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'NetworkPolicy',
@@ -45,7 +45,7 @@ export function networkPolicy(context: Context): {
         outbound.ports.length > 0 && { egress: [{ ports: egressPorts(outbound.ports) }] }),
     },
   }
-  return { policy, fault: profile.fault }
+  return { policy, failure: profile.failure }
 }
 
 /** Names must be resolved before anything can be connected to. */
@@ -57,8 +57,8 @@ function egressPorts(ports: readonly number[]) {
   ]
 }
 
-function setCondition(context: Context, { open }: Outbound, fault: Fault | undefined): void {
-  if (fault) context.conditions.set('PermissionProfileApplied', false, fault.reason, fault.message)
+function setCondition(context: Context, { open }: Outbound, failure: Failure | undefined): void {
+  if (failure) context.conditions.set('PermissionProfileApplied', false, failure.reason, failure.message)
   else if (open.length > 0) {
     const message = `A NetworkPolicy cannot enforce: ${open.join(', ')}`
     context.conditions.set('PermissionProfileApplied', false, 'PartlyEnforced', message)
@@ -71,21 +71,21 @@ function setCondition(context: Context, { open }: Outbound, fault: Fault | undef
     )
 }
 
-function outboundOf(context: Context): { readonly outbound?: Outbound; readonly fault: Fault | undefined } {
+function outboundOf(context: Context): { readonly outbound?: Outbound; readonly failure: Failure | undefined } {
   const { permissionProfile } = context.parent.spec
-  if (!permissionProfile) return { outbound: anywhere, fault: undefined }
+  if (!permissionProfile) return { outbound: anywhere, failure: undefined }
   if (permissionProfile.type === 'builtin') {
-    return { outbound: permissionProfile.name === 'none' ? nowhere : anywhere, fault: undefined }
+    return { outbound: permissionProfile.name === 'none' ? nowhere : anywhere, failure: undefined }
   }
   const { name, key = '' } = permissionProfile
   const text = fieldsOf(context.configMap(name)?.['data'])[key]
   const profile = typeof text === 'string' ? parse(text) : undefined
-  if (isFields(profile)) return { outbound: fromProfile(profile), fault: undefined }
+  if (isFields(profile)) return { outbound: fromProfile(profile), failure: undefined }
   const message =
     typeof text === 'string'
       ? `ConfigMap ${name}, key ${key} is not a JSON object`
       : `ConfigMap ${name}, key ${key} does not exist`
-  return { fault: { reason: 'PermissionProfileInvalid', message } }
+  return { failure: { reason: 'PermissionProfileInvalid', message } }
 }
 
 function fromProfile(profile: Readonly<Record<string, unknown>>): Outbound {

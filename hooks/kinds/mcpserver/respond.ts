@@ -1,9 +1,9 @@
 /**
- * The answer of an MCPServer's sync. Phases come from the two workloads' status, never from pods.
+ * The response of an MCPServer's sync. Phases come from the two workloads' status, never from pods.
  */
 import { selectorLabels } from '../../children/labels.ts'
 import { workloadState } from '../../children/workload.ts'
-import type { Fault } from '../../conditions.ts'
+import type { Failure } from '../../conditions.ts'
 import { conflictCondition, unmanagedObjectError } from '../../conflicts.ts'
 import type { SyncContext } from '../../context.ts'
 import { lastAppliedChildren } from '../../echo.ts'
@@ -21,7 +21,7 @@ export function respond(context: Context, built: Built): SyncResponse {
   const proxy = workloadState(context.child('Deployment', serverNames(context.name).proxy))
   const conflict = unmanagedObjectError(context.request, built.children ?? [])
   if (conflict) context.conditions.set(conflictCondition, false, conflict.reason, conflict.message)
-  const { phase, message, ready } = phaseOf(context, conflict ? [conflict] : built.faults)
+  const { phase, message, ready } = phaseOf(context, conflict ? [conflict] : built.violations)
   context.conditions.set('Ready', ready, ready ? 'Ready' : 'NotReady', message)
   return {
     status: definedFields({
@@ -40,13 +40,13 @@ export function respond(context: Context, built: Built): SyncResponse {
 
 function phaseOf(
   context: Context,
-  faults: readonly Fault[],
+  violations: readonly Failure[],
 ): { phase: string; message: string; ready: boolean } {
   const names = serverNames(context.name)
   const proxy = workloadState(context.child('Deployment', names.proxy))
   const server = workloadState(context.child('StatefulSet', names.server))
   if (isTerminating(context.stored)) return not('Terminating', 'MCP server is being deleted')
-  if (faults.length > 0) return not('Failed', faults.map((fault) => fault.message).join('; '))
+  if (violations.length > 0) return not('Failed', violations.map((failure) => failure.message).join('; '))
   if (proxy?.replicas === 0) return not('Stopped', 'MCP server is stopped: it has no replicas')
   if (proxy && server && proxy.availableReplicas > 0 && server.availableReplicas > 0) {
     return { phase: 'Ready', message: 'MCP server is running', ready: true }

@@ -2,26 +2,26 @@
  * MCPServer: checks of the object alone that need code.
  */
 import type { MCPServer, Violation } from '../../../schemas/index.ts'
-import { authzProblems } from '../../admission/authz.ts'
-import { podTemplateProblems } from '../../children/pod-template.ts'
-import { imageProblems, proxyOverrideProblems, resourcesProblems } from '../../children/spec-checks.ts'
+import { authzViolations } from '../../admission/authz.ts'
+import { podTemplateViolations } from '../../children/pod-template.ts'
+import { imageViolations, proxyOverrideViolations, resourcesViolations } from '../../children/spec-checks.ts'
 
-export function serverProblems({ spec }: MCPServer): Violation[] {
+export function serverViolations({ spec }: MCPServer): Violation[] {
   return [
-    ...podTemplateProblems(spec.podTemplateSpec),
-    ...authzProblems(spec.authzConfig, 'spec.authzConfig'),
-    ...environmentProblems(spec),
-    ...imageProblems(spec.image, 'spec.image'),
-    ...resourcesProblems(spec.resources, 'spec.resources'),
-    ...proxyOverrideProblems(spec.resourceOverrides, 'spec.resourceOverrides'),
-    ...volumeProblems(spec),
+    ...podTemplateViolations(spec.podTemplateSpec),
+    ...authzViolations(spec.authzConfig, 'spec.authzConfig'),
+    ...environmentViolations(spec),
+    ...imageViolations(spec.image, 'spec.image'),
+    ...resourcesViolations(spec.resources, 'spec.resources'),
+    ...proxyOverrideViolations(spec.resourceOverrides, 'spec.resourceOverrides'),
+    ...volumeViolations(spec),
   ]
 }
 
 /** Names that begin like this belong to the bridge of a stdio server. */
 const ownVolumes = 'gatehouse-'
 
-function volumeProblems({ volumes = [] }: MCPServer['spec']): Violation[] {
+function volumeViolations({ volumes = [] }: MCPServer['spec']): Violation[] {
   const seen = new Set<string>()
   return volumes.flatMap(({ name, mountPath }, index) => {
     const problems: Violation[] = []
@@ -39,7 +39,7 @@ function volumeProblems({ volumes = [] }: MCPServer['spec']): Violation[] {
 }
 
 /** Two sources for one variable: which one wins would be a surprise. */
-function environmentProblems({ env = [], secrets = [] }: MCPServer['spec']): Violation[] {
+function environmentViolations({ env = [], secrets = [] }: MCPServer['spec']): Violation[] {
   const literal = new Set(env.map(({ name }) => name))
   const problems: Violation[] = []
   const seen = new Set<string>()

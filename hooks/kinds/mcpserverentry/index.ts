@@ -1,14 +1,14 @@
 /**
- * MCPServerEntry: declares a remote MCP endpoint as a member of a group. Creates nothing; its sync only judges.
+ * MCPServerEntry: declares a remote MCP endpoint as a member of a group. Creates nothing; its sync only checks.
  *
  * Every reference is one hop away and checked here, so that a virtual server needs no more than the phase.
  */
-import { addressFault } from '../../addresses.ts'
-import { type Fault } from '../../conditions.ts'
+import { addressFailure } from '../../addresses.ts'
+import { type Failure } from '../../conditions.ts'
 import { SyncContext } from '../../context.ts'
 import { fieldsOf } from '../../kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../protocol.ts'
-import { caBundleFault, configCalled, groupFault, specFault } from '../../references.ts'
+import { caBundleFailure, configCalled, groupFailure, specFailure } from '../../references.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../rules.ts'
 import type { HookSettings } from '../../settings.ts'
@@ -46,9 +46,9 @@ function textOf(value: unknown): string | undefined {
 function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
   const context = new SyncContext(request, settings, 'MCPServerEntry')
   const { conditions } = context
-  const specWrong = specFault(context.problems, 'ConfigInvalid')
+  const specWrong = specFailure(context.problems, 'ConfigInvalid')
   const checks = [specWrong === undefined]
-  if (!specWrong) checks.push(...judge(context))
+  if (!specWrong) checks.push(...check(context))
   const valid = checks.every(Boolean)
   conditions.check(
     'Valid',
@@ -61,15 +61,15 @@ function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
 
 const authReasons = { notFound: 'AuthConfigNotFound', notValid: 'InvalidExternalAuthConfig' }
 
-const summary: Fault = {
+const summary: Failure = {
   reason: 'ConfigInvalid',
   message: 'The entry cannot be used; the other conditions say why',
 }
 
-function judge(context: SyncContext<'MCPServerEntry'>): boolean[] {
+function check(context: SyncContext<'MCPServerEntry'>): boolean[] {
   const { conditions, parent } = context
   const { remoteUrl, allowPrivateEndpoint, groupRef, externalAuthConfigRef, caBundleRef } = parent.spec
-  const address = addressFault(remoteUrl, allowPrivateEndpoint)
+  const address = addressFailure(remoteUrl, allowPrivateEndpoint)
   const checks = [
     conditions.check(
       'RemoteURLValidated',
@@ -81,14 +81,14 @@ function judge(context: SyncContext<'MCPServerEntry'>): boolean[] {
     ),
     conditions.check(
       'GroupRefValidated',
-      groupFault(context, groupRef.name),
+      groupFailure(context, groupRef.name),
       'GroupRefIsValid',
       'The group exists',
     ),
     externalAuthConfigRef
       ? conditions.check(
           'ExternalAuthConfigValidated',
-          configCalled(context, 'MCPExternalAuthConfig', externalAuthConfigRef.name, authReasons).fault,
+          configCalled(context, 'MCPExternalAuthConfig', externalAuthConfigRef.name, authReasons).failure,
           'AuthConfigValid',
           'The MCPExternalAuthConfig exists and is valid',
         )
@@ -101,7 +101,7 @@ function judge(context: SyncContext<'MCPServerEntry'>): boolean[] {
     caBundleRef
       ? conditions.check(
           'CABundleRefValidated',
-          caBundleFault(context, caBundleRef),
+          caBundleFailure(context, caBundleRef),
           'CABundleRefValid',
           'The CA bundle exists',
         )
@@ -111,12 +111,12 @@ function judge(context: SyncContext<'MCPServerEntry'>): boolean[] {
   if (headers.length === 0) return checks
   const refs = headers.map((header) => header.valueSecretRef)
   const missing = context.missingSecrets(refs)
-  const fault = { reason: 'HeaderSecretNotFound', message: `Not found: ${missing.join(', ')}` }
+  const failure = { reason: 'HeaderSecretNotFound', message: `Not found: ${missing.join(', ')}` }
   return [
     ...checks,
     conditions.check(
       'HeaderSecretRefsValidated',
-      missing.length > 0 ? fault : undefined,
+      missing.length > 0 ? failure : undefined,
       'HeaderSecretsValid',
       `All header Secrets exist (revision ${context.secretRevision(refs)})`,
     ),

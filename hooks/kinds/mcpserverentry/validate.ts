@@ -2,13 +2,13 @@
  * MCPServerEntry: checks of the object alone that need code.
  */
 import type { MCPServerEntry, Violation } from '../../../schemas/index.ts'
-import { addressFault } from '../../addresses.ts'
-import { headerForwardProblems } from '../../admission/headers.ts'
+import { addressFailure } from '../../addresses.ts'
+import { headerForwardViolations } from '../../admission/headers.ts'
 
-export function entryProblems({ spec }: MCPServerEntry): Violation[] {
-  const fault = addressFault(spec.remoteUrl, spec.allowPrivateEndpoint)
+export function entryViolations({ spec }: MCPServerEntry): Violation[] {
+  const failure = addressFailure(spec.remoteUrl, spec.allowPrivateEndpoint)
   return [
-    ...(fault === undefined ? [] : [{ path: 'spec.remoteUrl', message: fault }]),
-    ...headerForwardProblems(spec.headerForward, 'spec.headerForward'),
+    ...(failure === undefined ? [] : [{ path: 'spec.remoteUrl', message: failure }]),
+    ...headerForwardViolations(spec.headerForward, 'spec.headerForward'),
   ]
 }

@@ -4,13 +4,13 @@
 import type { MCPTelemetryConfig, Violation } from '../../../schemas/index.ts'
 import { envName } from '../../../schemas/index.ts'
 
-export function telemetryProblems({ spec }: MCPTelemetryConfig): Violation[] {
+export function telemetryViolations({ spec }: MCPTelemetryConfig): Violation[] {
   const { openTelemetry: otel } = spec
   if (!otel) return []
-  return [...endpointProblems(otel.endpoint), ...headerProblems(otel.sensitiveHeaders ?? [])]
+  return [...endpointViolations(otel.endpoint), ...headerViolations(otel.sensitiveHeaders ?? [])]
 }
 
-function endpointProblems(endpoint: string | undefined): Violation[] {
+function endpointViolations(endpoint: string | undefined): Violation[] {
   if (endpoint === undefined || endpoint === '') return []
   const url = /^https?:\/\//.test(endpoint) ? endpoint : `https://${endpoint}`
   if (URL.canParse(url) && new URL(url).hostname !== '') return []
@@ -18,7 +18,7 @@ function endpointProblems(endpoint: string | undefined): Violation[] {
 }
 
 /** Each value gets an environment variable named after its header. */
-function headerProblems(headers: readonly { readonly name: string }[]): Violation[] {
+function headerViolations(headers: readonly { readonly name: string }[]): Violation[] {
   const seen = new Map<string, string>()
   return headers.flatMap(({ name }, index) => {
     const other = seen.get(envName(name))

@@ -2,8 +2,8 @@
  * MCPToolConfig: checks of the object alone that need code.
  */
 import type { MCPToolConfig, Violation } from '../../../schemas/index.ts'
-import { overrideProblems } from '../../admission/tools.ts'
+import { overrideViolations } from '../../admission/tools.ts'
 
-export function toolProblems({ spec }: MCPToolConfig): Violation[] {
-  return overrideProblems(spec.toolsOverride, 'spec.toolsOverride')
+export function toolViolations({ spec }: MCPToolConfig): Violation[] {
+  return overrideViolations(spec.toolsOverride, 'spec.toolsOverride')
 }

@@ -1,5 +1,5 @@
 /**
- * VirtualMCPCompositeToolDefinition: a workflow that several virtual servers can offer. Its sync judges the workflow and
+ * VirtualMCPCompositeToolDefinition: a workflow that several virtual servers can offer. Its sync checks the workflow and
  * says which servers use it.
  */
 import { formatViolations, type Violation } from '../../../schemas/index.ts'
@@ -25,18 +25,18 @@ function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
   const context = new SyncContext(request, settings, 'VirtualMCPCompositeToolDefinition')
   const { problems, conditions } = context
   const { count, workloads } = referrersOf(context.name, workflowReferences, (kind) => context.members(kind))
-  const fault =
+  const failure =
     problems.length > 0 ? { reason: reasonOf(problems), message: formatViolations(problems) } : undefined
-  conditions.check('WorkflowValidated', fault, 'ValidationSuccess', 'The workflow is valid')
+  conditions.check('WorkflowValidated', failure, 'ValidationSuccess', 'The workflow is valid')
   conditions.check(
     'Ready',
-    fault && { reason: 'WorkflowNotReady', message: fault.message },
+    failure && { reason: 'WorkflowNotReady', message: failure.message },
     'WorkflowReady',
     'The workflow can be used',
   )
   return {
     status: {
-      validationStatus: fault ? 'Invalid' : 'Valid',
+      validationStatus: failure ? 'Invalid' : 'Valid',
       validationErrors: problems.map((problem) => formatViolations([problem])),
       referencingVirtualServers: workloads.map(({ name }) => name),
       referenceCount: count,

@@ -2,8 +2,8 @@
  * VirtualMCPCompositeToolDefinition: the workflow checks, on its spec.
  */
 import type { Violation, VirtualMCPCompositeToolDefinition } from '../../../schemas/index.ts'
-import { workflowProblems } from '../../../schemas/workflow/index.ts'
+import { workflowViolations } from '../../../schemas/workflow/index.ts'
 
-export function definitionProblems({ spec }: VirtualMCPCompositeToolDefinition): Violation[] {
-  return workflowProblems(spec, 'spec')
+export function definitionViolations({ spec }: VirtualMCPCompositeToolDefinition): Violation[] {
+  return workflowViolations(spec, 'spec')
 }

@@ -9,10 +9,10 @@ import {
   type RuntimeAuthz,
   type RuntimeOidc,
 } from '../../../schemas/index.ts'
-import type { Fault } from '../../conditions.ts'
+import type { Failure } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import { fieldsOf } from '../../kube.ts'
-import { issuerFault, synthesizedUpstreams } from '../../externalauth/index.ts'
+import { issuerFailure, synthesizedUpstreams } from '../../externalauth/index.ts'
 import type { PodNeeds } from '../../needs.ts'
 import { authServerPart, authServerSecrets } from '../../parts/auth-server.ts'
 import type { Incoming } from './incoming.ts'
@@ -20,25 +20,25 @@ import type { Incoming } from './incoming.ts'
 type Context = SyncContext<'VirtualMCPServer'>
 
 /** Sets the conditions that concern the server, and returns what stops the sync. */
-export function checkAuthServer(context: Context, incoming: Incoming): Fault | undefined {
+export function checkAuthServer(context: Context, incoming: Incoming): Failure | undefined {
   const { spec } = context.parent
   const server = spec.authServerConfig
-  const fault = serverFault(context, incoming)
-  if (server || fault) {
+  const failure = serverFailure(context, incoming)
+  if (server || failure) {
     context.conditions.check(
       'AuthServerConfigValidated',
-      fault,
+      failure,
       'AuthServerConfigValid',
       'The embedded authorization server is configured correctly',
     )
   }
-  if (!server) return fault
+  if (!server) return failure
   setIdentitySynthesized(context, server)
   warnOfChoice(context, server, incoming.auth?.authz)
-  return fault
+  return failure
 }
 
-/** The same condition where the manifest itself is at fault, and nothing else can be judged. */
+/** The same condition where the manifest itself is at error, and nothing else can be checked. */
 export function checkInvalidAuthServer({ conditions, problems, stored }: Context): void {
   const mine = problems.filter(
     ({ path }) =>
@@ -55,35 +55,35 @@ export function checkInvalidAuthServer({ conditions, problems, stored }: Context
   conditions.set('AuthServerConfigValidated', false, reason, formatViolations(mine))
 }
 
-function serverFault(context: Context, incoming: Incoming): Fault | undefined {
+function serverFailure(context: Context, incoming: Incoming): Failure | undefined {
   const { authServerConfig: server } = context.parent.spec
   if (!server) return undefined
-  const issuer = issuerFault(server)
-  if (issuer !== undefined) return fault('AuthServerConfigInvalid', issuer)
+  const issuer = issuerFailure(server)
+  if (issuer !== undefined) return failure('AuthServerConfigInvalid', issuer)
   const names = server.upstreamProviders.map(({ name }) => name)
   const primary = incoming.auth?.authz?.primaryUpstreamProvider
   if (primary !== undefined && !names.includes(primary)) {
-    return fault(
+    return failure(
       'AuthzUpstreamUnknown',
       `primaryUpstreamProvider ${primary} is not one of ${names.join(', ')}`,
     )
   }
   const secrets = context.missingSecrets(authServerSecrets(server))
-  if (secrets.length > 0) return fault('AuthServerConfigInvalid', `Not found: ${secrets.join('; ')}`)
-  return incoming.auth ? oidcFault(server, incoming.auth.oidc) : undefined
+  if (secrets.length > 0) return failure('AuthServerConfigInvalid', `Not found: ${secrets.join('; ')}`)
+  return incoming.auth ? oidcFailure(server, incoming.auth.oidc) : undefined
 }
 
 /** The embedded server is the incoming OIDC provider, so both must speak of the same issuer and resource. */
-function oidcFault(server: EmbeddedAuthServerConfig, oidc: RuntimeOidc | undefined): Fault | undefined {
-  if (!oidc) return fault('AuthServerConfigInvalid', 'authServerConfig needs incomingAuth of type oidc')
+function oidcFailure(server: EmbeddedAuthServerConfig, oidc: RuntimeOidc | undefined): Failure | undefined {
+  if (!oidc) return failure('AuthServerConfigInvalid', 'authServerConfig needs incomingAuth of type oidc')
   if (oidc.issuer !== server.issuer) {
-    return fault(
+    return failure(
       'AuthServerConfigInvalid',
       'the issuer must be the one of the MCPOIDCConfig that incomingAuth names',
     )
   }
   if (oidc.audience !== oidc.resource) {
-    return fault(
+    return failure(
       'AuthServerConfigInvalid',
       'the audience of oidcConfigRef must be the resource URL, for tokens are issued for it',
     )
@@ -91,7 +91,7 @@ function oidcFault(server: EmbeddedAuthServerConfig, oidc: RuntimeOidc | undefin
   return undefined
 }
 
-function fault(reason: string, message: string): Fault {
+function failure(reason: string, message: string): Failure {
   return { reason, message }
 }
 

@@ -5,10 +5,10 @@
  * through to the default strategy. It stays visible in the status.
  */
 import { type Backend, envName } from '../../../schemas/index.ts'
-import type { Fault } from '../../conditions.ts'
+import type { Failure } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import type { Strategy } from '../../externalauth/index.ts'
-import { caBundleFault, caKey } from '../../references.ts'
+import { caBundleFailure, caKey } from '../../references.ts'
 import { byText, fieldsOf, type StringMap } from '../../kube.ts'
 import { groupMembers, type Member } from '../../members.ts'
 import { caBundlePath } from './paths.ts'
@@ -25,7 +25,7 @@ export interface ResolvedBackend {
   readonly authConfigRef: string | undefined
   /** True when the resource itself names the configuration for this backend. */
   readonly explicit: boolean
-  readonly fault: Fault | undefined
+  readonly failure: Failure | undefined
 }
 
 type Context = SyncContext<'VirtualMCPServer'>
@@ -44,7 +44,7 @@ export function resolveBackends(context: Context, resolver: Outgoing): readonly 
       byName.set(backend.name, {
         name: backend.name,
         member: undefined,
-        backend: auth.fault ? undefined : { ...backend, metadata },
+        backend: auth.failure ? undefined : { ...backend, metadata },
         ...auth,
       })
     }
@@ -65,22 +65,22 @@ function withoutSharedVariables(backends: readonly ResolvedBackend[]): readonly 
     const hasHeaders = fieldsOf(member?.object['spec'])['headerForward'] !== undefined
     if (!hasHeaders || owners.get(envName(name)) === 1) return resolved
     const message = `another backend's name differs from ${name} in punctuation only, and headerForward needs one of its own`
-    return { ...resolved, backend: undefined, fault: { reason: 'AmbiguousName', message } }
+    return { ...resolved, backend: undefined, failure: { reason: 'AmbiguousName', message } }
   })
 }
 
 function resolveMember(context: Context, member: Member, resolver: Outgoing): ResolvedBackend {
   const auth = resolver.strategyFor(member.name, member.authRef)
   const caBundle = member.kind === 'MCPServerEntry' ? caBundleOf(context, member) : undefined
-  const fault = auth.fault ?? caBundle?.fault
-  const usable = member.url !== undefined && fault === undefined
+  const failure = auth.failure ?? caBundle?.failure
+  const usable = member.url !== undefined && failure === undefined
   return {
     name: member.name,
     member,
     strategy: auth.strategy,
     authConfigRef: auth.authConfigRef,
     explicit: auth.explicit,
-    fault,
+    failure,
     backend: usable
       ? {
           name: member.name,
@@ -97,7 +97,7 @@ function resolveMember(context: Context, member: Member, resolver: Outgoing): Re
 interface CaBundle {
   readonly configMap: string
   readonly key: string
-  readonly fault: Fault | undefined
+  readonly failure: Failure | undefined
 }
 
 /** The trust anchors of an entry; undefined when it names none. */
@@ -107,8 +107,8 @@ export function caBundleOf(context: Context, member: Member): CaBundle | undefin
   if (typeof name !== 'string' || name === '') return undefined
   const source = { configMapRef: { name, key: typeof key === 'string' ? key : '' } }
   // The ConfigMap is two hops away and seldom in this request: the entry's own sync has looked at it.
-  const fault = context.configMap(name) ? caBundleFault(context, source) : undefined
-  return { configMap: name, key: caKey(source.configMapRef.key), fault }
+  const failure = context.configMap(name) ? caBundleFailure(context, source) : undefined
+  return { configMap: name, key: caKey(source.configMapRef.key), failure }
 }
 
 const workloadTypes = {

@@ -1,18 +1,18 @@
 /**
- * From a virtual server to its desired children, or to the faults that stand in the way.
+ * From a virtual server to its desired children, or to the errors that stand in the way.
  *
- * Everything is judged before anything is given up, so that all faults are known at once.
+ * Everything is checked before anything is given up, so that all errors are known at once.
  */
 import { createHash } from 'node:crypto'
 import { formatViolations, type input, validateRuntime } from '../../../schemas/index.ts'
-import { sizeFault } from '../../children/size.ts'
-import type { Fault } from '../../conditions.ts'
+import { sizeFailure } from '../../children/size.ts'
+import type { Failure } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import type { Strategy } from '../../externalauth/index.ts'
 import type { KubeObject, StringMap } from '../../kube.ts'
 import { serviceUrl, virtualServerNames } from '../../names.ts'
 import { PodNeeds } from '../../needs.ts'
-import { specFault } from '../../references.ts'
+import { specFailure } from '../../references.ts'
 import { toYaml } from '../../yaml.ts'
 import { authServerFileOf, checkAuthServer, checkInvalidAuthServer } from './auth-server.ts'
 import type { ResolvedBackend } from './backends.ts'
@@ -35,7 +35,7 @@ export interface Built {
   readonly defaultStrategy?: Strategy | undefined
   /** SHA-256 of config.yaml, hex; undefined when there is none. */
   readonly checksum: string | undefined
-  readonly faults: readonly Fault[]
+  readonly violations: readonly Failure[]
   readonly hashes: Readonly<Record<string, string | undefined>>
 }
 
@@ -51,40 +51,40 @@ interface Files {
 }
 
 export function build(context: Context): Built {
-  const invalid = specFault(context.problems, 'ValidationFailed')
+  const invalid = specFailure(context.problems, 'ValidationFailed')
   context.conditions.check('Valid', invalid, 'ValidationSucceeded', 'Spec validation passed')
   if (invalid) {
     checkInvalidAuthServer(context)
-    return { children: undefined, backends: [], checksum: undefined, faults: [invalid], hashes: {} }
+    return { children: undefined, backends: [], checksum: undefined, violations: [invalid], hashes: {} }
   }
   const needs = new PodNeeds()
   commonNeeds(context, needs)
-  const judged = judge(context, needs)
-  const { backends, hashes } = judged
-  if (!judged.files)
-    return { children: undefined, backends, checksum: undefined, faults: judged.faults, hashes }
-  const { config, authServer } = judged.files
+  const checked = check(context, needs)
+  const { backends, hashes } = checked
+  if (!checked.files)
+    return { children: undefined, backends, checksum: undefined, violations: checked.violations, hashes }
+  const { config, authServer } = checked.files
   const pod = podTemplate(context, needs, restartHash(config, authServer, needs.revisionHash))
-  const template = pod.faults && { reason: 'InvalidPodTemplateSpec', message: pod.faults.join('; ') }
+  const template = pod.violations && { reason: 'InvalidPodTemplateSpec', message: pod.violations.join('; ') }
   context.conditions.check(
     'PodTemplateSpecValid',
     template,
     'PodTemplateSpecValid',
     'The pod template is valid',
   )
-  const texts = textsOf(judged.files)
+  const texts = textsOf(checked.files)
   const stopped = { children: undefined, backends, checksum: undefined, hashes }
-  if (!pod.template) return { ...stopped, faults: template ? [template] : [] }
+  if (!pod.template) return { ...stopped, violations: template ? [template] : [] }
   const checksum = createHash('sha256')
     .update(texts[configFile] ?? '')
     .digest('hex')
   const children = childrenOf(context, pod.template, texts, checksum)
-  const size = sizeFault(children)
-  if (size) return { ...stopped, faults: [size] }
-  return { children, backends, defaultStrategy: judged.defaultStrategy, checksum, faults: [], hashes }
+  const size = sizeFailure(children)
+  if (size) return { ...stopped, violations: [size] }
+  return { children, backends, defaultStrategy: checked.defaultStrategy, checksum, violations: [], hashes }
 }
 
-function judge(context: Context, needs: PodNeeds) {
+function check(context: Context, needs: PodNeeds) {
   const group = checkGroup(context)
   const tools = compositeTools(context)
   const search = optimizer(context)
@@ -99,18 +99,18 @@ function judge(context: Context, needs: PodNeeds) {
   const outgoing = outgoingAuth(context, needs)
   const backends = backendsWithNeeds(context, needs, outgoing)
   const parts = [
-    tools.fault,
-    search.fault,
-    shown.fault,
+    tools.failure,
+    search.failure,
+    shown.failure,
     server,
-    ...incoming.faults,
-    observed.telemetry.fault,
+    ...incoming.violations,
+    observed.telemetry.failure,
     password,
   ]
-  const faults = [group, ...parts].filter((fault) => fault !== undefined)
+  const violations = [group, ...parts].filter((failure) => failure !== undefined)
   const { defaultStrategy } = outgoing
   const stopped = { files: undefined, backends, hashes, defaultStrategy }
-  if (faults.length > 0 || !incoming.auth || !shown.value) return { ...stopped, faults }
+  if (violations.length > 0 || !incoming.auth || !shown.value) return { ...stopped, violations }
   const authServer = authServerFileOf(context, incoming, needs)
   const values = {
     incomingAuth: incoming.auth,
@@ -122,8 +122,8 @@ function judge(context: Context, needs: PodNeeds) {
     backends,
   }
   const files: Files = { config: configOf(context, values, needs), authServer }
-  const wrong = filesFault(context, files)
-  return wrong ? { ...stopped, faults: [wrong] } : { ...stopped, files, faults: [] }
+  const wrong = filesFailure(context, files)
+  return wrong ? { ...stopped, violations: [wrong] } : { ...stopped, files, violations: [] }
 }
 
 function hashesOf({ oidcConfigHash, authzConfigHash }: Incoming, telemetryConfigHash: string | undefined) {
@@ -131,21 +131,21 @@ function hashesOf({ oidcConfigHash, authzConfigHash }: Incoming, telemetryConfig
 }
 
 /** A last guard: the runtime would refuse to start with a file that does not fit its schema. */
-function filesFault({ conditions }: Context, { config, authServer }: Files): Fault | undefined {
+function filesFailure({ conditions }: Context, { config, authServer }: Files): Failure | undefined {
   const problems = [
     ...validateRuntime('vmcp', config).problems,
     ...(authServer ? validateRuntime('authserver', authServer).problems : []),
   ]
-  const fault = specFault(problems, 'ConfigInvalid')
-  if (fault) {
+  const failure = specFailure(problems, 'ConfigInvalid')
+  if (failure) {
     conditions.set(
       'Valid',
       false,
-      fault.reason,
+      failure.reason,
       `The configuration cannot be made: ${formatViolations(problems)}`,
     )
   }
-  return fault
+  return failure
 }
 
 function textsOf({ config, authServer }: Files): StringMap {

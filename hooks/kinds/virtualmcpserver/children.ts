@@ -20,7 +20,7 @@ type Context = SyncContext<'VirtualMCPServer'>
 export const checksumAnnotation = 'gatehouse.dev/content-checksum'
 export const restartAnnotation = 'gatehouse.dev/runconfig-checksum'
 
-/** The pod, under the user's podTemplateSpec. `restartHash` changes when the running server must be started anew. */
+/** The pod, under the user's podTemplateSpec. `restartHash` changes when the running server must be started again. */
 export function podTemplate(context: Context, needs: PodNeeds, restartHash: string): PodTemplateResult {
   const { parent, name, settings } = context
   const { spec } = parent

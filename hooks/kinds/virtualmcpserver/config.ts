@@ -1,7 +1,7 @@
 /**
  * Puts config.yaml of a virtual server together: spec.config with every reference resolved.
  *
- * What the running server takes up without a restart is told apart from the rest, whose change rolls the pods.
+ * What the running server reloads without a restart is told apart from the rest, whose change rolls the pods.
  */
 import type { input } from '../../../schemas/index.ts'
 import { hashOf } from '../../../schemas/index.ts'
@@ -61,8 +61,8 @@ export function configOf(
   })
 }
 
-/** What the running server takes up from the file as it runs. */
-const takenUp = [
+/** What the running server reloads from the file as it runs. */
+const hotReloadable = [
   'aggregation',
   'backends',
   'codeMode',
@@ -75,13 +75,13 @@ const takenUp = [
   'rateLimiting',
 ] as const
 
-/** Changes when the running server must be started anew. */
+/** Changes when the running server must be started again. */
 export function restartHash(
   config: input.VmcpFile,
   authServer: unknown,
   revision: string | undefined,
 ): string {
   const rest: Record<string, unknown> = { ...config }
-  for (const key of takenUp) delete rest[key]
+  for (const key of hotReloadable) delete rest[key]
   return hashOf({ ...rest, authServer, revision })
 }

@@ -1,6 +1,6 @@
 /**
  * What a virtual server's sync looks at: every kind that a reference can reach, in the namespace, and by name the
- * Secrets and ConfigMaps that the resource itself names. Spec and name only decide, for the answer is cached.
+ * Secrets and ConfigMaps that the resource itself names. Spec and name only decide, for the response is cached.
  */
 import { fieldsOf, listOf } from '../../kube.ts'
 import { memberKinds } from '../../members.ts'

@@ -26,18 +26,18 @@ export function backendsWithNeeds(
 }
 
 function setCondition(context: Context, resolved: ResolvedBackend): void {
-  const { name, fault, authConfigRef, strategy, explicit } = resolved
+  const { name, failure, authConfigRef, strategy, explicit } = resolved
   // What relies on the default has the condition of the default.
-  if (authConfigRef === undefined || (!strategy && !fault)) return
+  if (authConfigRef === undefined || (!strategy && !failure)) return
   const type = `${explicit ? 'BackendAuthConfig' : 'DiscoveredAuthConfig'}-${name}`
   const config = context.filled('MCPExternalAuthConfig', authConfigRef)
   // It authenticates callers of the backend; it is no way to authenticate to one.
-  if (!fault && config?.spec.type === 'embeddedAuthServer') {
+  if (!failure && config?.spec.type === 'embeddedAuthServer') {
     const message = `MCPExternalAuthConfig ${authConfigRef} is an authorization server: requests to the backend are not authenticated`
     context.conditions.set(type, true, 'NoOutgoingStrategy', message)
     return
   }
-  context.conditions.check(type, fault, 'ConversionSucceeded', `Uses MCPExternalAuthConfig ${authConfigRef}`)
+  context.conditions.check(type, failure, 'ConversionSucceeded', `Uses MCPExternalAuthConfig ${authConfigRef}`)
 }
 
 function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedBackend): void {

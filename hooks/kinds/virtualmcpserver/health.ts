@@ -62,7 +62,7 @@ function calm(current: DiscoveredBackend, previous: Fields | undefined): Discove
 
 /** Before the first health check the member's own phase is all there is. */
 function initial(resolved: ResolvedBackend): Pick<DiscoveredBackend, 'status' | 'message'> {
-  if (resolved.fault) return { status: 'unavailable', message: resolved.fault.message.slice(0, 1024) }
+  if (resolved.failure) return { status: 'unavailable', message: resolved.failure.message.slice(0, 1024) }
   const phase = resolved.member?.phase
   if (resolved.member && !resolved.backend) {
     return phase === 'Failed'

@@ -3,7 +3,7 @@
  * of the references they come from.
  */
 import type { RuntimeAuthz, RuntimeIncomingAuth, RuntimeOidc } from '../../../schemas/index.ts'
-import type { Fault } from '../../conditions.ts'
+import type { Failure } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import { fieldsOf } from '../../kube.ts'
 import type { PodNeeds } from '../../needs.ts'
@@ -23,8 +23,8 @@ export interface Incoming {
   /** Hash of the referenced MCPOIDCConfig and MCPAuthzConfig, while they are referenced. */
   readonly oidcConfigHash: string | undefined
   readonly authzConfigHash: string | undefined
-  /** Faults that stop the sync, the first one first. */
-  readonly faults: readonly Fault[]
+  /** Errors that stop the sync, the first one first. */
+  readonly violations: readonly Failure[]
 }
 
 export function incomingAuth(context: Context, needs: PodNeeds, resource: string): Incoming {
@@ -33,25 +33,25 @@ export function incomingAuth(context: Context, needs: PodNeeds, resource: string
   const { name: authzName } = incomingAuth.authzConfigRef ?? {}
   const oidc = incomingAuth.type === 'oidc' ? oidcOf(context, needs, resource) : undefined
   const authz = authzOf(context)
-  const faults = [oidc?.fault, authz?.fault].filter((fault) => fault !== undefined)
-  judgeAuth(context, faults[0])
+  const violations = [oidc?.failure, authz?.failure].filter((failure) => failure !== undefined)
+  checkAuth(context, violations[0])
   const auth: RuntimeIncomingAuth = {
     type: incomingAuth.type,
     ...(oidc?.value && { oidc: oidc.value }),
     ...(authz?.value && { authz: withPrimary(context, authz.value) }),
   }
   return {
-    auth: faults.length === 0 ? auth : undefined,
+    auth: violations.length === 0 ? auth : undefined,
     oidcConfigHash: oidcName && configHashOf(context, 'MCPOIDCConfig', oidcName),
     authzConfigHash: authzName && configHashOf(context, 'MCPAuthzConfig', authzName),
-    faults,
+    violations,
   }
 }
 
 /** One word on all of incoming authentication. */
-function judgeAuth({ conditions }: Context, fault: Fault | undefined): void {
-  const reason = fault?.reason.startsWith('AuthzConfigMap') ? fault.reason : 'AuthInvalid'
-  const shown = fault && { reason, message: fault.message }
+function checkAuth({ conditions }: Context, failure: Failure | undefined): void {
+  const reason = failure?.reason.startsWith('AuthzConfigMap') ? failure.reason : 'AuthInvalid'
+  const shown = failure && { reason, message: failure.message }
   conditions.check('AuthConfigured', shown, 'AuthValid', 'Authentication configuration is valid')
 }
 
@@ -60,7 +60,7 @@ function oidcOf(context: Context, needs: PodNeeds, defaultResource: string): Par
   if (!reference)
     return faulty('OIDCConfigRefNotFound', 'spec.incomingAuth.oidcConfigRef is required for type oidc')
   const config = checkedConfig(context, 'MCPOIDCConfig', reference.name, oidcCondition)
-  if (config.fault) return config
+  if (config.failure) return config
   return {
     value: oidcPart(config.value, reference, {
       namespace: context.namespace,
@@ -77,7 +77,7 @@ function authzOf(context: Context): Part<RuntimeAuthz> | undefined {
     const part = sharedAuthzOf(context, authzConfigRef.name)
     context.conditions.check(
       'AuthzConfigRefValidated',
-      part.fault,
+      part.failure,
       'AuthzConfigRefValid',
       'The MCPAuthzConfig is valid',
     )
@@ -89,7 +89,7 @@ function authzOf(context: Context): Part<RuntimeAuthz> | undefined {
 
 function sharedAuthzOf(context: Context, name: string): Part<RuntimeAuthz> {
   const config = configCalled(context, 'MCPAuthzConfig', name, authzReasons)
-  return config.fault ? config : sharedAuthz(config.value)
+  return config.failure ? config : sharedAuthz(config.value)
 }
 
 /** The deprecated inline field, when it is what decides; undefined otherwise. */

@@ -1,10 +1,10 @@
 /**
  * VirtualMCPServer: resolves a group's members to one running server.
  *
- * The sync judges every reference, and then either answers with the whole desired set or, when something it needs is
+ * The sync checks every reference, and then either answers with the whole desired set or, when something it needs is
  * broken, with the children as they run and the reasons in the conditions.
  */
-import { resourceProblems } from '../../admission/checks.ts'
+import { resourceViolations } from '../../admission/checks.ts'
 import { childKinds } from '../../child-kinds.ts'
 import type { HookEvent } from '../../events.ts'
 import type { KubeObject } from '../../kube.ts'
@@ -42,7 +42,7 @@ export const virtualMcpServer: KindHooks = {
 
 /** The deprecated field is consumed: the server is told once per generation. */
 function events(parent: KubeObject, settings: HookSettings): readonly HookEvent[] {
-  if (deprecatedPrimary(parent) === undefined || resourceProblems(parent, settings).length > 0) return []
+  if (deprecatedPrimary(parent) === undefined || resourceViolations(parent, settings).length > 0) return []
   return [{ parent, type: 'Warning', reason: deprecatedReason, message: deprecatedMessage }]
 }
 

@@ -7,7 +7,7 @@
  * Source: spec document 3, "spec.outgoingAuth".
  */
 import type { BackendAuth } from '../../../schemas/index.ts'
-import type { Fault } from '../../conditions.ts'
+import type { Failure } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import { type Strategy, toStrategy } from '../../externalauth/index.ts'
 import type { PodNeeds } from '../../needs.ts'
@@ -22,14 +22,14 @@ export interface BackendStrategy {
   readonly authConfigRef: string | undefined
   /** True when spec.outgoingAuth.backends names the configuration. */
   readonly explicit: boolean
-  readonly fault: Fault | undefined
+  readonly failure: Failure | undefined
 }
 
 export interface Outgoing {
   /** `own` is the MCPExternalAuthConfig that the member itself names. */
   readonly strategyFor: (backend: string, own: string | undefined) => BackendStrategy
   readonly defaultStrategy: Strategy | undefined
-  readonly defaultFault: Fault | undefined
+  readonly defaultFailure: Failure | undefined
 }
 
 /** Resolves configurations as they are asked for; secrets of those in use are asked of the pod. */
@@ -46,14 +46,14 @@ export function outgoingAuth(context: Context, needs: PodNeeds): Outgoing {
   if (byDefault) {
     context.conditions.check(
       'DefaultAuthConfig',
-      byDefault.fault,
+      byDefault.failure,
       'ConversionSucceeded',
       `Uses MCPExternalAuthConfig ${fallback}`,
     )
   }
   return {
     defaultStrategy: byDefault?.value,
-    defaultFault: byDefault?.fault,
+    defaultFailure: byDefault?.failure,
     strategyFor(backend, own) {
       const entries = outgoing?.backends ?? {}
       const entry = refOf(Object.hasOwn(entries, backend) ? entries[backend] : undefined)
@@ -61,10 +61,10 @@ export function outgoingAuth(context: Context, needs: PodNeeds): Outgoing {
       const explicit = entry !== undefined
       // A broken default must not open the door to backends that rely on it.
       if (name === undefined) {
-        return { strategy: undefined, authConfigRef: fallback, explicit, fault: byDefault?.fault }
+        return { strategy: undefined, authConfigRef: fallback, explicit, failure: byDefault?.failure }
       }
-      const { value, fault } = resolve(name)
-      return { strategy: value, fault, authConfigRef: name, explicit }
+      const { value, failure } = resolve(name)
+      return { strategy: value, failure, authConfigRef: name, explicit }
     },
   }
 }
@@ -80,16 +80,16 @@ const strippedBy: ReadonlySet<string> = new Set(['tokenExchange', 'cloudSts'])
 
 function resolveConfig(context: Context, needs: PodNeeds, name: string): Part<Strategy> {
   const called = configCalled(context, 'MCPExternalAuthConfig', name, conversionFailed)
-  if (called.fault) return called
+  if (called.failure) return called
   const config = called.value
   const server = context.parent.spec.authServerConfig
   if (server?.disableUpstreamTokenInjection && strippedBy.has(config.spec.type)) {
     const message = `disableUpstreamTokenInjection cannot be combined with type ${config.spec.type} of MCPExternalAuthConfig ${name}`
-    return { fault: { reason: 'ConversionFailed', message } }
+    return { failure: { reason: 'ConversionFailed', message } }
   }
   const upstreams = server?.upstreamProviders.map((upstream) => upstream.name)
   const part = toStrategy(config, { needs, upstreams, enableObo: context.settings.enableObo })
-  if (part.fault) return part
+  if (part.failure) return part
   needs.revision(`externalAuth ${name}`, configHashOf(context, 'MCPExternalAuthConfig', name))
   return { value: part.value ?? { type: 'unauthenticated' } }
 }

@@ -1,10 +1,10 @@
 /**
  * References of a virtual server that are neither authentication nor backends: group, workflows, embedding server, tool
- * configurations, telemetry. Each sets its condition; what is broken is returned, so that all faults are known at once.
+ * configurations, telemetry. Each sets its condition; what is broken is returned, so that all errors are known at once.
  */
 import type { Aggregation, CompositeTool, Optimizer, Telemetry } from '../../../schemas/index.ts'
-import { resourceProblems } from '../../admission/checks.ts'
-import type { Fault } from '../../conditions.ts'
+import { resourceViolations } from '../../admission/checks.ts'
+import type { Failure } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import { fieldsOf } from '../../kube.ts'
 import type { PodNeeds } from '../../needs.ts'
@@ -12,7 +12,7 @@ import { type Part, faulty } from '../../parts/part.ts'
 import { telemetryPart } from '../../parts/telemetry.ts'
 import {
   configHashOf,
-  groupFault,
+  groupFailure,
   checkedConfig,
   telemetryCondition,
   toolCondition,
@@ -20,10 +20,10 @@ import {
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-export function checkGroup(context: Context): Fault | undefined {
-  const fault = groupFault(context, context.parent.spec.groupRef.name)
-  context.conditions.check('GroupRefValidated', fault, 'GroupRefValid', 'The group exists and is ready')
-  return fault
+export function checkGroup(context: Context): Failure | undefined {
+  const failure = groupFailure(context, context.parent.spec.groupRef.name)
+  context.conditions.check('GroupRefValidated', failure, 'GroupRefValid', 'The group exists and is ready')
+  return failure
 }
 
 /** Inline workflows and referenced ones, by name. */
@@ -33,7 +33,7 @@ export function compositeTools(context: Context): Part<readonly CompositeTool[]>
   if (refs.length > 0) {
     context.conditions.check(
       'CompositeToolRefsValidated',
-      part.fault,
+      part.failure,
       'CompositeToolRefsValid',
       'All workflows are valid',
     )
@@ -52,7 +52,7 @@ function withReferenced(
     if (!definition) {
       return faulty('CompositeToolRefNotFound', `VirtualMCPCompositeToolDefinition ${name} does not exist`)
     }
-    const problems = resourceProblems(definition, context.settings)
+    const problems = resourceViolations(definition, context.settings)
     const first = problems[0]
     if (first) {
       return faulty(
@@ -78,11 +78,11 @@ export function optimizer(context: Context): Part<Optimizer | undefined> {
   const part = embeddingUrl(context, embeddingServerRef.name)
   context.conditions.check(
     'EmbeddingServerReady',
-    part.fault,
+    part.failure,
     'EmbeddingServerReady',
     'The EmbeddingServer is ready',
   )
-  if (part.fault) return part
+  if (part.failure) return part
   if (own?.embeddingService !== undefined && own.embeddingService !== part.value) {
     context.conditions.set(
       'EmbeddingServiceOverridden',
@@ -118,7 +118,7 @@ function embeddingUrl(context: Context, name: string): Part<string> {
   return { value: url }
 }
 
-/** Aggregation with every MCPToolConfig put in; a reference replaces filter and overrides. A missing one is a fault. */
+/** Aggregation with every MCPToolConfig put in; a reference replaces filter and overrides. A missing one is an error. */
 export function aggregation(context: Context): Part<Aggregation> {
   const own = context.parent.spec.config?.aggregation ?? aggregationDefaults
   const tools: NonNullable<Aggregation['tools']>[number][] = []
@@ -129,7 +129,7 @@ export function aggregation(context: Context): Part<Aggregation> {
       continue
     }
     const config = checkedConfig(context, 'MCPToolConfig', toolConfigRef.name, toolCondition)
-    if (config.fault) return config
+    if (config.failure) return config
     const { spec } = config.value
     const { filter: _filter, overrides: _overrides, ...kept } = rest
     tools.push({
@@ -158,7 +158,7 @@ export function telemetry(context: Context, needs: PodNeeds): TelemetryResult {
   const { telemetryConfigRef: reference, config } = context.parent.spec
   if (!reference) return { telemetry: { value: config?.telemetry }, hash: undefined }
   const shared = checkedConfig(context, 'MCPTelemetryConfig', reference.name, telemetryCondition)
-  if (shared.fault) return { telemetry: shared, hash: undefined }
+  if (shared.failure) return { telemetry: shared, hash: undefined }
   const target = { server: context.name, version: context.settings.version, needs }
   return {
     telemetry: { value: telemetryPart(shared.value, reference, target) },

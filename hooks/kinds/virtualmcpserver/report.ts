@@ -6,7 +6,7 @@
  *   {"observedAt", "configChecksum", "replica", "backends": [{"name", "url", "status", "message", "lastHealthCheck",
  *    "consecutiveFailures", "circuitBreakerState", "circuitLastChanged", "mcpRevision"}]}
  *
- * A report about another configuration than the present one is passed over, but what the status already knows about an
+ * A report about another configuration than the present one is skipped, but what the status already knows about an
  * unchanged backend is kept meanwhile, so that a new member does not blank the health of the others. With several pods
  * the worst word about a backend counts. A pod that was killed leaves its report behind: what is much older than the
  * newest report does not count. Reports are data of a pod: every member is checked.
@@ -135,7 +135,7 @@ export function remembered(
   url: string,
   authConfigRef: string | undefined,
 ): DiscoveredBackend | undefined {
-  // Only a report sets lastHealthCheck: an initial guess is made anew each time.
+  // Only a report sets lastHealthCheck: an initial guess is made again each time.
   if (!entry || entry['lastHealthCheck'] === undefined) return undefined
   if (entry['url'] !== url || entry['authConfigRef'] !== authConfigRef) return undefined
   return backendOf(entry)

@@ -1,10 +1,10 @@
 /**
- * The answer of a virtual server's sync: status from what was built and from what the pods report.
+ * The response of a virtual server's sync: status from what was built and from what the pods report.
  */
 import { parseDuration } from '../../../schemas/index.ts'
 import { selectorLabels } from '../../children/labels.ts'
 import { workloadState } from '../../children/workload.ts'
-import type { Fault } from '../../conditions.ts'
+import type { Failure } from '../../conditions.ts'
 import { conflictCondition, unmanagedObjectError } from '../../conflicts.ts'
 import type { SyncContext } from '../../context.ts'
 import { lastAppliedChildren } from '../../echo.ts'
@@ -21,7 +21,7 @@ import { readReports } from './report.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-/** Faults that pass by themselves. */
+/** Errors that pass by themselves. */
 const waiting: ReadonlySet<string> = new Set(['GroupRefNotReady', 'EmbeddingServerNotReady'])
 
 export function respond(context: Context, built: Built): SyncResponse {
@@ -30,7 +30,7 @@ export function respond(context: Context, built: Built): SyncResponse {
   const previous = fieldsOf(context.stored['status'])
   const conflict = unmanagedObjectError(context.request, built.children ?? [])
   if (conflict) context.conditions.set(conflictCondition, false, conflict.reason, conflict.message)
-  const faults = conflict ? [conflict] : built.faults
+  const violations = conflict ? [conflict] : built.violations
   const backends =
     built.checksum === undefined
       ? listOf(previous['discoveredBackends'])
@@ -40,7 +40,7 @@ export function respond(context: Context, built: Built): SyncResponse {
           previous['discoveredBackends'],
           (backend) => authTypeOf(built, backend),
         )
-  const { phase, message, ready, reason } = faults[0] ? blocked(faults) : phaseOf(pods, backends as never)
+  const { phase, message, ready, reason } = violations[0] ? blocked(violations) : phaseOf(pods, backends as never)
   context.conditions.set('Ready', ready, reason, message)
   setDiscovery(context, backends.length, built)
   return {
@@ -64,13 +64,13 @@ function reportInterval({ parent }: Context): number {
   return parseDuration(interval ?? '30s')
 }
 
-function blocked(faults: readonly Fault[]): Phase {
-  const message = faults.map((fault) => fault.message).join('; ')
-  const pending = faults.every((fault) => waiting.has(fault.reason))
+function blocked(violations: readonly Failure[]): Phase {
+  const message = violations.map((failure) => failure.message).join('; ')
+  const pending = violations.every((failure) => waiting.has(failure.reason))
   return {
     phase: pending ? 'Pending' : 'Failed',
     ready: false,
-    reason: faults[0]?.reason ?? 'DeploymentNotReady',
+    reason: violations[0]?.reason ?? 'DeploymentNotReady',
     message,
   }
 }
@@ -81,6 +81,6 @@ function setDiscovery(context: Context, count: number, { checksum }: Built): voi
 }
 
 /** Undefined while the strategy is not known: a broken reference is not "unauthenticated". */
-function authTypeOf({ defaultStrategy }: Built, { strategy, fault }: ResolvedBackend): string | undefined {
-  return fault ? undefined : ((strategy ?? defaultStrategy)?.type ?? 'unauthenticated')
+function authTypeOf({ defaultStrategy }: Built, { strategy, failure }: ResolvedBackend): string | undefined {
+  return failure ? undefined : ((strategy ?? defaultStrategy)?.type ?? 'unauthenticated')
 }

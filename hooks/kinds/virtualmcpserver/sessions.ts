@@ -1,7 +1,7 @@
 /**
  * Session storage of a virtual server: its Secret, and a word about several replicas without one.
  */
-import type { Fault } from '../../conditions.ts'
+import type { Failure } from '../../conditions.ts'
 import type { SyncContext } from '../../context.ts'
 import type { PodNeeds } from '../../needs.ts'
 import { checkReplicaSessions } from '../../parts/session-storage.ts'
@@ -14,7 +14,7 @@ export function checkSessions({ parent, conditions, settings }: Context): void {
   checkReplicaSessions(conditions, settings, provider, replicas)
 }
 
-export function checkSessionSecret(context: Context, needs: PodNeeds): Fault | undefined {
+export function checkSessionSecret(context: Context, needs: PodNeeds): Failure | undefined {
   const password = context.parent.spec.sessionStorage?.passwordRef
   if (!password) return undefined
   needs.revision('sessionStorage', context.secretRevision([password]))

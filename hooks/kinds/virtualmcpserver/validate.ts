@@ -5,26 +5,26 @@
  * Source: spec document 3, Errors and Limits.
  */
 import type { Violation, VirtualMCPServer, VirtualMCPServerSpec } from '../../../schemas/index.ts'
-import { workflowProblems } from '../../../schemas/workflow/index.ts'
-import { authzProblems } from '../../admission/authz.ts'
-import { overrideProblems } from '../../admission/tools.ts'
-import { podTemplateProblems } from '../../children/pod-template.ts'
-import { authServerProblems } from '../../externalauth/index.ts'
+import { workflowViolations } from '../../../schemas/workflow/index.ts'
+import { authzViolations } from '../../admission/authz.ts'
+import { overrideViolations } from '../../admission/tools.ts'
+import { podTemplateViolations } from '../../children/pod-template.ts'
+import { authServerViolations } from '../../externalauth/index.ts'
 
-export function virtualServerProblems({ spec }: VirtualMCPServer): Violation[] {
+export function virtualServerViolations({ spec }: VirtualMCPServer): Violation[] {
   return [
-    ...podTemplateProblems(spec.podTemplateSpec),
-    ...authzProblems(spec.incomingAuth.authzConfig, 'spec.incomingAuth.authzConfig'),
-    ...(spec.authServerConfig ? authServerProblems(spec.authServerConfig, 'spec.authServerConfig') : []),
-    ...pairingProblems(spec),
-    ...aggregationProblems(spec),
-    ...optimizerProblems(spec),
-    ...compositeProblems(spec),
+    ...podTemplateViolations(spec.podTemplateSpec),
+    ...authzViolations(spec.incomingAuth.authzConfig, 'spec.incomingAuth.authzConfig'),
+    ...(spec.authServerConfig ? authServerViolations(spec.authServerConfig, 'spec.authServerConfig') : []),
+    ...pairingViolations(spec),
+    ...aggregationViolations(spec),
+    ...optimizerViolations(spec),
+    ...compositeViolations(spec),
   ]
 }
 
 /** Incoming authentication, policies and the embedded server must fit each other. */
-function pairingProblems({ incomingAuth, authServerConfig: server }: VirtualMCPServerSpec): Violation[] {
+function pairingViolations({ incomingAuth, authServerConfig: server }: VirtualMCPServerSpec): Violation[] {
   const problems: Violation[] = []
   if (server && incomingAuth.type !== 'oidc') {
     problems.push({
@@ -42,13 +42,13 @@ function pairingProblems({ incomingAuth, authServerConfig: server }: VirtualMCPS
   return problems
 }
 
-function aggregationProblems({ config }: VirtualMCPServerSpec): Violation[] {
+function aggregationViolations({ config }: VirtualMCPServerSpec): Violation[] {
   return (config?.aggregation?.tools ?? []).flatMap(({ overrides }, index) =>
-    overrideProblems(overrides, `spec.config.aggregation.tools[${index}].overrides`),
+    overrideViolations(overrides, `spec.config.aggregation.tools[${index}].overrides`),
   )
 }
 
-function optimizerProblems({ config, embeddingServerRef }: VirtualMCPServerSpec): Violation[] {
+function optimizerViolations({ config, embeddingServerRef }: VirtualMCPServerSpec): Violation[] {
   if (!config?.optimizer || embeddingServerRef || config.optimizer.embeddingService) return []
   return [
     {
@@ -58,8 +58,8 @@ function optimizerProblems({ config, embeddingServerRef }: VirtualMCPServerSpec)
   ]
 }
 
-function compositeProblems({ config }: VirtualMCPServerSpec): Violation[] {
+function compositeViolations({ config }: VirtualMCPServerSpec): Violation[] {
   return (config?.compositeTools ?? []).flatMap((tool, index) =>
-    workflowProblems(tool, `spec.config.compositeTools[${index}]`),
+    workflowViolations(tool, `spec.config.compositeTools[${index}]`),
   )
 }

@@ -1,7 +1,7 @@
 /**
  * Clients that are described by a metadata document at their own URL, fetched on demand and cached.
  *
- * Any stranger can make this server fetch: so the fetch is guarded (public addresses only, no redirects, a few
+ * Any untrusted client can make this server fetch: so the fetch is guarded (public addresses only, no redirects, a few
  * kilobytes, a few seconds), limited per host and caller, merged when simultaneous, and remembered when it failed. The cache is an
  * LRU with one fixed lifetime; Cache-Control is not read (spec document 2). While a client's host is down,
  * or no more may be fetched, a copy of the last day may still serve a login.
@@ -63,7 +63,7 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
   async function fetchOnce(clientId: string, caller: string | undefined): Promise<RegisteredClient | undefined> {
     const { host, hostname } = new URL(clientId)
     const stale = oldCopy(clientId)
-    // The ports of a host are one host; on this machine they are different programs.
+    // The ports of a host are one host; on this machine they are different clients.
     if (!(await parts.mayFetch(isLoopbackHost(hostname) ? host : hostname, caller))) {
       if (stale) return stale
       throw new GatehouseError('AUTH_UNAVAILABLE', { headers: { 'retry-after': '10' } })

@@ -43,7 +43,7 @@ export function makeClientDirectory(
     // The grant holds what the document said; its host need not be up for every refresh.
     if (given.method === 'none' && documents?.accepts(given.id)) return describedElsewhere(given.id)
     const client = await find(given.id)
-    // One answer for an unknown client, a wrong secret and a wrong method: nothing to learn from it.
+    // One response for an unknown client, a wrong secret and a wrong method: nothing to learn from it.
     if (!client || client.authMethod !== given.method || !secretFits(client, given.secret)) {
       throw invalidClient(given.basic)
     }

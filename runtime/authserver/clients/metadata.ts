@@ -10,7 +10,7 @@
 import type { AuthServerConfig } from '../../config/index.ts'
 import { OAuthError } from '../endpoints/oauth-error.ts'
 import type { RegisteredClient } from '../storage/records.ts'
-import { redirectUriProblem } from './redirect-uri.ts'
+import { redirectUriViolation } from './redirect-uri.ts'
 import { clientScopes, parseScope } from './scopes.ts'
 
 /** Members as they arrived, not yet believed. */
@@ -55,7 +55,7 @@ function refuse(text: string): OAuthError {
   return new OAuthError('invalid_client_metadata', text)
 }
 
-/** Absent means native here: MCP clients are installed programs unless they say otherwise. */
+/** Absent means native here: MCP clients are installed clients unless they say otherwise. */
 function readApplicationType(metadata: ClientMetadata): 'native' | 'web' {
   const value = metadata['application_type']
   if (value === undefined || value === null || value === 'native') return 'native'
@@ -73,7 +73,7 @@ function readRedirectUris(
     throw fail('redirect_uris must be a list with at least one URI')
   if (uris.length > maxRedirects) throw fail(`redirect_uris must have at most ${maxRedirects} entries`)
   return uris.map((uri: unknown, index) => {
-    const problem = typeof uri === 'string' ? redirectUriProblem(uri, rules) : 'must be a string'
+    const problem = typeof uri === 'string' ? redirectUriViolation(uri, rules) : 'must be a string'
     if (problem !== undefined || typeof uri !== 'string') throw fail(`redirect_uris[${index}] ${problem}`)
     return uri
   })

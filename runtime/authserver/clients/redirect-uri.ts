@@ -31,7 +31,7 @@ export interface RedirectRules {
 const maxLength = 2048
 
 /** Why the URI may not be registered, or undefined. */
-export function redirectUriProblem(uri: string, rules: RedirectRules): string | undefined {
+export function redirectUriViolation(uri: string, rules: RedirectRules): string | undefined {
   if (uri.length > maxLength) return `must have at most ${maxLength} characters`
   // What the parser would strip or fold could make two readers disagree.
   if (!/^[\x21-\x7e]+$/.test(uri) || uri.includes('\\')) return 'must consist of visible ASCII characters'
@@ -41,24 +41,24 @@ export function redirectUriProblem(uri: string, rules: RedirectRules): string | 
   if (forbiddenSchemes.has(url.protocol)) return 'must not use this scheme'
   if (url.username !== '' || url.password !== '') return 'must not carry user information'
   // Browsers take more for a host than the name system does; such a text would mean something in a policy header.
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return privateUriProblem(url, rules)
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return privateUriViolation(url, rules)
   if (!/^[\w.-]+$|^\[[\da-f:.]+\]$/i.test(url.hostname)) return 'must have a plain host name'
   if (url.protocol === 'https:') return undefined
   if (!isLoopbackName(url.hostname)) return 'must be https unless it is a loopback address'
   return rules.applicationType === 'web' ? 'must not be a loopback address for a web application' : undefined
 }
 
-function privateUriProblem(url: URL, rules: RedirectRules): string | undefined {
+function privateUriViolation(url: URL, rules: RedirectRules): string | undefined {
   if (!rules.privateSchemes) return 'must be https, or http on a loopback address'
   if (rules.applicationType === 'web') return 'must be https for a web application'
-  return privateSchemeProblem(url.protocol)
+  return privateSchemeViolation(url.protocol)
 }
 
 /**
  * Private-use schemes should be reverse domain names (RFC 8252 section 7.1). Editors in wide use have plain ones, so
- * those are taken too, if nothing else on a machine is known to answer to them.
+ * those are taken too, if nothing else on a machine is known to response to them.
  */
-function privateSchemeProblem(protocol: string): string | undefined {
+function privateSchemeViolation(protocol: string): string | undefined {
   const scheme = protocol.slice(0, -1)
   if (scheme.includes('.') || knownAppSchemes.has(scheme)) return undefined
   return 'must use a scheme in reverse domain form, such as com.example.app'
@@ -92,7 +92,7 @@ export function isUnownedRedirect(uri: string): boolean {
   return url.protocol !== 'https:'
 }
 
-/** What the person is shown: the host, or the scheme when there is no host that means anything. */
+/** What the user is shown: the host, or the scheme when there is no host that means anything. */
 export function redirectHost(uri: string): string {
   const url = new URL(uri)
   return /^https?:$/.test(url.protocol) ? url.host : url.protocol

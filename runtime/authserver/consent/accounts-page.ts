@@ -1,7 +1,7 @@
 /**
- * The page of connected accounts: for each program of the person, each provider with its state and what can be done.
+ * The page of connected accounts: for each client of the user, each provider with its state and what can be done.
  *
- * States are words, not only colours; every button says in full what it does and for which program.
+ * States are words, not only colours; every button says in full what it does and for which client.
  */
 import { type Html, html, type Page, page } from '../../net/index.ts'
 import type { Context } from '../context.ts'
@@ -13,7 +13,7 @@ export interface Account {
   /** `none`: never connected. `expiring`: ends by itself, because the provider gave nothing to renew it with. */
   readonly state: 'connected' | 'expiring' | 'broken' | 'none'
   readonly leftMs?: number
-  /** False: only a login from the program itself can renew it. */
+  /** False: only a login from the client itself can renew it. */
   readonly mayConnect: boolean
 }
 
@@ -25,7 +25,7 @@ export interface ConnectedClient {
   readonly accounts: readonly Account[]
 }
 
-/** A program whose session ended by itself, because the sign-in at this provider did. */
+/** A client whose session ended by itself, because the sign-in at this provider did. */
 export interface OverProgram {
   readonly name: string
   readonly provider: string
@@ -46,8 +46,8 @@ export function accountsPage(context: Context, parts: AccountsParts): Page {
   const body = html`<h1>Connected accounts</h1>
 ${who === undefined ? undefined : html`<p>You are <bdi>${who}</bdi>.</p>`}
 ${problem === undefined ? undefined : html`<p class="warn" role="alert">${problem} could not be connected. Nothing was changed.</p>`}
-${programs.length === 0 ? html`<p>No program is signed in for you.</p>` : programs.map((program) => section(program, parts.form, action))}
-${over.map(({ name, provider }) => html`<fieldset><legend><bdi>${name}</bdi></legend><p>Signed out: the sign-in at ${provider} has ended and could not be renewed. Sign in again from this program.</p></fieldset>`)}
+${programs.length === 0 ? html`<p>No client is signed in for you.</p>` : programs.map((program) => section(program, parts.form, action))}
+${over.map(({ name, provider }) => html`<fieldset><legend><bdi>${name}</bdi></legend><p>Signed out: the sign-in at ${provider} has ended and could not be renewed. Sign in again from this client.</p></fieldset>`)}
 <form method="post" action="${action}"><input type="hidden" name="form" value="${parts.form}">
 <button name="action" value="leave">Sign out of this browser</button>
 <p class="soft">Your programs stay signed in.</p>
@@ -57,15 +57,15 @@ ${over.map(({ name, provider }) => html`<fieldset><legend><bdi>${name}</bdi></le
 
 export function leftPage(): Page {
   const body = html`<h1>You are signed out of this browser</h1>
-<p>Your programs stay signed in. To see them here, sign in from one of them again.</p>`
+<p>Your clients stay signed in. To see them here, sign in from one of them again.</p>`
   return page('Signed out of this browser', body)
 }
 
 function section(program: ConnectedClient, form: string, action: string): Html {
   const { name, described, accounts, handle } = program
-  const hidden = html`<input type="hidden" name="form" value="${form}"><input type="hidden" name="program" value="${handle}">`
+  const hidden = html`<input type="hidden" name="form" value="${form}"><input type="hidden" name="client" value="${handle}">`
   return html`<fieldset><legend><bdi>${name}</bdi></legend>
-<p class="soft">${described ? 'Described by this host.' : 'The name was chosen by the program itself, not verified.'}</p>
+<p class="soft">${described ? 'Described by this host.' : 'The name was chosen by the client itself, not verified.'}</p>
 <dl>
 ${accounts.map((account) => row(account, name, hidden, action))}
 </dl>

@@ -3,7 +3,7 @@
  *
  * The *binding* cookie is set when a login is approved; the login's callback must come with it, so a login that was
  * begun in one browser cannot be finished in another. It says nothing about who is there. The *sign-in* cookie does: it
- * is made by a completed login only, anew each time, so that nobody can know it beforehand. The *form* cookie is set with
+ * is made by a completed login only, again each time, so that nobody can know it beforehand. The *form* cookie is set with
  * a page and ties its form to the browser (CSRF). All values mean nothing without their record or MAC. Over https they
  * carry the `__Host-` prefix, so no other host can plant them.
  * Source: RFC 6265bis section 4.1.3; RFC 9700 section 4.7; MCP 2025-11-25 security best practices (confused deputy).
@@ -14,7 +14,7 @@ import { randomId } from '../tokens/opaque.ts'
 
 /** How long a browser stays signed in on the pages here. */
 export const signInMs = 30 * 24 * 3_600_000
-/** The legs of a login with a page between them; every leg renews it. */
+/** The upstream steps of a login with a page between them; every upstream step renews it. */
 const bindingSec = 3600
 const formSec = 600
 
@@ -26,7 +26,7 @@ interface CookieKind {
 
 // Lax: the callback arrives by a link from the provider's site.
 const binding: CookieKind = { name: 'gh-as', sameSite: 'Lax', maxAgeSec: bindingSec }
-// Lax: a program's site leads to the consent page, which a known person may skip.
+// Lax: a client's site leads to the consent page, which a known user may skip.
 const signIn: CookieKind = { name: 'gh-who', sameSite: 'Lax', maxAgeSec: signInMs / 1000 }
 // Lax: other sites lead to the page, and a value that were not sent then would be written over in other tabs.
 const form: CookieKind = { name: 'gh-form', sameSite: 'Lax', maxAgeSec: formSec }

@@ -1,9 +1,9 @@
 /**
  * Consents that need not be asked for again.
  *
- * Remembered per person, client, redirect host and set of resources, for the scopes and providers that were shown. Redirects
- * to the person's own machine are never remembered: any program there could claim to be the client. Disconnecting an
- * account or signing a program out withdraws everything that was remembered for that program. What counts is the order of
+ * Remembered per user, client, redirect host and set of resources, for the scopes and providers that were shown. Redirects
+ * to the user's own machine are never remembered: any client there could claim to be the client. Disconnecting an
+ * account or signing a client out withdraws everything that was remembered for that client. What counts is the order of
  * the records, not the clocks of the replicas.
  * Source: design, section 4 "consent"; MCP 2025-11-25 security best practices (confused deputy).
  */
@@ -61,7 +61,7 @@ export async function rememberConsent(
   if (withdrawn) await state.withdrawals.touch(key(userId, request.clientId), keptMs)
 }
 
-/** The person changed their mind about a program: it must ask again, whatever was agreed to. */
+/** The user changed their mind about a client: it must ask again, whatever was agreed to. */
 export async function withdrawConsents(
   state: State,
   userId: string,

@@ -1,8 +1,8 @@
 /**
  * The pages of a login: consent, a provider that could not be connected, and errors.
  *
- * What a program says about itself is shown as its own claim; what this server knows (where the answer goes, who serves
- * the description) is shown as fact, because that is what a person can judge.
+ * What a client says about itself is shown as its own claim; what this server knows (where the response goes, who serves
+ * the description) is shown as fact, because that is what a user can check.
  * Source: MCP 2025-11-25 security best practices (consent page), client-id metadata documents section 6.
  */
 import { type Html, html, type Page, page } from '../../net/index.ts'
@@ -29,7 +29,7 @@ export function consentPage(
   context: Context,
   parts: FormParts & { readonly person?: User },
 ): Page {
-  const name = request.clientName ?? 'A program without a name'
+  const name = request.clientName ?? 'A client without a name'
   const body = html`<h1><bdi>${name}</bdi> wants to act for you</h1>
 ${signedInAs(parts.person)}
 <dl>
@@ -52,28 +52,28 @@ ${providers(context, parts.person !== undefined)}
 function signedInAs(person: User | undefined): Html | undefined {
   if (person === undefined) return undefined
   const who = person.email ?? person.name
-  return html`<p>You are signed in${who === undefined ? '' : ` as ${who}`}. This program has not been allowed to act for you yet.</p>`
+  return html`<p>You are signed in${who === undefined ? '' : ` as ${who}`}. This client has not been allowed to act for you yet.</p>`
 }
 
 function facts(request: AuthRequest): readonly Html[] {
   return [
     ...(request.clientKind === 'cimd'
       ? [html`<div><dt>Described by</dt><dd>${new URL(request.clientId).host}</dd></div>`]
-      : [html`<div><dt>Name</dt><dd>chosen by the program itself, not verified</dd></div>`]),
+      : [html`<div><dt>Name</dt><dd>chosen by the client itself, not verified</dd></div>`]),
     html`<div><dt>Sends you back to</dt><dd>${redirectHost(request.redirectUri)}</dd></div>`,
   ]
 }
 
 function warning(request: AuthRequest): Html | undefined {
   if (!isUnownedRedirect(request.redirectUri)) return undefined
-  return html`<p class="warn" role="note">The answer goes to a program on this computer, and any program here can claim to be this one. Continue only if you have just started it yourself.</p>`
+  return html`<p class="warn" role="note">The response goes to a client on this computer, and any client here can claim to be this one. Continue only if you have just started it yourself.</p>`
 }
 
 function hidden(parts: FormParts): Html {
   return html`<input type="hidden" name="request" value="${parts.handle}"><input type="hidden" name="form" value="${parts.form}">`
 }
 
-/** Which services the person will sign in to; the first may be over already, and those that nothing needs may be left out. */
+/** Which services the user will sign in to; the first may be over already, and those that nothing needs may be left out. */
 function providers(context: Context, signedIn: boolean): Html | undefined {
   const [first, ...others] = context.upstreams
   if (others.length === 0) {
@@ -87,7 +87,7 @@ ${others.map(({ name, host }) =>
     : html`<label><input type="checkbox" name="provider" value="${name}" checked> ${name} (${host})</label>`,
 )}
 </fieldset>
-${others.every(({ name }) => isRequired(context, name)) ? undefined : html`<p class="soft">Tools that need a service you leave out are not offered to this program. You can connect it later on the page of connected accounts.</p>`}`
+${others.every(({ name }) => isRequired(context, name)) ? undefined : html`<p class="soft">Tools that need a service you leave out are not offered to this client. You can connect it later on the page of connected accounts.</p>`}`
 }
 
 export function providerPage(waiting: Confirmation, context: Context, parts: FormParts): Page {
@@ -120,17 +120,17 @@ export function providerTargets(context: Context): readonly string[] {
   return ['https:', ...origins, context.urls.pageOrigin]
 }
 
-/** A program's request that failed before anybody agreed to anything: the person decides whether to go where it says. */
+/** A client's request that failed before anybody agreed to anything: the user decides whether to go where it says. */
 export function leavingPage(host: string, location: string): Page {
   const body = html`<h1>This program asked for something it cannot have</h1>
 <p>You can go back to it and tell it so. It will take you to:</p>
 <dl><div><dt>Address</dt><dd>${host}</dd></div></dl>
 <p><a href="${location}" rel="noreferrer noopener">Go back to ${host}</a></p>
 <p class="soft">If you did not come from there, close this page.</p>`
-  return page('This program asked for something it cannot have', body)
+  return page('This client asked for something it cannot have', body)
 }
 
-/** For people: what went wrong, in one sentence, and nothing else. */
+/** For users: what went wrong, in one sentence, and nothing else. */
 export function errorPage(text: string): Page {
   const sentence = `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
   return page('Sign-in is not possible', html`<h1>Sign-in is not possible</h1><p>${sentence}</p>`)

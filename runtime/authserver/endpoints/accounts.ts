@@ -1,9 +1,9 @@
 /**
- * Connected accounts: what a person's programs are connected to, and the means to connect, renew and disconnect.
+ * Connected accounts: what a user's clients are connected to, and the means to connect, renew and disconnect.
  *
- * Who the person is, the browser's cookie says, which only a completed login here has set; nothing secret is shown.
- * Connecting is a login at one provider for one program: it must end in the browser that began it, for the first
- * provider as the same person, and changes nothing but that provider's tokens. Every change comes by the page's own form.
+ * Who the user is, the browser's cookie says, which only a completed login here has set; nothing secret is shown.
+ * Connecting is a login at one provider for one client: it must end in the browser that began it, for the first
+ * provider as the same user, and changes nothing but that provider's tokens. Every change comes by the page's own form.
  * Source: spec document 2, upstreamProviders; RFC 9700 section 4.7.
  */
 import type { Exchange } from '../../net/index.ts'
@@ -35,7 +35,7 @@ async function visitorOf(exchange: Exchange, context: Context): Promise<Visitor>
   if (signIn !== undefined && known) return { signIn, userId: known.userId }
   throw new OAuthError(
     'login_required',
-    'nobody is signed in in this browser. Sign in from one of your programs first.',
+    'nobody is signed in in this browser. Sign in from one of your clients first.',
     { status: 401 },
   )
 }
@@ -69,14 +69,14 @@ const formSubject = (userId: string): string => `accounts ${userId}`
 /** How a session is named in a form; its id itself never leaves. */
 const handleOf = (session: LoginSession): string => hashed(`accounts ${session.id}`)
 
-/** A program as people know it: by its own name, or by the host that describes it. */
+/** A client as users know it: by its own name, or by the host that describes it. */
 async function nameOf(
   clientId: string,
   context: Context,
 ): Promise<{ readonly name: string; readonly described: boolean }> {
   if (clientId.includes('://')) return { name: shownClient(clientId), described: true }
   const client = await context.state.clients.get(clientId)
-  return { name: client?.name ?? 'A program without a name', described: false }
+  return { name: client?.name ?? 'A client without a name', described: false }
 }
 
 async function programOf(session: LoginSession, context: Context): Promise<ConnectedClient> {
@@ -85,7 +85,7 @@ async function programOf(session: LoginSession, context: Context): Promise<Conne
     ...(await nameOf(session.clientId, context)),
     accounts: await Promise.all(
       context.upstreams.map(async ({ name, host }, index) => ({
-        // A synthesized subject never comes again, so nobody could be told from the person.
+        // A synthesized subject never comes again, so nobody could be told from the user.
         mayConnect: index > 0 || !isSynthesized(session.userId),
         ...(await accountOf(session, name, host, context)),
       })),
@@ -110,7 +110,7 @@ async function accountOf(
   return leftMs > 0 ? { name, host, state: 'expiring', leftMs } : { name, host, state: 'broken' }
 }
 
-/** POST: connect (or renew), disconnect, end everything of one program, or leave this browser. */
+/** POST: connect (or renew), disconnect, end everything of one client, or leave this browser. */
 export async function changeAccounts(exchange: Exchange, context: Context): Promise<void> {
   const form = await formOf(exchange)
   const visitor = await visitorOf(exchange, context)
@@ -119,14 +119,14 @@ export async function changeAccounts(exchange: Exchange, context: Context): Prom
   if (action === 'leave') return leave(exchange, visitor, context)
   const handle = form.get('program') ?? ''
   const session = (await context.sessions.of(visitor.userId)).find((one) => handleOf(one) === handle)
-  if (!session) throw new OAuthError('invalid_request', 'this program is no longer signed in')
+  if (!session) throw new OAuthError('invalid_request', 'this client is no longer signed in')
   const upstream = upstreamNamed(context, form.get('provider') ?? '')
   const withdraw = (): Promise<void> =>
     withdrawConsents(context.state, visitor.userId, session.clientId, context.now())
   if (action === 'end') {
     await withdraw()
     await context.sessions.endSession(session.id)
-    tell(context, session, 'ended by the person')
+    tell(context, session, 'ended by the user')
   } else if (action === 'connect' && upstream) {
     await limit(context.state.store, 'authorize', context.addressOf(exchange))
     const { secure } = context.urls
@@ -135,15 +135,15 @@ export async function changeAccounts(exchange: Exchange, context: Context): Prom
     return sendNext(exchange, { location }, browserId, context)
   } else if (action === 'disconnect' && upstream) {
     await withdraw()
-    // Without the only provider the program could do nothing but refresh its tokens.
+    // Without the only provider the client could do nothing but refresh its tokens.
     if (context.upstreams.length === 1) await context.sessions.endSession(session.id)
     else await context.sessions.disconnect(session.id, upstream.name)
-    tell(context, session, 'disconnected by the person', upstream.name)
+    tell(context, session, 'disconnected by the user', upstream.name)
   } else throw new OAuthError('invalid_request', 'the form says nothing that can be done')
   sendRedirect(exchange, context.urls.accounts)
 }
 
-/** Nobody is signed in in this browser any more; what programs may do is as it was. */
+/** Nobody is signed in in this browser any more; what clients may do is as it was. */
 async function leave(exchange: Exchange, { signIn }: Visitor, context: Context): Promise<void> {
   await context.state.signIns.delete(signIn)
   const page = leftPage()
@@ -163,7 +163,7 @@ function tell(context: Context, session: LoginSession, reason: string, upstream?
   })
 }
 
-/** Where the browser goes to connect one provider to one program. */
+/** Where the browser goes to connect one provider to one client. */
 async function begin(
   session: LoginSession,
   browserId: string,
@@ -192,7 +192,7 @@ async function begin(
   return location
 }
 
-/** The provider's answer: its tokens become those of the program. Returns where the browser goes. */
+/** The provider's answer: its tokens become those of the client. Returns where the browser goes. */
 export async function finishConnection(
   exchange: Exchange,
   waiting: Connection,
@@ -202,20 +202,20 @@ export async function finishConnection(
 ): Promise<string> {
   const { codeVerifier, nonce, sessionId, userId } = waiting
   const about = { userId, upstream: upstream.name, sessionHash: sessionHash(sessionId) }
-  // A link that somebody else began must not bring this browser's account into that person's session.
+  // A link that somebody else began must not bring this browser's account into that user's session.
   if ((await visitorOf(exchange, context)).userId !== userId) {
-    throw new OAuthError('access_denied', 'another person has signed in in this browser meanwhile')
+    throw new OAuthError('access_denied', 'another user has signed in in this browser meanwhile')
   }
   try {
     const { identity, tokens } = await finish({ codeVerifier, nonce })
     const first = upstream.name === context.upstreams[0]?.name
-    // Somebody else's tokens must not come into this person's session.
+    // Somebody else's tokens must not come into this user's session.
     const who = userOf(context.config.issuer, upstream.name, identity, nowSec(context)).userId
     if (first && who !== userId) {
-      throw new OAuthClientError('protocol', 'another person signed in')
+      throw new OAuthClientError('protocol', 'another user signed in')
     }
     if (!(await context.sessions.connect(sessionId, userId, tokens))) {
-      throw new OAuthClientError('refused', 'the program is no longer signed in')
+      throw new OAuthClientError('refused', 'the client is no longer signed in')
     }
   } catch (error) {
     context.emit({ type: 'login_failed', outcome: 'failure', ...about, reason: 'connecting an account' })

@@ -74,40 +74,40 @@ export function clientRedirect(
   return `${redirectUri}${joint}${fields.toString()}`
 }
 
-/** What any thrown fault means to an OAuth client. The cause is for the log only. */
-export function toOAuthError(fault: unknown): OAuthError {
-  if (fault instanceof OAuthError) return fault
-  if (fault instanceof GatehouseError) {
-    if (fault.code === 'REQUEST_TOO_LARGE') {
-      return new OAuthError('invalid_request', 'the request body is too large', { status: 413, cause: fault })
+/** What any thrown error means to an OAuth client. The cause is for the log only. */
+export function toOAuthError(failure: unknown): OAuthError {
+  if (failure instanceof OAuthError) return failure
+  if (failure instanceof GatehouseError) {
+    if (failure.code === 'REQUEST_TOO_LARGE') {
+      return new OAuthError('invalid_request', 'the request body is too large', { status: 413, cause: failure })
     }
-    if (fault.code === 'UNSUPPORTED_MEDIA_TYPE' || fault.code === 'NOT_IMPLEMENTED') {
-      const { message, status, headers } = fault
-      return new OAuthError('invalid_request', message, { status, headers, cause: fault })
+    if (failure.code === 'UNSUPPORTED_MEDIA_TYPE' || failure.code === 'NOT_IMPLEMENTED') {
+      const { message, status, headers } = failure
+      return new OAuthError('invalid_request', message, { status, headers, cause: failure })
     }
-    if (fault.code === 'BAD_REQUEST') {
-      return new OAuthError('invalid_request', 'the request body did not arrive completely', { cause: fault })
+    if (failure.code === 'BAD_REQUEST') {
+      return new OAuthError('invalid_request', 'the request body did not arrive completely', { cause: failure })
     }
-    if (fault.status === 503) {
+    if (failure.status === 503) {
       return new OAuthError(
         'temporarily_unavailable',
         'the server cannot answer right now; try again shortly',
         {
-          headers: { 'Retry-After': fault.headers['retry-after'] ?? '5' },
-          cause: fault,
+          headers: { 'Retry-After': failure.headers['retry-after'] ?? '5' },
+          cause: failure,
         },
       )
     }
   }
-  return new OAuthError('server_error', 'the request could not be processed', { cause: fault })
+  return new OAuthError('server_error', 'the request could not be processed', { cause: failure })
 }
 
 /** RFC 6749 section 5.2. */
-export function sendOAuthError(exchange: Exchange, fault: OAuthError): void {
-  sendPrivate(exchange, fault.status, { error: fault.error, error_description: fault.message }, fault.headers)
+export function sendOAuthError(exchange: Exchange, failure: OAuthError): void {
+  sendPrivate(exchange, failure.status, { error: failure.error, error_description: failure.message }, failure.headers)
 }
 
-/** Browsers name HTML; programs that follow links do not. */
+/** Browsers name HTML; clients that follow links do not. */
 export function prefersPage(exchange: Exchange): boolean {
   return /\btext\/html\b/i.test(exchange.req.headers.accept ?? '')
 }

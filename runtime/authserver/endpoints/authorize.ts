@@ -34,7 +34,7 @@ interface Draft {
 
 type AuthorizeStep = (draft: Draft, context: Context) => void | Promise<void>
 
-/** Errors are shown to the person: there is no one else who may be told. */
+/** Errors are shown to the user: there is no one else who may be told. */
 const beforeRedirect: readonly AuthorizeStep[] = [limitRate, findClient, matchRedirect]
 /** Errors go to the client. */
 const afterRedirect: readonly AuthorizeStep[] = [
@@ -63,21 +63,21 @@ export async function authorize(exchange: Exchange, context: Context): Promise<v
     const handle = await remember(draft, client, redirectUri, state, context)
     sendRedirect(exchange, `${context.urls.consent}?request=${handle}`)
   } catch (error) {
-    const fault = toOAuthError(error)
-    if (fault.status >= 500) context.log.error('authorization request failed', { err: fault.cause ?? fault })
+    const failure = toOAuthError(error)
+    if (failure.status >= 500) context.log.error('authorization request failed', { err: failure.cause ?? failure })
     const request = { redirectUri, ...(state === undefined ? {} : { state }) }
-    const location = errorRedirect(context, request, fault.error, fault.message)
+    const location = errorRedirect(context, request, failure.error, failure.message)
     if (mustAsk(draft, redirectUri)) {
       const page = leavingPage(redirectHost(redirectUri), location)
-      sendPage(exchange, fault.status, page.html, page.headers)
+      sendPage(exchange, failure.status, page.html, page.headers)
     } else sendRedirect(exchange, location)
   }
 }
 
 /**
- * Anyone may register a web address and send people here with a request that fails: they would land at the stranger's
- * site in our name. So a browser is not sent on by itself before the person agreed to anything (RFC 9700 section
- * 4.11.2). Programs, silent requests and addresses on the person's own machine are.
+ * Anyone may register a web address and send users here with a request that fails: they would land at the untrusted client's
+ * site in our name. So a browser is not sent on by itself before the user agreed to anything (RFC 9700 section
+ * 4.11.2). Clients, silent requests and addresses on the user's own machine are.
  */
 function mustAsk({ exchange, parameters }: Draft, redirectUri: string): boolean {
   return (
@@ -98,7 +98,7 @@ async function findClient(draft: Draft, context: Context): Promise<void> {
   if (!client)
     throw new OAuthError(
       'invalid_client',
-      'this program is not registered here, or its description cannot be read',
+      'this client is not registered here, or its description cannot be read',
     )
   draft.client = client
 }
@@ -119,7 +119,7 @@ function matchRedirect(draft: Draft): void {
     return
   }
   if (!matchesRedirectUri(given, registered)) {
-    throw new OAuthError('invalid_request', 'redirect_uri is not one that the program registered')
+    throw new OAuthError('invalid_request', 'redirect_uri is not one that the client registered')
   }
   draft.redirectUri = given
 }
@@ -130,7 +130,7 @@ function refuseRepeated({ parameters }: Draft): void {
 }
 
 /**
- * Everything that is kept until the login ends is bounded, for any stranger can begin one. RFC 6749 appendix A.5 allows
+ * Everything that is kept until the login ends is bounded, for any untrusted client can begin one. RFC 6749 appendix A.5 allows
  * visible ASCII in `state`; JSON would write a control character as six.
  */
 function refuseOversized({ parameters }: Draft): void {

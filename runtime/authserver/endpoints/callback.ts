@@ -1,8 +1,8 @@
 /**
- * Where every upstream sends the browser back to: one leg of a login ends here.
+ * Where every upstream sends the browser back to: one upstream step of a login ends here.
  *
- * The leg's record is taken, so an answer counts once. It must come in the browser that began the login, and from the
- * upstream that was asked. What the upstream said is verified by the upstream's own room; its texts go to the log, never
+ * The upstream step's record is taken, so a response counts once. It must come in the browser that began the login, and from the
+ * upstream that was asked. What the upstream said is verified by the upstream's own module; its texts go to the log, never
  * to the client.
  * Source: RFC 6749 section 4.1.2, RFC 9207, RFC 9700 sections 4.4 (mix-up) and 4.7 (CSRF); OpenID Connect Core 3.1.2.5.
  */
@@ -21,14 +21,14 @@ import { goneError, sendNext } from './consent.ts'
 import { OAuthError } from './oauth-error.ts'
 
 export async function callback(exchange: Exchange, context: Context): Promise<void> {
-  const answer = { path: exchange.path, parameters: new URLSearchParams(exchange.query) }
-  const waiting = await takeWaiting(answer.parameters, context)
+  const response = { path: exchange.path, parameters: new URLSearchParams(exchange.query) }
+  const waiting = await takeWaiting(response.parameters, context)
   const browserId = checkBrowser(exchange, waiting, context)
   const upstream = upstreamNamed(context, waiting.provider)
   if (!upstream) throw new OAuthError('server_error', 'the upstream provider is no longer configured')
   const finish = async (proof: LoginProof): Promise<Finished> => {
-    checkSender(answer, upstream, context)
-    return upstream.finish(answer.parameters, proof)
+    checkSender(response, upstream, context)
+    return upstream.finish(response.parameters, proof)
   }
   const next =
     'request' in waiting
@@ -37,14 +37,14 @@ export async function callback(exchange: Exchange, context: Context): Promise<vo
   sendNext(exchange, next, browserId, context)
 }
 
-/** What this answer is for: a leg of a login, or an account that is being connected. */
+/** What this response is for: an upstream step of a login, or an account that is being connected. */
 async function takeWaiting(parameters: URLSearchParams, context: Context): Promise<UpstreamStep | Connection> {
   const states = parameters.getAll('state')
   const [state] = states
   if (state === undefined || state === '' || states.length > 1) {
     throw new OAuthError(
       'invalid_request',
-      'the answer of the sign-in service does not say which login it is for',
+      'the response of the sign-in service does not say which login it is for',
     )
   }
   const waiting = (await context.state.legs.take(state)) ?? (await context.state.connections.take(state))
@@ -86,7 +86,7 @@ function checkSender(
   if (elsewhere || foreign) throw new OAuthClientError('protocol', 'another provider answered than was asked')
 }
 
-/** Where the browser goes after this leg. */
+/** Where the browser goes after this upstream step. */
 async function finishLeg(
   leg: UpstreamStep,
   finish: (proof: LoginProof) => Promise<Finished>,

@@ -1,8 +1,8 @@
 /**
- * The page in the middle of a login: another person than expected must consent, or a provider could not be connected.
+ * The page in the middle of a login: another user than expected must consent, or a provider could not be connected.
  *
  * Only the browser that began the login gets to see or answer it. Trying a provider again keeps what the others gave;
- * going on without it is allowed, because the first provider alone says who the person is.
+ * going on without it is allowed, because the first provider alone says who the user is.
  */
 import type { Exchange } from '../../net/index.ts'
 import { makeForm, readBrowser, readSignIn } from '../consent/cookies.ts'
@@ -78,5 +78,5 @@ async function decide(
     }
   }
   context.emit({ type: 'consent_refused', outcome: 'denied', ...about })
-  return { location: errorRedirect(context, request, 'access_denied', 'the person refused') }
+  return { location: errorRedirect(context, request, 'access_denied', 'the user refused') }
 }

@@ -1,8 +1,8 @@
 /**
- * The consent page: asks the person before anything goes upstream, and binds the login to this browser.
+ * The consent page: asks the user before anything goes upstream, and binds the login to this browser.
  *
- * This server is one client to the provider, for every program that registers here. Without this page, a stranger's
- * program could ride on a login that the person already has at the provider (confused deputy). It lives on the host of
+ * This server is one client to the provider, for every client that registers here. Without this page, an untrusted client's
+ * client could ride on a login that the user already has at the provider (confused deputy). It lives on the host of
  * the callback, because the binding cookie must come back there.
  * Source: MCP 2025-11-25 security best practices; RFC 9700 sections 4.7 and 4.16; design, section 4 "consent".
  */
@@ -27,11 +27,11 @@ import { sendPage, sendRedirect } from './answers.ts'
 import { formOf, type Parameters, queryOf } from './form.ts'
 import { OAuthError } from './oauth-error.ts'
 
-/** The person is told this whenever a handle leads nowhere; whether it ever existed is nobody's business. */
+/** The user is told this whenever a handle leads nowhere; whether it ever existed is nobody's business. */
 export function goneError(): OAuthError {
   return new OAuthError(
     'invalid_request',
-    'this login has expired or was already used. Go back to your program and start again.',
+    'this login has expired or was already used. Go back to your client and start again.',
   )
 }
 
@@ -83,7 +83,7 @@ async function maySkip(
     : { chosen: consent.providers, consentOf: known.userId }
 }
 
-/** POST: the person's answer. */
+/** POST: the user's answer. */
 export async function submitConsent(exchange: Exchange, context: Context): Promise<void> {
   const form = await formOf(exchange)
   const handle = form.get('request') ?? ''
@@ -93,7 +93,7 @@ export async function submitConsent(exchange: Exchange, context: Context): Promi
   const about = { clientId: shownClient(request.clientId) }
   if (form.get('action') !== 'approve') {
     context.emit({ type: 'consent_refused', outcome: 'denied', ...about })
-    sendRedirect(exchange, errorRedirect(context, request, 'access_denied', 'the person refused'))
+    sendRedirect(exchange, errorRedirect(context, request, 'access_denied', 'the user refused'))
     return
   }
   context.emit({ type: 'consent_given', outcome: 'success', ...about })

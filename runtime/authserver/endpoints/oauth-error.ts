@@ -1,5 +1,5 @@
 /**
- * The error codes of OAuth in one table, and the error that carries them to the edge of this room.
+ * The error codes of OAuth in one table, and the error that carries them to the edge of this module.
  *
  * `description` is for the client's developer: fixed wording plus names of parameters, never a value that was sent.
  * Source: RFC 6749 sections 4.1.2.1 and 5.2, RFC 7591 section 3.2.2, RFC 8707 section 2, RFC 9101 section 6,

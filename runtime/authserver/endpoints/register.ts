@@ -1,9 +1,9 @@
 /**
  * Dynamic client registration, and its management by the client itself.
  *
- * Open to strangers, therefore limited per caller and in total, capped in size, and forgotten after a day without use,
+ * Open to untrusted clients, therefore limited per caller and in total, capped in size, and forgotten after a day without use,
  * whatever was updated meanwhile.
- * A client that asks for a secret is registered as a public one unless confidential clients are switched on: the answer
+ * A client that asks for a secret is registered as a public one unless confidential clients are switched on: the response
  * says so, as RFC 7591 section 3.2.1 allows, and such clients get along without. One that asks for a method with keys or
  * certificates of its own (private_key_jwt, tls_client_auth) is refused: registered as a public client it would be turned
  * away at the token endpoint only. Secrets and management tokens are kept as hashes only.
@@ -81,7 +81,7 @@ export async function manage(exchange: Exchange, clientId: string, context: Cont
   readAuthMethod(metadata, context)
   const next = { ...fixedMembers(client), ...traits }
   checkSize(next)
-  // Only use prolongs a registration: else a stranger could keep any number of them for ever.
+  // Only use prolongs a registration: else an untrusted client could keep any number of them for ever.
   const lifeMs = client.used ? usedClientMs : undefined
   if (!(await context.state.clients.swap(clientId, seen, next, lifeMs))) {
     throw new OAuthError('temporarily_unavailable', 'the registration was changed meanwhile; try again')

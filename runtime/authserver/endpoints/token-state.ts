@@ -2,7 +2,7 @@
  * Three endpoints about tokens that exist: revocation, introspection, userinfo.
  *
  * A client learns and ends what is its own and nothing else. In doubt a token is not active, and revoking what is not
- * there succeeds: neither endpoint tells a stranger whether a token exists.
+ * there succeeds: neither endpoint tells an untrusted client whether a token exists.
  * Source: RFC 7009, RFC 7662, OpenID Connect Core section 5.3, RFC 6750 section 3.
  */
 import type { Exchange } from '../../net/index.ts'
@@ -65,7 +65,7 @@ export async function introspect(exchange: Exchange, context: Context): Promise<
 
 interface Requester {
   readonly clientId: string
-  /** Set when the asker is a person's token: then only that person's tokens are told about. */
+  /** Set when the asker is a user's token: then only that user's tokens are told about. */
   readonly userId: string | undefined
 }
 

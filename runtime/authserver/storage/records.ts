@@ -1,8 +1,8 @@
 /**
  * The records this server keeps, as shapes. Everything is JSON; everything is sealed at rest (runtime/store).
  *
- * A *request* waits for consent, a *leg* for one upstream login, a *code* for its redemption. A *session* is what one
- * person granted to one client; its *grants* are the logins that feed it, each the root of one refresh family, and its
+ * A *request* waits for consent, a *upstream step* for one upstream login, a *code* for its redemption. A *session* is what one
+ * user granted to one client; its *grants* are the logins that feed it, each the root of one refresh family, and its
  * upstream rows hold the providers' tokens. A grant that is not listed in its session is dead, whatever token says so.
  */
 import { count, flag, list, maybe, type Of, oneOf, record, text } from './codec.ts'
@@ -53,7 +53,7 @@ export type AuthRequest = Of<typeof requestMembers>
 
 const upstreamTokenMembers = {
   provider: text,
-  /** The person's subject at the provider. */
+  /** The user's subject at the provider. */
   subject: text,
   accessToken: text,
   refreshToken: maybe(text),
@@ -76,7 +76,7 @@ export type User = NonNullable<ReturnType<typeof person>>
 export const leg = record({
   request,
   provider: text,
-  /** Providers that the person agreed to, in order. */
+  /** Providers that the user agreed to, in order. */
   chosen: list(text),
   codeVerifier: text,
   nonce: text,
@@ -87,13 +87,13 @@ export const leg = record({
   /** When the page was answered; undefined when it was skipped. */
   approvedAtMs: maybe(count),
   person: maybe(person),
-  /** Tokens of the legs that are done; they become rows only when the code is issued. */
+  /** Tokens of the upstream steps that are done; they become rows only when the code is issued. */
   obtained: list(upstreamTokens),
   startedAtMs: count,
 })
 export type UpstreamStep = NonNullable<ReturnType<typeof leg>>
 
-/** A provider that a person connects, or connects anew, to a program from the page of connected accounts. */
+/** A provider that a user connects, or connects again, to a client from the page of connected accounts. */
 export const connection = record({
   provider: text,
   codeVerifier: text,
@@ -104,7 +104,7 @@ export const connection = record({
 })
 export type Connection = NonNullable<ReturnType<typeof connection>>
 
-/** A login that waits for an answer of the person who turned out to be there. */
+/** A login that waits for a response of the user who turned out to be there. */
 export const confirmation = record({
   request,
   chosen: list(text),
@@ -168,17 +168,17 @@ export const session = record({
 })
 export type LoginSession = NonNullable<ReturnType<typeof session>>
 
-/** Tokens of one provider in one session, bound to person and client. */
+/** Tokens of one provider in one session, bound to user and client. */
 export const row = record({ ...upstreamTokenMembers, userId: text, clientId: text })
 export type Row = NonNullable<ReturnType<typeof row>>
 
-/** Who a browser is signed in as: made when a login is complete, anew each time. */
+/** Who a browser is signed in as: made when a login is complete, again each time. */
 export const signIn = record({ userId: text })
 
-/** The programs that a person has let in, the latest first; whether they still are, their sessions say. */
+/** The clients that a user has let in, the latest first; whether they still are, their sessions say. */
 export const programs = record({ clients: list(text) })
 
-/** Why the session of a person with a program is over, when nobody ended it: the provider whose sign-in was over. */
+/** Why the session of a user with a client is over, when nobody ended it: the provider whose sign-in was over. */
 export const ending = record({ provider: text })
 
 export const consent = record({
@@ -189,7 +189,7 @@ export const consent = record({
 })
 export type Consent = NonNullable<ReturnType<typeof consent>>
 
-/** Consents of a person to a program count only when they were given after this one, which they then name. */
+/** Consents of a user to a client count only when they were given after this one, which they then name. */
 export const withdrawal = record({ id: text, atMs: count })
 export type Withdrawal = NonNullable<ReturnType<typeof withdrawal>>
 

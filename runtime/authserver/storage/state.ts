@@ -84,14 +84,14 @@ export function makeState(store: Store, secrets: Secrets, options: SealOptions =
   const sealed = sealStore(store, secrets, options)
   const of = <T>(name: string, shape: Shape<T>, more?: Pick<SetOptions, 'yields'>): Repository<T> =>
     repository(sealed.namespace(`${name}:`), shape, more)
-  // Strangers make these; those who are signed in must not find the store full of them.
-  const strangers = { yields: true }
+  // Untrusted clients make these; those who are signed in must not find the store full of them.
+  const untrusted = { yields: true }
   return {
     /** For buckets and locks, which hold no secrets. */
     store,
-    clients: of('client', records.client, strangers),
-    requests: of('request', records.request, strangers),
-    legs: of('leg', records.leg, strangers),
+    clients: of('client', records.client, untrusted),
+    requests: of('request', records.request, untrusted),
+    legs: of('leg', records.leg, untrusted),
     connections: of('connect', records.connection),
     programs: of('programs', records.programs),
     confirmations: of('confirm', records.confirmation),

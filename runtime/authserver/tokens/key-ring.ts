@@ -51,17 +51,17 @@ export interface KeyRing {
  * `previous` lends its ephemeral keys, so that a reload of unrelated files does not end every session.
  */
 export async function makeKeyRing(secrets: AuthServerSecrets, previous?: KeyRing): Promise<KeyRing> {
-  const faults: string[] = []
+  const violations: string[] = []
   const keys: SigningKey[] = []
   for (const [index, pem] of secrets.signingKeys.entries()) {
     const read = readKey(pem)
-    if (typeof read === 'string') faults.push(`signingKeySecretRefs[${index}] ${read}`)
+    if (typeof read === 'string') violations.push(`signingKeySecretRefs[${index}] ${read}`)
     else keys.push(await describe(read.privateKey, read.alg))
   }
   for (const [index, secret] of secrets.hmacSecrets.entries()) {
-    if (secret.length < 32) faults.push(`hmacSecretRefs[${index}] must have at least 32 bytes`)
+    if (secret.length < 32) violations.push(`hmacSecretRefs[${index}] must have at least 32 bytes`)
   }
-  if (faults.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: faults.join('; ') })
+  if (violations.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('; ') })
 
   const ephemeral = { signing: keys.length === 0, hmac: secrets.hmacSecrets.length === 0 }
   if (ephemeral.signing) keys.push(previous?.ephemeral.signing ? previous.signing : await ephemeralKey())

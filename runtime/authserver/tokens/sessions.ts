@@ -1,8 +1,8 @@
 /**
- * Sessions: what one person granted to one client, with the upstream tokens behind it.
+ * Sessions: what one user granted to one client, with the upstream tokens behind it.
  *
  * A session is the root of everything issued: a grant that is not listed in it is dead, whatever signature its tokens
- * carry. Logging in again as the same person with the same client joins the session, so that providers that are still
+ * carry. Logging in again as the same user with the same client joins the session, so that providers that are still
  * connected need not be asked again. The last grant takes the session and every upstream token with it.
  * Source: design, section 4 "refresh tokens"; RFC 9700 section 4.14; RFC 7009 section 2.1.
  */
@@ -15,12 +15,12 @@ import { key, type Repository, rowKey, type Seen, type State } from '../storage/
 import { exclusively, newestRefreshToken } from '../upstream/refresh-tokens.ts'
 import { hashed, randomId } from './opaque.ts'
 
-/** Logins of one person with one client that live side by side, for instance one per machine. */
+/** Logins of one user with one client that live side by side, for instance one per machine. */
 const maxGrants = 20
 /** Of several writers at once each try lets one through; then a short pause apart. */
 const maxTries = 32
 const eagerTries = 4
-/** Programs of one person that are listed; beyond, the oldest are only reachable by their own tokens. */
+/** Clients of one user that are listed; beyond, the oldest are only reachable by their own tokens. */
 const maxPrograms = 100
 /** Lists and links live at least this long: longer than any session that the defaults allow. */
 const listedMs = 35 * 24 * 3_600_000
@@ -55,7 +55,7 @@ export class Sessions {
   readonly #state: State
   readonly #now: () => number
   readonly #live = new LRUCache<string, number>({ max: 20_000 })
-  /** Counts the ends of grants: an answer that was asked for before one is not remembered after it. */
+  /** Counts the ends of grants: a response that was asked for before one is not remembered after it. */
   #ends = 0
 
   constructor(parts: SessionsParts) {
@@ -63,7 +63,7 @@ export class Sessions {
     this.#now = parts.now
   }
 
-  /** The running session of this person with this client. */
+  /** The running session of this user with this client. */
   async find(userId: string, clientId: string): Promise<LoginSession | undefined> {
     return this.#linked(await this.#state.links.get(key(userId, clientId)), userId, clientId)
   }
@@ -79,7 +79,7 @@ export class Sessions {
   }
 
   /**
-   * Puts a new grant into the person's session, or into a new one, and stores what the upstreams gave.
+   * Puts a new grant into the user's session, or into a new one, and stores what the upstreams gave.
    * The grant ends at `endsAtMs` unless it is prolonged.
    */
   async open(
@@ -111,7 +111,7 @@ export class Sessions {
         await this.#state.links.touch(linkKey, this.#listedMs(joined))
         return joined
       }
-      // A session that ended meanwhile is not revived: its end may still be under way.
+      // A session that ended meanwhile is not revived: its end may still be in flight.
       const made = { id: randomId(), userId: person.userId, clientId, providers, grants: [grant], endsAtMs }
       const next: LoginSession = { ...made, ...personal }
       await this.#state.sessions.put(next.id, next, endsAtMs - this.#now())
@@ -126,14 +126,14 @@ export class Sessions {
     return { sessionId: session.id, grantId: grant.id }
   }
 
-  /** The running sessions of a person, one for each program, the latest first. */
+  /** The running sessions of a user, one for each client, the latest first. */
   async of(userId: string): Promise<readonly LoginSession[]> {
     const listed = await this.#state.programs.get(userId)
     const found = await Promise.all((listed?.clients ?? []).map((clientId) => this.find(userId, clientId)))
     return found.filter((session) => session !== undefined)
   }
 
-  /** Programs of a person whose session is over because the sign-in at a provider was; the latest first. */
+  /** Clients of a user whose session is over because the sign-in at a provider was; the latest first. */
   async ended(userId: string): Promise<readonly Ended[]> {
     const listed = await this.#state.programs.get(userId)
     const found = await Promise.all(
@@ -145,7 +145,7 @@ export class Sessions {
     return found.filter((one) => one !== undefined)
   }
 
-  /** Stores what one provider gave for a session that is running. False when it is not, or is another person's. */
+  /** Stores what one provider gave for a session that is running. False when it is not, or is another user's. */
   async connect(sessionId: string, userId: string, tokens: UpstreamTokens): Promise<boolean> {
     const session = await this.#change(sessionId, (old) =>
       old.userId === userId && old.grants.length > 0
@@ -192,7 +192,7 @@ export class Sessions {
     return session !== undefined
   }
 
-  /** Puts a program at the head of the person's list. */
+  /** Puts a client at the head of the user's list. */
   async #list({ userId, clientId, endsAtMs }: LoginSession): Promise<void> {
     const { programs } = this.#state
     await this.#race('a list', async () => {
@@ -306,7 +306,7 @@ export class Sessions {
     return true
   }
 
-  /** After the write: an answer from before it must not outlive it. */
+  /** After the write: a response from before it must not outlive it. */
   #forgetLive(): void {
     this.#ends += 1
     this.#live.clear()

@@ -1,8 +1,8 @@
 /**
  * The login as a whole: one upstream after the other, then the code.
  *
- * The first provider gives the identity and cannot be left out; the others only add tokens. Providers that the person
- * is still connected to through this client are not asked again. Tokens travel in the (sealed) record of the leg and
+ * The first provider gives the identity and cannot be left out; the others only add tokens. Providers that the user
+ * is still connected to through this client are not asked again. Tokens travel in the (sealed) record of the upstream step and
  * become rows only when the code is issued, so an abandoned login leaves nothing behind.
  * Source: spec document 2, upstreamProviders; RFC 9207.
  */
@@ -21,7 +21,7 @@ import { randomId } from '../tokens/opaque.ts'
 import { rowKey } from '../storage/state.ts'
 import type { Upstream } from './upstream.ts'
 
-/** A login under way; a UpstreamStep is this plus the secrets of one upstream request. */
+/** A login in flight; a UpstreamStep is this plus the secrets of one upstream request. */
 export type LoginUnderWay = Pick<
   UpstreamStep,
   'request' | 'chosen' | 'browser' | 'consentOf' | 'approvedAtMs' | 'person' | 'obtained'
@@ -57,7 +57,7 @@ export async function advance(
 
 /**
  * Whether the consent that let this login skip the page counts for who is there now: somebody else may sit at this
- * browser, and the person may have withdrawn it meanwhile. Asked before anything else goes on.
+ * browser, and the user may have withdrawn it meanwhile. Asked before anything else goes on.
  */
 async function stillConsents(context: Context, login: LoginUnderWay, person: User): Promise<boolean> {
   if (login.consentOf !== person.userId) return false
@@ -77,7 +77,7 @@ async function nextUpstream(context: Context, login: LoginUnderWay): Promise<Ups
   return missing
 }
 
-/** Providers whose tokens this person already has through this client, and that are still of use. */
+/** Providers whose tokens this user already has through this client, and that are still of use. */
 async function connectedProviders(
   context: Context,
   person: User,
@@ -98,21 +98,21 @@ async function connectedProviders(
   return new Set(usable.map((row) => row?.provider ?? ''))
 }
 
-/** Sends the browser to one provider; if that cannot be done, says so to the client or to the person. */
+/** Sends the browser to one provider; if that cannot be done, says so to the client or to the user. */
 export async function startUpstreamStep(context: Context, login: LoginUnderWay, upstream: Upstream): Promise<string> {
   const secrets = makeLoginSecrets()
   const { request } = login
   const { state, codeVerifier, codeChallenge, nonce } = secrets
-  // Only the first leg says who the person is; the others are asked for no more than silence.
+  // Only the first upstream step says who the user is; the others are asked for no more than silence.
   const first = login.person === undefined
   const prompt = request.prompt
     .filter((value) => value === 'none' || (first && value !== 'consent'))
     .join(' ')
-  // A plain OAuth provider can neither be asked to be silent nor to sign the person in again.
+  // A plain OAuth provider can neither be asked to be silent nor to sign the user in again.
   const impossible = request.prompt.includes('none') || (first && request.prompt.includes('login'))
   if (impossible && upstream.type === 'oauth2') {
     const error = first ? 'login_required' : 'interaction_required'
-    return errorRedirect(context, request, error, 'the login needs the person')
+    return errorRedirect(context, request, error, 'the login needs the user')
   }
   let location: string
   try {
@@ -139,7 +139,7 @@ export async function startUpstreamStep(context: Context, login: LoginUnderWay, 
   return location
 }
 
-/** A failed first leg ends the login; a later one is for the person to decide about. */
+/** A failed first upstream step ends the login; a later one is for the user to decide about. */
 export async function upstreamStepFailed(
   context: Context,
   login: LoginUnderWay,
@@ -160,31 +160,31 @@ export async function upstreamStepFailed(
   })
   if (!person) return errorRedirect(context, request, code, text)
   if (request.prompt.includes('none')) {
-    return errorRedirect(context, request, 'interaction_required', 'the login needs the person')
+    return errorRedirect(context, request, 'interaction_required', 'the login needs the user')
   }
   return pause(context, login, person, provider)
 }
 
-/** What a fault of the upstream means to the client. Nothing that the upstream wrote is passed on. */
-function meaning(fault: unknown): { code: OAuthCode; text: string } {
-  const error = fault instanceof OAuthClientError ? fault.error : undefined
+/** What an error of the upstream means to the client. Nothing that the upstream wrote is passed on. */
+function meaning(failure: unknown): { code: OAuthCode; text: string } {
+  const error = failure instanceof OAuthClientError ? failure.error : undefined
   switch (error) {
     case 'access_denied':
       return { code: 'access_denied', text: 'the login was refused' }
     case 'login_required':
     case 'interaction_required':
     case 'consent_required':
-      return { code: error, text: 'the login needs the person' }
+      return { code: error, text: 'the login needs the user' }
     case 'account_selection_required':
-      return { code: 'interaction_required', text: 'the login needs the person' }
+      return { code: 'interaction_required', text: 'the login needs the user' }
     default:
-      return isTransient(fault) || error === 'temporarily_unavailable'
+      return isTransient(failure) || error === 'temporarily_unavailable'
         ? { code: 'temporarily_unavailable', text: 'the upstream provider is not available; try again later' }
         : { code: 'server_error', text: 'the login at the upstream provider failed' }
   }
 }
 
-/** Keeps the login until the person has answered the page at /oauth/confirm. */
+/** Keeps the login until the user has answered the page at /oauth/confirm. */
 async function pause(
   context: Context,
   login: LoginUnderWay,
@@ -219,7 +219,7 @@ async function complete(
 ): Promise<Next> {
   const { config, state, clients, sessions, grants, now } = context
   const { request } = login
-  // The client may have been deleted, or may have lost redirect URIs or scopes, while the person was away.
+  // The client may have been deleted, or may have lost redirect URIs or scopes, while the user was away.
   const client = await clients.find(request.clientId)
   if (!client || !matchesRedirectUri(request.redirectUri, client.redirectUris))
     throw new OAuthError('invalid_client', 'the client is no longer registered')
@@ -276,7 +276,7 @@ export function errorRedirect(
   })
 }
 
-/** A provider's tokens and, from the first one, the person; folded into the login. */
+/** A provider's tokens and, from the first one, the user; folded into the login. */
 export function withUpstreamStep(
   login: LoginUnderWay,
   tokens: UpstreamTokens,

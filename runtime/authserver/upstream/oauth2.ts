@@ -2,7 +2,7 @@
  * A plain OAuth 2.0 provider: typed or registered credentials, and identity from wherever the provider puts it.
  *
  * Identity comes from the token response (`identityFromToken`), else from userinfo, else it is synthesized from the
- * access token: an opaque subject that another login will not repeat, without name or e-mail. Non-standard answers are
+ * access token: an opaque subject that another login will not repeat, without name or e-mail. Non-standard responses are
  * read through `tokenResponseMapping`. A 200 that carries an error (`error`, or `ok: false`) is a refusal.
  * Source: spec document 2, oauth2Config; RFC 6749 sections 4.1 and 6.
  */
@@ -134,7 +134,7 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
     const { discovered } = await endpoints.get()
     const code = readAuthorizationCode(callback, discovered ?? {})
     if (proof.maxAgeSec !== undefined) {
-      // A plain OAuth provider says nothing about when it saw the person last.
+      // A plain OAuth provider says nothing about when it saw the user last.
       throw new OAuthClientError('refused', 'the age of the login cannot be told', { error: 'login_required' })
     }
     const { fetch, body } = keepingBody(parts.fetch)

@@ -1,7 +1,7 @@
 /**
  * An OpenID Connect provider: endpoints by discovery, identity from a verified ID token.
  *
- * The subject is the configured claim and never falls back to another one: two people must not become one, nor one two.
+ * The subject is the configured claim and never falls back to another one: two users must not become one, nor one two.
  * The userinfo endpoint is asked only when `userInfoOverride` names it, after the ID token was verified, and only for
  * name and e-mail; its subject must be the ID token's (OpenID Connect Core section 5.3.2).
  * Source: spec document 2, oidcConfig; OpenID Connect Core sections 3.1.2 and 3.1.3, RFC 9207.
@@ -97,7 +97,7 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
     try {
       const info = await fetchUserInfo(userInfoOverride, tokens.accessToken, fetch)
       if (info.subject !== claims.sub && info.subject !== claims[subjectClaim]) {
-        throw new OAuthClientError('protocol', 'the userinfo endpoint speaks of another person')
+        throw new OAuthClientError('protocol', 'the userinfo endpoint speaks of another user')
       }
       return { ...text('name', info.name), ...text('email', info.email) }
     } catch (error) {
@@ -125,11 +125,11 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
   }
 
   /**
-   * The provider has rotated by now: its answer is thrown away only when a verified ID token speaks of another person.
+   * The provider has rotated by now: its response is thrown away only when a verified ID token speaks of another user.
    * One that cannot be verified counts as none, which a refresh may lack (OpenID Connect Core section 12.2): the tokens
-   * came from the provider's own endpoint, in answer to what only this person's login gave.
+   * came from the provider's own endpoint, in response to what only this user's login gave.
    */
-  async function judge(fresh: TokenSet, old: UpstreamTokens): Promise<TokenSet> {
+  async function check(fresh: TokenSet, old: UpstreamTokens): Promise<TokenSet> {
     const { idToken, ...without } = fresh
     if (idToken === undefined) return fresh
     let claims: JWTPayload
@@ -146,7 +146,7 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
         ? old.idToken === undefined || decodeJwt(old.idToken).sub === claims.sub
         : subject === old.subject
     if (same) return fresh
-    throw new OAuthClientError('refused', 'the refreshed ID token speaks of another person', {
+    throw new OAuthClientError('refused', 'the refreshed ID token speaks of another user', {
       error: 'invalid_grant',
     })
   }
@@ -194,7 +194,7 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
         throw new OAuthClientError('refused', 'there is no refresh token', { error: 'invalid_grant' })
       const server = await metadata.get()
       const fresh = await refreshGrant({ server, client: client(), fetch, now, refreshToken })
-      const accepted = await judge(fresh, tokens)
+      const accepted = await check(fresh, tokens)
       return toUpstreamTokens(config.name, tokens.subject, accepted, now(), tokens)
     },
   } satisfies Upstream

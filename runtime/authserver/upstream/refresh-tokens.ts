@@ -1,8 +1,8 @@
 /**
- * The refresh tokens of one user at one provider, over all programs of that user.
+ * The refresh tokens of one user at one provider, over all clients of that user.
  *
  * Some providers give a refresh token at the first consent only. This server is one client to a provider, whatever
- * program the user signs in to: a later login that brings none goes on with the newest one that the provider gave for
+ * client the user signs in to: a later login that brings none goes on with the newest one that the provider gave for
  * the same account. Rows then share a refresh token, so a provider that rotates it is asked by one at a time, and every
  * row that held the old one gets the new one.
  * Source: reference behaviour of upstream tokens at a repeated login; RFC 9700 section 4.14 (rotation).

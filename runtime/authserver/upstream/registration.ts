@@ -72,7 +72,7 @@ export async function obtainRegistration(
   })
 }
 
-/** Forgets a registration that the provider no longer knows, so that the next use registers anew. */
+/** Forgets a registration that the provider no longer knows, so that the next use registers again. */
 export async function forgetRegistration(
   config: OAuth2UpstreamConfig,
   dcr: UpstreamRegistrationConfig,

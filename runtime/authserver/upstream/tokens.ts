@@ -1,9 +1,9 @@
-/** Token answers of upstream providers as the record that is kept. */
+/** Token responses of upstream providers as the record that is kept. */
 import type { TokenSet } from '../../oauth/index.ts'
 import type { UpstreamTokens } from '../storage/records.ts'
 
 /**
- * The record of an answer. On a refresh `old` lends what the answer left out: refresh token (RFC 6749 section 6),
+ * The record of a response. On a refresh `old` lends what the response left out: refresh token (RFC 6749 section 6),
  * ID token and scope.
  */
 export function toUpstreamTokens(

@@ -1,7 +1,7 @@
 /**
  * What an upstream identity provider does for this server, whatever protocol it speaks.
  *
- * `begin` and `finish` are one login (leg); `refresh` renews its tokens later. All reject with OAuthClientError: `unreachable`
+ * `begin` and `finish` are one login (upstream step); `refresh` renews its tokens later. All reject with OAuthClientError: `unreachable`
  * means try later, anything else means that this login or these tokens are no good. Nothing here stores anything.
  */
 import type { UpstreamTokens } from '../storage/records.ts'
@@ -11,7 +11,7 @@ export interface Identity {
   readonly subject: string
   readonly name?: string
   readonly email?: string
-  /** When the person proved to the provider who they are; absent when it does not say. */
+  /** When the user proved to the provider who they are; absent when it does not say. */
   readonly authTimeSec?: number
   /** No stable identity exists: another login gives another subject. */
   readonly synthesized: boolean
@@ -29,7 +29,7 @@ export interface Login {
 }
 
 export interface LoginProof extends Pick<Login, 'nonce' | 'codeVerifier' | 'maxAgeSec'> {
-  /** The person had to sign in again: a time of authentication before this refuses the login. */
+  /** The user had to sign in again: a time of authentication before this refuses the login. */
   readonly notBeforeSec?: number
 }
 
@@ -42,7 +42,7 @@ export interface Finished {
 export interface Upstream {
   readonly name: string
   readonly type: 'oidc' | 'oauth2'
-  /** Host of the provider, for people; its name until the host is known. */
+  /** Host of the provider, for users; its name until the host is known. */
   readonly host: string
   /** Issuer identifier, where one is known. */
   readonly issuer: string | undefined

@@ -16,7 +16,7 @@ export interface UserInfo {
 
 const what = 'the userinfo endpoint'
 
-/** Rejects with OAuthClientError. Members that the answer does not have are absent. */
+/** Rejects with OAuthClientError. Members that the response does not have are absent. */
 export async function fetchUserInfo(
   config: UserInfoConfig,
   accessToken: string,
@@ -58,7 +58,7 @@ function parse(text: string): JsonObject {
   } catch {
     // Falls through to the one refusal.
   }
-  throw new OAuthClientError('protocol', `${what} did not answer with a JSON object`)
+  throw new OAuthClientError('protocol', `${what} did not response with a JSON object`)
 }
 
 function pick(body: JsonObject, fields: readonly string[]): string | undefined {

@@ -32,7 +32,7 @@ export interface UpstreamTokenSource extends UpstreamTokensOfCallers {
   readonly primary: string
   /**
    * The caller's token at a provider (default: the primary one), renewed if need be; undefined when the caller has
-   * none there. Rejects with UPSTREAM_TOKEN_MISSING when the person must sign in again, AUTH_UNAVAILABLE or
+   * none there. Rejects with UPSTREAM_TOKEN_MISSING when the user must sign in again, AUTH_UNAVAILABLE or
    * STORE_DOWN when provider or store do not answer, NOT_FOUND for a provider that is not configured.
    */
   get(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
@@ -137,7 +137,7 @@ export function makeUpstreamTokenStore(parts: UpstreamTokenParts): UpstreamToken
         reason: 'the sign-in at the provider has ended',
       })
     }
-    const detail = `the sign-in at ${provider} has ended: ask the user to sign in again from this program`
+    const detail = `the sign-in at ${provider} has ended: ask the user to sign in again from this client`
     return new GatehouseError('UPSTREAM_TOKEN_MISSING', { detail, cause })
   }
 
@@ -199,7 +199,7 @@ export function makeUpstreamTokenStore(parts: UpstreamTokenParts): UpstreamToken
     }
   }
 
-  /** Refused was the token from before: what the person has connected since is not touched by that. */
+  /** Refused was the token from before: what the user has connected since is not touched by that. */
   async function lost(id: string, seen: Seen<Row>, cause: unknown): Promise<Row> {
     if (!(await state.rows.swap(id, seen, undefined))) {
       const row = await state.rows.get(id)
@@ -254,7 +254,7 @@ export function makeUpstreamTokenStore(parts: UpstreamTokenParts): UpstreamToken
   }
 }
 
-/** Nobody gets a token that was stored for another person or for another client. */
+/** Nobody gets a token that was stored for another user or for another client. */
 function isOwn(row: Row, claims: Claims): boolean {
   return row.userId === claims.sub && row.clientId === claims.client_id
 }

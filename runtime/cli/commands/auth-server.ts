@@ -2,7 +2,7 @@
  * The embedded authorization server of a configuration file: where its own file is, and opening it for a host.
  *
  * It is the file `authserver-config.yaml` in the directory of the host's file; none there means no embedded server,
- * one that cannot be read or used is a fault. Its own settings take effect at the next start, its keys at once.
+ * one that cannot be read or used is an error. Its own settings take effect at the next start, its keys at once.
  * Source: spec documents 2 and 3.
  */
 import { lstatSync } from 'node:fs'
@@ -61,25 +61,25 @@ function record(audit: Audit, { type, sessionHash, ...event }: AuthServerEvent):
   audit.authorization({ ...event, type: `auth_${type}`, session: sessionHash })
 }
 
-/** Gathers the faults of several checks, so that one run names them all. */
+/** Gathers the errors of several checks, so that one run names them all. */
 export class Checks {
-  readonly #faults: string[] = []
+  readonly #violations: string[] = []
 
-  /** The check's answer; undefined when it found faults. Whatever is no fault of configuration is thrown on. */
+  /** The check's answer; undefined when it found errors. Whatever is no error of configuration is thrown on. */
   async run<T>(check: () => T | Promise<T>): Promise<T | undefined> {
     try {
       return await check()
     } catch (error) {
       if (!(error instanceof GatehouseError && error.code === 'INVALID_CONFIG')) throw error
-      this.#faults.push(error.message)
+      this.#violations.push(error.message)
       return undefined
     }
   }
 
   /** Throws INVALID_CONFIG with everything that was found. */
   throwIfAny(): void {
-    if (this.#faults.length > 0) {
-      throw new GatehouseError('INVALID_CONFIG', { detail: this.#faults.join('\n') })
+    if (this.#violations.length > 0) {
+      throw new GatehouseError('INVALID_CONFIG', { detail: this.#violations.join('\n') })
     }
   }
 }

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { ValidateResource } from '../manifests/check.ts'
-import { checkManifests, describeProblems } from '../manifests/check.ts'
+import { checkManifests, describeViolations } from '../manifests/check.ts'
 import { readManifests } from '../manifests/read.ts'
 import type { KubeObject } from '../local/objects.ts'
 import { clientAddressesOf } from '../dev/doors.ts'
@@ -80,7 +80,7 @@ async function dev(options: Options): Promise<number> {
     const doors = await clientAddressesOf(shown, startedAt)
     writer.show({ title, problems, workloads: shown.workloads, doors })
   }
-  const redraw = () => void draw(session).catch(fault)
+  const redraw = () => void draw(session).catch(failure)
   const session = new DevSession({
     hooks: hooks.makeHooks(hooks.hookSettings({ runtimeImage, version, localCommands: true })),
     port: options.port,
@@ -89,7 +89,7 @@ async function dev(options: Options): Promise<number> {
     ...localEnvironment(),
     onChange: redraw,
     onLine: (workload, line) => options.verbose && printError(`[${workload.metadata.name}] ${line}`),
-    onFault: fault,
+    onError: failure,
   })
   const reload = async () => {
     const next = load(options.filename, hooks.validateResource)
@@ -98,7 +98,7 @@ async function dev(options: Options): Promise<number> {
     redraw()
   }
   const timer = setInterval(redraw, refreshMs)
-  const stopWatching = watchFiles(options.filename, () => void reload().catch(fault))
+  const stopWatching = watchFiles(options.filename, () => void reload().catch(failure))
   try {
     await session.declare(first.docs)
     await signalled()
@@ -111,14 +111,14 @@ async function dev(options: Options): Promise<number> {
   return exitCode.ok
 }
 
-/** Reads and checks the manifests; a fault of reading is a problem like any other. */
+/** Reads and checks the manifests; an error of reading is a problem like any other. */
 function load(
   paths: readonly string[],
   validate: ValidateResource,
 ): { docs: KubeObject[]; problems: string } {
   try {
     const manifests = readManifests(paths, () => '')
-    const problems = describeProblems(checkManifests(manifests, validate))
+    const problems = describeViolations(checkManifests(manifests, validate))
     return { docs: manifests.map(({ doc }) => doc as KubeObject), problems }
   } catch (error) {
     return { docs: [], problems: error instanceof Error ? error.message : String(error) }
@@ -149,6 +149,6 @@ function signalled(): Promise<void> {
   })
 }
 
-function fault(error: unknown): void {
+function failure(error: unknown): void {
   printError(`gatehouse dev: ${error instanceof Error ? error.message : String(error)}`)
 }

@@ -32,14 +32,14 @@ export function loginFailed(error: unknown, interrupted: boolean, log: RootLog):
     return exitCode.failed
   }
   printError(
-    `Error: failed to authenticate to remote server: ${error instanceof Error ? error.message : String(error)}${systemFault(error)}`,
+    `Error: failed to authenticate to remote server: ${error instanceof Error ? error.message : String(error)}${systemError(error)}`,
   )
   const misconfigured = error instanceof GatehouseError && error.code === 'INVALID_CONFIG'
   return misconfigured ? exitCode.usage : exitCode.authentication
 }
 
 /** The system's error of a port that cannot be bound, in the words of the flags; every other error as it is. */
-export function bindFault(error: unknown): unknown {
+export function bindError(error: unknown): unknown {
   if (!(error instanceof Error) || !('code' in error) || !('syscall' in error)) return error
   const { code } = error
   const at = 'address' in error ? ` on ${String(error.address)}` : ''
@@ -56,11 +56,11 @@ export function bindFault(error: unknown): unknown {
 }
 
 /** What the system said underneath, such as a name that does not resolve; '' when it said nothing. */
-function systemFault(error: unknown): string {
-  let fault = error
-  for (let depth = 0; fault instanceof Error && depth < 8; depth++) {
-    if ('code' in fault && /^E[A-Z]+$|^CERT_|_CERT/.test(String(fault.code))) return ` (${fault.message})`
-    fault = fault.cause
+function systemError(error: unknown): string {
+  let failure = error
+  for (let depth = 0; failure instanceof Error && depth < 8; depth++) {
+    if ('code' in failure && /^E[A-Z]+$|^CERT_|_CERT/.test(String(failure.code))) return ` (${failure.message})`
+    failure = failure.cause
   }
   return ''
 }

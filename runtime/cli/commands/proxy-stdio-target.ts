@@ -26,12 +26,12 @@ const served: ReadonlySet<string> = new Set([
 export async function serveStdioTarget(file: ProxyFile, flags: ProxyInput, debug: boolean): Promise<number> {
   const { stdio } = file
   const beside = Object.keys(file).filter((field) => !served.has(field))
-  const faults = [
+  const violations = [
     ...(beside.length > 0
       ? [`${beside.join(', ')}: not served for a stdio target; put a proxy in front of it`]
       : []),
   ]
-  if (!stdio || faults.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: faults.join('\n') })
+  if (!stdio || violations.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
   const log = makeLog({ level: debug ? 'debug' : 'info', name: 'stdio-bridge' })
   const stopped = stopSignal(new AbortController())
   const bridge = await startStdioBridge({

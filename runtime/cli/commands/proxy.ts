@@ -28,10 +28,10 @@ import {
 } from '../../config/index.ts'
 import type { EmbeddedAuthServer } from '../../incoming/index.ts'
 import { makeLog, type RootLog } from '../../observe/index.ts'
-import { authServerProblems, runPrimary, runProxy, runWorker } from '../../proxy/index.ts'
+import { authServerViolations, runPrimary, runProxy, runWorker } from '../../proxy/index.ts'
 import { exitCode, print, printError } from '../output.ts'
 import { authServerFileBeside, Checks, withAuthServer } from './auth-server.ts'
-import { addProxyFlags, bindFault, environmentHelp, loginFailed, stopSignal } from './proxy-shared.ts'
+import { addProxyFlags, bindError, environmentHelp, loginFailed, stopSignal } from './proxy-shared.ts'
 import { serveStdioTarget } from './proxy-stdio-target.ts'
 import { addProxyStdioCommand } from './proxy-stdio.ts'
 import { addProxyTunnelCommand } from './proxy-tunnel.ts'
@@ -138,7 +138,7 @@ async function checked(resolve: () => ProxyConfig, authServerFile: string | unde
   const server = await checks.run(() => checkAuthServer(authServerFile, environment(), { maxUpstreams }))
   if (config && server) {
     await checks.run(() => {
-      const problems = authServerProblems(config, server)
+      const problems = authServerViolations(config, server)
       if (problems.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: problems.join('\n') })
     })
   }
@@ -182,7 +182,7 @@ async function serveWith(
   const proxy = await starting.catch((error: unknown) => {
     // Warnings come before the error that ends it all.
     log.flush()
-    throw bindFault(error)
+    throw bindError(error)
   })
   try {
     await proxy.ready

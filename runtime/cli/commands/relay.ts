@@ -51,7 +51,7 @@ export function addRelayCommand(program: Command): void {
 
 async function relay(flags: RelayFlags, debug: boolean): Promise<number> {
   const port = /^\d{1,5}$/.test(flags.port) ? Number(flags.port) : Number.NaN
-  const faults = [
+  const violations = [
     ...(port >= 0 && port < 65_536 ? [] : ['--port: must be a whole number from 0 to 65535']),
     ...(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(flags.domain) ? [] : ['--domain: must be a DNS name']),
     ...(flags.publicUrl === undefined || /^https?:\/\/\*\.[^*]+$/.test(flags.publicUrl)
@@ -60,13 +60,13 @@ async function relay(flags: RelayFlags, debug: boolean): Promise<number> {
   ]
   const authToken = tokenSource(flags)
   if (!authToken)
-    faults.push(`--auth-token-file: is required, or the variable ${variables.tunnelAuthToken.name}`)
+    violations.push(`--auth-token-file: is required, or the variable ${variables.tunnelAuthToken.name}`)
   else if (authToken().reveal().length < minTokenChars) {
     // Whoever guesses it takes a name, and with it what its clients send.
-    faults.push(`--auth-token-file: the token must have at least ${minTokenChars} characters`)
+    violations.push(`--auth-token-file: the token must have at least ${minTokenChars} characters`)
   }
-  if (!authToken || faults.length > 0)
-    throw new GatehouseError('INVALID_CONFIG', { detail: faults.join('\n') })
+  if (!authToken || violations.length > 0)
+    throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
   const log = makeLog({ level: debug ? 'debug' : 'info', name: 'relay' })
   const stopped = stopSignal(new AbortController())
   const { host, domain, publicUrl } = flags

@@ -12,7 +12,7 @@ import { podTemplateOf, replicasOf } from '../dev/pods.ts'
 import { lastAppliedAnnotation } from '../local/apply.ts'
 import { LocalCluster } from '../local/cluster.ts'
 import type { KubeObject } from '../local/objects.ts'
-import { checkManifests, describeProblems } from '../manifests/check.ts'
+import { checkManifests, describeViolations } from '../manifests/check.ts'
 import { readManifests } from '../manifests/read.ts'
 import { exitCode, print, printError } from '../output.ts'
 import { runtimeImage, version } from '../version.ts'
@@ -52,7 +52,7 @@ async function render(options: Options): Promise<number> {
   const manifests = readManifests(options.filename, () => readFileSync(0, 'utf8'))
   const checked = checkManifests(manifests, hooks.validateResource)
   if (checked.some(({ problems }) => problems.length > 0)) {
-    printError(describeProblems(checked))
+    printError(describeViolations(checked))
     return exitCode.failed
   }
   const settings = hooks.hookSettings({ runtimeImage: options.image, version })

@@ -3,7 +3,7 @@
  */
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { checkManifests, describeProblems, isOurs, nameOf } from '../manifests/check.ts'
+import { checkManifests, describeViolations, isOurs, nameOf } from '../manifests/check.ts'
 import { readManifests } from '../manifests/read.ts'
 import { exitCode, print, printError } from '../output.ts'
 
@@ -18,7 +18,7 @@ export function addValidateCommand(program: Command): void {
     .summary('check manifests offline')
     .description(
       'Checks manifests exactly as the admission webhook would, without a cluster.\n' +
-        'Documents of other API groups are passed over.',
+        'Documents of other API groups are skipped.',
     )
     .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect)
     .option('-o, --output <format>', 'text or json', 'text')
@@ -59,9 +59,9 @@ async function validate(options: Options): Promise<number> {
       printError(`${manifest.file}:${manifest.line}: ${nameOf(manifest)}: warning: ${warning}`)
     }
   }
-  if (invalid.length > 0) printError(describeProblems(checked))
+  if (invalid.length > 0) printError(describeViolations(checked))
   const others = manifests.length - manifests.filter(isOurs).length
-  const passedOver = others > 0 ? `, ${others} of other API groups passed over` : ''
+  const passedOver = others > 0 ? `, ${others} of other API groups skipped` : ''
   print(`${checked.length - invalid.length} valid, ${invalid.length} invalid${passedOver}`)
   return invalid.length > 0 ? exitCode.failed : exitCode.ok
 }

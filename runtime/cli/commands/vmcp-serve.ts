@@ -65,7 +65,7 @@ export async function readChecked(
   return loaded ?? read()
 }
 
-/** Stands for a server whose file has faults: they are known, and others must not follow from them. */
+/** Stands for a server whose file has errors: they are known, and others must not follow from them. */
 const anyProvider: UpstreamTokens = { get: async () => undefined }
 
 function factsOf(path: string, env: Environment): AuthServerFacts | undefined {

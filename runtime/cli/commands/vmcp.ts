@@ -1,8 +1,8 @@
 /**
  * `gatehouse vmcp serve|validate|init`: many MCP servers behind one address.
  *
- * `serve` runs in the foreground until SIGINT or SIGTERM and takes up changes of its configuration file without a
- * restart. A changed file with faults is reported and left alone; the running configuration goes on.
+ * `serve` runs in the foreground until SIGINT or SIGTERM and reloads changes of its configuration file without a
+ * restart. A changed file with errors is reported and left alone; the running configuration goes on.
  * Source: spec document 3; runtime/config/vmcp.ts for the file.
  */
 import type { Command } from 'commander'
@@ -28,7 +28,7 @@ interface ServeOptions extends ServeFlags {
   readonly enableAudit: boolean
 }
 
-const BACKEND_HELP = 'a backend as name=URL, repeatable; a path that ends in /sse means the old SSE transport'
+const BACKEND_HELP = 'a backend as name=URL, repeatable; a path that ends in /sse means the HTTP+SSE (deprecated) transport'
 
 export function addVmcpCommand(program: Command): void {
   const vmcp = program

@@ -19,11 +19,11 @@ export interface Plan {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly port: number
-  /** Path that answers 200 when ready; undefined: a TCP connection is enough. */
+  /** Path that responses 200 when ready; undefined: a TCP connection is enough. */
   readonly readyPath: string | undefined
   /** Set when the command speaks MCP on stdin and stdout and must be bridged to HTTP on `port`. */
   readonly stdio: boolean
-  /** Changes when the process must be started anew; a changed file alone does not. */
+  /** Changes when the process must be started again; a changed file alone does not. */
   readonly fingerprint: string
 }
 

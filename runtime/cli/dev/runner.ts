@@ -94,7 +94,7 @@ export class Runner {
   async #awaitReady(gone: AbortSignal): Promise<void> {
     const { port, readyPath } = this.plan
     while (!gone.aborted && !this.#stopping.signal.aborted) {
-      const ready = readyPath ? await answers(`http://127.0.0.1:${port}${readyPath}`) : await accepts(port)
+      const ready = readyPath ? await responses(`http://127.0.0.1:${port}${readyPath}`) : await accepts(port)
       if (ready && !gone.aborted) return this.#set({ phase: 'ready' })
       await sleep(probeEveryMs)
     }
@@ -111,7 +111,7 @@ export class Runner {
   }
 }
 
-async function answers(url: string): Promise<boolean> {
+async function responses(url: string): Promise<boolean> {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(2000) })
     await response.body?.cancel()

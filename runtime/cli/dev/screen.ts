@@ -1,7 +1,7 @@
 /**
  * The one screen of `gatehouse dev`: what runs, what does not and why, the address, and how to connect a client.
  *
- * On a terminal it is drawn anew on each change; elsewhere each change is one line, so that logs stay readable.
+ * On a terminal it is drawn again on each change; elsewhere each change is one line, so that logs stay readable.
  */
 import { painter, print } from '../output.ts'
 import type { WorkloadView } from './session.ts'

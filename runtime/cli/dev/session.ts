@@ -23,8 +23,8 @@ export interface SessionOptions {
   readonly folder: string
   readonly onChange: (session: DevSession) => void
   readonly onLine: (workload: KubeObject, line: string) => void
-  /** A fault of our own while applying a change; the session goes on. */
-  readonly onFault: (error: unknown) => void
+  /** An error of our own while applying a change; the session goes on. */
+  readonly onError: (error: unknown) => void
 }
 
 /** A workload of the local cluster and what became of it. */
@@ -82,7 +82,7 @@ export class DevSession {
   }
 
   #enqueue(work: () => Promise<void>): Promise<void> {
-    this.#queue = this.#queue.then(work).catch((error: unknown) => this.#options.onFault(error))
+    this.#queue = this.#queue.then(work).catch((error: unknown) => this.#options.onError(error))
     return this.#queue
   }
 

@@ -11,7 +11,7 @@ import { applyChild } from './apply.ts'
 import { groupKey, type KubeObject, namespacedName, objectKey } from './objects.ts'
 import { matchesRule, type RelatedRule } from './related.ts'
 
-/** What the local cluster needs of a hook; the hooks room's registry entries satisfy it. */
+/** What the local cluster needs of a hook; the hooks module's registry entries satisfy it. */
 export interface Hook {
   readonly kind: string
   readonly childKinds: readonly { readonly apiVersion: string; readonly kind: string }[]
@@ -19,7 +19,7 @@ export interface Hook {
   readonly sync: (request: unknown) => { status?: unknown; children: readonly unknown[] }
 }
 
-/** Rounds after which hooks that keep changing their answer are called broken. */
+/** Rounds after which hooks that keep changing their response are called broken. */
 const maxRounds = 40
 
 export class LocalCluster {

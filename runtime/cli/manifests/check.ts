@@ -47,7 +47,7 @@ export function checkManifests(manifests: readonly Manifest[], validate: Validat
 }
 
 /** One block per document with problems: where, which resource, and each problem on a line of its own. */
-export function describeProblems(checked: readonly Checked[]): string {
+export function describeViolations(checked: readonly Checked[]): string {
   return checked
     .filter(({ problems }) => problems.length > 0)
     .map(({ manifest, problems }) =>

@@ -2,7 +2,7 @@
  * Reads Kubernetes manifests from files, folders and standard input.
  *
  * Every document keeps where it stands (file and line), so that a message can point at it. Folders are read
- * recursively in name order; files that are not YAML or JSON, hidden files, and kustomizations are passed over.
+ * recursively in name order; files that are not YAML or JSON, hidden files, and kustomizations are skipped.
  * Does not validate: that is the webhook's code.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
@@ -57,11 +57,11 @@ function walk(folder: string): string[] {
 }
 
 function parse(file: string, text: string): Manifest[] {
-  const { documents, faults } = readYaml(text)
-  const [fault] = faults
-  if (fault) {
+  const { documents, violations } = readYaml(text)
+  const [failure] = violations
+  if (failure) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: `${file}:${fault.line}: not valid YAML: ${fault.message}`,
+      detail: `${file}:${failure.line}: not valid YAML: ${failure.message}`,
     })
   }
   return documents

@@ -12,7 +12,7 @@ import { type StarlarkValue, typeOf } from './values.ts'
 export function unpack(call: Call, ...names: readonly string[]): (StarlarkValue | undefined)[] {
   const plain = names.map((name) => name.replace('?', ''))
   if (call.args.length > names.length)
-    throw fault(call, `got ${call.args.length} arguments, want at most ${names.length}`)
+    throw failure(call, `got ${call.args.length} arguments, want at most ${names.length}`)
   const values: (StarlarkValue | undefined)[] = [...call.args]
   values.length = names.length
   for (const [name, value] of call.named) {
@@ -20,33 +20,33 @@ export function unpack(call: Call, ...names: readonly string[]): (StarlarkValue 
     if (at < 0) {
       const guess = likely(name, plain)
       const hint = guess === undefined ? '' : ` (did you mean ${guess}?)`
-      throw fault(call, `unexpected keyword argument ${JSON.stringify(name)}${hint}`)
+      throw failure(call, `unexpected keyword argument ${JSON.stringify(name)}${hint}`)
     }
     if (values[at] !== undefined)
-      throw fault(call, `got multiple values for keyword argument ${JSON.stringify(name)}`)
+      throw failure(call, `got multiple values for keyword argument ${JSON.stringify(name)}`)
     values[at] = value
   }
   names.forEach((name, i) => {
-    if (values[i] === undefined && !name.endsWith('?')) throw fault(call, `missing argument for ${name}`)
+    if (values[i] === undefined && !name.endsWith('?')) throw failure(call, `missing argument for ${name}`)
   })
   return values
 }
 
 /** Arguments that have no names. */
 export function positional(call: Call, least: number, most: number): readonly StarlarkValue[] {
-  if (call.named.length > 0) throw fault(call, 'unexpected keyword arguments')
+  if (call.named.length > 0) throw failure(call, 'unexpected keyword arguments')
   const { length } = call.args
   if (length >= least && length <= most) return call.args
   const want = least === most ? String(most) : length < least ? `at least ${least}` : `at most ${most}`
-  throw fault(call, `got ${length} arguments, want ${want}`)
+  throw failure(call, `got ${length} arguments, want ${want}`)
 }
 
-export function fault(call: Call, message: string): StarlarkError {
+export function failure(call: Call, message: string): StarlarkError {
   return new StarlarkError(`${call.name}: ${message}`)
 }
 
 function mismatch(call: Call, value: StarlarkValue, want: string, parameter: string): StarlarkError {
-  return fault(call, `for parameter ${parameter}: got ${typeOf(value)}, want ${want}`)
+  return failure(call, `for parameter ${parameter}: got ${typeOf(value)}, want ${want}`)
 }
 
 export function asText(call: Call, value: StarlarkValue | undefined, parameter: string): string {

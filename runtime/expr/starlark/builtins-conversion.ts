@@ -1,5 +1,5 @@
 /** Built-in functions that make values of one type from another. */
-import { asInt, fault, positional, unpack } from './arguments.ts'
+import { asInt, failure, positional, unpack } from './arguments.ts'
 import { Dict } from './dict.ts'
 import { StarlarkError } from './errors.ts'
 import type { Call } from './functions.ts'
@@ -19,9 +19,9 @@ export const CONVERSIONS: Readonly<Record<string, (call: Call) => StarlarkValue>
   bytes,
   chr(call) {
     const point = asInt(call, unpack(call, 'i')[0], 'i')
-    if (point < 0) throw fault(call, `Unicode code point ${point} out of range (<0)`)
+    if (point < 0) throw failure(call, `Unicode code point ${point} out of range (<0)`)
     if (point > 0x10ffff)
-      throw fault(call, `Unicode code point U+${point.toString(16).toUpperCase()} out of range (>0x10FFFF)`)
+      throw failure(call, `Unicode code point U+${point.toString(16).toUpperCase()} out of range (>0x10FFFF)`)
     return encodePoint(point)
   },
   dict,
@@ -56,11 +56,11 @@ function bytes(call: Call): StarlarkValue {
     call.meter.text(value.length)
     return new Bytes(repaired(value))
   }
-  if (!isSequence(value)) throw fault(call, `got ${typeOf(value)}, want string, bytes, or iterable of ints`)
+  if (!isSequence(value)) throw failure(call, `got ${typeOf(value)}, want string, bytes, or iterable of ints`)
   const data = elementsOf(value, call.meter, 'bytes').map((item, i) => {
-    if (!isInt(item)) throw fault(call, `at index ${i}, got ${typeOf(item)}, want int`)
+    if (!isInt(item)) throw failure(call, `at index ${i}, got ${typeOf(item)}, want int`)
     if (item < 0 || item > 255)
-      throw fault(call, `at index ${i}, ${item} out of range (want value in unsigned 8-bit range)`)
+      throw failure(call, `at index ${i}, ${item} out of range (want value in unsigned 8-bit range)`)
     return String.fromCharCode(Number(item))
   })
   return new Bytes(data.join(''))
@@ -69,19 +69,19 @@ function bytes(call: Call): StarlarkValue {
 function ord(call: Call): StarlarkValue {
   const [value = null] = positional(call, 1, 1)
   if (value instanceof Bytes) {
-    if (value.data.length !== 1) throw fault(call, `bytes has length ${value.data.length}, want 1`)
+    if (value.data.length !== 1) throw failure(call, `bytes has length ${value.data.length}, want 1`)
     return value.data.charCodeAt(0)
   }
-  if (typeof value !== 'string') throw fault(call, `got ${typeOf(value)}, want string or bytes`)
+  if (typeof value !== 'string') throw failure(call, `got ${typeOf(value)}, want string or bytes`)
   call.meter.step(Math.floor(value.length / 64))
   const found = [...points(value.slice(0, 4096))]
   if (found.length !== 1 || value.length > 4)
-    throw fault(call, `string encodes ${found.length} Unicode code points, want 1`)
+    throw failure(call, `string encodes ${found.length} Unicode code points, want 1`)
   return found[0]?.point ?? 0
 }
 
 function dict(call: Call): StarlarkValue {
-  if (call.args.length > 1) throw fault(call, `got ${call.args.length} arguments, want at most 1`)
+  if (call.args.length > 1) throw failure(call, `got ${call.args.length} arguments, want at most 1`)
   call.meter.allocate(SIZE.object)
   const made = new Dict()
   update(call, made, call.args[0])
@@ -122,7 +122,7 @@ function float(call: Call): StarlarkValue {
   if (isInt(value)) return new Float(toFloat(value))
   if (value instanceof Float) return value
   if (typeof value !== 'string') throw new StarlarkError(`float got ${typeOf(value)}, want number or string`)
-  if (value === '') throw fault(call, 'empty string')
+  if (value === '') throw failure(call, 'empty string')
   const word = /^([+-]?)(inf|infinity|nan)$/i.exec(value)
   if (word)
     return new Float(
@@ -146,18 +146,18 @@ function int(call: Call): StarlarkValue {
     const radix = base === undefined || base === null ? 10 : asInt(call, base, 'base')
     return parseInteger(call, value, radix)
   }
-  if (base !== undefined) throw fault(call, "can't convert non-string with explicit base")
+  if (base !== undefined) throw failure(call, "can't convert non-string with explicit base")
   if (typeof value === 'boolean') return Number(value)
   if (isInt(value)) return value
   if (value instanceof Float) return truncate(value)
-  throw fault(call, `cannot convert ${typeOf(value)} to int`)
+  throw failure(call, `cannot convert ${typeOf(value)} to int`)
 }
 
 const PREFIXES: Readonly<Record<string, number>> = { '0x': 16, '0o': 8, '0b': 2 }
 
 function parseInteger(call: Call, text: string, base: number): Int {
-  if (base !== 0 && (base < 2 || base > 36)) throw fault(call, 'base must be an integer >= 2 && <= 36')
-  const invalid = fault(call, `invalid literal with base ${base}: ${decode(text.slice(0, 100))}`)
+  if (base !== 0 && (base < 2 || base > 36)) throw failure(call, 'base must be an integer >= 2 && <= 36')
+  const invalid = failure(call, `invalid literal with base ${base}: ${decode(text.slice(0, 100))}`)
   const sign = /^[+-]/.test(text) ? text.charAt(0) : ''
   let digits = text.slice(sign.length).toLowerCase()
   if (digits.length > MAX_DIGITS) throw invalid

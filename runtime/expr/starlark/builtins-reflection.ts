@@ -1,5 +1,5 @@
 /** Built-in functions about values themselves, and those that speak to the outside. */
-import { asText, fault, positional, unpack } from './arguments.ts'
+import { asText, failure, positional, unpack } from './arguments.ts'
 import { attributeNames, findAttribute, getAttribute } from './attributes.ts'
 import { StarlarkError } from './errors.ts'
 import type { Call } from './functions.ts'
@@ -23,7 +23,7 @@ export const REFLECTION: Readonly<Record<string, (call: Call) => StarlarkValue>>
     try {
       return getAttribute(value, wanted, call.meter)
     } catch (error) {
-      if (error instanceof StarlarkError) throw fault(call, error.message)
+      if (error instanceof StarlarkError) throw failure(call, error.message)
       throw error
     }
   },
@@ -35,7 +35,7 @@ export const REFLECTION: Readonly<Record<string, (call: Call) => StarlarkValue>>
     const [value = null] = positional(call, 1, 1)
     if (typeof value === 'string') return hashText(call, decode(value))
     if (value instanceof Bytes) return hashBytes(call, value.data)
-    throw fault(call, `got ${typeOf(value)}, want string or bytes`)
+    throw failure(call, `got ${typeOf(value)}, want string or bytes`)
   },
   print(call) {
     call.print(decode(joined(call)))
@@ -43,7 +43,7 @@ export const REFLECTION: Readonly<Record<string, (call: Call) => StarlarkValue>>
   },
   type: (call) => {
     if (call.args.length !== 1 || call.named.length > 0)
-      throw fault(call, `got ${call.args.length} arguments, want exactly 1`)
+      throw failure(call, `got ${call.args.length} arguments, want exactly 1`)
     return typeOf(call.args[0] ?? null)
   },
 }

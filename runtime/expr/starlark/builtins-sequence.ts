@@ -1,5 +1,5 @@
 /** Built-in functions that go through sequences. */
-import { asBool, asCallable, asInt, fault, positional, unpack } from './arguments.ts'
+import { asBool, asCallable, asInt, failure, positional, unpack } from './arguments.ts'
 import { equal, ordered } from './compare.ts'
 import { StarlarkError } from './errors.ts'
 import type { Call, Work } from './functions.ts'
@@ -19,7 +19,7 @@ export const SEQUENCES: Readonly<Record<string, (call: Call) => StarlarkValue | 
   len(call) {
     const [value = null] = positional(call, 1, 1)
     const length = lengthOf(value)
-    if (length === undefined) throw fault(call, `value of type ${typeOf(value)} has no len`)
+    if (length === undefined) throw failure(call, `value of type ${typeOf(value)} has no len`)
     return length
   },
   max: (call) => extreme(call, '>'),
@@ -42,14 +42,14 @@ function range(call: Call): StarlarkValue {
   )
   const [start = 0, stop = 0] = args.length === 1 ? [0, args[0]] : args
   const step = args[2] ?? 1
-  if (step === 0) throw fault(call, 'step argument must not be zero')
+  if (step === 0) throw failure(call, 'step argument must not be zero')
   return new Range(start, stop, step)
 }
 
 /** `max` and `min`: the first of the greatest or least. */
 function* extreme(call: Call, op: '<' | '>'): Work {
   const { key, rest } = keyOf(call)
-  if (rest.length > 0) throw fault(call, `unexpected keyword argument ${JSON.stringify(rest[0])}`)
+  if (rest.length > 0) throw failure(call, `unexpected keyword argument ${JSON.stringify(rest[0])}`)
   if (call.args.length === 0)
     throw new StarlarkError(`${call.name} requires at least one positional argument`)
   const items = itemsOf(call)
@@ -62,14 +62,14 @@ function* extreme(call: Call, op: '<' | '>'): Work {
     best = item
     bestKey = own
   }
-  if (best === undefined) throw fault(call, 'argument is an empty sequence')
+  if (best === undefined) throw failure(call, 'argument is an empty sequence')
   return best
 }
 
 function itemsOf(call: Call): readonly StarlarkValue[] {
   if (call.args.length !== 1) return call.args
   const [only = null] = call.args
-  if (!isSequence(only)) throw fault(call, `${typeOf(only)} value is not iterable`)
+  if (!isSequence(only)) throw failure(call, `${typeOf(only)} value is not iterable`)
   return elementsOf(only, call.meter, call.name)
 }
 
@@ -101,7 +101,7 @@ function* sorted(call: Call): Work {
 
 function zip(call: Call): StarlarkValue {
   const columns = positional(call, 0, Number.MAX_SAFE_INTEGER).map((value, i) => {
-    if (!isSequence(value)) throw fault(call, `argument #${i + 1} is not iterable: ${typeOf(value)}`)
+    if (!isSequence(value)) throw failure(call, `argument #${i + 1} is not iterable: ${typeOf(value)}`)
     return elementsOf(value, call.meter, 'zip')
   })
   const length = columns.length === 0 ? 0 : Math.min(...columns.map((column) => column.length))

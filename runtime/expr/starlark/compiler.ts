@@ -14,7 +14,7 @@ export interface Program {
 
 /**
  * Reads and compiles a script. `globals` are the names that exist outside of it, those of the language included. Throws
- * StarlarkError with the place of the fault.
+ * StarlarkError with the place of the error.
  */
 export function compile(source: string, globals: ReadonlySet<string>): Program {
   try {

@@ -12,9 +12,9 @@ export interface Trace extends Position {
 }
 
 export class StarlarkError extends Error {
-  /** Where: for faults of the text, and once a running function has failed. */
+  /** Where: for errors of the text, and once a running function has failed. */
   position: Position | undefined
-  /** Functions under way, innermost first; empty for faults of the text. */
+  /** Functions in flight, innermost first; empty for errors of the text. */
   trace: readonly Trace[] = []
 
   constructor(message: string, position?: Position) {

@@ -1,5 +1,5 @@
 /** `text.format(...)`. Source: Starlark specification, "string·format". */
-import { fault } from './arguments.ts'
+import { failure } from './arguments.ts'
 import type { Call } from './functions.ts'
 import { repr, str } from './print.ts'
 import { decode } from './text.ts'
@@ -23,10 +23,10 @@ export function format(text: string, call: Call): string {
     if (text[brace + 1] === char) {
       parts.push(char ?? '')
       at = brace + 2
-    } else if (char === '}') throw fault(call, "single '}' in format")
+    } else if (char === '}') throw failure(call, "single '}' in format")
     else {
       const end = text.indexOf('}', brace)
-      if (end < 0) throw fault(call, "unmatched '{' in format")
+      if (end < 0) throw failure(call, "unmatched '{' in format")
       call.meter.step(1)
       const part = field(text.slice(brace + 1, end), call, state)
       call.meter.text(part.length)
@@ -46,7 +46,7 @@ function nextBrace(text: string, from: number): number {
 }
 
 function field(inner: string, call: Call, state: State): string {
-  if (inner.includes('{')) throw fault(call, 'nested replacement fields not supported')
+  if (inner.includes('{')) throw failure(call, 'nested replacement fields not supported')
   const mark = inner.indexOf('!')
   const [name, conversion] = mark < 0 ? [inner, 's'] : [inner.slice(0, mark), inner.slice(mark + 1)]
   const value = valueOf(name, call, state)
@@ -56,35 +56,35 @@ function field(inner: string, call: Call, state: State): string {
     case 'r':
       return repr(value, call.meter)
     default:
-      throw fault(call, `unknown conversion ${JSON.stringify(decode(conversion))}`)
+      throw failure(call, `unknown conversion ${JSON.stringify(decode(conversion))}`)
   }
 }
 
 function valueOf(name: string, call: Call, state: State): StarlarkValue {
   if (name.includes(':'))
-    throw fault(call, `format spec features not supported in replacement fields: ${decode(name)}`)
+    throw failure(call, `format spec features not supported in replacement fields: ${decode(name)}`)
   if (name === '') {
     if (state.manual)
-      throw fault(call, 'cannot switch from manual field specification to automatic field numbering')
+      throw failure(call, 'cannot switch from manual field specification to automatic field numbering')
     return argument(state.next++, call)
   }
   if (/^\d+$/.test(name)) {
     if (state.next > 0)
-      throw fault(call, 'cannot switch from automatic field numbering to manual field specification')
+      throw failure(call, 'cannot switch from automatic field numbering to manual field specification')
     state.manual = true
     return argument(Number(name), call)
   }
   const found = call.named.find(([key]) => key === name)
   if (found) return found[1]
   if (name.includes('.'))
-    throw fault(call, `attribute syntax x.y is not supported in replacement fields: ${name}`)
+    throw failure(call, `attribute syntax x.y is not supported in replacement fields: ${name}`)
   if (name.includes('['))
-    throw fault(call, `element syntax a[i] is not supported in replacement fields: ${name}`)
-  throw fault(call, `keyword ${name} not found`)
+    throw failure(call, `element syntax a[i] is not supported in replacement fields: ${name}`)
+  throw failure(call, `keyword ${name} not found`)
 }
 
 function argument(index: number, call: Call): StarlarkValue {
   const value = call.args[index]
-  if (value === undefined) throw fault(call, 'tuple index out of range')
+  if (value === undefined) throw failure(call, 'tuple index out of range')
   return value
 }

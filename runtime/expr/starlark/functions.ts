@@ -39,12 +39,12 @@ export interface Call {
   readonly print: (line: string) => void
 }
 
-/** What a built-in function asks of the machine; it goes on with the answer. */
+/** What a built-in function asks of the machine; it goes on with the response. */
 export type Effect =
   | { readonly kind: 'call'; readonly callee: StarlarkValue; readonly args: readonly StarlarkValue[] }
   /** Something outside: `begin` starts it, and calls `settle` once. */
   | { readonly kind: 'wait'; readonly begin: (settle: (outcome: Settled) => void) => void }
-  /** Functions to be carried out side by side; the answer is the list of results. */
+  /** Functions to be carried out side by side; the response is the list of results. */
   | { readonly kind: 'parallel'; readonly callables: readonly StarlarkValue[] }
 
 export type Settled = { readonly value: StarlarkValue } | { readonly error: Error }

@@ -1,7 +1,7 @@
 /** Literals of scripts: texts with their escapes, and numbers. Source: Starlark specification, "Lexical elements". */
 import { encodePoint } from './text.ts'
 
-/** A fault in a literal, at this distance from its beginning. */
+/** An error in a literal, at this distance from its beginning. */
 export class LiteralError extends Error {
   readonly offset: number
   constructor(message: string, offset: number) {

@@ -21,7 +21,7 @@ import { getIndex, setIndex, slice } from './subscript.ts'
 import type { Task } from './task.ts'
 import { List, truth, Tuple, typeOf, type StarlarkValue } from './values.ts'
 
-/** A function of the script under way. */
+/** A function of the script in flight. */
 export class Frame {
   readonly fn: Func
   readonly variables: Variable[]
@@ -38,7 +38,7 @@ export class Frame {
   }
 }
 
-/** A built-in function under way that has asked for something. */
+/** A built-in function in flight that has asked for something. */
 export class NativeFrame {
   readonly work: Work
   constructor(work: Work) {
@@ -55,25 +55,25 @@ export interface ExecutionContext {
   readonly print: (task: Task, line: string) => void
 }
 
-/** Runs a task on, giving it `input` as the answer to what it waited for. Throws StarlarkError. */
+/** Runs a task on, giving it `input` as the response to what it waited for. Throws StarlarkError. */
 export function run(task: Task, input: StarlarkValue | undefined, around: ExecutionContext): Progress {
-  let answer = input
+  let response = input
   for (;;) {
     const top = task.frames.at(-1)
-    if (!top) return { kind: 'done', value: answer ?? null }
+    if (!top) return { kind: 'done', value: response ?? null }
     if (top instanceof NativeFrame) {
-      const step = top.work.next(answer ?? null)
-      answer = undefined
+      const step = top.work.next(response ?? null)
+      response = undefined
       if (step.done === true) {
         task.frames.pop()
-        answer = step.value
+        response = step.value
       } else if (step.value.kind === 'call')
-        answer = call(task, step.value.callee, step.value.args, [], around)
+        response = call(task, step.value.callee, step.value.args, [], around)
       else return step.value
       continue
     }
-    if (answer !== undefined) top.stack.push(answer)
-    answer = runFrame(task, top, around)
+    if (response !== undefined) top.stack.push(response)
+    response = runFrame(task, top, around)
   }
 }
 

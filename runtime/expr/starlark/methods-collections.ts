@@ -1,5 +1,5 @@
 /** Methods of lists and dicts. Source: Starlark specification, "Built-in methods". */
-import { asInt, fault, positional } from './arguments.ts'
+import { asInt, failure, positional } from './arguments.ts'
 import type { Methods } from './attributes.ts'
 import { update } from './builtins-conversion.ts'
 import { indexIn } from './builtins-sequence.ts'
@@ -58,7 +58,7 @@ export const LIST_METHODS: Methods<List> = {
       at = indexIn(list, value, 0, items.length, call)
     } catch (error) {
       if (error instanceof StarlarkError && error.message.endsWith('value not in list'))
-        throw fault(call, 'element not found')
+        throw failure(call, 'element not found')
       throw error
     }
     items.splice(at, 1)
@@ -93,13 +93,13 @@ export const DICT_METHODS: Methods<Dict> = {
       dict.delete(key, call.meter)
       return found
     }
-    if (fallback === undefined) throw fault(call, 'missing key')
+    if (fallback === undefined) throw failure(call, 'missing key')
     return fallback
   },
   popitem(dict, call) {
     positional(call, 0, 0)
     const entry = dict.shift()
-    if (!entry) throw fault(call, 'empty dict')
+    if (!entry) throw failure(call, 'empty dict')
     return new Tuple(entry)
   },
   setdefault(dict, call) {
@@ -110,7 +110,7 @@ export const DICT_METHODS: Methods<Dict> = {
     return fallback
   },
   update(dict, call) {
-    if (call.args.length > 1) throw fault(call, `got ${call.args.length} arguments, want at most 1`)
+    if (call.args.length > 1) throw failure(call, `got ${call.args.length} arguments, want at most 1`)
     update(call, dict, call.args[0])
     return null
   },

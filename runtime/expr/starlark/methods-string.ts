@@ -2,7 +2,7 @@
  * Methods of strings. Positions are those of bytes.
  * Source: Starlark specification, "Built-in methods", strings.
  */
-import { asBool, asInt, asText, fault, positional } from './arguments.ts'
+import { asBool, asInt, asText, failure, positional } from './arguments.ts'
 import type { Method, Methods } from './attributes.ts'
 import { format } from './format.ts'
 import type { Call } from './functions.ts'
@@ -78,7 +78,7 @@ function find(text: string, call: Call, last: boolean): number {
 function finding(last: boolean, required: boolean): TextMethod {
   return (text, call) => {
     const at = find(text, call, last)
-    if (at < 0 && required) throw fault(call, 'substring not found')
+    if (at < 0 && required) throw failure(call, 'substring not found')
     return at
   }
 }
@@ -86,7 +86,7 @@ function finding(last: boolean, required: boolean): TextMethod {
 function partitioning(last: boolean): TextMethod {
   return (text, call) => {
     const sep = asText(call, positional(call, 1, 1)[0], '1')
-    if (sep === '') throw fault(call, 'empty separator')
+    if (sep === '') throw failure(call, 'empty separator')
     call.meter.search(text.length, sep.length)
     call.meter.elements(3)
     call.meter.text(text.length)
@@ -101,7 +101,7 @@ function splitting(last: boolean): TextMethod {
     const [sep = null, maxsplit] = positional(call, 0, 2)
     const most = maxsplit === undefined ? -1 : asInt(call, maxsplit, 'maxsplit')
     const by = sep === null ? undefined : asText(call, sep, 'sep')
-    if (by === '') throw fault(call, 'empty separator')
+    if (by === '') throw failure(call, 'empty separator')
     return texts(call, split(text, by, most, last, call.meter))
   }
 }
@@ -112,11 +112,11 @@ function beginning(call: Call, text: string, test: (part: string, affix: string)
   const part = text.slice(from, Math.max(from, to))
   if (affix instanceof Tuple)
     return affix.items.some((item, i) => {
-      if (typeof item !== 'string') throw fault(call, `want string, got ${typeOf(item)}, for element ${i}`)
+      if (typeof item !== 'string') throw failure(call, `want string, got ${typeOf(item)}, for element ${i}`)
       call.meter.step(1 + Math.floor(item.length / 256))
       return test(part, item)
     })
-  if (typeof affix !== 'string') throw fault(call, `got ${typeOf(affix)}, want string or tuple of string`)
+  if (typeof affix !== 'string') throw failure(call, `got ${typeOf(affix)}, want string or tuple of string`)
   call.meter.step(Math.floor(affix.length / 256))
   return from <= to && test(part, affix)
 }
@@ -139,7 +139,7 @@ function count(text: string, call: Call): number {
 function join(text: string, call: Call): string {
   const items = elementsOf(positional(call, 1, 1)[0] ?? null, call.meter, 'join: for parameter 1')
   const parts = items.map((item) => {
-    if (typeof item !== 'string') throw fault(call, `in list, want string, got ${typeOf(item)}`)
+    if (typeof item !== 'string') throw failure(call, `in list, want string, got ${typeOf(item)}`)
     return item
   })
   const inner = parts.reduce((sum, part) => sum + part.length, 0)

@@ -31,7 +31,7 @@ export function readExpression(tokens: TokenReader, inParens = false): Expressio
   while (tokens.is(',')) {
     const comma = tokens.take()
     if (endsList(tokens)) {
-      if (!inParens) throw tokens.fault('unparenthesized tuple with trailing comma', comma)
+      if (!inParens) throw tokens.failure('unparenthesized tuple with trailing comma', comma)
       break
     }
     items.push(readTest(tokens))
@@ -50,7 +50,7 @@ export function readTest(tokens: TokenReader): Expression {
     if (!tokens.is('if')) return value
     const mark = at(tokens.take())
     const condition = readBinary(tokens, 0)
-    if (!tokens.has('else')) throw tokens.fault('conditional expression without else clause')
+    if (!tokens.has('else')) throw tokens.failure('conditional expression without else clause')
     return { kind: 'conditional', condition, yes: value, no: readTest(tokens), ...mark }
   })
 }
@@ -102,7 +102,7 @@ function readBinary(tokens: TokenReader, level: number): Expression {
     const op = operatorAt(tokens, level)
     if (op === undefined) return left
     if (level === COMPARISONS && length > 0 && left.kind === 'binary')
-      throw tokens.fault(`${left.op} does not associate with ${op} (use parens)`)
+      throw tokens.failure(`${left.op} does not associate with ${op} (use parens)`)
     const mark = at(tokens.take())
     if (op === 'not in') tokens.expect('in')
     const right = readBinary(tokens, level + 1)
@@ -151,7 +151,7 @@ function readArgument(tokens: TokenReader): Argument {
   if (tokens.has('*')) return { form: 'list', name: '', value: readTest(tokens), ...mark }
   const value = readTest(tokens)
   if (!tokens.is('=')) return { form: 'positional', name: '', value, ...mark }
-  if (value.kind !== 'name') throw tokens.fault('keyword argument must have form name=expr')
+  if (value.kind !== 'name') throw tokens.failure('keyword argument must have form name=expr')
   tokens.take()
   return { form: 'named', name: value.name, value: readTest(tokens), ...mark }
 }
@@ -177,7 +177,7 @@ function readOperand(tokens: TokenReader): Expression {
     case 'identifier':
       tokens.take()
       if (text === 'f' && tokens.is('string'))
-        throw tokens.fault('Starlark has no f-strings: use "{}".format(value) or "%s" % value', mark)
+        throw tokens.failure('Starlark has no f-strings: use "{}".format(value) or "%s" % value', mark)
       return { kind: 'name', name: text, ...mark }
     case 'int':
     case 'float':

@@ -1,6 +1,6 @@
 /**
  * Reads a script: the text is the body of a function, so that it may return, and loops and conditions may stand anywhere.
- * Throws StarlarkError with the place of the fault.
+ * Throws StarlarkError with the place of the error.
  * Source: Starlark specification, "Statements" and the grammar at its end.
  */
 import type { FunctionNode, Name, Statement } from './ast.ts'
@@ -71,11 +71,11 @@ function readSimple(tokens: TokenReader): Statement {
       tokens.take()
       return { kind, line, column }
     case 'load':
-      throw tokens.fault('load statement within a function')
+      throw tokens.failure('load statement within a function')
     case 'while':
-      throw tokens.fault('dialect does not support while loops: use for with range(...) and break')
+      throw tokens.failure('dialect does not support while loops: use for with range(...) and break')
     case 'indent':
-      throw tokens.fault('unexpected indentation')
+      throw tokens.failure('unexpected indentation')
     default:
       return readAssignment(tokens)
   }

@@ -3,7 +3,7 @@
  *
  * A name that is assigned to anywhere in a function is a variable of that function; a comprehension has names of its
  * own. Any other name is looked for in the enclosing functions, then among what the host and the language offer.
- * All faults are reported at once.
+ * All errors are reported at once.
  * Source: Starlark specification, "Name binding and variables".
  */
 import type {
@@ -22,7 +22,7 @@ import { likely } from './spelling.ts'
 
 const MAX_FAULTS = 10
 
-type Fault = (message: string, place: Position) => void
+type Failure = (message: string, place: Position) => void
 
 /** Names in force in a part of a function: its body, or a comprehension. */
 class Block {
@@ -61,34 +61,34 @@ class FunctionScope {
 
 /** Resolves a script in place. `isGlobal` says which names exist outside of it. Throws StarlarkError. */
 export function resolve(script: FunctionNode, globals: ReadonlySet<string>): void {
-  const faults: { message: string; place: Position }[] = []
-  const fault: Fault = (message, place) => {
-    faults.push({ message, place })
-    if (faults.length === MAX_FAULTS) throw refusal(faults)
+  const violations: { message: string; place: Position }[] = []
+  const failure: Failure = (message, place) => {
+    violations.push({ message, place })
+    if (violations.length === MAX_FAULTS) throw refusal(violations)
   }
-  new Resolver(globals, fault).fn(script, undefined)
-  if (faults.length > 0) throw refusal(faults)
+  new Resolver(globals, failure).fn(script, undefined)
+  if (violations.length > 0) throw refusal(violations)
 }
 
-function refusal(faults: readonly { readonly message: string; readonly place: Position }[]): StarlarkError {
-  const [first, ...more] = faults
+function refusal(violations: readonly { readonly message: string; readonly place: Position }[]): StarlarkError {
+  const [first, ...more] = violations
   const others = more.map(({ message, place }) => `; ${place.line}:${place.column}: ${message}`)
   return new StarlarkError(`${first?.message ?? ''}${others.join('')}`, first?.place)
 }
 
 class Resolver {
   readonly #globals: ReadonlySet<string>
-  readonly #fault: Fault
+  readonly #failure: Failure
 
-  constructor(globals: ReadonlySet<string>, fault: Fault) {
+  constructor(globals: ReadonlySet<string>, failure: Failure) {
     this.#globals = globals
-    this.#fault = fault
+    this.#failure = failure
   }
 
   fn(fn: FunctionNode, outer: Block | undefined): void {
     const owner = new FunctionScope()
     const block = new Block(owner, outer)
-    checkParameters(fn.parameters, this.#fault)
+    checkParameters(fn.parameters, this.#failure)
     for (const { form, name, fallback } of fn.parameters) {
       if (form !== 'marker') block.declare(name)
       if (fallback && outer) this.expression(fallback, outer)
@@ -162,7 +162,7 @@ class Resolver {
       case 'pass':
         break
       default:
-        if (!inLoop) this.#fault(`${statement.kind} not in a loop`, statement)
+        if (!inLoop) this.#failure(`${statement.kind} not in a loop`, statement)
     }
   }
 
@@ -177,11 +177,11 @@ class Resolver {
         break
       case 'list':
       case 'tuple':
-        if (augmented) this.#fault(`can't use ${target.kind} expression in augmented assignment`, target)
+        if (augmented) this.#failure(`can't use ${target.kind} expression in augmented assignment`, target)
         for (const item of target.items) this.#target(item, block, false)
         break
       default:
-        this.#fault(`can't assign to ${nameOf(target)}`, target)
+        this.#failure(`can't assign to ${nameOf(target)}`, target)
     }
   }
 
@@ -228,7 +228,7 @@ class Resolver {
         break
       case 'call':
         this.expression(expression.callee, block)
-        checkArguments(expression.args, this.#fault)
+        checkArguments(expression.args, this.#failure)
         for (const { value } of expression.args) this.expression(value, block)
         break
       case 'lambda':
@@ -264,7 +264,7 @@ class Resolver {
   #use(name: Name, block: Block): void {
     const binding = this.#look(name.name, block)
     if (binding) name.binding = binding
-    else this.#fault(this.#undefined(name.name, block), name)
+    else this.#failure(this.#undefined(name.name, block), name)
   }
 
   #look(name: string, block: Block | undefined): Binding | undefined {
@@ -311,49 +311,49 @@ function nameOf({ kind }: Expression): string {
   }
 }
 
-function checkParameters(parameters: readonly Parameter[], fault: Fault): void {
+function checkParameters(parameters: readonly Parameter[], failure: Failure): void {
   const seen = new Set<string>()
   let [optional, star, dict] = [false, false, false]
   parameters.forEach((parameter, i) => {
     const { form, name, fallback } = parameter
     if (form === 'plain') {
-      if (dict) fault('parameter may not follow **kwargs', parameter)
-      else if (!fallback && optional && !star) fault('required parameter may not follow optional', parameter)
+      if (dict) failure('parameter may not follow **kwargs', parameter)
+      else if (!fallback && optional && !star) failure('required parameter may not follow optional', parameter)
       optional ||= fallback !== undefined
     } else if (form === 'dict') {
-      if (dict) fault('multiple ** parameters not allowed', parameter)
+      if (dict) failure('multiple ** parameters not allowed', parameter)
       dict = true
     } else {
-      if (dict) fault('* parameter may not follow **kwargs', parameter)
-      else if (star) fault('multiple * parameters not allowed', parameter)
+      if (dict) failure('* parameter may not follow **kwargs', parameter)
+      else if (star) failure('multiple * parameters not allowed', parameter)
       star = true
       if (form === 'marker' && parameters[i + 1]?.form !== 'plain')
-        fault('bare * must be followed by keyword-only parameters', parameter)
+        failure('bare * must be followed by keyword-only parameters', parameter)
     }
-    if (form !== 'marker' && seen.has(name)) fault(`duplicate parameter: ${name}`, parameter)
+    if (form !== 'marker' && seen.has(name)) failure(`duplicate parameter: ${name}`, parameter)
     seen.add(name)
   })
 }
 
-function checkArguments(args: readonly Argument[], fault: Fault): void {
+function checkArguments(args: readonly Argument[], failure: Failure): void {
   const names = new Set<string>()
   let [list, dict] = [false, false]
   for (const argument of args) {
     const { form, name } = argument
     const kind = form === 'named' ? 'keyword' : form
     if (form === 'dict') {
-      if (dict) fault('multiple **kwargs not allowed', argument)
+      if (dict) failure('multiple **kwargs not allowed', argument)
       dict = true
     } else if (form === 'list') {
-      if (dict) fault('*args may not follow **kwargs', argument)
-      else if (list) fault('multiple *args not allowed', argument)
+      if (dict) failure('*args may not follow **kwargs', argument)
+      else if (list) failure('multiple *args not allowed', argument)
       list = true
-    } else if (dict) fault(`${kind} argument may not follow **kwargs`, argument)
-    else if (list) fault(`${kind} argument may not follow *args`, argument)
+    } else if (dict) failure(`${kind} argument may not follow **kwargs`, argument)
+    else if (list) failure(`${kind} argument may not follow *args`, argument)
     else if (form === 'positional' && names.size > 0)
-      fault('positional argument may not follow named', argument)
+      failure('positional argument may not follow named', argument)
     if (form !== 'named') continue
-    if (names.has(name)) fault(`keyword argument ${JSON.stringify(name)} is repeated`, argument)
+    if (names.has(name)) failure(`keyword argument ${JSON.stringify(name)} is repeated`, argument)
     names.add(name)
   }
 }

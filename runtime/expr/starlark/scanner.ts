@@ -2,7 +2,7 @@
  * Takes a script's text apart into tokens, indentation included.
  *
  * The first statement may be indented: its column is the left margin of the script. Inside of brackets, line breaks and
- * indentation mean nothing. Throws StarlarkError with the place of the fault.
+ * indentation mean nothing. Throws StarlarkError with the place of the error.
  * Source: Starlark specification, "Lexical elements".
  */
 import { StarlarkError } from './errors.ts'
@@ -56,7 +56,7 @@ export class Scanner {
     this.#tokens.push({ kind, text, ...place, ...(number === undefined ? {} : { number }) })
   }
 
-  #fault(message: string, at = this.#at): StarlarkError {
+  #failure(message: string, at = this.#at): StarlarkError {
     return new StarlarkError(message, {
       line: this.#line,
       column: this.#column(Math.max(at, this.#lineStart)),
@@ -104,7 +104,7 @@ export class Scanner {
     while (column < (this.#indents.at(-1) ?? 0)) {
       this.#indents.pop()
       if (this.#indents.length === 0 || column > (this.#indents.at(-1) ?? 0))
-        throw this.#fault('unindent does not match any outer indentation level')
+        throw this.#failure('unindent does not match any outer indentation level')
       this.#push('outdent')
     }
   }
@@ -148,11 +148,11 @@ export class Scanner {
     const isReserved = Object.hasOwn(RESERVED, name)
     if (isReserved) {
       const hint = RESERVED[name]
-      throw this.#fault(`${name} is not part of Starlark${hint === '' ? '' : `: ${hint}`}`)
+      throw this.#failure(`${name} is not part of Starlark${hint === '' ? '' : `: ${hint}`}`)
     }
     if (!LETTERS.test(decode(name))) {
       const bad = Array.from(decode(name)).find((letter) => !/[\p{L}\p{N}_]/u.test(letter)) ?? name
-      throw this.#fault(`unexpected input character ${JSON.stringify(bad)}`)
+      throw this.#failure(`unexpected input character ${JSON.stringify(bad)}`)
     }
     this.#push(KEYWORDS.has(name) ? name : 'identifier', name)
     this.#at += name.length
@@ -165,15 +165,15 @@ export class Scanner {
       const value = readInt(text)
       if (value === undefined) {
         const isOctal = /^0\d+$/.test(text)
-        throw this.#fault(
+        throw this.#failure(
           isOctal ? `obsolete form of octal literal; use 0o${text.slice(1)}` : `invalid int literal ${text}`,
         )
       }
       this.#push('int', text, this.#at, normal(value))
     } else {
       const value = Number(text)
-      if (/[eE][+-]?$/.test(text)) throw this.#fault('invalid float literal')
-      if (!Number.isFinite(value)) throw this.#fault('floating-point literal too large')
+      if (/[eE][+-]?$/.test(text)) throw this.#failure('invalid float literal')
+      if (!Number.isFinite(value)) throw this.#failure('floating-point literal too large')
       this.#push('float', text, this.#at, value)
     }
     this.#at += text.length
@@ -191,7 +191,7 @@ export class Scanner {
       text = prefix.includes('r') ? raw : unescape(raw, isBytes)
     } catch (error) {
       if (!(error instanceof LiteralError)) throw error
-      throw this.#fault(error.message, start)
+      throw this.#failure(error.message, start)
     }
     this.#tokens.push({ kind: isBytes ? 'bytes' : 'string', text, ...place })
     for (let at = raw.indexOf('\n'); at >= 0; at = raw.indexOf('\n', at + 1)) {
@@ -207,9 +207,9 @@ export class Scanner {
     stops.lastIndex = inner
     for (let found = stops.exec(this.#text); found; found = stops.exec(this.#text)) {
       if (found[0] === quote) return found.index
-      if (found[0] === '\n') throw this.#fault('unexpected newline in string')
+      if (found[0] === '\n') throw this.#failure('unexpected newline in string')
     }
-    throw this.#fault('unexpected end of file in string')
+    throw this.#failure('unexpected end of file in string')
   }
 
   #punctuation(): void {
@@ -217,11 +217,11 @@ export class Scanner {
     if (found === undefined) {
       const char = this.#text[this.#at] ?? ''
       const hint = char === '!' ? ': use not' : ''
-      throw this.#fault(`unexpected input character ${JSON.stringify(char)}${hint}`)
+      throw this.#failure(`unexpected input character ${JSON.stringify(char)}${hint}`)
     }
     if ('([{'.includes(found)) this.#brackets.push(found)
     else if (')]}'.includes(found) && this.#brackets.pop() === undefined)
-      throw this.#fault(`unexpected '${found}'`)
+      throw this.#failure(`unexpected '${found}'`)
     this.#push(found)
     this.#at += found.length
   }

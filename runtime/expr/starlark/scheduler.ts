@@ -15,7 +15,7 @@ import { UNIVERSE } from './universe.ts'
 import { List, type StarlarkValue } from './values.ts'
 
 export interface RunOptions extends Limits {
-  /** How many waits may be under way at once. */
+  /** How many waits may be in flight at once. */
   readonly maxWaits: number
   /** What the script can name besides what the language offers. Names that the script assigns to begin with them. */
   readonly globals: ReadonlyMap<string, StarlarkValue>

@@ -19,7 +19,7 @@ export class Task {
     this.path = path
   }
 
-  /** True when a function is under way here or in a task that waits for this one. */
+  /** True when a function is in flight here or in a task that waits for this one. */
   isRunning(code: Code): boolean {
     for (const frame of this.frames) if (frame instanceof Frame && frame.fn.code === code) return true
     return this.parent?.isRunning(code) ?? false
@@ -27,21 +27,21 @@ export class Task {
 
   /** Ends the task because of an error, which gets the place where it happened. */
   fail(error: unknown): StarlarkError {
-    const fault = error instanceof StarlarkError ? error : foreign(error)
+    const failure = error instanceof StarlarkError ? error : foreign(error)
     const trace = this.frames
       .filter((frame) => frame instanceof Frame)
       .map(placeOf)
       .toReversed()
     const [innermost] = trace
-    if (!fault.position && innermost) {
-      fault.position = { line: innermost.line, column: innermost.column }
-      fault.trace = trace
+    if (!failure.position && innermost) {
+      failure.position = { line: innermost.line, column: innermost.column }
+      failure.trace = trace
     }
     for (const frame of this.frames) {
       if (frame instanceof Frame) frame.close()
     }
     this.frames.length = 0
-    return fault
+    return failure
   }
 }
 
@@ -51,10 +51,10 @@ function placeOf({ fn, at }: Frame): Trace {
   return { name: fn.name, line: fn.code.places[pair] ?? 1, column: fn.code.places[pair + 1] ?? 1 }
 }
 
-/** What is no fault of the script's: the host's own bounds, or ours. */
+/** What is no error of the script's: the host's own bounds, or ours. */
 function foreign(error: unknown): StarlarkError {
   const isBound = error instanceof RangeError
-  const fault = new StarlarkError(isBound ? 'value is too deep or too large' : 'internal error')
-  fault.cause = error
-  return fault
+  const failure = new StarlarkError(isBound ? 'value is too deep or too large' : 'internal error')
+  failure.cause = error
+  return failure
 }

@@ -45,21 +45,21 @@ export class TokenReader {
   }
 
   identifier(): Token {
-    if (!this.is('identifier')) throw this.fault('not an identifier')
+    if (!this.is('identifier')) throw this.failure('not an identifier')
     return this.take()
   }
 
   unexpected(want: string): StarlarkError {
-    return this.fault(`syntax error: got ${tokenName(this.present)}, want ${want}`)
+    return this.failure(`syntax error: got ${tokenName(this.present)}, want ${want}`)
   }
 
-  fault(message: string, { line, column }: { line: number; column: number } = this.present): StarlarkError {
+  failure(message: string, { line, column }: { line: number; column: number } = this.present): StarlarkError {
     return new StarlarkError(message, { line, column })
   }
 
   /** Runs what reads one level of nesting. Throws when that is one too many. */
   nested<T>(read: () => T): T {
-    if (++this.#depth > MAX_DEPTH) throw this.fault('the script is nested too deeply')
+    if (++this.#depth > MAX_DEPTH) throw this.failure('the script is nested too deeply')
     const result = read()
     this.#depth--
     return result
@@ -68,6 +68,6 @@ export class TokenReader {
   /** For chains, whose tree is as deep as they are long. */
   checkLength(length: number): void {
     if (length > MAX_DEPTH * 4)
-      throw this.fault('the expression is too long; use a variable for a part of it')
+      throw this.failure('the expression is too long; use a variable for a part of it')
   }
 }

@@ -138,13 +138,13 @@ class Printf {
   }
 
   /** A width or precision: digits, or `*` for the next argument. */
-  #size(after: boolean, fault: string): { size: number | undefined; star: boolean; after: boolean } {
+  #size(after: boolean, failure: string): { size: number | undefined; star: boolean; after: boolean } {
     if (this.#format[this.#at] === '*') {
       this.#at += 1
       const value = integerOf(this.#values[this.#next])
       if (this.#next < this.#values.length) this.#next += 1
       const size = value === undefined ? undefined : checkedSize(Number(value))
-      if (size === undefined || (fault === 'BADPREC' && size < 0)) this.#out.write(`%!(${fault})`)
+      if (size === undefined || (failure === 'BADPREC' && size < 0)) this.#out.write(`%!(${failure})`)
       return { size, star: true, after: false }
     }
     const start = this.#at

@@ -10,7 +10,7 @@ export interface ValueObject {
   readonly [name: string]: TemplateValue
 }
 
-/** Fault of a template while it is worked out. The text tells types and names, never values. */
+/** Error of a template while it is worked out. The text tells types and names, never values. */
 export class EvaluationError extends Error {
   constructor(message: string) {
     super(message)

@@ -1,6 +1,6 @@
 /**
- * Work for a stateless client that may stop to ask. While a session-era server waits for an answer, the client has
- * already been told `input_required`; when it sends the request again with the answers, the work goes on where it stopped.
+ * Work for a stateless client that may stop to ask. While a session-era server waits for a response, the client has
+ * already been told `input_required`; when it sends the request again with the responses, the work goes on where it stopped.
  * Source: MCP 2026-07-28, patterns/mrtr.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -70,7 +70,7 @@ export class AskingCall<T> {
     const key = `ask-${this.#nextQuestion++}`
     return new Promise((resolve, reject) => {
       this.#questions.set(key, { request: statelessQuestion(request), resolve, reject })
-      // One that was withdrawn is not asked again; an answer to it is ignored.
+      // One that was withdrawn is not asked again; a response to it is ignored.
       signal?.addEventListener(
         'abort',
         () => {
@@ -104,7 +104,7 @@ export class AskingCall<T> {
   }
 
   /** Hands over the client's answers; questions that are still open are asked again. */
-  answer(responses: JsonObject | undefined): void {
+  response(responses: JsonObject | undefined): void {
     for (const [key, question] of this.#questions) {
       const raw = responses?.raw(key)
       if (raw?.[0] !== 0x7b) continue

@@ -28,7 +28,7 @@ const CLIENT_META: readonly string[] = [
   META.logLevel,
 ]
 /**
- * What does not travel to a session-era server: answers of a stateless client, which become responses there, and the
+ * What does not travel to a session-era server: responses of a stateless client, which become responses there, and the
  * wish for a task, which a server that offers none has to ignore (MCP 2025-11-25, tasks, "Task Support and Handling").
  */
 const SESSION_DROPS: readonly string[] = ['inputResponses', 'requestState', 'task']

@@ -41,18 +41,18 @@ export async function respondToInputRequests(
   const required = new JsonObject(result)
   const questions = required.object('inputRequests')?.entries() ?? []
   if (questions.length > MAX_QUESTIONS) throw protocol('too many questions')
-  const answers = await Promise.all(
-    questions.map(async ([key, raw]): Promise<[string, Buffer]> => [key, await answer(raw, ask, signal)]),
+  const responses = await Promise.all(
+    questions.map(async ([key, raw]): Promise<[string, Buffer]> => [key, await response(raw, ask, signal)]),
   )
   const state = required.raw('requestState')
   if (questions.length === 0 && state === undefined) throw protocol('neither questions nor state')
   return {
-    ...(answers.length > 0 ? { inputResponses: objectOf(answers) } : {}),
+    ...(responses.length > 0 ? { inputResponses: objectOf(responses) } : {}),
     requestState: state,
   }
 }
 
-async function answer(
+async function response(
   raw: Buffer,
   ask: (request: Ask, signal: AbortSignal) => Promise<AskReply>,
   signal: AbortSignal,

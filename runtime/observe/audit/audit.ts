@@ -4,7 +4,7 @@
  *
  * Says who did what with which outcome. Records no header, token or session id; bodies only when the configuration
  * asks for them, redacted and cut. It sees refusals, but decides nothing, and a line that cannot be written never
- * fails a request. Off, it costs nothing: no line is built and no answer is watched.
+ * fails a request. Off, it costs nothing: no line is built and no response is watched.
  * Source: spec document 3, config.audit and "Events".
  */
 import { randomUUID } from 'node:crypto'
@@ -25,7 +25,7 @@ import {
 import { type ExchangeRecord, exchangeLine, subjectsOf } from './exchange-line.ts'
 import { type Payload, recordedPayload } from './payload.ts'
 
-/** A call of a tool from within a script or a step, on behalf of the request under way. */
+/** A call of a tool from within a script or a step, on behalf of the request in flight. */
 export interface CallRecord {
   readonly caller: Caller | undefined
   readonly tool: string
@@ -75,7 +75,7 @@ export interface AuditOptions {
 export interface Audit {
   readonly enabled: boolean
   readonly detectApplicationErrors: boolean
-  /** How many bytes of an answer the record needs; 0: none. */
+  /** How many bytes of a response the record needs; 0: none. */
   readonly responseBytes: number
   records(type: AuditEventType): boolean
   exchange(record: ExchangeRecord): void
@@ -157,11 +157,11 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
 
     exchange(record) {
       if (!types.has(record.type)) return
-      const { body, answer } = record
+      const { body, response } = record
       const request = payload(body, config.includeRequestData)
       const response =
-        config.includeResponseData && config.maxDataSize > 0 && answer
-          ? recordedPayload(answer.text, answer.whole, config.maxDataSize)
+        config.includeResponseData && config.maxDataSize > 0 && response
+          ? recordedPayload(response.text, response.whole, config.maxDataSize)
           : undefined
       const rest = exchangeLine(record, delegation(record.caller))
       write(record.type, record.outcome, EXCHANGE_COMPONENT, rest, { request, response })

@@ -73,7 +73,7 @@ const BY_METHOD: ReadonlyMap<string, AuditEventType> = new Map(
   ),
 )
 
-/** The type of an MCP message; '' is the method of an answer. */
+/** The type of an MCP message; '' is the method of a response. */
 export function eventTypeOf(method: string): AuditEventType {
   return BY_METHOD.get(method) ?? (method.startsWith('notifications/') ? 'mcp_notification' : 'mcp_request')
 }

@@ -22,13 +22,13 @@ export interface ExchangeRecord {
   readonly rpc: RpcFacts | undefined
   readonly backend: string | undefined
   readonly durationMs: number
-  /** Bytes of the answer; undefined while it goes on. */
+  /** Bytes of the response; undefined while it goes on. */
   readonly responseBytes: number | undefined
   readonly rpcResponse: RpcResponse | undefined
   /** The request's body. */
   readonly body: Buffer
   /** The beginning of the message that answered it. */
-  readonly answer: { readonly text: string; readonly whole: boolean } | undefined
+  readonly response: { readonly text: string; readonly whole: boolean } | undefined
 }
 
 const MAX_AGENT_BYTES = 256

@@ -1,7 +1,7 @@
 /**
- * Watches an answer on its way to the client: how long it is, and whether it is a JSON-RPC error.
+ * Watches a response on its way to the client: how long it is, and whether it is a JSON-RPC error.
  *
- * Keeps the first and the last bytes of a JSON body, or of that event of a stream which carries the answer. Nothing is
+ * Keeps the first and the last bytes of a JSON body, or of that event of a stream which carries the response. Nothing is
  * held back, changed or parsed.
  */
 import type { ServerResponse } from 'node:http'
@@ -39,7 +39,7 @@ class Ends {
     return Buffer.concat(this.#head).toString()
   }
 
-  answer(): RpcResponse | undefined {
+  response(): RpcResponse | undefined {
     if (this.size === 0) return undefined
     return readResponse(this.head.slice(0, SCANNED_BYTES), this.#tail.toString().trimEnd())
   }
@@ -48,15 +48,15 @@ class Ends {
 export class ResponseWatch {
   /** Bytes of the body so far. */
   bytes = 0
-  /** Time to the first byte was reached; the answer was begun. */
+  /** Time to the first byte was reached; the response was begun. */
   #kind: 'unknown' | 'json' | 'events' | 'other' = 'unknown'
   readonly #keep: number
   #message: Ends
-  #answered: { readonly message: Ends; readonly answer: RpcResponse } | undefined
+  #responded: { readonly message: Ends; readonly response: RpcResponse } | undefined
   #line = ''
   #lineSize = 0
 
-  /** `keepBytes`: how much of the message that carries the answer is wanted, for the record. */
+  /** `keepBytes`: how much of the message that carries the response is wanted, for the record. */
   constructor(keepBytes: number) {
     this.#keep = Math.max(keepBytes, SCANNED_BYTES)
     this.#message = new Ends(this.#keep)
@@ -70,14 +70,14 @@ export class ResponseWatch {
   }
 
   /** The JSON-RPC answer; undefined when there was none, or none that could be told. */
-  answer(): RpcResponse | undefined {
-    if (this.#kind === 'json') return this.#message.answer()
-    return this.#answered?.answer
+  response(): RpcResponse | undefined {
+    if (this.#kind === 'json') return this.#message.response()
+    return this.#responded?.response
   }
 
-  /** The message that carried the answer: its beginning, and whether that is all of it. */
+  /** The message that carried the response: its beginning, and whether that is all of it. */
   body(): { readonly text: string; readonly whole: boolean } | undefined {
-    const message = this.#kind === 'json' ? this.#message : this.#answered?.message
+    const message = this.#kind === 'json' ? this.#message : this.#responded?.message
     return message && { text: message.head, whole: message.size <= this.#keep }
   }
 
@@ -109,8 +109,8 @@ export class ResponseWatch {
     this.#line = ''
     this.#lineSize = 0
     if (!blank || this.#message.size === 0) return
-    const answer = this.#message.answer()
-    if (answer) this.#answered = { message: this.#message, answer }
+    const response = this.#message.response()
+    if (response) this.#responded = { message: this.#message, response }
     this.#message = new Ends(this.#keep)
   }
 }

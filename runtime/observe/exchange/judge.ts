@@ -1,4 +1,4 @@
-/** What a request was, and how it went: event type, status, outcome, kind of fault, name of the span. */
+/** What a request was, and how it went: event type, status, outcome, kind of error, name of the span. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type AuditEventType, GatehouseError } from '../../../schemas/index.ts'
 import type { AuditOutcome } from '../audit/events.ts'
@@ -16,7 +16,7 @@ export function typeOf(rpc: RpcFacts | undefined, req: IncomingMessage, res: Ser
   return opensStream(req, res) ? 'sse_connection' : 'http_request'
 }
 
-/** True when the answer is an event stream that a GET has asked for. */
+/** True when the response is an event stream that a GET has asked for. */
 export function opensStream(req: IncomingMessage, res: ServerResponse): boolean {
   return (
     req.method === 'GET' &&
@@ -31,14 +31,14 @@ export function statusOf(req: IncomingMessage, res: ServerResponse): number {
   return req.headers.upgrade === undefined ? CLIENT_LEFT : 101
 }
 
-/** `error` is what the pipeline was left with; after a good status it means that the answer was cut. */
-export function outcomeOf(status: number, answer: RpcResponse | undefined, error: unknown): AuditOutcome {
+/** `error` is what the pipeline was left with; after a good status it means that the response was cut. */
+export function outcomeOf(status: number, response: RpcResponse | undefined, error: unknown): AuditOutcome {
   if (status === 401 || status === 403) return 'denied'
   if (status >= 500) return 'error'
   if (status >= 400) return 'failure'
   if (error !== undefined) return 'error'
-  if (answer?.kind === 'error') return isDenial(answer) ? 'denied' : 'application_error'
-  return answer?.toolError === true ? 'application_error' : 'success'
+  if (response?.kind === 'error') return isDenial(response) ? 'denied' : 'application_error'
+  return response?.toolError === true ? 'application_error' : 'success'
 }
 
 /** Refusals by policy may travel with status 200. */
@@ -46,15 +46,15 @@ function isDenial({ code }: RpcResponse): boolean {
   return code === 401 || code === 403
 }
 
-/** The kind of fault, for `error.type`: a code, never a text. Undefined when nothing failed but the client. */
-export function faultOf(status: number, answer: RpcResponse | undefined, error: unknown): string | undefined {
+/** The kind of error, for `error.type`: a code, never a text. Undefined when nothing failed but the client. */
+export function errorOf(status: number, response: RpcResponse | undefined, error: unknown): string | undefined {
   if (error !== undefined && (status >= 500 || status < 400)) return errorType(error)
   if (status >= 500) return String(status)
-  if (answer?.kind === 'error') return String(answer.code ?? 'error')
-  return answer?.toolError === true ? 'tool_error' : undefined
+  if (response?.kind === 'error') return String(response.code ?? 'error')
+  return response?.toolError === true ? 'tool_error' : undefined
 }
 
-/** A rejected operation as the answer that its client gets. */
+/** A rejected operation as the response that its client gets. */
 export function responseOfError(error: unknown): RpcResponse {
   return error instanceof GatehouseError
     ? { kind: 'error', code: error.rpcCode, message: safeMessage(error.message) }

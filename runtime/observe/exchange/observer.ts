@@ -18,7 +18,7 @@ import { watchResponse } from './answer-watch.ts'
 import {
   responseOfError,
   carrierOf,
-  faultOf,
+  errorOf,
   opensStream,
   outcomeOf,
   pathOf,
@@ -69,11 +69,11 @@ export interface Observer {
     work: () => Promise<T>,
     read: (result: T) => RpcResponse | undefined,
   ): Promise<T>
-  /** The call under way is one of another tool than it names: that one is reported, with these arguments. */
+  /** The call in flight is one of another tool than it names: that one is reported, with these arguments. */
   meant(tool: string, toolArguments: Buffer): void
-  /** Names the backend that the request under way was taken to. */
+  /** Names the backend that the request in flight was taken to. */
   backend(name: string): void
-  /** Adds attributes to the span of the request under way. */
+  /** Adds attributes to the span of the request in flight. */
   annotate(attributes: Attributes): void
 }
 
@@ -100,7 +100,7 @@ export function makeObserver(options: ObserverOptions): Observer {
       meant: undefined,
       client: undefined,
       backend: undefined,
-      answer: undefined,
+      response: undefined,
       span: undefined,
       attributes: undefined,
       pending: 0,
@@ -128,8 +128,8 @@ export function makeObserver(options: ObserverOptions): Observer {
     scope.http = undefined
     try {
       report(scope, http, exchange, error)
-    } catch (fault) {
-      log.error('a request could not be reported', { err: fault })
+    } catch (failure) {
+      log.error('a request could not be reported', { err: failure })
     }
   }
 
@@ -143,12 +143,12 @@ export function makeObserver(options: ObserverOptions): Observer {
       error,
       status: statusOf(req, res),
       durationMs: Math.round((performance.now() - exchange.startedAt) * 10) / 10,
-      answer: detects ? (scope.answer ?? watch?.answer()) : undefined,
+      response: detects ? (scope.response ?? watch?.response()) : undefined,
       clientAddress: clientAddress(req, options.trustProxyHeaders === true),
     }
     if (audit.enabled) writeLine(ended)
     if (!telemetry.enabled) return
-    const fault = faultOf(ended.status, ended.answer, error)
+    const failure = errorOf(ended.status, ended.response, error)
     countRequest(metrics, names, {
       scope,
       server,
@@ -157,11 +157,11 @@ export function makeObserver(options: ObserverOptions): Observer {
       httpVersion: req.httpVersion,
       status: ended.status,
       seconds: ended.durationMs / 1000,
-      fault,
-      answer: ended.answer,
+      failure,
+      response: ended.response,
     })
     const span = scope.span ?? tracer.openServerSpan(spanName(rpc, req), scope.startedAt, carrierOf(req, rpc))
-    if (span) endSpan(span, ended, fault)
+    if (span) endSpan(span, ended, failure)
   }
 
   function writeLine({
@@ -171,13 +171,13 @@ export function makeObserver(options: ObserverOptions): Observer {
     error,
     status,
     durationMs,
-    answer,
+    response,
     clientAddress,
   }: Ended): void {
     const { req, res, watch } = http
     const type = typeOf(scope.rpc, req, res)
     if (!audit.records(type)) return
-    const told = audit.detectApplicationErrors ? answer : undefined
+    const told = audit.detectApplicationErrors ? response : undefined
     audit.exchange({
       type,
       outcome: outcomeOf(status, told, error),
@@ -193,11 +193,11 @@ export function makeObserver(options: ObserverOptions): Observer {
       responseBytes: type === 'sse_connection' ? undefined : watch?.bytes,
       rpcResponse: told,
       body: exchange.body,
-      answer: watch?.body(),
+      response: watch?.body(),
     })
   }
 
-  function endSpan(span: OpenSpan, ended: Ended, fault: string | undefined): void {
+  function endSpan(span: OpenSpan, ended: Ended, failure: string | undefined): void {
     const { scope, http, exchange, status, durationMs, clientAddress } = ended
     if (span.recording) {
       const facts = {
@@ -217,7 +217,7 @@ export function makeObserver(options: ObserverOptions): Observer {
       span.set(requestAttributes(facts, telemetry.spans.legacy))
       span.set(telemetry.spans.environment)
       if (scope.attributes) span.set(scope.attributes)
-      if (fault !== undefined) span.fail(fault)
+      if (failure !== undefined) span.fail(failure)
     }
     span.end()
   }
@@ -247,7 +247,7 @@ export function makeObserver(options: ObserverOptions): Observer {
       if (scope.rpc && scope.meant) scope.rpc = withTool(scope.rpc, scope.meant)
       scope.client ??= scope.rpc?.client
       const finish = (): void => end(scope, exchange, error)
-      // Accepted only: the answer travels over another request's stream, when the operation has ended.
+      // Accepted only: the response travels over another request's stream, when the operation has ended.
       if (scope.pending > 0 && exchange.res.statusCode === 202) scope.deferred = finish
       else finish()
     },
@@ -263,10 +263,10 @@ export function makeObserver(options: ObserverOptions): Observer {
       scope.pending++
       try {
         const result = await withScope({ request: scope, span: scope.span }, work)
-        scope.answer ??= read(result)
+        scope.response ??= read(result)
         return result
       } catch (error) {
-        scope.answer ??= responseOfError(error)
+        scope.response ??= responseOfError(error)
         throw error
       } finally {
         scope.pending--
@@ -296,7 +296,7 @@ interface Ended {
   readonly error: unknown
   readonly status: number
   readonly durationMs: number
-  readonly answer: RpcResponse | undefined
+  readonly response: RpcResponse | undefined
   readonly clientAddress: string
 }
 

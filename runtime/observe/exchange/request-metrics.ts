@@ -32,14 +32,14 @@ export interface RequestCount {
   readonly httpVersion: string
   readonly status: number
   readonly seconds: number
-  readonly fault: string | undefined
-  readonly answer: RpcResponse | undefined
+  readonly failure: string | undefined
+  readonly response: RpcResponse | undefined
 }
 
 export function countRequest(metrics: Metrics, names: KnownNames, count: RequestCount): void {
-  const { scope, server, transport, method, status, seconds, fault, answer } = count
+  const { scope, server, transport, method, status, seconds, failure, response } = count
   const { rpc } = scope
-  const result = status >= 400 || fault !== undefined ? 'error' : 'success'
+  const result = status >= 400 || failure !== undefined ? 'error' : 'success'
   const labels = {
     method,
     status_code: status,
@@ -51,8 +51,8 @@ export function countRequest(metrics: Metrics, names: KnownNames, count: Request
   metrics.mcpRequests(1, labels)
   metrics.mcpRequestDuration(seconds, labels)
   if (!rpc || rpc.method === '') return
-  // A name is worth a series when a backend was found for it, or the answer is what only an existing one gives.
-  const good = status < 400 && answer?.kind === 'result' && answer.toolError !== true
+  // A name is worth a series when a backend was found for it, or the response is what only an existing one gives.
+  const good = status < 400 && response?.kind === 'result' && response.toolError !== true
   const exists = scope.backend !== undefined || good
   const name = rpc.target === undefined ? OTHER : names.label(rpc.target, exists)
   if (rpc.targetType === 'tool') metrics.mcpToolCalls(1, { server, tool: name, status: result })
@@ -62,7 +62,7 @@ export function countRequest(metrics: Metrics, names: KnownNames, count: Request
     'network.transport': 'tcp',
     'network.protocol.name': 'http',
     'network.protocol.version': count.httpVersion,
-    'error.type': fault,
+    'error.type': failure,
     'gen_ai.operation.name': rpc.targetType === 'tool' ? 'execute_tool' : undefined,
     'gen_ai.tool.name': rpc.targetType === 'tool' ? name : undefined,
     'gen_ai.prompt.name': rpc.targetType === 'prompt' ? name : undefined,

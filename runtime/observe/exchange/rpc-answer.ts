@@ -2,7 +2,7 @@
  * Tells from the beginning and the end of a JSON-RPC answer whether it is an error, without reading what lies between.
  *
  * Protocol errors show in the first bytes. A tool that failed says so by `isError`, usually behind its content, so the
- * last bytes are looked at as well. An answer that hides it between the two counts as a success.
+ * last bytes are looked at as well. A response that hides it between the two counts as a success.
  * Source: spec document 3, config.audit.detectApplicationErrors; JSON-RPC 2.0 section 5; MCP 2025-11-25, tools.
  */
 import { decodeString, skipSpace, skipString, skipValue, walkMembers } from '../json-prefix.ts'
@@ -23,17 +23,17 @@ export interface RpcResponse {
   readonly toolError?: boolean
 }
 
-/** `head` and `tail` are the ends of one message; undefined when it is not an answer. */
+/** `head` and `tail` are the ends of one message; undefined when it is not a response. */
 export function readResponse(head: string, tail: string): RpcResponse | undefined {
-  let answer: RpcResponse | undefined
+  let response: RpcResponse | undefined
   walkMembers(head, skipSpace(head, 0), (name, at) => {
-    if (name === 'error' && head.charCodeAt(at) === 0x7b) answer = readError(head, at)
+    if (name === 'error' && head.charCodeAt(at) === 0x7b) response = readError(head, at)
     else if (name === 'result') {
-      answer = { kind: 'result', toolError: saysIsError(head, at) || endsWithIsError(tail, 2) }
+      response = { kind: 'result', toolError: saysIsError(head, at) || endsWithIsError(tail, 2) }
     }
-    return answer === undefined && name !== 'method'
+    return response === undefined && name !== 'method'
   })
-  return answer
+  return response
 }
 
 /** True when a bare tool result says `isError`. */

@@ -1,7 +1,7 @@
 /**
  * What audit and telemetry want to know of a client's JSON-RPC message.
  *
- * Takes the message as the wire room reads it, by shape only, since that room stands above this one. Texts that a
+ * Takes the message as the wire module reads it, by shape only, since that module stands above this one. Texts that a
  * client chose are redacted and cut.
  */
 import { redactText } from '../redact.ts'

@@ -1,6 +1,6 @@
 /**
- * What is known about the request under way, wherever in its handling the code runs: carried by the asynchronous
- * context, so that no room has to pass it on.
+ * What is known about the request in flight, wherever in its handling the code runs: carried by the asynchronous
+ * context, so that no module has to pass it on.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -24,14 +24,14 @@ export interface RequestScope {
   client: ClientName | undefined
   /** Backend that the request was taken to. */
   backend: string | undefined
-  /** How the operation ended; what is known here wins over what the answer looks like. */
-  answer: RpcResponse | undefined
+  /** How the operation ended; what is known here wins over what the response looks like. */
+  response: RpcResponse | undefined
   span: OpenSpan | undefined
   /** Attributes from whatever the request went through, for its span. */
   attributes: Readonly<Record<string, string | number | boolean | undefined>> | undefined
   /** Operations that go on. */
   pending: number
-  /** Waits for the last of them: the answer travels over another request's stream. */
+  /** Waits for the last of them: the response travels over another request's stream. */
   deferred: (() => void) | undefined
 }
 
@@ -54,7 +54,7 @@ export function currentScope(): Scope | undefined {
   return scopes.getStore()
 }
 
-/** Adds attributes to the span of the request under way, whether it is open yet or not. */
+/** Adds attributes to the span of the request in flight, whether it is open yet or not. */
 export function annotate(attributes: NonNullable<RequestScope['attributes']>): void {
   const request = scopes.getStore()?.request
   if (request?.http) request.attributes = { ...request.attributes, ...attributes }

@@ -23,13 +23,13 @@ export interface BackendCall {
 
 export interface BackendCalls {
   /**
-   * Runs a call. `faultOf` names the kind of fault of an answer that is one; a rejection is a fault by its code.
+   * Runs a call. `errorOf` names the kind of error of a response that is one; a rejection is an error by its code.
    * The span's handle is for what becomes known on the way.
    */
   observe<T>(
     call: BackendCall,
     work: (span: SpanHandle) => Promise<T>,
-    faultOf?: (result: T) => string | undefined,
+    errorOf?: (result: T) => string | undefined,
   ): Promise<T>
   /** Trace context for what is sent from here; empty when nothing is traced. */
   readonly carrier: () => Readonly<Record<string, string>>
@@ -51,22 +51,22 @@ export function makeBackendCalls(metrics: Metrics, tracer: Tracer, enabled: bool
   if (!enabled) return { observe: (_call, work) => work(noSpan), carrier }
   return {
     carrier,
-    observe(call, work, faultOf) {
+    observe(call, work, errorOf) {
       const name = call.target === undefined || isRead(call) ? call.method : `${call.method} ${call.target}`
       return tracer.client(name, async (span) => {
         const startedAt = performance.now()
         if (span.recording) span.set(attributesOf(call))
-        let fault: string | undefined
+        let failure: string | undefined
         try {
           const result = await work(span)
-          fault = faultOf?.(result)
-          if (fault !== undefined) span.fail(fault)
+          failure = errorOf?.(result)
+          if (failure !== undefined) span.fail(failure)
           return result
         } catch (error) {
-          fault = errorType(error)
+          failure = errorType(error)
           throw error
         } finally {
-          count(metrics, call, (performance.now() - startedAt) / 1000, fault)
+          count(metrics, call, (performance.now() - startedAt) / 1000, failure)
         }
       })
     },
@@ -95,7 +95,7 @@ function attributesOf(call: BackendCall) {
   }
 }
 
-function count(metrics: Metrics, call: BackendCall, seconds: number, fault: string | undefined): void {
+function count(metrics: Metrics, call: BackendCall, seconds: number, failure: string | undefined): void {
   const { method, target } = call
   const tool = method === 'tools/call' ? target : undefined
   const prompt = method === 'prompts/get' ? target : undefined
@@ -113,11 +113,11 @@ function count(metrics: Metrics, call: BackendCall, seconds: number, fault: stri
     'auth.authenticated': call.authenticated,
   }
   metrics.backendRequests(1, labels)
-  if (fault !== undefined) metrics.backendErrors(1, labels)
+  if (failure !== undefined) metrics.backendErrors(1, labels)
   metrics.backendRequestsDuration(seconds, labels)
   metrics.clientOperationDuration(seconds, {
     'mcp.method.name': method,
     'network.transport': 'tcp',
-    'error.type': fault,
+    'error.type': failure,
   })
 }

@@ -53,7 +53,7 @@ export const METRICS = {
   mcpRequestDuration: {
     name: 'gatehouse_mcp_request_duration',
     ...seconds,
-    help: 'Time from arrival to the end of the answer',
+    help: 'Time from arrival to the end of the response',
     labels: request,
   },
   mcpActiveConnections: {
@@ -230,7 +230,7 @@ export const METRICS = {
   rateLimitRedisErrors: {
     name: 'gatehouse_rate_limit_redis_errors',
     kind: 'counter',
-    help: 'Faults of the store of the rate limiter',
+    help: 'Errors of the store of the rate limiter',
     labels: [...limiter, 'error_type'],
   },
   rateLimitFailOpen: {

@@ -19,7 +19,7 @@ class ScrapeReader extends MetricReader {
 export interface Scrape {
   readonly reader: MetricReader
   /** Answers a scrape. Rejects with METHOD_NOT_ALLOWED for anything but GET and HEAD. */
-  answer(exchange: Exchange): Promise<void>
+  response(exchange: Exchange): Promise<void>
 }
 
 export function makeScrape(): Scrape {
@@ -27,7 +27,7 @@ export function makeScrape(): Scrape {
   const serializer = new PrometheusSerializer('', false, undefined, false, true)
   return {
     reader,
-    async answer({ req, res }) {
+    async response({ req, res }) {
       if (req.method !== 'GET' && req.method !== 'HEAD') {
         throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow: 'GET, HEAD' } })
       }

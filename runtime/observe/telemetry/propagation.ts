@@ -32,7 +32,7 @@ export function readTraceContext(carrier: TraceCarrier): SpanContext | undefined
   return isSpanContextValid(context) ? context : undefined
 }
 
-/** A state with a faulty member is dropped whole, as the recommendation says. */
+/** A state with a invalid member is dropped whole, as the recommendation says. */
 function readState(text: string | undefined): string | undefined {
   if (text === undefined || text.length > MAX_STATE_LENGTH) return undefined
   const members = text.split(',').map((member) => member.trim())

@@ -63,7 +63,7 @@ export function startSdk(settings: TelemetrySettings, options: SdkOptions): Sdk 
   return {
     metrics: meters ? makeMetrics(meters.getMeter(SCOPE, version), legacy) : noMetrics,
     tracer: tracers ? makeTracer(tracers.getTracer(SCOPE, version)) : noTracer,
-    prometheus: scrape && ((exchange) => scrape.answer(exchange)),
+    prometheus: scrape && ((exchange) => scrape.response(exchange)),
     // What cannot be sent was logged by the exporter.
     async flush() {
       await Promise.allSettled([meters?.forceFlush(), tracers?.forceFlush()])

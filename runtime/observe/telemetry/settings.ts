@@ -9,8 +9,8 @@
 import { readFileSync } from 'node:fs'
 import {
   GatehouseError,
-  headerNameProblem,
-  headerValueProblem,
+  headerNameViolation,
+  headerValueViolation,
   type Telemetry,
 } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'
@@ -52,35 +52,35 @@ export interface SettingsFrom {
   readonly env: Environment
 }
 
-/** What keeps a configuration from being used, one line for each fault. */
-export function telemetryProblems(config: Telemetry | undefined, env: Environment): readonly string[] {
-  const faults: string[] = []
-  readSettings(config, { serverName: '', version: '', env }, faults)
-  return faults
+/** What keeps a configuration from being used, one line for each error. */
+export function telemetryViolations(config: Telemetry | undefined, env: Environment): readonly string[] {
+  const violations: string[] = []
+  readSettings(config, { serverName: '', version: '', env }, violations)
+  return violations
 }
 
-/** Undefined when everything is off. Throws INVALID_CONFIG naming every fault. */
+/** Undefined when everything is off. Throws INVALID_CONFIG naming every error. */
 export function telemetrySettings(
   config: Telemetry | undefined,
   from: SettingsFrom,
 ): TelemetrySettings | undefined {
-  const faults: string[] = []
-  const settings = readSettings(config, from, faults)
-  if (faults.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: faults.join('\n') })
+  const violations: string[] = []
+  const settings = readSettings(config, from, violations)
+  if (violations.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
   return settings
 }
 
 function readSettings(
   config: Telemetry | undefined,
   from: SettingsFrom,
-  faults: string[],
+  violations: string[],
 ): TelemetrySettings | undefined {
   if (!config) return undefined
   const warnings: string[] = []
   const { tracingEnabled, metricsEnabled, enablePrometheusMetricsPath: prometheus } = config
-  const collector = readCollector(config, from.env, faults, warnings)
+  const collector = readCollector(config, from.env, violations, warnings)
   if (collector && !tracingEnabled && !metricsEnabled)
-    faults.push('telemetry.endpoint: set tracingEnabled or metricsEnabled, or leave the endpoint out')
+    violations.push('telemetry.endpoint: set tracingEnabled or metricsEnabled, or leave the endpoint out')
   if (!config.endpoint && tracingEnabled)
     warnings.push('telemetry.tracingEnabled has no effect without telemetry.endpoint')
   if (!config.endpoint && metricsEnabled && !prometheus)
@@ -89,7 +89,7 @@ function readSettings(
     )
   const samplingRatio = Number(config.samplingRate)
   if (config.samplingRate.trim() === '' || !(samplingRatio >= 0 && samplingRatio <= 1))
-    faults.push('telemetry.samplingRate: must be a number from 0.0 to 1.0')
+    violations.push('telemetry.samplingRate: must be a number from 0.0 to 1.0')
   const environment = readVariables(config.environmentVariables ?? [], from.env, warnings)
   const traces = tracingEnabled && collector !== undefined
   const metrics = metricsEnabled && collector !== undefined
@@ -114,15 +114,15 @@ function readSettings(
 function readCollector(
   config: Telemetry,
   env: Environment,
-  faults: string[],
+  violations: string[],
   warnings: string[],
 ): CollectorSettings | undefined {
   if (!config.endpoint) return undefined
-  const base = readEndpoint(config.endpoint, config.insecure, faults, warnings)
-  const headers = readHeaders(config.headers ?? {}, env, faults)
-  const ca = config.caCertPath === undefined ? undefined : readCa(config.caCertPath, faults)
-  const tracesProtocol = readProtocol('TRACES', env, faults)
-  const metricsProtocol = readProtocol('METRICS', env, faults)
+  const base = readEndpoint(config.endpoint, config.insecure, violations, warnings)
+  const headers = readHeaders(config.headers ?? {}, env, violations)
+  const ca = config.caCertPath === undefined ? undefined : readCa(config.caCertPath, violations)
+  const tracesProtocol = readProtocol('TRACES', env, violations)
+  const metricsProtocol = readProtocol('METRICS', env, violations)
   if (!base) return undefined
   return {
     tracesUrl: `${base}/v1/traces`,
@@ -137,17 +137,17 @@ function readCollector(
 const defaultProtocol: OtlpProtocol = 'http/protobuf'
 
 /** The variable of the signal wins over the common one; an empty variable counts as not set. */
-function readProtocol(signal: 'TRACES' | 'METRICS', env: Environment, faults: string[]): OtlpProtocol {
+function readProtocol(signal: 'TRACES' | 'METRICS', env: Environment, violations: string[]): OtlpProtocol {
   const names = [`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`, 'OTEL_EXPORTER_OTLP_PROTOCOL']
   const name = names.find((variable) => env[variable] !== undefined && env[variable] !== '')
   if (name === undefined) return defaultProtocol
   const value = env[name]
   if (value === 'http/protobuf' || value === 'http/json') return value
-  const fault =
+  const failure =
     value === 'grpc'
       ? `${name}: grpc is not supported: give http/protobuf or http/json, and the HTTP port of the collector (usually 4318)`
       : `${name}: must be http/protobuf or http/json`
-  if (!faults.includes(fault)) faults.push(fault)
+  if (!violations.includes(failure)) violations.push(failure)
   return defaultProtocol
 }
 
@@ -155,19 +155,19 @@ function readProtocol(signal: 'TRACES' | 'METRICS', env: Environment, faults: st
 function readEndpoint(
   endpoint: string,
   insecure: boolean,
-  faults: string[],
+  violations: string[],
   warnings: string[],
 ): string | undefined {
   const text = /^https?:\/\//i.test(endpoint) ? endpoint : `${insecure ? 'http' : 'https'}://${endpoint}`
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || url.search !== '' || url.hash !== '' || url.username !== '' || url.password !== '') {
-    faults.push(
+    violations.push(
       'telemetry.endpoint: must be host:port or an http(s) URL without userinfo, query and fragment',
     )
     return undefined
   }
   if (url.protocol === 'http:' && !insecure && !isLoopbackHost(url.hostname)) {
-    faults.push(
+    violations.push(
       'telemetry.endpoint: http needs telemetry.insecure true, because telemetry would travel in the clear',
     )
   }
@@ -179,30 +179,30 @@ function readEndpoint(
 function readHeaders(
   headers: Readonly<Record<string, string>>,
   env: Environment,
-  faults: string[],
+  violations: string[],
 ): Record<string, string> {
   const out: Record<string, string> = {}
   for (const [name, text] of Object.entries(headers)) {
     const field = `telemetry.headers.${name}`
     const value = text.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (_all, variable: string) => {
       const found = env[variable]
-      if (found === undefined || found === '') faults.push(`${field}: the variable ${variable} is not set`)
+      if (found === undefined || found === '') violations.push(`${field}: the variable ${variable} is not set`)
       return found ?? ''
     })
-    const problem = headerNameProblem(name, 'collector') ?? headerValueProblem(value)
-    if (problem !== undefined) faults.push(`${field}: ${problem}`)
+    const problem = headerNameViolation(name, 'collector') ?? headerValueViolation(value)
+    if (problem !== undefined) violations.push(`${field}: ${problem}`)
     else out[name] = value
   }
   return out
 }
 
-function readCa(path: string, faults: string[]): string | undefined {
+function readCa(path: string, violations: string[]): string | undefined {
   try {
     const pem = readFileSync(path, 'utf8')
     if (pem.includes('-----BEGIN CERTIFICATE-----')) return pem
-    faults.push('telemetry.caCertPath: the file holds no PEM certificate')
+    violations.push('telemetry.caCertPath: the file holds no PEM certificate')
   } catch {
-    faults.push('telemetry.caCertPath: the file cannot be read')
+    violations.push('telemetry.caCertPath: the file cannot be read')
   }
   return undefined
 }

@@ -65,7 +65,7 @@ export const noTelemetry: Telemetry = {
   close: async () => {},
 }
 
-/** Rejects with INVALID_CONFIG naming every fault of the configuration. */
+/** Rejects with INVALID_CONFIG naming every error of the configuration. */
 export async function makeTelemetry(
   config: TelemetryConfig | undefined,
   options: TelemetryOptions,

@@ -1,11 +1,11 @@
 /**
- * Serves an MCP server that speaks on standard input and output: as streamable HTTP on `/mcp`, or on the old transport,
+ * Serves an MCP server that speaks on standard input and output: as streamable HTTP on `/mcp`, or on the HTTP+SSE (deprecated) transport,
  * HTTP with SSE, on `/sse` and `/messages`.
  *
  * Each client session has a server process of its own, as the stdio transport means it; one more is kept started ahead,
  * so that a new session does not wait for a start. Sessions are bounded in number and end when idle. The session era
  * only: a stateless request is answered with the versions that are spoken here.
- * On the old transport a session lasts as long as its stream, and nothing goes to anybody else's.
+ * On the HTTP+SSE (deprecated) transport a session lasts as long as its stream, and nothing goes to anybody else's.
  * Source: MCP 2025-11-25, transports, "Streamable HTTP"; MCP 2024-11-05, "HTTP with SSE"; MCPServer `proxyMode`.
  */
 import { setInterval } from 'node:timers'

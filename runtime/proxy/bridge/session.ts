@@ -1,10 +1,10 @@
 /**
  * One client session over HTTP and the stdio server process that is its own.
  *
- * A POSTed request waits here for its answer. Standard output does not say to which request a notification or a question
+ * A POSTed request waits here for its response. Standard output does not say to which request a notification or a question
  * of the server belongs: progress goes to the request whose token it carries, everything else to the newest request that
  * waits, or to the standing stream when none does. Without either, a bounded number is kept for the stream to come. On
- * the old transport everything goes to the one stream that the client opened. A client that does not read is cut.
+ * the HTTP+SSE (deprecated) transport everything goes to the one stream that the client opened. A client that does not read is cut.
  * Source: MCP 2025-11-25, transports; MCP 2024-11-05, "HTTP with SSE".
  */
 import type { ServerResponse } from 'node:http'
@@ -45,7 +45,7 @@ export class BridgeSession {
   /** By raw JSON-RPC id, in order of arrival. */
   readonly #waiting = new Map<string, Waiting>()
   #stream: ServerResponse | undefined
-  /** The old transport: answers leave on the stream, too. */
+  /** the HTTP+SSE (deprecated) transport: answers leave on the stream, too. */
   #streamOnly = false
   #kept: Buffer[] = []
 
@@ -62,7 +62,7 @@ export class BridgeSession {
     return this.#waiting.size > 0 || this.#stream !== undefined
   }
 
-  /** A notification or an answer of the client. */
+  /** A notification or a response of the client. */
   send(message: Message): void {
     this.#peer.send(message.bytes)
   }
@@ -75,7 +75,7 @@ export class BridgeSession {
     if (id !== undefined) this.#push(this.#stream, errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
   }
 
-  /** A request of the client; resolves when its answer is complete or the client is gone. */
+  /** A request of the client; resolves when its response is complete or the client is gone. */
   request(message: Message, res: ServerResponse): Promise<void> {
     const { id } = message
     if (id === undefined) throw new GatehouseError('INVALID_REQUEST')
@@ -104,7 +104,7 @@ export class BridgeSession {
     this.#stand(res, { [HEADER.sessionId]: this.id })
   }
 
-  /** Opens the one stream of the old transport; its first event says where to send messages. */
+  /** Opens the one stream of the HTTP+SSE (deprecated) transport; its first event says where to send messages. */
   openOldStream(res: ServerResponse, endpoint: string): void {
     this.#streamOnly = true
     this.#stand(res, {}, encodeEvent(Buffer.from(endpoint), { event: 'endpoint' }))
@@ -139,13 +139,13 @@ export class BridgeSession {
       return
     }
     if (this.#streamOnly) return this.#push(this.#stream, line)
-    const answered =
+    const responded =
       message.method === '' && message.id !== undefined ? this.#waiting.get(message.id) : undefined
-    if (answered) return this.#answer(answered, line)
+    if (responded) return this.#response(responded, line)
     if (message.method !== '') this.#relay(message)
   }
 
-  #answer({ res, done }: Waiting, line: Buffer): void {
+  #response({ res, done }: Waiting, line: Buffer): void {
     if (res.headersSent) res.end(encodeEvent(line))
     else {
       res.writeHead(200, {

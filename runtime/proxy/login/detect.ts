@@ -3,9 +3,9 @@
  *
  * The MCP endpoint is asked first, then the root; a target with a path of its own is asked there only. A GET, where
  * that is not refused a POST of `initialize`, and where that is not refused either a POST of `tools/list`, because some
- * servers take a handshake from anybody. It speaks the era that the answer to `initialize` shows; a session that was
+ * servers take a handshake from anybody. It speaks the era that the response to `initialize` shows; a session that was
  * opened is given back at once. Only a 401 with a Bearer challenge (or a protected-resource document) means yes; a
- * target that does not answer is unknown, which is not the same as open.
+ * target that does not response is unknown, which is not the same as open.
  * Source: spec document 1, rule 1; MCP 2025-11-25 authorization.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -66,21 +66,21 @@ interface TargetResponse {
 export async function detect(target: Target, dispatcher: Dispatcher, fetch: Fetch): Promise<Detection> {
   const signal = AbortSignal.timeout(limitMs)
   const paths = target.path === undefined ? usualPaths : ([target.path] as const)
-  let answered = false
+  let responded = false
   for (const path of paths) {
-    for await (const { status, headers } of answers({ target, dispatcher, signal }, path)) {
-      answered = true
+    for await (const { status, headers } of responses({ target, dispatcher, signal }, path)) {
+      responded = true
       const challenge = bearerChallenge(status, headers)
       if (challenge) return { kind: 'protected', url: target.origin + path, challenge }
     }
   }
   const url = target.origin + paths[0]
-  if (!answered) return { kind: 'unknown', url, challenge: undefined }
+  if (!responded) return { kind: 'unknown', url, challenge: undefined }
   return { kind: (await hasDocument(url, fetch, signal)) ? 'protected' : 'open', url, challenge: undefined }
 }
 
 /** What the target answers at one path, question after question, until somebody stops listening. */
-async function* answers(asking: Asking, path: string): AsyncGenerator<TargetResponse> {
+async function* responses(asking: Asking, path: string): AsyncGenerator<TargetResponse> {
   const got = await ask(asking, path, { method: 'GET' })
   if (got) yield got
   const opened = await ask(asking, path, { method: 'POST', body: initialize })
@@ -126,7 +126,7 @@ async function ask(
   const type = body ? ['Content-Type', 'application/json'] : []
   const accept = ['Accept', 'application/json, text/event-stream']
   try {
-    const answer = await dispatcher.request({
+    const response = await dispatcher.request({
       origin: target.origin,
       path: target.query === '' ? path : `${path}?${target.query}`,
       method,
@@ -136,9 +136,9 @@ async function ask(
       signal,
     })
     // A stream would not end by itself.
-    answer.body.on('error', () => {})
-    answer.body.destroy()
-    return { status: answer.statusCode, headers: answer.headers }
+    response.body.on('error', () => {})
+    response.body.destroy()
+    return { status: response.statusCode, headers: response.headers }
   } catch {
     return undefined
   }

@@ -112,24 +112,24 @@ async function serverFor(
   return found ?? conventionalServer(origin)
 }
 
-/** The first server of the document that has metadata of its own; the last fault when none has. */
+/** The first server of the document that has metadata of its own; the last error when none has. */
 async function firstUsable(
   issuers: readonly string[],
   { fetch, signal }: LocateOptions,
 ): Promise<ServerMetadata> {
-  let fault: unknown
+  let failure: unknown
   for (const issuer of issuers) {
     try {
       return await discoverServer(issuer, { fetch, signal, need: 'registration_endpoint' })
     } catch (error) {
       if (!(error instanceof OAuthClientError)) throw error
-      fault = error
+      failure = error
     }
   }
-  throw fault
+  throw failure
 }
 
-/** No document is no fault here; a wrong one is. */
+/** No document is no error here; a wrong one is. */
 function absentOnly(error: unknown): undefined {
   if (error instanceof OAuthClientError && (error.kind === 'absent' || error.kind === 'refused')) return undefined
   throw error

@@ -76,7 +76,7 @@ export class Login implements TokenSource {
   }
 
   /**
-   * Takes up a kept login, or finds out what the target wants and signs in. Resolves when requests can be served.
+   * Reloads a kept login, or finds out what the target wants and signs in. Resolves when requests can be served.
    * Rejects with OAuthClientError, GatehouseError or the signal's reason.
    */
   async start(): Promise<void> {
@@ -149,7 +149,7 @@ export class Login implements TokenSource {
     return this.#session?.tokens.accessToken
   }
 
-  /** True when an answer with this status is for this login to act on. */
+  /** True when a response with this status is for this login to act on. */
   concerns(status: number, challenge: Challenge | undefined): boolean {
     if (this.#gaveUp) return false
     if (status === 401) return this.#session !== undefined || (this.#open && challenge !== undefined)

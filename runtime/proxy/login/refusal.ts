@@ -29,7 +29,7 @@ export async function isRefusedClient(
   { fetch, signal }: CallOptions,
 ): Promise<boolean> {
   try {
-    // Only the first answer tells: what a redirect leads to may ask for cookies.
+    // Only the first response tells: what a redirect leads to may ask for cookies.
     const init = { headers: { accept: 'text/html' }, maxRedirects: 0 }
     const response = await send(what, request.href, init, { fetch, signal })
     const location = response.headers.get('location')

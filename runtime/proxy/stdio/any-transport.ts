@@ -1,7 +1,7 @@
 /**
  * Finds out which of the two HTTP transports a server speaks, with its first message.
  *
- * An address that ends in `/sse` is asked for the old transport first. Any other gets a POST; a server that refuses it
+ * An address that ends in `/sse` is asked for the HTTP+SSE (deprecated) transport first. Any other gets a POST; a server that refuses it
  * as only one without streamable HTTP would (400, 404, 405, and no JSON-RPC in it) is asked for the old stream then.
  * Source: MCP 2025-11-25, transports, "Backwards Compatibility".
  */

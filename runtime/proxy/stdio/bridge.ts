@@ -45,7 +45,7 @@ export interface BridgeOptions {
   readonly log: Log
   /** Ends the bridge without waiting for answers. */
   readonly signal: AbortSignal
-  /** How long answers that are due are waited for after the end of the input. */
+  /** How long responses that are due are waited for after the end of the input. */
   readonly drainMs: number
 }
 
@@ -69,7 +69,7 @@ export class RawBridge {
   /** Counts sessions, so that a loss that was noticed late does not end the next one. */
   #generation = 0
   #nextOwnId = 1
-  /** The server gave an answer. */
+  /** The server gave a response. */
   #reached = false
   /** The first message reached nobody, which ended the bridge. */
   unreachable = false
@@ -105,7 +105,7 @@ export class RawBridge {
     }
   }
 
-  /** The answers still due at the end of the input are worth waiting for, but not for ever. */
+  /** The responses still due at the end of the input are worth waiting for, but not for ever. */
   async #drain(): Promise<void> {
     const enough = new AbortController()
     const signal = AbortSignal.any([enough.signal, this.#stop.signal])
@@ -178,19 +178,19 @@ export class RawBridge {
    */
   #request(message: Message, era: Era, signal: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    let answered = false
+    let responded = false
     const onMessage = async (received: Message): Promise<void> => {
       const isResponse = isResponseTo(received, message.id)
-      if (isResponse && answered) return
-      answered ||= isResponse
+      if (isResponse && responded) return
+      responded ||= isResponse
       if (isResponse) this.#note(message, received, era)
       await this.#write(received.bytes)
       if (isResponse) resolve()
     }
     this.#deliver(message, era, signal, onMessage)
       .catch(async (error: unknown) => {
-        if (answered || signal.aborted || this.#stop.signal.aborted) return
-        await this.#write(errorMessage(message.id, this.#faultOf(message, error)))
+        if (responded || signal.aborted || this.#stop.signal.aborted) return
+        await this.#write(errorMessage(message.id, this.#errorOf(message, error)))
       })
       .finally(resolve)
     return promise
@@ -203,32 +203,32 @@ export class RawBridge {
       this.#initialized = message
       this.#transport.listen()
     } catch (error) {
-      if (!this.#stop.signal.aborted) this.#faultOf(message, error)
+      if (!this.#stop.signal.aborted) this.#errorOf(message, error)
     }
   }
 
   /** Logs a failure, and ends the bridge when the very first message reaches nobody. */
-  #faultOf({ method }: Message, error: unknown): unknown {
-    const fault = error instanceof SessionLost ? new GatehouseError('SESSION_NOT_FOUND') : error
-    this.#options.log.warn('a message failed', { method, err: fault })
-    const nobody = fault instanceof GatehouseError && fault.code === 'BACKEND_UNREACHABLE'
+  #errorOf({ method }: Message, error: unknown): unknown {
+    const failure = error instanceof SessionLost ? new GatehouseError('SESSION_NOT_FOUND') : error
+    this.#options.log.warn('a message failed', { method, err: failure })
+    const nobody = failure instanceof GatehouseError && failure.code === 'BACKEND_UNREACHABLE'
     if (nobody && !this.#reached) {
       this.unreachable = true
       // The client is told why before the end.
       setImmediate(() => this.#stop.abort())
     }
-    return fault
+    return failure
   }
 
   /** What later messages need to know of an answered request. */
-  #note(message: Message, answer: Message, era: Era): void {
-    if (!answer.result) return
+  #note(message: Message, response: Message, era: Era): void {
+    if (!response.result) return
     if (message.method === 'initialize') {
       this.#initialize = message
       this.#generation++
       this.#lost = false
     }
-    if (message.method === 'tools/list' && era === 'stateless') this.#tools.learn(answer.result)
+    if (message.method === 'tools/list' && era === 'stateless') this.#tools.learn(response.result)
   }
 
   /** Sends; after the loss of a session, or a disagreement about mirrored arguments, once more. */
@@ -270,7 +270,7 @@ export class RawBridge {
     this.#reached = true
   }
 
-  /** A tool whose mirrored arguments are not known, or have changed, is refused; then the tools are listed anew. */
+  /** A tool whose mirrored arguments are not known, or have changed, is refused; then the tools are listed again. */
   async #callTool(call: Call): Promise<void> {
     let refused: Message | undefined
     await this.#send({
@@ -336,7 +336,7 @@ export class RawBridge {
       era: 'session',
       headers: [],
       signal,
-      // The client has its answer already.
+      // The client has its response already.
       onMessage: async (message) => {
         if (!isResponseTo(message, initialize.id)) await this.#write(message.bytes)
         else opened = message.result !== undefined

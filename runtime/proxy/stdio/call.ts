@@ -27,14 +27,14 @@ export interface Call {
   readonly headers: readonly string[]
   /** Ends the call early. */
   readonly signal: AbortSignal
-  /** Gets every message that arrives for this call, its answer included; resolves when there is room for more. */
+  /** Gets every message that arrives for this call, its response included; resolves when there is module for more. */
   readonly onMessage: (message: Message) => Promise<void>
 }
 
 /** The server does not know our session any more; nothing has been done with the call. */
 export class SessionLost extends Error {}
 
-/** What a transport tells beside the answers to calls. */
+/** What a transport tells beside the responses to calls. */
 export interface TransportEvents {
   /** Gets what the server says unasked. */
   readonly onMessage: (message: Message) => Promise<void>
@@ -92,7 +92,7 @@ function nameHeader(method: string, params: JsonObject): readonly string[] {
   return name === undefined ? [] : [HEADER.name, writeHeaderValue(name)]
 }
 
-/** True for the answer to the request with this raw id. */
+/** True for the response to the request with this raw id. */
 export function isResponseTo(message: Message, id: string | undefined): boolean {
   return id !== undefined && message.method === '' && message.id === id
 }

@@ -1,5 +1,5 @@
 /**
- * HTTP as the bridge needs it: one request to the server's address (or another one on its origin), and its answer read
+ * HTTP as the bridge needs it: one request to the server's address (or another one on its origin), and its response read
  * as a bounded body or as JSON-RPC messages of an event stream.
  *
  * What is not a JSON-RPC message never gets past here: the client's end must see messages and nothing else.
@@ -90,12 +90,12 @@ export class Http {
    * an event beyond the bound, or the signal's reason.
    */
   async readEvents(
-    answer: HttpResponse,
+    response: HttpResponse,
     position: Position,
     signal: AbortSignal,
     onEvent: (event: EventSourceMessage) => Promise<void>,
   ): Promise<void> {
-    refuseCoded(answer)
+    refuseCoded(response)
     const queue: EventSourceMessage[] = []
     const reader = sseReader(
       maxMessageBytes,
@@ -105,7 +105,7 @@ export class Http {
       },
     )
     try {
-      for await (const chunk of answer.body) {
+      for await (const chunk of response.body) {
         reader.push(Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk)))
         for (const event of queue.splice(0)) {
           await onEvent(event)
@@ -124,7 +124,7 @@ export class Http {
   /** The messages in an event or a body, in order; what is no message is logged and left out. */
   messagesIn(data: Buffer): readonly Message[] {
     try {
-      // Revision 2025-03-26 allowed several messages in one answer.
+      // Revision 2025-03-26 allowed several messages in one response.
       if (isBatch(data)) return scanElements(data, data.indexOf('[')).map((element) => scanMessage(element))
       return [scanMessage(data)]
     } catch (error) {
@@ -135,44 +135,44 @@ export class Http {
 }
 
 /** Throws BACKEND_PROTOCOL for what is compressed although that was not asked for; of a refusal the status says enough. */
-function refuseCoded(answer: HttpResponse): void {
-  const fault = answer.statusCode < 300 ? codedAnswer(answer.headers) : undefined
-  if (!fault) return
-  abandon(answer)
-  throw fault
+function refuseCoded(response: HttpResponse): void {
+  const failure = response.statusCode < 300 ? codedAnswer(response.headers) : undefined
+  if (!failure) return
+  abandon(response)
+  throw failure
 }
 
-/** Breaks off an answer that may have no end. */
+/** Breaks off a response that may have no end. */
 export function abandon({ body }: HttpResponse): void {
   // A body that is destroyed reports that as an error.
   body.on('error', () => {}).destroy()
 }
 
 /** The whole body. Rejects with BACKEND_PROTOCOL beyond the bound. */
-export async function readBody(answer: HttpResponse, signal: AbortSignal): Promise<Buffer> {
-  refuseCoded(answer)
+export async function readBody(response: HttpResponse, signal: AbortSignal): Promise<Buffer> {
+  refuseCoded(response)
   const chunks: Buffer[] = []
   let size = 0
   try {
-    for await (const chunk of answer.body) {
+    for await (const chunk of response.body) {
       const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk))
       size += bytes.length
       if (size > maxMessageBytes) {
-        throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the answer is larger than allowed' })
+        throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the response is larger than allowed' })
       }
       chunks.push(bytes)
     }
   } catch (cause) {
     signal.throwIfAborted()
     if (cause instanceof GatehouseError) throw cause
-    throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the answer was cut short', cause })
+    throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the response was cut short', cause })
   }
   return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size)
 }
 
 /** Reads a body that nobody wants, so that its connection can be used again. */
-export async function drop(answer: HttpResponse): Promise<void> {
-  await answer.body.dump({ limit: 65_536 }).catch(() => undefined)
+export async function drop(response: HttpResponse): Promise<void> {
+  await response.body.dump({ limit: 65_536 }).catch(() => undefined)
 }
 
 export function isEventStream({ headers }: { readonly headers: IncomingHttpHeaders }): boolean {
@@ -180,7 +180,7 @@ export function isEventStream({ headers }: { readonly headers: IncomingHttpHeade
 }
 
 /**
- * A fault that the proxy in front found itself: nobody answered there. The proxy words it as JSON-RPC for messages and as
+ * An error that the proxy in front found itself: nobody answered there. The proxy words it as JSON-RPC for messages and as
  * problem details for the rest.
  */
 export function unreachable(status: number, body: Buffer): GatehouseError | undefined {
@@ -195,7 +195,7 @@ const unreachableTexts = {
 } as const
 
 /** What an HTTP status means when the body says nothing in JSON-RPC. The body itself is not shown. */
-export function statusFault(status: number): GatehouseError {
+export function statusError(status: number): GatehouseError {
   const data = { status }
   if (status === 401 || status === 403) {
     const detail = `the server answered HTTP ${status}: sign in with --remote-auth, or give --remote-auth-bearer-token-file`

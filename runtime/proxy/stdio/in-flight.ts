@@ -1,12 +1,12 @@
 /**
- * What is under way: requests by their id, so that they can be cancelled, and everything else by number. Bounded, so that
+ * What is in flight: requests by their id, so that they can be cancelled, and everything else by number. Bounded, so that
  * neither side can fill the memory of the bridge: further requests are refused, and further notifications wait.
  */
 import type { Era, Message } from '../../mcp/index.ts'
 import { maxMessageBytes } from './http.ts'
 
 const maxRequests = 1_000
-/** Room for the largest message beside others. */
+/** Module for the largest message beside others. */
 const maxRequestBytes = 2 * maxMessageBytes
 const maxOthers = 100
 
@@ -26,10 +26,10 @@ export class InFlight {
 
   /** Why this request cannot be taken now. */
   refusal({ id, bytes }: Message): string | undefined {
-    if (id !== undefined && this.#requests.has(id)) return 'a request with this id is under way'
+    if (id !== undefined && this.#requests.has(id)) return 'a request with this id is in flight'
     const full = this.#requests.size >= maxRequests
     return full || this.#bytes + bytes.length > maxRequestBytes
-      ? 'too many requests are under way'
+      ? 'too many requests are in flight'
       : undefined
   }
 
@@ -47,7 +47,7 @@ export class InFlight {
     return this.#requests.get(id)
   }
 
-  /** Keeps track of what is no request; resolves when there is room for more. */
+  /** Keeps track of what is no request; resolves when there is module for more. */
   async other(accepted: Promise<void>): Promise<void> {
     this.#others.add(accepted)
     void accepted.then(() => {
@@ -56,7 +56,7 @@ export class InFlight {
     if (this.#others.size >= maxOthers) await Promise.race(this.#others)
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when nothing is in flight. */
   async settled(): Promise<void> {
     await Promise.all([...this.#others, ...[...this.#requests.values()].map(({ done }) => done)])
   }

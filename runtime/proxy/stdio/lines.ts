@@ -68,7 +68,7 @@ function trimEnd(line: Buffer): Buffer {
 }
 
 export interface LineWriter {
-  /** Writes a whole message as one line; resolves when the reader has room for more. Never rejects. */
+  /** Writes a whole message as one line; resolves when the reader has module for more. Never rejects. */
   write(message: Buffer): Promise<void>
   /** Resolves when nobody reads any more; what is written after that is dropped. */
   readonly closed: Promise<void>
@@ -82,7 +82,7 @@ export function makeLineWriter(output: Writable): LineWriter {
     open = false
     close()
   }
-  // A reader that went away shows as EPIPE: the end of a conversation, not a fault.
+  // A reader that went away shows as EPIPE: the end of a conversation, not an error.
   output.on('error', onEnd).on('close', onEnd)
   return {
     closed,

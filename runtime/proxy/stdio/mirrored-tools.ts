@@ -11,13 +11,13 @@ const maxTools = 10_000
 export class MirroredTools {
   readonly #byName = new Map<string, readonly MirroredArgument[]>()
 
-  /** Takes up one page: the raw result of `tools/list`. Answers the cursor of the next one. */
+  /** Reloads one page: the raw result of `tools/list`. Answers the cursor of the next one. */
   learn(result: Buffer): string | undefined {
     let page: JsonObject
     try {
       page = new JsonObject(result)
     } catch {
-      // A member twice: the client may judge it; nothing is learnt from it.
+      // A member twice: the client may check it; nothing is learnt from it.
       return undefined
     }
     const tools = page.value('tools')

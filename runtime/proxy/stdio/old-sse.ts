@@ -1,5 +1,5 @@
 /**
- * The old HTTP+SSE transport: one GET stream brings everything, and its first event says where to POST.
+ * the HTTP+SSE (deprecated) transport: one GET stream brings everything, and its first event says where to POST.
  *
  * The address must lie on the server's own origin. A stream that ends takes the session with it: what waits for an
  * answer fails, and the bridge opens a new one.
@@ -16,7 +16,7 @@ import {
   isEventStream,
   newPosition,
   readBody,
-  statusFault,
+  statusError,
   unreachable,
 } from './http.ts'
 
@@ -59,18 +59,18 @@ export class OldSseTransport implements Transport {
     const connection = this.#connected()
     const url = await connection.endpoint
     const signal = AbortSignal.any([call.signal, connection.end.signal])
-    const answered = this.#wait(connection, call)
+    const responded = this.#wait(connection, call)
     try {
-      const answer = await this.#http.request('POST', { url, headers: [], body: call.message.bytes, signal })
-      if (answer.statusCode >= 300) throw await refusal(answer, signal, true)
-      await drop(answer)
-      await answered
+      const response = await this.#http.request('POST', { url, headers: [], body: call.message.bytes, signal })
+      if (response.statusCode >= 300) throw await refusal(response, signal, true)
+      await drop(response)
+      await responded
     } finally {
       if (call.message.id !== undefined) connection.waiting.delete(call.message.id)
     }
   }
 
-  /** Resolves with the answer to a request; at once for anything else. */
+  /** Resolves with the response to a request; at once for anything else. */
   #wait({ waiting }: Connection, call: Call): Promise<void> {
     const { kind, id } = call.message
     if (kind !== 'request' || id === undefined) return Promise.resolve()
@@ -110,9 +110,9 @@ export class OldSseTransport implements Transport {
   async #read(connection: Connection, onEndpoint: (url: URL) => void): Promise<Error> {
     const { signal } = connection.end
     try {
-      const answer = await this.#http.request('GET', { headers: [], signal })
-      if (answer.statusCode !== 200 || !isEventStream(answer)) return await refusal(answer, signal)
-      await this.#http.readEvents(answer, newPosition(), signal, async ({ event, data }) => {
+      const response = await this.#http.request('GET', { headers: [], signal })
+      if (response.statusCode !== 200 || !isEventStream(response)) return await refusal(response, signal)
+      await this.#http.readEvents(response, newPosition(), signal, async ({ event, data }) => {
         if (event === 'endpoint') onEndpoint(this.#endpointOf(data))
         else if (data !== '' && (event === undefined || event === 'message')) {
           for (const message of this.#http.messagesIn(Buffer.from(data)))
@@ -156,15 +156,15 @@ export class OldSseTransport implements Transport {
 }
 
 /** `inSession`: the refused message belonged to a session. */
-async function refusal(answer: HttpResponse, signal: AbortSignal, inSession = false): Promise<Error> {
-  const { statusCode, headers } = answer
+async function refusal(response: HttpResponse, signal: AbortSignal, inSession = false): Promise<Error> {
+  const { statusCode, headers } = response
   if (statusCode === 200) {
-    abandon(answer)
+    abandon(response)
     const detail = 'the server opens no event stream here'
     return new GatehouseError('BACKEND_PROTOCOL', { detail, data: { status: 200 } })
   }
-  const body = await readBody(answer, signal)
+  const body = await readBody(response, signal)
   const challenged = headers['www-authenticate'] !== undefined
   if (inSession && isSessionLost(statusCode, challenged, body)) return new SessionLost()
-  return unreachable(statusCode, body) ?? statusFault(statusCode)
+  return unreachable(statusCode, body) ?? statusError(statusCode)
 }

@@ -24,7 +24,7 @@ export interface StdioOptions extends RunParts {
   readonly path: string
   readonly input: Readable
   readonly output: Writable
-  /** How long answers that are due are waited for after the end of the input. Default 30 s. */
+  /** How long responses that are due are waited for after the end of the input. Default 30 s. */
   readonly drainMs?: number
 }
 
@@ -79,7 +79,7 @@ function onlyWith(token: string): Authenticator {
     route: () => undefined,
     authenticate,
     challenge: () => undefined,
-    answer: () => false,
+    response: () => false,
     close: async () => {},
   }
 }

@@ -2,7 +2,7 @@
  * Streamable HTTP: each message is a POST, answered by JSON or by an event stream; a GET stream carries what the server
  * says unasked.
  *
- * Keeps the session id and the negotiated revision. An answer stream of the session era that breaks is taken up again
+ * Keeps the session id and the negotiated revision. A response stream of the session era that breaks is reloaded again
  * with `Last-Event-ID`; so is the GET stream, for as long as the session lives.
  * Source: MCP 2025-11-25 and 2026-07-28, transports, "Streamable HTTP".
  */
@@ -28,13 +28,13 @@ import {
   newPosition,
   type Position,
   readBody,
-  statusFault,
+  statusError,
   unreachable,
 } from './http.ts'
 
-/** Attempts to take up a stream that bring nothing new. */
+/** Attempts to reload a stream that bring nothing new. */
 const maxIdleResumes = 5
-/** How long a stream may stay open after its answer. */
+/** How long a stream may stay open after its response. */
 const lingerMs = 2_000
 const endMs = 2_000
 /** A GET stream that lived this long was a good one. */
@@ -60,17 +60,17 @@ export class StreamableTransport implements Transport {
     const sentId = call.era === 'session' ? this.#sessionId : undefined
     const done = new AbortController()
     const signal = AbortSignal.any([call.signal, this.#closed.signal, done.signal])
-    const answer = await this.#http.request('POST', {
+    const response = await this.#http.request('POST', {
       headers: [...this.#session(call.era), ...call.headers],
       body: message.bytes,
       signal,
     })
-    if (answer.statusCode >= 300) return this.#refused(call, answer, sentId, signal)
-    const id = answer.headers[HEADER.sessionId]
+    if (response.statusCode >= 300) return this.#refused(call, response, sentId, signal)
+    const id = response.headers[HEADER.sessionId]
     if (message.method === 'initialize' && typeof id === 'string') this.#sessionId = id
-    if (message.kind !== 'request') return drop(answer)
-    if (isEventStream(answer)) return this.#readStream(call, answer, signal, done)
-    await this.#readWhole(call, answer, signal)
+    if (message.kind !== 'request') return drop(response)
+    if (isEventStream(response)) return this.#readStream(call, response, signal, done)
+    await this.#readWhole(call, response, signal)
   }
 
   #session(era: Era): readonly string[] {
@@ -81,15 +81,15 @@ export class StreamableTransport implements Transport {
     ]
   }
 
-  async #readWhole(call: Call, answer: HttpResponse, signal: AbortSignal): Promise<void> {
-    let answered = false
-    for (const message of this.#http.messagesIn(await readBody(answer, signal))) {
+  async #readWhole(call: Call, response: HttpResponse, signal: AbortSignal): Promise<void> {
+    let responded = false
+    for (const message of this.#http.messagesIn(await readBody(response, signal))) {
       const named = withId(message, call.message.id)
-      answered ||= isResponseTo(named, call.message.id)
+      responded ||= isResponseTo(named, call.message.id)
       await this.#hand(call, named)
     }
-    if (!answered) {
-      throw new GatehouseError('BACKEND_PROTOCOL', { detail: `no answer in HTTP ${answer.statusCode}` })
+    if (!responded) {
+      throw new GatehouseError('BACKEND_PROTOCOL', { detail: `no response in HTTP ${response.statusCode}` })
     }
   }
 
@@ -107,36 +107,36 @@ export class StreamableTransport implements Transport {
       await this.#http.readEvents(first, position, signal, onEvent)
       if (timer === undefined) await this.#resume(call, position, signal, onEvent, () => timer !== undefined)
     } catch (error) {
-      // With the answer delivered, how the stream ends is nobody's concern.
+      // With the response delivered, how the stream ends is nobody's concern.
       if (timer === undefined) throw error
     } finally {
       clearTimeout(timer)
     }
   }
 
-  /** Takes a broken answer stream up again until the answer is there. */
+  /** Takes a broken answer stream up again until the response is there. */
   async #resume(
     call: Call,
     position: Position,
     signal: AbortSignal,
     onEvent: (event: EventSourceMessage) => Promise<void>,
-    answered: () => boolean,
+    responded: () => boolean,
   ): Promise<void> {
-    for (let idle = 0; !answered(); idle++) {
+    for (let idle = 0; !responded(); idle++) {
       const from = position.lastEventId
       if (from === undefined || call.era === 'stateless' || idle > maxIdleResumes) {
         throw new GatehouseError('BACKEND_PROTOCOL', {
-          detail: 'the server ended the stream before its answer',
+          detail: 'the server ended the stream before its response',
         })
       }
       await pause(Math.min(position.retryMs * 2 ** idle, longestRetryMs), signal)
-      const answer = await this.#get(from, signal)
-      if (answer.statusCode === 200 && isEventStream(answer)) {
-        await this.#http.readEvents(answer, position, signal, onEvent)
+      const response = await this.#get(from, signal)
+      if (response.statusCode === 200 && isEventStream(response)) {
+        await this.#http.readEvents(response, position, signal, onEvent)
         if (position.lastEventId !== from) idle = -1
       } else {
-        await drop(answer)
-        if (answer.statusCode < 500) throw statusFault(answer.statusCode)
+        await drop(response)
+        if (response.statusCode < 500) throw statusError(response.statusCode)
       }
     }
   }
@@ -154,15 +154,15 @@ export class StreamableTransport implements Transport {
   }
 
   /** An HTTP refusal: the JSON-RPC error in its body, or one made of the status; or the session is lost. */
-  async #refused(call: Call, answer: HttpResponse, sentId: string | undefined, signal: AbortSignal): Promise<void> {
-    const { statusCode } = answer
-    const body = await readBody(answer, signal)
+  async #refused(call: Call, response: HttpResponse, sentId: string | undefined, signal: AbortSignal): Promise<void> {
+    const { statusCode } = response
+    const body = await readBody(response, signal)
     const nobody = unreachable(statusCode, body)
     if (nobody) throw nobody
-    if (sentId !== undefined && isSessionLost(statusCode, isChallenge(answer), body)) throw new SessionLost()
+    if (sentId !== undefined && isSessionLost(statusCode, isChallenge(response), body)) throw new SessionLost()
     const error = errorIn(body)
     const { id } = call.message
-    if (error?.error === undefined || id === undefined) throw statusFault(statusCode)
+    if (error?.error === undefined || id === undefined) throw statusError(statusCode)
     await call.onMessage(withId(error, id))
   }
 
@@ -181,18 +181,18 @@ export class StreamableTransport implements Transport {
     for (let failures = 0; ; ) {
       const from = position.lastEventId
       const startedAt = performance.now()
-      const answer = await this.#get(from, signal)
-      if (answer.statusCode === 200 && isEventStream(answer)) {
-        await this.#http.readEvents(answer, position, signal, async (event) => {
+      const response = await this.#get(from, signal)
+      if (response.statusCode === 200 && isEventStream(response)) {
+        await this.#http.readEvents(response, position, signal, async (event) => {
           for (const message of this.#messagesOf(event)) await this.#events.onMessage(message)
         })
         const good = position.lastEventId !== from || performance.now() - startedAt > goodStreamMs
         failures = good ? 0 : failures + 1
       } else {
-        const body = await readBody(answer, signal)
-        if (this.#sessionId !== undefined && isSessionLost(answer.statusCode, isChallenge(answer), body))
+        const body = await readBody(response, signal)
+        if (this.#sessionId !== undefined && isSessionLost(response.statusCode, isChallenge(response), body))
           return this.#events.onLost()
-        if (answer.statusCode < 500 && answer.statusCode !== 429) {
+        if (response.statusCode < 500 && response.statusCode !== 429) {
           // No such stream here; but a server that only does not know the event any more is asked once more.
           if (from === undefined) return
           position = newPosition()

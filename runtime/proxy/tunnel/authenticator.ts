@@ -5,7 +5,7 @@
 import type { Authenticator } from '../../incoming/index.ts'
 
 export interface ExchangeableAuthenticator extends Authenticator {
-  /** From the next request on; requests under way end with the one that they began with. */
+  /** From the next request on; requests in flight end with the one that they began with. */
   exchange(next: Authenticator): void
 }
 
@@ -15,13 +15,13 @@ export function exchangeable(first: Authenticator): ExchangeableAuthenticator {
     stage: (exchange) => current.stage(exchange),
     route: (exchange) => current.route(exchange),
     authenticate: (authorization) => current.authenticate(authorization),
-    challenge: (fault) => current.challenge(fault),
-    answer: (exchange, error) => current.answer(exchange, error),
+    challenge: (failure) => current.challenge(failure),
+    response: (exchange, error) => current.response(exchange, error),
     close: () => current.close(),
     exchange(next) {
       const before = current
       current = next
-      // A key set that is being fetched for a request under way fails that request only, as an outage would.
+      // A key set that is being fetched for a request in flight fails that request only, as an outage would.
       void before.close().catch(() => undefined)
     },
   }

@@ -110,7 +110,7 @@ function join(stream: Duplex, { port, signal }: Slot): void {
   stream.on('error', stop)
   stream.on('close', () => {
     signal.removeEventListener('abort', stop)
-    // What the relay sent last is still to be handed on; nobody waits for an answer any more.
+    // What the relay sent last is still to be handed on; nobody waits for a response any more.
     local.destroySoon()
   })
   local.on('close', () => {

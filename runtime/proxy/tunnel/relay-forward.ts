@@ -2,7 +2,7 @@
  * One public request on its way through a tunnel, byte for byte: both bodies are streamed, nothing is kept, and nothing
  * of MCP is looked at. The proxy at the other end is the one that checks, limits and remembers.
  *
- * Only what belongs to this hop ends here (RFC 9110 section 7.6.1). A tunnel that breaks in the middle breaks the answer
+ * Only what belongs to this hop ends here (RFC 9110 section 7.6.1). A tunnel that breaks in the middle breaks the response
  * off too.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
@@ -103,7 +103,7 @@ class RelayedResponse implements DispatchHandler {
     socket: Duplex,
   ): void {
     acceptUpgrade(this.#exchange, status, headers, socket)
-    // What the tunnel carries for it counts as under way until it ends.
+    // What the tunnel carries for it counts as in flight until it ends.
     socket.once('close', this.#done)
   }
 

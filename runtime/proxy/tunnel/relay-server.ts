@@ -3,8 +3,8 @@
  * forwards each request for `<name>.<domain>` through that name's tunnel.
  *
  * The relay streams bytes and adds no authentication of its own: that is the proxy's, at the other end. A name belongs to
- * one session at a time; it is free again some time after its last connection broke. What strangers can fill is bounded:
- * tunnels, and requests under way per tunnel.
+ * one session at a time; it is free again some time after its last connection broke. What untrusted clients can fill is bounded:
+ * tunnels, and requests in flight per tunnel.
  * Source: spec document 1 (`proxy tunnel`); see relay-protocol.ts.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto'
@@ -26,11 +26,11 @@ export interface RelayOptions {
   readonly domain: string
   /** Public URL of a tunnel, `*` standing for its name. Default: http://*.<domain>:<port>. */
   readonly publicUrl?: string | undefined
-  /** Asked for every tunnel, so that a rotated token is taken up. */
+  /** Asked for every tunnel, so that a rotated token is reloaded. */
   readonly authToken: () => Secret
   readonly log: Log
   readonly maxTunnels?: number
-  /** Requests that may be under way at once, per tunnel. */
+  /** Requests that may be in flight at once, per tunnel. */
   readonly maxRequests?: number
   /** How long a name stays taken without any connection. */
   readonly freeAfterMs?: number

@@ -1,7 +1,7 @@
 /**
  * One name at the relay: the connections of its client, and the requests that go through them.
  *
- * Bounded: connections that wait, requests under way, requests that wait for a connection. A connection that says
+ * Bounded: connections that wait, requests in flight, requests that wait for a connection. A connection that says
  * nothing for three pings is dead and dropped, so that a name does not stay taken by a machine that lost its power.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -19,7 +19,7 @@ export interface RelayTunnelOptions {
   readonly log: Log
   readonly freeAfterMs: number
   readonly pingEveryMs: number
-  /** Requests that may be under way at once. */
+  /** Requests that may be in flight at once. */
   readonly maxRequests: number
   /** Called once, when the last connection has been gone for `freeAfterMs`. */
   readonly onFree: () => void

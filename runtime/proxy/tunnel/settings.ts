@@ -1,6 +1,6 @@
 /**
  * The settings of a tunnel provider: `--tunnel-provider` and the JSON of `--provider-args`, checked as a whole. Unknown
- * keys and wrong types are faults. Nothing is started here, which is what --dry-run relies on.
+ * keys and wrong types are errors. Nothing is started here, which is what --dry-run relies on.
  */
 import { accessSync, constants } from 'node:fs'
 import { GatehouseError, nearest } from '../../../schemas/index.ts'
@@ -22,14 +22,14 @@ export interface TunnelParts {
   readonly proxy: ProxyEnvironment | undefined
 }
 
-/** Throws INVALID_CONFIG with one line per fault. */
+/** Throws INVALID_CONFIG with one line per error. */
 export function makeTunnelProvider(name: string, json: string, parts: TunnelParts): TunnelProvider {
   const kind = tunnelProviders.find((known) => known === name)
   if (kind === undefined) throw refused([`--tunnel-provider: must be one of ${tunnelProviders.join(', ')}`])
   const reader = new Reader(parseObject(json))
   const provider = makers[kind](reader, parts)
   reader.finish()
-  if (reader.faults.length > 0) throw refused(reader.faults)
+  if (reader.violations.length > 0) throw refused(reader.violations)
   return provider()
 }
 
@@ -51,7 +51,7 @@ const makers: Record<
       identityFile: args.file('identity-file'),
       url: args.url('url', /^https?:$/),
     }
-    if (!canRun('ssh', env)) args.faults.push('--tunnel-provider ssh: there is no ssh in PATH')
+    if (!canRun('ssh', env)) args.violations.push('--tunnel-provider ssh: there is no ssh in PATH')
     return () => sshProvider(settings, env)
   },
   relay(args, { env, ca, proxy }) {
@@ -61,7 +61,7 @@ const makers: Record<
     const given = readVariable(env, variables.tunnelAuthToken)
     const authToken = args.attempt(() => tokenFrom(file, given))
     if (!authToken)
-      args.fault('auth-token-file', `is required, or the variable ${variables.tunnelAuthToken.name}`)
+      args.failure('auth-token-file', `is required, or the variable ${variables.tunnelAuthToken.name}`)
     return () => relayProvider({ url, hostname, authToken: authToken ?? (() => new Secret('')), ca, proxy })
   },
   exec(args, { env }) {
@@ -74,7 +74,7 @@ const makers: Record<
     const given = readVariable(env, variables.tunnelAuthToken)
     const token = given === undefined ? undefined : new Secret(given)
     if (authTokenEnv !== undefined && !token) {
-      args.fault('auth-token-env', `needs the variable ${variables.tunnelAuthToken.name}`)
+      args.failure('auth-token-env', `needs the variable ${variables.tunnelAuthToken.name}`)
     }
     return () => execProvider({ command, urlPattern, authTokenEnv }, env, token)
   },
@@ -83,7 +83,7 @@ const makers: Record<
 function remoteBind(args: Reader): string {
   const pattern = /^(?:(?:[\w.*-]*|\[[\da-fA-F:]+\]):)?\d{1,5}$/
   const value = args.text('remote-bind', { pattern, rule: 'must be [address:]port' }) ?? '0'
-  if (Number(value.split(':').at(-1)) > 65_535) args.fault('remote-bind', 'the port must be at most 65535')
+  if (Number(value.split(':').at(-1)) > 65_535) args.failure('remote-bind', 'the port must be at most 65535')
   return value
 }
 
@@ -93,10 +93,10 @@ function relayUrl(args: Reader): string {
   if (value === undefined) return ''
   const { protocol, hostname, pathname, search, hash, username, password } = new URL(value)
   if (pathname !== '/' || search + hash + username + password !== '') {
-    args.fault('url', 'must be scheme and host only')
+    args.failure('url', 'must be scheme and host only')
   }
   if (/^(?:ws|http):$/.test(protocol) && !isLoopbackHost(hostname)) {
-    args.fault('url', 'must begin with wss:// or https://, except for a relay on this machine')
+    args.failure('url', 'must begin with wss:// or https://, except for a relay on this machine')
   }
   return value
 }
@@ -106,12 +106,12 @@ function commandOf(args: Reader, env: Environment): readonly string[] {
   const [program] = command
   if (program === undefined) return command
   if (!command.some((part) => part.includes('{target}') || part.includes('{port}'))) {
-    args.fault(
+    args.failure(
       'command',
       'must have {target} or {port} somewhere, which the address of the proxy takes the place of',
     )
   }
-  if (!canRun(program, env)) args.fault('command', `the program ${program} cannot be found or started`)
+  if (!canRun(program, env)) args.failure('command', `the program ${program} cannot be found or started`)
   return command
 }
 
@@ -138,9 +138,9 @@ interface TextRule {
   readonly rule?: string
 }
 
-/** Takes members out of the object, noting faults; what is left over at the end is unknown. */
+/** Takes members out of the object, noting errors; what is left over at the end is unknown. */
 class Reader {
-  readonly faults: string[] = []
+  readonly violations: string[] = []
   readonly #values: Map<string, unknown>
   readonly #known: string[] = []
 
@@ -148,8 +148,8 @@ class Reader {
     this.#values = new Map(Object.entries(values))
   }
 
-  fault(name: string, rule: string): void {
-    this.faults.push(`--provider-args ${name}: ${rule}`)
+  failure(name: string, rule: string): void {
+    this.violations.push(`--provider-args ${name}: ${rule}`)
   }
 
   #take(name: string): unknown {
@@ -165,11 +165,11 @@ class Reader {
   ): string | undefined {
     const value = this.#take(name)
     if (value === undefined) {
-      if (required) this.fault(name, 'is required')
+      if (required) this.failure(name, 'is required')
       return undefined
     }
-    if (typeof value !== 'string' || value === '') this.fault(name, 'must be a non-empty string')
-    else if (pattern && !pattern.test(value)) this.fault(name, rule)
+    if (typeof value !== 'string' || value === '') this.failure(name, 'must be a non-empty string')
+    else if (pattern && !pattern.test(value)) this.failure(name, rule)
     else return value
     return undefined
   }
@@ -178,14 +178,14 @@ class Reader {
     const value = this.#take(name)
     if (value === undefined) return undefined
     if (typeof value === 'number' && Number.isInteger(value) && value > 0 && value < 65_536) return value
-    this.fault(name, 'must be a whole number from 1 to 65535')
+    this.failure(name, 'must be a whole number from 1 to 65535')
     return undefined
   }
 
   url(name: string, protocols: RegExp, required = false): string | undefined {
     const value = this.text(name, { required })
     if (value === undefined || (URL.canParse(value) && protocols.test(new URL(value).protocol))) return value
-    this.fault(name, 'must be an absolute URL')
+    this.failure(name, 'must be an absolute URL')
     return undefined
   }
 
@@ -197,7 +197,7 @@ class Reader {
       accessSync(path, constants.R_OK)
       return path
     } catch {
-      this.fault(name, `the file ${path} cannot be read`)
+      this.failure(name, `the file ${path} cannot be read`)
       return undefined
     }
   }
@@ -210,7 +210,7 @@ class Reader {
       value.every((item) => typeof item === 'string' && item !== '')
     )
       return value
-    this.fault(name, 'must be a list of the program and its arguments')
+    this.failure(name, 'must be a list of the program and its arguments')
     return []
   }
 
@@ -220,7 +220,7 @@ class Reader {
     try {
       return new RegExp(value)
     } catch {
-      this.fault(name, 'must be a regular expression')
+      this.failure(name, 'must be a regular expression')
       return undefined
     }
   }
@@ -230,7 +230,7 @@ class Reader {
       return run()
     } catch (error) {
       if (!(error instanceof GatehouseError)) throw error
-      this.faults.push(error.message)
+      this.violations.push(error.message)
       return undefined
     }
   }
@@ -238,11 +238,11 @@ class Reader {
   finish(): void {
     for (const name of this.#values.keys()) {
       const near = nearest(name, this.#known)
-      this.fault(name, `is unknown${near === undefined ? '' : `; did you mean ${near}?`}`)
+      this.failure(name, `is unknown${near === undefined ? '' : `; did you mean ${near}?`}`)
     }
   }
 }
 
-function refused(faults: readonly string[]): GatehouseError {
-  return new GatehouseError('INVALID_CONFIG', { detail: faults.join('\n') })
+function refused(violations: readonly string[]): GatehouseError {
+  return new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
 }

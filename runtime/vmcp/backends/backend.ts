@@ -208,7 +208,7 @@ export class Backend {
       return result
     } catch (error) {
       const named = this.#named(error)
-      if (isBackendFault(named)) this.#options.events.outcome(this, named)
+      if (isBackendError(named)) this.#options.events.outcome(this, named)
       else this.#options.events.released(this)
       throw named
     }
@@ -217,7 +217,7 @@ export class Backend {
   #named(error: unknown): Error {
     if (!(error instanceof GatehouseError))
       return error instanceof Error ? error : new Error('backend request failed')
-    if (!isBackendFault(error)) return error
+    if (!isBackendError(error)) return error
     return new GatehouseError(error.code, {
       detail: `backend ${this.name}: ${error.message}`,
       data: { backend: this.name },
@@ -350,14 +350,14 @@ function outcomeOf(error: unknown): Outcome {
   throw error
 }
 
-/** True for faults between us and a backend: unreachable, broken, or not to be authenticated to. */
-export function isBackendFault(error: unknown): error is GatehouseError {
+/** True for errors between us and a backend: unreachable, broken, or not to be authenticated to. */
+export function isBackendError(error: unknown): error is GatehouseError {
   return (
     error instanceof GatehouseError && (error.code.startsWith('BACKEND_') || OUTGOING_FAULTS.has(error.code))
   )
 }
 
-/** Faults of the outgoing credentials; the caller or the operator has to change something. */
+/** Errors of the outgoing credentials; the caller or the operator has to change something. */
 const OUTGOING_FAULTS: ReadonlySet<string> = new Set([
   'ENTERPRISE_REQUIRED',
   'OAUTH_UNAVAILABLE',

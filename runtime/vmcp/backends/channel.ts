@@ -38,13 +38,13 @@ export interface SendOptions {
   readonly requestId: string | undefined
   /** True: changes nothing when it is sent twice. */
   readonly repeatable?: boolean
-  /** Receives what arrives on the answer to this very message. */
+  /** Receives what arrives on the response to this very message. */
   readonly onMessage: (message: Message) => void
 }
 
 export interface Channel {
   /**
-   * Sends a message. Resolves when its answer has ended, or, where answers come by another way, when it was accepted.
+   * Sends a message. Resolves when its response has ended, or, where answers come by another way, when it was accepted.
    * Rejects with SessionLost when the backend does not know the session (nothing was executed then), and with
    * BACKEND_* errors.
    */
@@ -64,13 +64,13 @@ export interface Channel {
 export interface ChannelEvents {
   /** A message that belongs to no request of ours. */
   readonly onMessage: (message: Message) => void
-  /** The channel can carry nothing any more; with SessionLost, answers that are due may still come. */
+  /** The channel can carry nothing any more; with SessionLost, responses that are due may still come. */
   readonly onLost: (error: Error) => void
 }
 
 /**
  * The backend's answer belongs to the other era: it was not executed, and the backend may have changed. `outcome` is
- * what to make of the answer when it turns out that it has not.
+ * what to make of the response when it turns out that it has not.
  */
 export class WrongEra extends GatehouseError {
   readonly outcome: Outcome | undefined

@@ -35,7 +35,7 @@ export interface Request {
   /** Capabilities of the client behind the request, raw JSON; a stateless backend is told with each request. */
   readonly capabilities: Buffer
   readonly signal: AbortSignal
-  /** Time that the backend has; time in which it waits for an answer of the client does not count. */
+  /** Time that the backend has; time in which it waits for a response of the client does not count. */
   readonly timeoutMs: number
   /** The client's side of an operation; absent for requests of the gateway itself. */
   readonly relay?: Relay | undefined
@@ -65,9 +65,9 @@ export interface Connection {
   /** Opens when needed; concurrent callers share one opening. Rejects with BACKEND_* errors. */
   open(sender: Sender, signal: AbortSignal): Promise<ServerInfo>
   request(request: Request): Promise<Outcome>
-  /** Sends a notification; faults are ignored. */
+  /** Sends a notification; errors are ignored. */
   notify(method: string, params: Buffer | undefined, sender: Sender): void
-  /** Asks the backend for log messages of this level and above; faults are ignored. */
+  /** Asks the backend for log messages of this level and above; errors are ignored. */
   setLogLevel(level: string, sender: Sender): void
   /** Requests in flight. */
   readonly busy: number

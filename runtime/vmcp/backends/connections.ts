@@ -29,7 +29,7 @@ export interface Held {
 
 const MAX_POOLED = 256
 const MAX_PER_BACKEND = 4_096
-/** Connections that serve no session: one for each kind of client. The one not used for longest makes room. */
+/** Connections that serve no session: one for each kind of client. The one not used for longest makes module. */
 const MAX_SHARED = 256
 
 /** What connections tell the backend that they belong to. */
@@ -127,7 +127,7 @@ export class Connections {
         if (scope.kind === 'session') scope.session.deliver(name, method, params)
       },
       lost: () => {
-        // What it would have announced is not heard of: the lists are read anew, over a new connection.
+        // What it would have announced is not heard of: the lists are read again, over a new connection.
         if (scope.kind === 'listing') events.listChanged('tools', scope)
         else if (scope.kind === 'session') scope.session.lost?.(name)
       },

@@ -1,5 +1,5 @@
 /**
- * One HTTP request to a backend on a pooled connection: the answer as a whole, or as events while they arrive.
+ * One HTTP request to a backend on a pooled connection: the response as a whole, or as events while they arrive.
  *
  * Redirects are followed only to the same authority and never from https to http, with method and body kept. Sizes
  * are bounded. Knows nothing of MCP.
@@ -31,7 +31,7 @@ export interface BackendRequest {
   /** Called for each event of an event-stream answer. */
   readonly onEvent?: (event: EventSourceMessage) => void
   readonly onRetry?: (retryMs: number) => void
-  /** Called once an event-stream answer has begun. */
+  /** Called once an event-stream response has begun. */
   readonly onStream?: (headers: IncomingHttpHeaders) => void
 }
 
@@ -43,14 +43,14 @@ export interface ExchangeControl {
 export interface BackendResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** True when the answer was an event stream, which has ended now. */
+  /** True when the response was an event stream, which has ended now. */
   readonly stream: boolean
   /** Whole body; empty for a stream. */
   readonly body: Buffer
 }
 
 /**
- * Sends and waits for the end of the answer. Rejects with BACKEND_UNREACHABLE (nothing was answered; `cause` tells
+ * Sends and waits for the end of the response. Rejects with BACKEND_UNREACHABLE (nothing was answered; `cause` tells
  * why), BACKEND_PROTOCOL (too large, bad redirect, cut short) or the signal's reason.
  */
 export async function exchangeWithBackend(
@@ -59,9 +59,9 @@ export async function exchangeWithBackend(
 ): Promise<BackendResponse> {
   let url = request.url
   for (let hops = 0; ; hops++) {
-    const answer = await sent(dispatcher, request, url)
-    const next = redirectTarget(answer, url)
-    if (next === undefined) return answer
+    const response = await sent(dispatcher, request, url)
+    const next = redirectTarget(response, url)
+    if (next === undefined) return response
     if (hops === MAX_REDIRECTS)
       throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('too many redirects') })
     url = next
@@ -130,7 +130,7 @@ export function reasonOf(signal: AbortSignal): Error {
 
 class ResponseHandler implements DispatchHandler {
   readonly #request: BackendRequest
-  readonly #resolve: (answer: BackendResponse) => void
+  readonly #resolve: (response: BackendResponse) => void
   readonly #reject: (error: Error) => void
   readonly #onAbort: () => void
   #controller: DispatchController | undefined
@@ -143,7 +143,7 @@ class ResponseHandler implements DispatchHandler {
 
   constructor(
     request: BackendRequest,
-    resolve: (answer: BackendResponse) => void,
+    resolve: (response: BackendResponse) => void,
     reject: (error: Error) => void,
   ) {
     this.#request = request
@@ -186,20 +186,20 @@ class ResponseHandler implements DispatchHandler {
   onResponseData(_controller: DispatchController, chunk: Buffer): void {
     if (this.#done) return
     // Of a refusal the status says enough.
-    const fault = this.#status < 300 ? codedAnswer(this.#headers) : undefined
-    if (fault) return this.fail(fault)
+    const failure = this.#status < 300 ? codedAnswer(this.#headers) : undefined
+    if (failure) return this.fail(failure)
     if (this.#reader) {
       try {
         this.#reader.push(chunk)
       } catch (cause) {
-        this.fail(protocolFault(cause))
+        this.fail(protocolError(cause))
       }
       return
     }
     this.#size += chunk.length
     if (this.#size > MAX_RESPONSE_BYTES) {
       this.fail(
-        new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the answer is larger than allowed') }),
+        new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the response is larger than allowed') }),
       )
       return
     }
@@ -215,7 +215,7 @@ class ResponseHandler implements DispatchHandler {
 
   onResponseError(_controller: DispatchController, cause: Error): void {
     if (!this.#finish()) return
-    this.#reject(connectionFault(cause, this.#status !== 0))
+    this.#reject(connectionError(cause, this.#status !== 0))
   }
 }
 
@@ -224,11 +224,11 @@ function isEventStream(headers: IncomingHttpHeaders): boolean {
   return typeof type === 'string' && /^\s*text\/event-stream\b/i.test(type)
 }
 
-/** `began`: a part of the answer is there already. */
-function connectionFault(cause: Error, began: boolean): GatehouseError {
+/** `began`: a part of the response is there already. */
+function connectionError(cause: Error, began: boolean): GatehouseError {
   if (began)
     return new GatehouseError('BACKEND_PROTOCOL', {
-      detail: 'the answer of the backend was cut short',
+      detail: 'the response of the backend was cut short',
       cause,
     })
   return isCut(cause)
@@ -239,8 +239,8 @@ function connectionFault(cause: Error, began: boolean): GatehouseError {
     : new GatehouseError('BACKEND_UNREACHABLE', { cause })
 }
 
-/** Whatever is wrong with what a backend sends is a fault of the backend, not of the client's request. */
-function protocolFault(cause: unknown): GatehouseError {
+/** Whatever is wrong with what a backend sends is an error of the backend, not of the client's request. */
+function protocolError(cause: unknown): GatehouseError {
   const ours = cause instanceof GatehouseError && cause.code.startsWith('BACKEND_')
   return ours ? cause : new GatehouseError('BACKEND_PROTOCOL', { cause })
 }

@@ -25,7 +25,7 @@ const LIST_CHANGED: Readonly<Record<string, ListKind>> = {
   'notifications/prompts/list_changed': 'prompts',
 }
 
-/** A question of the backend that waits for its answer. */
+/** A question of the backend that waits for its response. */
 interface ServerRequest {
   readonly cancel: AbortController
   /** The request that it was asked for. */
@@ -55,7 +55,7 @@ export class Inbound {
     this.#pending.set(pending.id, pending)
   }
 
-  /** False when it was settled before. Questions asked for the request are withdrawn: nobody waits for the answers. */
+  /** False when it was settled before. Questions asked for the request are withdrawn: nobody waits for the responses. */
   forget(id: string): boolean {
     const pending = this.#pending.get(id)
     if (!pending) return false
@@ -71,19 +71,19 @@ export class Inbound {
     this.withdrawQuestions(error)
   }
 
-  /** Nobody is there to take the answers. */
+  /** Nobody is there to take the responses. */
   withdrawQuestions(error: Error): void {
     for (const { cancel } of this.#questions.values()) cancel.abort(error)
   }
 
-  /** `on` is the request on whose answer stream the message arrived. */
+  /** `on` is the request on whose response stream the message arrived. */
   handle(message: Message, on: Pending | undefined): void {
-    if (message.method === '') this.#answer(message)
+    if (message.method === '') this.#response(message)
     else if (message.kind === 'request') this.#question(message, on)
     else this.#notification(message, on)
   }
 
-  #answer(message: Message): void {
+  #response(message: Message): void {
     const pending = message.id === undefined ? undefined : this.#pending.get(message.id)
     if (!pending) return
     if (message.result) pending.resolve({ kind: 'result', result: message.result })

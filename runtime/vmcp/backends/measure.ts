@@ -39,7 +39,7 @@ export function measured(
   return calls.observe(
     call,
     () => work(traced(request, calls.carrier())),
-    (outcome) => faultOf(method, outcome),
+    (outcome) => errorOf(method, outcome),
   )
 }
 
@@ -56,7 +56,7 @@ function targetOf({ method, params, changes }: Request): string | undefined {
   return typeof name === 'string' ? name : undefined
 }
 
-function faultOf(method: string, outcome: Outcome): string | undefined {
+function errorOf(method: string, outcome: Outcome): string | undefined {
   if (outcome.kind === 'error') return String(readError(outcome.error.toString()).code ?? 'error')
   return method === 'tools/call' && isToolError(outcome.result) ? 'tool_error' : undefined
 }

@@ -1,6 +1,6 @@
 /**
  * Says how many kinds of clients never seen before a backend may be bothered with: each costs it a session and a reading
- * of its lists, and strangers can make up as many as they like. Beyond the measure they are treated as their plain kind.
+ * of its lists, and untrusted clients can make up as many as they like. Beyond the measure they are treated as their plain kind.
  */
 const BURST = 32
 const REFILL_MS = 60_000 / BURST

@@ -1,7 +1,7 @@
 /**
  * Finds out which era a backend speaks, with one `server/discover`.
  *
- * A backend is stateless when it says so, or when it refuses with an error that only the stateless era knows. Faults
+ * A backend is stateless when it says so, or when it refuses with an error that only the stateless era knows. Errors
  * that say nothing about the protocol (credentials, overload, time-outs) leave the question open.
  * Source: MCP 2026-07-28, versioning and streamable HTTP, "Backward Compatibility".
  */
@@ -22,7 +22,7 @@ export type Verdict = 'session' | 'stateless' | 'unknown'
 
 const INCONCLUSIVE: ReadonlySet<number> = new Set([401, 403, 407, 408, 425, 429])
 
-/** Rejects with BACKEND_UNREACHABLE or the signal's reason when there was no answer at all. */
+/** Rejects with BACKEND_UNREACHABLE or the signal's reason when there was no response at all. */
 export async function probeEra(
   target: ChannelTarget,
   info: string,
@@ -38,7 +38,7 @@ export async function probeEra(
     [HEADER.method]: 'server/discover',
   }
   let streamed: Buffer | undefined
-  const answer = await sendToBackend(target, sender, {
+  const response = await sendToBackend(target, sender, {
     method: 'POST',
     headers,
     body,
@@ -47,22 +47,22 @@ export async function probeEra(
       streamed ??= Buffer.from(event.data)
     },
   })
-  return judge(answer, streamed ?? answer.body)
+  return check(response, streamed ?? response.body)
 }
 
-function judge(answer: BackendResponse, body: Buffer): Verdict {
-  if (answer.status >= 500 || INCONCLUSIVE.has(answer.status)) return 'unknown'
+function check(response: BackendResponse, body: Buffer): Verdict {
+  if (response.status >= 500 || INCONCLUSIVE.has(response.status)) return 'unknown'
   try {
     const message = scanMessage(body)
     if (message.result) return speaksStateless(new JsonObject(message.result).value('supportedVersions'))
-    if (message.error) return judgeError(new JsonObject(message.error))
+    if (message.error) return checkError(new JsonObject(message.error))
   } catch {
     // Not a message of JSON-RPC: nothing that the stateless era would answer.
   }
   return 'session'
 }
 
-function judgeError(error: JsonObject): Verdict {
+function checkError(error: JsonObject): Verdict {
   const code = error.value('code')
   if (code === RPC.headerMismatch || code === RPC.capabilityRequired) return 'stateless'
   if (code === RPC.versionUnsupported) return speaksStateless(error.object('data')?.value('supported'))

@@ -2,7 +2,7 @@
  * Sends one request to a backend in somebody's name: headers in their order of precedence, credentials last.
  *
  * Lowest are headers passed through from the client, then those that the operator configured, then what the protocol
- * needs, then the credential. When the backend refuses a credential that can be had anew, the request is sent once
+ * needs, then the credential. When the backend refuses a credential that can be had again, the request is sent once
  * more: a 401 says that it was not carried out.
  * Source: spec document 3 (passthroughHeaders, outgoingAuth).
  */
@@ -47,7 +47,7 @@ export async function sendToBackend(
     const outgoing = { method: request.method, url, headers, body: request.body }
     const pending = target.credentials.apply(outgoing, sender.caller, request.signal)
     if (pending) await pending
-    const answer = await exchangeWithBackend(target.dispatcher, { ...request, url, headers })
-    if (answer.status !== 401 || attempt > 0 || !target.credentials.refused(outgoing)) return answer
+    const response = await exchangeWithBackend(target.dispatcher, { ...request, url, headers })
+    if (response.status !== 401 || attempt > 0 || !target.credentials.refused(outgoing)) return response
   }
 }

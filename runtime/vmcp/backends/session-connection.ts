@@ -2,7 +2,7 @@
  * Session-era codec towards a backend: `initialize` once, then requests in flight side by side, with progress, log
  * messages and questions handed to the operation they belong to.
  *
- * Works over any Channel. A session that the backend has forgotten is opened anew once, and the request that found
+ * Works over any Channel. A session that the backend has forgotten is opened again once, and the request that found
  * out is sent again, because it was not executed.
  * Source: MCP 2025-11-25, lifecycle, utilities, client features.
  */

@@ -1,5 +1,5 @@
 /**
- * Session era over the old HTTP+SSE transport: one GET stream brings everything, an `endpoint` event on it says where
+ * Session era over the HTTP+SSE (deprecated) transport: one GET stream brings everything, an `endpoint` event on it says where
  * to POST.
  *
  * The endpoint must lie on the backend's own origin: a backend cannot send our credentials elsewhere.
@@ -18,7 +18,7 @@ import {
 } from './channel.ts'
 import { reasonOf } from './http.ts'
 import { sendToBackend } from './send.ts'
-import { faultOf } from './status-fault.ts'
+import { errorOf } from './status-fault.ts'
 
 const STREAM_ENDED = 'the backend closed its event stream'
 
@@ -42,7 +42,7 @@ export class SseChannel implements Channel {
   async send(message: Buffer, options: SendOptions): Promise<void> {
     this.#endpoint ??= this.#connect(options.sender)
     const url = await this.#endpoint
-    const answer = await sendToBackend(this.#target, options.sender, {
+    const response = await sendToBackend(this.#target, options.sender, {
       method: 'POST',
       url,
       headers: this.#headers({ 'content-type': 'application/json' }),
@@ -50,11 +50,11 @@ export class SseChannel implements Channel {
       signal: options.signal,
       repeatable: options.repeatable,
     })
-    if (isSessionLost(answer.status, answer.headers['www-authenticate'] !== undefined, answer.body)) {
+    if (isSessionLost(response.status, response.headers['www-authenticate'] !== undefined, response.body)) {
       throw new SessionLost()
     }
-    const fault = faultOf(answer)
-    if (fault) throw fault
+    const failure = errorOf(response)
+    if (failure) throw failure
   }
 
   /** Answers come on the stream alone, and the stream is of no use without its session. */
@@ -79,14 +79,14 @@ export class SseChannel implements Channel {
   }
 
   async #stream(sender: Sender, onEndpoint: (url: URL) => void): Promise<void> {
-    const answer = await sendToBackend(this.#target, sender, {
+    const response = await sendToBackend(this.#target, sender, {
       method: 'GET',
       headers: this.#headers({ accept: 'text/event-stream' }),
       signal: this.#closed.signal,
       onEvent: (event) => this.#onEvent(event, onEndpoint),
     })
-    if (!answer.stream)
-      throw faultOf(answer) ?? new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('no event stream') })
+    if (!response.stream)
+      throw errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('no event stream') })
   }
 
   #onEvent(event: EventSourceMessage, onEndpoint: (url: URL) => void): void {

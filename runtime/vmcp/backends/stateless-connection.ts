@@ -1,8 +1,8 @@
 /**
  * Stateless-era codec towards a backend: every request stands alone and says who asks.
  *
- * A backend that needs input answers `input_required`. For a stateless client that answer travels on as it is; for a
- * session-era client (`relay.bridges`) the questions are asked here and the request is sent again with the answers.
+ * A backend that needs input answers `input_required`. For a stateless client that response travels on as it is; for a
+ * session-era client (`relay.bridges`) the questions are asked here and the request is sent again with the responses.
  * Source: MCP 2026-07-28, streamable HTTP, patterns/mrtr.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -30,11 +30,11 @@ import { Deadline } from './deadline.ts'
 import type { BackendResponse, ExchangeControl } from './http.ts'
 import { REPEATABLE, sendToBackend } from './send.ts'
 import { readServerInfo } from './server-info.ts'
-import { faultOf } from './status-fault.ts'
+import { errorOf } from './status-fault.ts'
 
 /** Rounds of questions within one request. */
 const MAX_ROUNDS = 16
-/** How long a stream may stay open after its answer has arrived. */
+/** How long a stream may stay open after its response has arrived. */
 const LINGER_MS = 2_000
 const EMPTY: JsonObject = new JsonObject(Buffer.from('{}'))
 
@@ -63,7 +63,7 @@ export class StatelessConnection implements Connection {
     return this.#server ?? this.discover(sender, signal)
   }
 
-  /** Asks the backend anew what it offers. */
+  /** Asks the backend again what it offers. */
   async discover(sender: Sender, signal: AbortSignal): Promise<ServerInfo> {
     const outcome = await this.request({
       method: 'server/discover',
@@ -89,9 +89,9 @@ export class StatelessConnection implements Connection {
         const resume = deadline.pause()
         const { relay } = request
         const ask = (asked: Ask, signal: AbortSignal) => relay.ask(asked, signal)
-        const answers = await respondToInputRequests(outcome.result, ask, deadline.signal)
+        const responses = await respondToInputRequests(outcome.result, ask, deadline.signal)
         resume()
-        changes = { ...request.changes, ...answers }
+        changes = { ...request.changes, ...responses }
       }
       throw protocol('the backend asks without end')
     } finally {
@@ -106,23 +106,23 @@ export class StatelessConnection implements Connection {
     return request.relay?.bridges ? forSession(request.method, outcome) : outcome
   }
 
-  /** Sends a request; resolves with its answer, wherever on the way that arrives. */
+  /** Sends a request; resolves with its response, wherever on the way that arrives. */
   #exchange(request: Request, id: string, signal: AbortSignal): Promise<Outcome> {
     const { target, info } = this.#options
     const params = statelessParams(outgoing(request), { info, capabilities: request.capabilities }, id)
     return new Promise((resolve, reject) => {
       const control: ExchangeControl = {}
-      let answered = false
+      let responded = false
       let linger: NodeJS.Timeout | undefined
       const onEvent = (event: EventSourceMessage): void => {
-        if (event.data === '' || answered) return
+        if (event.data === '' || responded) return
         const outcome = this.#receive(scanMessage(Buffer.from(event.data)), id, request)
         if (!outcome) return
-        answered = true
+        responded = true
         resolve(outcome)
-        // The answer ends the stream; a backend that does not end it keeps nobody waiting.
+        // The response ends the stream; a backend that does not end it keeps nobody waiting.
         linger = setTimeout(
-          () => control.cancel?.(new Error('the stream stayed open after the answer')),
+          () => control.cancel?.(new Error('the stream stayed open after the response')),
           LINGER_MS,
         )
       }
@@ -135,8 +135,8 @@ export class StatelessConnection implements Connection {
         control,
         onEvent,
       })
-        .then((answer) => {
-          if (!answered) resolve(responseOf(answer, id))
+        .then((response) => {
+          if (!responded) resolve(responseOf(response, id))
         })
         .catch((error: unknown) => reject(error instanceof Error ? error : new Error('request failed')))
         .finally(() => clearTimeout(linger))
@@ -161,7 +161,7 @@ export class StatelessConnection implements Connection {
     return headers
   }
 
-  /** Handles one message of an event stream; answers the outcome when it is the answer. */
+  /** Handles one message of an event stream; answers the outcome when it is the response. */
   #receive(message: Message, id: string, request: Request): Outcome | undefined {
     if (message.method === '') return outcomeOf(message, id)
     const { relay } = request
@@ -186,19 +186,19 @@ export class StatelessConnection implements Connection {
   }
 }
 
-function responseOf(answer: BackendResponse, id: string): Outcome {
-  if (answer.stream) throw protocol('the stream ended before the answer')
+function responseOf(response: BackendResponse, id: string): Outcome {
+  if (response.stream) throw protocol('the stream ended before the response')
   let message: Message
   try {
-    message = scanMessage(answer.body)
+    message = scanMessage(response.body)
   } catch (cause) {
-    if (FOREIGN.has(answer.status)) throw new WrongEra(`HTTP ${answer.status} without a message`)
-    throw faultOf(answer) ?? new GatehouseError('BACKEND_PROTOCOL', { cause })
+    if (FOREIGN.has(response.status)) throw new WrongEra(`HTTP ${response.status} without a message`)
+    throw errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL', { cause })
   }
   const outcome = outcomeOf(message, id)
-  if (outcome?.kind === 'error' && isForeign(answer.status, outcome.error))
+  if (outcome?.kind === 'error' && isForeign(response.status, outcome.error))
     throw new WrongEra('an error that this era does not know', outcome)
-  if (!outcome) throw faultOf(answer) ?? protocol('no answer')
+  if (!outcome) throw errorOf(response) ?? protocol('no response')
   return outcome
 }
 

@@ -124,7 +124,7 @@ export class StatelessListener {
       [HEADER.protocolVersion]: STATELESS_VERSION,
       [HEADER.method]: 'subscriptions/listen',
     }
-    const answer = await sendToBackend(target, sender, {
+    const response = await sendToBackend(target, sender, {
       method: 'POST',
       headers,
       body,
@@ -133,7 +133,7 @@ export class StatelessListener {
         if (event.data !== '') this.#receive(Buffer.from(event.data), onAcknowledged)
       },
     })
-    return answer.stream || answer.status >= 500 || answer.status === 429
+    return response.stream || response.status >= 500 || response.status === 429
   }
 
   #receive(data: Buffer, onAcknowledged: () => void): void {

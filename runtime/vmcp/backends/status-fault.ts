@@ -5,9 +5,9 @@
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
 import type { BackendResponse } from './http.ts'
 
-/** The fault behind an unsuccessful answer; undefined for success. */
-export function faultOf(answer: BackendResponse): GatehouseError | undefined {
-  const { status } = answer
+/** The error behind an unsuccessful answer; undefined for success. */
+export function errorOf(response: BackendResponse): GatehouseError | undefined {
+  const { status } = response
   if (status >= 200 && status < 300) return undefined
   const { code, what } = meaningOf(status)
   return new GatehouseError(code, { detail: `${what} (HTTP ${status})` })

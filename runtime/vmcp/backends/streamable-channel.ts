@@ -1,8 +1,8 @@
 /**
- * Session era over streamable HTTP: each message is a POST; answers are JSON or event streams; a GET stream carries
+ * Session era over streamable HTTP: each message is a POST; responses are JSON or event streams; a GET stream carries
  * what the backend says unasked.
  *
- * A stream that ends before its answer is taken up again with `Last-Event-ID` when the backend gave event ids.
+ * A stream that ends before its response is reloaded again with `Last-Event-ID` when the backend gave event ids.
  * Source: MCP 2025-11-25, transports.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -30,12 +30,12 @@ import {
 import type { BackendResponse, ExchangeControl } from './http.ts'
 import { pause } from './pause.ts'
 import { sendToBackend } from './send.ts'
-import { faultOf } from './status-fault.ts'
+import { errorOf } from './status-fault.ts'
 
 const ACCEPT = 'application/json, text/event-stream'
 const DEFAULT_RETRY_MS = 1_000
 const MAX_RETRY_MS = 30_000
-/** How long a stream may stay open after its answer has arrived. */
+/** How long a stream may stay open after its response has arrived. */
 const LINGER_MS = 2_000
 
 /** Where one event stream stands: what a later GET needs to take it up again. */
@@ -71,15 +71,15 @@ export class StreamableChannel implements Channel {
   async send(message: Buffer, options: SendOptions): Promise<void> {
     const position: StreamPosition = { lastEventId: undefined, retryMs: DEFAULT_RETRY_MS }
     const control: ExchangeControl = {}
-    let answered = false
+    let responded = false
     let timer: NodeJS.Timeout | undefined
     const onMessage = (received: Message): void => {
       const isResponse =
         options.requestId !== undefined && received.method === '' && received.id === options.requestId
-      if (isResponse && !answered) {
-        answered = true
+      if (isResponse && !responded) {
+        responded = true
         timer = setTimeout(
-          () => control.cancel?.(new Error('the stream stayed open after the answer')),
+          () => control.cancel?.(new Error('the stream stayed open after the response')),
           LINGER_MS,
         )
       }
@@ -87,16 +87,16 @@ export class StreamableChannel implements Channel {
     }
     this.#inFlight.add(control)
     try {
-      const answer = await this.#post(message, options, position, onMessage, control)
-      if (answer.stream) {
-        if (!answered && options.requestId !== undefined)
-          await this.#resume(options, position, () => answered, onMessage)
+      const response = await this.#post(message, options, position, onMessage, control)
+      if (response.stream) {
+        if (!responded && options.requestId !== undefined)
+          await this.#resume(options, position, () => responded, onMessage)
         return
       }
-      this.#readResponse(answer, options, onMessage)
-      if (!answered && options.requestId !== undefined) throw protocol('the answer belongs to no request')
+      this.#readResponse(response, options, onMessage)
+      if (!responded && options.requestId !== undefined) throw protocol('the response belongs to no request')
     } catch (error) {
-      if (!answered) throw error
+      if (!responded) throw error
     } finally {
       clearTimeout(timer)
       this.#inFlight.delete(control)
@@ -111,7 +111,7 @@ export class StreamableChannel implements Channel {
     control: ExchangeControl,
   ): Promise<BackendResponse> {
     const sentSession = this.#sessionId
-    const answer = await sendToBackend(this.#target, options.sender, {
+    const response = await sendToBackend(this.#target, options.sender, {
       method: 'POST',
       headers: this.#headers({ 'content-type': 'application/json', accept: ACCEPT }),
       body: message,
@@ -122,9 +122,9 @@ export class StreamableChannel implements Channel {
       onRetry: (retryMs) => setRetry(position, retryMs),
       onStream: (responseHeaders) => this.#noteSession(responseHeaders),
     })
-    if (sentSession !== undefined && hasLostSession(answer)) throw new SessionLost()
-    this.#noteSession(answer.headers)
-    return answer
+    if (sentSession !== undefined && hasLostSession(response)) throw new SessionLost()
+    this.#noteSession(response.headers)
+    return response
   }
 
   #noteSession(headers: IncomingHttpHeaders): void {
@@ -132,10 +132,10 @@ export class StreamableChannel implements Channel {
     if (typeof id === 'string' && /^[\x21-\x7e]{1,512}$/.test(id)) this.#sessionId ??= id
   }
 
-  #readResponse(answer: BackendResponse, options: SendOptions, onMessage: (message: Message) => void): void {
-    const message = readMessage(answer)
-    if (message !== undefined && options.requestId !== undefined && answer.status !== 401) {
-      if (message.error && isStatelessFault(message.error)) {
+  #readResponse(response: BackendResponse, options: SendOptions, onMessage: (message: Message) => void): void {
+    const message = readMessage(response)
+    if (message !== undefined && options.requestId !== undefined && response.status !== 401) {
+      if (message.error && isStatelessError(message.error)) {
         throw new WrongEra('an error of the stateless era', { kind: 'error', error: message.error })
       }
       // Some backends leave the id out of errors about requests they could not read.
@@ -146,10 +146,10 @@ export class StreamableChannel implements Channel {
       )
       return
     }
-    const fault = faultOf(answer)
-    if (fault) throw fault
+    const failure = errorOf(response)
+    if (failure) throw failure
     if (options.requestId !== undefined) {
-      throw protocol(`no answer in HTTP ${answer.status}`)
+      throw protocol(`no response in HTTP ${response.status}`)
     }
   }
 
@@ -159,26 +159,26 @@ export class StreamableChannel implements Channel {
     onMessage(scanMessage(Buffer.from(event.data)))
   }
 
-  /** Takes a broken answer stream up again until the answer is there. */
+  /** Takes a broken answer stream up again until the response is there. */
   async #resume(
     options: SendOptions,
     position: StreamPosition,
-    answered: () => boolean,
+    responded: () => boolean,
     onMessage: (message: Message) => void,
   ): Promise<void> {
-    while (!answered()) {
-      if (position.lastEventId === undefined) throw protocol('the stream ended before the answer')
+    while (!responded()) {
+      if (position.lastEventId === undefined) throw protocol('the stream ended before the response')
       await pause(position.retryMs, options.signal)
-      const answer = await this.#get(options.sender, options.signal, position, onMessage)
-      if (answer.stream) continue
-      if (this.#sessionId !== undefined && hasLostSession(answer)) {
+      const response = await this.#get(options.sender, options.signal, position, onMessage)
+      if (response.stream) continue
+      if (this.#sessionId !== undefined && hasLostSession(response)) {
         this.#events.onLost(new SessionLost())
         // Whether the request was carried out before the session was lost, nobody knows.
         throw options.repeatable === true
           ? new SessionLost()
-          : protocol('the session ended before the answer')
+          : protocol('the session ended before the response')
       }
-      throw faultOf(answer) ?? new GatehouseError('BACKEND_PROTOCOL')
+      throw errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL')
     }
   }
 
@@ -217,17 +217,17 @@ export class StreamableChannel implements Channel {
     let failures = 0
     while (!signal.aborted) {
       try {
-        const answer = await this.#get(sender, signal, position, this.#events.onMessage, () => {
+        const response = await this.#get(sender, signal, position, this.#events.onMessage, () => {
           failures = 0
           settled()
         })
-        if (this.#sessionId !== undefined && hasLostSession(answer)) {
+        if (this.#sessionId !== undefined && hasLostSession(response)) {
           this.#events.onLost(new SessionLost())
           return
         }
-        if (!answer.stream && answer.status < 500) return
+        if (!response.stream && response.status < 500) return
       } catch {
-        // A fault of the stream is no fault of a call: try again below.
+        // An error of the stream is no error of a call: try again below.
       }
       settled()
       failures++
@@ -277,21 +277,21 @@ function protocol(what: string): GatehouseError {
 }
 
 /** The codes by which a stateless server refuses requests of the session era; that era has no such codes. */
-function isStatelessFault(error: Buffer): boolean {
+function isStatelessError(error: Buffer): boolean {
   const code = new JsonObject(error).value('code')
   return code === RPC.versionUnsupported || code === RPC.headerMismatch
 }
 
-/** The JSON-RPC message in an answer; undefined when it holds none. Success with broken JSON is a protocol fault. */
-function readMessage(answer: BackendResponse): Message | undefined {
-  if (answer.status === 202 || answer.status === 204 || answer.body.length === 0) return undefined
-  const type = answer.headers['content-type']
+/** The JSON-RPC message in a response; undefined when it holds none. Success with broken JSON is a protocol error. */
+function readMessage(response: BackendResponse): Message | undefined {
+  if (response.status === 202 || response.status === 204 || response.body.length === 0) return undefined
+  const type = response.headers['content-type']
   const isJson = typeof type === 'string' && /^\s*application\/json\b/i.test(type)
-  if (!isJson && answer.status >= 300) return undefined
+  if (!isJson && response.status >= 300) return undefined
   try {
-    return scanMessage(answer.body)
+    return scanMessage(response.body)
   } catch (cause) {
-    if (answer.status >= 300) return undefined
+    if (response.status >= 300) return undefined
     throw new GatehouseError('BACKEND_PROTOCOL', { cause })
   }
 }

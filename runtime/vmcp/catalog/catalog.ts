@@ -32,7 +32,7 @@ export class Catalog {
 
   constructor(listings: readonly Listing[], aggregation: Aggregation, compose?: Composer) {
     const sorted = [...listings].sort((a, b) => compare(a.backend, b.backend))
-    const problems: Violation[] = sorted.flatMap(({ faults }) => faults.problems)
+    const problems: Violation[] = sorted.flatMap(({ violations }) => violations.problems)
     this.listings = sorted
     this.tools = withOwn(resolveTools(sorted, aggregation, problems), compose, problems)
     this.prompts = resolvePrompts(sorted, aggregation, problems)

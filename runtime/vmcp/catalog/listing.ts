@@ -1,7 +1,7 @@
 /**
  * Reads everything that one backend offers: tools, resources, resource templates, prompts, all pages.
  *
- * Well-formed items stay the bytes that the backend sent; what is wrong with others is in `faults`. Whatever is too much
+ * Well-formed items stay the bytes that the backend sent; what is wrong with others is in `violations`. Whatever is too much
  * (pages, items, a cursor that comes again) is refused, so that no backend can fill the memory.
  */
 import { setImmediate } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import type { Sender } from '../backends/channel.ts'
 import type { Connection, Request, ServerInfo } from '../backends/connection.ts'
 import type { Outcome } from '../operation.ts'
 import { checkItem } from './items/check.ts'
-import { FaultCollector, type ListFaults } from './items/faults.ts'
+import { FaultCollector, type ListErrors } from './items/faults.ts'
 import type { Kind } from './types.ts'
 
 export interface Item {
@@ -36,7 +36,7 @@ export interface Listing {
   readonly resources: readonly Item[]
   readonly templates: readonly Item[]
   readonly prompts: readonly Item[]
-  readonly faults: ListFaults
+  readonly violations: ListErrors
 }
 
 /** After so long other work has a turn. */
@@ -78,37 +78,37 @@ const TEMPLATES: List = {
 /** Rejects with BACKEND_* errors, or BACKEND_PROTOCOL when the lists break the protocol. */
 export async function readListing(options: ListOptions): Promise<Listing> {
   const { capabilities } = options.server
-  const faults = new FaultCollector(options.backend)
+  const violations = new FaultCollector(options.backend)
   const [tools, resources, templates, prompts] = await Promise.all([
-    capabilities.tools ? readAll(options, TOOLS, faults) : [],
-    capabilities.resources ? readAll(options, RESOURCES, faults) : [],
-    capabilities.resources ? readAll(options, TEMPLATES, faults) : [],
-    capabilities.prompts ? readAll(options, PROMPTS, faults) : [],
+    capabilities.tools ? readAll(options, TOOLS, violations) : [],
+    capabilities.resources ? readAll(options, RESOURCES, violations) : [],
+    capabilities.resources ? readAll(options, TEMPLATES, violations) : [],
+    capabilities.prompts ? readAll(options, PROMPTS, violations) : [],
   ])
   return {
     backend: options.backend,
     serial: ++serial,
     server: options.server,
-    tools: tools.flatMap((item) => callable(item, faults)),
+    tools: tools.flatMap((item) => callable(item, violations)),
     resources,
     templates,
     prompts,
-    faults: faults.all,
+    violations: violations.all,
   }
 }
 
 /** A tool with the arguments that are mirrored in headers; none when it marks them wrongly. */
-function callable(item: Item, faults: FaultCollector): ToolItem[] {
+function callable(item: Item, violations: FaultCollector): ToolItem[] {
   if (!item.json.includes('x-mcp-header')) return [{ ...item, mirrored: [] }]
   try {
     return [{ ...item, mirrored: mirroredArguments(new JsonObject(item.json).value('inputSchema')) }]
   } catch (error) {
-    faults.leftOut('tools', item.key, error instanceof Error ? error.message : 'x-mcp-header')
+    violations.leftOut('tools', item.key, error instanceof Error ? error.message : 'x-mcp-header')
     return []
   }
 }
 
-async function readAll(options: ListOptions, list: List, faults: FaultCollector): Promise<Item[]> {
+async function readAll(options: ListOptions, list: List, violations: FaultCollector): Promise<Item[]> {
   const { method } = list
   const items = new Map<string, Item>()
   const cursors = new Set<string>()
@@ -116,7 +116,7 @@ async function readAll(options: ListOptions, list: List, faults: FaultCollector)
   for (let page = 0; page < MAX_PAGES; page++) {
     const result = await readPage(options, method, cursor)
     if (!result) return []
-    await collect(result, list, items, faults)
+    await collect(result, list, items, violations)
     cursor = result.text('nextCursor')
     if (cursor === undefined) return [...items.values()]
     if (cursors.has(cursor)) throw protocol(`${method} repeats a cursor`)
@@ -152,13 +152,13 @@ async function collect(
   result: JsonObject,
   { kind, member }: List,
   items: Map<string, Item>,
-  faults: FaultCollector,
+  violations: FaultCollector,
 ): Promise<void> {
   const list = result.raw(member)
   if (list?.[0] !== 0x5b) throw protocol(`${member} is no list`)
   let began = performance.now()
   for (const json of scanElements(list)) {
-    add(kind, json, items, faults)
+    add(kind, json, items, violations)
     if (items.size > MAX_ITEMS) throw protocol(`more than ${MAX_ITEMS} ${member}`)
     if (performance.now() - began < TURN_MS) continue
     await setImmediate()
@@ -166,14 +166,14 @@ async function collect(
   }
 }
 
-function add(kind: Kind, json: Buffer, items: Map<string, Item>, faults: FaultCollector): void {
+function add(kind: Kind, json: Buffer, items: Map<string, Item>, violations: FaultCollector): void {
   const checked = checkItem(kind, json)
   const { key } = checked
-  if ('fault' in checked) faults.leftOut(kind, key, checked.fault)
-  else if (items.has(checked.key)) faults.leftOut(kind, key, 'another one has the same name')
+  if ('failure' in checked) violations.leftOut(kind, key, checked.failure)
+  else if (items.has(checked.key)) violations.leftOut(kind, key, 'another one has the same name')
   else {
-    if (checked.repaired.length > 0) faults.repaired(kind, checked.key, checked.repaired)
-    // A copy, so that one small item does not keep a large answer in memory.
+    if (checked.repaired.length > 0) violations.repaired(kind, checked.key, checked.repaired)
+    // A copy, so that one small item does not keep a large response in memory.
     const { sessionJson } = checked
     const item = { key: checked.key, json: Buffer.from(checked.json) }
     items.set(checked.key, sessionJson ? { ...item, sessionJson } : item)

@@ -11,7 +11,7 @@ import type { Log } from '../../net/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import type { Clock } from '../clock.ts'
 import type { Client, ClientAbilities } from '../operation.ts'
-import { faultLogger, type ListFaults } from './items/faults.ts'
+import { errorLogger, type ListErrors } from './items/faults.ts'
 import { type Listing, readListing } from './listing.ts'
 import { asError, isClosed, isRefusal } from './read-failure.ts'
 import { sameItems, sameServer } from './same-listing.ts'
@@ -54,7 +54,7 @@ export interface ListingsOptions {
   /** Told when a listing will not be answered any more. */
   readonly onDropped: (listing: Listing) => void
   /** Told of every read: what was wrong with the items, or that it failed. */
-  readonly observe: (read: ListFaults | 'failed') => void
+  readonly observe: (read: ListErrors | 'failed') => void
 }
 
 /** How the lists of a backend are, for reports. */
@@ -73,13 +73,13 @@ export class Listings {
   readonly #kept = new Map<string, CachedListing>()
   /** Sessions that the backend shows something of their own. */
   readonly #forked = new Set<string>()
-  readonly #logFaults: (faults: ListFaults) => void
+  readonly #logViolations: (violations: ListErrors) => void
   #closed = false
 
   constructor(backend: Backend, options: ListingsOptions) {
     this.#backend = backend
     this.#options = options
-    this.#logFaults = faultLogger(options.log)
+    this.#logViolations = errorLogger(options.log)
   }
 
   /** Clients with equal keys see the same. */
@@ -105,7 +105,7 @@ export class Listings {
     return session !== undefined && this.#forked.size > 0 && this.#forked.has(session.id)
   }
 
-  /** Until when the answer of `get` stays as it is, unless onState says otherwise. */
+  /** Until when the response of `get` stays as it is, unless onState says otherwise. */
   freshUntil(client: Client): number {
     return this.#kept.get(this.keyOf(client))?.freshUntil ?? 0
   }
@@ -126,8 +126,8 @@ export class Listings {
     let [repaired, leftOut] = [0, 0]
     for (const { listing, staleSince: since } of this.#kept.values()) {
       if (since !== undefined && since < (staleSince ?? Number.POSITIVE_INFINITY)) staleSince = since
-      repaired = Math.max(repaired, listing?.faults.repaired ?? 0)
-      leftOut = Math.max(leftOut, listing?.faults.leftOut ?? 0)
+      repaired = Math.max(repaired, listing?.violations.repaired ?? 0)
+      leftOut = Math.max(leftOut, listing?.violations.leftOut ?? 0)
     }
     return { staleSince, repaired, leftOut }
   }
@@ -244,9 +244,9 @@ export class Listings {
 
   #succeeded(kept: CachedListing, listing: Listing): Listing {
     const before = kept.listing
-    this.#options.observe(listing.faults)
-    this.#logFaults(listing.faults)
-    // Equal content keeps its identity, so that nothing has to be merged anew or kept twice.
+    this.#options.observe(listing.violations)
+    this.#logViolations(listing.violations)
+    // Equal content keeps its identity, so that nothing has to be merged again or kept twice.
     const present = this.#equalTo(listing, before) ?? listing
     kept.listing = present
     kept.failure = undefined

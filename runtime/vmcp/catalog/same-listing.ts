@@ -1,10 +1,10 @@
 /** Tells whether two listings of a backend say the same. */
-import type { ListFaults } from './items/faults.ts'
+import type { ListErrors } from './items/faults.ts'
 import type { Listing } from './listing.ts'
 
 /** True when they offer the same, and the same was wrong with them. */
 export function sameItems(a: Listing, b: Listing): boolean {
-  if (!sameFaults(a.faults, b.faults)) return false
+  if (!sameViolations(a.violations, b.violations)) return false
   const kinds = ['tools', 'resources', 'templates', 'prompts'] as const
   return kinds.every((kind) => {
     const ours = a[kind]
@@ -22,6 +22,6 @@ export function sameServer({ server: a }: Listing, { server: b }: Listing): bool
   )
 }
 
-function sameFaults(a: ListFaults, b: ListFaults): boolean {
+function sameViolations(a: ListErrors, b: ListErrors): boolean {
   return a === b || JSON.stringify(a) === JSON.stringify(b)
 }

@@ -174,8 +174,8 @@ export class Views {
     const all = Promise.all(pending)
     if (hurry) await inTime(all)
     else await all
-    const answered = new Set([...listings.map(({ backend }) => backend), ...down.map(({ name }) => name)])
-    const slow = [...members.keys()].filter((name) => !answered.has(name))
+    const responded = new Set([...listings.map(({ backend }) => backend), ...down.map(({ name }) => name)])
+    const slow = [...members.keys()].filter((name) => !responded.has(name))
     return { down: [...down, ...slow.map((name) => ({ name, error: SLOW }))], listings: [...listings] }
   }
 

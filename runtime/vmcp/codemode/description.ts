@@ -40,7 +40,7 @@ const INPUT_SCHEMA = {
 
 const INTRODUCTION = `Runs a Starlark script that calls several tools and returns one result. Use it to chain, filter or combine tool calls instead of making them one at a time.
 
-- Call a tool by its function name with keyword arguments, or by its own name: call_tool("tool-name", key=value). The answer is the tool's structured result, or its text (JSON text is parsed). Several contents are a list: texts likewise, images and the like as dicts with type, data and mimeType.
+- Call a tool by its function name with keyword arguments, or by its own name: call_tool("tool-name", key=value). The response is the tool's structured result, or its text (JSON text is parsed). Several contents are a list: texts likewise, images and the like as dicts with type, data and mimeType.
 - parallel([f, g]) runs functions without arguments side by side and returns their results in order. Give loop variables as defaults: parallel([lambda x=x: f(x) for x in xs]).
 - print(...) writes a log line that is returned beside the result.
 - An error of a tool ends the script. There is no try, while, import, class, recursion or f-string; use for, if, def, lambda, comprehensions and "...".format(...).`

@@ -91,7 +91,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
 
   async function execute(operation: Operation, inside: Perform): Promise<Outcome> {
     const given = argumentsOf(operation, settings)
-    if ('fault' in given) return failure(given.fault, [])
+    if ('failure' in given) return failure(given.failure, [])
     const { binding } = setOf(await listTools(operation, inside))
     const signal = AbortSignal.any([operation.signal, end.signal])
     const deadline = new Deadline(settings.scriptTimeoutMs, signal)
@@ -114,7 +114,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
       if (!signal.aborted && deadline.signal.aborted) return failure('no worker was free in time', [])
       throw error
     } finally {
-      // Whatever the script left under way ends with it.
+      // Whatever the script left in flight ends with it.
       deadline.abort(new Error('the script has ended'))
       deadline.end()
     }
@@ -142,18 +142,18 @@ const COMMA = Buffer.from(',')
 const OPEN = Buffer.from('[')
 const CLOSE = Buffer.from(']')
 
-type Given = { readonly text: string; readonly data: Buffer | undefined } | { readonly fault: string }
+type Given = { readonly text: string; readonly data: Buffer | undefined } | { readonly failure: string }
 
 function argumentsOf({ params }: Operation, { maxScriptLength }: ScriptSettings): Given {
   const args = params.object('arguments')
   const text = args?.text('script')
   const data = args?.raw('data')
   if (text === undefined || text.trim() === '')
-    return { fault: "'script' argument must be a string with a script" }
+    return { failure: "'script' argument must be a string with a script" }
   if (text.length > maxScriptLength)
-    return { fault: `'script' argument is longer than ${maxScriptLength} characters; pass values in 'data'` }
+    return { failure: `'script' argument is longer than ${maxScriptLength} characters; pass values in 'data'` }
   if (data === undefined || data.toString() === 'null') return { text, data: undefined }
-  return data[0] === 0x7b ? { text, data } : { fault: "'data' argument must be an object" }
+  return data[0] === 0x7b ? { text, data } : { failure: "'data' argument must be an object" }
 }
 
 function render({ result, logs }: ScriptEnd): Outcome {

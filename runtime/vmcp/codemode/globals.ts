@@ -25,7 +25,7 @@ import {
 import type { Binding, BoundTool, ToolResponse } from './messages.ts'
 
 /** Calls a tool outside; `settle` is called once. */
-export type CallTool = (tool: string, args: Uint8Array, settle: (answer: ToolResponse) => void) => void
+export type CallTool = (tool: string, args: Uint8Array, settle: (response: ToolResponse) => void) => void
 
 const FIXED = ['call_tool', 'parallel'] as const
 
@@ -91,7 +91,7 @@ function callByName(call: Call, tools: ReadonlyMap<string, BoundTool>, callTool:
   const name = decode(first)
   const tool = tools.get(name)
   if (!tool && rest.length > 0) throw unknownTool(name)
-  // A tool that is not listed may be one whose backend is down: the answer says which it is.
+  // A tool that is not listed may be one whose backend is down: the response says which it is.
   return callBound(call, tool ?? { name, parameters: [] }, rest, callTool)
 }
 
@@ -102,17 +102,17 @@ function unknownTool(name: string): StarlarkError {
 function* callBound(call: Call, tool: BoundTool, args: readonly StarlarkValue[], callTool: CallTool): Work {
   const { meter } = call
   const json = writeJson(argumentsOf(call, tool, args), meter)
-  const answer: { got: ToolResponse } = { got: { kind: 'nothing' } }
+  const response: { got: ToolResponse } = { got: { kind: 'nothing' } }
   yield {
     kind: 'wait',
     begin(settle) {
       callTool(tool.name, Uint8Array.from(Buffer.from(json, 'latin1')), (got) => {
-        answer.got = got
+        response.got = got
         settle({ value: null })
       })
     },
   }
-  return valueOf(tool.name, answer.got, meter)
+  return valueOf(tool.name, response.got, meter)
 }
 
 /** Arguments without names are taken in the order of the tool's schema. */
@@ -137,15 +137,15 @@ function argumentsOf(call: Call, tool: BoundTool, args: readonly StarlarkValue[]
   return all
 }
 
-function valueOf(tool: string, answer: ToolResponse, meter: Meter): StarlarkValue {
-  if (answer.kind === 'nothing') return null
-  if (answer.kind === 'unknown') throw unknownTool(tool)
-  if (answer.kind === 'error') throw new StarlarkError(`${tool}: ${answer.message}`)
-  const bytes = bytesOf(answer.bytes, meter)
-  if (answer.kind === 'text') return textValue(bytes, meter)
+function valueOf(tool: string, response: ToolResponse, meter: Meter): StarlarkValue {
+  if (response.kind === 'nothing') return null
+  if (response.kind === 'unknown') throw unknownTool(tool)
+  if (response.kind === 'error') throw new StarlarkError(`${tool}: ${response.message}`)
+  const bytes = bytesOf(response.bytes, meter)
+  if (response.kind === 'text') return textValue(bytes, meter)
   try {
     const value = readJson(bytes, meter)
-    return answer.kind === 'content' ? contentValue(value, meter) : value
+    return response.kind === 'content' ? contentValue(value, meter) : value
   } catch (error) {
     if (!(error instanceof JsonError)) throw error
     throw new StarlarkError(`${tool}: the result cannot be read: ${error.message}`)
@@ -174,7 +174,7 @@ function contentValue(content: StarlarkValue, meter: Meter): StarlarkValue {
   return values.length === 1 ? only : new List(values)
 }
 
-/** `parallel([f, g])`: runs functions without arguments side by side; the answers are in the order of the list. */
+/** `parallel([f, g])`: runs functions without arguments side by side; the responses are in the order of the list. */
 function* parallel(call: Call): Work {
   const [list = null] = positional(call, 1, 1)
   const callables = elementsOf(list, call.meter, 'parallel')

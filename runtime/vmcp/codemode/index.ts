@@ -2,7 +2,7 @@
 import type { CodeMode } from '../../../schemas/index.ts'
 import type { Feature } from '../pipeline.ts'
 import { type CodeModeParts, makeCodeMode } from './feature.ts'
-import { scriptWorker, workerProblems } from '../workers/index.ts'
+import { scriptWorker, workerViolations } from '../workers/index.ts'
 import { scriptSettings } from './settings.ts'
 
 export { EXECUTE_TOOL_SCRIPT } from './description.ts'
@@ -28,6 +28,6 @@ export function codeModeFeature(config: CodeMode | undefined, options: CodeModeO
 }
 
 /** What keeps code mode from running although it is asked for. */
-export function codeModeProblems(config: CodeMode | undefined): string[] {
-  return config?.enabled ? workerProblems(scriptWorker).map((line) => `codeMode: ${line}`) : []
+export function codeModeViolations(config: CodeMode | undefined): string[] {
+  return config?.enabled ? workerViolations(scriptWorker).map((line) => `codeMode: ${line}`) : []
 }

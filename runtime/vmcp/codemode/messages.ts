@@ -20,7 +20,7 @@ export interface Binding {
 export interface ScriptLimits {
   readonly maxSteps: number
   readonly maxBytes: number
-  /** Tool calls under way at once. */
+  /** Tool calls in flight at once. */
   readonly maxCalls: number
 }
 
@@ -32,7 +32,7 @@ export type ToWorker =
       readonly binding: Binding
       readonly limits: ScriptLimits
     }
-  | { readonly kind: 'answer'; readonly id: number; readonly answer: ToolResponse }
+  | { readonly kind: 'response'; readonly id: number; readonly response: ToolResponse }
 
 /** A call that a script makes. */
 export interface ScriptCall {

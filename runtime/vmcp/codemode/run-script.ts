@@ -52,9 +52,9 @@ export async function runScript(script: Script, lease: Lease, options: RunOption
     switch (message.kind) {
       case 'call':
         open++
-        void inContext(() => calls.call(message)).then((answer) => {
+        void inContext(() => calls.call(message)).then((response) => {
           open--
-          send({ kind: 'answer', id: message.id, answer })
+          send({ kind: 'response', id: message.id, response })
         })
         break
       case 'print':
@@ -71,7 +71,7 @@ export async function runScript(script: Script, lease: Lease, options: RunOption
     }
   }
   const onError = (error: Error): void =>
-    ended.resolve({ kind: 'failed', message: faultOf(error, options.log) })
+    ended.resolve({ kind: 'failed', message: errorOf(error, options.log) })
   const onExit = (): void => ended.resolve({ kind: 'failed', message: 'the script was ended' })
   const onAbort = (): void =>
     ended.resolve({
@@ -113,7 +113,7 @@ function bufferOf(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-function faultOf(error: Error, log: Log): string {
+function errorOf(error: Error, log: Log): string {
   if ('code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY') return 'the script ran out of memory'
   log.error('a worker for scripts failed', { err: error })
   return 'internal error'

@@ -4,7 +4,7 @@ import { ownMemory, type PoolOptions } from '../workers/index.ts'
 
 export interface ScriptSettings {
   readonly stepLimit: number
-  /** Tool calls of one script that are under way at once. */
+  /** Tool calls of one script that are in flight at once. */
   readonly parallelMaxConcurrency: number
   readonly toolCallTimeoutMs: number
   /** For a whole script, waiting for a worker included; questions to the user are not counted. */

@@ -1,7 +1,7 @@
 /**
  * The calls of tools from within one script: each goes the way of any call, guards included, under its own time limit.
  *
- * Questions of backends reach the client, and the clocks stand still meanwhile. Progress is counted anew, because several
+ * Questions of backends reach the client, and the clocks stand still meanwhile. Progress is counted again, because several
  * calls report under the one token of the client.
  * Source: spec document 3, "Endpoints" (execute_tool_script), "Errors" (toolCallTimeout).
  */
@@ -56,12 +56,12 @@ export class ToolCalls {
     const startedAt = performance.now()
     const made: MadeCall = { tool, args, held, backend: undefined }
     let outcome: Outcome | undefined
-    let fault: unknown
+    let failure: unknown
     try {
       outcome = await abortable(this.#perform(made, deadline), deadline.signal)
       return responseOf(outcome)
     } catch (error) {
-      fault = error
+      failure = error
       if (deadline.signal.aborted && !script.signal.aborted)
         return { kind: 'error', message: `timed out after ${formatDuration(timeoutMs)}` }
       if (isAbsence(error) && !this.#options.listed.has(tool)) return { kind: 'unknown' }
@@ -70,7 +70,7 @@ export class ToolCalls {
       return { kind: 'error', message: 'the call failed' }
     } finally {
       deadline.end()
-      this.#record(made, outcome, fault, performance.now() - startedAt)
+      this.#record(made, outcome, failure, performance.now() - startedAt)
     }
   }
 
@@ -83,8 +83,8 @@ export class ToolCalls {
       const outcome = await inside(inner)
       if (outcome.kind !== 'input') return outcome
       const ask = (request: Ask) => inner.ask(request)
-      const answers = await respondToInputRequests(outcome.result, ask, deadline.signal)
-      params = new JsonObject(new JsonObject(plain).with(answers))
+      const responses = await respondToInputRequests(outcome.result, ask, deadline.signal)
+      params = new JsonObject(new JsonObject(plain).with(responses))
     }
     throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the backend asks without end') })
   }
@@ -129,14 +129,14 @@ export class ToolCalls {
     }
   }
 
-  #record(made: MadeCall, outcome: Outcome | undefined, fault: unknown, durationMs: number): void {
+  #record(made: MadeCall, outcome: Outcome | undefined, failure: unknown, durationMs: number): void {
     const { audit, operation } = this.#options
     if (!audit.enabled) return
     audit.call({
       caller: operation.client.caller,
       tool: made.tool,
       backend: made.backend,
-      outcome: outcomeOf(outcome, fault),
+      outcome: outcomeOf(outcome, failure),
       durationMs: Math.round(durationMs * 10) / 10,
       request: callParams(made, undefined),
       response: outcome?.kind === 'error' ? outcome.error : outcome?.result,
@@ -158,9 +158,9 @@ function callParams({ tool, args }: MadeCall, token: string | undefined): Buffer
 
 function outcomeOf(
   outcome: Outcome | undefined,
-  fault: unknown,
+  failure: unknown,
 ): 'success' | 'denied' | 'error' | 'application_error' {
-  if (fault instanceof GatehouseError && fault.code === 'FORBIDDEN') return 'denied'
+  if (failure instanceof GatehouseError && failure.code === 'FORBIDDEN') return 'denied'
   if (!outcome) return 'error'
   return outcome.kind === 'result' && !isToolError(outcome.result) ? 'success' : 'application_error'
 }

@@ -1,6 +1,6 @@
 /**
  * The worker thread in which scripts run, one at a time. It has no access to anything but its messages: tool calls leave
- * as messages and their answers come back as such.
+ * as messages and their responses come back as such.
  *
  * This file is bundled by itself, beside the program; see workers/worker-file.ts.
  */
@@ -23,7 +23,7 @@ const FILE = 'script.star'
 
 type Run = Extract<ToWorker, { kind: 'run' }>
 
-const waiting = new Map<number, (answer: ToolResponse) => void>()
+const waiting = new Map<number, (response: ToolResponse) => void>()
 let nextId = 1
 
 function send(message: FromWorker, bytes?: Uint8Array): void {
@@ -32,10 +32,10 @@ function send(message: FromWorker, bytes?: Uint8Array): void {
 }
 
 parentPort?.on('message', (message: ToWorker) => {
-  if (message.kind === 'answer') {
+  if (message.kind === 'response') {
     const settle = waiting.get(message.id)
     waiting.delete(message.id)
-    settle?.(message.answer)
+    settle?.(message.response)
     return
   }
   run(message).then(

@@ -1,5 +1,5 @@
 /**
- * Turns what was thrown into the HTTP answer of the MCP endpoint: JSON-RPC where there is a message, its id and the
+ * Turns what was thrown into the HTTP response of the MCP endpoint: JSON-RPC where there is a message, its id and the
  * status of the error's row. What is not in the table says no more than "Internal error".
  */
 import { errorMessage, MessageError } from '../../mcp/index.ts'
@@ -12,14 +12,14 @@ export function respondWithError(exchange: VmcpExchange, error: unknown): void {
     if (!res.writableFinished) res.destroy()
     return
   }
-  const fault = toGatehouseError(error)
+  const failure = toGatehouseError(error)
   const id = error instanceof MessageError ? error.id : exchange.message?.id
-  const body = errorMessage(id, fault)
-  res.writeHead(fault.status, {
+  const body = errorMessage(id, failure)
+  res.writeHead(failure.status, {
     'content-type': 'application/json',
     'content-length': body.length,
     'x-content-type-options': 'nosniff',
-    ...fault.headers,
+    ...failure.headers,
   })
   res.end(body)
 }

@@ -1,5 +1,5 @@
 /**
- * Session era over the old HTTP+SSE transport: `GET /sse` opens the stream on which everything goes to the client, the
+ * Session era over the HTTP+SSE (deprecated) transport: `GET /sse` opens the stream on which everything goes to the client, the
  * `endpoint` event on it says where to POST, and a POST is answered 202 at once. The session ends with the stream.
  *
  * Bounded in number; a POST by anybody but the opener of the stream finds nothing.
@@ -74,7 +74,7 @@ export class OldSseEdge {
     if (stream?.owner !== caller.key) throw new MessageError('SESSION_NOT_FOUND', message.id)
     const { protocol } = this.#options
     const headers = passedHeaders(exchange.req.headers, this.#options.passthroughHeaders())
-    const answer = new StreamResponse(stream.res)
+    const response = new StreamResponse(stream.res)
     if (message.method === 'initialize') {
       if (stream.session)
         throw new MessageError('INVALID_REQUEST', message.id, {
@@ -84,21 +84,21 @@ export class OldSseEdge {
       stream.session = session
       session.addStream(stream.res, { lasting: false })
       accept(exchange)
-      answer.end(response)
+      response.end(response)
       return
     }
     const session = stream.session ? await protocol.sessions.find(stream.session.id, caller) : undefined
     if (!session || message.method === 'server/discover') {
       accept(exchange)
-      answerOutsideSession(message, answer)
+      answerOutsideSession(message, response)
       return
     }
     session.headers = headers
     accept(exchange)
     try {
-      await protocol.receive(session, message, params, answer)
+      await protocol.receive(session, message, params, response)
     } catch (error) {
-      if (message.kind === 'request') answer.end(errorMessage(message.id, error))
+      if (message.kind === 'request') response.end(errorMessage(message.id, error))
     }
   }
 
@@ -115,13 +115,13 @@ function accept({ res }: VmcpExchange): void {
  * Answers what needs no session, and refuses the rest. A client that asks `server/discover` first finds out in this way
  * that it has to initialize: the transport has no stateless revision.
  */
-function answerOutsideSession({ kind, id, method }: Message, answer: HttpResponse): void {
+function answerOutsideSession({ kind, id, method }: Message, response: HttpResponse): void {
   if (kind !== 'request' || id === undefined) return
-  if (method === 'ping') answer.end(resultMessage(id, '{}'))
-  else if (method === 'server/discover') answer.end(errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
+  if (method === 'ping') response.end(resultMessage(id, '{}'))
+  else if (method === 'server/discover') response.end(errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
   else {
     const detail = 'Invalid Request: initialize first'
-    answer.end(errorMessage(id, new GatehouseError('INVALID_REQUEST', { detail })))
+    response.end(errorMessage(id, new GatehouseError('INVALID_REQUEST', { detail })))
   }
 }
 
@@ -147,7 +147,7 @@ class StreamResponse implements HttpResponse {
   }
 
   drop(): void {
-    // A cancelled request has no answer.
+    // A cancelled request has no response.
   }
 
   onClose(listener: () => void): () => void {

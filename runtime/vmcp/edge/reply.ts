@@ -1,9 +1,9 @@
 /**
- * The answer to one POST: plain JSON when nothing has to be said before the result, otherwise an event stream that
+ * The response to one POST: plain JSON when nothing has to be said before the result, otherwise an event stream that
  * ends with the result.
  *
  * A client that accepts event streams gets one as soon as progress, a log message or a question comes first, or when
- * the answer takes so long that something on the way might think the connection dead.
+ * the response takes so long that something on the way might think the connection dead.
  * Source: MCP 2025-11-25, transports, "Sending Messages to the Server".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -28,7 +28,7 @@ export interface LastingStream {
 
 export interface ReplyOptions {
   readonly headers?: Readonly<Record<string, string>>
-  /** Makes the answer one that can be taken up again, once it becomes a stream. */
+  /** Makes the response one that can be reloaded again, once it becomes a stream. */
   readonly lasting?: (() => LastingStream) | undefined
 }
 
@@ -57,7 +57,7 @@ export class Reply implements HttpResponse {
     return this.#lasting ? !this.#lasting.open : this.res.writableEnded || this.res.destroyed
   }
 
-  /** Turns the answer into an event stream. False when the client does not take one or the answer is over. */
+  /** Turns the response into an event stream. False when the client does not take one or the response is over. */
   stream(): boolean {
     if (this.#streaming) return !this.over
     if (!this.canStream || this.over || this.res.headersSent) return false
@@ -100,7 +100,7 @@ export class Reply implements HttpResponse {
     }
   }
 
-  /** Sends the result and ends the answer. The status counts only when nothing was sent before. */
+  /** Sends the result and ends the response. The status counts only when nothing was sent before. */
   end(message: Buffer, status = 200): void {
     if (this.over) return
     if (this.#lasting) {
@@ -142,7 +142,7 @@ export class Reply implements HttpResponse {
     cutWhenStuck(this.res)
   }
 
-  /** Ends without a result: the client went away or asked for no answer. */
+  /** Ends without a result: the client went away or asked for no response. */
   drop(): void {
     if (this.over) return
     if (this.#lasting) this.#lasting.end()

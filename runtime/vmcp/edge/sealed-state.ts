@@ -10,7 +10,7 @@ import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'n
 export interface StateContent {
   /**
    * `pass`: a backend's own state. `parked`: a call of this process that waits for answers. `again`: the request is to
-   * be made anew, because what stood in its way is done.
+   * be made again, because what stood in its way is done.
    */
   readonly kind: 'pass' | 'parked' | 'again'
   /** The backend's state, the id of the parked call, or nothing. */
@@ -71,7 +71,7 @@ export function makeStateSealer(options: {
     open(state, binding) {
       const bytes = state.length > MAX_STATE ? undefined : Buffer.from(state, 'base64url')
       if (!bytes || bytes.length < 1 + IV_BYTES + TAG_BYTES || bytes[0] !== VERSION) return undefined
-      // One state has one spelling: base64 leaves room for bits that nobody checks.
+      // One state has one spelling: base64 leaves module for bits that nobody checks.
       if (bytes.toString('base64url') !== state) return undefined
       try {
         const decipher = createDecipheriv('aes-256-gcm', key(), bytes.subarray(1, 1 + IV_BYTES), {

@@ -39,7 +39,7 @@ export interface SessionProtocolOptions {
   readonly serverInfo: string
   readonly advertise: Advertise
   /** Answers in the making: kept alive while they take long. */
-  readonly answers: Set<HttpResponse>
+  readonly responses: Set<HttpResponse>
   readonly log: Log
 }
 
@@ -107,39 +107,39 @@ export class SessionProtocol {
   }
 
   /**
-   * Takes one message of a session. Requests are answered on `answer`; everything else is only taken note of. Rejects
-   * with faults that HTTP has to answer: a caller who must sign in again, or who may not do this.
+   * Takes one message of a session. Requests are answered on `response`; everything else is only taken note of. Rejects
+   * with errors that HTTP has to answer: a caller who must sign in again, or who may not do this.
    */
-  async receive(session: Session, message: Message, params: JsonObject, answer: HttpResponse): Promise<void> {
+  async receive(session: Session, message: Message, params: JsonObject, response: HttpResponse): Promise<void> {
     this.#options.life.used(session)
     if (message.kind === 'notification') this.#notification(session, message, params)
-    else if (message.kind !== 'request') session.answer(message)
-    else await this.#request(session, message, params, answer)
+    else if (message.kind !== 'request') session.response(message)
+    else await this.#request(session, message, params, response)
   }
 
-  async #request(session: Session, message: Message, params: JsonObject, answer: HttpResponse): Promise<void> {
+  async #request(session: Session, message: Message, params: JsonObject, response: HttpResponse): Promise<void> {
     const id = message.id ?? ''
     try {
       checkParamTypes(message.method, params)
     } catch (error) {
-      answer.end(errorMessage(id, error))
+      response.end(errorMessage(id, error))
       return
     }
-    if (message.method === 'ping') answer.end(resultMessage(id, '{}'))
+    if (message.method === 'ping') response.end(resultMessage(id, '{}'))
     else if (message.method === 'logging/setLevel') {
       const level = params.text('level')
       if (level !== undefined && LOG_LEVELS.includes(level)) {
         await this.#setLevel(session, level)
-        answer.end(resultMessage(id, '{}'))
+        response.end(resultMessage(id, '{}'))
       } else {
         const detail = `Invalid params: level must be one of ${LOG_LEVELS.join(', ')}`
-        answer.end(errorMessage(id, new GatehouseError('INVALID_PARAMS', { detail })))
+        response.end(errorMessage(id, new GatehouseError('INVALID_PARAMS', { detail })))
       }
-    } else if (session.inFlight.has(id)) answer.end(refusal(id, 'the id is in use'))
-    else if (session.inFlight.size >= MAX_IN_FLIGHT) answer.end(refusal(id, 'too many requests at a time'))
+    } else if (session.inFlight.has(id)) response.end(refusal(id, 'the id is in use'))
+    else if (session.inFlight.size >= MAX_IN_FLIGHT) response.end(refusal(id, 'too many requests at a time'))
     else if (message.method === 'resources/subscribe' && session.subscriptions.size >= MAX_SUBSCRIPTIONS)
-      answer.end(refusal(id, 'too many subscriptions'))
-    else await this.#operate(session, message, params, answer)
+      response.end(refusal(id, 'too many subscriptions'))
+    else await this.#operate(session, message, params, response)
   }
 
   async #setLevel(session: Session, level: string): Promise<void> {
@@ -148,9 +148,9 @@ export class SessionProtocol {
     this.#options.life.levelSet(session)
   }
 
-  async #operate(session: Session, message: Message, params: JsonObject, answer: HttpResponse): Promise<void> {
+  async #operate(session: Session, message: Message, params: JsonObject, response: HttpResponse): Promise<void> {
     const id = message.id ?? ''
-    const send = (bytes: Buffer): boolean => answer.send(bytes) || pushed(session, bytes)
+    const send = (bytes: Buffer): boolean => response.send(bytes) || pushed(session, bytes)
     const operation: LiveOperation = new LiveOperation({
       message,
       params,
@@ -167,20 +167,20 @@ export class SessionProtocol {
       cancelled = true
       operation.cancel(reason)
     })
-    const ignore = answer.onClose(() => operation.cancel(new Error('the client went away')))
-    this.#options.answers.add(answer)
+    const ignore = response.onClose(() => operation.cancel(new Error('the client went away')))
+    this.#options.responses.add(response)
     try {
       const outcome = await this.#options.perform(operation)
-      if (outcome.kind === 'error') answer.end(rawErrorMessage(id, outcome.error))
-      else answer.endResult(id, resultFor(message.method, outcome.result))
+      if (outcome.kind === 'error') response.end(rawErrorMessage(id, outcome.error))
+      else response.endResult(id, resultFor(message.method, outcome.result))
       this.#note(session, message.method, params)
     } catch (error) {
-      if (cancelled) answer.drop()
-      else if (isForHttp(error) && !answer.streaming) throw error
-      else answer.end(sessionError(id, error))
+      if (cancelled) response.drop()
+      else if (isForHttp(error) && !response.streaming) throw error
+      else response.end(sessionError(id, error))
     } finally {
       ignore()
-      this.#options.answers.delete(answer)
+      this.#options.responses.delete(response)
       session.inFlight.delete(id)
     }
   }

@@ -1,5 +1,5 @@
 /**
- * A call of a stateless client that may stop to ask. While a session-era backend waits for an answer, the client has
+ * A call of a stateless client that may stop to ask. While a session-era backend waits for a response, the client has
  * already been told `input_required`; the call is parked here until the client sends the request again with the
  * answers, and then goes on where it stopped.
  *
@@ -39,8 +39,8 @@ export class StatelessCall {
   }
 
   /** Hands over the client's answers; questions that are still open are asked again. */
-  answer(responses: JsonObject | undefined): void {
-    this.#asking.answer(responses)
+  response(responses: JsonObject | undefined): void {
+    this.#asking.response(responses)
   }
 
   cancel(reason: Error): void {
@@ -68,7 +68,7 @@ export class ParkedCalls {
     return this.#calls.size
   }
 
-  /** Throws RATE_LIMITED, and cancels the call, when there is no room. */
+  /** Throws RATE_LIMITED, and cancels the call, when there is no module. */
   park(call: StatelessCall): void {
     const own = this.#perCaller.get(call.owner) ?? 0
     const { max, maxPerCaller } = this.#options

@@ -47,7 +47,7 @@ export interface StatelessEdgeOptions {
   readonly serverInfo: string
   readonly advertise: Advertise
   readonly passthroughHeaders: () => readonly string[]
-  readonly answers: Set<HttpResponse>
+  readonly responses: Set<HttpResponse>
   readonly sealer: StateSealer
   readonly parked: ParkedCalls
   readonly listeners: Listeners
@@ -128,8 +128,8 @@ export class StatelessEdge {
     meta: StatelessMeta,
     reply: Reply,
   ): Promise<void> {
-    const { answers } = this.#options
-    answers.add(reply)
+    const { responses } = this.#options
+    responses.add(reply)
     try {
       const binding = new RequestBinding(client.caller.key, message.method, params)
       const call = await this.#callOf(exchange, message, params, client, meta, binding)
@@ -138,7 +138,7 @@ export class StatelessEdge {
       if (isForHttp(error) && !reply.streaming) throw error
       this.#fail(reply, id, error)
     } finally {
-      answers.delete(reply)
+      responses.delete(reply)
     }
   }
 
@@ -175,7 +175,7 @@ export class StatelessEdge {
         detail: 'Invalid params: the request is not waiting for answers any more; start it again',
       })
     }
-    call.answer(params.object('inputResponses'))
+    call.response(params.object('inputResponses'))
     return call
   }
 

@@ -36,7 +36,7 @@ export function writeBounded(res: ServerResponse, bytes: Buffer): boolean {
   return true
 }
 
-/** Lets an answer that was ended wait only as long as the client takes something of it. */
+/** Lets a response that was ended wait only as long as the client takes something of it. */
 export function cutWhenStuck(res: ServerResponse, ms = STUCK_MS): void {
   if (!res.writableFinished) res.setTimeout(ms, () => res.destroy())
 }

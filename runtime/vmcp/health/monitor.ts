@@ -1,7 +1,7 @@
 /**
  * Knows how each backend is: checks them in turn, counts what calls report, and says whom requests may go to.
  *
- * A check that fails for lack of credentials proves that the backend lives; whether that is a fault depends on whether
+ * A check that fails for lack of credentials proves that the backend lives; whether that is an error depends on whether
  * it was given any. Calls feed the circuit breaker, checks feed both. A call that takes too long may be slow by itself:
  * it makes the breaker check the backend, and only the outcome of that check counts.
  * Source: spec document 3, "States and transitions", operational.failureHandling.
@@ -181,7 +181,7 @@ export class HealthMonitor {
   }
 
   /**
-   * Counts calls that failed because the backend loses its sessions, also the ones opened anew. A check has a session of
+   * Counts calls that failed because the backend loses its sessions, also the ones opened again. A check has a session of
    * its own and may succeed meanwhile, so that only a call that succeeds takes this back.
    */
   #noteSession(watch: Watch, error: Error | undefined): void {
@@ -291,7 +291,7 @@ export class HealthMonitor {
 
   #settle(watch: Watch): void {
     const available = isAvailable(watch)
-    // Its first answer after failures: what it offers was missing from every list until now.
+    // Its first response after failures: what it offers was missing from every list until now.
     const firstResponse = available && !watch.hasResponded && watch.status !== 'unknown'
     const cameLate = firstResponse && watch.checks > 1
     watch.hasResponded ||= firstResponse

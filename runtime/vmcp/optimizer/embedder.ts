@@ -3,7 +3,7 @@
  *
  * Vectors of tools are kept, by a hash of the text and of what made the vector (provider, address, model), within a
  * bound. The model is asked for again after each run of requests: when it has changed in between, everything is done
- * once more, and a second time is a fault. While the model is unknown, vectors are used and not kept.
+ * once more, and a second time is an error. While the model is unknown, vectors are used and not kept.
  *
  * A failure makes it `failing`: nobody waits for the service then, a probe tries again with growing pauses until it
  * answers. The log says once when it begins and once when it is over.
@@ -58,7 +58,7 @@ export class Embedder {
   #modelAskedAt = Number.NEGATIVE_INFINITY
   #failing = false
   /** Requests that were answered. */
-  #answers = 0
+  #responses = 0
   #pauseMs = FIRST_PAUSE_MS
   #recoveredAt = Number.NEGATIVE_INFINITY
   #cancelRetry: (() => void) | undefined
@@ -176,7 +176,7 @@ export class Embedder {
 
   async #embed(texts: readonly string[], batch: number, signal: AbortSignal): Promise<Float32Array[]> {
     const vectors = await this.#options.service.embed(texts, batch, signal)
-    this.#answers++
+    this.#responses++
     return vectors
   }
 
@@ -185,10 +185,10 @@ export class Embedder {
    * of it.
    */
   async #watched<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const answers = this.#answers
+    const responses = this.#responses
     try {
       const result = await work()
-      if (this.#answers > answers) this.#recovered()
+      if (this.#responses > responses) this.#recovered()
       return result
     } catch (error) {
       if (!signal.aborted && !(error instanceof EmbeddingError && error.ofInput)) this.#failed(error)

@@ -3,7 +3,7 @@
  *
  * `tei`: POST {base}/embed, GET {base}/info tells the model and how many texts one request may have. `compat`: POST
  * {base}/embeddings with the model's name and a bearer token. Requests of one call go one after another and the first
- * failure ends it. The address is the operator's own and may be private; answers are bounded in size and time.
+ * failure ends it. The address is the operator's own and may be private; responses are bounded in size and time.
  * Every failure is an EmbeddingError: its text is for the log, never for clients, and repeats nothing that was sent.
  * Source: spec document 3, config.optimizer.embeddingProvider.
  */
@@ -129,7 +129,7 @@ async function call(
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new EmbeddingError('the embedding service did not answer with JSON', { cause: error })
+    throw new EmbeddingError('the embedding service did not response with JSON', { cause: error })
   }
 }
 
@@ -137,23 +137,23 @@ interface Codec {
   readonly path: string
   request(inputs: readonly string[], settings: ServiceSettings): unknown
   /** Throws EmbeddingError unless there is one vector for each of `count` inputs. */
-  read(answer: unknown, count: number): Float32Array[]
+  read(response: unknown, count: number): Float32Array[]
 }
 
 const tei: Codec = {
   path: '/embed',
   request: (inputs) => ({ inputs, truncate: true }),
-  read(answer, count) {
-    if (!Array.isArray(answer) || answer.length !== count) throw wrongCount(answer, count)
-    return answer.map(readVector)
+  read(response, count) {
+    if (!Array.isArray(response) || response.length !== count) throw wrongCount(response, count)
+    return response.map(readVector)
   },
 }
 
 const compat: Codec = {
   path: '/embeddings',
   request: (input, { model }) => ({ model, input, encoding_format: 'float' }),
-  read(answer, count) {
-    const data = memberOf(answer, 'data')
+  read(response, count) {
+    const data = memberOf(response, 'data')
     if (!Array.isArray(data) || data.length !== count) throw wrongCount(data, count)
     const vectors: (Float32Array | undefined)[] = Array.from({ length: count })
     for (const item of data) {
@@ -169,9 +169,9 @@ const compat: Codec = {
   },
 }
 
-function readInfo(answer: unknown): ServiceFacts {
-  const model = memberOf(answer, 'model_id')
-  const batch = memberOf(answer, 'max_client_batch_size')
+function readInfo(response: unknown): ServiceFacts {
+  const model = memberOf(response, 'model_id')
+  const batch = memberOf(response, 'max_client_batch_size')
   return {
     model: typeof model === 'string' && model !== '' ? model : undefined,
     batch: typeof batch === 'number' && batch >= 1 ? Math.min(Math.floor(batch), MAX_BATCH) : DEFAULT_BATCH,

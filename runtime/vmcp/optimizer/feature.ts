@@ -2,7 +2,7 @@
  * Tool search: clients see find_tool and call_tool instead of all tools.
  *
  * The surface stands outside of the guards. It answers tools/list, turns call_tool into a call of the tool that is
- * meant, so that policies, rate limits and the rule for hidden tools judge that one, and knows no other name: nothing
+ * meant, so that policies, rate limits and the rule for hidden tools check that one, and knows no other name: nothing
  * can be learnt by trying. find_tool itself stands behind the guards and searches what this caller may use.
  * Source: spec document 3, config.optimizer and "Endpoints" (find_tool, call_tool).
  */
@@ -30,7 +30,7 @@ import type { SearchSettings } from './settings.ts'
 import { VisibleToolsReader } from './visible-tools.ts'
 
 export interface OptimizerParts {
-  /** Reports the call under way as one of this tool. */
+  /** Reports the call in flight as one of this tool. */
   readonly meant: (tool: string, toolArguments: Buffer) => void
   /** False: a policy forbids this caller a tool of the gateway itself. */
   readonly permits: (caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>
@@ -61,7 +61,7 @@ export function makeOptimizer(
   }
 
   async function find(operation: Operation, inside: Perform): Promise<Outcome> {
-    return answered(FIND_TOOL, () =>
+    return responded(FIND_TOOL, () =>
       measure.search(async (done) => {
         const query = readFind(operation.params.raw('arguments'))
         const found = await search.find(await visible.read(operation, inside), query, operation.signal)
@@ -77,12 +77,12 @@ export function makeOptimizer(
     try {
       meant = readCall(operation.params.raw('arguments'))
     } catch (error) {
-      return answered(CALL_TOOL, () => Promise.reject(error))
+      return responded(CALL_TOOL, () => Promise.reject(error))
     }
     const { name, parameters } = meant
     const absent = isAbsence(name)
     parts.meant(name, parameters)
-    // Everything else of the request belongs to the call that is meant: answers of a stateless client, for instance.
+    // Everything else of the request belongs to the call that is meant: responses of a stateless client, for instance.
     const params = new JsonObject(
       operation.params.with({ name: JSON.stringify(name), arguments: parameters }),
     )
@@ -128,7 +128,7 @@ export function makeOptimizer(
 }
 
 /** What a model can put right is told to it as a result of the tool. */
-async function answered(tool: string, work: () => Promise<Outcome>): Promise<Outcome> {
+async function responded(tool: string, work: () => Promise<Outcome>): Promise<Outcome> {
   try {
     return await work()
   } catch (error) {
@@ -142,10 +142,10 @@ function failure(text: string): Outcome {
 }
 
 /** Recognises the core's word that there is no tool of this name. */
-function isAbsence(name: string): (fault: unknown) => boolean {
+function isAbsence(name: string): (failure: unknown) => boolean {
   const { message } = notFound(name)
-  return (fault) =>
-    fault instanceof GatehouseError && fault.code === 'INVALID_PARAMS' && fault.message === message
+  return (failure) =>
+    failure instanceof GatehouseError && failure.code === 'INVALID_PARAMS' && failure.message === message
 }
 
 const COMMA = Buffer.from(',')

@@ -5,7 +5,7 @@ import type { Feature } from '../pipeline.ts'
 import { makeOptimizer, type OptimizerParts } from './feature.ts'
 import { searchSettings } from './settings.ts'
 
-export { optimizerProblems } from './settings.ts'
+export { optimizerViolations } from './settings.ts'
 
 const fingerprints = new WeakMap<Feature, string>()
 

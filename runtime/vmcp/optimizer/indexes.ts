@@ -1,7 +1,7 @@
 /**
  * The indexes in use, by set of visible tools: shared by all sessions and both eras, each built once, within a bound.
  *
- * A set that has changed has another key; the index of the old one goes when room is needed.
+ * A set that has changed has another key; the index of the old one goes when module is needed.
  */
 import { LRUCache } from 'lru-cache'
 import { buildIndex, type ToolIndex } from './tool-index.ts'

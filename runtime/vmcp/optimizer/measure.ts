@@ -70,13 +70,13 @@ export class Measure {
     if (figures.degraded) span.fail('EMBEDDING_FAILED')
   }
 
-  /** A call; `exists` tells whether a tool of that name is known anyway, `absent` whether a fault says that it is not. */
+  /** A call; `exists` tells whether a tool of that name is known anyway, `absent` whether an error says that it is not. */
   async call(
     name: string,
     {
       exists,
       absent,
-    }: { readonly exists: (name: string) => boolean; readonly absent: (fault: unknown) => boolean },
+    }: { readonly exists: (name: string) => boolean; readonly absent: (failure: unknown) => boolean },
     work: () => Promise<Outcome>,
   ): Promise<Outcome> {
     const { metrics, tracer } = this.#telemetry

@@ -2,7 +2,7 @@
  * The two tools that clients see with tool search: what they say of themselves, and how their arguments are read.
  *
  * Names of fields match whatever their case, and a `tool_name` that stands among the parameters is taken out of there:
- * models write it so. Arguments are read once; what is read here is what policies judge and what is carried out.
+ * models write it so. Arguments are read once; what is read here is what policies check and what is carried out.
  * Source: spec document 3, "Endpoints" (find_tool, call_tool).
  */
 import { serverTools } from '../../../schemas/index.ts'
@@ -17,7 +17,7 @@ const definitions = [
     description:
       'Finds the tools that fit a task. Many more tools are available here than are listed: search before you try to ' +
       'solve a task, and whenever a step needs something you have no tool for. Tools are found by what they mean ' +
-      '(tool_description) and by words (tool_keywords), best match first. The answer has each tool with its ' +
+      '(tool_description) and by words (tool_keywords), best match first. The response has each tool with its ' +
       'input schema, and token_metrics: the tokens that all tools would take (baseline_tokens), that these take ' +
       '(returned_tokens), and what is saved (savings_percent). Run a tool that was found with call_tool.',
     inputSchema: {

@@ -2,7 +2,7 @@
  * Searches a set of tools by words, by meaning, or by both.
  *
  * The search by words always works. The one by meaning is left out while the embedding service fails, while it takes
- * too long, and while the vectors of a new set of tools are still being made: then the answer is by words alone, and
+ * too long, and while the vectors of a new set of tools are still being made: then the response is by words alone, and
  * marked so. Nothing here rejects because of the service.
  * Source: spec document 3, config.optimizer.
  */
@@ -110,7 +110,7 @@ export class ToolSearch {
   ): Promise<number[] | undefined> {
     if (embedder.failing) return undefined
     const { maxDistance, maxTools } = this.#settings
-    // Both are under way at once; neither rejects.
+    // Both are in flight at once; neither rejects.
     const making = this.#patiently(embedder, index)
     const query = await queryVector(embedder, description, signal)
     if (!query) return undefined

@@ -1,5 +1,5 @@
 /**
- * The settings of tool search as the rest of this room uses them, and what can be wrong with them beyond their schema.
+ * The settings of tool search as the rest of this module uses them, and what can be wrong with them beyond their schema.
  *
  * The schema has checked the shapes already: decimal numbers within their ranges, `compat` with a service and a model,
  * header names. Here follows what needs the environment or a URL parser.
@@ -10,7 +10,7 @@ import { Secret } from '../../observe/index.ts'
 import { vmcpEnvironment } from '../../config/index.ts'
 
 export interface SearchSettings {
-  /** Tools in one answer, at most. */
+  /** Tools in one response, at most. */
   readonly maxTools: number
   /** 0: keywords alone; 1: meaning alone. Always 0 without a service. */
   readonly semanticRatio: number
@@ -67,10 +67,10 @@ function serviceSettings(config: Optimizer, url: string, env: Environment): Serv
 }
 
 /** What keeps these settings from working, each with the field's path. */
-export function optimizerProblems(config: Optimizer | undefined, env: Environment): string[] {
+export function optimizerViolations(config: Optimizer | undefined, env: Environment): string[] {
   if (!config) return []
   const { embeddingService: url, embeddingProvider } = config
-  const problems = url === undefined || url === '' ? [] : urlProblems(url)
+  const problems = url === undefined || url === '' ? [] : urlViolations(url)
   if (parseDuration(config.embeddingServiceTimeout) <= 0)
     problems.push('optimizer.embeddingServiceTimeout: must be longer than zero')
   const key = env[vmcpEnvironment.embeddingApiKey] ?? ''
@@ -79,7 +79,7 @@ export function optimizerProblems(config: Optimizer | undefined, env: Environmen
   return problems
 }
 
-function urlProblems(url: string): string[] {
+function urlViolations(url: string): string[] {
   const path = 'optimizer.embeddingService'
   if (!URL.canParse(url)) return [`${path}: is not a URL`]
   const { username, password, search, hash } = new URL(url)

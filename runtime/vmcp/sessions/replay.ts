@@ -1,5 +1,5 @@
 /**
- * Streams of one session that can be taken up again: every event has an id, and the latest ones are kept for a while, so
+ * Streams of one session that can be reloaded again: every event has an id, and the latest ones are kept for a while, so
  * that a client whose connection broke reads on with `Last-Event-ID`.
  *
  * Bounded for each stream, for each session, and for the process. What is kept lives in this process: another replica
@@ -19,7 +19,7 @@ const MAX_KEPT = 8
 /** How long a client may stay away from a stream, and how long an ended one is kept. */
 export const AWAY_MS = 60_000
 const ENDED_MS = 30_000
-/** From this size on an answer may get stuck in a socket. */
+/** From this size on a response may get stuck in a socket. */
 const LARGE = 16 * 1024
 
 /** What all sessions of a process may keep together. */

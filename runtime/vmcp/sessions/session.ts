@@ -123,7 +123,7 @@ export class Session implements ClientSession {
   ): void {
     const found = lastEventId === undefined ? undefined : this.#replay.find(lastEventId)
     if (found && !this.#spoken.has(found.stream)) {
-      // The answer to a POST goes on here; what is said unasked does not belong on it.
+      // The response to a POST goes on here; what is said unasked does not belong on it.
       found.stream.attach(res, found.after)
       return
     }
@@ -148,7 +148,7 @@ export class Session implements ClientSession {
     this.#replay.sweep()
   }
 
-  /** Sends a message on one GET stream, or keeps it until there is one; the oldest make room. */
+  /** Sends a message on one GET stream, or keeps it until there is one; the oldest make module. */
   push(message: Buffer): void {
     const newest = [...this.#streams].at(-1)
     if (newest) {
@@ -208,7 +208,7 @@ export class Session implements ClientSession {
     )
   }
 
-  /** Sends a question with `send` and waits for the POST that answers it. `signal` withdraws it. */
+  /** Sends a question with `send` and waits for the POST that responses it. `signal` withdraws it. */
   askBy(send: (message: Buffer) => boolean, request: Ask, signal: AbortSignal): Promise<AskReply> {
     requireAbility(this.facts.abilities, request)
     if (signal.aborted) return Promise.reject(withdrawn())
@@ -259,8 +259,8 @@ export class Session implements ClientSession {
     })
   }
 
-  /** Takes the client's answer to a question. False when nobody waits for it. */
-  answer(message: Message): boolean {
+  /** Takes the client's response to a question. False when nobody waits for it. */
+  response(message: Message): boolean {
     const question = message.id === undefined ? undefined : this.#questions.get(message.id)
     if (!question) return false
     if (message.result) question.resolve({ result: message.result })

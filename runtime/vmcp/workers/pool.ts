@@ -30,7 +30,7 @@ export interface PoolOptions {
   readonly heapMb: number
 }
 
-/** The container's memory limit when there is one; systems without one answer zero or more than there is. */
+/** The container's memory limit when there is one; systems without one response zero or more than there is. */
 export function ownMemory(): number {
   const limit = process.constrainedMemory()
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem()

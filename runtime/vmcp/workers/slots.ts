@@ -74,7 +74,7 @@ export class Slots {
       this.#parked.of(caller) >= maxParkedPerCaller ||
       this.#parkedBytes + bytes > maxParkedBytes
     )
-      throw tooMany('too many scripts wait for answers of users')
+      throw tooMany('too many scripts wait for responses of users')
     this.#parked.add(caller)
     this.#parkedBytes += bytes
     this.release(caller)

@@ -21,7 +21,7 @@ export function workerFile({ name, source }: WorkerProgram, here = import.meta.u
 }
 
 /** What keeps a program from running; empty when nothing does. */
-export function workerProblems(program: WorkerProgram): string[] {
+export function workerViolations(program: WorkerProgram): string[] {
   const file = workerFile(program)
   return existsSync(file) ? [] : [`${fileURLToPath(file)} is missing; it belongs beside the program`]
 }

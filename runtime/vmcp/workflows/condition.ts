@@ -4,7 +4,7 @@ import type { TemplateData } from './context.ts'
 import { expandText } from './expansion.ts'
 import { StepError } from './faults.ts'
 
-const answers: ReadonlyMap<string, boolean> = new Map([
+const responses: ReadonlyMap<string, boolean> = new Map([
   ['true', true],
   ['True', true],
   ['TRUE', true],
@@ -13,9 +13,9 @@ const answers: ReadonlyMap<string, boolean> = new Map([
   ['FALSE', false],
 ])
 
-/** White space around the answer does not count. Throws StepError for any other answer. */
+/** White space around the response does not count. Throws StepError for any other answer. */
 export function isTrue(condition: Template, data: TemplateData): boolean {
-  const answer = answers.get(expandText(condition, data, 'condition').trim())
-  if (answer === undefined) throw new StepError("condition must evaluate to 'true' or 'false'")
-  return answer
+  const response = responses.get(expandText(condition, data, 'condition').trim())
+  if (response === undefined) throw new StepError("condition must evaluate to 'true' or 'false'")
+  return response
 }

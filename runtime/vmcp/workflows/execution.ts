@@ -140,7 +140,7 @@ export class Execution {
         this.#advance()
       })
       .catch((error: unknown) => {
-        // Whatever a listener does wrong, the call gets an answer.
+        // Whatever a listener does wrong, the call gets a response.
         this.#stop(error instanceof Error ? error : new Error('cancelled'))
         if (this.#running === 0) this.#finish?.()
       })

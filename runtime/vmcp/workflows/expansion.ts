@@ -19,7 +19,7 @@ export function singleValue(
   return isSingleAction(template) ? guarded(where, () => ({ value: valueOf(template, data) })) : undefined
 }
 
-/** Turns faults of templates into faults of the step, naming `where`. */
+/** Turns errors of templates into errors of the step, naming `where`. */
 export function guarded<T>(where: string, work: () => T): T {
   try {
     return work()

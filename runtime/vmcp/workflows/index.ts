@@ -4,7 +4,7 @@
  * The engine asks for a Composer and gives it to the catalog; nothing else enters here.
  */
 import { type CompositeTool, formatViolations } from '../../../schemas/index.ts'
-import { workflowProblems } from '../../../schemas/workflow/index.ts'
+import { workflowViolations } from '../../../schemas/workflow/index.ts'
 import type { Composer } from '../catalog/types.ts'
 import { compileWorkflow } from './compile.ts'
 import { makeComposer } from './compose.ts'
@@ -21,11 +21,11 @@ export function makeWorkflows(
   return makeComposer(definitions.map(compileWorkflow), parts)
 }
 
-/** One line for every fault of the definitions, with its path: the same checks as at admission, and compiling them. */
-export function workflowFaults(definitions: readonly CompositeTool[] | undefined): string[] {
+/** One line for every error of the definitions, with its path: the same checks as at admission, and compiling them. */
+export function workflowErrors(definitions: readonly CompositeTool[] | undefined): string[] {
   return (definitions ?? []).flatMap((definition, index) => {
     const path = `compositeTools[${index}]`
-    const problems = workflowProblems(definition, path)
+    const problems = workflowViolations(definition, path)
     if (problems.length > 0) return problems.map((problem) => formatViolations([problem]))
     try {
       compileWorkflow(definition)

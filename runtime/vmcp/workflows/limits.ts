@@ -9,9 +9,9 @@ export class Limit {
   readonly #controller = new AbortController()
   readonly #end: () => void
 
-  constructor(clock: Clock, outer: AbortSignal, timeoutMs: number, fault: () => Error) {
+  constructor(clock: Clock, outer: AbortSignal, timeoutMs: number, failure: () => Error) {
     const onOuter = () => this.abort(outer.reason)
-    const cancel = clock.after(Math.min(timeoutMs, LONGEST_MS), () => this.abort(fault()))
+    const cancel = clock.after(Math.min(timeoutMs, LONGEST_MS), () => this.abort(failure()))
     outer.addEventListener('abort', onOuter, { once: true })
     this.#end = () => {
       cancel()

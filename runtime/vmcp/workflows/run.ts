@@ -1,7 +1,7 @@
 /**
  * Answers one call of a composite tool: arguments, execution, output, audit and telemetry.
  *
- * Whatever goes wrong in the workflow is a result that a model can read (`isError`), never a fault of the protocol; only a
+ * Whatever goes wrong in the workflow is a result that a model can read (`isError`), never an error of the protocol; only a
  * call that its client gave up is rejected.
  * Source: spec document 3, compositeTools.
  */
@@ -64,7 +64,7 @@ async function execute(context: Context): Promise<End> {
     execution = new Execution(context, paramsOf(workflow, raw))
     await execution.run()
     const output = workflow.output ? buildOutput(workflow.output, execution.finalData) : execution.last
-    const outcome = answer(output)
+    const outcome = response(output)
     auditWorkflow(context, 'vmcp_workflow_completed', 'success', {
       extra: { duration_ms: parts.clock.now() - startedAt, step_count: execution.completed },
       response: outcome.result,
@@ -114,7 +114,7 @@ function missingOf(
   return Object.fromEntries(Object.entries(defaults).filter(([name]) => !Object.hasOwn(given, name)))
 }
 
-function answer(output: TemplateValue): Extract<Outcome, { readonly kind: 'result' }> {
+function response(output: TemplateValue): Extract<Outcome, { readonly kind: 'result' }> {
   const text = jsonText(output)
   const structured = isObject(output) ? `,"structuredContent":${text}` : ''
   return {

@@ -29,7 +29,7 @@ function parsed(raw: Buffer): ValueObject {
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
   }
-  throw new StepError('the backend sent an answer that is not valid MCP', { retryable: true })
+  throw new StepError('the backend sent a response that is not valid MCP', { retryable: true })
 }
 
 /** First text, else what the structured content says about it. */

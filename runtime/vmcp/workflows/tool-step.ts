@@ -58,12 +58,12 @@ export async function callTool(
       return await once(context, bound, params, signal, call.timeoutMs)
     } catch (error) {
       if (signal.aborted) throw reasonOf(signal)
-      throw asFault(context, call.tool, error)
+      throw asError(context, call.tool, error)
     }
   })
 }
 
-function asFault({ parts }: Context, tool: string, error: unknown): StepError {
+function asError({ parts }: Context, tool: string, error: unknown): StepError {
   if (error instanceof StepError) {
     return new StepError(`tool ${tool}: ${error.message}`, { retryable: error.retryable })
   }

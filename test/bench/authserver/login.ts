@@ -18,7 +18,7 @@ export async function register(http: Http, issuer: string, number: number): Prom
   return (JSON.parse(got.text) as { client_id: string }).client_id
 }
 
-/** Person number `number` signs in. */
+/** User number `number` signs in. */
 export async function login(http: Http, issuer: string, clientId: string, number: number): Promise<Tokens> {
   const verifier = randomBytes(32).toString('base64url')
   const start = new URLSearchParams({
@@ -37,11 +37,11 @@ export async function login(http: Http, issuer: string, clientId: string, number
   const form = new URLSearchParams({ request: field('request'), form: field('form'), action: 'approve' })
   const approved = await http.post(`${issuer}/oauth/consent`, form.toString(), { cookie: jar(page.cookies) })
   const asked = new URL(approved.location).searchParams
-  const answer = new URLSearchParams({
+  const response = new URLSearchParams({
     state: asked.get('state') ?? '',
-    code: `person-${number}.${asked.get('nonce') ?? ''}`,
+    code: `user-${number}.${asked.get('nonce') ?? ''}`,
   })
-  const back = await http.get(`${issuer}/oauth/callback?${answer.toString()}`, {
+  const back = await http.get(`${issuer}/oauth/callback?${response.toString()}`, {
     cookie: jar(approved.cookies),
   })
   const redeemed = await http.post(

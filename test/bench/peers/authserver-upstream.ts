@@ -15,7 +15,7 @@ async function formOf(req: IncomingMessage): Promise<URLSearchParams> {
   return new URLSearchParams(Buffer.concat(parts).toString())
 }
 
-async function answer(req: IncomingMessage): Promise<object> {
+async function response(req: IncomingMessage): Promise<object> {
   if (req.url === '/jwks') return jwks
   if (req.url !== '/token') {
     return {
@@ -46,7 +46,7 @@ async function answer(req: IncomingMessage): Promise<object> {
 }
 
 const server = createServer((req, res) => {
-  void answer(req).then((body) => {
+  void response(req).then((body) => {
     res.setHeader('content-type', 'application/json')
     res.end(JSON.stringify(body))
   })

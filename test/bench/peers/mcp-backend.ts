@@ -1,5 +1,5 @@
 /**
- * Benchmark peer: bare MCP servers that answer at once, one for each port that it prints (a JSON array).
+ * Benchmark peer: bare MCP servers that response at once, one for each port that it prints (a JSON array).
  *
  * Argument: JSON of BackendPeerOptions. Knows discovery or `initialize`, the lists, and `tools/call` with a result of
  * about 480 bytes (`echo`), the same as an event stream (`stream`), or 1 MB (`large`). Streams that are opened stay open.
@@ -84,7 +84,7 @@ function handle(res: ServerResponse, { id, method, params }: Call): void {
   const found =
     method === 'tools/call' ? (params?.name === 'large' ? large : small) : (results[method] ?? undefined)
   if (found === undefined) {
-    answer(
+    response(
       res,
       400,
       `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"error":{"code":-32601,"message":"unknown"}}`,
@@ -95,10 +95,10 @@ function handle(res: ServerResponse, { id, method, params }: Call): void {
   if (params?.name === 'stream') {
     res.writeHead(200, { 'content-type': 'text/event-stream' })
     res.end(`event: message\ndata: ${body}\n\n`)
-  } else answer(res, 200, body, method === 'initialize' ? { 'mcp-session-id': randomUUID() } : {})
+  } else response(res, 200, body, method === 'initialize' ? { 'mcp-session-id': randomUUID() } : {})
 }
 
-function answer(res: ServerResponse, status: number, body: string, more: Record<string, string> = {}): void {
+function response(res: ServerResponse, status: number, body: string, more: Record<string, string> = {}): void {
   res.writeHead(status, {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),

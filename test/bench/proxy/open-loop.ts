@@ -1,5 +1,5 @@
 /**
- * Requests at a fixed rate, whatever the answers do. A latency counts from the moment at which the request was due, not
+ * Requests at a fixed rate, whatever the responses do. A latency counts from the moment at which the request was due, not
  * from when it could be sent: a peer that stalls is charged for everything that had to wait (no coordinated omission).
  */
 import { Agent, request } from 'node:http'

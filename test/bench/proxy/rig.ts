@@ -47,7 +47,7 @@ function coresFor(underTest: number): { readonly tested: string; readonly other:
   return { tested, other: `${underTest}-${cores - 1}` }
 }
 
-/** Bundles the command anew, so that what is measured is what is in the tree. */
+/** Bundles the command again, so that what is measured is what is in the tree. */
 export function build(): void {
   execFileSync('make', ['-s', 'build'], { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] })
 }
@@ -166,8 +166,8 @@ function register(child: ChildProcess, port: number): Peer {
 async function settledMemory(child: ChildProcess): Promise<Memory> {
   async function ask(): Promise<ProbeAnswer> {
     child.send({ collect: true })
-    const [answer] = (await once(child, 'message')) as [ProbeAnswer]
-    return answer
+    const [response] = (await once(child, 'message')) as [ProbeAnswer]
+    return response
   }
   // What a first collection makes unreachable, finalizers for instance, goes with a second and third.
   for (let n = 0; n < 3; n++) {

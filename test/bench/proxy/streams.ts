@@ -62,7 +62,7 @@ async function firstByteMs(peer: Peer, agent: Agent): Promise<number> {
   return ms
 }
 
-/** How long events are under way, as their own time stamps tell: target and reader share the system's clock. */
+/** How long events are in flight, as their own time stamps tell: target and reader share the system's clock. */
 async function eventDelays(peer: Peer, seconds: number): Promise<number[]> {
   const delays: number[] = []
   const opened = await Promise.all(Array.from({ length: AT_ONCE }, () => open(peer, '/events')))

@@ -35,7 +35,7 @@ async function startLean({ pauseMs }: Settings): Promise<RawBackend> {
     await setTimeout(pauseMs())
     switch (params['name']) {
       case 'stream':
-        events(res).end(event(answer(request, textResult(args?.text ?? ''))))
+        events(res).end(event(response(request, textResult(args?.text ?? ''))))
         return undefined
       case 'progress':
         return reportProgress(request)
@@ -60,13 +60,13 @@ async function startLean({ pauseMs }: Settings): Promise<RawBackend> {
       if (tokenOf(request) !== undefined) reportOnce(stream, tokenOf(request), progress)
       await setTimeout(5)
     }
-    stream.end(event(answer(request, textResult('done'))))
+    stream.end(event(response(request, textResult('done'))))
   }
 
   function ask(request: RawRequest): undefined {
     const id = `question-${nextQuestion++}`
     const stream = events(request.res)
-    asked.set(id, (body) => stream.end(event(answer(request, textResult(body)))))
+    asked.set(id, (body) => stream.end(event(response(request, textResult(body)))))
     request.res.once('close', () => asked.delete(id))
     const params = { message: 'who?', requestedSchema: { type: 'object', properties: {} } }
     stream.write(event(JSON.stringify({ jsonrpc: '2.0', id, method: 'elicitation/create', params })))
@@ -82,7 +82,7 @@ async function startLean({ pauseMs }: Settings): Promise<RawBackend> {
   const backend = await startRawBackend({
     capabilities: '{"tools":{"listChanged":true},"resources":{"subscribe":true},"prompts":{},"logging":{}}',
     tools: () => [...TOOLS, ...(extra ? ['extra'] : [])].map(tool),
-    answers: {
+    responses: {
       'tools/call': call,
       'resources/list': () => '{"resources":[{"uri":"lean://note","name":"note"}]}',
       'resources/templates/list': () => '{"resourceTemplates":[]}',
@@ -123,7 +123,7 @@ function event(message: string): string {
   return `event: message\ndata: ${message}\n\n`
 }
 
-function answer({ id }: RawRequest, result: string): string {
+function response({ id }: RawRequest, result: string): string {
   return `{"jsonrpc":"2.0","id":${id},"result":${result}}`
 }
 

@@ -1,4 +1,4 @@
-/** What an answer has to be, said once for all clients of the soak. */
+/** What a response has to be, said once for all clients of the soak. */
 import type { RpcMessage, WireAnswer } from '../../helpers/mcp-wire.ts'
 import { Unexpected } from './ledger.ts'
 
@@ -9,7 +9,7 @@ const HUNG_MS = 20_000
 export async function inTime<T>(work: Promise<T>, ms = HUNG_MS): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Unexpected(`no answer within ${ms} ms`)), ms)
+    timer = setTimeout(() => reject(new Unexpected(`no response within ${ms} ms`)), ms)
   })
   try {
     return await Promise.race([work, late])
@@ -18,7 +18,7 @@ export async function inTime<T>(work: Promise<T>, ms = HUNG_MS): Promise<T> {
   }
 }
 
-/** The result of an answer that has to be one. */
+/** The result of a response that has to be one. */
 export function resultOf({ status, text, response }: WireAnswer): Record<string, unknown> {
   if (status !== 200 || !response?.result) throw new Unexpected(`${status} ${text.slice(0, 300)}`)
   return response.result
@@ -32,9 +32,9 @@ export function toolText(message: RpcMessage | undefined): string {
   return text
 }
 
-export function requireText(answer: WireAnswer, wanted: string): void {
-  resultOf(answer)
-  const text = toolText(answer.response)
+export function requireText(response: WireAnswer, wanted: string): void {
+  resultOf(response)
+  const text = toolText(response.response)
   if (text !== wanted) throw new Unexpected(`${text.slice(0, 100)} instead of ${wanted.slice(0, 100)}`)
 }
 
@@ -44,13 +44,13 @@ export function requireStatus({ status, text }: WireAnswer, ...wanted: number[])
 }
 
 /** A failure is due when the backend has a reason; it must be a proper answer all the same. */
-export function fromShaky(answer: WireAnswer, wanted: string, shaky: boolean): 'due' | void {
-  const result = answer.response?.result
-  if (result && result['isError'] !== true) return requireText(answer, wanted)
-  if (!answer.response)
-    throw new Unexpected(`not even an error: ${answer.status} ${answer.text.slice(0, 200)}`)
+export function fromShaky(response: WireAnswer, wanted: string, shaky: boolean): 'due' | void {
+  const result = response.response?.result
+  if (result && result['isError'] !== true) return requireText(response, wanted)
+  if (!response.response)
+    throw new Unexpected(`not even an error: ${response.status} ${response.text.slice(0, 200)}`)
   if (shaky) return 'due'
-  throw new Unexpected(`the backend is up: ${answer.status} ${answer.text.slice(0, 300)}`)
+  throw new Unexpected(`the backend is up: ${response.status} ${response.text.slice(0, 300)}`)
 }
 
 export function pick<T>(items: readonly T[]): T {

@@ -21,7 +21,7 @@ export interface Slope {
   readonly points: readonly (readonly [x: number, y: number])[]
 }
 
-/** Slope of `value` over time in units per hour; samples without a value are passed over. */
+/** Slope of `value` over time in units per hour; samples without a value are skipped. */
 export function slopeOf(samples: readonly Sample[], value: (sample: Sample) => number | undefined): Slope {
   const points = samples.flatMap((sample): [number, number][] => {
     const y = value(sample)
@@ -52,7 +52,7 @@ function grows({ perHour, error }: Slope, limit: number): boolean {
   return perHour - 2 * error > limit
 }
 
-export function judge(samples: readonly Sample[], limits: Limits): Judgment {
+export function check(samples: readonly Sample[], limits: Limits): Judgment {
   const half = secondHalf(samples)
   const rss = slopeOf(half, ({ rssMb }) => rssMb)
   const heap = slopeOf(half, ({ liveHeapMb }) => liveHeapMb)

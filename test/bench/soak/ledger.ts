@@ -1,4 +1,4 @@
-/** What was done and what went wrong. A fault that the soak did not cause itself makes it fail. */
+/** What was done and what went wrong. An error that the soak did not cause itself makes it fail. */
 import { appendFileSync } from 'node:fs'
 
 /** An operation went otherwise than it should. */

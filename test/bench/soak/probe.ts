@@ -24,7 +24,7 @@ export type ProbeQuestion = { readonly collect: boolean } | { readonly snapshot:
 /** What a collection frees outside the heap is given back a little later, by another thread. */
 const SWEEP_MS = 100
 
-async function answer(collect: boolean): Promise<ProbeAnswer> {
+async function response(collect: boolean): Promise<ProbeAnswer> {
   const before = process.memoryUsage()
   if (collect) {
     globalThis.gc?.()
@@ -48,6 +48,6 @@ process.on('message', (question: ProbeQuestion) => {
     globalThis.gc?.()
     writeHeapSnapshot(question.snapshot)
     process.send?.({ snapshot: question.snapshot })
-  } else void answer(question.collect).then((said) => process.send?.(said))
+  } else void response(question.collect).then((said) => process.send?.(said))
 })
 process.channel?.unref()

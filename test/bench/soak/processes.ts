@@ -63,8 +63,8 @@ export async function startServer(options: {
   const origin = await listening(child)
   const reply = async <T>(question: ProbeQuestion): Promise<T> => {
     child.send(question)
-    const [answer] = (await once(child, 'message')) as [T]
-    return answer
+    const [response] = (await once(child, 'message')) as [T]
+    return response
   }
   return {
     origin,

@@ -33,8 +33,8 @@ async function echo(session: WireSession, tool: string): Promise<void> {
 async function shaky(soak: Soak, session: WireSession, backend: 'gamma' | 'epsilon'): Promise<'due' | void> {
   const text = uniqueText()
   const before = soak.shaky(backend)
-  const answer = await call(session, `${backend}_echo`, { text })
-  return fromShaky(answer, JSON.stringify({ text }), before || soak.shaky(backend))
+  const response = await call(session, `${backend}_echo`, { text })
+  return fromShaky(response, JSON.stringify({ text }), before || soak.shaky(backend))
 }
 
 async function list(_soak: Soak, session: WireSession): Promise<void> {
@@ -64,9 +64,9 @@ async function question(_soak: Soak, session: WireSession): Promise<void> {
     const asked = await inTime(stream.next(({ method }) => method === 'elicitation/create'))
     if (Math.random() < 0.25) return
     const name = uniqueText()
-    await inTime(session.answer(asked.id, { action: 'accept', content: { name } }))
+    await inTime(session.response(asked.id, { action: 'accept', content: { name } }))
     const text = toolText(await inTime(stream.next(isResponse)))
-    if (!text.includes(name)) throw new Unexpected('the answer did not reach the tool')
+    if (!text.includes(name)) throw new Unexpected('the response did not reach the tool')
   } finally {
     stream.close()
   }
@@ -109,23 +109,23 @@ async function cancel(_soak: Soak, session: WireSession): Promise<void> {
     await inTime(running.next(({ method }) => method === 'notifications/progress'))
     await inTime(session.notify('notifications/cancelled', { requestId: id }))
     await inTime(running.ended)
-    const answer = running.pending.find(isResponse)
-    if (answer) throw new Unexpected(`a cancelled request was answered: ${JSON.stringify(answer)}`)
+    const response = running.pending.find(isResponse)
+    if (response) throw new Unexpected(`a cancelled request was answered: ${JSON.stringify(response)}`)
   } finally {
     running.close()
   }
 }
 
 async function large(_soak: Soak, session: WireSession): Promise<void> {
-  const answer = await call(session, 'alpha_large', {})
-  resultOf(answer)
-  if (toolText(answer.response).length !== 256 * 1024) throw new Unexpected('a large result was cut')
+  const response = await call(session, 'alpha_large', {})
+  resultOf(response)
+  if (toolText(response.response).length !== 256 * 1024) throw new Unexpected('a large result was cut')
 }
 
 /** Every call has a deadline, and says so when it is over. */
 async function deadline(_soak: Soak, session: WireSession): Promise<'due'> {
-  const answer = await call(session, 'alpha_hang', {})
-  if (resultOf(answer)['isError'] !== true) throw new Unexpected('a tool that hangs was answered')
+  const response = await call(session, 'alpha_hang', {})
+  if (resultOf(response)['isError'] !== true) throw new Unexpected('a tool that hangs was answered')
   return 'due'
 }
 

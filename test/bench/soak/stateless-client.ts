@@ -1,4 +1,4 @@
-/** Clients of the stateless era, and of the old SSE transport. */
+/** Clients of the stateless era, and of the HTTP+SSE (deprecated) transport. */
 import { setTimeout } from 'node:timers/promises'
 import {
   type RpcMessage,
@@ -29,8 +29,8 @@ async function echo(soak: Soak, backend: string): Promise<void> {
 async function shaky(soak: Soak, backend: 'gamma' | 'epsilon'): Promise<'due' | void> {
   const text = uniqueText()
   const before = soak.shaky(backend)
-  const answer = await call(soak, `${backend}_echo`, { text })
-  return fromShaky(answer, JSON.stringify({ text }), before || soak.shaky(backend))
+  const response = await call(soak, `${backend}_echo`, { text })
+  return fromShaky(response, JSON.stringify({ text }), before || soak.shaky(backend))
 }
 
 async function list(soak: Soak): Promise<void> {
@@ -40,10 +40,10 @@ async function list(soak: Soak): Promise<void> {
       throw new Unexpected(`${name} is missing among ${tools.length} tools`)
 }
 
-function questionsOf(answer: WireAnswer): Record<string, unknown> {
-  const { inputRequests, requestState } = resultOf(answer)
+function questionsOf(response: WireAnswer): Record<string, unknown> {
+  const { inputRequests, requestState } = resultOf(response)
   if (typeof inputRequests !== 'object' || inputRequests === null)
-    throw new Unexpected(`no questions: ${answer.text.slice(0, 200)}`)
+    throw new Unexpected(`no questions: ${response.text.slice(0, 200)}`)
   const reply = { action: 'accept', content: { ok: true, name: 'ada' } }
   return {
     inputResponses: Object.fromEntries(Object.keys(inputRequests).map((key) => [key, reply])),
@@ -56,7 +56,7 @@ async function question(soak: Soak): Promise<void> {
   const asked = await call(soak, 'alpha_ask', {})
   await setTimeout(Math.random() * 200)
   const done = await call(soak, 'alpha_ask', {}, questionsOf(asked))
-  if (!toolText(done.response).includes('ada')) throw new Unexpected('the answer did not reach the tool')
+  if (!toolText(done.response).includes('ada')) throw new Unexpected('the response did not reach the tool')
 }
 
 async function passedQuestion(soak: Soak): Promise<void> {
@@ -103,11 +103,11 @@ async function hangUp(soak: Soak): Promise<void> {
 async function progress(soak: Soak): Promise<void> {
   const progressToken = uniqueText()
   const name = pick(['alpha_progress', 'beta_test_tool_with_progress'])
-  const answer = await inTime(
+  const response = await inTime(
     stateless(soak.url, 'tools/call', { name, arguments: {} }, { ...ABLE, meta: { progressToken } }),
   )
-  if (toolText(answer.response) !== 'done') throw new Unexpected('progress: not done')
-  const heard = answer.messages.filter(({ method }) => method === 'notifications/progress')
+  if (toolText(response.response) !== 'done') throw new Unexpected('progress: not done')
+  const heard = response.messages.filter(({ method }) => method === 'notifications/progress')
   if (heard.length !== 3) throw new Unexpected(`${heard.length} of 3 progress messages`)
 }
 
@@ -123,7 +123,7 @@ async function others(soak: Soak): Promise<void> {
   resultOf(await inTime(stateless(soak.url, method, params)))
 }
 
-/** The transport of 2024: opens a stream, posts beside it, hears the answers on it, and hangs up. */
+/** The transport of 2024: opens a stream, posts beside it, hears the responses on it, and hangs up. */
 async function oldSse(soak: Soak): Promise<void> {
   const events = await inTime(stream(`${soak.origin}/sse`))
   try {

@@ -1,6 +1,6 @@
 /**
  * What goes wrong in real life, made to happen: a backend is killed and started again, another is added to and removed
- * from the configuration, lists change in storms, questions are left open, and strangers send rubbish. After each the
+ * from the configuration, lists change in storms, questions are left open, and untrusted clients send rubbish. After each the
  * virtual server has to be whole again within a set time.
  */
 import { once } from 'node:events'
@@ -39,7 +39,7 @@ async function again(soak: Soak, everyMs: number, work: () => Promise<void>): Pr
   }
 }
 
-async function answers(soak: Soak, tool: string): Promise<boolean> {
+async function responses(soak: Soak, tool: string): Promise<boolean> {
   const { response } = await stateless(soak.url, 'tools/call', { name: tool, arguments: {} })
   return response?.result !== undefined && response.result['isError'] !== true
 }
@@ -61,7 +61,7 @@ export function makeTrouble(soak: Soak, options: TroubleOptions): Promise<void>[
 
 async function killing(soak: Soak, { startGamma, setShaky }: TroubleOptions): Promise<void> {
   const healed = async (): Promise<void> => {
-    await heal(soak, 'trouble: a killed backend serves again', () => answers(soak, 'gamma_echo'))
+    await heal(soak, 'trouble: a killed backend serves again', () => responses(soak, 'gamma_echo'))
     // Health and circuit need their checks before every call gets through again.
     await setTimeout(HEAL_MS / 2)
     setShaky('gamma', false)
@@ -88,14 +88,14 @@ async function reconfiguring(soak: Soak, options: TroubleOptions): Promise<void>
       await heal(
         soak,
         'trouble: a removed backend is gone',
-        async () => !(await answers(soak, 'epsilon_echo')),
+        async () => !(await responses(soak, 'epsilon_echo')),
       )
       await epsilon.kill()
       epsilon = undefined
     } else {
       epsilon = await startEpsilon()
       await writeConfig(configFile, config(true))
-      await heal(soak, 'trouble: an added backend serves', () => answers(soak, 'epsilon_echo'))
+      await heal(soak, 'trouble: an added backend serves', () => responses(soak, 'epsilon_echo'))
       setShaky('epsilon', false)
     }
   })
@@ -175,9 +175,9 @@ async function oversize(soak: Soak): Promise<void> {
   const body = `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"${'x'.repeat(9 * 1024 * 1024)}"}}`
   const headers = { 'content-type': 'application/json' }
   const sending = request(soak.url, { method: 'POST', headers, agent: false })
-  const answered = once(sending, 'response').catch(() => undefined)
+  const responded = once(sending, 'response').catch(() => undefined)
   sending.end(body)
-  const [response] = ((await answered) ?? []) as IncomingMessage[]
+  const [response] = ((await responded) ?? []) as IncomingMessage[]
   response?.resume().on('error', () => {})
   sending.destroy()
   if (response && response.statusCode !== 413) throw new Unexpected(`${response.statusCode} instead of 413`)

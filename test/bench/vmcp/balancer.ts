@@ -1,4 +1,4 @@
-/** A TCP balancer in a few lines: connections go round the replicas; one that refuses is passed over. */
+/** A TCP balancer in a few lines: connections go round the replicas; one that refuses is skipped. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 

@@ -126,7 +126,7 @@ export async function throughput(): Promise<string> {
     [
       'client',
       'backend',
-      'answer',
+      'response',
       'direct calls/s',
       'vMCP calls/s',
       'ratio',

@@ -72,7 +72,7 @@ export class BenchClient {
     this.#pool = new Pool(this.url.origin, { connections, headersTimeout: 60_000, bodyTimeout: 0 })
   }
 
-  /** Resolves with the whole answer; rejects when there is none. */
+  /** Resolves with the whole response; rejects when there is none. */
   send(sent: Sent): Promise<Received> {
     return this.#post(sent.headers, bodyOf(sent, this.#nextId++))
   }
@@ -104,7 +104,7 @@ export class BenchClient {
     })
   }
 
-  /** Rejects unless the answer is a result. */
+  /** Rejects unless the response is a result. */
   async result(sent: Sent): Promise<Received> {
     const received = await this.send(sent)
     if (received.status !== 200 || !received.body.includes('"result"'))

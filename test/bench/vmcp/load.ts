@@ -1,10 +1,10 @@
-/** Two ways to make load: at a fixed rate whatever the answers do (open loop), and as fast as answers come back. */
+/** Two ways to make load: at a fixed rate whatever the responses do (open loop), and as fast as answers come back. */
 import autocannon from 'autocannon'
 import { type BenchClient, bodyOf, type Sent } from './client.ts'
 import { sorted } from './table.ts'
 
 export interface Latencies {
-  /** Milliseconds from sending to the whole answer, sorted. */
+  /** Milliseconds from sending to the whole response, sorted. */
   readonly ms: Float64Array
   readonly failed: number
 }

@@ -1,7 +1,7 @@
 /**
  * Two replicas on one real Redis behind a round-robin balancer, under load: one is killed with SIGKILL, and later both
  * are restarted one after the other as a rolling update does. Clients send a call again when the connection broke or
- * the answer was 502, 503 or 504, as real clients do.
+ * the response was 502, 503 or 504, as real clients do.
  */
 import { setTimeout } from 'node:timers/promises'
 import { missingRedis, startRedis } from '../../helpers/redis.ts'
@@ -25,7 +25,7 @@ interface Tally {
   /** Sessions whose client was told that they are gone. */
   sessionsLost: number
   longestMs: number
-  readonly faults: Map<string, number>
+  readonly violations: Map<string, number>
 }
 
 export async function replicas(): Promise<string> {
@@ -92,7 +92,7 @@ async function underLoad(
   event: () => Promise<void>,
 ): Promise<(string | number)[]> {
   progress(`replicas: ${name}`)
-  const tally: Tally = { calls: 0, retried: 0, lost: 0, sessionsLost: 0, longestMs: 0, faults: new Map() }
+  const tally: Tally = { calls: 0, retried: 0, lost: 0, sessionsLost: 0, longestMs: 0, violations: new Map() }
   let over = false
   const eras = ['session', 'stateless'] as const
   const clients = await Promise.all(
@@ -108,7 +108,7 @@ async function underLoad(
   over = true
   await Promise.all(work)
   await Promise.all(clients.map(({ client }) => client.close()))
-  const why = [...tally.faults].map(([what, times]) => `${what} ${times}`).join(', ')
+  const why = [...tally.violations].map(([what, times]) => `${what} ${times}`).join(', ')
   const continued = CLIENTS - tally.sessionsLost
   return [name, tally.calls, tally.retried, tally.lost, CLIENTS, continued, tally.longestMs, why]
 }
@@ -125,19 +125,19 @@ async function callOnAndOn(
     const from = performance.now()
     tally.calls++
     for (let attempt = 1; ; attempt++) {
-      const fault = await client.send(request).then(
+      const failure = await client.send(request).then(
         ({ status, body }) => (status === 200 && body.includes('"isError":false') ? '' : `HTTP ${status}`),
         (error: Error & { code?: string }) => error.code ?? error.message,
       )
-      if (fault === '') break
-      tally.faults.set(fault, (tally.faults.get(fault) ?? 0) + 1)
+      if (failure === '') break
+      tally.violations.set(failure, (tally.violations.get(failure) ?? 0) + 1)
       if (attempt === 1) tally.retried++
-      if (fault === 'HTTP 404') {
+      if (failure === 'HTTP 404') {
         tally.sessionsLost++
         tally.lost++
         return
       }
-      const again = !fault.startsWith('HTTP ') || RETRIED.has(Number(fault.slice(5)))
+      const again = !failure.startsWith('HTTP ') || RETRIED.has(Number(failure.slice(5)))
       if (!again || performance.now() - from > GIVE_UP_MS) {
         tally.lost++
         break

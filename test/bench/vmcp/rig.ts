@@ -31,7 +31,7 @@ const running = new Set<Peer>()
 const SERVER_CORE = '0'
 const OTHER_CORES = availableParallelism() > 2 ? `1-${availableParallelism() - 1}` : '1'
 
-/** Backends that answer at once. */
+/** Backends that response at once. */
 export function startBackends(options: Partial<BackendPeerOptions> = {}): Promise<Peer> {
   return start('mcp-backend.ts', { era: 'session', tools: 100, servers: 1, ...options }, OTHER_CORES)
 }
@@ -100,8 +100,8 @@ async function start(file: string, options: unknown, cores: string): Promise<Pee
 async function memory(child: ChildProcess, settle: boolean): Promise<ProbeAnswer> {
   const ask = async (collect: boolean): Promise<ProbeAnswer> => {
     child.send({ collect })
-    const [answer] = (await once(child, 'message')) as [ProbeAnswer]
-    return answer
+    const [response] = (await once(child, 'message')) as [ProbeAnswer]
+    return response
   }
   if (!settle) return ask(false)
   // What a first collection makes unreachable, finalizers for instance, goes with a second and third.

@@ -1,4 +1,4 @@
-/** What idle sessions cost, and what strangers who open sessions and leave can take. */
+/** What idle sessions cost, and what untrusted clients who open sessions and leave can take. */
 import { once } from 'node:events'
 import { type ClientRequest, get, type IncomingMessage } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
@@ -100,19 +100,19 @@ export async function flood(): Promise<string> {
   const client = new BenchClient(server.url, AT_ONCE)
   const wave = async (name: string, count: number): Promise<void> => {
     progress(`${count} initialize: ${name}`)
-    const answers = new Map<string, number>()
+    const responses = new Map<string, number>()
     const from = performance.now()
     for (let done = 0; done < count; done += AT_ONCE) {
       for (const { status, body } of await Promise.all(
         Array.from({ length: Math.min(AT_ONCE, count - done) }, () => client.initialize()),
       )) {
         const said = status === 200 ? '200' : `${status} ${/"message":"([^"]*)"/.exec(body)?.[1] ?? ''}`
-        answers.set(said, (answers.get(said) ?? 0) + 1)
+        responses.set(said, (responses.get(said) ?? 0) + 1)
       }
     }
     const perSecond = count / ((performance.now() - from) / 1_000)
     const memory: ProbeAnswer = await server.memory(true)
-    const said = [...answers].map(([what, times]) => `${what}: ${times}`).join('; ')
+    const said = [...responses].map(([what, times]) => `${what}: ${times}`).join('; ')
     rows.push([
       name,
       count,

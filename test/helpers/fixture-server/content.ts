@@ -197,7 +197,7 @@ export const prompts = [
   { name: 'test_prompt_with_image', description: 'With an image' },
 ]
 
-/** A prompt that needs an answer of the user first. */
+/** A prompt that needs a response of the user first. */
 export const askingPrompt = { name: 'test_input_required_result_prompt', description: 'Asks' }
 
 type PromptArguments = Readonly<Record<string, string>>

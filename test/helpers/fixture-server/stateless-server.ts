@@ -124,17 +124,17 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** The accepted form content of an answer; undefined when there is none. */
+/** The accepted form content of a response; undefined when there is none. */
 function accepted(ctx: Ctx, key: string): Record<string, unknown> | undefined {
-  const answer = ctx.mcpReq.inputResponses?.[key]
-  if (typeof answer !== 'object' || answer === null) return undefined
-  const { action, content }: { action?: unknown; content?: unknown } = answer
+  const response = ctx.mcpReq.inputResponses?.[key]
+  if (typeof response !== 'object' || response === null) return undefined
+  const { action, content }: { action?: unknown; content?: unknown } = response
   return action === 'accept' && typeof content === 'object' && content !== null ? { ...content } : undefined
 }
 
-function answered(ctx: Ctx, key: string): boolean {
-  const answer = ctx.mcpReq.inputResponses?.[key]
-  return typeof answer === 'object' && answer !== null
+function responded(ctx: Ctx, key: string): boolean {
+  const response = ctx.mcpReq.inputResponses?.[key]
+  return typeof response === 'object' && response !== null
 }
 
 function form(message: string, property: string, type: 'string' | 'boolean' = 'string') {
@@ -173,12 +173,12 @@ function abilities(ctx: Ctx): { sampling?: unknown; elicitation?: unknown } {
 }
 
 function askForContext(ctx: Ctx): unknown {
-  const answer = accepted(ctx, 'user_context')
-  if (!answer)
+  const response = accepted(ctx, 'user_context')
+  if (!response)
     return inputRequired({
       inputRequests: { user_context: form('What context should the prompt use?', 'context') },
     })
-  return { messages: [{ role: 'user', content: { type: 'text', text: String(answer['context']) } }] }
+  return { messages: [{ role: 'user', content: { type: 'text', text: String(response['context']) } }] }
 }
 
 interface CallParams {
@@ -246,35 +246,35 @@ function askLikeSessions(params: CallParams, ctx: Ctx): unknown {
   const args = params.arguments ?? {}
   const elicit = (message: string, requestedSchema: unknown) =>
     inputRequired.elicit({ message, requestedSchema: requestedSchema as never })
-  const answer = ctx.mcpReq.inputResponses?.['question'] as Record<string, unknown> | undefined
-  const action = String(answer?.['action'])
-  const content = JSON.stringify(answer?.['content'] ?? {})
+  const response = ctx.mcpReq.inputResponses?.['question'] as Record<string, unknown> | undefined
+  const action = String(response?.['action'])
+  const content = JSON.stringify(response?.['content'] ?? {})
   switch (params.name) {
     case 'test_sampling':
-      if (!answer) return question(sample(String(args['prompt'])))
-      return text(`LLM response: ${String((answer['content'] as { text?: string } | undefined)?.text)}`)
+      if (!response) return question(sample(String(args['prompt'])))
+      return text(`LLM response: ${String((response['content'] as { text?: string } | undefined)?.text)}`)
     case 'test_elicitation':
-      if (!answer) return question(elicit(String(args['message']), askForUser))
+      if (!response) return question(elicit(String(args['message']), askForUser))
       return text(`User response: action=${action}, content=${content}`)
     case 'test_elicitation_sep1034_defaults':
-      if (!answer) return question(elicit('Please fill in', askWithDefaults))
+      if (!response) return question(elicit('Please fill in', askWithDefaults))
       return text(`Elicitation completed: action=${action}, content=${content}`)
     case 'test_elicitation_sep1330_enums':
-      if (!answer) return question(elicit('Please fill in', askWithEnums))
+      if (!response) return question(elicit('Please fill in', askWithEnums))
       return text(`Elicitation completed: action=${action}, content=${content}`)
     case 'test_elicitation_url':
-      if (!answer)
+      if (!response)
         return question(inputRequired.elicitUrl({ message: 'Sign in', url: 'https://example.com/sign-in' }))
       return text(`action=${action}`)
     case 'test_roots': {
-      if (!answer) return question(inputRequired.listRoots())
-      const roots = answer['roots'] as { uri: string }[]
+      if (!response) return question(inputRequired.listRoots())
+      const roots = response['roots'] as { uri: string }[]
       return text(roots.map(({ uri }) => uri).join())
     }
     case 'test_two_questions': {
       const state = verified(ctx.mcpReq.requestState())
       if (state === undefined) {
-        if (!answer) return question(elicit('first', askForUser))
+        if (!response) return question(elicit('first', askForUser))
         return inputRequired({
           inputRequests: { question: elicit('second', askForUser) },
           requestState: sign(content),
@@ -296,17 +296,17 @@ function ask(name: string, ctx: Ctx): unknown {
   switch (name) {
     case 'test_input_required_result_elicitation':
     case 'test_streaming_elicitation': {
-      const answer = accepted(ctx, 'user_name')
-      return answer
-        ? text(`Hello, ${String(answer['name'])}!`)
+      const response = accepted(ctx, 'user_name')
+      return response
+        ? text(`Hello, ${String(response['name'])}!`)
         : inputRequired({ inputRequests: { user_name: form('What is your name?', 'name') } })
     }
     case 'test_input_required_result_sampling':
-      return answered(ctx, 'capital_question')
+      return responded(ctx, 'capital_question')
         ? text('sampled')
         : inputRequired({ inputRequests: { capital_question: sample('What is the capital of France?') } })
     case 'test_input_required_result_list_roots':
-      return answered(ctx, 'client_roots')
+      return responded(ctx, 'client_roots')
         ? text(`roots: ${JSON.stringify(ctx.mcpReq.inputResponses?.['client_roots'])}`)
         : inputRequired({ inputRequests: { client_roots: inputRequired.listRoots() } })
     case 'test_input_required_result_request_state':
@@ -319,7 +319,7 @@ function ask(name: string, ctx: Ctx): unknown {
     case 'test_input_required_result_multiple_inputs':
       if (
         state !== undefined &&
-        ['user_name', 'greeting', 'client_roots'].every((each) => answered(ctx, each))
+        ['user_name', 'greeting', 'client_roots'].every((each) => responded(ctx, each))
       )
         return text('all-ok')
       return inputRequired({

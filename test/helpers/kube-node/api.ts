@@ -1,7 +1,7 @@
 /**
  * What the node helper asks of the API server: single requests, and stores of objects that follow a watch.
  *
- * A watch that ends is begun anew with a list. Nothing is retried otherwise: the server is on this machine.
+ * A watch that ends is begun again with a list. Nothing is retried otherwise: the server is on this machine.
  */
 import { readFileSync } from 'node:fs'
 import { Agent, request, type RequestOptions } from 'node:https'
@@ -21,7 +21,7 @@ export interface KubeObject {
   readonly [member: string]: unknown
 }
 
-/** An answer that is not a success; `status` 404 and 409 are part of ordinary life. */
+/** A response that is not a success; `status` 404 and 409 are part of ordinary life. */
 export class KubeApiError extends Error {
   readonly status: number
   constructor(status: number, what: string) {
@@ -51,12 +51,12 @@ export class KubeApi {
     const text = body === undefined ? '' : JSON.stringify(body)
     return new Promise((resolve, reject) => {
       const call = request(this.#options(method, path, type, text), (response) => {
-        let answer = ''
-        response.setEncoding('utf8').on('data', (part: string) => (answer += part))
+        let response = ''
+        response.setEncoding('utf8').on('data', (part: string) => (response += part))
         response.on('end', () => {
           const status = response.statusCode ?? 0
-          if (status >= 300) reject(new KubeApiError(status, `${method} ${path}: ${answer.slice(0, 300)}`))
-          else resolve(JSON.parse(answer))
+          if (status >= 300) reject(new KubeApiError(status, `${method} ${path}: ${response.slice(0, 300)}`))
+          else resolve(JSON.parse(response))
         })
       })
       call.on('error', reject)

@@ -2,7 +2,7 @@
  * The one node of a test cluster: runs the pods that the API server has, as local processes that see what they would see on
  * a real node, and leads Services to them.
  *
- * A test that uses it runs itself anew in namespaces of its own (`insideNamespaces`), so that addresses, names and mounts
+ * A test that uses it runs itself again in namespaces of its own (`insideNamespaces`), so that addresses, names and mounts
  * are the cluster's, nothing on this machine is touched, and at its end nothing is left running. Needs Linux, root, `ip`.
  *
  * Source: the Kubernetes documentation of pods, probes, volumes and Services. What is missing is told of by an error.
@@ -73,11 +73,11 @@ export async function startCluster(
     node.disconnect()
     await gone
   })
-  const ended = once(node, 'exit').then(() => ['the node has ended: its fault is printed above'])
+  const ended = once(node, 'exit').then(() => ['the node has ended: its error is printed above'])
   const ask = async (what: NodeOptions | string): Promise<unknown> => {
-    const answer = Promise.race([once(node, 'message'), ended])
+    const response = Promise.race([once(node, 'message'), ended])
     if (node.connected) node.send(what)
-    const [value]: unknown[] = await answer
+    const [value]: unknown[] = await response
     return value
   }
   const { url, token, authority } = kube

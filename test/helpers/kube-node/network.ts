@@ -166,8 +166,8 @@ export class ServiceProxy {
 export async function startDns(services: () => Iterable<Service>): Promise<DatagramSocket> {
   const socket = createSocket('udp4')
   socket.on('message', (query, from) => {
-    const answer = answerTo(query, services)
-    if (answer) socket.send(answer, from.port, from.address)
+    const response = answerTo(query, services)
+    if (response) socket.send(response, from.port, from.address)
   })
   socket.bind(53, dnsAddress)
   await once(socket, 'listening')

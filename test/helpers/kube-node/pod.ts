@@ -114,7 +114,7 @@ export class PodRunner {
     await Promise.all(this.#main.map((state) => this.#keep(state)))
   }
 
-  /** Runs a container, and anew when it ends and the policy says so. */
+  /** Runs a container, and again when it ends and the policy says so. */
   async #keep(state: State): Promise<void> {
     const { restartPolicy = 'Always' } = this.pod.spec
     while (!this.#over.signal.aborted) {
@@ -180,8 +180,8 @@ export class PodRunner {
     const { startupProbe, readinessProbe } = state.container
     let started = !startupProbe
     while (!signal.aborted) {
-      started ||= await this.#answers(state.container, startupProbe)
-      const ready = started && (await this.#answers(state.container, readinessProbe))
+      started ||= await this.#responses(state.container, startupProbe)
+      const ready = started && (await this.#responses(state.container, readinessProbe))
       if (ready !== state.ready && !signal.aborted) {
         state.ready = ready
         await this.#report()
@@ -190,7 +190,7 @@ export class PodRunner {
     }
   }
 
-  async #answers(container: Container, probe: Probe | undefined): Promise<boolean> {
+  async #responses(container: Container, probe: Probe | undefined): Promise<boolean> {
     if (!probe) return true
     const { httpGet, tcpSocket } = probe
     const named = httpGet?.port ?? tcpSocket?.port
@@ -357,9 +357,9 @@ async function ignoreGone(work: Promise<unknown>): Promise<void> {
 function connects(host: string, port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, timeout: 2000 })
-    const done = (answer: boolean) => {
+    const done = (response: boolean) => {
       socket.destroy()
-      resolve(answer)
+      resolve(response)
     }
     socket.once('connect', () => done(true))
     socket.once('timeout', () => done(false))

@@ -4,7 +4,7 @@ import {
   isUnownedRedirect,
   matchesRedirectUri,
   redirectHost,
-  redirectUriProblem,
+  redirectUriViolation,
 } from '../../../runtime/authserver/clients/redirect-uri.ts'
 
 t.test('redirect: a host that would say something in a policy header is not one', async (t) => {
@@ -22,7 +22,7 @@ t.test('redirect: a host that would say something in a policy header is not one'
     'x+y',
     'x"y',
   ]) {
-    t.equal(redirectUriProblem(`https://${host}/cb`, rules), 'must have a plain host name', host)
+    t.equal(redirectUriViolation(`https://${host}/cb`, rules), 'must have a plain host name', host)
   }
   for (const host of [
     'a.example',
@@ -32,7 +32,7 @@ t.test('redirect: a host that would say something in a policy header is not one'
     '192.0.2.1',
     'xn--bcher-kva.example',
   ]) {
-    t.equal(redirectUriProblem(`https://${host}/cb`, rules), undefined, host)
+    t.equal(redirectUriViolation(`https://${host}/cb`, rules), undefined, host)
   }
 })
 
@@ -78,7 +78,7 @@ t.test('redirect: strings are equal or nothing, but for the port of a loopback a
   }
 })
 
-t.test('redirect: what a person is shown, and what nobody owns', async (t) => {
+t.test('redirect: what a user is shown, and what nobody owns', async (t) => {
   t.equal(redirectHost('https://a.example:8443/cb'), 'a.example:8443')
   t.equal(redirectHost('com.example.app:/cb'), 'com.example.app:')
   t.equal(isUnownedRedirect('https://a.example/'), false)

@@ -90,7 +90,7 @@ t.test('form: Basic credentials are form-decoded', async (t) => {
     t.equal(basicCredentials(bad), undefined, bad)
 })
 
-t.test('person: the id follows from issuer, provider and subject, and is a UUID', async (t) => {
+t.test('user: the id follows from issuer, provider and subject, and is a UUID', async (t) => {
   const id = userId('https://i', 'corp', 'alice')
   t.equal(id, userId('https://i', 'corp', 'alice'))
   t.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
@@ -137,7 +137,7 @@ t.test('limits: a refused caller leaves no trace in the store', async (t) => {
 })
 
 t.test(
-  'limits: what strangers may begin in one lifetime is what the table says, a burst included',
+  'limits: what untrusted clients may begin in one lifetime is what the table says, a burst included',
   async (t) => {
     for (const [name, bound] of [
       ['authorize', 10_000],

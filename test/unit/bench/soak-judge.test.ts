@@ -1,7 +1,7 @@
-/** What a soak is judged by: a line through the second half, and a graph that shows every sample. */
+/** What a soak is checked by: a line through the second half, and a graph that shows every sample. */
 import t from 'tap'
 import { drawGraph } from '../../bench/soak/graph.ts'
-import { judge, secondHalf, slopeOf } from '../../bench/soak/judge.ts'
+import { check, secondHalf, slopeOf } from '../../bench/soak/judge.ts'
 import type { Sample } from '../../bench/soak/sampler.ts'
 
 /** An hour, one sample every ten seconds; the live heap is seen once a minute. */
@@ -37,19 +37,19 @@ t.test('slope: a straight line is found with its rise per hour', async (t) => {
   )
   t.ok(Math.abs(perHour - 7) < 1e-9)
   t.ok(error < 1e-6)
-  t.equal(points.length, 60, 'samples without a value are passed over')
+  t.equal(points.length, 60, 'samples without a value are skipped')
 })
 
 t.test('judgment: what fills up in the first half does not count', async (t) => {
   const samples = run((hours) => Math.min(hours, 0.4) * 100)
   t.ok(secondHalf(samples).every(({ seconds }) => seconds >= 1_800))
-  t.ok(judge(samples, { rss: 40, live: 4 }).flat)
+  t.ok(check(samples, { rss: 40, live: 4 }).flat)
 })
 
 t.test('judgment: a leak of a few megabytes an hour is found beneath noise', async (t) => {
   const noise = (hours: number): number => Math.sin(hours * 400)
-  t.ok(judge(run(noise), { rss: 40, live: 4 }).flat)
-  const { flat, text } = judge(
+  t.ok(check(run(noise), { rss: 40, live: 4 }).flat)
+  const { flat, text } = check(
     run((hours) => noise(hours) + 8 * hours),
     { rss: 40, live: 4 },
   )

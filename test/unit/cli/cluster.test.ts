@@ -80,7 +80,7 @@ t.test('cluster: a parent that is no longer declared takes its children with it'
   t.equal(cluster.objects.length, 0)
 })
 
-t.test('cluster: a name that a stranger holds is left to the stranger', async (t) => {
+t.test('cluster: a name that an untrusted client holds is left to the untrusted client', async (t) => {
   const cluster = new LocalCluster(
     [hook(() => ({ status: {}, children: [map('taken', { by: 'hook' })] }))],
     clock,

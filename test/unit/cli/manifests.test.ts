@@ -34,7 +34,7 @@ t.test('manifests: a List is its items, standard input is a dash', async (t) => 
   )
 })
 
-t.test('manifests: faults name file and line', async (t) => {
+t.test('manifests: errors name file and line', async (t) => {
   const dir = t.testdir({ 'bad.yaml': 'a: 1\nb: [1\n', 'list.yaml': '- a\n', empty: {} })
   t.throws(() => readManifests([`${dir}/bad.yaml`], none), /bad\.yaml:\d+: not valid YAML/)
   t.throws(() => readManifests([`${dir}/list.yaml`], none), /list\.yaml:1: a manifest must be a mapping/)

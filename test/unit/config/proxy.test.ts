@@ -1,4 +1,4 @@
-/** The proxy command's settings: every rule between flags, all faults at once, secrets by precedence. */
+/** The proxy command's settings: every rule between flags, all errors at once, secrets by precedence. */
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,8 +26,8 @@ const base: ProxyInput = { targetUri: 'http://127.0.0.1:9000' }
 const resolve = (input: ProxyInput, env: Record<string, string> = {}) =>
   resolveProxyConfig('demo', { ...base, ...input }, env, false)
 
-/** The faults of an input, one per line; empty when it is accepted. */
-function faults(input: ProxyInput, env: Record<string, string> = {}): string[] {
+/** The errors of an input, one per line; empty when it is accepted. */
+function violations(input: ProxyInput, env: Record<string, string> = {}): string[] {
   try {
     resolveProxyConfig('demo', { ...base, ...input }, env, false)
     return []
@@ -67,10 +67,10 @@ await t.test('settings: the target is an absolute http URL without a path', asyn
     'https://mcp.example/mcp',
     '/x',
   ]) {
-    t.match(faults({ targetUri }), [/target URI/], targetUri)
+    t.match(violations({ targetUri }), [/target URI/], targetUri)
   }
-  t.match(faults({ targetUri: '' }), ['--target-uri: is required'])
-  t.notMatch(faults({ targetUri: 'https://u:s3cret@h.example/p?k=s3cret' }).join(), /s3cret/)
+  t.match(violations({ targetUri: '' }), ['--target-uri: is required'])
+  t.notMatch(violations({ targetUri: 'https://u:s3cret@h.example/p?k=s3cret' }).join(), /s3cret/)
   t.equal(resolve({ targetUri: 'HTTPS://MCP.Example:443/?key=1#f' }).target.origin, 'https://mcp.example')
 })
 
@@ -99,7 +99,7 @@ await t.test('settings: half of a security setting is refused', async (t) => {
     [{ tokenExchangeUrl: 'http://x.example/t' }, /--token-exchange-url: must be https/],
     [{ passAuthorization: true }, /--pass-authorization: has no meaning/],
   ]
-  for (const [input, expected] of cases) t.match(faults(input).join('\n'), expected, JSON.stringify(input))
+  for (const [input, expected] of cases) t.match(violations(input).join('\n'), expected, JSON.stringify(input))
 })
 
 await t.test('settings: alternatives exclude one another', async (t) => {
@@ -129,15 +129,15 @@ await t.test('settings: alternatives exclude one another', async (t) => {
       /give one of them, not both/,
     ],
   ]
-  for (const [input, expected] of cases) t.match(faults(input).join('\n'), expected)
+  for (const [input, expected] of cases) t.match(violations(input).join('\n'), expected)
   t.match(
-    faults({ remoteAuth: true }, { GATEHOUSE_REMOTE_AUTH_BEARER_TOKEN: 't' }).join(),
+    violations({ remoteAuth: true }, { GATEHOUSE_REMOTE_AUTH_BEARER_TOKEN: 't' }).join(),
     /exclude one another/,
   )
 })
 
-await t.test('settings: a fault names the flag, what was found and the rule', async (t) => {
-  const found = faults({
+await t.test('settings: an error names the flag, what was found and the rule', async (t) => {
+  const found = violations({
     targetUri: 'foo',
     host: '::1::2',
     port: 'abc',
@@ -153,14 +153,14 @@ await t.test('settings: a fault names the flag, what was found and the rule', as
   t.match(found.join('\n'), /^--remote-forward-headers-secret: header "X-A": secret "missing": not found/m)
   t.equal(found.length, 6)
   for (const host of ['127.0.0.1', '::1', 'localhost', 'a.b-c.example', 'under_score']) {
-    t.same(faults({ host }), [], host)
+    t.same(violations({ host }), [], host)
   }
   for (const host of ['127.0.0.1.5', '1.2.3', 'a b', '-x', 'http://x', '[::1]'])
-    t.match(faults({ host }), [/^--host/], host)
+    t.match(violations({ host }), [/^--host/], host)
 })
 
-await t.test('settings: values are checked one by one, and all faults are told at once', async (t) => {
-  const found = faults({
+await t.test('settings: values are checked one by one, and all errors are told at once', async (t) => {
+  const found = violations({
     targetUri: 'nonsense',
     port: '70000',
     requestTimeout: '5',
@@ -241,15 +241,15 @@ await t.test('secrets: flag before file before environment', async (t) => {
 
 await t.test('secrets: a file that is empty or missing is named, its content never shown', async (t) => {
   t.match(
-    faults({ remoteAuthClientId: 'c', remoteAuthClientSecretFile: file('empty', ' \n') }).join(),
+    violations({ remoteAuthClientId: 'c', remoteAuthClientSecretFile: file('empty', ' \n') }).join(),
     /secret file .*empty is empty/,
   )
-  t.match(faults({ remoteAuthBearerTokenFile: join(dir, 'absent') }).join(), /absent cannot be read/)
-  t.notMatch(faults({ remoteAuthBearerTokenFile: file('odd', 'two s3cret words') }).join(), /s3cret/)
+  t.match(violations({ remoteAuthBearerTokenFile: join(dir, 'absent') }).join(), /absent cannot be read/)
+  t.notMatch(violations({ remoteAuthBearerTokenFile: file('odd', 'two s3cret words') }).join(), /s3cret/)
 })
 
 await t.test(
-  'secrets: a bearer token comes from flag, file or environment, and a changed file is taken up',
+  'secrets: a bearer token comes from flag, file or environment, and a changed file is reloaded',
   async (t) => {
     const token = (input: ProxyInput, env: Record<string, string> = {}) => {
       const { remote } = resolve(input, env)
@@ -273,7 +273,7 @@ await t.test('secrets: named secrets come from the provider that the environment
   const elsewhere = { ...provider, GATEHOUSE_SECRETS_DIR: tmpdir(), GATEHOUSE_SECRET_MY_KEY: 'v4' }
   t.same(inject(elsewhere), [{ name: 'X-Key', value: 'v4' }], 'falls back to the environment')
   const bad = (input: string, env: Record<string, string> = {}) =>
-    faults({ remoteForwardHeadersSecret: [input] }, env).join()
+    violations({ remoteForwardHeadersSecret: [input] }, env).join()
   t.match(
     bad('X-Key=my-key', { ...elsewhere, GATEHOUSE_DISABLE_ENV_FALLBACK: 'true' }),
     /not found in the directory/,

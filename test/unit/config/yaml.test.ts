@@ -49,8 +49,8 @@ const refused: Readonly<Record<string, readonly [string, string | RegExp]>> = {
 
 t.test('yaml: what is refused is named with its line', async (t) => {
   for (const [name, [text, expected]] of Object.entries(refused)) {
-    const { documents, faults } = readYaml(text)
-    const shown = faults.map(({ line, message }) => `${line}: ${message}`)
+    const { documents, violations } = readYaml(text)
+    const shown = violations.map(({ line, message }) => `${line}: ${message}`)
     t.match(shown[0], expected, name)
     t.ok(shown.length <= 20, `${name}: a bounded number of messages`)
     t.strictSame(documents, [], name)
@@ -59,8 +59,8 @@ t.test('yaml: what is refused is named with its line', async (t) => {
 
 t.test('yaml: what is honest is read', async (t) => {
   const value = (text: string): unknown => {
-    const { documents, faults } = readYaml(text)
-    t.strictSame(faults, [], text.slice(0, 40))
+    const { documents, violations } = readYaml(text)
+    t.strictSame(violations, [], text.slice(0, 40))
     return documents.map((document) => document.value)
   }
   t.strictSame(value('a: 1\n---\nb: [x, null, true, 1.5]'), [{ a: 1 }, { b: ['x', null, true, 1.5] }])
@@ -79,8 +79,8 @@ t.test('yaml: what is honest is read', async (t) => {
 
 t.test('yaml: a map of many keys is read in one go', async (t) => {
   const keys = Array.from({ length: 20_000 }, (_, i) => `k${i}: 1`).join('\n')
-  t.strictSame(readYaml(keys).faults, [])
-  t.match(readYaml(`${keys}\nk0: 2`).faults, [{ line: 20_001, message: 'the key "k0" is repeated' }])
+  t.strictSame(readYaml(keys).violations, [])
+  t.match(readYaml(`${keys}\nk0: 2`).violations, [{ line: 20_001, message: 'the key "k0" is repeated' }])
 })
 
 t.test('yaml: every file is read by it, and named in the message', async (t) => {

@@ -21,10 +21,10 @@ t.test('troubleshooting: every reason of the page is one that the hooks give', a
   for (const reason of listed) t.ok(sources.includes(`'${reason}'`), reason)
 })
 
-t.test('troubleshooting: every reason that the hooks give for a fault is on the page', async (t) => {
-  const faults = [...sources.matchAll(/reason: '([A-Za-z]+)'/g)].map((match) => match[1] ?? '')
-  // Phases and successes share the form; what is left is a fault.
+t.test('troubleshooting: every reason that the hooks give for an error is on the page', async (t) => {
+  const violations = [...sources.matchAll(/reason: '([A-Za-z]+)'/g)].map((match) => match[1] ?? '')
+  // Phases and successes share the form; what is left is an error.
   const fine =
     /^(Ready|NotReady|.*(Valid|Succeeded|Configured|NotConfigured|NotApplicable|NotActive|Routable|Pending|Unhealthy|Synthesized|Discovered|Unavailable|Degraded|Overridden|Manual|Deprecated|Ignored|AutoSelected|WithoutUserInfo|Unique))$/
-  for (const reason of new Set(faults)) if (!fine.test(reason)) t.ok(listed.has(reason), reason)
+  for (const reason of new Set(violations)) if (!fine.test(reason)) t.ok(listed.has(reason), reason)
 })

@@ -1,6 +1,6 @@
 /**
- * The language, case by case: what scripts give, or where and why they fail. The answers were compared, one by one, with
- * those of the Go implementation; where ours says more (suggestions, several faults at once, right line numbers), that
+ * The language, case by case: what scripts give, or where and why they fail. The responses were compared, one by one, with
+ * those of the Go implementation; where ours says more (suggestions, several errors at once, right line numbers), that
  * is in the tables.
  */
 import t from 'tap'

@@ -25,7 +25,7 @@ import {
 
 const LIMITS = { maxSteps: 100_000, maxBytes: 16 * 1024 * 1024 }
 
-/** A world outside that answers when it is told to. */
+/** A world outside that responses when it is told to. */
 class Outside {
   readonly open: { readonly name: string; settle(value: StarlarkValue): void; fail(message: string): void }[] = []
   most = 0
@@ -33,7 +33,7 @@ class Outside {
   readonly wait = new Builtin('wait', (call) => this.#wait(asText(call, call.args[0], 'name')));
 
   *#wait(name: string): Work {
-    const answer: StarlarkValue = yield {
+    const response: StarlarkValue = yield {
       kind: 'wait',
       begin: (settle) => {
         this.open.push({
@@ -44,7 +44,7 @@ class Outside {
         this.most = Math.max(this.most, this.open.length)
       },
     }
-    return answer
+    return response
   }
 
   /** Answers everything that waits, last come first served, with its own name. */
@@ -90,7 +90,7 @@ function start(
 }
 
 /** What the work fails with; undefined when it does not. */
-async function faultOf(work: () => Promise<unknown>): Promise<unknown> {
+async function errorOf(work: () => Promise<unknown>): Promise<unknown> {
   try {
     await work()
     return undefined
@@ -99,7 +99,7 @@ async function faultOf(work: () => Promise<unknown>): Promise<unknown> {
   }
 }
 
-t.test('wait: the machine stops in the middle of an expression and goes on with the answer', async (t) => {
+t.test('wait: the machine stops in the middle of an expression and goes on with the response', async (t) => {
   const { outside, result } = start(
     'def f(x): return [wait(x) + "!"]\nreturn {"a": f("one"), "b": wait("two")}',
   )
@@ -115,7 +115,7 @@ t.test('wait: the machine stops in the middle of an expression and goes on with 
 t.test('wait: a failure ends the script where it waited', async (t) => {
   const { outside, result } = start('x = 1\ny = wait("it")\nreturn x')
   outside.open.pop()?.fail('no luck')
-  const error: unknown = await result.catch((fault: unknown) => fault)
+  const error: unknown = await result.catch((failure: unknown) => failure)
   t.ok(error instanceof StarlarkError)
   t.equal(error instanceof StarlarkError && error.describe('s'), 's:2:9: no luck')
 })
@@ -238,7 +238,7 @@ t.test('memory: everything that grows is paid for', async (t) => {
   ]
   for (const bomb of bombs) {
     const { result } = start(bomb, { maxSteps: 1e9 })
-    t.ok((await faultOf(() => result)) instanceof StarlarkError, bomb)
+    t.ok((await errorOf(() => result)) instanceof StarlarkError, bomb)
   }
 })
 
@@ -261,7 +261,7 @@ t.test('depth: nothing that is nested, in the text or in values, harms the host'
   ]
   for (const script of hostile)
     t.ok(
-      (await faultOf(() => start(script, { maxSteps: 1e7 }).result)) instanceof StarlarkError,
+      (await errorOf(() => start(script, { maxSteps: 1e7 }).result)) instanceof StarlarkError,
       script.slice(0, 40),
     )
 })
@@ -296,9 +296,9 @@ t.test('logs: sorted by their paths, lines are in the order of a run one after a
   )
 })
 
-t.test('errors: the place of the innermost fault, and who called', async (t) => {
+t.test('errors: the place of the innermost error, and who called', async (t) => {
   const script = 'def f(x):\n    return 1 // x\n\ndef g():\n    return f(0)\n\nreturn g()'
-  const error: unknown = await start(script).result.catch((fault: unknown) => fault)
+  const error: unknown = await start(script).result.catch((failure: unknown) => failure)
   t.equal(
     error instanceof StarlarkError && error.describe('script.star'),
     'script.star:2:14: floored division by zero (in f, called from line 5, line 7)',

@@ -12,7 +12,7 @@ import table from './template-cases.json' with { type: 'json' }
 interface Row {
   readonly template: string
   readonly output?: string
-  readonly fault?: string
+  readonly failure?: string
 }
 
 /** `{"$int": 5}` stands for an integer: JSON alone has none. */
@@ -29,8 +29,8 @@ function run(text: string, data: TemplateValue): Omit<Row, 'template'> {
   try {
     return { output: expand(parseTemplate(text), data) }
   } catch (error) {
-    if (error instanceof TemplateError) return { fault: 'parse' }
-    if (error instanceof EvaluationError) return { fault: 'run' }
+    if (error instanceof TemplateError) return { failure: 'parse' }
+    if (error instanceof EvaluationError) return { failure: 'run' }
     throw error
   }
 }
@@ -39,8 +39,8 @@ t.test('template: gives what Go gives', async (t) => {
   const data = dataOf(table.data)
   const rows: readonly Row[] = table.cases
   t.ok(rows.length > 1000)
-  for (const { template, output, fault } of rows) {
-    const expected = output === undefined ? { fault } : { output }
+  for (const { template, output, failure } of rows) {
+    const expected = output === undefined ? { failure } : { output }
     t.strictSame(run(template, data), expected, template)
   }
 })

@@ -114,7 +114,7 @@ t.test('limits: a text of the largest size can be taken apart and put together',
   t.equal(run('{{.}}', text).length, text.length)
 })
 
-t.test('faults: they tell types, never values', async (t) => {
+t.test('errors: they tell types, never values', async (t) => {
   const secret = 'hunter2'
   for (const text of [
     '{{.x}}',

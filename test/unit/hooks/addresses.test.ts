@@ -1,5 +1,5 @@
 import t from 'tap'
-import { addressFault } from '../../../hooks/addresses.ts'
+import { addressFailure } from '../../../hooks/addresses.ts'
 
 const never = [
   'http://localhost/mcp',
@@ -46,18 +46,18 @@ const outside = [
 
 t.test('addressFault: loopback, metadata and the API server are never allowed', async (t) => {
   for (const url of never) {
-    t.type(addressFault(url, false), 'string', url)
-    t.type(addressFault(url, true), 'string', `${url} even with allowPrivateEndpoint`)
+    t.type(addressFailure(url, false), 'string', url)
+    t.type(addressFailure(url, true), 'string', `${url} even with allowPrivateEndpoint`)
   }
 })
 
 t.test('addressFault: private addresses need allowPrivateEndpoint', async (t) => {
   for (const url of inside) {
-    t.match(addressFault(url, false), /allowPrivateEndpoint/, url)
-    t.equal(addressFault(url, true), undefined, url)
+    t.match(addressFailure(url, false), /allowPrivateEndpoint/, url)
+    t.equal(addressFailure(url, true), undefined, url)
   }
 })
 
 t.test('addressFault: public addresses are fine', async (t) => {
-  for (const url of outside) t.equal(addressFault(url, false), undefined, url)
+  for (const url of outside) t.equal(addressFailure(url, false), undefined, url)
 })

@@ -238,7 +238,7 @@ t.test('admission: accepts what is right, whatever else exists', async (t) => {
     t.strictSame(validateResource(manifest).problems, [], `${manifest.kind} ${manifest.metadata.name}`)
 })
 
-t.test('admission: says all faults at once', async (t) => {
+t.test('admission: says all errors at once', async (t) => {
   const { problems } = validateResource(
     virtual({
       incomingAuth: servedBy,
@@ -286,7 +286,7 @@ t.test('admission: warns of what is legal and seldom meant', async (t) => {
   }
 })
 
-t.test('admission: obo is judged at reconcile, not here', async (t) => {
+t.test('admission: obo is checked at reconcile, not here', async (t) => {
   const incomplete = external('obo', { scopes: ['a'] })
   t.strictSame(validateResource(incomplete).problems, [])
   t.strictSame(validateResource(incomplete, { settings: { enableObo: true } }).problems, [])
@@ -302,7 +302,7 @@ const review = (request: object) =>
 const bad = server('s', { env: [{ name: 'A', value: '1' }], secrets: [{ name: 'x', key: 'A' }] })
 const kind = { kind: { group: 'gatehouse.dev', version: 'v1beta1', kind: 'MCPServer' } }
 
-t.test('review: answers with the uid, 422 and every fault', async (t) => {
+t.test('review: answers with the uid, 422 and every error', async (t) => {
   t.strictSame(review({ ...kind, operation: 'CREATE', object: server('s') }).review, {
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',

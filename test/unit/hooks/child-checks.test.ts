@@ -3,7 +3,7 @@
  */
 import t from 'tap'
 import { compareQuantities } from '../../../hooks/children/quantity.ts'
-import { sizeFault } from '../../../hooks/children/size.ts'
+import { sizeFailure } from '../../../hooks/children/size.ts'
 import { validateResource } from '../../../hooks/index.ts'
 import { PodNeeds } from '../../../hooks/needs.ts'
 import { proves } from '../../helpers/proves.ts'
@@ -124,7 +124,7 @@ t.test('size: a child that cannot be applied is not made, and what runs is kept'
     t.equal(phase, 'Failed')
     t.match(message, new RegExp(`${child} .* would have \\d+ bytes`))
   }
-  t.equal(sizeFault([]), undefined)
+  t.equal(sizeFailure([]), undefined)
 })
 
 t.test('pod needs: names with dots keep their own volumes', async (t) => {

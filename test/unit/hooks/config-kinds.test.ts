@@ -183,8 +183,8 @@ t.test('secrets: no value of any Secret is in any answer', async (t) => {
   const values = ['b-value', 'a-value', 'c-value', 'o-value', 'r-value', 'h'.repeat(32)]
   const hidden = values.flatMap((value) => [value, Buffer.from(value).toString('base64').slice(0, -3)])
   for (const [key, scenario] of Object.entries(cases)) {
-    const answer = JSON.stringify(hooks.byKind(key.split('/')[0] ?? '')?.sync(scenario()))
-    for (const value of hidden) t.notOk(answer.includes(value), `${key}: ${value.slice(0, 8)}`)
+    const response = JSON.stringify(hooks.byKind(key.split('/')[0] ?? '')?.sync(scenario()))
+    for (const value of hidden) t.notOk(response.includes(value), `${key}: ${value.slice(0, 8)}`)
   }
 })
 

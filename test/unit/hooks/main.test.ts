@@ -1,5 +1,5 @@
 /**
- * The command, as a process: flags, environment, certificates taken up anew, end by signal.
+ * The command, as a process: flags, environment, certificates reloaded again, end by signal.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
@@ -100,11 +100,11 @@ t.test(
       GATEHOUSE_CLUSTER_DOMAIN: 'corp.internal',
     })
     const body = new World(testSettings).apply(group, virtual()).settle().request('VirtualMCPServer', 'door')
-    const answer = await fetch(`http://127.0.0.1:${running.port}/hooks/virtualmcpservers/sync`, {
+    const response = await fetch(`http://127.0.0.1:${running.port}/hooks/virtualmcpservers/sync`, {
       method: 'POST',
       body: JSON.stringify(body),
     })
-    const text = await answer.text()
+    const text = await response.text()
     for (const part of ['registry.example/own:9', '"name":"pull"', 'redis:6379', '.svc.corp.internal:4483'])
       t.ok(text.includes(part), part)
     t.notOk(text.includes('runAsUser'), 'the platform gives the ids')
@@ -131,7 +131,7 @@ t.test('gatehouse-hooks: a new certificate is served without a restart, a broken
   const running = await start(t, ['--tls-cert-file', files.cert, '--tls-key-file', files.key])
   t.equal(await servedName(running.port), 'first')
   put(await certificate('second'))
-  await running.line(/taken up anew/)
+  await running.line(/reloaded again/)
   t.equal(await servedName(running.port), 'second')
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   writeFileSync(files.key, privateKey.export({ type: 'pkcs8', format: 'pem' }))

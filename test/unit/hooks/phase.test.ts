@@ -119,7 +119,7 @@ t.test(
 )
 
 t.test(
-  'reports: a new member does not blank the health of the others until the pods report anew',
+  'reports: a new member does not blank the health of the others until the pods report again',
   async (t) => {
     const w = world(entry('a'), virtual()).ready()
     w.setData(
@@ -229,8 +229,8 @@ t.test('group: two members of one name are told apart by kind order, and the gro
   t.match(statusOf(w).discoveredBackends, [{ name: 'same', url: /mcp-same-proxy/ }])
 })
 
-t.test('conflicts: a stranger’s object under a child’s name is noticed and named', async (t) => {
-  const stranger = {
+t.test('conflicts: an unmanaged object’s object under a child’s name is noticed and named', async (t) => {
+  const unmanaged = {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
     metadata: {
@@ -240,7 +240,7 @@ t.test('conflicts: a stranger’s object under a child’s name is noticed and n
     },
     spec: {},
   }
-  const w = world(virtual(), stranger).settle()
+  const w = world(virtual(), unmanaged).settle()
   t.match(statusOf(w), {
     phase: 'Failed',
     message: /Deployment vmcp-door exists and is controlled by Other o/,

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { podTemplateFaults } from '../../../hooks/children/pod-shape.ts'
+import { podTemplateErrors } from '../../../hooks/children/pod-shape.ts'
 import { validateResource } from '../../../hooks/index.ts'
 import { proves } from '../../helpers/proves.ts'
 import { server, virtual, world } from '../../hooks/resources.ts'
@@ -116,7 +116,7 @@ t.test('podTemplateSpec: wrong types are refused at admission, with their path',
   )
 })
 
-t.test('podTemplateSpec: hostile values give faults, not exceptions', async (t) => {
+t.test('podTemplateSpec: hostile values give errors, not exceptions', async (t) => {
   let deep: unknown = {}
   for (let i = 0; i < 20_000; i++) deep = { spec: deep }
   for (const value of [
@@ -128,7 +128,7 @@ t.test('podTemplateSpec: hostile values give faults, not exceptions', async (t) 
     { spec: { containers: {} } },
     { spec: { containers: [null] } },
   ]) {
-    t.ok(podTemplateFaults(value).length > 0, JSON.stringify(value))
+    t.ok(podTemplateErrors(value).length > 0, JSON.stringify(value))
   }
-  t.ok(podTemplateFaults(deep).length > 0, 'nested beyond reason')
+  t.ok(podTemplateErrors(deep).length > 0, 'nested beyond reason')
 })

@@ -39,25 +39,25 @@ t.test(
       policies: ['permit(principal, action, resource);'],
       primaryUpstreamProvider: 'elsewhere',
     }
-    const judged = (spec: object, ...more: Parameters<typeof world>) =>
+    const checked = (spec: object, ...more: Parameters<typeof world>) =>
       doorCondition(world(virtual(spec), oidcConfig(), ...more).settle(), 'AuthServerConfigValidated')
     const authzConfigInline = { type: 'inline', inline }
-    t.match(judged({ incomingAuth: { ...oidc, authzConfig: authzConfigInline } }), {
+    t.match(checked({ incomingAuth: { ...oidc, authzConfig: authzConfigInline } }), {
       status: 'False',
       reason: 'AuthzPrimaryProviderRequiresAuthServer',
     })
     t.match(
-      judged({ incomingAuth: { ...oidc, authzConfig: authzConfigInline }, authServerConfig: embedded() }),
+      checked({ incomingAuth: { ...oidc, authzConfig: authzConfigInline }, authServerConfig: embedded() }),
       { status: 'False', reason: 'AuthzUpstreamUnknown' },
     )
     t.match(
-      judged({ incomingAuth: oidc, authServerConfig: embedded({ issuer: 'https://u:p@login.example.com' }) }),
+      checked({ incomingAuth: oidc, authServerConfig: embedded({ issuer: 'https://u:p@login.example.com' }) }),
       { status: 'False', reason: 'AuthServerConfigInvalid', message: /credentials/ },
     )
-    t.equal(judged({ incomingAuth: { type: 'anonymous' } }), undefined, 'nothing to say without a server')
+    t.equal(checked({ incomingAuth: { type: 'anonymous' } }), undefined, 'nothing to say without a server')
     const shared = authzConfig({ primary_upstream_provider: 'elsewhere' })
     t.match(
-      judged(
+      checked(
         {
           incomingAuth: { ...oidc, authzConfigRef: { name: 'policies' } },
           authServerConfig: embedded(),
@@ -65,7 +65,7 @@ t.test(
         shared,
       ),
       { status: 'False', reason: 'AuthzUpstreamUnknown', message: /elsewhere is not one of corp/ },
-      'a shared configuration can only be judged here',
+      'a shared configuration can only be checked here',
     )
   },
 )
@@ -76,7 +76,7 @@ t.test('BackendsPending: nobody has looked at any backend yet', async (t) => {
   t.match(doorCondition(w, 'Ready'), { status: 'False', reason: 'BackendsPending' })
 })
 
-t.test('CompositeToolRefInvalid: a workflow that cannot run is named with its fault', async (t) => {
+t.test('CompositeToolRefInvalid: a workflow that cannot run is named with its error', async (t) => {
   const workflow = (steps: object[]) =>
     resource('VirtualMCPCompositeToolDefinition', 'digest', { name: 'digest', description: 'Sums up', steps })
   const refs = { config: { compositeToolRefs: [{ name: 'digest' }] } }

@@ -69,11 +69,11 @@ t.test('server: sync and customize of every kind answer under the plural name', 
       t.ok(rule.names === undefined || rule.names.length > 0, 'no rule with an empty list of names')
     }
   }
-  const answer = await post(`${url}/hooks/virtualmcpservers/sync`, w.request('VirtualMCPServer', 'door'))
-  t.equal(answer.status, 200)
-  t.match(answer.headers.get('content-type'), /application\/json/)
+  const response = await post(`${url}/hooks/virtualmcpservers/sync`, w.request('VirtualMCPServer', 'door'))
+  t.equal(response.status, 200)
+  t.match(response.headers.get('content-type'), /application\/json/)
   t.strictSame(
-    Object.keys((await answer.json()) as object).sort(),
+    Object.keys((await response.json()) as object).sort(),
     ['children', 'status'],
     'a strict reader knows every member',
   )
@@ -141,9 +141,9 @@ t.test('server: errors repeat nothing of the body, and neither does the log', as
     { parent: { apiVersion: 'a', kind: 'MCPGroup', metadata: { name: 'HUNTER2 hunter2' } } },
   ]
   for (const body of bodies) {
-    const answer = await post(`${url}/hooks/mcpgroups/sync`, body)
-    t.equal(answer.status, 400, JSON.stringify(body))
-    const text = await answer.text()
+    const response = await post(`${url}/hooks/mcpgroups/sync`, body)
+    t.equal(response.status, 400, JSON.stringify(body))
+    const text = await response.text()
     t.notMatch(text, /hunter2/i)
     t.match(JSON.parse(text), { status: 400, title: 'BAD_REQUEST', detail: String })
   }
@@ -204,9 +204,9 @@ t.test('server: too many at once are told to come back', async (t) => {
     })
   })
   await all
-  const answer = await post(`${url}/hooks/mcpgroups/sync`, {})
-  t.equal(answer.status, 429)
-  t.equal(answer.headers.get('retry-after'), '1')
+  const response = await post(`${url}/hooks/mcpgroups/sync`, {})
+  t.equal(response.status, 429)
+  t.equal(response.headers.get('retry-after'), '1')
   for (const socket of sockets) socket.destroy()
 })
 
@@ -249,7 +249,7 @@ t.test('server: bodies together are bounded, apart for Metacontroller and for re
   t.ok(refused === undefined || refused.status === 413, 'no review is larger than two objects')
 })
 
-t.test('server: an event is handed over after the answer, and a failing sink harms nobody', async (t) => {
+t.test('server: an event is handed over after the response, and a failing sink harms nobody', async (t) => {
   const { cases } = await import('../../hooks/cases.ts')
   const emitted: string[] = []
   const { url } = await start(t, { events: { emit: ({ reason }) => emitted.push(reason) } })

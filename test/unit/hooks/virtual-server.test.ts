@@ -517,7 +517,7 @@ t.test(
 )
 
 t.test(
-  'rollout: backends come and go without new pods; what the running server cannot take up rolls them',
+  'rollout: backends come and go without new pods; what the running server cannot reload rolls them',
   async (t) => {
     const w = world(server('files'), virtual()).ready()
     const template = () =>

@@ -30,7 +30,7 @@ async function listener(t: Test, authenticator: Authenticator, dispatch?: () => 
         exchange.res.end(exchange.caller?.subject)
       },
       recover: (exchange, error) => {
-        if (!authenticator.answer(exchange, error)) sendProblem(exchange.res, error)
+        if (!authenticator.response(exchange, error)) sendProblem(exchange.res, error)
       },
     },
     (req, res) => new Exchange(req, res),
@@ -87,7 +87,7 @@ for (const [title, authorization, challenge, body] of cases) {
   })
 }
 
-await t.test('503: an issuer that cannot be asked is not the token’s fault, and nothing leaks', async (t) => {
+await t.test('503: an issuer that cannot be asked is not the token’s error, and nothing leaks', async (t) => {
   const url = await listener(t, makeAuthenticator({ type: 'oidc', oidc }, parts))
   const jwt = `${Buffer.from('{"alg":"RS256"}').toString('base64url')}.e30.c2ln`
   const response = await fetch(url, { headers: { authorization: `Bearer ${jwt}` } })
@@ -107,9 +107,9 @@ await t.test(
           throw new GatehouseError('SUBJECT_REFUSED')
         },
         recover: (exchange, error) => {
-          t.notOk(authenticator.answer(exchange, new GatehouseError('FORBIDDEN')))
-          t.notOk(authenticator.answer(exchange, new Error('x')))
-          t.ok(authenticator.answer(exchange, error))
+          t.notOk(authenticator.response(exchange, new GatehouseError('FORBIDDEN')))
+          t.notOk(authenticator.response(exchange, new Error('x')))
+          t.ok(authenticator.response(exchange, error))
         },
       },
       (req, res) => new Exchange(req, res),

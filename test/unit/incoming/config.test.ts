@@ -1,6 +1,6 @@
-/** Incoming configuration: half a security setting is a fault, never an open door. */
+/** Incoming configuration: half a security setting is an error, never an open door. */
 import t from 'tap'
-import { makeAuthenticator, type OidcConfig, oidcProblems } from '../../../runtime/incoming/index.ts'
+import { makeAuthenticator, type OidcConfig, oidcViolations } from '../../../runtime/incoming/index.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves(
@@ -33,18 +33,18 @@ const faulty: readonly (readonly [OidcConfig, RegExp])[] = [
 ]
 
 await t.test('oidcProblems: complete settings have none', async (t) => {
-  for (const config of fine) t.same(oidcProblems(config), [])
-  t.same(oidcProblems({ audience: 'a' }, true), [], 'keys of our own need no issuer')
+  for (const config of fine) t.same(oidcViolations(config), [])
+  t.same(oidcViolations({ audience: 'a' }, true), [], 'keys of our own need no issuer')
 })
 
 for (const [config, expected] of faulty) {
   await t.test(`oidcProblems: ${expected.source}`, async (t) => {
-    t.match(oidcProblems(config), [expected])
+    t.match(oidcViolations(config), [expected])
     t.throws(() => makeAuthenticator({ type: 'oidc', oidc: config }), { code: 'INVALID_CONFIG' })
   })
 }
 
-await t.test('makeAuthenticator: all faults at once, by field, without values', async (t) => {
+await t.test('makeAuthenticator: all errors at once, by field, without values', async (t) => {
   t.throws(
     () =>
       makeAuthenticator({ type: 'oidc', oidc: { jwksUrl: 'http://secret.example', clientSecret: 'hush' } }),

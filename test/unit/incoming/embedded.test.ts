@@ -1,7 +1,7 @@
 /** What an embedded authorization server asks of its host: matching settings, and refusal of revoked grants. */
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import t from 'tap'
-import { makeAuthenticator, pairingProblems } from '../../../runtime/incoming/index.ts'
+import { makeAuthenticator, pairingViolations } from '../../../runtime/incoming/index.ts'
 import { localKeys } from '../../../runtime/oauth/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 
@@ -10,14 +10,14 @@ const audience = 'https://gate.example/mcp'
 
 t.test('pairing: issuer, audience and resource must be those that the server issues tokens for', (t) => {
   const server = { issuer, allowedAudiences: [audience] }
-  t.same(pairingProblems(server, { issuer, audience }, 'oidc'), [])
-  t.same(pairingProblems(server, { issuer, audience, resource: audience }, 'oidc'), [])
-  const faults = pairingProblems(
+  t.same(pairingViolations(server, { issuer, audience }, 'oidc'), [])
+  t.same(pairingViolations(server, { issuer, audience, resource: audience }, 'oidc'), [])
+  const violations = pairingViolations(
     server,
     { issuer: 'https://other.example', audience: 'https://other.example/mcp', resource: audience },
     'oidc',
   )
-  t.match(faults, [
+  t.match(violations, [
     /^oidc\.issuer: must be/,
     /^oidc\.audience: must be one of/,
     /^oidc\.resource: must equal/,
@@ -26,7 +26,7 @@ t.test('pairing: issuer, audience and resource must be those that the server iss
 })
 
 t.test(
-  'isLive: a good token of a revoked grant gets the challenge, an unknown answer is passed on',
+  'isLive: a good token of a revoked grant gets the challenge, an unknown response is passed on',
   async (t) => {
     const { publicKey, privateKey } = await generateKeyPair('ES256')
     const jwk = { ...(await exportJWK(publicKey)), kid: 'one', alg: 'ES256' }

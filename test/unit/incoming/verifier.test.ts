@@ -1,4 +1,4 @@
-/** The verifier against answers that a good issuer would not give: introspection claims, key changes, no keys at all. */
+/** The verifier against responses that a good issuer would not give: introspection claims, key changes, no keys at all. */
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { makeAuthenticator, type OidcConfig } from '../../../runtime/incoming/index.ts'
@@ -8,8 +8,8 @@ import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 const now = 1_700_000_000_000
 const nowSec = now / 1000
 
-async function introspecting(t: Test, answer: () => PeerResponse, config: Partial<OidcConfig> = {}) {
-  const server = await startLoopback(answer)
+async function introspecting(t: Test, response: () => PeerResponse, config: Partial<OidcConfig> = {}) {
+  const server = await startLoopback(response)
   t.teardown(() => server.close())
   const authenticator = makeAuthenticator(
     { type: 'oidc', oidc: { introspectionUrl: `${server.url}/i`, audience: 'me', ...config } },
@@ -21,7 +21,7 @@ async function introspecting(t: Test, answer: () => PeerResponse, config: Partia
 
 const active = { active: true, sub: 'a', aud: 'me' }
 
-await t.test('introspection: claims are judged like those of a JWT', async (t) => {
+await t.test('introspection: claims are checked like those of a JWT', async (t) => {
   const verdicts: readonly (readonly [object, boolean])[] = [
     [{}, true],
     [{ aud: ['x', 'me'] }, true],
@@ -72,7 +72,7 @@ await t.test('introspection: an outage is 503 with the peer’s Retry-After', as
   await t.rejects(check('x'), { code: 'AUTH_UNAVAILABLE', headers: { 'retry-after': '42' } })
 })
 
-await t.test('introspection: an endless answer is cut off', async (t) => {
+await t.test('introspection: an endless response is cut off', async (t) => {
   const { check } = await introspecting(t, () => ({ body: { ...active, junk: 'x'.repeat(70_000) } }))
   await t.rejects(check('x'), { code: 'AUTH_UNAVAILABLE' })
 })

@@ -17,7 +17,7 @@ async function made(now = new Date()): Promise<Issued> {
   return issue({ names, now, lifetimeMs: 24 * hour })
 }
 
-/** Serves the leaf on a free port; `dial` returns the fault of the handshake, or undefined when it succeeded. */
+/** Serves the leaf on a free port; `dial` returns the error of the handshake, or undefined when it succeeded. */
 async function serve(t: Test, issued: Issued) {
   const server = createServer({ cert: issued.certificate, key: issued.key }, (socket) => socket.end())
   server.on('tlsClientError', () => {})
@@ -28,12 +28,12 @@ async function serve(t: Test, issued: Issued) {
   const port = typeof address === 'object' && address ? address.port : 0
   return async (servername: string, ca: string): Promise<string | undefined> => {
     const socket: TLSSocket = connect({ host: '127.0.0.1', port, servername, ca })
-    const fault = await new Promise<string | undefined>((resolve) => {
+    const failure = await new Promise<string | undefined>((resolve) => {
       socket.once('secureConnect', () => resolve(undefined))
       socket.once('error', (error) => resolve('code' in error ? String(error.code) : error.message))
     })
     socket.destroy()
-    return fault
+    return failure
   }
 }
 
@@ -64,11 +64,11 @@ await t.test('certificate: a real TLS handshake succeeds under every name of the
 })
 
 await t.test('certificate: the handshake fails under another name, and for another authority', async (t) => {
-  const [issued, stranger] = await Promise.all([made(), made()])
+  const [issued, untrusted] = await Promise.all([made(), made()])
   const dial = await serve(t, issued)
   t.equal(await dial('other.gatehouse-system.svc', issued.ca), 'ERR_TLS_CERT_ALTNAME_INVALID')
-  t.not(await dial(names[0] ?? '', stranger.ca), undefined, 'a stranger authority is not enough')
-  t.equal(await dial(names[0] ?? '', joinBundle([stranger.ca, issued.ca])), undefined, 'both together are')
+  t.not(await dial(names[0] ?? '', untrusted.ca), undefined, 'an untrusted client authority is not enough')
+  t.equal(await dial(names[0] ?? '', joinBundle([untrusted.ca, issued.ca])), undefined, 'both together are')
 })
 
 await t.test('profile: authority and leaf carry what RFC 5280 asks, and no more', async (t) => {

@@ -34,7 +34,7 @@ class FakeCluster implements Cluster {
   readonly log: string[] = []
   /** Runs before a Secret write, to play a second run. */
   meanwhile: (() => void) | undefined
-  faults = 0
+  violations = 0
   readonly targets: readonly TrustTarget[] = Object.keys(this.bundles).map((name) => ({
     name,
     read: async () => [this.bundles[name] ?? ''],
@@ -63,7 +63,7 @@ class FakeCluster implements Cluster {
     for (const [name, bundle] of Object.entries(this.bundles)) {
       if (this.refuse.has(name)) continue
       const found = fitness(this.stored.serving, bundle, names, this.clock)
-      if (!found.fit) this.faults += 1
+      if (!found.fit) this.violations += 1
     }
   }
 
@@ -94,7 +94,7 @@ await t.test('first run: the authority is trusted before its leaf is stored', as
   t.strictSame(cluster.log, ['issue', 'trust', 'trust', 'wait'])
   t.ok(fitness(cluster.stored.serving, cluster.stored.bundle, names, cluster.clock).fit)
   t.ok(Object.values(cluster.bundles).every((bundle) => sameBundle(bundle, cluster.stored.bundle)))
-  t.equal(cluster.faults, 0)
+  t.equal(cluster.violations, 0)
 })
 
 await t.test('second run: changes nothing', async (t) => {
@@ -127,7 +127,7 @@ await t.test(
     cluster.later(day)
     await cluster.run()
     t.equal(cluster.authorities(), 1)
-    t.equal(cluster.faults, 0, 'at no write was the served leaf untrusted')
+    t.equal(cluster.violations, 0, 'at no write was the served leaf untrusted')
     t.strictSame(
       cluster.log.filter((line) => line !== 'trust'),
       ['issue', 'wait', 'stage', 'wait', 'promote', 'wait', 'retire', 'wait'],
@@ -160,7 +160,7 @@ await t.test('rotation: the leaf is not changed while one client cannot be told'
   cluster.refuse.clear()
   await cluster.run()
   t.not(cluster.stored.serving.certificate, first, 'goes on by itself when the client is back')
-  t.equal(cluster.faults, 0)
+  t.equal(cluster.violations, 0)
 })
 
 await t.test('force: one run without settling goes through the whole rotation', async (t) => {
@@ -170,7 +170,7 @@ await t.test('force: one run without settling goes through the whole rotation', 
   await cluster.run({ force: true, settleMs: 0 })
   t.not(cluster.stored.serving.certificate, first)
   t.equal(cluster.authorities(), 1)
-  t.equal(cluster.faults, 0)
+  t.equal(cluster.violations, 0)
 })
 
 await t.test('expired: a certificate that nobody rotated is replaced in one run', async (t) => {

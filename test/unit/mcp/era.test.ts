@@ -41,7 +41,7 @@ t.test('checkStateless: a good request passes and says who asks', async (t) => {
   t.equal(meta.logLevel, 'info')
 })
 
-t.test('checkStateless: each fault has its code', async (t) => {
+t.test('checkStateless: each error has its code', async (t) => {
   const headers = { 'mcp-protocol-version': VERSION, 'mcp-method': 'tools/list' }
   const call = { 'mcp-protocol-version': VERSION, 'mcp-method': 'tools/call' }
   const cases: [string, unknown, Record<string, string>, number][] = [

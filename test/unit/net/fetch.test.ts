@@ -111,7 +111,7 @@ await t.test(
   },
 )
 
-await t.test('fetch: a guarded one judges what a name resolves to, and dials only that', async (t) => {
+await t.test('fetch: a guarded one checks what a name resolves to, and dials only that', async (t) => {
   const fetch = makeFetch({
     guard: true,
     allowHttp: true,
@@ -138,7 +138,7 @@ await t.test('fetch: plain http goes to loopback only, and never with credential
   await open.close()
 })
 
-await t.test('fetch: an answer beyond the cap or the time limit is refused', async (t) => {
+await t.test('fetch: a response beyond the cap or the time limit is refused', async (t) => {
   const fetch = makeFetch({ maxBytes: 4999, timeoutMs: 100 })
   t.equal(await reason(fetch, `${base}/big`), 'ANSWER_TOO_LARGE')
   t.equal(await reason(fetch, `${base}/silent`), 'TIMED_OUT')

@@ -48,14 +48,14 @@ await t.test(
     })
     await (await fetch(listener.url)).text()
     const stream = await fetch(`${listener.url}/stream`)
-    const answer = fetch(`${listener.url}/slow`)
+    const response = fetch(`${listener.url}/slow`)
     await slow.promise
 
     const closed = listener.close({ graceMs: 60_000 })
     t.equal(await stream.text(), 'data: 1\n\ndata: bye\n\n', 'the stream ends in order')
     await t.rejects(fetch(listener.url), 'nobody new is accepted')
     finish()
-    t.equal(await (await answer).text(), 'done', 'the request in flight gets its answer')
+    t.equal(await (await response).text(), 'done', 'the request in flight gets its response')
     await closed
     t.equal(listener.close(), closed, 'a second close is the same one')
   },
@@ -64,11 +64,11 @@ await t.test(
 await t.test('close: what is left after the grace is cut', async (t) => {
   const arrived = Promise.withResolvers<void>()
   const listener = await listen({ ...base, handler: () => arrived.resolve() })
-  const answer = fetch(listener.url)
-  answer.catch(() => {})
+  const response = fetch(listener.url)
+  response.catch(() => {})
   await arrived.promise
   await listener.close({ graceMs: 10 })
-  await t.rejects(answer)
+  await t.rejects(response)
 })
 
 await t.test('unused connections: they are ended without a word, by close and by the clock', async (t) => {
@@ -91,7 +91,7 @@ await t.test('unused connections: they are ended without a word, by close and by
   t.equal(ahead.text(), '', 'a closing listener does not wait for it')
   const late = await opened({ headersTimeoutMs: 50, checkIntervalMs: 20 })
   await late.closed
-  t.equal(late.text(), '', 'no 408 that would pass for the answer to the next request')
+  t.equal(late.text(), '', 'no 408 that would pass for the response to the next request')
   await late.listener.close()
 })
 

@@ -75,13 +75,13 @@ await t.test(
       proxy.closeAllConnections()
       proxy.close()
     })
-    const answer = await dispatcher.request({
+    const response = await dispatcher.request({
       origin: 'http://mcp.example',
       path: '/mcp?a=b',
       method: 'GET',
       headers: ['X-Mine', '1', 'Host', 'mcp.example'],
     })
-    t.equal(await answer.body.text(), 'through the proxy')
+    t.equal(await response.body.text(), 'through the proxy')
     t.same(seen, ['GET http://mcp.example/mcp?a=b 1'])
   },
 )

@@ -24,14 +24,14 @@ const one = await pair('one')
 const two = await pair('two')
 
 async function rig(t: Test) {
-  const state: { answer: PeerResponse; now: number; hold: Promise<void> | undefined } = {
-    answer: { body: { keys: [one.jwk] } },
+  const state: { response: PeerResponse; now: number; hold: Promise<void> | undefined } = {
+    response: { body: { keys: [one.jwk] } },
     now: Date.now(),
     hold: undefined,
   }
   const server = await startLoopback(async () => {
     await state.hold
-    return state.answer
+    return state.response
   })
   t.teardown(() => server.close())
   const keys = new RemoteKeys({ fetch, now: () => state.now, locate: async () => server.url })
@@ -54,7 +54,7 @@ await t.test(
     const { state, server, keys, verify } = await rig(t)
     await verify(one.token)
     const before = keys.version
-    state.answer = { body: { keys: [two.jwk] } }
+    state.response = { body: { keys: [two.jwk] } }
     await t.rejects(verify(two.token), unknownKey, 'too early')
     t.equal(server.seen.length, 1)
     state.now += keySetTimes.cooldownMs
@@ -65,7 +65,7 @@ await t.test(
     state.now += keySetTimes.cooldownMs
     const seen = server.seen.length
     for (let i = 0; i < 5; i++) await t.rejects(verify(one.token), unknownKey)
-    t.equal(server.seen.length, seen + 1, 'a stranger cannot make us ask again and again')
+    t.equal(server.seen.length, seen + 1, 'an untrusted client cannot make us ask again and again')
   },
 )
 
@@ -73,22 +73,22 @@ await t.test(
   'RemoteKeys: an issuer that is down from the start is an outage, retried after a pause, then works',
   async (t) => {
     const { state, server, verify } = await rig(t)
-    state.answer = { status: 503 }
+    state.response = { status: 503 }
     await t.rejects(verify(one.token), unreachable)
     await t.rejects(verify(one.token), unreachable)
     t.equal(server.seen.length, 1, 'no second try within the pause')
-    state.answer = { body: { keys: [one.jwk] } }
+    state.response = { body: { keys: [one.jwk] } }
     state.now += keySetTimes.retryMs
     await verify(one.token)
   },
 )
 
 await t.test(
-  'RemoteKeys: known keys survive an outage for an hour, unknown ones cannot be judged',
+  'RemoteKeys: known keys survive an outage for an hour, unknown ones cannot be checked',
   async (t) => {
     const { state, verify } = await rig(t)
     await verify(one.token)
-    state.answer = 'cut'
+    state.response = 'cut'
     state.now += keySetTimes.maxAgeMs - 1
     await verify(one.token)
     await t.rejects(verify(two.token), unreachable)
@@ -101,7 +101,7 @@ await t.test('RemoteKeys: an old set is renewed in the background', async (t) =>
   const { state, server, keys, verify } = await rig(t)
   await verify(one.token)
   const before = keys.version
-  state.answer = { body: { keys: [one.jwk, two.jwk] } }
+  state.response = { body: { keys: [one.jwk, two.jwk] } }
   state.now += keySetTimes.freshMs + 1
   let release = () => {}
   state.hold = new Promise<void>((resolve) => {
@@ -110,7 +110,7 @@ await t.test('RemoteKeys: an old set is renewed in the background', async (t) =>
   await verify(one.token)
   release()
   await verify(two.token)
-  t.equal(server.seen.length, 2, 'the unknown key waited for the renewal under way')
+  t.equal(server.seen.length, 2, 'the unknown key waited for the renewal in flight')
   t.ok(keys.version > before)
 })
 
@@ -124,7 +124,7 @@ await t.test('RemoteKeys: the same set fetched again is no change', async (t) =>
 })
 
 await t.test(
-  'RemoteKeys: nonsense instead of a key set is a fault, symmetric keys are dropped',
+  'RemoteKeys: nonsense instead of a key set is an error, symmetric keys are dropped',
   async (t) => {
     for (const body of [
       {},
@@ -133,11 +133,11 @@ await t.test(
       { keys: Array.from({ length: 101 }, () => one.jwk) },
     ]) {
       const { state, verify } = await rig(t)
-      state.answer = { body }
+      state.response = { body }
       await t.rejects(verify(one.token), { name: 'OAuthClientError', kind: 'protocol' })
     }
     const { state, verify } = await rig(t)
-    state.answer = { body: { keys: [{ kty: 'oct', k: 'c2VjcmV0', kid: 'one' }] } }
+    state.response = { body: { keys: [{ kty: 'oct', k: 'c2VjcmV0', kid: 'one' }] } }
     await t.rejects(verify(one.token), unknownKey)
   },
 )

@@ -4,7 +4,7 @@ import { makeFetch } from '../../../runtime/net/index.ts'
 import {
   checkClientDocument,
   clientDocument,
-  clientDocumentUrlProblem,
+  clientDocumentUrlViolation,
   fetchClientDocument,
   registerClient,
 } from '../../../runtime/oauth/index.ts'
@@ -13,8 +13,8 @@ import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 const fetch = makeFetch({ maxRedirects: 0 })
 t.teardown(() => fetch.close())
 
-async function peer(t: Test, answer: PeerResponse) {
-  const server = await startLoopback(() => answer)
+async function peer(t: Test, response: PeerResponse) {
+  const server = await startLoopback(() => response)
   t.teardown(() => server.close())
   return server
 }
@@ -57,7 +57,7 @@ await t.test('registerClient: a secret that never expires has no expiry; scope m
   t.same(got.scopes, ['a', 'b'])
 })
 
-await t.test('registerClient: faults say whether registration exists at all', async (t) => {
+await t.test('registerClient: errors say whether registration exists at all', async (t) => {
   for (const status of [404, 405, 501])
     await t.rejects(registerClient((await peer(t, { status })).url, metadata, { fetch }), {
       name: 'OAuthClientError',
@@ -80,7 +80,7 @@ await t.test('registerClient: faults say whether registration exists at all', as
 
 await t.test('client document: which client_id can be one', async (t) => {
   for (const good of ['https://app.example/client.json', 'https://app.example/c?v=1', 'http://127.0.0.1:1/c'])
-    t.equal(clientDocumentUrlProblem(good), undefined, good)
+    t.equal(clientDocumentUrlViolation(good), undefined, good)
   for (const bad of [
     'abc',
     'https://app.example',
@@ -92,7 +92,7 @@ await t.test('client document: which client_id can be one', async (t) => {
     'https://app.example/a/%2E%2e/c',
     'ftp://app.example/c',
   ])
-    t.type(clientDocumentUrlProblem(bad), 'string', bad)
+    t.type(clientDocumentUrlViolation(bad), 'string', bad)
 })
 
 await t.test('client document: fetched from the client_id itself, and about it', async (t) => {

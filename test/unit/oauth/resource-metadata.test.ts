@@ -16,8 +16,8 @@ async function serve(t: Test, documents: Record<string, object>) {
   const server = await startLoopback(({ path }): PeerResponse => {
     const found = documents[path]
     if (found === undefined) return { status: 404, body: 'no' }
-    const answer: PeerResponse = JSON.parse(JSON.stringify(found).replaceAll('$', server.url))
-    return answer
+    const response: PeerResponse = JSON.parse(JSON.stringify(found).replaceAll('$', server.url))
+    return response
   })
   t.teardown(() => server.close())
   return server
@@ -63,7 +63,7 @@ await t.test('discoverResource: none is undefined, a dead host is not', async (t
   })
 })
 
-await t.test('discoverResource: a document for another resource is refused, not passed over', async (t) => {
+await t.test('discoverResource: a document for another resource is refused, not skipped', async (t) => {
   for (const resource of ['https://other.example/mcp', '$/mcp2', '$/other', 'nonsense']) {
     const server = await serve(t, {
       [`${wellKnown}/mcp`]: { body: { resource } },

@@ -1,4 +1,4 @@
-/** Discovery of authorization servers: order of documents, exact issuer, clear faults. */
+/** Discovery of authorization servers: order of documents, exact issuer, clear errors. */
 import t, { type Test } from 'tap'
 import { makeFetch } from '../../../runtime/net/index.ts'
 import { discoverServer, serverMetadataUrls, typedServer } from '../../../runtime/oauth/index.ts'
@@ -10,8 +10,8 @@ t.teardown(() => fetch.close())
 /** A server that knows these documents, keyed by path; `$` stands for its own URL. */
 async function serve(t: Test, documents: Record<string, PeerResponse>) {
   const server = await startLoopback(({ path }) => {
-    const answer = documents[path] ?? { status: 404, body: 'no' }
-    return answer === 'cut' ? 'cut' : JSON.parse(JSON.stringify(answer).replaceAll('$', server.url))
+    const response = documents[path] ?? { status: 404, body: 'no' }
+    return response === 'cut' ? 'cut' : JSON.parse(JSON.stringify(response).replaceAll('$', server.url))
   })
   t.teardown(() => server.close())
   return server
@@ -71,7 +71,7 @@ await t.test('discoverServer: a needed member is filled in from the other docume
   t.equal(found.jwks_uri, `${server.url}/k`, 'nothing else is taken')
 })
 
-await t.test('discoverServer: faults tell absent, unreachable and malformed apart', async (t) => {
+await t.test('discoverServer: errors tell absent, unreachable and malformed apart', async (t) => {
   const absent = await serve(t, {})
   await t.rejects(discoverServer(absent.url, { fetch }), { name: 'OAuthClientError', kind: 'absent' })
   const down = await serve(t, {

@@ -1,4 +1,4 @@
-/** Token requests: what goes on the wire per grant, and which answers are believed. */
+/** Token requests: what goes on the wire per grant, and which responses are believed. */
 import t, { type Test } from 'tap'
 import { makeFetch } from '../../../runtime/net/index.ts'
 import {
@@ -20,9 +20,9 @@ t.teardown(() => fetch.close())
 
 const good: PeerResponse = { body: { access_token: 'at', token_type: 'Bearer', expires_in: 60 } }
 
-async function peer(t: Test, ...answers: readonly PeerResponse[]) {
+async function peer(t: Test, ...responses: readonly PeerResponse[]) {
   let count = 0
-  const server = await startLoopback(() => answers[Math.min(count++, answers.length - 1)] ?? good)
+  const server = await startLoopback(() => responses[Math.min(count++, responses.length - 1)] ?? good)
   t.teardown(() => server.close())
   const metadata: ServerMetadata = { issuer: server.url, token_endpoint: `${server.url}/token` }
   const client: OAuthClient = { clientId: 'c' }
@@ -192,26 +192,26 @@ const bad: readonly (readonly [string, PeerResponse, object])[] = [
   ['an unknown token type', { body: { access_token: 'at', token_type: 'mac' } }, { kind: 'protocol' }],
 ]
 
-for (const [title, answer, expected] of bad) {
-  await t.test(`answers: ${title} is a fault of its kind`, async (t) => {
-    const { base } = await peer(t, answer)
-    const fault = await clientCredentialsGrant(base).then(
+for (const [title, response, expected] of bad) {
+  await t.test(`answers: ${title} is an error of its kind`, async (t) => {
+    const { base } = await peer(t, response)
+    const failure = await clientCredentialsGrant(base).then(
       () => undefined,
       (error: unknown) => error,
     )
-    t.match(fault, { name: 'OAuthClientError', ...expected })
-    t.notMatch(String(fault), /evil|<p>/, 'nothing the peer said is in the message')
+    t.match(failure, { name: 'OAuthClientError', ...expected })
+    t.notMatch(String(failure), /evil|<p>/, 'nothing the peer said is in the message')
   })
 }
 
-await t.test('faults: a refused grant and an outage are told apart', async (t) => {
+await t.test('errors: a refused grant and an outage are told apart', async (t) => {
   const refused = await peer(t, { status: 400, body: { error: 'invalid_grant' } })
-  const fault = await clientCredentialsGrant(refused.base).then(
+  const failure = await clientCredentialsGrant(refused.base).then(
     () => undefined,
     (error: unknown) => error,
   )
-  t.ok(isGrantRefused(fault))
-  t.notOk(isTransient(fault))
+  t.ok(isGrantRefused(failure))
+  t.notOk(isTransient(failure))
 })
 
 await t.test('tokenTypes: an assertion of type N_A is taken only when asked for', async (t) => {
@@ -224,7 +224,7 @@ await t.test('tokenTypes: an assertion of type N_A is taken only when asked for'
   t.equal(tokens.issuedTokenType, 'urn:jag')
 })
 
-await t.test('introspect: form, credentials, inactive tokens, and answers that are none', async (t) => {
+await t.test('introspect: form, credentials, inactive tokens, and responses that are none', async (t) => {
   const { server, base } = await peer(
     t,
     { body: { active: true, sub: 'a' } },

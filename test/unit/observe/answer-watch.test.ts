@@ -1,4 +1,4 @@
-/** Finding out from the ends of an answer how an operation went: JSON bodies and event streams, in any pieces. */
+/** Finding out from the ends of a response how an operation went: JSON bodies and event streams, in any pieces. */
 import t from 'tap'
 import { ResponseWatch } from '../../../runtime/observe/exchange/answer-watch.ts'
 import { isToolError, readResponse } from '../../../runtime/observe/exchange/rpc-answer.ts'
@@ -51,7 +51,7 @@ t.test('answer: isError is found before and behind the content, and nowhere else
   }
 })
 
-t.test('answer: requests, notifications and other documents are no answers', async (t) => {
+t.test('answer: requests, notifications and other documents are no responses', async (t) => {
   for (const text of [
     '{"jsonrpc":"2.0","method":"notifications/progress","params":{"error":{}}}',
     '{"jsonrpc":"2.0","id":1,"method":"x","result":{}}',
@@ -78,33 +78,33 @@ t.test('watch: counts bytes and reads a JSON body in pieces of any size', async 
   for (const size of [1, 7, 100]) {
     const pieces = error.match(new RegExp(`.{1,${size}}`, 'gs')) ?? []
     const watch = watched(pieces)
-    t.match(watch.answer(), { kind: 'error', code: -32000 })
+    t.match(watch.response(), { kind: 'error', code: -32000 })
     t.equal(watch.bytes, error.length)
   }
 })
 
-t.test('watch: finds the event that carries the answer', async (t) => {
+t.test('watch: finds the event that carries the response', async (t) => {
   const stream = `: keep-alive\n\nevent: message\ndata: ${progress}\n\nid: 7\r\ndata:${error}\r\n\r\n: bye\n\n`
   for (const size of [1, 5, 64, 1_000]) {
     const pieces = stream.match(new RegExp(`.{1,${size}}`, 'gs')) ?? []
     const watch = watched(pieces)
-    t.match(watch.answer(), { kind: 'error', code: -32000 }, `pieces of ${size}`)
+    t.match(watch.response(), { kind: 'error', code: -32000 }, `pieces of ${size}`)
     t.equal(watch.body()?.text.trim(), error)
   }
-  t.equal(watched([`data: ${progress}\n\n`]).answer(), undefined)
+  t.equal(watched([`data: ${progress}\n\n`]).response(), undefined)
 })
 
 t.test('watch: a stream with a large result keeps its ends only', async (t) => {
   const result = `{"jsonrpc":"2.0","id":1,"result":{"content":"${'y'.repeat(1_000_000)}","isError":true}}`
   const watch = watched([`data: ${result.slice(0, 70_000)}`, result.slice(70_000), '\n', '\n'])
-  t.same(watch.answer(), { kind: 'result', toolError: true })
+  t.same(watch.response(), { kind: 'result', toolError: true })
   t.equal(watch.body()?.text.length, 512)
   t.equal(watch.body()?.whole, false)
 })
 
-t.test('watch: keeps as much of the answer as the record wants', async (t) => {
+t.test('watch: keeps as much of the response as the record wants', async (t) => {
   t.same(watched([error], 2_000).body(), { text: error, whole: true })
   t.equal(watched([`{"a":"${long}"}`], 1_000).body()?.text.length, 1_000)
   t.equal(watched(['plain text']).body(), undefined)
-  t.equal(watched([' \n', '{"jsonrpc":"2.0","id":1,"result":{}}']).answer()?.kind, 'result')
+  t.equal(watched([' \n', '{"jsonrpc":"2.0","id":1,"result":{}}']).response()?.kind, 'result')
 })

@@ -85,7 +85,7 @@ t.test('audit events: every type of the schema has a row, every method its type'
   t.equal(eventTypeOf('notifications/roots/list_changed'), 'mcp_roots_list_changed')
   t.equal(eventTypeOf('notifications/initialized'), 'mcp_notification')
   t.equal(eventTypeOf('resources/templates/list'), 'mcp_request')
-  t.equal(eventTypeOf(''), 'mcp_request', 'answers of clients')
+  t.equal(eventTypeOf(''), 'mcp_request', 'responses of clients')
 })
 
 t.test('metrics: names are unique, legacy labels are labels, nothing unbounded is one', async (t) => {

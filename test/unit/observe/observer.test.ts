@@ -94,7 +94,7 @@ async function rig(
   }
 }
 
-const answer: Stage<Exchange> = ({ res }) => sendJson(res, 200, { jsonrpc: '2.0', id: 1, result: {} })
+const response: Stage<Exchange> = ({ res }) => sendJson(res, 200, { jsonrpc: '2.0', id: 1, result: {} })
 
 t.test('observer: with everything off the handler is the handler', async (t) => {
   const observer = makeObserver({ server: 's', audit: makeAudit(undefined), telemetry: noTelemetry })
@@ -112,7 +112,7 @@ t.test('observer: with everything off the handler is the handler', async (t) => 
 })
 
 t.test('observer: paths that are not observed leave nothing', async (t) => {
-  const { url, lines, line } = await rig(t, answer, { observes: (path) => path === '/mcp' })
+  const { url, lines, line } = await rig(t, response, { observes: (path) => path === '/mcp' })
   await fetch(`${url}/health?x`)
   await fetch(`${url}/mcp?x`, { method: 'POST' })
   t.match(await line(), { target: { endpoint: '/mcp' } })
@@ -138,7 +138,7 @@ t.test('observer: an event stream is reported when it opens, by whoever tells of
   t.same(lines, [], 'once')
 })
 
-t.test('observer: an answer that is cut is an error', async (t) => {
+t.test('observer: a response that is cut is an error', async (t) => {
   const { url, line } = await rig(t, ({ res }) => {
     res.writeHead(200)
     res.write('{"jsonrpc"')
@@ -150,7 +150,7 @@ t.test('observer: an answer that is cut is an error', async (t) => {
   t.match(await line(), { type: 'mcp_tool_call', outcome: 'error' })
 })
 
-t.test('observer: a client that leaves before the answer is a failure', async (t) => {
+t.test('observer: a client that leaves before the response is a failure', async (t) => {
   const { port, line } = await rig(t, ({ res }) => once(res, 'close').then(() => {}))
   const socket = connect(port, '127.0.0.1')
   socket.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n', () => socket.destroy())
@@ -222,7 +222,7 @@ t.test('observer: a rejected operation is recorded with its code and a safe text
 
 t.test('observer: X-Forwarded-For counts behind trusted proxies only', async (t) => {
   for (const trustProxyHeaders of [false, true]) {
-    const { url, line } = await rig(t, answer, { trustProxyHeaders })
+    const { url, line } = await rig(t, response, { trustProxyHeaders })
     await fetch(url, { method: 'POST', headers: { 'x-forwarded-for': '6.6.6.6, 8.8.8.8, 10.0.0.1' } })
     t.match(await line(), { source: { value: trustProxyHeaders ? '8.8.8.8' : '127.0.0.1' } })
   }
@@ -253,7 +253,7 @@ t.test('observer: what happens on the way is noted on the span, even before it i
         tell({ kind: 'store_error', errorType: 'timeout' })
         tell({ kind: 'fail_open' })
       },
-      dispatch: answer,
+      dispatch: response,
       audit: (exchange, error) => observer.finished(exchange, error, message, params),
       recover: () => {},
     },
@@ -309,7 +309,7 @@ t.test('observer: an audit log that fails does not fail the request', async (t) 
     log: { ...silentLog, error: (text) => void errors.push(text) },
   })
   const handler = pipeline<Exchange>(
-    { dispatch: answer, audit: (exchange, error) => observer.finished(exchange, error), recover: () => {} },
+    { dispatch: response, audit: (exchange, error) => observer.finished(exchange, error), recover: () => {} },
     (req, res) => new Exchange(req, res),
   )
   const listener = await listen({

@@ -20,7 +20,7 @@ function settings(config: Partial<Telemetry>) {
   return telemetrySettings({ ...defaults, tracingEnabled: true, ...config }, from)
 }
 
-function fault(config: Partial<Telemetry>): string {
+function failure(config: Partial<Telemetry>): string {
   try {
     settings(config)
   } catch (error) {
@@ -62,13 +62,13 @@ t.test('telemetry settings: the endpoint is the base of both signals', async (t)
 
 t.test('telemetry settings: an unusable endpoint is refused', async (t) => {
   t.match(
-    fault({ endpoint: 'http://otel.example' }),
+    failure({ endpoint: 'http://otel.example' }),
     /^telemetry\.endpoint: http needs telemetry\.insecure true/,
   )
   for (const endpoint of ['https://u:p@h', 'https://h/?a=b', 'https://h#x', 'https://', 'a b'])
-    t.match(fault({ endpoint }), /^telemetry\.endpoint: must be host:port or an http\(s\) URL/, endpoint)
+    t.match(failure({ endpoint }), /^telemetry\.endpoint: must be host:port or an http\(s\) URL/, endpoint)
   t.match(
-    fault({ endpoint: 'https://h', tracingEnabled: false }),
+    failure({ endpoint: 'https://h', tracingEnabled: false }),
     'telemetry.endpoint: set tracingEnabled or metricsEnabled, or leave the endpoint out',
   )
 })
@@ -108,13 +108,13 @@ t.test('telemetry settings: header values come from the variables that they name
     },
   )
   t.equal(
-    fault({ endpoint, headers: { a: '${MISSING}', 'b c': 'x', d: 'x\ny' } }),
+    failure({ endpoint, headers: { a: '${MISSING}', 'b c': 'x', d: 'x\ny' } }),
     [
       'telemetry.headers.a: the variable MISSING is not set',
       'telemetry.headers.b c: "b c" is not a valid header name: letters, digits and -_.~!#$%&\'*+^`|, at most 255',
       'telemetry.headers.d: must not contain control characters or characters beyond Latin-1',
     ].join('\n'),
-    'all faults at once, without values',
+    'all errors at once, without values',
   )
 })
 
@@ -122,10 +122,10 @@ t.test('telemetry settings: the trust anchors must be readable and PEM', async (
   const dir = t.testdir({ 'ca.crt': '-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n' })
   const endpoint = 'https://h'
   t.match(settings({ endpoint, caCertPath: join(dir, 'ca.crt') })?.collector?.ca, /BEGIN CERTIFICATE/)
-  t.equal(fault({ endpoint, caCertPath: join(dir, 'no') }), 'telemetry.caCertPath: the file cannot be read')
+  t.equal(failure({ endpoint, caCertPath: join(dir, 'no') }), 'telemetry.caCertPath: the file cannot be read')
   writeFileSync(join(dir, 'key'), 'nothing')
   t.equal(
-    fault({ endpoint, caCertPath: join(dir, 'key') }),
+    failure({ endpoint, caCertPath: join(dir, 'key') }),
     'telemetry.caCertPath: the file holds no PEM certificate',
   )
 })
@@ -134,7 +134,7 @@ t.test('telemetry settings: sampling is a share', async (t) => {
   for (const samplingRate of ['0', '0.05', '1.0', '1'])
     t.equal(settings({ endpoint: 'https://h', samplingRate })?.samplingRatio, Number(samplingRate))
   for (const samplingRate of ['', '-0.1', '1.1', 'all', 'NaN'])
-    t.equal(fault({ samplingRate }), 'telemetry.samplingRate: must be a number from 0.0 to 1.0', samplingRate)
+    t.equal(failure({ samplingRate }), 'telemetry.samplingRate: must be a number from 0.0 to 1.0', samplingRate)
 })
 
 t.test('telemetry settings: service name, version and attributes make the resource', async (t) => {

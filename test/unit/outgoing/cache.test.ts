@@ -2,7 +2,7 @@
 import t from 'tap'
 import { CredentialCache, type Obtained } from '../../../runtime/outgoing/index.ts'
 
-/** A source whose every answer the test lets go. */
+/** A source whose every response the test lets go. */
 function source() {
   const waiting: ((value: Obtained) => void)[] = []
   return {

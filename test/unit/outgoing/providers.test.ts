@@ -45,7 +45,7 @@ function upstream(...providers: string[]): UpstreamTokens & { readonly asked: st
 }
 
 t.test(
-  'several providers: a strategy that does not say which one is a fault, and so is an unknown name',
+  'several providers: a strategy that does not say which one is an error, and so is an unknown name',
   async (t) => {
     const outgoing = makeOutgoing({ upstream: upstream('corp', 'code') })
     t.teardown(() => outgoing.close())
@@ -90,7 +90,7 @@ t.test('one provider: it is the default, and its token is what is exchanged', as
 })
 
 t.test(
-  'no embedded server: the caller’s own token stands for the caller, a named provider is a fault',
+  'no embedded server: the caller’s own token stands for the caller, a named provider is an error',
   async (t) => {
     const outgoing = makeOutgoing()
     t.teardown(() => outgoing.close())

@@ -1,4 +1,4 @@
-/** Strategy configuration: every fault by field, all at once, without secrets; nothing half given. */
+/** Strategy configuration: every error by field, all at once, without secrets; nothing half given. */
 import t from 'tap'
 import { makeOutgoing, type StrategyConfig } from '../../../runtime/outgoing/index.ts'
 import { testUpstream } from '../../helpers/outgoing.ts'

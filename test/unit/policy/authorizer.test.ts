@@ -1,4 +1,4 @@
-/** What Cedar is told of caller, action and resource, and what becomes of its answer. The engine is the real one. */
+/** What Cedar is told of caller, action and resource, and what becomes of its response. The engine is the real one. */
 import t from 'tap'
 import { makeCaller } from '../../../runtime/net/index.ts'
 import { type AuthorizerConfig, makeAuthorizer, type AccessRequest } from '../../../runtime/policy/index.ts'
@@ -226,7 +226,7 @@ t.test('static entities: are merged with those of the request', async (t) => {
     'principal.boss.clearance == 9',
     'principal in ServiceGroup::"founders" && principal in ServiceGroup::"ops"',
     'resource.owner == "ops" && resource.name == "echo"',
-    'resource in Room::"b" && resource in MCP::"front" && resource in Site::"c"',
+    'resource in Module::"b" && resource in MCP::"front" && resource in Site::"c"',
     'MCP::"front".zone == "eu"',
     'action in Action::"write" && action.operation == "call"',
     'principal.clearance > ServiceGroup::"limits".clearance',

@@ -205,14 +205,14 @@ function plainDecision(
   configured: Configured,
 ): string {
   const told = everything(asked, configured)
-  const answer = engine.isAuthorized({
+  const response = engine.isAuthorized({
     ...told,
     policies: {
       staticPolicies: Object.fromEntries(policies.map(({ text }, index) => [String(index), text])),
     },
   })
-  if (answer.type === 'failure') return `failure ${answer.errors.map(({ message }) => message).join()}`
-  const { decision, diagnostics } = answer.response
+  if (response.type === 'failure') return `failure ${response.errors.map(({ message }) => message).join()}`
+  const { decision, diagnostics } = response.response
   if (diagnostics.errors.some(({ policyId }) => policies[Number(policyId)]?.effect === 'forbid'))
     return 'forbidden'
   if (decision === 'allow') return 'permitted'

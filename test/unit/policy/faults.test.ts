@@ -41,7 +41,7 @@ async function run(policies: readonly string[], args: readonly string[], claims 
 }
 
 t.test(
-  'faults: each is a warning once and a debug line afterwards, with the index of the policy',
+  'errors: each is a warning once and a debug line afterwards, with the index of the policy',
   async (t) => {
     const lines = await run(
       [
@@ -75,7 +75,7 @@ t.test(
   },
 )
 
-t.test('faults: nothing that a caller sent is repeated', async (t) => {
+t.test('errors: nothing that a caller sent is repeated', async (t) => {
   const secret = 'hunter2-`"quoted'
   const lines = await run(
     [

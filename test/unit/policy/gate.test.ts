@@ -181,7 +181,7 @@ t.test('filter: a list of which nothing has to go is the same buffer', async (t)
   t.equal(await nothing.filter(ada, 'tools/call', result), result, 'no list')
 })
 
-t.test('filter: each list is judged by the action of its items', async (t) => {
+t.test('filter: each list is checked by the action of its items', async (t) => {
   const gate = gateOf([
     'permit(principal, action == Action::"call_tool", resource == Tool::"a");',
     'permit(principal, action == Action::"get_prompt", resource == Prompt::"a");',

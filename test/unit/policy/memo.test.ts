@@ -69,7 +69,7 @@ t.test('memo: hints are part of the question when a policy reads them', async (t
 })
 
 t.test(
-  'memo: decisions that read arguments are made anew, others of the same policies are not',
+  'memo: decisions that read arguments are made again, others of the same policies are not',
   async (t) => {
     const count = counter([
       'permit(principal, action, resource);',
@@ -93,7 +93,7 @@ t.test('memo: a policy that takes the context as a whole sees every argument', a
   t.equal(await count({}, { arguments: '{"x":2}' }), 1)
 })
 
-t.test('memo: names that a stranger made long are not remembered', async (t) => {
+t.test('memo: names that an untrusted client made long are not remembered', async (t) => {
   const count = counter(['permit(principal, action, resource);'])
   t.equal(await count({}, { id: 'x'.repeat(600) }), 1)
   t.equal(await count({}, { id: 'x'.repeat(600) }), 1)

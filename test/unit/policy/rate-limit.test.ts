@@ -86,8 +86,8 @@ function contract(t: Test, storeOf: () => Store): void {
 
   t.test('bucket: many at once get exactly what is there', async (t) => {
     const limiter = limiterOf(storeOf(), { shared: hour(7), perUser: hour(50) })
-    const answers = await Promise.all(Array.from({ length: 40 }, () => call(limiter)))
-    t.equal(answers.filter((answer) => answer === undefined).length, 7)
+    const responses = await Promise.all(Array.from({ length: 40 }, () => call(limiter)))
+    t.equal(responses.filter((response) => response === undefined).length, 7)
   })
 
   t.test('requests: only tools/call counts', async (t) => {
@@ -198,10 +198,10 @@ t.test('rate limits on Redis', { skip: missingRedis }, async (t) => {
     proves('3.config.rateLimiting.store')
     const config = { shared: hour(9), perUser: hour(100) }
     const replicas = Array.from({ length: 3 }, () => limiterOf(open('shared:'), config))
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 20 }, () => replicas.map((replica) => call(replica))).flat(),
     )
-    t.equal(answers.filter((answer) => answer === undefined).length, 9)
+    t.equal(responses.filter((response) => response === undefined).length, 9)
   })
 
   await t.test('keys: below the prefix, of one server in one slot, without the person', async (t) => {

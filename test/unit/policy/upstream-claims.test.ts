@@ -91,7 +91,7 @@ t.test('primaryUpstreamProvider: an outage is told as such, not decided', async 
   await t.rejects(ask('true', new GatehouseError('AUTH_UNAVAILABLE')), { code: 'AUTH_UNAVAILABLE' })
 })
 
-t.test('primaryUpstreamProvider: a renewed token is taken up', async (t) => {
+t.test('primaryUpstreamProvider: a renewed token is reloaded', async (t) => {
   let level = 1
   const authorizer = makeAuthorizer(
     {

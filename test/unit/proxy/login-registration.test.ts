@@ -122,7 +122,7 @@ await t.test('registration: used again as it is, until a day before its secret e
   t.equal(server.seen.length, 2)
 })
 
-await t.test('registration: one that cannot be renewed is used to its end, then made anew', async (t) => {
+await t.test('registration: one that cannot be renewed is used to its end, then made again', async (t) => {
   const { server, located, parts, wait } = await world(t, () => ({ status: 503 }))
   const first = await clientFor(located, redirectUri, parts)
   wait(9.5 * day)
@@ -152,7 +152,7 @@ await t.test(
   },
 )
 
-await t.test('registration: an answer about another client is not believed', async (t) => {
+await t.test('registration: a response about another client is not believed', async (t) => {
   const { located, parts, wait } = await world(t, () => ({
     body: { client_id: 'somebody', client_secret: 'x' },
   }))

@@ -73,13 +73,13 @@ await t.test('websocket: a client’s frames are masked, a server’s are not', 
 })
 
 await t.test('websocket: whatever breaks the protocol ends the stream', async (t) => {
-  const faults: readonly [string, number[]][] = [
+  const violations: readonly [string, number[]][] = [
     ['an unmasked frame of a client', [0x82, 0x01, 0x61]],
     ['reserved bits', [0xc2, 0x81, 0, 0, 0, 0, 0x61]],
     ['a text frame', [0x81, 0x81, 0, 0, 0, 0, 0x61]],
     ['a frame of a gigabyte', [0x82, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0]],
   ]
-  for (const [name, bytes] of faults) {
+  for (const [name, bytes] of violations) {
     const wire = new PassThrough()
     const server = new WebSocketStream(Duplex.from({ readable: wire, writable: new PassThrough() }), false)
     server.resume()

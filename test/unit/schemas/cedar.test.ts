@@ -3,7 +3,7 @@ import t from 'tap'
 import { makeAuthorizer } from '../../../runtime/policy/index.ts'
 import {
   callEngine,
-  cedarProblems,
+  cedarViolations,
   engineAnswers,
   EngineFailure,
   engineFailures,
@@ -14,14 +14,14 @@ import { GatehouseError } from '../../../schemas/index.ts'
 const good = 'permit(principal, action, resource);'
 
 t.test('cedarProblems: is silent about what can be used', async (t) => {
-  t.strictSame(cedarProblems([good], '[]'), [])
-  t.strictSame(cedarProblems([`${good}\n// two in one text\nforbid(principal, action, resource);`], '[]'), [])
+  t.strictSame(cedarViolations([good], '[]'), [])
+  t.strictSame(cedarViolations([`${good}\n// two in one text\nforbid(principal, action, resource);`], '[]'), [])
   const entity = { uid: { __entity: { type: 'ServiceGroup', id: 'a' } }, attrs: {}, parents: [] }
-  t.strictSame(cedarProblems([good], JSON.stringify([entity])), [])
+  t.strictSame(cedarViolations([good], JSON.stringify([entity])), [])
 })
 
-t.test('cedarProblems: names the index of every policy at fault', async (t) => {
-  const problems = cedarProblems(
+t.test('cedarProblems: names the index of every policy at error', async (t) => {
+  const problems = cedarViolations(
     ['permit(principal)', good, '', '// nothing here', 'permit(principal == ?principal, action, resource);'],
     '[]',
   )
@@ -52,14 +52,14 @@ t.test('cedarProblems: says what is wrong with the entities', async (t) => {
       /cycle/,
     ],
   ] as const) {
-    const [problem, ...more] = cedarProblems([good], text)
+    const [problem, ...more] = cedarViolations([good], text)
     t.equal(problem?.path, 'entitiesJson', text)
     t.match(problem?.message, message)
     t.equal(more.length, 0)
   }
 })
 
-t.test('makeAuthorizer: refuses to start and names every fault at once', async (t) => {
+t.test('makeAuthorizer: refuses to start and names every error at once', async (t) => {
   const start = (policies: readonly string[], entitiesJson = '[]') =>
     makeAuthorizer({ policies, entitiesJson, groupEntityType: 'ServiceGroup' }, { serverName: 'front' })
   t.throws(() => start([good, 'nonsense'], '{'), {
@@ -117,12 +117,12 @@ const monsters: Readonly<Record<string, readonly [string, RegExp]>> = {
 t.test('cedarProblems: a monster is refused with its reason, and the engine answers on', async (t) => {
   const before = engineFailures()
   for (const [name, [text, message]] of Object.entries(monsters)) {
-    const problems = cedarProblems([good, text, good], '[]')
+    const problems = cedarViolations([good, text, good], '[]')
     t.equal(problems.length, 1, name)
     t.equal(problems[0]?.path, 'policies[1]', name)
     t.match(problems[0]?.message, message, name)
   }
-  t.strictSame(cedarProblems([good], '[]'), [])
+  t.strictSame(cedarViolations([good], '[]'), [])
   t.equal(engineFailures(), before, 'none of them reached the engine')
 })
 
@@ -138,17 +138,17 @@ t.test('cedarProblems: what is within the bounds is read', async (t) => {
     `permit(principal in A::B::C::"x", action in [Action::"a", Action::"b"], resource is D::E);`,
     Array.from({ length: 150 }, () => good).join('\n'),
   ])
-    t.strictSame(cedarProblems([text], '[]'), [], text.slice(0, 80))
+    t.strictSame(cedarViolations([text], '[]'), [], text.slice(0, 80))
 })
 
 t.test('cedarProblems: sets are bounded as a whole, and texts that are wrong as well', async (t) => {
-  t.match(cedarProblems(Array(1001).fill(good), '[]'), [{ path: 'policies', message: /more than 1000/ }])
+  t.match(cedarViolations(Array(1001).fill(good), '[]'), [{ path: 'policies', message: /more than 1000/ }])
   const long = `// ${'x'.repeat(60_000)}\n${good}`
-  t.match(cedarProblems(Array(5).fill(long), '[]'), [
+  t.match(cedarViolations(Array(5).fill(long), '[]'), [
     { path: 'policies', message: /262144 characters in all/ },
   ])
   const wrong = `permit(${'x '.repeat(3_000)});`
-  const problems = cedarProblems(Array(10).fill(wrong), '[]')
+  const problems = cedarViolations(Array(10).fill(wrong), '[]')
   t.equal(problems.length, 4)
   t.match(problems[3], { path: 'policies[3]', message: /was not checked, nor were those after it/ })
 })
@@ -176,12 +176,12 @@ t.test('cedarProblems: entities are bounded', async (t) => {
     [Array.from({ length: 2000 }, (_, i) => entity(i, [i + 1])), /hierarchy of more than 32 levels/],
     [layers, /too many ways/],
   ] as const) {
-    const problems = cedarProblems([good], JSON.stringify(entities))
+    const problems = cedarViolations([good], JSON.stringify(entities))
     t.match(problems, [{ path: 'entitiesJson', message }])
   }
   const honest = Array.from({ length: 500 }, (_, i) => entity(i, i < 490 ? [490 + (i % 10)] : []))
-  t.strictSame(cedarProblems([good], JSON.stringify(honest)), [])
-  t.match(cedarProblems([good], '['.repeat(100_000)), [{ message: /is not JSON/ }])
+  t.strictSame(cedarViolations([good], JSON.stringify(honest)), [])
+  t.match(cedarViolations([good], '['.repeat(100_000)), [{ message: /is not JSON/ }])
 })
 
 t.test('engine: an instance that failed is replaced, and prepared policies decide on', async (t) => {
@@ -189,8 +189,8 @@ t.test('engine: an instance that failed is replaced, and prepared policies decid
   const decide = () => {
     const uid = { type: 'A', id: '1' }
     const call = { principal: uid, action: uid, resource: uid, context: {}, entities: [] }
-    const answer = policies.authorize(call)
-    return answer.type === 'success' ? answer.response.decision : answer.errors
+    const response = policies.authorize(call)
+    return response.type === 'success' ? response.response.decision : response.errors
   }
   t.equal(decide(), 'allow')
   const before = engineFailures()

@@ -1,4 +1,4 @@
-/** The wrapper around the CEL library: values in and out, and faults as errors of this product. */
+/** The wrapper around the CEL library: values in and out, and errors as errors of this product. */
 import t from 'tap'
 import { compileCel } from '../../../schemas/index.ts'
 

@@ -22,7 +22,7 @@ await t.test('parseDuration: every unit, in milliseconds', async (t) => {
   for (const [text, milliseconds] of cases) t.equal(parseDuration(text), milliseconds, text)
 })
 
-await t.test('parseDuration: refuses what is no duration', async (t) => {
+await t.test('parseDuration: refuses what is not a valid duration', async (t) => {
   const wrong = [
     '',
     ' ',

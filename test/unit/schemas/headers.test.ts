@@ -7,14 +7,14 @@ import { stringify } from 'yaml'
 import { validateResource } from '../../../hooks/index.ts'
 import { parseAuthServerConfig, parseVmcpConfig, resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
-import { telemetryProblems } from '../../../runtime/observe/index.ts'
+import { telemetryViolations } from '../../../runtime/observe/index.ts'
 import { makeOutgoing } from '../../../runtime/outgoing/index.ts'
 import { makeOutgoingAuth } from '../../../runtime/vmcp/outgoing-auth.ts'
 import { withHeaderRules } from '../../../schemas/generate/headers.ts'
 import {
-  headerNameProblem,
+  headerNameViolation,
   type HeaderUse,
-  headerValueProblem,
+  headerValueViolation,
   isRestrictedHeader,
   restrictedHeaders,
   type Telemetry,
@@ -68,7 +68,7 @@ function admitted(kind: string, spec: object): boolean {
   return validateResource(doc).problems.length === 0
 }
 
-function withoutFault(run: () => unknown): boolean {
+function withoutError(run: () => unknown): boolean {
   try {
     run()
     return true
@@ -108,7 +108,7 @@ function forwardedByVmcp(headers: object, more: Readonly<Record<string, string>>
     undefined,
     silentLog,
   )
-  return withoutFault(() => auth.headersFor('a', {}))
+  return withoutError(() => auth.headersFor('a', {}))
 }
 
 function proxyFlag(
@@ -116,7 +116,7 @@ function proxyFlag(
   line: string,
   value = 'v',
 ): boolean {
-  return withoutFault(() =>
+  return withoutError(() =>
     resolveProxyConfig(
       'demo',
       { targetUri: 'http://127.0.0.1:9000', [flag]: [line] },
@@ -134,7 +134,7 @@ function proxyFile(headerForward: object): boolean {
 }
 
 function strategyFile(strategy: object): boolean {
-  return withoutFault(() =>
+  return withoutError(() =>
     parseVmcpConfig(vmcpFile({ outgoingAuth: { source: 'inline', default: strategy } })),
   )
 }
@@ -282,7 +282,7 @@ const places: readonly Place[] = [
     nameOnly: true,
     admission: (headers) => admitted('VirtualMCPServer', { ...server, passthroughHeaders: [first(headers)] }),
     runtime: (headers) =>
-      withoutFault(() => parseVmcpConfig(vmcpFile({ passthroughHeaders: [first(headers)] }))),
+      withoutError(() => parseVmcpConfig(vmcpFile({ passthroughHeaders: [first(headers)] }))),
   },
   {
     what: 'headers that are passed through, in spec.config',
@@ -291,7 +291,7 @@ const places: readonly Place[] = [
     admission: (headers) =>
       admitted('VirtualMCPServer', { ...server, config: { passthroughHeaders: [first(headers)] } }),
     runtime: (headers) =>
-      withoutFault(() => parseVmcpConfig(vmcpFile({ passthroughHeaders: [first(headers)] }))),
+      withoutError(() => parseVmcpConfig(vmcpFile({ passthroughHeaders: [first(headers)] }))),
   },
   {
     what: 'headers for a userinfo endpoint',
@@ -302,7 +302,7 @@ const places: readonly Place[] = [
         embeddedAuthServer: { ...authServer, upstreamProviders: withUserInfo(headers) },
       }),
     runtime: (headers) =>
-      withoutFault(() =>
+      withoutError(() =>
         parseAuthServerConfig(
           stringify({
             ...authServer,
@@ -322,7 +322,7 @@ const places: readonly Place[] = [
         config: { optimizer: { ...optimizer, embeddingHeaders: headers } },
       }),
     runtime: (headers) =>
-      withoutFault(() =>
+      withoutError(() =>
         parseVmcpConfig(vmcpFile({ optimizer: { ...optimizer, embeddingHeaders: headers } })),
       ),
   },
@@ -338,7 +338,7 @@ const places: readonly Place[] = [
           headers,
         },
       }),
-    runtime: (headers) => telemetryProblems(telemetry(headers), {}).length === 0,
+    runtime: (headers) => telemetryViolations(telemetry(headers), {}).length === 0,
   },
 ]
 
@@ -351,7 +351,7 @@ for (const { what, use, admission, runtime, nameOnly } of places) {
   t.test(`${what}: admission and runtime accept the same names`, async (t) => {
     for (const name of names) {
       const headers = { [name]: 'v' }
-      const may = headerNameProblem(name, use) === undefined
+      const may = headerNameViolation(name, use) === undefined
       // Without a name there is no header: an empty field is another matter at each place.
       if (name === '' || (what.endsWith('as flags') && name.trim() !== name)) continue
       t.equal(admission(headers), may, `admission: ${JSON.stringify(name.slice(0, 40))}`)
@@ -363,7 +363,7 @@ for (const { what, use, admission, runtime, nameOnly } of places) {
     for (const value of values) {
       const shown = JSON.stringify(value.slice(0, 40))
       t.equal(admission({ 'x-a': value }), runtime({ 'x-a': value }), `both: ${shown}`)
-      if (value !== '') t.equal(runtime({ 'x-a': value }), headerValueProblem(value) === undefined, shown)
+      if (value !== '') t.equal(runtime({ 'x-a': value }), headerValueViolation(value) === undefined, shown)
     }
   })
 }

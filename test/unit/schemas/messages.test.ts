@@ -76,7 +76,7 @@ await t.test('messages: a wrong form says the form in words, not as an expressio
   )
 })
 
-await t.test('messages: all faults at once, sorted by path, each once', async (t) => {
+await t.test('messages: all errors at once, sorted by path, each once', async (t) => {
   const lines = formatViolations(
     validateManifest(document('MCPServer', { transport: 5, proxyPort: 0, replica: 1, groupRef: {} })),
   ).split('\n')
@@ -123,7 +123,7 @@ await t.test('messages: a document of no kind, of an unknown kind, or that is no
   t.match(text({ kind: ['x'] }), /^kind: unknown kind a list of 1 item/)
 })
 
-await t.test('messages: a rule whose field is wrong in itself is not judged as well', async (t) => {
+await t.test('messages: a rule whose field is wrong in itself is not checked as well', async (t) => {
   const base = document('MCPExternalAuthConfig', { type: 'tokenExchang' })
   t.equal(
     formatViolations(validateManifest(base)),

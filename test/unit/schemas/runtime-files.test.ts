@@ -205,7 +205,7 @@ await t.test('proxy: half a security setting never means open', async (t) => {
   )
 })
 
-await t.test('runtime files: a name that is none is a fault of the caller', async (t) => {
+await t.test('runtime files: a name that is none is an error of the caller', async (t) => {
   const other: RuntimeName = JSON.parse('"other"')
   t.throws(() => validateRuntime(other, {}), TypeError)
 })

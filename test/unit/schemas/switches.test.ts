@@ -12,7 +12,7 @@ import {
   vmcpEnvironment,
 } from '../../../runtime/config/index.ts'
 import { checkStart } from '../../../runtime/vmcp/start-check.ts'
-import { isSwitchedOn, switchProblem } from '../../../schemas/index.ts'
+import { isSwitchedOn, switchViolation } from '../../../schemas/index.ts'
 
 t.test('switch: the usual words, in any case', async (t) => {
   for (const word of ['true', '1', 'yes', 'on', 'TRUE', 'On', ' yes ']) {
@@ -30,12 +30,12 @@ t.test('switch: the usual words, in any case', async (t) => {
 t.test('switch: any other word is refused, named and shortened', async (t) => {
   for (const word of ['enabled', '2', 'tru', 'null', 'ja', '-1']) {
     t.equal(
-      switchProblem({ X: word }, 'X'),
+      switchViolation({ X: word }, 'X'),
       `X: must be true or false (or 1, 0, yes, no, on, off), found "${word}"`,
     )
     t.throws(() => isSwitchedOn({ X: word }, 'X'), { code: 'INVALID_CONFIG' })
   }
-  t.match(switchProblem({ X: 'z'.repeat(1000) }, 'X'), /"z{40}…"$/)
+  t.match(switchViolation({ X: 'z'.repeat(1000) }, 'X'), /"z{40}…"$/)
 })
 
 const authServer = `

@@ -4,8 +4,8 @@
 import t from 'tap'
 import { parseTemplate, pathsRead, TemplateError } from '../../../schemas/workflow/template/index.ts'
 
-/** What is wrong with a template; '' when nothing is. Anything but the parser's own fault fails the test. */
-function faultOf(text: string): string {
+/** What is wrong with a template; '' when nothing is. Anything but the parser's own error fails the test. */
+function errorOf(text: string): string {
   try {
     parseTemplate(text)
     return ''
@@ -59,7 +59,7 @@ t.test('template: structure, functions and variables are checked', async (t) => 
     ['{{if .x .y ,}}{{end}}', /not expected/],
     ['{{€}}', /"€" is not expected/],
   ]
-  for (const [text, why] of bad) t.match(faultOf(text), why, text)
+  for (const [text, why] of bad) t.match(errorOf(text), why, text)
   const good = [
     'no template at all',
     '',
@@ -84,7 +84,7 @@ t.test('template: structure, functions and variables are checked', async (t) => 
     '{{.größe}}',
     '{{\n.x\n}}',
   ]
-  for (const text of good) t.equal(faultOf(text), '', text)
+  for (const text of good) t.equal(errorOf(text), '', text)
 })
 
 t.test('template: it becomes a tree', async (t) => {
@@ -153,7 +153,7 @@ t.test('template: hostile texts end soon', async (t) => {
     Array.from({ length: 20_000 }, (_, i) => `{{$v${i} := 1}}`).join(''),
     `${' '.repeat(100_000)}{{- `.repeat(3),
   ]) {
-    t.not(faultOf(text), '')
+    t.not(errorOf(text), '')
   }
   const wide = `{{define "t"}}${Array.from({ length: 200 }, (_, i) => `{{template "t" .f${i}}}`).join('')}{{end}}{{template "t" .}}`
   t.ok(pathsRead(parseTemplate(wide)).length > 0, 'a template that calls itself with many dots')

@@ -38,7 +38,7 @@ t.test('memory: the cap counts what values weigh', async (t) => {
   t.equal(await store.set('a', 'x'), true)
   t.equal(await store.set('b', 'x'.repeat(80)), true)
   await store.delete('b')
-  t.equal(await store.set('c', 'x'.repeat(90)), true, 'deleting gives the room back')
+  t.equal(await store.set('c', 'x'.repeat(90)), true, 'deleting gives the module back')
 })
 
 t.test('memory: a bucket refills continuously and never beyond its capacity', async (t) => {

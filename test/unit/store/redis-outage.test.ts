@@ -91,7 +91,7 @@ t.test('redis outage: a closed store refuses at once', { skip: missingRedis }, a
   await t.rejects(store.get('key'), { code: 'STORE_DOWN' })
 })
 
-t.test('redis config: every fault is named at once, and no password', async (t) => {
+t.test('redis config: every error is named at once, and no password', async (t) => {
   const config = { clusterMode: true, db: 2, sentinelTls: {}, username: 'u', keyPrefix: 'p:' }
   t.throws(() => makeRedisStore(config), {
     code: 'INVALID_CONFIG',

@@ -124,8 +124,8 @@ t.test('authorize: filters lists and leaves every other outcome alone', async (t
   })
   const whole = resultOutcome({ tools: [{ name: 'a' }] })
   t.equal((await run([middleware], clientOf(), 'tools/list', {}, whole)).outcome, whole)
-  const fault: Outcome = { kind: 'error', error: Buffer.from('{"code":-1,"message":"x"}') }
-  t.equal((await run([middleware], clientOf(), 'tools/list', {}, fault)).outcome, fault)
+  const failure: Outcome = { kind: 'error', error: Buffer.from('{"code":-1,"message":"x"}') }
+  t.equal((await run([middleware], clientOf(), 'tools/list', {}, failure)).outcome, failure)
   const called = resultOutcome({ content: [], tools: [{ name: 'b' }] })
   t.equal((await run([middleware], clientOf(), 'tools/call', { name: 'a' }, called)).outcome, called)
 })

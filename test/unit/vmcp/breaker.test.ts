@@ -27,7 +27,7 @@ t.test('breaker: opens after as many failures in a row as the threshold says', a
   breaker.success()
   breaker.failure()
   breaker.failure()
-  t.equal(breaker.state, 'closed', 'a success begins the count anew')
+  t.equal(breaker.state, 'closed', 'a success begins the count again')
   t.equal(breaker.changedAt, 0)
   breaker.failure()
   t.equal(breaker.state, 'open')
@@ -65,7 +65,7 @@ t.test('breaker: what ends while it is open changes nothing', async (t) => {
   t.ok(breaker.allows())
 })
 
-t.test('breaker: a trial that was given up leaves room for the next', async (t) => {
+t.test('breaker: a trial that was given up leaves module for the next', async (t) => {
   const { breaker, pass } = make()
   for (let i = 0; i < 3; i++) breaker.failure()
   pass(60_000)

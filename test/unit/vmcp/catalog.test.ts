@@ -38,7 +38,7 @@ function listing(
   return {
     backend,
     serial: ++serial,
-    faults: NO_FAULTS,
+    violations: NO_FAULTS,
     server: {
       protocolVersion: '2025-11-25',
       capabilities: {

@@ -12,10 +12,10 @@ const root = resolve(import.meta.dirname, '../../..')
 const room = join(root, 'runtime/vmcp')
 
 const program = `
-import { makeCodeMode, codeModeProblems } from ${JSON.stringify(join(room, 'codemode/index.ts'))}
+import { makeCodeMode, codeModeViolations } from ${JSON.stringify(join(room, 'codemode/index.ts'))}
 import { ownOperation, resultOutcome } from ${JSON.stringify(join(room, 'operation.ts'))}
 const settings = { stepLimit: 1000, parallelMaxConcurrency: 2, toolCallTimeoutMs: 5000, scriptTimeoutMs: 5000, maxBytes: 1e7, maxScriptLength: 1e4 }
-const problems = codeModeProblems({ enabled: true })
+const problems = codeModeViolations({ enabled: true })
 if (problems.length > 0) throw new Error(problems.join())
 const feature = makeCodeMode(settings, { audit: { enabled: false }, log: console })
 const client = { era: 'session', caller: { key: 'k' } }
@@ -59,7 +59,7 @@ for (const ending of ['js', 'mjs']) {
   })
 }
 
-t.test('source: the worker is the file of its room', (t) => {
+t.test('source: the worker is the file of its module', (t) => {
   t.equal(workerFile(scriptWorker).pathname, join(room, 'codemode/worker.ts'))
   t.end()
 })

@@ -13,8 +13,8 @@ t.setTimeout(120_000)
 const NOBODY = { caller: undefined, headers: {} }
 const IDLE_MS = 300_000
 
-async function start(t: { teardown(work: () => unknown): void }, answers: RawBackendOptions['answers'] = {}) {
-  const raw = await startRawBackend({ answers })
+async function start(t: { teardown(work: () => unknown): void }, responses: RawBackendOptions['responses'] = {}) {
+  const raw = await startRawBackend({ responses })
   const dispatcher = makeDispatcher()
   const changes: string[] = []
   let now = 0
@@ -87,7 +87,7 @@ t.test(
   },
 )
 
-t.test('connections: kinds of clients are bounded, the one not used for longest makes room', async (t) => {
+t.test('connections: kinds of clients are bounded, the one not used for longest makes module', async (t) => {
   const { raw, list, pass } = await start(t)
   for (let i = 0; i < 260; i++) {
     await list(`k${i}`)

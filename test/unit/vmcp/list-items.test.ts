@@ -2,20 +2,20 @@
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv'
 import t from 'tap'
 import { checkItem } from '../../../runtime/vmcp/catalog/items/check.ts'
-import { FaultCollector, faultLogger, NO_FAULTS } from '../../../runtime/vmcp/catalog/items/faults.ts'
+import { FaultCollector, errorLogger, NO_FAULTS } from '../../../runtime/vmcp/catalog/items/faults.ts'
 import type { Kind } from '../../../runtime/vmcp/catalog/types.ts'
 
 interface Checked {
   readonly item?: unknown
   readonly session?: unknown
   readonly repaired?: readonly string[]
-  readonly fault?: string
+  readonly failure?: string
 }
 
 function check(kind: Kind, item: unknown): Checked {
   const json = Buffer.from(typeof item === 'string' ? item : JSON.stringify(item))
   const checked = checkItem(kind, json)
-  if ('fault' in checked) return { fault: checked.fault }
+  if ('failure' in checked) return { failure: checked.failure }
   return {
     item: JSON.parse(checked.json.toString()),
     ...(checked.sessionJson ? { session: JSON.parse(checked.sessionJson.toString()) } : {}),
@@ -112,7 +112,7 @@ t.test('items whose name, address, schema or arguments cannot be used are left o
     ['prompts', { name: 'p', arguments: {} }],
     ['prompts', { name: 'p', arguments: [{ description: 'no name' }] }],
   ]
-  for (const [kind, item] of cases) t.type(check(kind, item).fault, 'string', JSON.stringify(item))
+  for (const [kind, item] of cases) t.type(check(kind, item).failure, 'string', JSON.stringify(item))
 })
 
 t.test('what only the stateless era takes has a form for sessions', async (t) => {
@@ -192,7 +192,7 @@ t.test('schemas at the limits of what is taken compile, those beyond are left ou
   }
 })
 
-t.test('faults are counted, a few are named, and are logged once until they change', async (t) => {
+t.test('errors are counted, a few are named, and are logged once until they change', async (t) => {
   const collector = new FaultCollector('b')
   t.equal(collector.all, NO_FAULTS)
   collector.leftOut('tools', undefined, 'name must be a text')
@@ -204,7 +204,7 @@ t.test('faults are counted, a few are named, and are logged once until they chan
   t.equal(problems.at(-1)?.message, '5 more items of backend b are offered with repairs')
   const lines: unknown[] = []
   const log = { warn: (msg: string) => lines.push(msg), info: (msg: string) => lines.push(msg) }
-  const tell = faultLogger(log as never)
-  for (const faults of [NO_FAULTS, collector.all, collector.all, NO_FAULTS]) tell(faults)
+  const tell = errorLogger(log as never)
+  for (const violations of [NO_FAULTS, collector.all, collector.all, NO_FAULTS]) tell(violations)
   t.same(lines, ['items of the lists are malformed', 'all items of the lists are well-formed again'])
 })

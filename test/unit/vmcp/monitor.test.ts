@@ -22,7 +22,7 @@ const settings: HealthSettings = {
 
 function make(more: Partial<HealthSettings> = {}, hasCredentials = false) {
   let now = 0
-  let fault: Error | undefined
+  let failure: Error | undefined
   let takesMs = 0
   const timers: { ms: number; work: () => void; cancelled: boolean }[] = []
   const changes: string[] = []
@@ -46,7 +46,7 @@ function make(more: Partial<HealthSettings> = {}, hasCredentials = false) {
     hasCredentials,
     async check() {
       now += takesMs
-      if (fault) throw fault
+      if (failure) throw failure
     },
   })
   return {
@@ -55,13 +55,13 @@ function make(more: Partial<HealthSettings> = {}, hasCredentials = false) {
     timers,
     health: () => monitor.health('b'),
     async check(error?: Error, ms = 0) {
-      fault = error
+      failure = error
       takesMs = ms
       await monitor.check('b')
     },
     /** How checks end from now on. */
-    answers(error: Error | undefined) {
-      fault = error
+    responses(error: Error | undefined) {
+      failure = error
     },
     pass(ms: number) {
       now += ms
@@ -103,7 +103,7 @@ t.test('monitor: a slow backend is degraded and serves', async (t) => {
   t.ok(monitor.available('b'))
 })
 
-t.test('monitor: refused credentials are a fault only where none were given', async (t) => {
+t.test('monitor: refused credentials are an error only where none were given', async (t) => {
   const without = make({ unhealthyThreshold: 1 })
   await without.check(refused)
   t.equal(without.health().status, 'unauthenticated')
@@ -157,7 +157,7 @@ t.test('monitor: calls that take too long open the circuit only when checks fail
   t.match(slow.health(), { status: 'unknown', circuit: { state: 'closed' } }, 'the backend answers checks')
 
   const hung = make({ breaker, intervalMs: 0 })
-  hung.answers(late)
+  hung.responses(late)
   for (const state of ['closed', 'open']) {
     hung.monitor.report('b', late)
     hung.monitor.report('b', late)
@@ -167,7 +167,7 @@ t.test('monitor: calls that take too long open the circuit only when checks fail
   t.same(hung.changes, ['b'])
 
   hung.pass(60_000)
-  hung.answers(undefined)
+  hung.responses(undefined)
   hung.monitor.admit('b')
   hung.monitor.report('b', late)
   t.throws(() => hung.monitor.admit('b'), { message: /temporarily unavailable/ }, 'the trial is not over')
@@ -211,7 +211,7 @@ t.test(
       log: silentLog,
       onChange: () => {},
     })
-    const answered = Promise.withResolvers<void>()
+    const responded = Promise.withResolvers<void>()
     monitor.add({
       name: 'b',
       hasCredentials: false,
@@ -220,12 +220,12 @@ t.test(
         up ||= asked > 40
         if (asked === 43) {
           monitor.close()
-          answered.resolve()
+          responded.resolve()
         }
         if (!up) throw down
       },
     })
-    await answered.promise
+    await responded.promise
     t.same(pauses.slice(0, 6), [500, 1_000, 2_000, 4_000, 5_000, 5_000], 'also once it counts as unhealthy')
     t.same(pauses.slice(34, 40), [5_000, 5_000, 30_000, 30_000, 30_000, 30_000], 'not for ever')
     t.same(pauses.slice(40), [30_000, 30_000])
@@ -250,7 +250,7 @@ t.test('monitor: calls whose sessions are lost make a backend degraded until one
     'a check has a session of its own',
   )
   monitor.report('b', down)
-  t.equal(health().status, 'degraded', 'another fault says nothing of sessions')
+  t.equal(health().status, 'degraded', 'another error says nothing of sessions')
   monitor.report('b', undefined)
   t.match(health(), { status: 'healthy', consecutiveFailures: 0, lastErrorCategory: undefined })
 })

@@ -135,7 +135,7 @@ t.test('settings: defaults, and what switches the search by meaning off', async 
   t.notMatch(JSON.stringify(of(compat)), '"k"')
 })
 
-t.test('at the start: every fault of the settings is named', async (t) => {
+t.test('at the start: every error of the settings is named', async (t) => {
   const refused = (optimizer: unknown, ...said: RegExp[]) => {
     try {
       checkStart(vmcpConfig({}, { optimizer }), { env: { GATEHOUSE_EMBEDDING_API_KEY: 'a\nb' } })

@@ -1,4 +1,4 @@
-/** Searches by meaning against a real embedding service: its faults, its recovery, changed models, what is kept. */
+/** Searches by meaning against a real embedding service: its errors, its recovery, changed models, what is kept. */
 import t, { type Test } from 'tap'
 import { silentLog } from '../../../runtime/net/index.ts'
 import type { Clock } from '../../../runtime/vmcp/clock.ts'
@@ -6,7 +6,7 @@ import { type Found, ToolSearch } from '../../../runtime/vmcp/optimizer/search.t
 import { searchSettings } from '../../../runtime/vmcp/optimizer/settings.ts'
 import type { VisibleTools } from '../../../runtime/vmcp/optimizer/visible-tools.ts'
 import type { Optimizer } from '../../../schemas/index.ts'
-import { type EmbeddingService, type Fault, startEmbeddingService } from '../../helpers/embedding-service.ts'
+import { type EmbeddingService, type Failure, startEmbeddingService } from '../../helpers/embedding-service.ts'
 
 const TOOLS = {
   weather: 'Forecast for a place',
@@ -80,7 +80,7 @@ const names = ({ tools }: Found): string[] => tools.map(({ name }) => name)
 const ofTools = ({ texts }: { readonly texts: readonly string[] }): boolean =>
   texts[0]?.startsWith('name: ') ?? false
 
-const FAULTS: readonly (readonly [string, Fault, ('tei' | 'compat')?])[] = [
+const FAULTS: readonly (readonly [string, Failure, ('tei' | 'compat')?])[] = [
   ['cuts the connection', { kind: 'cut' }],
   ['answers 500', { kind: 'status', status: 500 }],
   ['answers 429', { kind: 'status', status: 429 }],
@@ -89,15 +89,15 @@ const FAULTS: readonly (readonly [string, Fault, ('tei' | 'compat')?])[] = [
   ['answers with too few vectors', { kind: 'count' }],
   ['answers with too few vectors', { kind: 'count' }, 'compat'],
   ['answers with one index twice', { kind: 'index' }, 'compat'],
-  ['answers with something that is no number', { kind: 'numbers' }],
+  ['answers with something that is not a valid number', { kind: 'numbers' }],
   ['answers with something that is no JSON', { kind: 'text' }],
   ['answers without end', { kind: 'huge' }],
 ]
 
-for (const [what, fault, embeddingProvider = 'tei'] of FAULTS) {
+for (const [what, failure, embeddingProvider = 'tei'] of FAULTS) {
   t.test(`${embeddingProvider}: a service that ${what} fails no search, and is tried again`, async (t) => {
     const { service, search, clock, find } = await start(t, { embeddingProvider })
-    service.onRequest = () => fault
+    service.onRequest = () => failure
     t.same(await find('rain in port').then(names), ['tides'], 'by words')
     t.equal((await find('rain in port')).degraded, true)
     t.ok(search.degraded)
@@ -158,7 +158,7 @@ t.test('a model that changes while vectors are made: everything is made once mor
   t.same(names(again), ['ski'])
 })
 
-t.test('a model that changes between searches is noticed, and vectors are made anew', async (t) => {
+t.test('a model that changes between searches is noticed, and vectors are made again', async (t) => {
   const { service, clock, find } = await start(t)
   t.equal(names(await find('rain'))[0], 'weather')
   service.model = 'another'
@@ -174,7 +174,7 @@ t.test('a model that changes between searches is noticed, and vectors are made a
   t.equal(names(found)[0], 'weather')
 })
 
-t.test('vectors of another length than those of the tools: by words until they are made anew', async (t) => {
+t.test('vectors of another length than those of the tools: by words until they are made again', async (t) => {
   const { service, find } = await start(t)
   t.equal(names(await find('rain'))[0], 'weather')
   service.dimensions = 64

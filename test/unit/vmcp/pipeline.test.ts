@@ -67,7 +67,7 @@ t.test('pipeline: without features an operation meets observation, guards and co
   t.same(seen, ['observe x', 'guard x', 'core x'])
 })
 
-t.test('pipeline: a surface may go on with another operation, which the guards then judge', async (t) => {
+t.test('pipeline: a surface may go on with another operation, which the guards then check', async (t) => {
   const { seen, perform } = rig((seen) => [feature('search', seen, [])])
   await perform(call('wrapped'))
   t.same(seen, ['observe wrapped', 'search', 'guard real', 'core real'])
@@ -93,7 +93,7 @@ t.test("pipeline: a feature's tool stands behind the guards, and sees only what 
   t.same(
     seen,
     ['observe script', 'search', 'code', 'guard script', 'guard script', 'core script', 'guard y', 'core y'],
-    'inner calls are judged one by one and never reach the tool itself',
+    'inner calls are checked one by one and never reach the tool itself',
   )
   seen.length = 0
   t.same(await perform(call('find')), resultOutcome(['a']))

@@ -55,9 +55,9 @@ function make() {
     pass(ms: number) {
       time += ms
     },
-    set(more: BackendState[], answer = 200) {
+    set(more: BackendState[], response = 200) {
       backends = more
-      status = answer
+      status = response
     },
     /** Runs the timer that is due next and waits for what it does. */
     async tick(ms: number) {
@@ -176,7 +176,7 @@ t.test('report: one key of the ConfigMap, in the words of the status', async (t)
   await reporter.close()
 })
 
-t.test('report: every interval, soon after a change, again after a fault, and away at the end', async (t) => {
+t.test('report: every interval, soon after a change, again after an error, and away at the end', async (t) => {
   const { reporter, sent, set, tick } = make()
   await tick(1_000)
   await tick(30_000)

@@ -38,7 +38,7 @@ t.test('pool: who has least comes first, one waits no longer than wanted, the li
   })
   a1.end(true)
   const b = await a3
-  t.same(order, ['b'], 'the caller with nothing under way')
+  t.same(order, ['b'], 'the caller with nothing in flight')
   t.equal(b.worker, a1.worker, 'a worker that is well is used again')
   a2.end(false)
   const again = await a4

@@ -91,9 +91,9 @@ t.test('arguments: become what the schema of the tool asks for; hidden tools too
     t.strictSame(r.calls[0]?.args, expected, JSON.stringify(args))
   }
   const exact = await rig(one({ n: '{{.params.id}}', s: '{{.params.id}}' }), { tools })
-  const answer = await exact.run('{"id":9007199254740993}')
+  const response = await exact.run('{"id":9007199254740993}')
   t.equal(exact.calls[0]?.raw, '{"n":9007199254740993,"s":"9007199254740993"}')
-  t.equal(answer.isError, false)
+  t.equal(response.isError, false)
 })
 
 t.test('parameters: defaults fill what is absent, and what does not match is named', async (t) => {
@@ -140,7 +140,7 @@ t.test('results: structured content, else a map of the content', async (t) => {
           },
         ],
       }),
-      { answer: ({ tool, args }) => (tool === 'x_a' ? outcome(result) : args) },
+      { response: ({ tool, args }) => (tool === 'x_a' ? outcome(result) : args) },
     )
     const { structured } = await r.run()
     const { o, c } = structured as { o: string; c: string }
@@ -175,7 +175,7 @@ t.test('results: structured content, else a map of the content', async (t) => {
     [{ isError: true, content: [] }, /x\.a: tool execution error/],
   ]
   for (const [result, why] of failures) {
-    const r = await rig(one({}), { answer: () => outcome(result) })
+    const r = await rig(one({}), { response: () => outcome(result) })
     t.match(await r.run(), { isError: true, text: why })
   }
 })
@@ -266,8 +266,8 @@ t.test('output: a default stands in when the template fails, and takes the type'
   proves('3.config.compositeTools.output.properties.default')
   const of = async (property: object, required: string[] = []) => {
     const r = await rig(one({}, { output: { properties: { p: property }, required } }))
-    const answer = await r.run({ s: 'text' })
-    return answer.isError ? answer.text : (answer.structured as { p: unknown }).p
+    const response = await r.run({ s: 'text' })
+    return response.isError ? response.text : (response.structured as { p: unknown }).p
   }
   const cases: [object, unknown][] = [
     [{ type: 'string', value: '{{.params.no}}', default: 'd' }, 'd'],
@@ -286,7 +286,7 @@ t.test('output: a default stands in when the template fails, and takes the type'
   ]
   for (const [property, expected] of cases)
     t.strictSame(await of(property), expected, JSON.stringify(property))
-  const faults: [object, string[], RegExp][] = [
+  const violations: [object, string[], RegExp][] = [
     [
       { type: 'string', value: '{{.params.no}}' },
       ['p'],
@@ -307,7 +307,7 @@ t.test('output: a default stands in when the template fails, and takes the type'
       /property "p\.in": its value/,
     ],
   ]
-  for (const [property, required, why] of faults) t.match(await of(property, required), why)
+  for (const [property, required, why] of violations) t.match(await of(property, required), why)
 })
 
 t.test('size: a text that grows too large fails the step, not the gateway', async (t) => {

@@ -20,12 +20,12 @@ const tools = [
   }),
   toolEntry('people_team_lead', { backend: 'people', original: 'team_lead', base: 'team_lead' }),
 ]
-const start = async (tickets: object[], answer: object) => {
+const start = async (tickets: object[], response: object) => {
   if (!definition) throw new Error('no workflow')
   return rig(definition, {
     tools,
-    ask: () => reply(answer),
-    answer({ tool, args }) {
+    ask: () => reply(response),
+    response({ tool, args }) {
       if (tool === 'tickets_search') return { tickets }
       const fails = tool === 'people_team_lead' || args['id'] === 2
       return fails ? outcome({ isError: true, content: [] }) : { done: true }
@@ -54,7 +54,7 @@ t.test('example: nothing to do, nobody is asked', async (t) => {
   t.strictSame(r.questions, [])
 })
 
-t.test('guide: its example is without faults and works', async (t) => {
+t.test('guide: its example is without errors and works', async (t) => {
   const guide = readFileSync(resolve(import.meta.dirname, '../../../docs/guides/workflows.md'), 'utf8')
   const block = guide.slice(guide.indexOf('    compositeTools:'), guide.indexOf('\n\nWorkflows stand in'))
   const { compositeTools }: { compositeTools: object[] } = parse(block)
@@ -64,7 +64,7 @@ t.test('guide: its example is without faults and works', async (t) => {
   const items: object[] = []
   const r = await rig(workflow(compositeTools[0] ?? {}), {
     tools,
-    answer: ({ tool }) => (tool === 'github_search_issues' ? { items } : { url: 'https://example.com/1' }),
+    response: ({ tool }) => (tool === 'github_search_issues' ? { items } : { url: 'https://example.com/1' }),
   })
   t.strictSame((await r.run({ title: 'It broke' })).structured, { url: 'https://example.com/1' })
   items.push({})

@@ -6,7 +6,7 @@ import { NO_FAULTS } from '../../../runtime/vmcp/catalog/items/faults.ts'
 import { Catalog } from '../../../runtime/vmcp/catalog/catalog.ts'
 import { proves } from '../../helpers/proves.ts'
 import { draft, rig, toolEntry, workflow } from '../../helpers/workflow-rig.ts'
-import { workflowFaults } from '../../../runtime/vmcp/workflows/index.ts'
+import { workflowErrors } from '../../../runtime/vmcp/workflows/index.ts'
 import { checkStart } from '../../../runtime/vmcp/start-check.ts'
 import { vmcpConfig } from '../../helpers/vmcp.ts'
 
@@ -94,7 +94,7 @@ t.test('catalog: one that collides is left out alone, and it is told of', async 
   const listing = {
     backend: 'x',
     serial: 1,
-    faults: NO_FAULTS,
+    violations: NO_FAULTS,
     server: { protocolVersion: '2025-11-25', capabilities: {} as never, instructions: undefined },
     tools: ['a', 'taken'].map((key) => ({ key, json: json(key), mirrored: [] })),
     resources: [],
@@ -123,7 +123,7 @@ t.test('catalog: one that collides is left out alone, and it is told of', async 
   )
 })
 
-t.test('start: every fault of every definition is named at once', async (t) => {
+t.test('start: every error of every definition is named at once', async (t) => {
   const faulty = [
     draft({
       steps: [
@@ -138,7 +138,7 @@ t.test('start: every fault of every definition is named at once', async (t) => {
       steps: [{ id: 'a', tool: 'x.a' }],
     }),
   ]
-  const lines = workflowFaults(faulty)
+  const lines = workflowErrors(faulty)
   t.equal(lines.length, 3)
   t.match(
     lines.join('\n'),

@@ -112,7 +112,7 @@ t.test('forEach: so many at a time, in the order of the list; ten unless it says
     let running = 0
     let most = 0
     const r = await rig(workflow({ steps: [each({ maxParallel })] }), {
-      answer: async ({ args }) => {
+      response: async ({ args }) => {
         most = Math.max(most, ++running)
         await new Promise<void>((resolve) => waiting.push(resolve))
         running -= 1
@@ -132,7 +132,7 @@ t.test('forEach: so many at a time, in the order of the list; ten unless it says
 
 t.test('forEach: the first failure ends it; tolerated, the rest goes on', async (t) => {
   const list = { list: ['a', 'b', 'c', 'd'] }
-  const abort = await rig(workflow({ steps: [each({ maxParallel: 1 })] }), { answer: failsFor('b') })
+  const abort = await rig(workflow({ steps: [each({ maxParallel: 1 })] }), { response: failsFor('b') })
   t.match(await abort.run(list), { isError: true, text: /step "each": iteration 1: tool x\.a: bad/ })
   t.equal(abort.calls.length, 2)
 
@@ -140,7 +140,7 @@ t.test('forEach: the first failure ends it; tolerated, the rest goes on', async 
     each({ onError: { action: 'continue' } }),
     each({}, { onError: { action: 'continue' } }),
   ]) {
-    const tolerant = await rig(workflow({ steps: [step] }), { answer: failsFor('b') })
+    const tolerant = await rig(workflow({ steps: [step] }), { response: failsFor('b') })
     const { structured } = await tolerant.run(list)
     t.match(structured, { count: 4, completed: 3, failed: 1 })
     t.match((structured as { iterations: unknown[] }).iterations[1], {
@@ -151,7 +151,7 @@ t.test('forEach: the first failure ends it; tolerated, the rest goes on', async 
 
   const signals: AbortSignal[] = []
   const parallel = await rig(workflow({ steps: [each()] }), {
-    answer: async ({ args, signal }) => {
+    response: async ({ args, signal }) => {
       if (args['v'] === 'b') return outcome({ isError: true, content: [] })
       signals.push(signal)
       return new Promise(() => {})
@@ -166,7 +166,7 @@ t.test('forEach: retries, times and conditions of the inner step are its own', a
   const retried = await rig(
     workflow({ steps: [each({}, { onError: { action: 'retry', retryCount: 2, retryDelay: '1s' } })] }),
     {
-      answer: ({ args }) => (failures-- > 0 ? outcome({ isError: true, content: [] }) : args),
+      response: ({ args }) => (failures-- > 0 ? outcome({ isError: true, content: [] }) : args),
     },
   )
   const done = retried.run({ list: ['a'] })
@@ -178,7 +178,7 @@ t.test('forEach: retries, times and conditions of the inner step are its own', a
   const timed = await rig(
     workflow({ steps: [each({ onError: { action: 'continue' } }, { timeout: '7s' })] }),
     {
-      answer: ({ args }) => (args['v'] === 'slow' ? new Promise(() => {}) : args),
+      response: ({ args }) => (args['v'] === 'slow' ? new Promise(() => {}) : args),
     },
   )
   const slow = timed.run({ list: ['slow', 'a'] })

@@ -1,5 +1,5 @@
 /**
- * Workflows: elicitation steps, and what each answer of the user leads to.
+ * Workflows: elicitation steps, and what each response of the user leads to.
  */
 import t from 'tap'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -25,7 +25,7 @@ const waits = (_: unknown, signal: AbortSignal | undefined) =>
   )
 
 t.test(
-  'elicitation: the message is a template, the schema goes as it is, the answer is the output',
+  'elicitation: the message is a template, the schema goes as it is, the response is the output',
   async (t) => {
     proves('3.config.compositeTools.steps.message', '3.config.compositeTools.steps.schema')
     const r = await rig(workflow({ steps: [ask(), use] }), {
@@ -38,7 +38,7 @@ t.test(
   },
 )
 
-t.test('elicitation: an answer is nested ten deep at most', async (t) => {
+t.test('elicitation: a response is nested ten deep at most', async (t) => {
   const nested = (depth: number): unknown => (depth === 0 ? 'x' : { a: nested(depth - 1) })
   const run = async (depth: number) => {
     const r = await rig(workflow({ steps: [ask({ schema: { type: 'object' } }), use] }), {
@@ -47,7 +47,7 @@ t.test('elicitation: an answer is nested ten deep at most', async (t) => {
     return r.run()
   }
   t.notOk((await run(10)).isError)
-  t.match(await run(11), { isError: true, text: /the answer is nested more than 10 deep/ })
+  t.match(await run(11), { isError: true, text: /the response is nested more than 10 deep/ })
 })
 
 t.test('elicitation: decline and cancel lead where the step says', async (t) => {
@@ -56,22 +56,22 @@ t.test('elicitation: decline and cancel lead where the step says', async (t) => 
     ['decline', 'onDecline', 'declined'],
     ['cancel', 'onCancel', 'cancelled'],
   ] as const) {
-    const answer = { ask: () => reply({ action }) }
+    const response = { ask: () => reply({ action }) }
     for (const more of [{}, { [key]: {} }, { [key]: { action: 'abort' } }]) {
-      const r = await rig(workflow({ steps: [ask(more), use] }), answer)
+      const r = await rig(workflow({ steps: [ask(more), use] }), response)
       t.match(await r.run(), {
         isError: true,
         text: new RegExp(`step "ask": elicitation request was ${said} by user`),
       })
       t.equal(r.calls.length, 0)
     }
-    const on = await rig(workflow({ steps: [ask({ [key]: { action: 'continue' } }), use] }), answer)
+    const on = await rig(workflow({ steps: [ask({ [key]: { action: 'continue' } }), use] }), response)
     t.strictSame((await on.run()).structured, { got: `{"action":"${action}"}` })
     const tolerated = await rig(
       workflow({
         steps: [ask({ onError: { action: 'continue' }, defaultResults: { action: 'none' } }), use],
       }),
-      answer,
+      response,
     )
     t.strictSame((await tolerated.run()).structured, { got: '{"action":"none"}' })
   }
@@ -121,11 +121,11 @@ t.test('elicitation: nobody answers', async (t) => {
   t.strictSame((await next).structured, { got: '{"action":"timeout"}' })
 })
 
-t.test('elicitation: answers that cannot be used', async (t) => {
+t.test('elicitation: responses that cannot be used', async (t) => {
   const cases: [object | string, RegExp][] = [
     [
       { action: 'accept', content: { name: 5 } },
-      /the answer does not match the schema: \/name must be string/,
+      /the response does not match the schema: \/name must be string/,
     ],
     [{ action: 'accept' }, /must have required property 'name'/],
     [{ action: 'accept', content: ['x'] }, /must have required property 'name'/],
@@ -133,8 +133,8 @@ t.test('elicitation: answers that cannot be used', async (t) => {
     [{}, /invalid elicitation response action/],
     [{ action: 'accept', content: { name: 'x'.repeat(1_100_000) } }, /response content too large/],
   ]
-  for (const [answer, why] of cases) {
-    const r = await rig(workflow({ steps: [ask(), use] }), { ask: () => reply(answer as object) })
+  for (const [response, why] of cases) {
+    const r = await rig(workflow({ steps: [ask(), use] }), { ask: () => reply(response as object) })
     const { isError, text } = await r.run()
     t.ok(isError)
     t.match(text, why)

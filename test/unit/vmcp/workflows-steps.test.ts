@@ -14,7 +14,7 @@ const started = ({ calls }: Rig) => calls.map(({ args }) => args['id'])
 function gates() {
   const open = new Map<unknown, (value: unknown) => void>()
   return {
-    answer: ({ args }: { args: Record<string, unknown> }) =>
+    response: ({ args }: { args: Record<string, unknown> }) =>
       new Promise((resolve) => open.set(args['id'], resolve)),
     async open(id: string, value: unknown = { from: id }) {
       open.get(id)?.(value)
@@ -25,7 +25,7 @@ function gates() {
 
 t.test('steps: each starts as soon as its own dependencies have ended', async (t) => {
   proves('3.config.compositeTools.steps.dependsOn')
-  const { answer, open } = gates()
+  const { response, open } = gates()
   const r = await rig(
     workflow({
       steps: [
@@ -35,7 +35,7 @@ t.test('steps: each starts as soon as its own dependencies have ended', async (t
         tool('right'),
       ],
     }),
-    { answer },
+    { response },
   )
   const done = r.run()
   await settled()
@@ -50,9 +50,9 @@ t.test('steps: each starts as soon as its own dependencies have ended', async (t
 })
 
 t.test('steps: ten at a time', async (t) => {
-  const { answer, open } = gates()
+  const { response, open } = gates()
   const ids = Array.from({ length: 25 }, (_, i) => `s${i}`)
-  const r = await rig(workflow({ steps: ids.map((id) => tool(id)) }), { answer })
+  const r = await rig(workflow({ steps: ids.map((id) => tool(id)) }), { response })
   const done = r.run()
   await settled()
   t.strictSame(started(r), ids.slice(0, 10))
@@ -103,7 +103,7 @@ t.test(
 )
 
 t.test(
-  'onError abort: what runs is cancelled, what waits never starts, and the answer says how far it came',
+  'onError abort: what runs is cancelled, what waits never starts, and the response says how far it came',
   async (t) => {
     const signals: AbortSignal[] = []
     const r = await rig(
@@ -116,7 +116,7 @@ t.test(
         ],
       }),
       {
-        answer({ args, signal }) {
+        response({ args, signal }) {
           if (args['id'] === 'done') return {}
           if (args['id'] === 'bad') return failing()
           signals.push(signal)
@@ -157,7 +157,7 @@ t.test('onError continue: the run goes on with the defaults, whatever failed', a
   for (const [what, more, expected] of kinds) {
     const bad = tool('bad', { onError: { action: 'continue' }, defaultResults: { v: 7 }, ...more })
     const r = await rig(workflow({ steps: [bad, after] }), {
-      answer: ({ tool, args }) => (tool === 'x_a' ? failing() : args),
+      response: ({ tool, args }) => (tool === 'x_a' ? failing() : args),
     })
     t.strictSame((await r.run()).structured, { got: expected }, what)
   }
@@ -171,7 +171,7 @@ t.test('onError retry: pauses grow, and only what may pass is tried again', asyn
   const steps = (onError: object) => [tool('a', { onError: { action: 'retry', ...onError }, timeout: '1h' })]
   let failures = 3
   const r = await rig(workflow({ steps: steps({ retryCount: 3, retryDelay: '2s' }) }), {
-    answer: () => (failures-- > 0 ? failing() : { ok: true }),
+    response: () => (failures-- > 0 ? failing() : { ok: true }),
   })
   const done = r.run()
   const pauses: number[] = []
@@ -191,7 +191,7 @@ t.test('onError retry: pauses grow, and only what may pass is tried again', asyn
     { metadata: { extra: { retry_count: 3 } } },
   )
 
-  const exhausted = await rig(workflow({ steps: steps({ retryCount: 1 }) }), { answer: failing })
+  const exhausted = await rig(workflow({ steps: steps({ retryCount: 1 }) }), { response: failing })
   const end = exhausted.run()
   await settled()
   exhausted.advance(1000)
@@ -213,8 +213,8 @@ t.test('onError retry: pauses grow, and only what may pass is tried again', asyn
     ],
     ['arguments', () => ({ kind: 'error', error: Buffer.from('{"code":-32602,"message":"bad"}') })],
   ]
-  for (const [what, answer] of final) {
-    const once = await rig(workflow({ steps: steps({ retryCount: 5 }) }), { answer })
+  for (const [what, response] of final) {
+    const once = await rig(workflow({ steps: steps({ retryCount: 5 }) }), { response })
     t.equal((await once.run()).isError, true, what)
     t.equal(once.calls.length, 1, what)
   }
@@ -227,8 +227,8 @@ t.test('onError retry: pauses grow, and only what may pass is tried again', asyn
     ],
     ['internal', () => ({ kind: 'error', error: Buffer.from('{"code":-32603,"message":"oops"}') })],
   ]
-  for (const [what, answer] of passing) {
-    const again = await rig(workflow({ steps: steps({ retryCount: 1 }) }), { answer })
+  for (const [what, response] of passing) {
+    const again = await rig(workflow({ steps: steps({ retryCount: 1 }) }), { response })
     const run = again.run()
     await settled()
     again.advance(1000)
@@ -241,7 +241,7 @@ t.test(
   'timeout of a step: five minutes unless it says so; its own wins over that of the backend',
   async (t) => {
     proves('3.config.compositeTools.steps.timeout')
-    const forever = { answer: () => new Promise(() => {}) }
+    const forever = { response: () => new Promise(() => {}) }
     const plain = await rig(workflow({ steps: [tool('a')] }), forever)
     const first = plain.run()
     await settled()
@@ -280,7 +280,7 @@ t.test('timeout of the workflow: thirty minutes unless it says so', async (t) =>
     const r = await rig(
       workflow({ timeout, steps: [tool('a', { timeout: '2h' }), tool('b', { dependsOn: ['a'] })] }),
       {
-        answer: () => new Promise(() => {}),
+        response: () => new Promise(() => {}),
       },
     )
     const done = r.run()
@@ -302,7 +302,7 @@ t.test('timeout of the workflow: thirty minutes unless it says so', async (t) =>
 
 t.test('cancellation: the client gives up, and everything ends', async (t) => {
   const r = await rig(workflow({ steps: [tool('a'), tool('b', { dependsOn: ['a'] })] }), {
-    answer: () => new Promise(() => {}),
+    response: () => new Promise(() => {}),
   })
   const controller = new AbortController()
   const done = r.run({}, { signal: controller.signal })

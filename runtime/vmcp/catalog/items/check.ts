@@ -40,7 +40,7 @@ export interface UnusableItem {
   /** Undefined: it has none that can be read. */
   readonly key: string | undefined
   /** Why it is left out. */
-  readonly fault: string
+  readonly failure: string
 }
 
 type Rules = readonly (readonly [string, Rule])[]
@@ -106,16 +106,16 @@ const promptArguments = wholeList(promptArgument)
 export function checkItem(kind: Kind, json: Buffer): UsableItem | UnusableItem {
   let key: string | undefined
   try {
-    if (json[0] !== 0x7b) return { key, fault: 'it is no object' }
+    if (json[0] !== 0x7b) return { key, failure: 'it is no object' }
     const item = new JsonObject(json)
     const [named = ''] = REQUIRED[kind]
     key = item.text(named) || undefined
     const lacking = REQUIRED[kind].find((name) => !item.text(name))
     if (key === undefined || lacking !== undefined)
-      return { key, fault: `${lacking ?? named} must be a text` }
+      return { key, failure: `${lacking ?? named} must be a text` }
     const repairs = changesTo(item, OPTIONAL[kind])
     const special = SPECIAL[kind]?.(item, repairs)
-    if (typeof special === 'string') return { key, fault: special }
+    if (typeof special === 'string') return { key, failure: special }
     const repaired = Object.keys(repairs)
     const own = special && Object.keys(special).length > 0 ? item.with({ ...repairs, ...special }) : undefined
     return {
@@ -125,7 +125,7 @@ export function checkItem(kind: Kind, json: Buffer): UsableItem | UnusableItem {
       repaired,
     }
   } catch (error) {
-    if (error instanceof JsonError) return { key, fault: error.message }
+    if (error instanceof JsonError) return { key, failure: error.message }
     throw error
   }
 }

@@ -2,7 +2,7 @@
 import type { Log } from '../../../net/index.ts'
 import type { Kind, Violation } from '../types.ts'
 
-export interface ListFaults {
+export interface ListErrors {
   /** Number of items that are offered with repairs. */
   readonly repaired: number
   /** Number of items that are not offered. */
@@ -10,9 +10,9 @@ export interface ListFaults {
   readonly problems: readonly Violation[]
 }
 
-export const NO_FAULTS: ListFaults = { repaired: 0, leftOut: 0, problems: [] }
+export const NO_FAULTS: ListErrors = { repaired: 0, leftOut: 0, problems: [] }
 
-/** Items that are named, of each sort of fault; the rest is counted. */
+/** Items that are named, of each sort of error; the rest is counted. */
 const MAX_NAMED = 10
 const MAX_NAME = 100
 
@@ -56,7 +56,7 @@ export class FaultCollector {
     })
   }
 
-  get all(): ListFaults {
+  get all(): ListErrors {
     const [repaired, leftOut] = [this.#repaired, this.#leftOut]
     if (repaired.count + leftOut.count === 0) return NO_FAULTS
     return {
@@ -82,8 +82,8 @@ export class FaultCollector {
 /** Malformed items that a line of the log names. */
 const MAX_EXAMPLES = 5
 
-/** Logs the faults of one backend whenever they are others than before. */
-export function faultLogger(log: Log): (faults: ListFaults) => void {
+/** Logs the errors of one backend whenever they are others than before. */
+export function errorLogger(log: Log): (violations: ListErrors) => void {
   let logged = ''
   return ({ repaired, leftOut, problems }) => {
     const messages = problems.map(({ message }) => message)

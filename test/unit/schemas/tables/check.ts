@@ -18,7 +18,7 @@ export async function checkTables(t: Test, tables: readonly Table[]): Promise<vo
   }
 }
 
-/** Problems of a document; where it has a status, that is judged too, as hooks do. */
+/** Problems of a document; where it has a status, that is checked too, as hooks do. */
 export function problemsOf(doc: Doc): readonly Violation[] {
   const { kind, status } = doc
   const ofStatus = 'status' in doc && isKindName(kind) ? validateStatus(kind, status) : []
@@ -39,7 +39,7 @@ function checkRow(t: Test, table: Table, row: Row): void {
   for (const value of row.bad ?? []) {
     const found = problems(value)
     if (!isAbout(found, row))
-      t.fail(`${row.at}: must refuse ${text(value)}`, { found, fault: row.fault ?? row.at })
+      t.fail(`${row.at}: must refuse ${text(value)}`, { found, failure: row.failure ?? row.at })
     else t.pass(`${row.at}: refuses ${text(value)}`)
   }
 }
@@ -50,8 +50,8 @@ function absentUnlessItem(row: Row): typeof absent | null {
 }
 
 function isAbout(problems: readonly Violation[], row: Row): boolean {
-  if (row.fault === '*') return problems.length > 0
-  const path = row.fault ?? row.at
+  if (row.failure === '*') return problems.length > 0
+  const path = row.failure ?? row.at
   return problems.some((problem) => problem.path === path)
 }
 

@@ -48,7 +48,7 @@ const types: Table = {
   base: externalAuth('unauthenticated'),
   rows: [
     { id: '2.spec.type', at: 'spec.type', required: true, bad: ['', 'TokenExchange', 'cloud_sts', 'none'] },
-    { id: '2.spec.type', at: 'spec.type', bad: Object.keys(companions), fault: '*' },
+    { id: '2.spec.type', at: 'spec.type', bad: Object.keys(companions), failure: '*' },
     // Each companion object only with its own type.
     ...Object.entries(companions).map(([type, companion]) => ({
       id: type === 'xaa' ? '' : `2.spec.${type}`,
@@ -101,7 +101,7 @@ const cloudSts: Table = {
       id: '2.cloudSts.rule.role',
       at: 'spec.cloudSts.fallbackRoleArn',
       bad: [absent],
-      fault: 'spec.cloudSts',
+      failure: 'spec.cloudSts',
     },
     { id: '', at: 'spec.cloudSts.roleMappings', good: [absent, [{ roleArn: arn, claim: 'admins' }]] },
     { id: '', at: 'spec.cloudSts.roleClaim', default: 'groups', good: ['roles'], bad: notString },
@@ -131,7 +131,7 @@ const roleMappings: Table = {
       id: '2.cloudSts.rule.role',
       at: 'spec.cloudSts.roleMappings',
       bad: [absent, []],
-      fault: 'spec.cloudSts',
+      failure: 'spec.cloudSts',
     },
     {
       id: '2.cloudSts.roleMappings.roleArn',
@@ -144,13 +144,13 @@ const roleMappings: Table = {
       id: '2.error.exclusive.claim-matcher',
       at: 'spec.cloudSts.roleMappings[0].matcher',
       bad: ["'x' in claims.groups"],
-      fault: 'spec.cloudSts.roleMappings[0]',
+      failure: 'spec.cloudSts.roleMappings[0]',
     },
     {
       id: '',
       at: 'spec.cloudSts.roleMappings[0].claim',
       bad: [absent],
-      fault: 'spec.cloudSts.roleMappings[0]',
+      failure: 'spec.cloudSts.roleMappings[0]',
     },
     {
       id: '2.limit.roleMappings.priority',
@@ -163,7 +163,7 @@ const roleMappings: Table = {
       at: 'spec.cloudSts.roleMappings[0]',
       good: [{ roleArn: arn, matcher: "claims.sub.startsWith('a')" }],
       bad: [{ roleArn: arn, matcher: '' }],
-      fault: '*',
+      failure: '*',
     },
   ],
 }
@@ -212,14 +212,14 @@ const tokenExchange: Table = {
       at: 'spec.tokenExchange.clientSecretRef',
       good: [absent, secretRef],
       bad: ['x', {}],
-      fault: '*',
+      failure: '*',
     },
     {
       id: '',
       at: 'spec.tokenExchange.scopes',
       good: [absent, [], ['a', 'b']],
       bad: ['a', ['a b'], ['"']],
-      fault: '*',
+      failure: '*',
     },
     { id: '', at: 'spec.tokenExchange.externalTokenHeaderName', good: [absent, '', 'X-Token'], bad: ['a b'] },
     { id: '', at: 'spec.tokenExchange.subjectProviderName', good: [absent, '', 'corp'], bad: notString },
@@ -254,7 +254,7 @@ const obo: Table = {
       at: 'spec.obo.scopes',
       good: [absent, [], ['a']],
       bad: ['a', [1], Array.from({ length: 21 }, (_, i) => `s${i}`)],
-      fault: '*',
+      failure: '*',
     },
     {
       id: '2.obo.authority',
@@ -299,8 +299,8 @@ const xaa: Table = {
     { id: '', at: 'spec.xaa.targetTokenUrl', required: true, bad: ['http://target.example.com/token', 'x'] },
     { id: '', at: 'spec.xaa.targetAudience', required: true, bad: [''] },
     booleanRow('', 'spec.xaa.insecureTargetTokenUrl', false),
-    { id: '', at: 'spec.xaa.idpClientSecretRef', bad: [secretRef], fault: 'spec.xaa.idpClientId' },
-    { id: '', at: 'spec.xaa.targetClientSecretRef', bad: [secretRef], fault: 'spec.xaa.targetClientId' },
+    { id: '', at: 'spec.xaa.idpClientSecretRef', bad: [secretRef], failure: 'spec.xaa.idpClientId' },
+    { id: '', at: 'spec.xaa.targetClientSecretRef', bad: [secretRef], failure: 'spec.xaa.targetClientId' },
     {
       id: '',
       at: 'spec.xaa.subjectTokenType',

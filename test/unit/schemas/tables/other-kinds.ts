@@ -19,7 +19,7 @@ const refs = (fields: string): Table['rows'] =>
     at: `spec.${field}`,
     good: [absent, ref],
     bad: [{}, { name: '' }, 'x', { name: 'A' }, { ...ref, namespace: 'y' }],
-    fault: '*',
+    failure: '*',
   }))
 
 const ports = (at: string, value?: number): Table['rows'][number] => ({
@@ -52,7 +52,7 @@ const headers = (at: string): Table['rows'] => [
       { 'Mcp-Session-Id': 'x' },
       { a: 1 },
     ],
-    fault: '*',
+    failure: '*',
   },
   {
     id: '',
@@ -68,7 +68,7 @@ const headers = (at: string): Table['rows'] => [
         { headerName: 'A', valueSecretRef: secretRef },
       ],
     ],
-    fault: '*',
+    failure: '*',
   },
 ]
 
@@ -83,7 +83,7 @@ const bundle: Table['rows'] = [
       { configMapRef: { name: '' } },
       { configMapRef: { name: 'ca', key: '' } },
     ],
-    fault: '*',
+    failure: '*',
   },
 ]
 
@@ -124,30 +124,30 @@ const policies = { type: 'inline', inline: { policies: ['permit(principal, actio
 
 const proxyRows: Table['rows'] = [
   ports('spec.proxyPort', 8080),
-  { id: '', at: 'spec.oidcConfigRef', good: [absent, oidcRef], bad: [ref, { audience: 'a' }], fault: '*' },
+  { id: '', at: 'spec.oidcConfigRef', good: [absent, oidcRef], bad: [ref, { audience: 'a' }], failure: '*' },
   {
     id: '',
     at: 'spec.authzConfig',
     good: [absent, policies],
     bad: [{}, { ...policies, type: 'configMap' }],
-    fault: '*',
+    failure: '*',
   },
-  { id: '', at: 'spec.authzConfigRef', good: [absent, ref], bad: [{}], fault: '*' },
-  { id: '', at: 'spec.audit', good: [absent, {}, { enabled: true }], bad: [{ enable: true }], fault: '*' },
+  { id: '', at: 'spec.authzConfigRef', good: [absent, ref], bad: [{}], failure: '*' },
+  { id: '', at: 'spec.audit', good: [absent, {}, { enabled: true }], bad: [{ enable: true }], failure: '*' },
   ...refs('toolConfigRef externalAuthConfigRef groupRef'),
   {
     id: '',
     at: 'spec.telemetryConfigRef',
     good: [absent, ref, { ...ref, serviceName: 's' }],
     bad: [{}],
-    fault: '*',
+    failure: '*',
   },
   {
     id: '2.shape.SecretRef',
     at: 'spec.sessionStorage',
     good: [{ ...redis, passwordRef: secretRef }, { provider: 'memory' }],
     bad: [{ provider: 'redis' }, { ...redis, passwordRef: { name: 'x' } }],
-    fault: '*',
+    failure: '*',
   },
   booleanRow('', 'spec.trustProxyHeaders', false),
   { id: '', at: 'spec.sessionAffinity', default: 'ClientIP', good: ['None'], bad: [''] },
@@ -158,7 +158,7 @@ const proxyRows: Table['rows'] = [
     at: 'spec.resources',
     good: [absent, { limits: { cpu: '500m', memory: '1.5Gi' }, requests: { cpu: '2', memory: '1e9' } }],
     bad: [{ limits: { cpu: '500 m' } }, { limits: { memory: '1gb' } }, { limits: { cpu: 1 } }, { limit: {} }],
-    fault: '*',
+    failure: '*',
   },
   {
     id: '',
@@ -180,7 +180,7 @@ const proxyRows: Table['rows'] = [
       { proxyDeployment: { env: [{ name: 'A' }] } },
       { proxyService: { annotations: { a: 1 } } },
     ],
-    fault: '*',
+    failure: '*',
   },
 ]
 
@@ -192,7 +192,7 @@ const server: Table = {
     { id: '', at: 'spec.transport', default: 'stdio', good: ['streamable-http', 'sse'], bad: ['http', ''] },
     { id: '', at: 'spec.proxyMode', default: 'streamable-http', good: ['sse'], bad: ['stdio'] },
     ports('spec.mcpPort'),
-    { id: '', at: 'spec.args', good: [absent, [], ['--x']], bad: ['--x', [1]], fault: '*' },
+    { id: '', at: 'spec.args', good: [absent, [], ['--x']], bad: ['--x', [1]], failure: '*' },
     {
       id: '',
       at: 'spec.env',
@@ -203,14 +203,14 @@ const server: Table = {
         [{ name: 'A', valueFrom: {} }],
         Array.from({ length: 2 }, () => ({ name: 'A', value: 'b' })),
       ],
-      fault: '*',
+      failure: '*',
     },
     {
       id: '',
       at: 'spec.volumes',
       good: [absent, [{ name: 'v', hostPath: '/a', mountPath: '/b', readOnly: true }]],
       bad: [[{ name: 'v', hostPath: '/a' }], [{ name: 'V', hostPath: '/a', mountPath: '/b' }]],
-      fault: '*',
+      failure: '*',
     },
     {
       // Keyed by name and key: two keys of one Secret are two entries.
@@ -228,7 +228,7 @@ const server: Table = {
         Array.from({ length: 2 }, () => ({ name: 's', key: 'a' })),
         [{ name: 's', key: 'a', targetEnvName: '1 2' }],
       ],
-      fault: '*',
+      failure: '*',
     },
     {
       id: '',
@@ -245,7 +245,7 @@ const server: Table = {
         { type: 'configmap', name: 'p' },
         { type: 'file', name: 'x' },
       ],
-      fault: '*',
+      failure: '*',
     },
     { id: '', at: 'spec.podTemplateSpec', good: [absent, { spec: { x: 1 } }], bad: ['x'] },
     {
@@ -253,7 +253,7 @@ const server: Table = {
       at: 'spec.authServerRef',
       good: [absent, ref, { ...ref, kind: 'MCPExternalAuthConfig' }],
       bad: [{}, { ...ref, kind: 'MCPOIDCConfig' }],
-      fault: '*',
+      failure: '*',
     },
     { id: '', at: 'spec.endpointPrefix', good: [absent, '/x'], bad: notString },
     { id: '', at: 'spec.backendReplicas', good: [absent, 0], bad: [-1] },
@@ -289,7 +289,7 @@ const limits: Table = {
       at: 'spec.rateLimiting.tools',
       good: [[{ name: 'a', shared: bucket }]],
       bad: [[{ name: 'a', perUser: bucket }], [{ name: 'a' }]],
-      fault: '*',
+      failure: '*',
     },
   ],
 }
@@ -338,7 +338,7 @@ const oidc: readonly Table[] = [
       { id: '', at: 'spec.kubernetesServiceAccount', bad: [{}] },
       { id: '', at: 'spec.inline.issuer', required: true, bad: ['http://idp.example.com', 'x'] },
       { id: '', at: 'spec.inline.jwksUrl', good: [absent, 'https://x/keys'], bad: ['http://x/keys'] },
-      { id: '', at: 'spec.inline.clientSecretRef', bad: [secretRef], fault: 'spec.inline.clientId' },
+      { id: '', at: 'spec.inline.clientSecretRef', bad: [secretRef], failure: 'spec.inline.clientId' },
       booleanRow('', 'spec.inline.jwksAllowPrivateIP', false),
       booleanRow('', 'spec.inline.protectedResourceAllowPrivateIP', false),
       booleanRow('', 'spec.inline.insecureAllowHTTP', false),
@@ -352,7 +352,7 @@ const oidc: readonly Table[] = [
         at: 'spec.inline.caBundleRef',
         good: [absent, { configMapRef: { name: 'ca' } }],
         bad: [{}],
-        fault: '*',
+        failure: '*',
       },
       { id: '', at: 'spec.inline.jwksAuthTokenPath', good: [absent, '/var/token'], bad: ['token'] },
       { id: '', at: 'spec.inline.audience', bad: ['x'] },
@@ -374,7 +374,7 @@ const oidc: readonly Table[] = [
         id: '',
         at: 'spec.kubernetesServiceAccount.namespace',
         bad: ['apps'],
-        fault: 'spec.kubernetesServiceAccount.serviceAccount',
+        failure: 'spec.kubernetesServiceAccount.serviceAccount',
       },
       { id: '', at: 'spec.kubernetesServiceAccount', good: [{ serviceAccount: 'agent', namespace: 'apps' }] },
     ],
@@ -400,13 +400,13 @@ const telemetry: Table = {
       id: '',
       at: 'spec.openTelemetry',
       bad: [{ insecure: true, caBundleRef: { configMapRef: { name: 'ca' } } }],
-      fault: 'spec.openTelemetry.caBundleRef',
+      failure: 'spec.openTelemetry.caBundleRef',
     },
     {
       id: '',
       at: 'spec.openTelemetry',
       bad: [{ headers: { a: 'b' }, sensitiveHeaders: [{ name: 'a', secretKeyRef: secretRef }] }],
-      fault: 'spec.openTelemetry.sensitiveHeaders',
+      failure: 'spec.openTelemetry.sensitiveHeaders',
     },
     booleanRow('', 'spec.openTelemetry.insecure', false),
     booleanRow('', 'spec.openTelemetry.useLegacyAttributes', true),
@@ -426,13 +426,13 @@ const tools: Table = {
   name: 'MCPToolConfig',
   base: document('MCPToolConfig', {}),
   rows: [
-    { id: '', at: 'spec.toolsFilter', good: [absent, [], ['a']], bad: ['a', ['a', 'a'], ['']], fault: '*' },
+    { id: '', at: 'spec.toolsFilter', good: [absent, [], ['a']], bad: ['a', ['a', 'a'], ['']], failure: '*' },
     {
       id: '',
       at: 'spec.toolsOverride',
       good: [absent, { a: { name: 'b' } }],
       bad: [{ a: {} }, { a: { title: 'x' } }],
-      fault: '*',
+      failure: '*',
     },
   ],
 }
@@ -475,7 +475,7 @@ const embedding: Table = {
         { statefulSet: { labels: { a: 'b' } }, service: {}, persistentVolumeClaim: { annotations: {} } },
       ],
       bad: [{ deployment: {} }],
-      fault: '*',
+      failure: '*',
     },
   ],
 }

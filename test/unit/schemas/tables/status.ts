@@ -96,7 +96,7 @@ const configRows: readonly Row[] = [
     at: 'status.referencingWorkloads',
     good: [absent, [], [reference, { kind: 'VirtualMCPServer', name: 'x' }]],
     bad: [[reference, reference]],
-    fault: 'status.referencingWorkloads[1]',
+    failure: 'status.referencingWorkloads[1]',
   },
   {
     id: '2.status.referencingWorkloads.kind',
@@ -202,7 +202,7 @@ const others: readonly Table[] = [
           at: `status.${field}`,
           good: [absent, names],
           bad: [['a', 'a']],
-          fault: `status.${field}[1]`,
+          failure: `status.${field}[1]`,
         }),
       ),
       ...['serverCount', 'remoteProxyCount', 'entryCount'].map(
@@ -258,7 +258,7 @@ const others: readonly Table[] = [
         bad: ['', 'ok'],
       },
       { id: '', at: 'status.validationErrors', good: [['a', 'a']], bad: ['a'] },
-      { id: '', at: 'status.referencingVirtualServers', good: [names], bad: [['a', 'a']], fault: '*' },
+      { id: '', at: 'status.referencingVirtualServers', good: [names], bad: [['a', 'a']], failure: '*' },
     ],
   },
 ]

@@ -20,7 +20,7 @@ export interface Row {
   readonly good?: readonly (Json | typeof absent)[]
   readonly bad?: readonly (Json | typeof absent)[]
   /** Path of the problem that bad values give; the field's own path when not given. */
-  readonly fault?: string
+  readonly failure?: string
 }
 
 export interface Table {

@@ -30,7 +30,7 @@ const spec: Table = {
   name: 'VirtualMCPServer spec',
   base: virtualServer(),
   rows: [
-    { id: '3.spec.groupRef', at: 'spec.groupRef', required: true, bad: [{}, 'tools'], fault: '*' },
+    { id: '3.spec.groupRef', at: 'spec.groupRef', required: true, bad: [{}, 'tools'], failure: '*' },
     { id: '3.spec.groupRef', at: 'spec.groupRef.name', required: true, bad: notName },
     { id: '', at: 'spec.incomingAuth', required: true },
     {
@@ -38,27 +38,27 @@ const spec: Table = {
       at: 'spec.embeddingServerRef',
       good: [absent, { name: 'e' }],
       bad: [{}, { name: '' }],
-      fault: '*',
+      failure: '*',
     },
     {
       id: '',
       at: 'spec.imagePullSecrets',
       good: [absent, [], [{ name: 'a' }, {}]],
       bad: [{ name: 'a' }, ['a']],
-      fault: '*',
+      failure: '*',
     },
     {
       id: '3.spec.passthroughHeaders.restricted',
       at: 'spec.passthroughHeaders',
       good: [absent, [], ['X-Tenant', 'Accept-Language']],
       bad: restricted(),
-      fault: '*',
+      failure: '*',
     },
     {
       id: '',
       at: 'spec.passthroughHeaders',
       bad: [[''], ['a b'], ['a:']],
-      fault: 'spec.passthroughHeaders[0]',
+      failure: 'spec.passthroughHeaders[0]',
     },
     {
       id: '',
@@ -87,7 +87,7 @@ const spec: Table = {
       id: '3.spec.telemetryConfigRef.name',
       at: 'spec.telemetryConfigRef',
       bad: [{}, { name: '' }, { serviceName: 's' }],
-      fault: '*',
+      failure: '*',
     },
     { id: '', at: 'spec.replica', bad: [1] },
   ],
@@ -103,7 +103,7 @@ const incoming: Table = {
   name: 'VirtualMCPServer incomingAuth',
   base: withOidc,
   rows: [
-    { id: '3.spec.incomingAuth', at: 'spec.incomingAuth', bad: [absent, {}], fault: '*' },
+    { id: '3.spec.incomingAuth', at: 'spec.incomingAuth', bad: [absent, {}], failure: '*' },
     {
       id: '3.spec.incomingAuth.type',
       at: 'spec.incomingAuth.type',
@@ -135,7 +135,7 @@ const incoming: Table = {
       at: 'spec.incomingAuth.authzConfigRef',
       good: [absent, { name: 'a' }],
       bad: [{ name: '' }, {}],
-      fault: '*',
+      failure: '*',
     },
   ],
 }
@@ -160,7 +160,7 @@ const authz: Table = {
         { ...inline, ...configMap },
         { ...inline, type: 'file' },
       ],
-      fault: '*',
+      failure: '*',
     },
     {
       id: '3.spec.incomingAuth.authzConfig.configMap.name',
@@ -169,7 +169,7 @@ const authz: Table = {
         { type: 'configMap', configMap: {} },
         { type: 'configMap', configMap: { name: '' } },
       ],
-      fault: '*',
+      failure: '*',
     },
     {
       id: '3.spec.incomingAuth.authzConfig.inline.policies',
@@ -249,7 +249,7 @@ const outgoing: Table = {
       at: 'spec.outgoingAuth.default.externalAuthConfigRef',
       required: true,
       bad: [{}, { name: '' }],
-      fault: '*',
+      failure: '*',
     },
     {
       id: '3.spec.outgoingAuth.backends.type',
@@ -263,7 +263,7 @@ const outgoing: Table = {
       at: 'spec.outgoingAuth.backends.github',
       good: [entry],
       bad: [{ type: 'externalAuthConfigRef' }, {}, { ...entry, x: 1 }],
-      fault: '*',
+      failure: '*',
     },
     { id: '', at: 'spec.outgoingAuth.backends["my.backend"]', good: [entry] },
   ],
@@ -289,7 +289,7 @@ const session: Table = {
       at: 'spec.sessionStorage.passwordRef',
       good: [absent, secretRef],
       bad: [{}, { name: 'x' }],
-      fault: '*',
+      failure: '*',
     },
   ],
 }
@@ -330,7 +330,7 @@ const rate: Table = {
       id: '',
       at: 'spec.config.rateLimiting.tools[0].shared',
       bad: [absent],
-      fault: 'spec.config.rateLimiting.tools[0]',
+      failure: 'spec.config.rateLimiting.tools[0]',
     },
     { id: '', at: 'spec.config.rateLimiting.tools[1]', bad: [{ name: 'a', perUser: bucket }] },
   ],
@@ -345,7 +345,7 @@ const perUser: readonly Table[] = [{ perUser: bucket }, { tools: [{ name: 'a', p
       config: { rateLimiting },
     }),
     rows: [
-      { id: '', at: 'spec.incomingAuth', bad: [{ type: 'anonymous' }], fault: 'spec.incomingAuth.type' },
+      { id: '', at: 'spec.incomingAuth', bad: [{ type: 'anonymous' }], failure: 'spec.incomingAuth.type' },
     ],
   }),
 )
@@ -355,7 +355,7 @@ const authServer: Table = {
   name: 'VirtualMCPServer authServerConfig',
   base: virtualServer({ incomingAuth: { type: 'oidc', oidcConfigRef: oidcRef }, authServerConfig: server }),
   rows: [
-    { id: '', at: 'spec.authServerConfig', good: [absent], bad: [{}], fault: '*' },
+    { id: '', at: 'spec.authServerConfig', good: [absent], bad: [{}], failure: '*' },
     {
       id: '3.spec.authServerConfig.primaryUpstreamProvider',
       at: 'spec.authServerConfig.primaryUpstreamProvider',
@@ -367,7 +367,7 @@ const authServer: Table = {
       at: 'spec.authServerConfig.primaryUpstreamProvider',
       bad: ['else'],
     },
-    // The scheme of the issuer is judged when the resource is reconciled.
+    // The scheme of the issuer is checked when the resource is reconciled.
     { id: '', at: 'spec.authServerConfig.issuer', good: ['http://auth.example.com'], bad: ['http://a/'] },
   ],
 }
@@ -385,7 +385,7 @@ const optimizer: Table = {
       id: '3.error.optimizer.compat',
       at: 'spec.config.optimizer',
       bad: [compat],
-      fault: 'spec.embeddingServerRef',
+      failure: 'spec.embeddingServerRef',
     },
     { id: '', at: 'spec.config.optimizer', good: [absent, { embeddingProvider: 'tei' }] },
   ],

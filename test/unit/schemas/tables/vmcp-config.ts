@@ -22,20 +22,20 @@ const top: Table = {
   rows: [
     { id: '', at: `${at}.name`, good: [absent, 'x'], bad: notString },
     { id: '', at: `${at}.groupRef`, good: [absent, 'x'], bad: notString },
-    { id: '', at: `${at}.metadata`, good: [absent, { a: 'b' }], bad: [{ a: 1 }, []], fault: '*' },
+    { id: '', at: `${at}.metadata`, good: [absent, { a: 'b' }], bad: [{ a: 1 }, []], failure: '*' },
     {
       id: '',
       at: `${at}.compositeToolRefs`,
       good: [absent, [{ name: 'a' }]],
       bad: [[{}], ['a'], [{ name: 'a' }, { name: 'a' }]],
-      fault: '*',
+      failure: '*',
     },
     {
       id: '3.config.passthroughHeaders.restricted',
       at: `${at}.passthroughHeaders`,
       good: [['X-A']],
       bad: [['Host'], ['x-forwarded-for'], ['cookie']],
-      fault: `${at}.passthroughHeaders[0]`,
+      failure: `${at}.passthroughHeaders[0]`,
     },
     { id: '', at: `${at}.agregation`, bad: [{}] },
     {
@@ -43,7 +43,7 @@ const top: Table = {
       at: `${at}.sessionStorage`,
       good: [{ provider: 'memory' }],
       bad: [{}, { provider: 'redis' }, { provider: 'x' }, { provider: 'memory', passwordRef: {} }],
-      fault: '*',
+      failure: '*',
     },
     {
       id: '',
@@ -68,13 +68,13 @@ const aggregation: Table = {
       id: '',
       at: `${at}.aggregation.conflictResolution`,
       bad: ['priority'],
-      fault: `${at}.aggregation.conflictResolutionConfig`,
+      failure: `${at}.aggregation.conflictResolutionConfig`,
     },
     {
       id: '',
       at: `${at}.aggregation`,
       bad: [{ conflictResolution: 'manual' }],
-      fault: `${at}.aggregation.tools`,
+      failure: `${at}.aggregation.tools`,
     },
     {
       id: '',
@@ -93,7 +93,7 @@ const aggregation: Table = {
       at: `${at}.aggregation.conflictResolutionConfig.priorityOrder`,
       good: [absent, ['a', 'b']],
       bad: ['a', [1], ['']],
-      fault: '*',
+      failure: '*',
     },
     booleanRow('', `${at}.aggregation.excludeAllTools`, false),
     {
@@ -121,7 +121,7 @@ const aggregation: Table = {
       at: `${at}.aggregation.tools[0].filter`,
       good: [absent, [], ['a']],
       bad: ['a', ['']],
-      fault: '*',
+      failure: '*',
     },
     {
       id: '',
@@ -138,14 +138,14 @@ const aggregation: Table = {
         { create: { annotations: { readonly: true } } },
         { create: 'make' },
       ],
-      fault: '*',
+      failure: '*',
     },
     {
       id: '',
       at: `${at}.aggregation.tools[0].toolConfigRef`,
       good: [absent, { name: 'x' }],
       bad: [{}, { name: '' }],
-      fault: '*',
+      failure: '*',
     },
   ],
 }
@@ -162,14 +162,14 @@ const audit: Table = {
       at: `${at}.audit.eventTypes`,
       good: [absent, [], ['mcp_tool_call']],
       bad: [['tool_call'], 'mcp_tool_call', ['mcp_ping', 'mcp_ping']],
-      fault: '*',
+      failure: '*',
     },
     {
       id: '',
       at: `${at}.audit.excludeEventTypes`,
       good: [absent, ['sse_connection']],
       bad: [['x']],
-      fault: '*',
+      failure: '*',
     },
     booleanRow('', `${at}.audit.includeRequestData`, false),
     booleanRow('', `${at}.audit.includeResponseData`, false),
@@ -219,7 +219,7 @@ const backends: Table = {
         type: 'entry',
         caBundlePath,
       })),
-      fault: `${at}.backends[0].caBundlePath`,
+      failure: `${at}.backends[0].caBundlePath`,
     },
     { id: '', at: `${at}.backends[1]`, bad: [backend] },
   ],
@@ -266,7 +266,7 @@ const authentication: Table = {
       id: '',
       at: `${at}.incomingAuth.oidc.clientSecretEnv`,
       bad: ['S'],
-      fault: `${at}.incomingAuth.oidc.clientId`,
+      failure: `${at}.incomingAuth.oidc.clientId`,
     },
     booleanRow('', `${at}.incomingAuth.oidc.insecureAllowHttp`, false),
     booleanRow('', `${at}.incomingAuth.oidc.jwksAllowPrivateIp`, false),
@@ -287,7 +287,7 @@ const authentication: Table = {
       id: '',
       at: `${at}.incomingAuth.authz`,
       bad: [{ type: 'cedar' }, { type: 'cedar', policies: [] }],
-      fault: `${at}.incomingAuth.authz.policies`,
+      failure: `${at}.incomingAuth.authz.policies`,
     },
     {
       id: '',
@@ -347,14 +347,14 @@ const outgoing: Table = {
         { type: 'tokenExchange' },
         ...Object.keys(strategies).map((type) => ({ type })),
       ],
-      fault: '*',
+      failure: '*',
     },
     {
       id: '',
       at: strategyAt,
       bad: Object.values(strategies).map(([field, value]) => ({ type: 'unauthenticated', [field]: value })),
     },
-    { id: '', at: `${at}.outgoingAuth.backends["a.b"]`, good: allStrategies, bad: ['x', {}], fault: '*' },
+    { id: '', at: `${at}.outgoingAuth.backends["a.b"]`, good: allStrategies, bad: ['x', {}], failure: '*' },
   ],
 }
 
@@ -373,13 +373,13 @@ function strategyRows(type: string, field: string): Table['rows'] {
           id: '3.config.outgoingAuth.headerInjection.headerValue',
           at: `${field}.headerValue`,
           bad: ['v'],
-          fault: field,
+          failure: field,
         },
         {
           id: '3.config.outgoingAuth.headerInjection.headerValueEnv',
           at: `${field}.headerValueEnv`,
           bad: [absent],
-          fault: field,
+          failure: field,
         },
         { id: '', at: `${field}.headerValueEnv`, bad: ['1A', 'A B'] },
       ]
@@ -391,7 +391,7 @@ function strategyRows(type: string, field: string): Table['rows'] {
           id: '',
           at: field,
           bad: [{ tokenUrl: 'https://x', clientSecret: 's', clientSecretEnv: 'S' }],
-          fault: `${field}.clientSecretEnv`,
+          failure: `${field}.clientSecretEnv`,
         },
         {
           id: '',
@@ -407,7 +407,7 @@ function strategyRows(type: string, field: string): Table['rows'] {
       return [
         { id: '', at: `${field}.region`, required: true, bad: ['x'] },
         { id: '', at: `${field}.sessionDuration`, default: 3600, bad: [1] },
-        { id: '', at: `${field}.fallbackRoleArn`, bad: [absent], fault: field },
+        { id: '', at: `${field}.fallbackRoleArn`, bad: [absent], failure: field },
       ]
     case 'obo':
       return [
@@ -431,8 +431,8 @@ function strategyRows(type: string, field: string): Table['rows'] {
           good: ['http://127.0.0.1/t'],
           bad: ['http://x/t'],
         },
-        { id: '', at: `${field}.idpClientSecretEnv`, bad: ['S'], fault: field },
-        { id: '', at: `${field}.targetClientSecretEnv`, bad: ['S'], fault: field },
+        { id: '', at: `${field}.idpClientSecretEnv`, bad: ['S'], failure: field },
+        { id: '', at: `${field}.targetClientSecretEnv`, bad: ['S'], failure: field },
       ]
   }
 }
@@ -449,7 +449,7 @@ const operational: Table = {
       at: `${at}.operational.timeouts.perWorkload`,
       good: [absent, { a: '5s' }],
       bad: [{ a: '5' }, { a: 5 }],
-      fault: '*',
+      failure: '*',
     },
     { ...durationRow('3.limit.health', `${failure}.healthCheckInterval`, '30s'), good: durations },
     { id: '', at: `${failure}.healthCheckInterval`, bad: ['0s'] },
@@ -544,7 +544,7 @@ const optimizer: Table = {
           }),
         ),
       ],
-      fault: '*',
+      failure: '*',
     },
   ],
 }
@@ -559,7 +559,7 @@ const telemetry: Table = {
       at: `${at}.telemetry.customAttributes`,
       good: [absent, { a: 'b' }],
       bad: [{ a: 1 }],
-      fault: '*',
+      failure: '*',
     },
     booleanRow('', `${at}.telemetry.enablePrometheusMetricsPath`, false),
     { id: '', at: `${at}.telemetry.endpoint`, good: [absent, 'collector:4318'], bad: notString },
@@ -568,9 +568,9 @@ const telemetry: Table = {
       at: `${at}.telemetry.environmentVariables`,
       good: [absent, ['A']],
       bad: ['A', ['A,B']],
-      fault: '*',
+      failure: '*',
     },
-    { id: '', at: `${at}.telemetry.headers`, good: [absent, { a: 'b' }], bad: [{ a: 'x\ry' }], fault: '*' },
+    { id: '', at: `${at}.telemetry.headers`, good: [absent, { a: 'b' }], bad: [{ a: 'x\ry' }], failure: '*' },
     booleanRow('', `${at}.telemetry.insecure`, false),
     booleanRow('', `${at}.telemetry.metricsEnabled`, false),
     {

@@ -20,7 +20,7 @@ const tool = {
 
 function rows(at: string): Table['rows'] {
   const step = `${at}.steps[0]`
-  const answers: readonly Json[] = ['skip_remaining', 'abort', 'continue']
+  const responses: readonly Json[] = ['skip_remaining', 'abort', 'continue']
   return [
     { id: '', at: `${at}.name`, required: true, bad: ['', 1] },
     { id: '', at: `${at}.description`, good: [absent, ''], bad: notString },
@@ -32,9 +32,9 @@ function rows(at: string): Table['rows'] {
       at: `${at}.annotations`,
       good: [absent, { title: 't', readOnlyHint: null }],
       bad: [{ hint: true }],
-      fault: '*',
+      failure: '*',
     },
-    { id: '', at: `${at}.output`, good: [absent, { properties: {} }], bad: [{}], fault: '*' },
+    { id: '', at: `${at}.output`, good: [absent, { properties: {} }], bad: [{}], failure: '*' },
     {
       id: '3.config.compositeTools.output.properties.type',
       at: `${at}.output`,
@@ -46,7 +46,7 @@ function rows(at: string): Table['rows'] {
         { properties: { a: { type: 'text' } } },
         { properties: { a: { type: 'string', vaule: 'x' } } },
       ],
-      fault: '*',
+      failure: '*',
     },
     { id: '3.config.compositeTools.steps.id', at: `${step}.id`, required: true, bad: ['', 1] },
     {
@@ -64,7 +64,7 @@ function rows(at: string): Table['rows'] {
     },
     { id: '', at: `${step}.arguments`, good: [absent, { a: { b: [1, null] } }], bad: [[], 'x'] },
     { id: '', at: `${step}.defaultResults`, good: [absent, { a: 1 }, 'text', 5, [1]] },
-    { id: '', at: `${step}.dependsOn`, good: [absent, ['x']], bad: ['x', ['a', 'a']], fault: '*' },
+    { id: '', at: `${step}.dependsOn`, good: [absent, ['x']], bad: ['x', ['a', 'a']], failure: '*' },
     durationRow('', `${step}.timeout`),
     {
       id: '3.config.compositeTools.steps.onError.action',
@@ -78,13 +78,13 @@ function rows(at: string): Table['rows'] {
       at: `${step}.onError`,
       good: [absent, { action: 'retry', retryCount: 1, retryDelay: '1s' }],
       bad: [{ action: 'retry' }, { action: 'retry', retryCount: 0 }, { maxRetries: 3 }],
-      fault: '*',
+      failure: '*',
     },
     ...['onDecline', 'onCancel'].map((field) => ({
       id: `3.config.compositeTools.steps.${field}`,
       at: `${step}.${field}.action`,
       default: 'abort',
-      good: answers,
+      good: responses,
       bad: ['retry', ''],
     })),
     {
@@ -117,7 +117,7 @@ function rows(at: string): Table['rows'] {
         { id: 'i', type: 'tool', tool: 'a.b', arguments: { x: '{{.forEach.item}}' } },
       ],
       bad: [{}, { tool: '' }, { type: 'forEach', tool: 'a.b' }, { tool: 'a.b', message: 'x' }],
-      fault: '*',
+      failure: '*',
     },
     { id: '', at: `${step}.maxRetries`, bad: [1] },
   ]
