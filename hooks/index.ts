@@ -6,12 +6,12 @@ export {
   validateResource,
   type Verdict,
 } from './admission/index.ts'
-export { type EventSink, eventSink, type HookEvent } from './events.ts'
+export { type EventSink, eventSink, type HookEvent } from './server/events.ts'
 export type { KubeObject } from './kube.ts'
-export { jsonLog, type Log } from './log.ts'
-export { Metrics } from './metrics.ts'
-export type { CustomizeResponse, RelatedRule, SyncResponse } from './protocol.ts'
+export { jsonLog, type Log } from './server/log.ts'
+export { Metrics } from './server/metrics.ts'
+export type { CustomizeResponse, RelatedRule, SyncResponse } from './sync/protocol.ts'
 export type { ChildKind, RelatedKind } from './kind-hooks.ts'
 export { type HookEntry, type HookRegistry, makeHooks } from './registry.ts'
-export { hooksApp, type ServerOptions } from './server.ts'
+export { hooksApp, type ServerOptions } from './server/server.ts'
 export { type DefaultRedis, defaultSettings, type HookSettings, hookSettings } from './settings.ts'

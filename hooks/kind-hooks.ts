@@ -1,9 +1,9 @@
 /**
  * What a kind's folder exports to the registry: its hooks as pure functions, and the kinds of objects they touch.
  */
-import type { HookEvent } from './events.ts'
+import type { HookEvent } from './server/events.ts'
 import type { KubeObject } from './kube.ts'
-import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from './protocol.ts'
+import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from './sync/protocol.ts'
 import type { HookSettings } from './settings.ts'
 
 export interface ChildKind {

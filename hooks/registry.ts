@@ -1,7 +1,7 @@
 /**
  * Kind -> hooks: the one table from which the server takes its routes and manifests/ its CompositeControllers.
  */
-import type { HookEvent } from './events.ts'
+import type { HookEvent } from './server/events.ts'
 import type { ChildKind, KindHooks, RelatedKind } from './kind-hooks.ts'
 import { byText } from './kube.ts'
 import { embeddingServer } from './kinds/embeddingserver/index.ts'
@@ -21,8 +21,8 @@ import {
   readCustomizeRequest,
   readSyncRequest,
   type SyncResponse,
-} from './protocol.ts'
-import { pluralOf } from './rules.ts'
+} from './sync/protocol.ts'
+import { pluralOf } from './sync/rules.ts'
 import type { HookSettings } from './settings.ts'
 
 /** One kind's hooks as the edges call them: with a request body that nobody has looked at. */

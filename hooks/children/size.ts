@@ -1,7 +1,7 @@
 /**
  * Refuses children that are too large to apply.
  */
-import type { Failure } from '../conditions.ts'
+import type { Failure } from '../sync/conditions.ts'
 import type { KubeObject } from '../kube.ts'
 
 /**

@@ -4,7 +4,7 @@
  * An unset replica count leaves the number to an autoscaler. But a field that was applied once and is then left out is
  * removed and defaulted to 1 by the API server, so after a count has been applied the observed one is given back.
  */
-import { lastApplied } from '../echo.ts'
+import { lastApplied } from '../sync/last-applied.ts'
 import { type Fields, fieldsOf, type KubeObject, type StringMap } from '../kube.ts'
 import type { ChildMeta } from './objects.ts'
 import { childMeta } from './objects.ts'

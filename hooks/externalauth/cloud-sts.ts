@@ -1,6 +1,6 @@
 /** Type `cloudSts`: temporary role credentials for the caller's identity, and requests signed with SigV4. */
 import { compileCel, GatehouseError, type Violation, type RoleMapping } from '../../schemas/index.ts'
-import { definedFields } from '../defined.ts'
+import { definedFields } from '../children/defined.ts'
 import { type ExternalAuthModule, subjectProvider } from './module.ts'
 
 export const cloudSts: ExternalAuthModule = {

@@ -3,7 +3,7 @@
  * spec.authServerConfig of a VirtualMCPServer.
  */
 import type { EmbeddedAuthServerConfig, OAuth2UpstreamConfig, Violation } from '../../schemas/index.ts'
-import { authServerSecrets } from '../parts/auth-server.ts'
+import { authServerSecrets } from '../runtime-config/auth-server.ts'
 import type { ExternalAuthModule } from './module.ts'
 
 export const embeddedAuthServer: ExternalAuthModule = {

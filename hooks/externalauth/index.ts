@@ -7,8 +7,8 @@ import type {
   Violation,
   SecretRef,
 } from '../../schemas/index.ts'
-import { variablePart } from '../header-forward.ts'
-import type { Part } from '../parts/part.ts'
+import { variablePart } from '../runtime-config/header-forward.ts'
+import type { Part } from '../runtime-config/part.ts'
 import type { HookSettings } from '../settings.ts'
 import { bearerToken } from './bearer-token.ts'
 import { cloudSts } from './cloud-sts.ts'

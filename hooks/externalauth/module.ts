@@ -5,8 +5,8 @@
  * variables in place of secrets, which it asks of the pod.
  */
 import type { input, MCPExternalAuthConfigSpec, Violation, SecretRef } from '../../schemas/index.ts'
-import type { PodNeeds } from '../needs.ts'
-import type { Part } from '../parts/part.ts'
+import type { PodNeeds } from '../runtime-config/needs.ts'
+import type { Part } from '../runtime-config/part.ts'
 import type { HookSettings } from '../settings.ts'
 
 export interface StrategyTarget {

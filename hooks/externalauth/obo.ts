@@ -5,8 +5,8 @@
  * anything else. Source: spec document 2, "spec.obo".
  */
 import { type OboConfig, parseDuration, type Violation } from '../../schemas/index.ts'
-import { faulty } from '../parts/part.ts'
-import { definedFields } from '../defined.ts'
+import { faulty } from '../runtime-config/part.ts'
+import { definedFields } from '../children/defined.ts'
 import { type ExternalAuthModule, present } from './module.ts'
 
 const defaultAuthority = 'https://login.microsoftonline.com'

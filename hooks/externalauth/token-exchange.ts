@@ -1,5 +1,5 @@
 /** Type `tokenExchange`: RFC 8693. Short subject token types become the full URNs. */
-import { definedFields } from '../defined.ts'
+import { definedFields } from '../children/defined.ts'
 import { type ExternalAuthModule, present, subjectProvider } from './module.ts'
 
 const urn = 'urn:ietf:params:oauth:token-type:'

@@ -1,6 +1,6 @@
 /** Type `xaa`: cross-application access. It needs an id token, so it refuses to guess between several upstreams. */
-import { faulty } from '../parts/part.ts'
-import { definedFields } from '../defined.ts'
+import { faulty } from '../runtime-config/part.ts'
+import { definedFields } from '../children/defined.ts'
 import { type ExternalAuthModule, present, subjectProvider } from './module.ts'
 
 export const xaa: ExternalAuthModule = {

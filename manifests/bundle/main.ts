@@ -41,7 +41,7 @@ const programs: readonly Program[] = [
     folder: 'runtime',
     entries: { main: 'runtime/cli/main.ts', 'script-worker': 'runtime/vmcp/codemode/worker.ts' },
   },
-  { name: 'gatehouse-hooks', folder: 'hooks', entries: { main: 'hooks/main.ts' } },
+  { name: 'gatehouse-hooks', folder: 'hooks', entries: { main: 'hooks/server/main.ts' } },
 ]
 
 rmSync(out, { recursive: true, force: true })

@@ -4,7 +4,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { parse } from 'yaml'
-import { toYaml } from '../../hooks/yaml.ts'
+import { toYaml } from '../../hooks/children/yaml.ts'
 
 const text = fc.oneof(
   fc.string(),

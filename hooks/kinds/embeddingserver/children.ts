@@ -9,10 +9,10 @@ import { type EnvVar, httpProbe, type PodTemplate, unlessEmpty } from '../../chi
 import { mergePodTemplate, type PodTemplateResult } from '../../children/pod-template.ts'
 import { podSecurity, serverContainerSecurity } from '../../children/security.ts'
 import { statefulSet } from '../../children/workload.ts'
-import type { SyncContext } from '../../context.ts'
-import { lastApplied } from '../../echo.ts'
+import type { SyncContext } from '../../sync/context.ts'
+import { lastApplied } from '../../sync/last-applied.ts'
 import { byText, type Fields, fieldsOf, type KubeObject, listOf } from '../../kube.ts'
-import { embeddingNames } from '../../names.ts'
+import { embeddingNames } from '../../children/names.ts'
 import { canonicalJson } from '../../../schemas/index.ts'
 
 type Context = SyncContext<'EmbeddingServer'>

@@ -1,6 +1,6 @@
 /** MCPAuthzConfig: authorization policies shared by several servers. */
-import { configKind } from '../../config-kind.ts'
-import { authzReferences } from '../../referrers.ts'
+import { configKind } from '../shared/config-kind.ts'
+import { authzReferences } from '../../references/referrers.ts'
 
 export const mcpAuthzConfig = configKind({
   kind: 'MCPAuthzConfig',

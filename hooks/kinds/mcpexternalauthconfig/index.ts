@@ -3,16 +3,16 @@
  *
  * Type obo is checked here and not at admission: without a handler it is EnterpriseRequired, with one its rules count.
  */
-import type { Failure } from '../../conditions.ts'
-import { configKind } from '../../config-kind.ts'
-import type { SyncContext } from '../../context.ts'
+import type { Failure } from '../../sync/conditions.ts'
+import { configKind } from '../shared/config-kind.ts'
+import type { SyncContext } from '../../sync/context.ts'
 import {
   enterpriseRequired,
   externalAuthSecrets,
   oboViolations,
   synthesizedUpstreams,
 } from '../../externalauth/index.ts'
-import { externalAuthReferences } from '../../referrers.ts'
+import { externalAuthReferences } from '../../references/referrers.ts'
 
 export const mcpExternalAuthConfig = configKind({
   kind: 'MCPExternalAuthConfig',

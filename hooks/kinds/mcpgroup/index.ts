@@ -4,13 +4,13 @@
  * A name that two members of different kinds share is one backend name for two servers: the group says so, and virtual
  * servers take the first in the order MCPServer, MCPRemoteProxy, MCPServerEntry.
  */
-import { SyncContext } from '../../context.ts'
-import { groupMembers, memberKinds } from '../../members.ts'
-import type { SyncRequest, SyncResponse } from '../../protocol.ts'
+import { SyncContext } from '../../sync/context.ts'
+import { groupMembers, memberKinds } from '../../references/members.ts'
+import type { SyncRequest, SyncResponse } from '../../sync/protocol.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
-import { ownRelatedKinds, relatedRules } from '../../rules.ts'
+import { ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import type { HookSettings } from '../../settings.ts'
-import { observedFields } from '../../status.ts'
+import { observedFields } from '../../sync/status.ts'
 
 export const mcpGroup: KindHooks = {
   kind: 'MCPGroup',

@@ -1,6 +1,6 @@
 /** MCPOIDCConfig: how incoming tokens are validated. */
-import { configKind } from '../../config-kind.ts'
-import { oidcReferences } from '../../referrers.ts'
+import { configKind } from '../shared/config-kind.ts'
+import { oidcReferences } from '../../references/referrers.ts'
 
 export const mcpOidcConfig = configKind({
   kind: 'MCPOIDCConfig',

@@ -2,17 +2,17 @@
  * From a checked MCPRemoteProxy to its desired children, or to the errors that stand in the way.
  */
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
-import { addressFailure } from '../../addresses.ts'
+import { addressFailure } from '../../references/addresses.ts'
 import { sizeFailure } from '../../children/size.ts'
-import type { Failure } from '../../conditions.ts'
-import type { SyncContext } from '../../context.ts'
+import type { Failure } from '../../sync/conditions.ts'
+import type { SyncContext } from '../../sync/context.ts'
 import type { KubeObject } from '../../kube.ts'
-import { remoteProxyNames, serviceUrl } from '../../names.ts'
-import { PodNeeds } from '../../needs.ts'
-import { checkReplicaSessions } from '../../parts/session-storage.ts'
-import { proxyChildren } from '../../proxy/children.ts'
-import { type ProxyConfig, front } from '../../proxy/front.ts'
-import { specFailure } from '../../references.ts'
+import { remoteProxyNames, serviceUrl } from '../../children/names.ts'
+import { PodNeeds } from '../../runtime-config/needs.ts'
+import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
+import { proxyChildren } from '../shared/proxy/children.ts'
+import { type ProxyConfig, front } from '../shared/proxy/config.ts'
+import { specFailure } from '../../references/resolve.ts'
 
 type Context = SyncContext<'MCPRemoteProxy'>
 

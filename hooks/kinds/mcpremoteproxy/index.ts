@@ -1,15 +1,15 @@
 /**
  * MCPRemoteProxy: an authenticating proxy in front of a remote MCP server.
  */
-import { childKinds } from '../../child-kinds.ts'
-import { SyncContext } from '../../context.ts'
+import { childKinds } from '../../sync/child-kinds.ts'
+import { SyncContext } from '../../sync/context.ts'
 import { fieldsOf, listOf } from '../../kube.ts'
-import { remoteProxyNames } from '../../names.ts'
-import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../protocol.ts'
-import { proxyKinds } from '../../proxy/spec.ts'
+import { remoteProxyNames } from '../../children/names.ts'
+import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../sync/protocol.ts'
+import { proxyKinds } from '../shared/proxy/spec.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
-import { coreRelated, ownRelatedKinds, relatedRules } from '../../rules.ts'
-import { secretNamesIn } from '../../secret-names.ts'
+import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
+import { secretNamesIn } from '../../references/secret-names.ts'
 import type { HookSettings } from '../../settings.ts'
 import { build } from './build.ts'
 import { respond } from './respond.ts'

@@ -3,15 +3,15 @@
  */
 import { selectorLabels } from '../../children/labels.ts'
 import { type WorkloadState, workloadState } from '../../children/workload.ts'
-import type { Failure } from '../../conditions.ts'
-import { conflictCondition, unmanagedObjectError } from '../../conflicts.ts'
-import type { SyncContext } from '../../context.ts'
-import { lastAppliedChildren } from '../../echo.ts'
+import type { Failure } from '../../sync/conditions.ts'
+import { conflictCondition, unmanagedObjectError } from '../../sync/conflicts.ts'
+import type { SyncContext } from '../../sync/context.ts'
+import { lastAppliedChildren } from '../../sync/last-applied.ts'
 import { fieldsOf, isTerminating } from '../../kube.ts'
-import { remoteProxyNames } from '../../names.ts'
-import type { SyncResponse } from '../../protocol.ts'
-import { definedFields } from '../../defined.ts'
-import { labelSelectorText, observedFields } from '../../status.ts'
+import { remoteProxyNames } from '../../children/names.ts'
+import type { SyncResponse } from '../../sync/protocol.ts'
+import { definedFields } from '../../children/defined.ts'
+import { labelSelectorText, observedFields } from '../../sync/status.ts'
 import { addressOf, app, type Built } from './build.ts'
 
 type Context = SyncContext<'MCPRemoteProxy'>

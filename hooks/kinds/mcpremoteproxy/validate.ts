@@ -2,7 +2,7 @@
  * MCPRemoteProxy: checks of the object alone that need code.
  */
 import type { MCPRemoteProxy, Violation } from '../../../schemas/index.ts'
-import { addressFailure } from '../../addresses.ts'
+import { addressFailure } from '../../references/addresses.ts'
 import { authzViolations } from '../../admission/authz.ts'
 import { headerForwardViolations } from '../../admission/headers.ts'
 import { podTemplateViolations } from '../../children/pod-template.ts'

@@ -9,11 +9,11 @@
 import { fieldsOf, isFields, listOf, type Fields, type StringMap } from '../../kube.ts'
 import { validateRuntime } from '../../../schemas/index.ts'
 import { runtimeContainerSecurity } from '../../children/security.ts'
-import type { SyncContext } from '../../context.ts'
-import { serverNames } from '../../names.ts'
-import type { Part } from '../../parts/part.ts'
-import { proxyFile } from '../../proxy/paths.ts'
-import { toYaml } from '../../yaml.ts'
+import type { SyncContext } from '../../sync/context.ts'
+import { serverNames } from '../../children/names.ts'
+import type { Part } from '../../runtime-config/part.ts'
+import { proxyFile } from '../shared/proxy/paths.ts'
+import { toYaml } from '../../children/yaml.ts'
 import { serverContainer, serverPort } from './container.ts'
 
 export interface Bridge {

@@ -15,9 +15,9 @@ import {
 import { mergePodTemplate, type PodTemplateResult } from '../../children/pod-template.ts'
 import { podSecurity, serverContainerSecurity } from '../../children/security.ts'
 import { replicasToApply, statefulSet } from '../../children/workload.ts'
-import type { SyncContext } from '../../context.ts'
+import type { SyncContext } from '../../sync/context.ts'
 import { byText, type Fields, type KubeObject, type StringMap } from '../../kube.ts'
-import { serverNames, serviceUrl } from '../../names.ts'
+import { serverNames, serviceUrl } from '../../children/names.ts'
 import type { Bridge } from './bridge.ts'
 import { serverContainer, serverPort } from './container.ts'
 

@@ -4,15 +4,15 @@
  * The server is a direct child, so the proxy needs no Kubernetes API access and garbage collection is free. References
  * are checked all at once; a broken one keeps what runs.
  */
-import { childKinds } from '../../child-kinds.ts'
-import { SyncContext } from '../../context.ts'
+import { childKinds } from '../../sync/child-kinds.ts'
+import { SyncContext } from '../../sync/context.ts'
 import { fieldsOf } from '../../kube.ts'
-import { serverNames } from '../../names.ts'
-import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../protocol.ts'
-import { proxyKinds } from '../../proxy/spec.ts'
+import { serverNames } from '../../children/names.ts'
+import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../sync/protocol.ts'
+import { proxyKinds } from '../shared/proxy/spec.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
-import { coreRelated, ownRelatedKinds, relatedRules } from '../../rules.ts'
-import { secretNamesIn } from '../../secret-names.ts'
+import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
+import { secretNamesIn } from '../../references/secret-names.ts'
 import type { HookSettings } from '../../settings.ts'
 import { build } from './build.ts'
 import { respond } from './respond.ts'

@@ -6,10 +6,10 @@
  * beyond that cannot be enforced here, and the condition says so.
  */
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
-import type { Failure } from '../../conditions.ts'
-import type { SyncContext } from '../../context.ts'
+import type { Failure } from '../../sync/conditions.ts'
+import type { SyncContext } from '../../sync/context.ts'
 import { fieldsOf, isFields, type KubeObject, listOf } from '../../kube.ts'
-import { serverNames } from '../../names.ts'
+import { serverNames } from '../../children/names.ts'
 import { app } from './children.ts'
 
 type Context = SyncContext<'MCPServer'>

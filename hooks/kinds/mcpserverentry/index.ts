@@ -3,16 +3,16 @@
  *
  * Every reference is one hop away and checked here, so that a virtual server needs no more than the phase.
  */
-import { addressFailure } from '../../addresses.ts'
-import { type Failure } from '../../conditions.ts'
-import { SyncContext } from '../../context.ts'
+import { addressFailure } from '../../references/addresses.ts'
+import { type Failure } from '../../sync/conditions.ts'
+import { SyncContext } from '../../sync/context.ts'
 import { fieldsOf } from '../../kube.ts'
-import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../protocol.ts'
-import { caBundleFailure, configCalled, groupFailure, specFailure } from '../../references.ts'
+import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../sync/protocol.ts'
+import { caBundleFailure, configCalled, groupFailure, specFailure } from '../../references/resolve.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
-import { coreRelated, ownRelatedKinds, relatedRules } from '../../rules.ts'
+import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import type { HookSettings } from '../../settings.ts'
-import { observedFields } from '../../status.ts'
+import { observedFields } from '../../sync/status.ts'
 
 const related = ['MCPGroup', 'MCPExternalAuthConfig'] as const
 

@@ -2,7 +2,7 @@
  * MCPServerEntry: checks of the object alone that need code.
  */
 import type { MCPServerEntry, Violation } from '../../../schemas/index.ts'
-import { addressFailure } from '../../addresses.ts'
+import { addressFailure } from '../../references/addresses.ts'
 import { headerForwardViolations } from '../../admission/headers.ts'
 
 export function entryViolations({ spec }: MCPServerEntry): Violation[] {

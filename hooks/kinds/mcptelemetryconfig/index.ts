@@ -1,6 +1,6 @@
 /** MCPTelemetryConfig: telemetry settings shared by several servers. */
-import { configKind } from '../../config-kind.ts'
-import { telemetryReferences } from '../../referrers.ts'
+import { configKind } from '../shared/config-kind.ts'
+import { telemetryReferences } from '../../references/referrers.ts'
 
 export const mcpTelemetryConfig = configKind({
   kind: 'MCPTelemetryConfig',

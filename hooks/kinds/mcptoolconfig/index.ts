@@ -1,6 +1,6 @@
 /** MCPToolConfig: filters and renames tools. */
-import { configKind } from '../../config-kind.ts'
-import { toolReferences } from '../../referrers.ts'
+import { configKind } from '../shared/config-kind.ts'
+import { toolReferences } from '../../references/referrers.ts'
 
 export const mcpToolConfig = configKind({
   kind: 'MCPToolConfig',

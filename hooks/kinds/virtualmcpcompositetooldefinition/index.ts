@@ -3,13 +3,13 @@
  * says which servers use it.
  */
 import { formatViolations, type Violation } from '../../../schemas/index.ts'
-import { SyncContext } from '../../context.ts'
-import type { SyncRequest, SyncResponse } from '../../protocol.ts'
-import { referrersOf, workflowReferences } from '../../referrers.ts'
+import { SyncContext } from '../../sync/context.ts'
+import type { SyncRequest, SyncResponse } from '../../sync/protocol.ts'
+import { referrersOf, workflowReferences } from '../../references/referrers.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
-import { ownRelatedKinds, relatedRules } from '../../rules.ts'
+import { ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import type { HookSettings } from '../../settings.ts'
-import { observedFields } from '../../status.ts'
+import { observedFields } from '../../sync/status.ts'
 
 const related = ['VirtualMCPServer'] as const
 

@@ -9,10 +9,10 @@ import { httpProbe, type PodTemplate, unlessEmpty } from '../../children/pod.ts'
 import { mergePodTemplate, type PodTemplateResult } from '../../children/pod-template.ts'
 import { podSecurity, runtimeContainerSecurity } from '../../children/security.ts'
 import { deployment, replicasToApply } from '../../children/workload.ts'
-import type { SyncContext } from '../../context.ts'
+import type { SyncContext } from '../../sync/context.ts'
 import { byText, type Fields, type KubeObject, type StringMap } from '../../kube.ts'
-import { virtualServerNames } from '../../names.ts'
-import type { PodNeeds } from '../../needs.ts'
+import { virtualServerNames } from '../../children/names.ts'
+import type { PodNeeds } from '../../runtime-config/needs.ts'
 import { app, configDirectory, configFile, container, port } from './paths.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>

@@ -3,11 +3,11 @@
  * Secrets and ConfigMaps that the resource itself names. Spec and name only decide, for the response is cached.
  */
 import { fieldsOf, listOf } from '../../kube.ts'
-import { memberKinds } from '../../members.ts'
-import { virtualServerNames } from '../../names.ts'
-import type { CustomizeRequest, CustomizeResponse } from '../../protocol.ts'
-import { relatedRules } from '../../rules.ts'
-import { secretNamesIn } from '../../secret-names.ts'
+import { memberKinds } from '../../references/members.ts'
+import { virtualServerNames } from '../../children/names.ts'
+import type { CustomizeRequest, CustomizeResponse } from '../../sync/protocol.ts'
+import { relatedRules } from '../../sync/rules.ts'
+import { secretNamesIn } from '../../references/secret-names.ts'
 
 export const relatedKinds = [
   'MCPGroup',

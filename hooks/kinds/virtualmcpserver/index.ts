@@ -5,17 +5,17 @@
  * broken, with the children as they run and the reasons in the conditions.
  */
 import { resourceViolations } from '../../admission/checks.ts'
-import { childKinds } from '../../child-kinds.ts'
-import type { HookEvent } from '../../events.ts'
+import { childKinds } from '../../sync/child-kinds.ts'
+import type { HookEvent } from '../../server/events.ts'
 import type { KubeObject } from '../../kube.ts'
-import type { SyncRequest, SyncResponse } from '../../protocol.ts'
+import type { SyncRequest, SyncResponse } from '../../sync/protocol.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
-import { coreRelated, ownRelatedKinds } from '../../rules.ts'
+import { coreRelated, ownRelatedKinds } from '../../sync/rules.ts'
 import type { HookSettings } from '../../settings.ts'
-import { SyncContext } from '../../context.ts'
+import { SyncContext } from '../../sync/context.ts'
 import { customize, relatedKinds } from './customize.ts'
 import { build } from './build.ts'
-import { deprecatedMessage, deprecatedPrimary, deprecatedReason } from './incoming.ts'
+import { deprecatedMessage, deprecatedPrimary, deprecatedReason } from './config/incoming.ts'
 import { respond } from './respond.ts'
 
 export const virtualMcpServer: KindHooks = {

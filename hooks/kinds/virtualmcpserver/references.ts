@@ -4,19 +4,19 @@
  */
 import type { Aggregation, CompositeTool, Optimizer, Telemetry } from '../../../schemas/index.ts'
 import { resourceViolations } from '../../admission/checks.ts'
-import type { Failure } from '../../conditions.ts'
-import type { SyncContext } from '../../context.ts'
+import type { Failure } from '../../sync/conditions.ts'
+import type { SyncContext } from '../../sync/context.ts'
 import { fieldsOf } from '../../kube.ts'
-import type { PodNeeds } from '../../needs.ts'
-import { type Part, faulty } from '../../parts/part.ts'
-import { telemetryPart } from '../../parts/telemetry.ts'
+import type { PodNeeds } from '../../runtime-config/needs.ts'
+import { type Part, faulty } from '../../runtime-config/part.ts'
+import { telemetryPart } from '../../runtime-config/telemetry.ts'
 import {
   configHashOf,
   groupFailure,
   checkedConfig,
   telemetryCondition,
   toolCondition,
-} from '../../references.ts'
+} from '../../references/resolve.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 

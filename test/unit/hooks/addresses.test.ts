@@ -1,5 +1,5 @@
 import t from 'tap'
-import { addressFailure } from '../../../hooks/addresses.ts'
+import { addressFailure } from '../../../hooks/references/addresses.ts'
 
 const never = [
   'http://localhost/mcp',

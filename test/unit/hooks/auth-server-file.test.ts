@@ -2,8 +2,8 @@
  * The file of an embedded authorization server, from the block of the resource.
  */
 import t from 'tap'
-import { PodNeeds } from '../../../hooks/needs.ts'
-import { authServerPart, authServerSecrets } from '../../../hooks/parts/auth-server.ts'
+import { PodNeeds } from '../../../hooks/runtime-config/needs.ts'
+import { authServerPart, authServerSecrets } from '../../../hooks/runtime-config/auth-server.ts'
 import { type MCPExternalAuthConfig, validateRuntime, withDefaults } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'
 import { embedded, resource } from '../../hooks/resources.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { echo, lastApplied } from '../../../hooks/echo.ts'
+import { echo, lastApplied } from '../../../hooks/sync/last-applied.ts'
 import { proves } from '../../helpers/proves.ts'
 import { server, virtual, world } from '../../hooks/resources.ts'
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { clusterEventWriter, eventObject, eventSink } from '../../../hooks/events.ts'
+import { clusterEventWriter, eventObject, eventSink } from '../../../hooks/server/events.ts'
 import type { KubeObject } from '../../../hooks/index.ts'
 import { kubeMissing, startKubeApiserver } from '../../helpers/kube-apiserver.ts'
 

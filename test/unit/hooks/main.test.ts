@@ -23,7 +23,7 @@ interface Running {
 }
 
 async function start(t: Test, args: string[], env: Record<string, string> = {}): Promise<Running> {
-  const child = spawn(process.execPath, ['hooks/main.ts', '--port', '0', ...args], {
+  const child = spawn(process.execPath, ['hooks/server/main.ts', '--port', '0', ...args], {
     env: { PATH: process.env['PATH'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -62,7 +62,7 @@ async function run(
   args: string[],
   env: Record<string, string> = {},
 ): Promise<{ code: number | null; text: string }> {
-  const child = spawn(process.execPath, ['hooks/main.ts', ...args], {
+  const child = spawn(process.execPath, ['hooks/server/main.ts', ...args], {
     env: { PATH: process.env['PATH'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

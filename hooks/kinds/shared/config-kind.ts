@@ -1,0 +1,124 @@
+/**
+ * The hooks of configuration kinds: check the object, resolve the Secrets and ConfigMaps it names, put a hash of it all
+ * into the status, and say who refers to it. They have no children.
+ *
+ * The hash covers the resource versions of what the object names, so that a rotated Secret changes it, and with it every
+ * consumer's pods. An invalid object keeps its last hash.
+ */
+import { type CABundleSource, hashOf, type Kinds, type SecretRef } from '../../../schemas/index.ts'
+import type { Failure } from '../../sync/conditions.ts'
+import { type AnyContext, SyncContext } from '../../sync/context.ts'
+import { fieldsOf } from '../../kube.ts'
+import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../sync/protocol.ts'
+import { caBundleFailure, specFailure } from '../../references/resolve.ts'
+import { type References, referrersOf } from '../../references/referrers.ts'
+import type { KindHooks } from '../../kind-hooks.ts'
+import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
+import { secretNamesIn } from '../../references/secret-names.ts'
+import type { HookSettings } from '../../settings.ts'
+import { definedFields } from '../../children/defined.ts'
+import { observedFields } from '../../sync/status.ts'
+
+/** The kinds whose status has a hash and referrers. */
+export type ConfigName =
+  | 'MCPAuthzConfig'
+  | 'MCPExternalAuthConfig'
+  | 'MCPOIDCConfig'
+  | 'MCPTelemetryConfig'
+  | 'MCPToolConfig'
+
+export interface ConfigKind<K extends ConfigName> {
+  readonly kind: K
+  readonly validReason: string
+  readonly invalidReason: string
+  readonly references: References
+  /** Secrets that the object names. Called on a valid object. */
+  readonly secrets?: (parent: Kinds[K]) => readonly SecretRef[]
+  /** ConfigMap with trust anchors that the object names. Called on a valid object. */
+  readonly caBundle?: (parent: Kinds[K]) => CABundleSource | undefined
+  /** Errors and conditions beyond the manifest's own problems. Called on a valid object. */
+  readonly check?: (context: SyncContext<K>) => Failure | undefined
+}
+
+export function configKind<K extends ConfigName>(kind: ConfigKind<K>): KindHooks {
+  const referring = Object.keys(kind.references)
+  return {
+    kind: kind.kind,
+    childKinds: [],
+    relatedKinds: [
+      ...ownRelatedKinds(referring),
+      ...(kind.secrets ? [coreRelated.Secret] : []),
+      ...(kind.caBundle ? [coreRelated.ConfigMap] : []),
+    ],
+    customize: (request) => customize(kind, request),
+    sync: (request, settings) => sync(kind, request, settings),
+  }
+}
+
+function customize<K extends ConfigName>(
+  kind: ConfigKind<K>,
+  { parent }: CustomizeRequest,
+): CustomizeResponse {
+  return relatedRules(parent, {
+    kinds: Object.keys(kind.references),
+    ...(kind.secrets && { secrets: secretNamesIn(parent['spec']) }),
+    ...(kind.caBundle && { configMaps: caBundleNames(parent['spec']) }),
+  })
+}
+
+/** Names under any `caBundleRef` of a spec that nobody has checked yet. */
+function caBundleNames(value: unknown, depth = 0): string[] {
+  if (depth > 10) return []
+  return Object.entries(fieldsOf(value)).flatMap(([member, item]) => {
+    const name = fieldsOf(fieldsOf(item)['configMapRef'])['name']
+    if (member === 'caBundleRef') return typeof name === 'string' ? [name] : []
+    return caBundleNames(item, depth + 1)
+  })
+}
+
+function sync<K extends ConfigName>(
+  kind: ConfigKind<K>,
+  request: SyncRequest,
+  settings: HookSettings,
+): SyncResponse {
+  const context = new SyncContext(request, settings, kind.kind)
+  const failure = specFailure(context.problems, kind.invalidReason) ?? check(kind, context)
+  context.conditions.check('Valid', failure, kind.validReason, 'Spec validation passed')
+  const { count, workloads } = referrersOf(context.name, kind.references, (name) => context.members(name))
+  const status = definedFields({
+    ...observedFields(context),
+    configHash: failure ? previousHash(context) : currentHash(kind, context),
+    referenceCount: count,
+    referencingWorkloads: workloads,
+  })
+  return { status, children: [] }
+}
+
+function check<K extends ConfigName>(kind: ConfigKind<K>, context: SyncContext<K>): Failure | undefined {
+  const own = kind.check?.(context)
+  const bundle = kind.caBundle?.(context.parent)
+  const anchors = bundle && caBundleFailure(context, bundle)
+  if (bundle)
+    context.conditions.check('CABundleRefValidated', anchors, 'CABundleRefValid', 'The CA bundle exists')
+  const missing = context.missingSecrets(kind.secrets?.(context.parent) ?? [])
+  const secrets =
+    missing.length > 0
+      ? { reason: kind.invalidReason, message: `Not found: ${missing.join('; ')}` }
+      : undefined
+  return own ?? secrets ?? (anchors && { reason: kind.invalidReason, message: anchors.message })
+}
+
+function currentHash<K extends ConfigName>(kind: ConfigKind<K>, context: SyncContext<K>): string {
+  const secrets = kind.secrets?.(context.parent) ?? []
+  const bundle = kind.caBundle?.(context.parent)
+  return hashOf({
+    spec: context.parent.spec,
+    ...(secrets.length > 0 && { secrets: context.secretRevision(secrets) }),
+    ...(bundle && { configMaps: context.configMapRevision([bundle.configMapRef.name]) }),
+  })
+}
+
+function previousHash(context: AnyContext): string | undefined {
+  const hash = fieldsOf(context.stored['status'])['configHash']
+  return typeof hash === 'string' ? hash : undefined
+}

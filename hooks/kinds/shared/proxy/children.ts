@@ -1,0 +1,182 @@
+/**
+ * Children of a proxy: service account, configuration, Deployment and Service. The pods get no Kubernetes API access;
+ * only a proxy that validates service account tokens gets its own account's token, to read the cluster's keys.
+ */
+import type {
+  MetadataOverrides,
+  ProxyDeploymentOverrides,
+  ResourceRequirements,
+} from '../../../../schemas/index.ts'
+import { hashOf } from '../../../../schemas/index.ts'
+import type { Labels } from '../../../children/labels.ts'
+import { configMap, service, serviceAccount } from '../../../children/objects.ts'
+import { httpProbe, type PodTemplate, unlessEmpty } from '../../../children/pod.ts'
+import { mergePodTemplate } from '../../../children/pod-template.ts'
+import { podSecurity, runtimeContainerSecurity } from '../../../children/security.ts'
+import { deployment, replicasToApply } from '../../../children/workload.ts'
+import type { Failure } from '../../../sync/conditions.ts'
+import type { KubeObject, StringMap } from '../../../kube.ts'
+import type { PodNeeds } from '../../../runtime-config/needs.ts'
+import type { HookSettings } from '../../../settings.ts'
+import { toYaml } from '../../../children/yaml.ts'
+import type { ProxyConfig } from './config.ts'
+import { authServerFile, configDirectory, proxyContainer, proxyFile } from './paths.ts'
+
+export interface ProxyOptions {
+  readonly settings: HookSettings
+  readonly namespace: string
+  /** Name of the resource. */
+  readonly owner: string
+  /** Name of Deployment, Service and generated service account. */
+  readonly name: string
+  readonly configName: string
+  readonly labels: Labels
+  readonly selector: Labels
+  readonly port: number
+  readonly sessionAffinity: 'ClientIP' | 'None'
+  readonly replicas: number | undefined
+  readonly observed: KubeObject | undefined
+  /** Existing service account. */
+  readonly serviceAccount?: string | undefined
+  readonly resources?: ResourceRequirements | undefined
+  readonly deploymentOverrides: ProxyDeploymentOverrides | undefined
+  readonly serviceOverrides: MetadataOverrides | undefined
+  readonly podTemplateSpec?: unknown
+  /** Annotations of the pods besides the generated ones. */
+  readonly annotations: StringMap
+}
+
+export type ProxyChildren =
+  | { readonly children: readonly KubeObject[]; readonly failure?: undefined }
+  | { readonly children?: undefined; readonly failure: Failure }
+
+/** A proxy that only forwards needs no file: its settings are four flags. */
+function flagsOf({ file, authServer }: ProxyConfig): readonly string[] | undefined {
+  if (!file || authServer || file.targetUri === undefined) return undefined
+  const {
+    name: _name,
+    targetUri,
+    host: _host,
+    port: _port,
+    transport: _transport,
+    proxyMode: _mode,
+    ...rest
+  } = file
+  return Object.keys(rest).length === 0 ? [`--target-uri=${targetUri}`] : undefined
+}
+
+export function proxyChildren(front: ProxyConfig, needs: PodNeeds, options: ProxyOptions): ProxyChildren {
+  const { name, namespace, labels, selector, port, settings } = options
+  const flags = flagsOf(front)
+  const files = flags ? undefined : filesOf(front)
+  if (files) needs.configFiles('proxy-config', configDirectory, options.configName)
+  needs.scratch('tmp', '/tmp')
+  needs.literal('HOME', '/tmp')
+  needs.literal('XDG_CONFIG_HOME', '/tmp')
+  const target = flags ?? [`--config=${configDirectory}/${proxyFile}`]
+  const args = ['proxy', ...target, '--host=0.0.0.0', `--port=${port}`, options.owner]
+  const restart = hashOf({ files: files ?? {}, revision: needs.revisionHash ?? '' })
+  const generated = template(options, needs, args, restart, front.accountToken)
+  const merged = mergePodTemplate(generated, options.podTemplateSpec, proxyContainer, selector)
+  if (merged.violations) return { failure: { reason: 'InvalidPodTemplateSpec', message: merged.violations.join('; ') } }
+  const { deploymentOverrides, serviceOverrides } = options
+  const children = [
+    ...(options.serviceAccount === undefined
+      ? [serviceAccount({ name, namespace, labels }, settings.imagePullSecrets)]
+      : []),
+    ...(files ? [configMap({ name: options.configName, namespace, labels }, files)] : []),
+    deployment(withOverrides({ name, namespace, labels }, deploymentOverrides), {
+      selector,
+      template: merged.template,
+      replicas: replicasToApply(options.replicas, options.observed),
+    }),
+    service(withOverrides({ name, namespace, labels }, serviceOverrides), {
+      selector,
+      port,
+      targetPort: 'http',
+      sessionAffinity: options.sessionAffinity,
+    }),
+  ]
+  return { children }
+}
+
+function filesOf({ file, authServer }: ProxyConfig): StringMap {
+  return {
+    ...(file && { [proxyFile]: toYaml(file) }),
+    ...(authServer && { [authServerFile]: toYaml(authServer) }),
+  }
+}
+
+interface Meta {
+  readonly name: string
+  readonly namespace: string
+  readonly labels: Labels
+}
+
+/** The user's labels and annotations beside ours, which win. */
+function withOverrides(meta: Meta, overrides: MetadataOverrides | undefined) {
+  return {
+    ...meta,
+    labels: { ...overrides?.labels, ...meta.labels },
+    ...(overrides?.annotations && { annotations: overrides.annotations }),
+  }
+}
+
+function template(
+  options: ProxyOptions,
+  needs: PodNeeds,
+  args: readonly string[],
+  restart: string,
+  accountToken: boolean,
+): PodTemplate {
+  const { settings, deploymentOverrides: overrides } = options
+  const own = new Set(needs.env.map((entry) => entry.name))
+  const extra = (overrides?.env ?? []).filter((entry) => !own.has(entry.name))
+  const secrets = [
+    ...(overrides?.imagePullSecrets ?? []).map((item) => item.name),
+    ...settings.imagePullSecrets,
+  ]
+  const metadata = overrides?.podTemplateMetadataOverrides
+  return {
+    metadata: {
+      labels: { ...metadata?.labels, ...options.selector },
+      annotations: {
+        ...metadata?.annotations,
+        ...options.annotations,
+        'gatehouse.dev/runconfig-checksum': restart,
+      },
+    },
+    spec: {
+      serviceAccountName: options.serviceAccount ?? options.name,
+      automountServiceAccountToken: accountToken,
+      enableServiceLinks: false,
+      terminationGracePeriodSeconds: 30,
+      securityContext: podSecurity(settings),
+      ...unlessEmpty(
+        'imagePullSecrets',
+        [...new Set(secrets)].filter((item) => item !== '').map((item) => ({ name: item })),
+      ),
+      containers: [
+        {
+          name: proxyContainer,
+          image: settings.runtimeImage,
+          imagePullPolicy: 'IfNotPresent',
+          args,
+          // The user's variables come first, so that ours can never be composed from them by surprise.
+          env: [...extra, ...needs.env],
+          ports: [{ name: 'http', containerPort: options.port, protocol: 'TCP' }],
+          startupProbe: httpProbe('/health', 0, 2, 3, 60),
+          livenessProbe: httpProbe('/health', 30, 10, 5, 3),
+          readinessProbe: httpProbe('/health', 0, 5, 3, 3),
+          resources: options.resources ?? {
+            requests: { cpu: '50m', memory: '96Mi' },
+            limits: { cpu: '500m', memory: '256Mi' },
+          },
+          volumeMounts: needs.mounts,
+          securityContext: runtimeContainerSecurity(settings),
+        },
+      ],
+      volumes: needs.volumes,
+    },
+  }
+}

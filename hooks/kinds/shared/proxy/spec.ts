@@ -1,0 +1,40 @@
+/**
+ * What MCPServer and MCPRemoteProxy have in common: the references that shape the proxy in front.
+ */
+import type { MCPRemoteProxySpec, MCPServerSpec } from '../../../../schemas/index.ts'
+import type { AnyContext } from '../../../sync/context.ts'
+
+export type ProxySpec = Pick<
+  MCPServerSpec,
+  | 'audit'
+  | 'authServerRef'
+  | 'authzConfig'
+  | 'authzConfigRef'
+  | 'endpointPrefix'
+  | 'externalAuthConfigRef'
+  | 'groupRef'
+  | 'oidcConfigRef'
+  | 'proxyPort'
+  | 'rateLimiting'
+  | 'replicas'
+  | 'resourceOverrides'
+  | 'sessionAffinity'
+  | 'sessionStorage'
+  | 'telemetryConfigRef'
+  | 'toolConfigRef'
+  | 'trustProxyHeaders'
+> &
+  Pick<MCPRemoteProxySpec, 'headerForward'>
+
+/** Kinds that such a reference can name. */
+export const proxyKinds = [
+  'MCPGroup',
+  'MCPExternalAuthConfig',
+  'MCPOIDCConfig',
+  'MCPAuthzConfig',
+  'MCPTelemetryConfig',
+  'MCPToolConfig',
+] as const
+
+/** The context of a kind with a proxy in front. */
+export type ProxyContext = AnyContext & { readonly spec: ProxySpec }

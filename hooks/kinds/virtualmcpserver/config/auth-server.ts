@@ -1,0 +1,153 @@
+/**
+ * The embedded authorization server of a virtual server: its file, and the rules between it, incoming authentication
+ * and policies. Source: spec document 3, "spec.authServerConfig", Errors.
+ */
+import {
+  type EmbeddedAuthServerConfig,
+  formatViolations,
+  type input,
+  type RuntimeAuthz,
+  type RuntimeOidc,
+} from '../../../../schemas/index.ts'
+import type { Failure } from '../../../sync/conditions.ts'
+import type { SyncContext } from '../../../sync/context.ts'
+import { fieldsOf } from '../../../kube.ts'
+import { issuerFailure, synthesizedUpstreams } from '../../../externalauth/index.ts'
+import type { PodNeeds } from '../../../runtime-config/needs.ts'
+import { authServerPart, authServerSecrets } from '../../../runtime-config/auth-server.ts'
+import type { Incoming } from './incoming.ts'
+
+type Context = SyncContext<'VirtualMCPServer'>
+
+/** Sets the conditions that concern the server, and returns what stops the sync. */
+export function checkAuthServer(context: Context, incoming: Incoming): Failure | undefined {
+  const { spec } = context.parent
+  const server = spec.authServerConfig
+  const failure = serverFailure(context, incoming)
+  if (server || failure) {
+    context.conditions.check(
+      'AuthServerConfigValidated',
+      failure,
+      'AuthServerConfigValid',
+      'The embedded authorization server is configured correctly',
+    )
+  }
+  if (!server) return failure
+  setIdentitySynthesized(context, server)
+  warnOfChoice(context, server, incoming.auth?.authz)
+  return failure
+}
+
+/** The same condition where the manifest itself is at error, and nothing else can be checked. */
+export function checkInvalidAuthServer({ conditions, problems, stored }: Context): void {
+  const mine = problems.filter(
+    ({ path }) =>
+      path.startsWith('spec.authServerConfig') || path.endsWith('.inline.primaryUpstreamProvider'),
+  )
+  if (mine.length === 0) return
+  const server = fieldsOf(stored['spec'])['authServerConfig']
+  const aboutPrimary = mine.every(({ path }) => path.endsWith('.primaryUpstreamProvider'))
+  const reason = !aboutPrimary
+    ? 'AuthServerConfigInvalid'
+    : server === undefined
+      ? 'AuthzPrimaryProviderRequiresAuthServer'
+      : 'AuthzUpstreamUnknown'
+  conditions.set('AuthServerConfigValidated', false, reason, formatViolations(mine))
+}
+
+function serverFailure(context: Context, incoming: Incoming): Failure | undefined {
+  const { authServerConfig: server } = context.parent.spec
+  if (!server) return undefined
+  const issuer = issuerFailure(server)
+  if (issuer !== undefined) return failure('AuthServerConfigInvalid', issuer)
+  const names = server.upstreamProviders.map(({ name }) => name)
+  const primary = incoming.auth?.authz?.primaryUpstreamProvider
+  if (primary !== undefined && !names.includes(primary)) {
+    return failure(
+      'AuthzUpstreamUnknown',
+      `primaryUpstreamProvider ${primary} is not one of ${names.join(', ')}`,
+    )
+  }
+  const secrets = context.missingSecrets(authServerSecrets(server))
+  if (secrets.length > 0) return failure('AuthServerConfigInvalid', `Not found: ${secrets.join('; ')}`)
+  return incoming.auth ? oidcFailure(server, incoming.auth.oidc) : undefined
+}
+
+/** The embedded server is the incoming OIDC provider, so both must speak of the same issuer and resource. */
+function oidcFailure(server: EmbeddedAuthServerConfig, oidc: RuntimeOidc | undefined): Failure | undefined {
+  if (!oidc) return failure('AuthServerConfigInvalid', 'authServerConfig needs incomingAuth of type oidc')
+  if (oidc.issuer !== server.issuer) {
+    return failure(
+      'AuthServerConfigInvalid',
+      'the issuer must be the one of the MCPOIDCConfig that incomingAuth names',
+    )
+  }
+  if (oidc.audience !== oidc.resource) {
+    return failure(
+      'AuthServerConfigInvalid',
+      'the audience of oidcConfigRef must be the resource URL, for tokens are issued for it',
+    )
+  }
+  return undefined
+}
+
+function failure(reason: string, message: string): Failure {
+  return { reason, message }
+}
+
+function setIdentitySynthesized(context: Context, server: EmbeddedAuthServerConfig): void {
+  const names = synthesizedUpstreams(server)
+  if (names.length > 0) {
+    context.conditions.set(
+      'IdentitySynthesized',
+      true,
+      'OAuth2UpstreamWithoutUserInfo',
+      `Users get an identity derived from their access token at: ${names.join(', ')}`,
+    )
+  } else {
+    context.conditions.set(
+      'IdentitySynthesized',
+      false,
+      'AllUpstreamsHaveUserInfo',
+      'Every upstream identifies its users',
+    )
+  }
+}
+
+function warnOfChoice(
+  context: Context,
+  server: EmbeddedAuthServerConfig,
+  authz: RuntimeAuthz | undefined,
+): void {
+  const { authzConfig } = context.parent.spec.incomingAuth
+  const explicit = server.primaryUpstreamProvider ?? authzConfig?.inline?.primaryUpstreamProvider
+  if (!authz || explicit !== undefined || server.upstreamProviders.length < 2) return
+  context.conditions.set(
+    'AuthzUpstreamSelectionWarning',
+    true,
+    'AuthzUpstreamAutoSelected',
+    `Policies read the claims of ${server.upstreamProviders[0]?.name}, the first upstream; set authServerConfig.primaryUpstreamProvider to choose`,
+  )
+}
+
+/** The sibling file of config.yaml; undefined without an embedded server. */
+export function authServerFileOf(
+  context: Context,
+  incoming: Incoming,
+  needs: PodNeeds,
+): input.AuthServerFile | undefined {
+  const server = context.parent.spec.authServerConfig
+  const oidc = incoming.auth?.oidc
+  if (!server || !oidc) return undefined
+  needs.revision('authServerSecrets', context.secretRevision(authServerSecrets(server)))
+  return authServerPart(server, {
+    kind: context.stored.kind,
+    namespace: context.namespace,
+    name: context.name,
+    resource: oidc.resource ?? oidc.audience,
+    scopes: context.parent.spec.incomingAuth.oidcConfigRef?.scopes ?? [],
+    primaryUpstreamProvider: incoming.auth?.authz?.primaryUpstreamProvider ?? server.primaryUpstreamProvider,
+    clusterDomain: context.settings.clusterDomain,
+    needs,
+  })
+}

@@ -1,0 +1,150 @@
+/**
+ * Resolves the members of the group to backends of the running server, in both modes of outgoingAuth.
+ *
+ * A member whose authentication cannot be resolved is left out of the configuration altogether: it must never fall
+ * through to the default strategy. It stays visible in the status.
+ */
+import { type Backend, envName } from '../../../../schemas/index.ts'
+import type { Failure } from '../../../sync/conditions.ts'
+import type { SyncContext } from '../../../sync/context.ts'
+import type { Strategy } from '../../../externalauth/index.ts'
+import { caBundleFailure, caKey } from '../../../references/resolve.ts'
+import { byText, fieldsOf, type StringMap } from '../../../kube.ts'
+import { groupMembers, type Member } from '../../../references/members.ts'
+import { caBundlePath } from '../paths.ts'
+import type { Outgoing } from './outgoing.ts'
+
+export interface ResolvedBackend {
+  readonly name: string
+  /** Undefined for a static backend of the resource itself. */
+  readonly member: Member | undefined
+  /** What goes into the configuration; undefined when the backend cannot be used yet, or at all. */
+  readonly backend: Backend | undefined
+  /** Left out for backends without one of their own: the default applies. */
+  readonly strategy: Strategy | undefined
+  readonly authConfigRef: string | undefined
+  /** True when the resource itself names the configuration for this backend. */
+  readonly explicit: boolean
+  readonly failure: Failure | undefined
+}
+
+type Context = SyncContext<'VirtualMCPServer'>
+
+/** All backends, sorted by name. */
+export function resolveBackends(context: Context, resolver: Outgoing): readonly ResolvedBackend[] {
+  const group = context.parent.spec.groupRef.name
+  const byName = new Map<string, ResolvedBackend>()
+  for (const member of groupMembers(context, group).members) {
+    if (!byName.has(member.name)) byName.set(member.name, resolveMember(context, member, resolver))
+  }
+  if (context.parent.spec.outgoingAuth?.source === 'inline') {
+    for (const backend of context.parent.spec.config?.backends ?? []) {
+      const metadata = { ...backend.metadata, group }
+      const auth = resolver.strategyFor(backend.name, byName.get(backend.name)?.member?.authRef)
+      byName.set(backend.name, {
+        name: backend.name,
+        member: undefined,
+        backend: auth.failure ? undefined : { ...backend, metadata },
+        ...auth,
+      })
+    }
+  }
+  const sorted = [...byName.values()].sort((a, b) => byText(a.name, b.name))
+  return withoutSharedVariables(sorted)
+}
+
+/**
+ * `a-b` and `a.b` are one name to the environment, which is where a backend's added headers are: neither may get the
+ * other's, so a backend with headers whose name is not its own alone is left out.
+ */
+function withoutSharedVariables(backends: readonly ResolvedBackend[]): readonly ResolvedBackend[] {
+  const owners = new Map<string, number>()
+  for (const { name } of backends) owners.set(envName(name), (owners.get(envName(name)) ?? 0) + 1)
+  return backends.map((resolved) => {
+    const { name, member } = resolved
+    const hasHeaders = fieldsOf(member?.object['spec'])['headerForward'] !== undefined
+    if (!hasHeaders || owners.get(envName(name)) === 1) return resolved
+    const message = `another backend's name differs from ${name} in punctuation only, and headerForward needs one of its own`
+    return { ...resolved, backend: undefined, failure: { reason: 'AmbiguousName', message } }
+  })
+}
+
+function resolveMember(context: Context, member: Member, resolver: Outgoing): ResolvedBackend {
+  const auth = resolver.strategyFor(member.name, member.authRef)
+  const caBundle = member.kind === 'MCPServerEntry' ? caBundleOf(context, member) : undefined
+  const failure = auth.failure ?? caBundle?.failure
+  const usable = member.url !== undefined && failure === undefined
+  return {
+    name: member.name,
+    member,
+    strategy: auth.strategy,
+    authConfigRef: auth.authConfigRef,
+    explicit: auth.explicit,
+    failure,
+    backend: usable
+      ? {
+          name: member.name,
+          url: member.url ?? '',
+          transport: member.transport,
+          ...(member.kind === 'MCPServerEntry' && { type: 'entry' }),
+          ...(caBundle && { caBundlePath: caBundlePath(member.name, caBundle.key) }),
+          metadata: metadataOf(member, context.parent.spec.groupRef.name, context.namespace),
+        }
+      : undefined,
+  }
+}
+
+interface CaBundle {
+  readonly configMap: string
+  readonly key: string
+  readonly failure: Failure | undefined
+}
+
+/** The trust anchors of an entry; undefined when it names none. */
+export function caBundleOf(context: Context, member: Member): CaBundle | undefined {
+  const reference = fieldsOf(fieldsOf(fieldsOf(member.object['spec'])['caBundleRef'])['configMapRef'])
+  const { name, key } = reference
+  if (typeof name !== 'string' || name === '') return undefined
+  const source = { configMapRef: { name, key: typeof key === 'string' ? key : '' } }
+  // The ConfigMap is two hops away and seldom in this request: the entry's own sync has looked at it.
+  const failure = context.configMap(name) ? caBundleFailure(context, source) : undefined
+  return { configMap: name, key: caKey(source.configMapRef.key), failure }
+}
+
+const workloadTypes = {
+  MCPServer: 'mcp_server',
+  MCPRemoteProxy: 'remote_proxy',
+  MCPServerEntry: 'server_entry',
+} as const
+
+const maxAnnotations = 32
+const maxAnnotation = 256
+
+/**
+ * Annotations of the member outside the domains of Kubernetes and of this project, and what the server knows about it.
+ * The member's phase is not among them: the file would be rewritten at every change of it.
+ */
+function metadataOf(member: Member, group: string, namespace: string): StringMap {
+  const annotations = Object.entries(member.object.metadata.annotations ?? {})
+    .filter(([key, value]) => !isReserved(key) && value.length <= maxAnnotation)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .slice(0, maxAnnotations)
+  return {
+    ...Object.fromEntries(annotations),
+    group,
+    namespace,
+    tool_type: 'mcp',
+    workload_type: workloadTypes[member.kind],
+    ...(member.kind !== 'MCPServer' && { remote_url: remoteUrlOf(member) }),
+  }
+}
+
+function remoteUrlOf(member: Member): string {
+  const url = fieldsOf(member.object['spec'])['remoteUrl']
+  return typeof url === 'string' ? url : ''
+}
+
+function isReserved(key: string): boolean {
+  const domain = key.includes('/') ? (key.split('/')[0] ?? '') : ''
+  return /(^|\.)(kubernetes\.io|k8s\.io|gatehouse\.dev)$/.test(domain)
+}

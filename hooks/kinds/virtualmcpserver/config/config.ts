@@ -1,0 +1,87 @@
+/**
+ * Puts config.yaml of a virtual server together: spec.config with every reference resolved.
+ *
+ * What the running server reloads without a restart is told apart from the rest, whose change rolls the pods.
+ */
+import type { input } from '../../../../schemas/index.ts'
+import { hashOf } from '../../../../schemas/index.ts'
+import type { SyncContext } from '../../../sync/context.ts'
+import type { PodNeeds } from '../../../runtime-config/needs.ts'
+import { sessionStoragePart } from '../../../runtime-config/session-storage.ts'
+import { definedFields } from '../../../children/defined.ts'
+import type { ResolvedBackend } from './backends.ts'
+
+export interface ConfigParts {
+  readonly incomingAuth: input.VmcpFile['incomingAuth']
+  readonly aggregation: input.VmcpFile['aggregation']
+  readonly compositeTools: input.VmcpFile['compositeTools'] | undefined
+  readonly optimizer: input.VmcpFile['optimizer'] | undefined
+  readonly telemetry: input.VmcpFile['telemetry'] | undefined
+  readonly defaultStrategy: input.OutgoingStrategy | undefined
+  readonly backends: readonly ResolvedBackend[]
+}
+
+/** The file; its session storage may add to `needs`. */
+export function configOf(
+  context: SyncContext<'VirtualMCPServer'>,
+  parts: ConfigParts,
+  needs: PodNeeds,
+): input.VmcpFile {
+  const { parent, name, namespace, settings } = context
+  const { spec } = parent
+  const own = spec.config ?? {}
+  const usable = parts.backends.flatMap((resolved) => (resolved.backend ? [resolved] : []))
+  const strategies = usable.flatMap(({ name, strategy }) => (strategy ? [[name, strategy] as const] : []))
+  const storage = spec.sessionStorage ?? undefined
+  return definedFields({
+    name: own.name ?? name,
+    groupRef: spec.groupRef.name,
+    metadata: own.metadata,
+    incomingAuth: parts.incomingAuth,
+    outgoingAuth: definedFields({
+      source: spec.outgoingAuth?.source ?? 'discovered',
+      default: parts.defaultStrategy,
+      backends: strategies.length > 0 ? Object.fromEntries(strategies) : undefined,
+    }),
+    aggregation: parts.aggregation,
+    audit: own.audit && { ...own.audit, component: own.audit.component ?? name },
+    backends: usable.flatMap(({ backend }) => (backend ? [backend] : [])),
+    codeMode: own.codeMode,
+    compositeTools:
+      parts.compositeTools && parts.compositeTools.length > 0 ? parts.compositeTools : undefined,
+    operational: own.operational,
+    optimizer: parts.optimizer,
+    passthroughHeaders: spec.passthroughHeaders ?? own.passthroughHeaders,
+    rateLimiting: own.rateLimiting,
+    sessionStorage:
+      storage || !own.sessionStorage
+        ? sessionStoragePart(storage, settings, { scope: 'vmcp', namespace, name }, needs)
+        : own.sessionStorage,
+    telemetry: parts.telemetry,
+  })
+}
+
+/** What the running server reloads from the file as it runs. */
+const hotReloadable = [
+  'aggregation',
+  'backends',
+  'codeMode',
+  'compositeTools',
+  'incomingAuth',
+  'operational',
+  'optimizer',
+  'outgoingAuth',
+  'passthroughHeaders',
+  'rateLimiting',
+] as const
+
+/** Changes when the running server must be started again. */
+export function restartHash(
+  config: input.VmcpFile,
+  authServer: unknown,
+  revision: string | undefined,
+): string {
+  const rest: Record<string, unknown> = { ...config }
+  for (const key of hotReloadable) delete rest[key]
+  return hashOf({ ...rest, authServer, revision })
+}

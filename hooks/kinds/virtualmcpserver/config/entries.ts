@@ -1,0 +1,53 @@
+/**
+ * Backends with their conditions, and with what entries need of the pod: added headers and trust anchors.
+ */
+import { conditionOf } from '../../../sync/conditions.ts'
+import type { SyncContext } from '../../../sync/context.ts'
+import { addHeaderForward } from '../../../runtime-config/header-forward.ts'
+import { fieldsOf } from '../../../kube.ts'
+import type { PodNeeds } from '../../../runtime-config/needs.ts'
+import { caBundleOf, type ResolvedBackend, resolveBackends } from './backends.ts'
+import type { Outgoing } from './outgoing.ts'
+import { caBundleDirectory } from '../paths.ts'
+
+type Context = SyncContext<'VirtualMCPServer'>
+
+export function backendsWithNeeds(
+  context: Context,
+  needs: PodNeeds,
+  outgoing: Outgoing,
+): readonly ResolvedBackend[] {
+  const backends = resolveBackends(context, outgoing)
+  for (const resolved of backends) {
+    setCondition(context, resolved)
+    if (resolved.backend) addNeeds(context, needs, resolved)
+  }
+  return backends
+}
+
+function setCondition(context: Context, resolved: ResolvedBackend): void {
+  const { name, failure, authConfigRef, strategy, explicit } = resolved
+  // What relies on the default has the condition of the default.
+  if (authConfigRef === undefined || (!strategy && !failure)) return
+  const type = `${explicit ? 'BackendAuthConfig' : 'DiscoveredAuthConfig'}-${name}`
+  const config = context.filled('MCPExternalAuthConfig', authConfigRef)
+  // It authenticates callers of the backend; it is no way to authenticate to one.
+  if (!failure && config?.spec.type === 'embeddedAuthServer') {
+    const message = `MCPExternalAuthConfig ${authConfigRef} is an authorization server: requests to the backend are not authenticated`
+    context.conditions.set(type, true, 'NoOutgoingStrategy', message)
+    return
+  }
+  context.conditions.check(type, failure, 'ConversionSucceeded', `Uses MCPExternalAuthConfig ${authConfigRef}`)
+}
+
+function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedBackend): void {
+  if (member?.kind !== 'MCPServerEntry') return
+  if (fieldsOf(member.object['spec'])['headerForward'] !== undefined) {
+    addHeaderForward(needs, name, context.filled('MCPServerEntry', name)?.spec.headerForward)
+  }
+  const bundle = caBundleOf(context, member)
+  if (bundle) needs.configFiles(`ca-bundle-${name}`, `${caBundleDirectory}/${name}`, bundle.configMap)
+  // The Secrets are two hops away: the entry's own sync puts their revision into this condition.
+  const message = conditionOf(member.object, 'HeaderSecretRefsValidated')?.['message']
+  needs.revision(`entry ${name}`, typeof message === 'string' ? message : undefined)
+}

@@ -1,0 +1,123 @@
+/**
+ * Phase, backend list and backend count of a virtual server's status.
+ *
+ * Pods decide first: without a ready one the last report means nothing. Then the backends: all routable is Ready, some is
+ * Degraded, none is Degraded while pods serve, all still unknown is Pending; an empty group is Ready.
+ * Source: spec document 3, "status" (backendCount is ready plus unauthenticated).
+ */
+import { canonicalJson, type DiscoveredBackend } from '../../../../schemas/index.ts'
+import type { WorkloadState } from '../../../children/workload.ts'
+import type { Fields } from '../../../kube.ts'
+import { definedFields } from '../../../children/defined.ts'
+import type { ResolvedBackend } from '../config/backends.ts'
+import { backendOf, type BackendStatus, previousEntries, remembered, type Reports } from './report.ts'
+
+/** Status of every backend, sorted by name. */
+export function backendStatuses(
+  backends: readonly ResolvedBackend[],
+  reports: Reports,
+  previous: unknown,
+  authTypeOf: (backend: ResolvedBackend) => string | undefined,
+): readonly DiscoveredBackend[] {
+  const entries = previousEntries(previous)
+  return backends.map((resolved) => {
+    const url = resolved.backend?.url ?? resolved.member?.url
+    const known = resolved.backend && knownHealth(resolved, reports, entries.get(resolved.name))
+    return definedFields({
+      ...(known ?? initial(resolved)),
+      name: resolved.name,
+      url,
+      authType: authTypeOf(resolved),
+      authConfigRef: resolved.authConfigRef,
+    })
+  })
+}
+
+function knownHealth(
+  { name, backend, authConfigRef }: ResolvedBackend,
+  reports: Reports,
+  previous: Fields | undefined,
+): DiscoveredBackend | undefined {
+  const current = reports.current.get(name)
+  if (current && (current.url === undefined || current.url === backend?.url)) return calm(current, previous)
+  return reports.fresh ? undefined : remembered(previous, backend?.url ?? '', authConfigRef)
+}
+
+/** How old a `lastHealthCheck` may get while nothing else changes. */
+const heartbeatMs = 5 * 60_000
+
+/**
+ * A report that only says "still the same, and looked at again" is not worth a write of the status, which would wake every
+ * kind that looks at virtual servers: the time is taken over at a slower beat.
+ */
+function calm(current: DiscoveredBackend, previous: Fields | undefined): DiscoveredBackend {
+  const before = previous && backendOf(previous)
+  if (!before?.lastHealthCheck || !current.lastHealthCheck) return current
+  const { lastHealthCheck: was, url: _a, ...old } = before
+  const { lastHealthCheck: now, url: _b, ...fresh } = current
+  const passed = Date.parse(now) - Date.parse(was)
+  const same = canonicalJson(old) === canonicalJson(fresh) && passed >= 0 && passed < heartbeatMs
+  return same ? { ...current, lastHealthCheck: was } : current
+}
+
+/** Before the first health check the member's own phase is all there is. */
+function initial(resolved: ResolvedBackend): Pick<DiscoveredBackend, 'status' | 'message'> {
+  if (resolved.failure) return { status: 'unavailable', message: resolved.failure.message.slice(0, 1024) }
+  const phase = resolved.member?.phase
+  if (resolved.member && !resolved.backend) {
+    return phase === 'Failed'
+      ? { status: 'unavailable', message: 'The member has failed' }
+      : { status: 'unknown', message: 'The member has no address yet' }
+  }
+  return { status: statusOfPhase[phase ?? ''] ?? 'unknown' }
+}
+
+const statusOfPhase: Readonly<Record<string, BackendStatus>> = {
+  Ready: 'ready',
+  Valid: 'ready',
+  Failed: 'unavailable',
+  Terminating: 'unavailable',
+  Stopped: 'unavailable',
+}
+
+export function routableCount(backends: readonly DiscoveredBackend[]): number {
+  return backends.filter(({ status }) => status === 'ready' || status === 'unauthenticated').length
+}
+
+export interface Phase {
+  readonly phase: 'Pending' | 'Ready' | 'Degraded' | 'Failed'
+  readonly message: string
+  readonly ready: boolean
+  readonly reason: string
+}
+
+/** Phase and Ready condition, when no reference is broken. */
+export function phaseOf(pods: WorkloadState | undefined, backends: readonly DiscoveredBackend[]): Phase {
+  if (!pods || pods.availableReplicas === 0) return withoutPods(pods)
+  const routable = routableCount(backends)
+  const total = backends.length
+  if (total === 0)
+    return phase('Ready', true, 'DeploymentReady', 'Virtual MCP server is running; the group is empty')
+  if (routable === total)
+    return phase('Ready', true, 'AllBackendsRoutable', `All ${total} backends are routable`)
+  if (routable > 0) {
+    return phase('Degraded', true, 'SomeBackendsUnhealthy', `${routable} of ${total} backends are routable`)
+  }
+  if (backends.every(({ status }) => status === 'unknown')) {
+    return phase('Pending', false, 'BackendsPending', 'No backend has been checked yet')
+  }
+  return phase('Degraded', false, 'NoRoutableBackends', `None of ${total} backends is routable`)
+}
+
+function withoutPods(pods: WorkloadState | undefined): Phase {
+  if (pods?.failure !== undefined) return phase('Failed', false, 'DeploymentFailed', pods.failure)
+  if (!pods) return phase('Pending', false, 'DeploymentNotReady', 'No pods found for Virtual MCP server')
+  if (pods.replicas === 0) {
+    return phase('Pending', false, 'DeploymentNotReady', 'Virtual MCP server is stopped: it has no replicas')
+  }
+  return phase('Pending', false, 'DeploymentNotReady', 'Virtual MCP server is starting')
+}
+
+function phase(name: Phase['phase'], ready: boolean, reason: string, message: string): Phase {
+  return { phase: name, ready, reason, message }
+}

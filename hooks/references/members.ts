@@ -1,0 +1,80 @@
+/**
+ * The members of a group, as backends of a virtual server.
+ *
+ * A backend is named by the bare name of its resource, so resources of different kinds can collide: the first in the
+ * order of `memberKinds` wins. Members being deleted are left out. Everything is read through guards: members may have
+ * been admitted under older rules.
+ */
+import { type Fields, fieldsOf, type KubeObject } from '../kube.ts'
+
+export const memberKinds = ['MCPServer', 'MCPRemoteProxy', 'MCPServerEntry'] as const
+export type MemberKind = (typeof memberKinds)[number]
+
+export interface Member {
+  readonly kind: MemberKind
+  readonly name: string
+  /** Undefined while the member has no address yet, or is an entry that is not valid. */
+  readonly url: string | undefined
+  readonly transport: 'sse' | 'streamable-http'
+  readonly phase: string | undefined
+  /** Name of its own MCPExternalAuthConfig. */
+  readonly authRef: string | undefined
+  readonly object: KubeObject
+}
+
+interface MemberSource {
+  readonly members: (kind: string) => readonly KubeObject[]
+}
+
+/** Members by name, and the names that more than one member has. */
+export function groupMembers(
+  source: MemberSource,
+  group: string,
+): { readonly members: readonly Member[]; readonly duplicates: readonly string[] } {
+  const members = memberKinds.flatMap((kind) =>
+    source
+      .members(kind)
+      .filter((object) => textOf(fieldsOf(specOf(object)['groupRef'])['name']) === group)
+      .map((object) => memberOf(kind, object)),
+  )
+  const seen = new Set<string>()
+  const duplicates = new Set<string>()
+  for (const { name } of members) (seen.has(name) ? duplicates : seen).add(name)
+  return { members, duplicates: [...duplicates].sort() }
+}
+
+function memberOf(kind: MemberKind, object: KubeObject): Member {
+  const spec = specOf(object)
+  const phase = textOf(fieldsOf(object['status'])['phase'])
+  const url = kind === 'MCPServerEntry' ? entryUrl(spec, phase) : textOf(fieldsOf(object['status'])['url'])
+  return {
+    kind,
+    name: object.metadata.name,
+    url: url !== undefined && /^https?:\/\/\S+$/.test(url) && url.length <= 2048 ? url : undefined,
+    transport: kind === 'MCPServerEntry' ? entryTransport(spec) : transportOf(url),
+    phase,
+    authRef: textOf(fieldsOf(spec['externalAuthConfigRef'])['name']),
+    object,
+  }
+}
+
+function entryUrl(spec: Fields, phase: string | undefined): string | undefined {
+  return phase === 'Valid' ? textOf(spec['remoteUrl']) : undefined
+}
+
+function entryTransport(spec: Fields): Member['transport'] {
+  return spec['transport'] === 'sse' ? 'sse' : 'streamable-http'
+}
+
+/** The path of a status URL says what is served there: `/sse`, or else streamable HTTP. */
+function transportOf(url: string | undefined): Member['transport'] {
+  return url?.endsWith('/sse') ? 'sse' : 'streamable-http'
+}
+
+function specOf(object: KubeObject): Fields {
+  return fieldsOf(object['spec'])
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}

@@ -1,0 +1,132 @@
+/**
+ * Errors of references from one resource to another of its namespace: absent, not valid, not ready.
+ *
+ * A configuration is checked by the same code that admitted it and by what its own sync found (missing Secrets, say), so
+ * a consumer neither waits for the other's status nor trusts a stale one.
+ */
+import {
+  type CABundleSource,
+  formatViolations,
+  type KindName,
+  type Kinds,
+  type Violation,
+} from '../../schemas/index.ts'
+import { resourceViolations } from '../admission/checks.ts'
+import type { Failure } from '../sync/conditions.ts'
+import { type AnyContext, currentCondition } from '../sync/context.ts'
+import { fieldsOf, type KubeObject } from '../kube.ts'
+import { faulty, type Part } from '../runtime-config/part.ts'
+
+type Context = AnyContext
+
+/** The manifest's own problems as one error. */
+export function specFailure(problems: readonly Violation[], reason: string): Failure | undefined {
+  return problems.length > 0 ? { reason, message: formatViolations(problems) } : undefined
+}
+
+export function groupFailure(context: Context, name: string): Failure | undefined {
+  const group = context.find('MCPGroup', name)
+  if (!group) return { reason: 'GroupRefNotFound', message: `MCPGroup ${name} does not exist` }
+  const phase = fieldsOf(group['status'])['phase']
+  if (phase === 'Ready') return undefined
+  return { reason: 'GroupRefNotReady', message: `MCPGroup ${name} is not ready` }
+}
+
+export interface ConfigReasons {
+  readonly notFound: string
+  readonly notValid: string
+}
+
+/** A configuration object with its defaults, or why it cannot be used. */
+export function configCalled<K extends KindName>(
+  context: Context,
+  kind: K,
+  name: string,
+  reasons: ConfigReasons,
+): Part<Kinds[K]> {
+  const stored = context.find(kind, name)
+  const config = context.filled(kind, name)
+  if (!stored || !config) return faulty(reasons.notFound, `${kind} ${name} does not exist`)
+  const problems = resourceViolations(stored, context.settings)
+  if (problems.length > 0)
+    return faulty(reasons.notValid, `${kind} ${name} is not valid: ${formatViolations(problems)}`)
+  const failure = verdictFailure(stored, reasons.notValid)
+  return failure ? { failure } : { value: config }
+}
+
+export interface ConfigCondition extends ConfigReasons {
+  readonly type: string
+  readonly valid: string
+}
+
+/** The same, with its condition set. */
+export function checkedConfig<K extends KindName>(
+  context: Context,
+  kind: K,
+  name: string,
+  condition: ConfigCondition,
+): Part<Kinds[K]> {
+  const part = configCalled(context, kind, name, condition)
+  context.conditions.check(condition.type, part.failure, condition.valid, `The ${kind} is valid`)
+  return part
+}
+
+export const oidcCondition: ConfigCondition = {
+  type: 'OIDCConfigRefValidated',
+  valid: 'OIDCConfigRefValid',
+  notFound: 'OIDCConfigRefNotFound',
+  notValid: 'OIDCConfigRefNotValid',
+}
+
+export const telemetryCondition: ConfigCondition = {
+  type: 'TelemetryConfigRefValidated',
+  valid: 'TelemetryConfigRefValid',
+  notFound: 'TelemetryConfigRefNotFound',
+  notValid: 'TelemetryConfigRefInvalid',
+}
+
+export const toolCondition: ConfigCondition = {
+  type: 'ToolConfigValidated',
+  valid: 'ToolConfigValid',
+  notFound: 'ToolConfigNotFound',
+  notValid: 'ToolConfigNotValid',
+}
+
+export const authzReasons: ConfigReasons = {
+  notFound: 'AuthzConfigRefNotFound',
+  notValid: 'AuthzConfigRefNotValid',
+}
+
+/** What the configuration's own sync says about the present spec. */
+function verdictFailure(config: KubeObject, fallback: string): Failure | undefined {
+  const verdict = currentCondition(config, 'Valid')
+  if (verdict?.['status'] !== 'False') return undefined
+  const { reason, message } = verdict
+  const mirrored = typeof reason === 'string' && mirroredReasons.has(reason) ? reason : fallback
+  const why = typeof message === 'string' ? message : 'its status says so'
+  return { reason: mirrored, message: `${config.kind} ${config.metadata.name} is not valid: ${why}` }
+}
+
+/** Reasons that a consumer repeats as they are. */
+const mirroredReasons: ReadonlySet<string> = new Set(['EnterpriseRequired', 'InvalidConfig'])
+
+/** Hash that a configuration's sync put into its status; undefined while it has none. */
+export function configHashOf(context: Context, kind: string, name: string): string | undefined {
+  const hash = fieldsOf(context.find(kind, name)?.['status'])['configHash']
+  return typeof hash === 'string' && hash !== '' ? hash : undefined
+}
+
+/** A ConfigMap with trust anchors, and its key. */
+export function caBundleFailure(context: Context, source: CABundleSource): Failure | undefined {
+  const { name, key } = source.configMapRef
+  const map = context.configMap(name)
+  if (!map) return { reason: 'CABundleRefNotFound', message: `ConfigMap ${name} does not exist` }
+  const data = { ...fieldsOf(map['data']), ...fieldsOf(map['binaryData']) }
+  if (Object.hasOwn(data, caKey(key))) return undefined
+  return { reason: 'CABundleRefInvalid', message: `ConfigMap ${name} has no key ${caKey(key)}` }
+}
+
+/** The key of a CA bundle: an empty one means `ca.crt`. */
+export function caKey(key: string | undefined): string {
+  return key === undefined || key === '' ? 'ca.crt' : key
+}

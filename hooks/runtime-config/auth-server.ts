@@ -1,0 +1,202 @@
+/**
+ * The file of an embedded authorization server: the resource's block with paths and variable names in place of Secret
+ * references.
+ *
+ * Keys are mounted as directories, one per Secret, so that the kubelet keeps them current. Each server has a storage
+ * prefix of its own. Source: spec document 2, "spec.embeddedAuthServer".
+ */
+import type {
+  AuthServerRedis,
+  EmbeddedAuthServerConfig,
+  input,
+  RedisTls,
+  SecretRef,
+  UpstreamProvider,
+} from '../../schemas/index.ts'
+import { variablePart } from './header-forward.ts'
+import type { PodNeeds } from './needs.ts'
+import { definedFields } from '../children/defined.ts'
+
+export interface AuthServerTarget {
+  readonly kind: string
+  readonly namespace: string
+  readonly name: string
+  /** Resource that tokens are issued for. */
+  readonly resource: string
+  /** Scopes that the incoming OIDC reference announces; empty: the server's default set. */
+  readonly scopes: readonly string[]
+  readonly primaryUpstreamProvider: string | undefined
+  readonly clusterDomain: string
+  readonly needs: PodNeeds
+}
+
+const directory = '/etc/gatehouse/authserver'
+
+export function authServerPart(
+  config: EmbeddedAuthServerConfig,
+  target: AuthServerTarget,
+): input.AuthServerFile {
+  const { needs } = target
+  return definedFields({
+    issuer: config.issuer,
+    authorizationEndpointBaseUrl: config.authorizationEndpointBaseUrl,
+    insecureAllowHTTP: config.insecureAllowHTTP,
+    allowedAudiences: [target.resource],
+    scopesSupported: target.scopes.length > 0 ? target.scopes : undefined,
+    baselineClientScopes: config.baselineClientScopes,
+    cimd: config.cimd,
+    disableUpstreamTokenInjection: config.disableUpstreamTokenInjection,
+    signingKeyFiles: keyFiles(needs, 'signing-key', 'keys', 'key.pem', config.signingKeySecretRefs),
+    hmacSecretFiles: keyFiles(needs, 'hmac-secret', 'hmac', 'secret', config.hmacSecretRefs),
+    primaryUpstreamProvider: target.primaryUpstreamProvider,
+    tokenLifespans: config.tokenLifespans,
+    storage: storagePart(config, target),
+    upstreamProviders: config.upstreamProviders.map((upstream) => upstreamPart(upstream, config, target)),
+  })
+}
+
+function keyFiles(
+  needs: PodNeeds,
+  volume: string,
+  folder: string,
+  file: string,
+  refs: readonly SecretRef[] | undefined,
+): readonly string[] | undefined {
+  return refs?.map(({ name, key }, index) => {
+    const path = `${directory}/${folder}/${index}`
+    needs.secretFiles(`authserver-${volume}-${index}`, path, name, [{ key, path: file }])
+    return `${path}/${file}`
+  })
+}
+
+function upstreamPart(
+  upstream: UpstreamProvider,
+  config: EmbeddedAuthServerConfig,
+  target: AuthServerTarget,
+) {
+  const { name, type, oidcConfig, oauth2Config } = upstream
+  return {
+    name,
+    type,
+    ...(oidcConfig && { oidcConfig: withSecret(oidcConfig, name, config, target) }),
+    ...(oauth2Config && {
+      oauth2Config: withDcr(withSecret(oauth2Config, name, config, target), name, target.needs),
+    }),
+  }
+}
+
+function withSecret<T extends { readonly redirectUri?: string; readonly clientSecretRef?: SecretRef }>(
+  given: T,
+  upstream: string,
+  config: EmbeddedAuthServerConfig,
+  target: AuthServerTarget,
+): Omit<T, 'clientSecretRef'> & { readonly redirectUri: string } {
+  const { clientSecretRef, ...rest } = given
+  const variable = `GATEHOUSE_UPSTREAM_CLIENT_SECRET_${variablePart(upstream)}`
+  return {
+    ...rest,
+    redirectUri: given.redirectUri ?? `${callbackBase(config, target)}/oauth/callback`,
+    ...(clientSecretRef && { clientSecretEnv: target.needs.secretEnv(variable, clientSecretRef) }),
+  }
+}
+
+function withDcr<T extends { readonly dcrConfig?: { readonly initialAccessTokenRef?: SecretRef } }>(
+  given: T,
+  upstream: string,
+  needs: PodNeeds,
+) {
+  if (!given.dcrConfig) return given
+  const { initialAccessTokenRef, ...dcrConfig } = given.dcrConfig
+  const variable = `GATEHOUSE_UPSTREAM_DCR_INITIAL_ACCESS_TOKEN_${variablePart(upstream)}`
+  return {
+    ...given,
+    dcrConfig: {
+      ...dcrConfig,
+      ...(initialAccessTokenRef && {
+        initialAccessTokenEnv: needs.secretEnv(variable, initialAccessTokenRef),
+      }),
+    },
+  }
+}
+
+/**
+ * Base of the default callback: the resource URL, unless it has a path, for the callback is served at the root of the
+ * authorization server and not below the MCP endpoint.
+ */
+function callbackBase(config: EmbeddedAuthServerConfig, { resource }: AuthServerTarget): string {
+  const hasPath = URL.canParse(resource) && new URL(resource).pathname !== '/'
+  const base = hasPath ? (config.authorizationEndpointBaseUrl ?? config.issuer) : resource
+  return base.replace(/\/+$/, '')
+}
+
+function storagePart(config: EmbeddedAuthServerConfig, target: AuthServerTarget) {
+  const redis = config.storage?.redis
+  return config.storage?.type === 'redis' && redis
+    ? { type: 'redis' as const, redis: redisPart(redis, target) }
+    : undefined
+}
+
+function redisPart(redis: AuthServerRedis, target: AuthServerTarget) {
+  const { needs } = target
+  const { usernameSecretRef, passwordSecretRef } = redis.aclUserConfig
+  return definedFields({
+    addr: redis.addr,
+    clusterMode: redis.clusterMode,
+    sentinelConfig: sentinelPart(redis, target),
+    usernameEnv:
+      usernameSecretRef && needs.secretEnv('GATEHOUSE_AUTH_SERVER_REDIS_USERNAME', usernameSecretRef),
+    passwordEnv: needs.secretEnv('GATEHOUSE_AUTH_SERVER_REDIS_PASSWORD', passwordSecretRef),
+    keyPrefix: keyPrefix(redis, target),
+    tls: tlsPart(redis.tls, 'master', needs),
+    sentinelTls: tlsPart(redis.sentinelTls, 'sentinel', needs),
+    dialTimeout: redis.dialTimeout,
+    readTimeout: redis.readTimeout,
+    writeTimeout: redis.writeTimeout,
+  })
+}
+
+/** In a cluster the whole prefix is a hash tag: all keys of one server share a slot. */
+function keyPrefix({ clusterMode }: AuthServerRedis, { kind, namespace, name }: AuthServerTarget): string {
+  const prefix = `gatehouse:authserver:${kind.toLowerCase()}:${namespace}:${name}:`
+  return clusterMode ? `{${prefix}}` : prefix
+}
+
+function sentinelPart({ sentinelConfig }: AuthServerRedis, { namespace, clusterDomain }: AuthServerTarget) {
+  if (!sentinelConfig) return undefined
+  const { masterName, db, sentinelAddrs, sentinelService } = sentinelConfig
+  const host =
+    sentinelService &&
+    `${sentinelService.name}.${sentinelService.namespace ?? namespace}.svc.${clusterDomain}`
+  return { masterName, db, sentinelAddrs: host ? [`${host}:${sentinelService.port}`] : (sentinelAddrs ?? []) }
+}
+
+function tlsPart(tls: RedisTls | undefined, which: string, needs: PodNeeds) {
+  if (!tls) return undefined
+  const path = `${directory}/redis-tls/${which}`
+  const ca = tls.caCertSecretRef
+  if (ca) needs.secretFiles(`redis-tls-ca-${which}`, path, ca.name, [{ key: ca.key, path: 'ca.crt' }])
+  return definedFields({
+    caCertFile: ca && `${path}/ca.crt`,
+    insecureSkipVerify: tls.insecureSkipVerify ?? false,
+  })
+}
+
+/** Every Secret that the block names. */
+export function authServerSecrets(config: EmbeddedAuthServerConfig): readonly SecretRef[] {
+  const redis = config.storage?.redis
+  const upstream = config.upstreamProviders.flatMap(({ oidcConfig, oauth2Config }) => [
+    oidcConfig?.clientSecretRef,
+    oauth2Config?.clientSecretRef,
+    oauth2Config?.dcrConfig?.initialAccessTokenRef,
+  ])
+  const all = [
+    ...(config.signingKeySecretRefs ?? []),
+    ...(config.hmacSecretRefs ?? []),
+    ...upstream,
+    redis?.aclUserConfig.passwordSecretRef,
+    redis?.aclUserConfig.usernameSecretRef,
+    redis?.tls?.caCertSecretRef,
+    redis?.sentinelTls?.caCertSecretRef,
+  ]
+  return all.filter((ref) => ref !== undefined)
+}

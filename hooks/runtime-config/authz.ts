@@ -1,0 +1,133 @@
+/**
+ * Authorization policies, from an inline block, a ConfigMap or an MCPAuthzConfig.
+ *
+ * All three say the same in different spellings: the resource in camelCase, the other two as the runtime envelope
+ * `{"version":"1.0","type":"cedarv1","cedar":{policies, entities_json, …}}` in snake_case. Only Cedar is spoken here.
+ * Every policy is parsed, so that a server never starts with one that is not a policy.
+ */
+import { cedarViolations } from '../../schemas/cedar/index.ts'
+import type { AuthzConfig, MCPAuthzConfig, RuntimeAuthz } from '../../schemas/index.ts'
+import { fieldsOf, isFields, type KubeObject } from '../kube.ts'
+import { definedFields } from '../children/defined.ts'
+import { faulty, type Part } from './part.ts'
+
+/** Policies of an MCPAuthzConfig. Another type than cedarv1 is an error that names it. */
+export function sharedAuthz(config: MCPAuthzConfig): Part<RuntimeAuthz> {
+  if (config.spec.type !== 'cedarv1') {
+    return faulty(
+      'AuthzConfigRefNotValid',
+      `MCPAuthzConfig ${config.metadata.name} is of type ${config.spec.type}; only cedarv1 is supported here`,
+    )
+  }
+  return cedarPart(config.spec.config, 'AuthzConfigRefNotValid', `MCPAuthzConfig ${config.metadata.name}`)
+}
+
+/** Policies of a resource's own authzConfig; `map` is the ConfigMap that it names. */
+export function ownAuthz(config: AuthzConfig, map: KubeObject | undefined): Part<RuntimeAuthz> {
+  const part = config.type === 'inline' ? inlineAuthz(config) : mapAuthz(config, map)
+  if (!part.value) return part
+  const { groupClaimName, roleClaimName } = config
+  return {
+    value: definedFields({
+      ...part.value,
+      groupClaimName: groupClaimName ?? part.value.groupClaimName,
+      roleClaimName: roleClaimName ?? part.value.roleClaimName,
+    }),
+  }
+}
+
+function inlineAuthz({ inline, groupEntityType }: AuthzConfig): Part<RuntimeAuthz> {
+  return checked(
+    {
+      type: 'cedar',
+      policies: inline?.policies ?? [],
+      entitiesJson: inline?.entitiesJson ?? '[]',
+      groupEntityType,
+      primaryUpstreamProvider: inline?.primaryUpstreamProvider,
+    },
+    'AuthzConfigInvalid',
+    'authzConfig.inline',
+  )
+}
+
+function mapAuthz(
+  { configMap, groupEntityType }: AuthzConfig,
+  map: KubeObject | undefined,
+): Part<RuntimeAuthz> {
+  const key = configMap?.key ?? 'authz.json'
+  const where = `ConfigMap ${configMap?.name}, key ${key}`
+  const text = fieldsOf(map?.['data'])[key]
+  if (typeof text !== 'string') return faulty('AuthzConfigMapNotFound', `${where} does not exist`)
+  const envelope = parse(text)
+  if (!isFields(envelope)) return faulty('AuthzConfigMapInvalid', `${where} is not a JSON object`)
+  if (envelope['type'] !== 'cedarv1')
+    return faulty('AuthzConfigMapInvalid', `${where} is not of type cedarv1`)
+  const cedar = fieldsOf(envelope['cedar'])
+  const named =
+    cedar['group_entity_type'] === undefined ? { ...cedar, group_entity_type: groupEntityType } : cedar
+  return cedarPart(named, 'AuthzConfigMapInvalid', where)
+}
+
+function cedarPart(
+  config: Readonly<Record<string, unknown>>,
+  reason: string,
+  where: string,
+): Part<RuntimeAuthz> {
+  const policies = config['policies']
+  if (
+    !Array.isArray(policies) ||
+    policies.length === 0 ||
+    !policies.every((item) => typeof item === 'string')
+  ) {
+    return faulty(reason, `${where}: policies must be a list of at least one policy`)
+  }
+  return checked(
+    {
+      type: 'cedar',
+      policies,
+      entitiesJson: textOf(config['entities_json']) ?? '[]',
+      groupEntityType: textOf(config['group_entity_type']) ?? 'ServiceGroup',
+      groupClaimName: textOf(config['group_claim_name']),
+      roleClaimName: textOf(config['role_claim_name']),
+      primaryUpstreamProvider: textOf(config['primary_upstream_provider']),
+    },
+    reason,
+    where,
+  )
+}
+
+interface Candidate {
+  readonly type: 'cedar'
+  readonly policies: readonly string[]
+  readonly entitiesJson: string
+  readonly groupEntityType: string
+  readonly groupClaimName?: string | undefined
+  readonly roleClaimName?: string | undefined
+  readonly primaryUpstreamProvider?: string | undefined
+}
+
+function checked(candidate: Candidate, reason: string, where: string): Part<RuntimeAuthz> {
+  const problems = cedarViolations(candidate.policies, candidate.entitiesJson)
+  if (problems.length > 0) {
+    const lines = problems.map(
+      ({ path, message }) => `${path === 'entitiesJson' ? 'the entities' : path} ${message}`,
+    )
+    return faulty(reason, `${where}: ${lines.join('; ')}`)
+  }
+  if (!/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(candidate.groupEntityType)) {
+    return faulty(reason, `${where}: the group entity type must be an identifier without a namespace`)
+  }
+  return { value: definedFields({ ...candidate }) }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

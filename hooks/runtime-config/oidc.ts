@@ -1,0 +1,95 @@
+/**
+ * Validation of incoming tokens, from an MCPOIDCConfig and the values that are particular to one server.
+ *
+ * Secrets go to the environment and CA bundles to mounted directories; the configuration carries names and paths only.
+ * A service account named in the config becomes a check of the token's subject, so that not every pod of the cluster is
+ * let in. Source: spec document 3, "spec.incomingAuth".
+ */
+import type {
+  InlineOidc,
+  KubernetesServiceAccountOidc,
+  MCPOIDCConfig,
+  MCPOIDCConfigReference,
+  RuntimeOidc,
+} from '../../schemas/index.ts'
+import type { PodNeeds } from './needs.ts'
+import { caKey } from '../references/resolve.ts'
+import { definedFields } from '../children/defined.ts'
+
+export interface OidcTarget {
+  readonly namespace: string
+  /** Resource of the server when the reference names none. */
+  readonly defaultResource: string
+  /** Name of the environment variable for the client secret. */
+  readonly clientSecretEnv: string
+  readonly needs: PodNeeds
+}
+
+const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
+
+/** Directory that holds the trust anchors of one ConfigMap. */
+function certificateDirectory(configMap: string): string {
+  return `/config/certs/${configMap}`
+}
+
+export function oidcPart(
+  config: MCPOIDCConfig,
+  reference: MCPOIDCConfigReference,
+  target: OidcTarget,
+): RuntimeOidc {
+  const { spec } = config
+  const common = {
+    audience: reference.audience,
+    resource: reference.resourceUrl ?? target.defaultResource,
+    scopes: reference.scopes && reference.scopes.length > 0 ? reference.scopes : ['openid'],
+  }
+  const { inline, kubernetesServiceAccount: account } = spec
+  const own = inline ? inlinePart(inline, target) : accountPart(account ?? accountDefaults, target.namespace)
+  return definedFields({ ...own, ...common })
+}
+
+function inlinePart(inline: InlineOidc, { needs, clientSecretEnv }: OidcTarget) {
+  const bundle = inline.caBundleRef?.configMapRef
+  if (bundle) needs.configFiles(`oidc-ca-${bundle.name}`, certificateDirectory(bundle.name), bundle.name)
+  return {
+    issuer: inline.issuer,
+    jwksUrl: inline.jwksUrl,
+    introspectionUrl: inline.introspectionUrl,
+    clientId: inline.clientId,
+    clientSecretEnv: inline.clientSecretRef && needs.secretEnv(clientSecretEnv, inline.clientSecretRef),
+    caBundlePath: bundle && `${certificateDirectory(bundle.name)}/${caKey(bundle.key)}`,
+    jwksAuthTokenPath: inline.jwksAuthTokenPath,
+    jwksAllowPrivateIp: inline.jwksAllowPrivateIP,
+    protectedResourceAllowPrivateIp: inline.protectedResourceAllowPrivateIP,
+    insecureAllowHttp: inline.insecureAllowHTTP,
+    subject: undefined,
+  }
+}
+
+/** What an empty block means. */
+const accountDefaults: KubernetesServiceAccountOidc = {
+  issuer: 'https://kubernetes.default.svc',
+  useClusterAuth: true,
+}
+
+function accountPart(account: KubernetesServiceAccountOidc, ownNamespace: string) {
+  const { serviceAccount, useClusterAuth, namespace = ownNamespace } = account
+  return {
+    issuer: account.issuer,
+    jwksUrl: account.jwksUrl,
+    introspectionUrl: account.introspectionUrl,
+    clientId: undefined,
+    clientSecretEnv: undefined,
+    caBundlePath: useClusterAuth ? `${accountDirectory}/ca.crt` : undefined,
+    jwksAuthTokenPath: useClusterAuth ? `${accountDirectory}/token` : undefined,
+    jwksAllowPrivateIp: useClusterAuth,
+    protectedResourceAllowPrivateIp: false,
+    insecureAllowHttp: false,
+    subject: serviceAccount && `system:serviceaccount:${namespace}:${serviceAccount}`,
+  }
+}
+
+/** True when the pod needs the token of its service account to fetch keys. */
+export function needsAccountToken({ spec }: MCPOIDCConfig): boolean {
+  return !spec.inline && (spec.kubernetesServiceAccount ?? accountDefaults).useClusterAuth
+}

@@ -1,0 +1,59 @@
+/**
+ * Telemetry of one server, from an MCPTelemetryConfig.
+ *
+ * Secret header values go to the environment; the configuration names them as `${VARIABLE}`. The endpoint keeps its
+ * scheme, or gets the one that `insecure` says. Source: spec document 3, "telemetry".
+ */
+import {
+  envName,
+  type MCPTelemetryConfig,
+  type MCPTelemetryConfigReference,
+  type Telemetry,
+} from '../../schemas/index.ts'
+import type { PodNeeds } from './needs.ts'
+import { caKey } from '../references/resolve.ts'
+import { definedFields } from '../children/defined.ts'
+
+export interface TelemetryTarget {
+  readonly server: string
+  readonly version: string
+  readonly needs: PodNeeds
+}
+
+const certificateDirectory = '/config/certs/otel'
+
+export function telemetryPart(
+  { spec }: MCPTelemetryConfig,
+  reference: MCPTelemetryConfigReference,
+  { server, version, needs }: TelemetryTarget,
+): Telemetry {
+  const otel = spec.openTelemetry?.enabled ? spec.openTelemetry : undefined
+  const bundle = otel?.caBundleRef?.configMapRef
+  const directory = `${certificateDirectory}/${bundle?.name}`
+  if (bundle) needs.configFiles(`otel-ca-${bundle.name}`, directory, bundle.name)
+  const secret = (otel?.sensitiveHeaders ?? []).map(({ name, secretKeyRef }): [string, string] => [
+    name,
+    `\${${needs.secretEnv(`GATEHOUSE_OTEL_HEADER_${envName(name)}`, secretKeyRef)}}`,
+  ])
+  const headers = { ...otel?.headers, ...Object.fromEntries(secret) }
+  const insecure = otel !== undefined && (otel.insecure || (otel.endpoint ?? '').startsWith('http://'))
+  return definedFields({
+    endpoint: otel?.endpoint && urlOf(otel.endpoint, insecure),
+    insecure,
+    headers: Object.keys(headers).length > 0 ? headers : undefined,
+    caCertPath: bundle && `${directory}/${caKey(bundle.key)}`,
+    customAttributes: otel?.resourceAttributes,
+    tracingEnabled: otel?.tracing?.enabled ?? false,
+    metricsEnabled: otel?.metrics?.enabled ?? false,
+    samplingRate: otel?.tracing?.samplingRate ?? '0.05',
+    useLegacyAttributes: otel?.useLegacyAttributes ?? true,
+    enablePrometheusMetricsPath: spec.prometheus?.enabled ?? false,
+    serviceName: reference.serviceName || `gatehouse-${server}`,
+    serviceVersion: version,
+  })
+}
+
+function urlOf(endpoint: string, insecure: boolean): string {
+  if (/^https?:\/\//.test(endpoint)) return endpoint
+  return `${insecure ? 'http' : 'https'}://${endpoint}`
+}

@@ -1,0 +1,99 @@
+/**
+ * Kubernetes Events that a sync calls for. A hook cannot return an Event, so the server writes it through the API after
+ * the response has gone out: best effort, never on the response path, never twice.
+ *
+ * The name is derived from parent, reason and generation, so a replay meets "already exists" and is done.
+ * Source: spec document 3, "Events".
+ */
+import { createHash } from 'node:crypto'
+import type { KubeObject } from '../kube.ts'
+import type { Log } from './log.ts'
+
+export interface HookEvent {
+  readonly parent: KubeObject
+  readonly type: 'Warning' | 'Normal'
+  readonly reason: string
+  readonly message: string
+}
+
+export interface EventSink {
+  /** Returns at once. */
+  readonly emit: (event: HookEvent) => void
+}
+
+/** Writes one Event object; resolves also when it exists already. */
+export type EventWriter = (event: KubeObject) => Promise<void>
+
+/** Names of events that were written; a restart forgets them, which costs one refused create each. */
+const maxRemembered = 10_000
+
+export function eventSink(write: EventWriter, log: Log, now: () => Date): EventSink {
+  const written = new Set<string>()
+  return {
+    emit(event) {
+      const object = eventObject(event, now)
+      const key = `${object.metadata.namespace}/${object.metadata.name}`
+      if (written.has(key)) return
+      if (written.size >= maxRemembered) written.clear()
+      written.add(key)
+      write(object).catch((error: unknown) => {
+        written.delete(key)
+        const name = error instanceof Error ? error.name : 'unknown'
+        log('warn', 'an event could not be written', { event: key, error: name })
+      })
+    },
+  }
+}
+
+/** core/v1 Event about the parent. */
+export function eventObject({ parent, type, reason, message }: HookEvent, now: () => Date): KubeObject {
+  const { name, namespace = 'default', uid = '', generation = 0, resourceVersion } = parent.metadata
+  const digest = createHash('sha256').update(`${uid}\0${reason}\0${generation}`).digest('hex').slice(0, 16)
+  const time = `${now().toISOString().slice(0, 19)}Z`
+  return {
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: `${name.slice(0, 230).replace(/[.-]+$/, '')}.${digest}`, namespace },
+    involvedObject: {
+      apiVersion: parent.apiVersion,
+      kind: parent.kind,
+      name,
+      namespace,
+      uid,
+      ...(resourceVersion !== undefined && { resourceVersion }),
+    },
+    type,
+    reason,
+    message: message.slice(0, 1024),
+    source: { component: 'gatehouse-hooks' },
+    firstTimestamp: time,
+    lastTimestamp: time,
+    count: 1,
+  }
+}
+
+/** A writer that speaks to the API server of the pod's own cluster, or of a kubeconfig. Throws when there is none. */
+export async function clusterEventWriter(kubeconfig?: string): Promise<EventWriter> {
+  const { CoreV1Api, KubeConfig } = await import('../certificates/kubernetes.ts')
+  const config = new KubeConfig()
+  if (kubeconfig === undefined) config.loadFromCluster()
+  else config.loadFromFile(kubeconfig)
+  const api = config.makeApiClient(CoreV1Api)
+  return async (event) => {
+    try {
+      const { namespace = 'default' } = event.metadata
+      const stamps = {
+        firstTimestamp: dateOf(event, 'firstTimestamp'),
+        lastTimestamp: dateOf(event, 'lastTimestamp'),
+      }
+      await api.createNamespacedEvent({ namespace, body: { ...event, ...stamps } as never })
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== 409) throw error
+    }
+  }
+}
+
+/** The client serialises timestamps itself. */
+function dateOf(event: KubeObject, field: string): Date {
+  return new Date(String(event[field]))
+}

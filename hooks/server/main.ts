@@ -1,0 +1,246 @@
+#!/usr/bin/env node
+/**
+ * The `gatehouse-hooks` command: reads flags and environment, and serves the hooks until it is told to stop.
+ *
+ * This is the only file of the hooks half that reads the environment. Exit codes: 0 stopped by a signal, 1 failed,
+ * 2 wrong usage or settings.
+ */
+import { readFileSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { engineAnswers } from '../../schemas/cedar/index.ts'
+import { addCertificatesCommand } from '../certificates/index.ts'
+import { isDnsSubdomain, isSwitchedOn, switchViolation } from '../../schemas/index.ts'
+import { clusterEventWriter, type EventSink, eventSink } from './events.ts'
+import { jsonLog } from './log.ts'
+import { Metrics } from './metrics.ts'
+import { makeHooks } from '../registry.ts'
+import { hooksApp } from './server.ts'
+import { type DefaultRedis, type HookSettings, hookSettings } from '../settings.ts'
+import { type CertificateFiles, loadCertificate, watchCertificate } from './tls.ts'
+
+/**
+ * How long a request may take to arrive. Nobody who calls us waits longer for the response, and a slow unmanaged object must not
+ * hold a place for minutes.
+ */
+const patience = { headersTimeout: 5_000, requestTimeout: 15_000, connectionsCheckingInterval: 2_000 }
+
+interface Flags {
+  readonly host: string
+  readonly port: number
+  readonly tlsCertFile?: string
+  readonly tlsKeyFile?: string
+  readonly tokenFile?: string
+  readonly shutdownGrace: number
+}
+
+/** Everything that is read from the environment. */
+const variables = {
+  GATEHOUSE_RUNTIME_IMAGE: 'image of generated pods',
+  GATEHOUSE_VERSION: 'version of this build',
+  GATEHOUSE_ENABLE_OBO: 'true ships the on-behalf-of handler',
+  GATEHOUSE_DEFAULT_REDIS_ADDR: 'session store for resources that name none, host:port',
+  GATEHOUSE_DEFAULT_REDIS_SECRET_NAME: 'Secret with its password, in the namespace of the resource',
+  GATEHOUSE_DEFAULT_REDIS_SECRET_KEY: 'key in that Secret (redis-password)',
+  GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS: 'pull secrets of generated pods, separated by commas',
+  GATEHOUSE_OPENSHIFT: 'true leaves user ids to the platform',
+  GATEHOUSE_CLUSTER_DOMAIN: 'DNS suffix of the cluster (cluster.local)',
+} as const
+
+type Environment = Readonly<Partial<Record<keyof typeof variables, string>>>
+
+/** A combination of settings that cannot be meant. */
+class UsageError extends Error {}
+
+const log = jsonLog(process.stderr, () => new Date())
+
+const program = new Command('gatehouse-hooks')
+  .description('Serves the reconcile hooks and the admission webhook of Gatehouse.')
+  .option('--host <host>', 'address to listen on', '127.0.0.1')
+  .option('--port <number>', 'port to listen on; 0 lets the system choose', parsePort, 8743)
+  .option('--tls-cert-file <file>', 'serving certificate, PEM; reloaded again when it changes')
+  .option('--tls-key-file <file>', 'its private key, PEM')
+  .option('--token-file <file>', 'file with a bearer token that callers of /hooks must present')
+  .option('--shutdown-grace <seconds>', 'time for open requests at shutdown', parseSeconds, 10)
+  .showSuggestionAfterError()
+  .exitOverride()
+  .addHelpText('after', `\nEnvironment:\n${describe()}`)
+  .action((flags: Flags) => serve(flags))
+
+addCertificatesCommand(program)
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  process.exitCode = codeOf(error)
+}
+
+function describe(): string {
+  return Object.entries(variables)
+    .map(([name, meaning]) => `  ${name.padEnd(38)} ${meaning}`)
+    .join('\n')
+}
+
+function parsePort(text: string): number {
+  const port = Number(text)
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new InvalidArgumentError('0 to 65535')
+  return port
+}
+
+function parseSeconds(text: string): number {
+  const seconds = Number(text)
+  if (!Number.isFinite(seconds) || seconds < 0)
+    throw new InvalidArgumentError('a number of seconds, 0 or more')
+  return seconds
+}
+
+function codeOf(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+  log('error', error instanceof Error ? error.message : String(error))
+  return error instanceof UsageError ? 2 : 1
+}
+
+async function serve(flags: Flags): Promise<void> {
+  const settings = settingsFrom(process.env)
+  const files = certificateFiles(flags)
+  let ready = true
+  const events = await eventsOrNone()
+  const token = flags.tokenFile === undefined ? undefined : tokenReader(flags.tokenFile)
+  const app = hooksApp({
+    registry: makeHooks(settings),
+    metrics: new Metrics(),
+    log,
+    seconds: () => performance.now() / 1000,
+    notReady: () => (ready ? engineReason() : 'shutting down'),
+    ...(token && { token }),
+    ...(events && { events }),
+  })
+  const secure = files && createHttpsServer({ ...loadCertificate(files), ...patience }, app)
+  const server = secure ?? createHttpServer(patience, app)
+  // Longer than any keep-alive of Metacontroller's client, so that we never close a connection it is about to use.
+  server.keepAliveTimeout = 120_000
+  const watching =
+    files &&
+    watchCertificate(
+      files,
+      (options) => {
+        secure?.setSecureContext(options)
+        log('info', 'the serving certificate was reloaded again')
+      },
+      () => log('error', 'the new serving certificate cannot be used; the old one stays'),
+    )
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(flags.port, flags.host, resolve)
+  })
+  const address = server.address()
+  log('info', 'listening', {
+    host: flags.host,
+    port: typeof address === 'object' && address ? address.port : flags.port,
+    tls: files ? 'on' : 'off',
+  })
+  const signal = await signalled()
+  ready = false
+  log('info', 'shutting down', { signal })
+  watching?.close()
+  await closed(server, flags.shutdownGrace * 1000)
+}
+
+/** Without the policy engine every object with a policy would be refused. */
+function engineReason(): string | undefined {
+  return engineAnswers() ? undefined : 'the policy engine does not answer'
+}
+
+function settingsFrom(environment: Environment & NodeJS.ProcessEnv): HookSettings {
+  const redis = defaultRedisFrom(environment)
+  const version = environment.GATEHOUSE_VERSION ?? 'dev'
+  return hookSettings({
+    version,
+    runtimeImage: environment.GATEHOUSE_RUNTIME_IMAGE ?? `ghcr.io/gatehouse-dev/gatehouse:${version}`,
+    enableObo: switched(environment, 'GATEHOUSE_ENABLE_OBO'),
+    openshift: switched(environment, 'GATEHOUSE_OPENSHIFT'),
+    imagePullSecrets: secretNames(environment.GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS ?? ''),
+    ...(environment.GATEHOUSE_CLUSTER_DOMAIN && { clusterDomain: environment.GATEHOUSE_CLUSTER_DOMAIN }),
+    ...(redis && { defaultRedis: redis }),
+  })
+}
+
+/** Names of Secrets, separated by commas. */
+function secretNames(list: string): string[] {
+  const names = list
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
+  const wrong = names.find((name) => !isDnsSubdomain(name))
+  if (wrong === undefined) return names
+  throw new UsageError(
+    `GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS: ${JSON.stringify(wrong.slice(0, 80))} is not a name of a Secret; separate names with commas`,
+  )
+}
+
+function switched(environment: NodeJS.ProcessEnv, name: string): boolean {
+  const problem = switchViolation(environment, name)
+  if (problem !== undefined) throw new UsageError(problem)
+  return isSwitchedOn(environment, name)
+}
+
+function defaultRedisFrom(environment: Environment): DefaultRedis | undefined {
+  const address = environment.GATEHOUSE_DEFAULT_REDIS_ADDR
+  const secretName = environment.GATEHOUSE_DEFAULT_REDIS_SECRET_NAME
+  const secretKey = environment.GATEHOUSE_DEFAULT_REDIS_SECRET_KEY
+  if (!address) {
+    if (secretName)
+      throw new UsageError('GATEHOUSE_DEFAULT_REDIS_SECRET_NAME needs GATEHOUSE_DEFAULT_REDIS_ADDR')
+    return undefined
+  }
+  return { address, ...(secretName && { secretName }), ...(secretKey && { secretKey }) }
+}
+
+function certificateFiles({ tlsCertFile, tlsKeyFile }: Flags): CertificateFiles | undefined {
+  if (tlsCertFile !== undefined && tlsKeyFile !== undefined)
+    return { certFile: tlsCertFile, keyFile: tlsKeyFile }
+  if (tlsCertFile === undefined && tlsKeyFile === undefined) return undefined
+  throw new UsageError('--tls-cert-file and --tls-key-file must be given together')
+}
+
+/** Reads the file at each call, so that a rotated token counts at once. Unreadable or empty: nobody is let in. */
+function tokenReader(file: string): () => string {
+  if (readFileSync(file, 'utf8').trim() === '') throw new UsageError('--token-file is empty')
+  return () => {
+    try {
+      return readFileSync(file, 'utf8').trim() || crypto.randomUUID()
+    } catch {
+      return crypto.randomUUID()
+    }
+  }
+}
+
+/** Outside a cluster there is no API server to write events to. */
+async function eventsOrNone(): Promise<EventSink | undefined> {
+  if (process.env['KUBERNETES_SERVICE_HOST'] === undefined) return undefined
+  try {
+    return eventSink(await clusterEventWriter(), log, () => new Date())
+  } catch {
+    log('warn', 'events cannot be written: no cluster configuration')
+    return undefined
+  }
+}
+
+function signalled(): Promise<string> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(signal))
+  })
+}
+
+/** Ends the listener: open requests are answered, idle connections go at once, the rest after the grace period. */
+function closed(server: ReturnType<typeof createHttpServer>, graceMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => server.closeAllConnections(), graceMs)
+    server.close(() => {
+      clearTimeout(timer)
+      resolve()
+    })
+    server.closeIdleConnections()
+  })
+}

@@ -1,0 +1,46 @@
+/**
+ * The kinds of children with the way Metacontroller updates them. Without a strategy it would never update any; in place
+ * is right for all of ours, for Deployments and StatefulSets roll their own pods.
+ */
+import type { ChildKind } from '../kind-hooks.ts'
+
+export const childKinds = {
+  ConfigMap: { apiVersion: 'v1', kind: 'ConfigMap', resource: 'configmaps', updateStrategy: 'InPlace' },
+  Deployment: {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    resource: 'deployments',
+    updateStrategy: 'InPlace',
+  },
+  NetworkPolicy: {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    resource: 'networkpolicies',
+    updateStrategy: 'InPlace',
+  },
+  Role: {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'Role',
+    resource: 'roles',
+    updateStrategy: 'InPlace',
+  },
+  RoleBinding: {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'RoleBinding',
+    resource: 'rolebindings',
+    updateStrategy: 'InPlace',
+  },
+  Service: { apiVersion: 'v1', kind: 'Service', resource: 'services', updateStrategy: 'InPlace' },
+  ServiceAccount: {
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    resource: 'serviceaccounts',
+    updateStrategy: 'InPlace',
+  },
+  StatefulSet: {
+    apiVersion: 'apps/v1',
+    kind: 'StatefulSet',
+    resource: 'statefulsets',
+    updateStrategy: 'InPlace',
+  },
+} as const satisfies Record<string, ChildKind>

@@ -1,0 +1,89 @@
+/**
+ * The conditions of one status: set by type, stable from sync to sync.
+ *
+ * `lastTransitionTime` is copied from the parent's status while the condition's status is unchanged, so that a second
+ * sync over the same facts writes nothing. A condition that is not set again is dropped, for the response replaces the
+ * whole status. Limits of type, reason and message: spec document 2, "status".
+ */
+import { byText, fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'
+import { isTimestamp } from './observed-time.ts'
+
+export type ConditionStatus = 'True' | 'False' | 'Unknown'
+
+export interface Condition {
+  readonly type: string
+  readonly status: ConditionStatus
+  readonly reason: string
+  readonly message: string
+  readonly lastTransitionTime: string
+  readonly observedGeneration?: number
+}
+
+const maxMessage = 32_768
+const maxType = 316
+
+export class Conditions {
+  readonly #previous: ReadonlyMap<unknown, Readonly<Record<string, unknown>>>
+  readonly #generation: number | undefined
+  readonly #observedTime: () => string
+  readonly #current = new Map<string, Condition>()
+
+  /** `observedTime` is called only when a condition changes, for looking through a large request costs. */
+  constructor(parent: KubeObject, observedTime: () => string) {
+    const previous = listOf(fieldsOf(parent['status'])['conditions']).filter(isFields)
+    this.#previous = new Map(previous.map((condition) => [condition['type'], condition]))
+    this.#generation = parent.metadata.generation
+    this.#observedTime = observedTime
+  }
+
+  set(type: string, status: boolean | ConditionStatus, reason: string, message: string): void {
+    const value = typeof status === 'boolean' ? (status ? 'True' : 'False') : status
+    if (type.length > maxType) return
+    const before = this.#previous.get(type)
+    const since = before?.['status'] === value ? before['lastTransitionTime'] : undefined
+    this.#current.set(type, {
+      type,
+      status: value,
+      reason,
+      message: cut(message),
+      lastTransitionTime: isTimestamp(since) ? since : this.#observedTime(),
+      ...(this.#generation !== undefined && { observedGeneration: this.#generation }),
+    })
+  }
+
+  /** Sets True with the given reason, or False with the error's. Returns whether it is True. */
+  check(type: string, failure: Failure | undefined, reason: string, message: string): boolean {
+    if (failure) this.set(type, false, failure.reason, failure.message)
+    else this.set(type, true, reason, message)
+    return failure === undefined
+  }
+
+  get(type: string): Condition | undefined {
+    return this.#current.get(type)
+  }
+
+  /** All conditions, ordered by type. */
+  list(): readonly Condition[] {
+    return [...this.#current.values()].sort((a, b) => byText(a.type, b.type))
+  }
+}
+
+/** Why something does not hold: a machine-readable reason and one sentence. */
+export interface Failure {
+  readonly reason: string
+  readonly message: string
+}
+
+/** Cuts what is too long, never through a character. */
+function cut(message: string): string {
+  if (message.length <= maxMessage) return message
+  // A lone half of a surrogate pair would not be valid in JSON for everybody.
+  return `${message.slice(0, maxMessage - 1).replace(/[\ud800-\udbff]$/, '')}…`
+}
+
+/** The named condition of another object, or undefined. */
+export function conditionOf(object: KubeObject, type: string): Readonly<Record<string, unknown>> | undefined {
+  return listOf(fieldsOf(object['status'])['conditions'])
+    .filter(isFields)
+    .find((condition) => condition['type'] === type)
+}

@@ -1,0 +1,163 @@
+/**
+ * What a sync works with: the request, typed and defaulted access to what it holds, and the conditions being built.
+ *
+ * Everything here is derived from the request alone. Nothing is kept between two calls.
+ */
+import {
+  apiVersion,
+  hashOf,
+  type KindName,
+  type Kinds,
+  type Violation,
+  type SecretRef,
+  withDefaults,
+} from '../../schemas/index.ts'
+import { resourceViolations } from '../admission/checks.ts'
+import { conditionOf, Conditions } from './conditions.ts'
+import { byText, fieldsOf, isTerminating, type KubeObject } from '../kube.ts'
+import { observedTime } from './observed-time.ts'
+import { find, type SyncRequest } from './protocol.ts'
+import type { HookSettings } from '../settings.ts'
+
+export const coreGroups = {
+  ConfigMap: 'ConfigMap.v1',
+  Secret: 'Secret.v1',
+  Service: 'Service.v1',
+  ServiceAccount: 'ServiceAccount.v1',
+  Deployment: 'Deployment.apps/v1',
+  StatefulSet: 'StatefulSet.apps/v1',
+} as const
+
+export class SyncContext<K extends KindName> {
+  readonly request: SyncRequest
+  readonly settings: HookSettings
+  readonly conditions: Conditions
+  /** The parent as stored. */
+  readonly stored: KubeObject
+  /** Errors of the parent's own manifest; `parent` may be trusted only when there is none. */
+  readonly problems: readonly Violation[]
+  /** The parent with defaults filled in. */
+  readonly parent: Kinds[K]
+
+  constructor(request: SyncRequest, settings: HookSettings, kind: K) {
+    this.request = request
+    this.settings = settings
+    this.stored = request.parent
+    let time: string | undefined
+    this.conditions = new Conditions(request.parent, () => (time ??= observedTime(request)))
+    this.problems = resourceViolations(request.parent, settings)
+    this.parent = filledCopy(request.parent, kind)
+  }
+
+  get spec(): Kinds[K]['spec'] {
+    return this.parent.spec
+  }
+
+  get name(): string {
+    return this.stored.metadata.name
+  }
+
+  get namespace(): string {
+    return this.stored.metadata.namespace ?? ''
+  }
+
+  /** Related resources of one of our kinds as they are stored, without those being deleted, sorted by name. */
+  members(kind: string): readonly KubeObject[] {
+    return (this.request.related.get(`${kind}.${apiVersion}`) ?? []).filter(
+      (object) => !isTerminating(object),
+    )
+  }
+
+  /** A related resource of one of our kinds, being deleted or not. */
+  find(kind: string, name: string): KubeObject | undefined {
+    return find(this.request.related, `${kind}.${apiVersion}`, name)
+  }
+
+  /** A related resource with its defaults; trust it only after it was checked. */
+  filled<R extends KindName>(kind: R, name: string): Kinds[R] | undefined {
+    const object = this.find(kind, name)
+    return object && filledCopy(object, kind)
+  }
+
+  configMap(name: string): KubeObject | undefined {
+    return find(this.request.related, coreGroups.ConfigMap, name)
+  }
+
+  secret(name: string): KubeObject | undefined {
+    return find(this.request.related, coreGroups.Secret, name)
+  }
+
+  /** `Secret name, key k` for each reference whose Secret or key is not there, sorted. */
+  missingSecrets(refs: readonly SecretRef[]): readonly string[] {
+    const missing = refs.filter(({ name, key }) => {
+      const secret = this.secret(name)
+      return (
+        !secret ||
+        !(Object.hasOwn(fieldsOf(secret['data']), key) || Object.hasOwn(fieldsOf(secret['stringData']), key))
+      )
+    })
+    return [...new Set(missing.map(({ name, key }) => `Secret ${name}, key ${key}`))].sort(byText)
+  }
+
+  /**
+   * Changes whenever one of the Secrets is written. Made of resource versions, not of contents: a status is read by
+   * more people than a Secret.
+   */
+  secretRevision(refs: readonly SecretRef[]): string {
+    return this.#revision(
+      'Secret',
+      refs.map((ref) => ref.name),
+    )
+  }
+
+  /** Changes whenever one of the ConfigMaps is written. */
+  configMapRevision(names: readonly string[]): string {
+    return this.#revision('ConfigMap', names)
+  }
+
+  #revision(kind: 'Secret' | 'ConfigMap', names: readonly string[]): string {
+    const seen = [...new Set(names)].sort(byText).map((name) => {
+      const object = find(this.request.related, coreGroups[kind], name)
+      return [name, object?.metadata.uid ?? '', object?.metadata.resourceVersion ?? '']
+    })
+    return hashOf(seen).slice(0, 16)
+  }
+
+  /** A child as observed. */
+  child(kind: keyof typeof coreGroups, name: string): KubeObject | undefined {
+    return find(this.request.children, coreGroups[kind], name)
+  }
+}
+
+/** A context of whatever kind, for what does not look at the parent. */
+export type AnyContext = Omit<SyncContext<KindName>, 'parent' | 'spec'>
+
+/** With defaults and without status, which can be large and is read from the stored object. */
+function filledCopy<K extends KindName>(object: KubeObject, kind: K): Kinds[K] {
+  const { status: _, ...rest } = object
+  return withDefaults(ofKind(rest, kind))
+}
+
+/** The object as one of its kind. Throws when it is of another, which would be an error of this program. */
+function ofKind<K extends KindName>(object: KubeObject, kind: K): KubeObject & { readonly kind: K } {
+  if (isOfKind(object, kind)) return object
+  throw new TypeError(`expected a ${kind}`)
+}
+
+function isOfKind<K extends KindName>(
+  object: KubeObject,
+  kind: K,
+): object is KubeObject & { readonly kind: K } {
+  return object.kind === kind
+}
+
+/** The status of a condition that speaks of the present spec; undefined when absent or outdated. */
+export function currentCondition(
+  object: KubeObject,
+  type: string,
+): Readonly<Record<string, unknown>> | undefined {
+  const condition = conditionOf(object, type)
+  const { generation } = object.metadata
+  const seen = condition?.['observedGeneration']
+  return seen === undefined || generation === undefined || seen === generation ? condition : undefined
+}

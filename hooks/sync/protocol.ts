@@ -1,0 +1,142 @@
+/**
+ * The wire between Metacontroller and the hooks (CompositeController, hooks v2): request and response shapes, and the
+ * one place where an untrusted request body becomes typed.
+ *
+ * Source: Metacontroller CompositeController API, `version: v2` (maps of related and children objects are keyed
+ * `namespace/name`). Does not look into specs: that is each kind's own validation.
+ */
+import { GatehouseError } from '../../schemas/index.ts'
+import { byText, type Fields, isFields, type KubeObject } from '../kube.ts'
+
+/** Group key (`Kind.group/version`, core: `Kind.version`) -> `namespace/name` -> object. */
+export type ObjectGroups = ReadonlyMap<string, readonly KubeObject[]>
+
+export interface CustomizeRequest {
+  readonly parent: KubeObject
+}
+
+export interface SyncRequest {
+  readonly parent: KubeObject
+  /** Objects that the parent controls, by group key, sorted by name. */
+  readonly children: ObjectGroups
+  /** Objects that a related rule selected and that live in the parent's namespace, sorted by name. */
+  readonly related: ObjectGroups
+  readonly finalizing: boolean
+}
+
+export interface RelatedRule {
+  readonly apiVersion: string
+  /** Plural resource name, lower case. */
+  readonly resource: string
+  readonly namespace: string
+  /** Left out: every object of the namespace. Never empty, for an empty list would select everything. */
+  readonly names?: readonly string[]
+}
+
+export interface CustomizeResponse {
+  readonly relatedResources: readonly RelatedRule[]
+}
+
+export interface SyncResponse {
+  /** Replaces the parent's whole status. */
+  readonly status: Fields
+  /** The whole desired set; owned children that are missing here are deleted. */
+  readonly children: readonly KubeObject[]
+}
+
+const nameForm = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
+
+/** Reads the body of a customize call. Throws GatehouseError BAD_REQUEST naming the member at error. */
+export function readCustomizeRequest(body: unknown, kind: string): CustomizeRequest {
+  return { parent: readParent(envelope(body)['parent'], kind) }
+}
+
+/** Reads the body of a sync call. Throws GatehouseError BAD_REQUEST naming the member at error. */
+export function readSyncRequest(body: unknown, kind: string): SyncRequest {
+  const fields = envelope(body)
+  const parent = readParent(fields['parent'], kind)
+  return {
+    parent,
+    children: readGroups(fields['children'], 'children', parent),
+    related: readGroups(fields['related'], 'related', parent),
+    finalizing: fields['finalizing'] === true,
+  }
+}
+
+/** The object of one group by name. */
+export function find(groups: ObjectGroups, group: string, name: string): KubeObject | undefined {
+  return groups.get(group)?.find((object) => object.metadata.name === name)
+}
+
+/** `Kind.group/version`, or `Kind.version` for core kinds. */
+export function groupKey(object: { readonly apiVersion: string; readonly kind: string }): string {
+  return `${object.kind}.${object.apiVersion}`
+}
+
+function envelope(body: unknown): Fields {
+  if (!isFields(body)) throw malformed('the request body must be a JSON object')
+  return body
+}
+
+function readParent(value: unknown, kind: string): KubeObject {
+  if (!isObject(value)) throw malformed('parent: must be an object with apiVersion, kind and metadata.name')
+  if (value.kind !== kind) throw malformed(`parent.kind: must be ${kind}`)
+  if (!nameForm.test(value.metadata.name)) throw malformed('parent.metadata.name: must be a DNS subdomain')
+  if (value.metadata.namespace === undefined) throw malformed('parent.metadata.namespace: required')
+  return value
+}
+
+/**
+ * Objects of another namespace are skipped: every reference is within the parent's namespace, so none of them can
+ * be meant. So are entries that are not objects at all.
+ */
+function readGroups(value: unknown, member: string, parent: KubeObject): ObjectGroups {
+  if (value === undefined || value === null) return new Map()
+  if (!isFields(value)) throw malformed(`${member}: must be an object`)
+  const groups = new Map<string, readonly KubeObject[]>()
+  for (const [group, entries] of Object.entries(value)) {
+    if (entries === null || entries === undefined) continue
+    if (!isFields(entries)) throw malformed(`${member}: each kind must hold an object`)
+    const objects = Object.values(entries)
+      .filter(isObject)
+      .filter((object) => groupKey(object) === group)
+      .filter((object) => object.metadata.namespace === parent.metadata.namespace)
+    groups.set(
+      group,
+      objects.sort((a, b) => byText(a.metadata.name, b.metadata.name)),
+    )
+  }
+  return groups
+}
+
+const textMembers = ['namespace', 'uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'] as const
+
+function isObject(value: unknown): value is KubeObject {
+  if (!isFields(value) || typeof value['apiVersion'] !== 'string' || typeof value['kind'] !== 'string')
+    return false
+  const metadata = value['metadata']
+  if (!isFields(metadata) || typeof metadata['name'] !== 'string') return false
+  if (!textMembers.every((key) => metadata[key] === undefined || typeof metadata[key] === 'string'))
+    return false
+  if (!isCount(metadata['generation'] ?? 0)) return false
+  if (!isStringMap(metadata['labels']) || !isStringMap(metadata['annotations'])) return false
+  return isOwnerList(metadata['ownerReferences'])
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && Number(value) >= 0
+}
+
+function isStringMap(value: unknown): boolean {
+  return (
+    value === undefined || (isFields(value) && Object.values(value).every((item) => typeof item === 'string'))
+  )
+}
+
+function isOwnerList(value: unknown): boolean {
+  return value === undefined || (Array.isArray(value) && value.every(isFields))
+}
+
+function malformed(detail: string): GatehouseError {
+  return new GatehouseError('BAD_REQUEST', { detail })
+}

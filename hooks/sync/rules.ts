@@ -1,0 +1,75 @@
+/**
+ * Builds `customize` answers: one related rule per kind, always with the parent's namespace.
+ *
+ * Metacontroller caches the response per generation of the parent, so it may depend on name, namespace and spec only.
+ * Secrets and ConfigMaps are asked for by name: a rule without names would bring every Secret of the namespace.
+ */
+import { apiVersion, kinds } from '../../schemas/index.ts'
+import { byText, type KubeObject } from '../kube.ts'
+import type { CustomizeResponse, RelatedRule } from './protocol.ts'
+
+export interface Wanted {
+  /** Kinds of this project, of which every object of the namespace is wanted. */
+  readonly kinds?: readonly string[]
+  /** Names of Secrets. */
+  readonly secrets?: Iterable<string | undefined>
+  /** Names of ConfigMaps. */
+  readonly configMaps?: Iterable<string | undefined>
+  /** Names that the children will have, to notice objects of unmanaged objects under them. */
+  readonly own?: readonly OwnName[]
+}
+
+export interface OwnName {
+  readonly kind: 'Deployment' | 'StatefulSet' | 'Service' | 'ConfigMap'
+  readonly name: string
+}
+
+const resources = {
+  Deployment: { apiVersion: 'apps/v1', resource: 'deployments' },
+  StatefulSet: { apiVersion: 'apps/v1', resource: 'statefulsets' },
+  Service: { apiVersion: 'v1', resource: 'services' },
+  ConfigMap: { apiVersion: 'v1', resource: 'configmaps' },
+} as const
+
+export function relatedRules(parent: KubeObject, wanted: Wanted): CustomizeResponse {
+  const namespace = parent.metadata.namespace ?? ''
+  const own = wanted.own ?? []
+  const ownNames = (kind: OwnName['kind']) =>
+    own.filter((item) => item.kind === kind).map((item) => item.name)
+  const rules: (RelatedRule | undefined)[] = [
+    ...(wanted.kinds ?? []).map((kind) => ({ apiVersion, resource: pluralOf(kind), namespace })),
+    byNames({ apiVersion: 'v1', resource: 'secrets', namespace }, wanted.secrets ?? []),
+    byNames({ ...resources.ConfigMap, namespace }, [...(wanted.configMaps ?? []), ...ownNames('ConfigMap')]),
+    byNames({ ...resources.Deployment, namespace }, ownNames('Deployment')),
+    byNames({ ...resources.StatefulSet, namespace }, ownNames('StatefulSet')),
+    byNames({ ...resources.Service, namespace }, ownNames('Service')),
+  ]
+  return { relatedResources: rules.filter((rule) => rule !== undefined) }
+}
+
+/** Plural resource name of one of our kinds. */
+export function pluralOf(kind: string): string {
+  return kinds.find((info) => info.kind === kind)?.plural ?? `${kind.toLowerCase()}s`
+}
+
+function byNames(rule: RelatedRule, names: Iterable<string | undefined>): RelatedRule | undefined {
+  const given = [...names].filter((name) => name !== undefined)
+  const wanted = [...new Set(given)].filter((name) => name !== '')
+  return wanted.length > 0 ? { ...rule, names: wanted.sort(byText) } : undefined
+}
+
+/** The related kinds of this project, for the registry. */
+export function ownRelatedKinds(
+  names: readonly string[],
+): readonly { apiVersion: string; resource: string }[] {
+  return names.map((kind) => ({ apiVersion, resource: pluralOf(kind) }))
+}
+
+/** Related core kinds, for the registry. */
+export const coreRelated = {
+  ConfigMap: resources.ConfigMap,
+  Secret: { apiVersion: 'v1', resource: 'secrets' },
+  Deployment: resources.Deployment,
+  StatefulSet: resources.StatefulSet,
+  Service: resources.Service,
+} as const

@@ -1,0 +1,21 @@
+/**
+ * Parts of a status that every kind has.
+ */
+import type { AnyContext } from './context.ts'
+import type { Fields } from '../kube.ts'
+
+/** `observedGeneration` and `conditions`. Metacontroller injects the generation too, with the same value. */
+export function observedFields(context: AnyContext): Fields {
+  const { generation } = context.stored.metadata
+  return {
+    ...(generation !== undefined && { observedGeneration: generation }),
+    conditions: context.conditions.list(),
+  }
+}
+
+/** A label selector as text, for the scale subresource. */
+export function labelSelectorText(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(',')
+}
