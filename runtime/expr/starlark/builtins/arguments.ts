@@ -1,0 +1,78 @@
+/** How built-in functions take their arguments, with the errors for those that they cannot take. */
+import { StarlarkError } from '../errors.ts'
+import type { Call } from '../values/functions.ts'
+import { toIndex } from '../values/numbers.ts'
+import { likely } from '../compiler/spelling.ts'
+import { type StarlarkValue, typeOf } from '../values/values.ts'
+
+/**
+ * The arguments by position or name, in the order of `names`. A name with `?` at its end is optional: undefined when it
+ * is not given. Throws for arguments that are missing, too many, or of no such name.
+ */
+export function unpack(call: Call, ...names: readonly string[]): (StarlarkValue | undefined)[] {
+  const plain = names.map((name) => name.replace('?', ''))
+  if (call.args.length > names.length)
+    throw failure(call, `got ${call.args.length} arguments, want at most ${names.length}`)
+  const values: (StarlarkValue | undefined)[] = [...call.args]
+  values.length = names.length
+  for (const [name, value] of call.named) {
+    const at = plain.indexOf(name)
+    if (at < 0) {
+      const guess = likely(name, plain)
+      const hint = guess === undefined ? '' : ` (did you mean ${guess}?)`
+      throw failure(call, `unexpected keyword argument ${JSON.stringify(name)}${hint}`)
+    }
+    if (values[at] !== undefined)
+      throw failure(call, `got multiple values for keyword argument ${JSON.stringify(name)}`)
+    values[at] = value
+  }
+  names.forEach((name, i) => {
+    if (values[i] === undefined && !name.endsWith('?')) throw failure(call, `missing argument for ${name}`)
+  })
+  return values
+}
+
+/** Arguments that have no names. */
+export function positional(call: Call, least: number, most: number): readonly StarlarkValue[] {
+  if (call.named.length > 0) throw failure(call, 'unexpected keyword arguments')
+  const { length } = call.args
+  if (length >= least && length <= most) return call.args
+  const want = least === most ? String(most) : length < least ? `at least ${least}` : `at most ${most}`
+  throw failure(call, `got ${length} arguments, want ${want}`)
+}
+
+export function failure(call: Call, message: string): StarlarkError {
+  return new StarlarkError(`${call.name}: ${message}`)
+}
+
+function mismatch(call: Call, value: StarlarkValue, want: string, parameter: string): StarlarkError {
+  return failure(call, `for parameter ${parameter}: got ${typeOf(value)}, want ${want}`)
+}
+
+export function asText(call: Call, value: StarlarkValue | undefined, parameter: string): string {
+  if (typeof value !== 'string') throw mismatch(call, value ?? null, 'string', parameter)
+  return value
+}
+
+/** Small ints only. */
+export function asInt(call: Call, value: StarlarkValue | undefined, parameter: string): number {
+  if (value === undefined || (typeof value !== 'number' && typeof value !== 'bigint'))
+    throw mismatch(call, value ?? null, 'int', parameter)
+  return toIndex(value, `${call.name}: for parameter ${parameter}`)
+}
+
+export function asBool(call: Call, value: StarlarkValue | undefined, parameter: string): boolean {
+  if (value === undefined) return false
+  if (typeof value !== 'boolean') throw mismatch(call, value, 'bool', parameter)
+  return value
+}
+
+export function asCallable(call: Call, value: StarlarkValue | undefined, parameter: string): StarlarkValue {
+  if (!isCallable(value)) throw mismatch(call, value ?? null, 'callable', parameter)
+  return value ?? null
+}
+
+export function isCallable(value: StarlarkValue | undefined): boolean {
+  const type = value === undefined ? '' : typeOf(value)
+  return type === 'function' || type === 'builtin_function_or_method'
+}

@@ -1,0 +1,61 @@
+/** `x.name`: methods of the built-in types. */
+import { BYTES_METHODS } from './methods-bytes.ts'
+import { DICT_METHODS, LIST_METHODS } from './methods-collections.ts'
+import { STRING_METHODS } from './methods-string.ts'
+import { Dict } from '../values/dict.ts'
+import { StarlarkError } from '../errors.ts'
+import { Builtin, type Call } from '../values/functions.ts'
+import { type Meter, SIZE } from '../vm/meter.ts'
+import { likely } from '../compiler/spelling.ts'
+import { Bytes, List, typeOf, type StarlarkValue } from '../values/values.ts'
+
+/** A method of values of one type. */
+export type Method<Receiver> = (receiver: Receiver, call: Call) => StarlarkValue
+export type Methods<Receiver> = Readonly<Record<string, Method<Receiver>>>
+
+function methodsOf(value: StarlarkValue): {
+  readonly names: readonly string[]
+  find(name: string): ((call: Call) => StarlarkValue) | undefined
+} {
+  if (typeof value === 'string') return table(STRING_METHODS, value)
+  if (value instanceof List) return table(LIST_METHODS, value)
+  if (value instanceof Dict) return table(DICT_METHODS, value)
+  if (value instanceof Bytes) return table(BYTES_METHODS, value)
+  return { names: [], find: () => undefined }
+}
+
+function table<Receiver>(methods: Methods<Receiver>, receiver: Receiver) {
+  return {
+    names: Object.keys(methods),
+    find(name: string) {
+      const method = Object.hasOwn(methods, name) ? methods[name] : undefined
+      return method && ((call: Call) => method(receiver, call))
+    },
+  }
+}
+
+/** Names of what a value has, sorted. */
+export function attributeNames(value: StarlarkValue): string[] {
+  return [...methodsOf(value).names].sort()
+}
+
+/** Undefined when the value has no such attribute. */
+export function findAttribute(value: StarlarkValue, name: string, meter: Meter): StarlarkValue | undefined {
+  const method = methodsOf(value).find(name)
+  if (!method) return undefined
+  meter.allocate(SIZE.object)
+  return new Builtin(name, method, typeOf(value))
+}
+
+export function getAttribute(value: StarlarkValue, name: string, meter: Meter): StarlarkValue {
+  const found = findAttribute(value, name, meter)
+  if (found !== undefined) return found
+  const guess = likely(name, methodsOf(value).names)
+  const hint = guess === undefined ? indexHint(value, name) : ` (did you mean .${guess}?)`
+  throw new StarlarkError(`${typeOf(value)} has no .${name} field or method${hint}`)
+}
+
+/** Who knows other languages reads entries of dicts like this. */
+function indexHint(value: StarlarkValue, name: string): string {
+  return value instanceof Dict ? `; entries are read with ["${name}"]` : ''
+}

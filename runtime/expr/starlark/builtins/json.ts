@@ -1,0 +1,252 @@
+/**
+ * JSON to values of scripts and back, both as bytes (text.ts).
+ *
+ * Reading: an integral number is an int whatever its size, so that ids keep all their digits; `1.0` is the int 1 as
+ * long as that is exact. Writing: what has no form in JSON is refused with a message that says where it stands.
+ */
+import { Dict } from '../values/dict.ts'
+import { StarlarkError } from '../errors.ts'
+import { type Meter, SIZE } from '../vm/meter.ts'
+import { normal } from '../values/numbers.ts'
+import { encodePoint, repaired } from '../values/text.ts'
+import { Float, isInt, List, Range, Tuple, typeOf, type StarlarkValue } from '../values/values.ts'
+
+export class JsonError extends Error {
+  override readonly name = 'JsonError'
+}
+
+const MAX_DEPTH = 200
+const SPACE = /[ \t\n\r]*/y
+const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
+// oxlint-disable-next-line no-control-regex
+const PLAIN = /[^"\\\x00-\x1f]*/y
+const ESCAPES: Readonly<Record<string, string>> = {
+  '"': '"',
+  '\\': '\\',
+  '/': '/',
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+}
+// oxlint-disable-next-line no-control-regex
+const ESCAPED = /["\\\x00-\x1f]/g
+const MAX_INT_DIGITS = 4_000
+
+/** Throws JsonError for what is no JSON, LimitError when it takes too much memory. */
+export function readJson(bytes: string, meter: Meter): StarlarkValue {
+  const reader = new Reader(bytes, meter)
+  const value = reader.value(0)
+  reader.end()
+  return value
+}
+
+class Reader {
+  readonly #text: string
+  readonly #meter: Meter
+  #at = 0
+
+  constructor(text: string, meter: Meter) {
+    this.#text = text
+    this.#meter = meter
+  }
+
+  #match(pattern: RegExp): string {
+    pattern.lastIndex = this.#at
+    const found = pattern.exec(this.#text)?.[0] ?? ''
+    this.#at += found.length
+    return found
+  }
+
+  #has(char: string): boolean {
+    this.#match(SPACE)
+    if (this.#text[this.#at] !== char) return false
+    this.#at++
+    return true
+  }
+
+  end(): void {
+    this.#match(SPACE)
+    if (this.#at < this.#text.length) throw new JsonError('more follows the value')
+  }
+
+  value(depth: number): StarlarkValue {
+    if (depth > MAX_DEPTH) throw new JsonError('nested too deeply')
+    this.#match(SPACE)
+    const char = this.#text[this.#at]
+    if (char === '{') return this.#object(depth)
+    if (char === '[') return this.#array(depth)
+    if (char === '"') return this.#string()
+    for (const [word, value] of [
+      ['null', null],
+      ['true', true],
+      ['false', false],
+    ] as const) {
+      if (!this.#text.startsWith(word, this.#at)) continue
+      this.#at += word.length
+      return value
+    }
+    return this.#number()
+  }
+
+  #object(depth: number): Dict {
+    this.#at++
+    const dict = new Dict()
+    this.#meter.allocate(SIZE.object)
+    if (this.#has('}')) return dict
+    do {
+      this.#match(SPACE)
+      const key = this.#string()
+      if (!this.#has(':')) throw new JsonError('a colon is missing')
+      dict.set(key, this.value(depth + 1), this.#meter)
+    } while (this.#has(','))
+    if (!this.#has('}')) throw new JsonError('an object does not end')
+    return dict
+  }
+
+  #array(depth: number): List {
+    this.#at++
+    const list = new List([])
+    this.#meter.allocate(SIZE.object)
+    if (this.#has(']')) return list
+    do {
+      this.#meter.allocate(SIZE.element)
+      list.items.push(this.value(depth + 1))
+    } while (this.#has(','))
+    if (!this.#has(']')) throw new JsonError('an array does not end')
+    return list
+  }
+
+  #string(): string {
+    if (this.#text[this.#at] !== '"') throw new JsonError('a text is missing')
+    this.#at++
+    const parts: string[] = []
+    for (;;) {
+      parts.push(this.#match(PLAIN))
+      const char = this.#text[this.#at++]
+      if (char === '"') break
+      if (char !== '\\') throw new JsonError('a text does not end')
+      parts.push(this.#escape())
+      this.#meter.allocate(SIZE.element)
+    }
+    const text = parts.length === 1 ? (parts[0] ?? '') : parts.join('')
+    this.#meter.allocate(SIZE.text + text.length)
+    return text
+  }
+
+  #escape(): string {
+    const letter = this.#text[this.#at++] ?? ''
+    const simple = ESCAPES[letter]
+    if (simple !== undefined) return simple
+    if (letter !== 'u') throw new JsonError('no such escape')
+    const high = this.#unit()
+    if (high < 0xd800 || high > 0xdbff || !this.#text.startsWith('\\u', this.#at)) return encodePoint(high)
+    const before = this.#at
+    this.#at += 2
+    const low = this.#unit()
+    if (low >= 0xdc00 && low <= 0xdfff) return encodePoint(0x10000 + (high - 0xd800) * 0x400 + (low - 0xdc00))
+    this.#at = before
+    return encodePoint(high)
+  }
+
+  #unit(): number {
+    const digits = this.#text.slice(this.#at, this.#at + 4)
+    if (!/^[0-9a-fA-F]{4}$/.test(digits)) throw new JsonError('no such escape')
+    this.#at += 4
+    return Number.parseInt(digits, 16)
+  }
+
+  #number(): StarlarkValue {
+    const text = this.#match(NUMBER)
+    if (text === '') throw new JsonError('a value is missing')
+    if (/^-?\d+$/.test(text) && text.length <= MAX_INT_DIGITS) {
+      const small = Number(text)
+      return Number.isSafeInteger(small) ? small + 0 : normal(BigInt(text))
+    }
+    const value = Number(text)
+    if (!Number.isFinite(value)) throw new JsonError('a number is too large')
+    return Number.isSafeInteger(value) ? value + 0 : new Float(value)
+  }
+}
+
+/** Control characters that JSON has short escapes for. */
+const CONTROL: Readonly<Record<string, string>> = {
+  '\b': '\\b',
+  '\f': '\\f',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+}
+
+/** The JSON of a value. Throws StarlarkError for what has none: functions, bytes, nan, cycles, keys that are no texts. */
+export function writeJson(value: StarlarkValue, meter: Meter): string {
+  return write(value, meter, [])
+}
+
+function write(value: StarlarkValue, meter: Meter, open: object[]): string {
+  meter.step(1)
+  if (value === null || typeof value === 'boolean') return String(value)
+  if (isInt(value)) return intText(value, meter)
+  if (typeof value === 'string') return stringText(value, meter)
+  if (value instanceof Float) return floatText(value)
+  if (value instanceof Range) {
+    meter.elements(value.length)
+    return `[${Array.from({ length: value.length }, (_, i) => value.at(i)).join(',')}]`
+  }
+  if (!(value instanceof List || value instanceof Tuple || value instanceof Dict))
+    throw new StarlarkError(`a value of type ${typeOf(value)} has no form in JSON`)
+  if (open.includes(value)) throw new StarlarkError('a value that contains itself has no form in JSON')
+  if (open.length >= MAX_DEPTH) throw new StarlarkError('value is nested too deeply for JSON')
+  open.push(value)
+  const text = value instanceof Dict ? objectText(value, meter, open) : arrayText(value.items, meter, open)
+  open.pop()
+  return text
+}
+
+function intText(value: number | bigint, meter: Meter): string {
+  const text = String(value)
+  meter.text(text.length)
+  return text
+}
+
+function floatText({ value }: Float): string {
+  if (!Number.isFinite(value)) throw new StarlarkError('nan and infinity have no form in JSON')
+  return JSON.stringify(value)
+}
+
+function stringText(value: string, meter: Meter): string {
+  meter.text(value.length)
+  const escaped = repaired(value).replaceAll(
+    ESCAPED,
+    (char) =>
+      CONTROL[char] ??
+      (char === '"' || char === '\\'
+        ? `\\${char}`
+        : `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`),
+  )
+  meter.allocate(escaped.length - value.length)
+  return `"${escaped}"`
+}
+
+function arrayText(items: readonly StarlarkValue[], meter: Meter, open: object[]): string {
+  const parts = items.map((item) => counted(write(item, meter, open), meter))
+  return `[${parts.join(',')}]`
+}
+
+function objectText(dict: Dict, meter: Meter, open: object[]): string {
+  const parts: string[] = []
+  for (const [key, item] of dict.entries()) {
+    if (typeof key !== 'string')
+      throw new StarlarkError(`a dict with a key of type ${typeOf(key)} has no form in JSON; use str(key)`)
+    parts.push(counted(`${stringText(key, meter)}:${write(item, meter, open)}`, meter))
+  }
+  return `{${parts.join(',')}}`
+}
+
+/** Text is copied once for each level of nesting. */
+function counted(part: string, meter: Meter): string {
+  meter.allocate(SIZE.element)
+  meter.step(Math.floor(part.length / 4096))
+  return part
+}

@@ -1,0 +1,11 @@
+/** Methods of bytes. */
+import { positional } from './arguments.ts'
+import type { Methods } from './attributes.ts'
+import { type Bytes, TextView } from '../values/values.ts'
+
+export const BYTES_METHODS: Methods<Bytes> = {
+  elems({ data }, call) {
+    positional(call, 0, 0)
+    return new TextView(data, 'elems', true)
+  },
+}

@@ -1,0 +1,238 @@
+/**
+ * Methods of strings. Positions are those of bytes.
+ * Source: Starlark specification, "Built-in methods", strings.
+ */
+import { asBool, asInt, asText, failure, positional } from './arguments.ts'
+import type { Method, Methods } from './attributes.ts'
+import { format } from './format.ts'
+import type { Call } from '../values/functions.ts'
+import { elementsOf } from '../values/iterate.ts'
+import { asks, capitalize, type LetterQuestion, lower, title, upper } from '../values/letters.ts'
+import { split, splitLines, strip } from './split.ts'
+import { SIZE } from '../vm/meter.ts'
+import { bounds } from '../values/subscript.ts'
+import { isAscii, pointsOf } from '../values/text.ts'
+import { List, TextView, Tuple, typeOf, type StarlarkValue } from '../values/values.ts'
+
+type TextMethod = Method<string>
+
+function made(call: Call, text: string): string {
+  call.meter.text(text.length)
+  return text
+}
+
+function texts(call: Call, parts: readonly string[]): List {
+  call.meter.elements(parts.length)
+  return new List(parts.map((part) => made(call, part)))
+}
+
+/** Letters are looked at one by one. */
+function chargeLetters(text: string, { meter }: Call): void {
+  meter.allocate(text.length * 2 * SIZE.element)
+  meter.step(Math.floor(text.length / 16))
+}
+
+function asking(question: LetterQuestion): TextMethod {
+  return (text, call) => {
+    positional(call, 0, 0)
+    chargeLetters(text, call)
+    return asks(question, text)
+  }
+}
+
+function changing(change: (text: string) => string): TextMethod {
+  return (text, call) => {
+    positional(call, 0, 0)
+    chargeLetters(text, call)
+    return made(call, change(text))
+  }
+}
+
+function viewing(method: TextView['method']): TextMethod {
+  return (text, call) => {
+    positional(call, 0, 0)
+    return new TextView(text, method)
+  }
+}
+
+function stripping(sides: 'both' | 'left' | 'right'): TextMethod {
+  return (text, call) => {
+    const [cutset] = positional(call, 0, 1)
+    const letters = cutset === undefined || cutset === null ? '' : asText(call, cutset, '1')
+    return made(call, strip(text, letters, sides, call.meter))
+  }
+}
+
+/** Where a text occurs between two places; -1 when it does not. */
+function find(text: string, call: Call, last: boolean): number {
+  const [sub, start = null, end = null] = positional(call, 1, 3)
+  const wanted = asText(call, sub, 'sub')
+  const [from, to] = bounds(start, end, 1, text.length)
+  if (from > to) return -1
+  call.meter.search(to - from, wanted.length)
+  const part = text.slice(from, to)
+  const at = last ? part.lastIndexOf(wanted) : part.indexOf(wanted)
+  return at < 0 ? -1 : at + from
+}
+
+function finding(last: boolean, required: boolean): TextMethod {
+  return (text, call) => {
+    const at = find(text, call, last)
+    if (at < 0 && required) throw failure(call, 'substring not found')
+    return at
+  }
+}
+
+function partitioning(last: boolean): TextMethod {
+  return (text, call) => {
+    const sep = asText(call, positional(call, 1, 1)[0], '1')
+    if (sep === '') throw failure(call, 'empty separator')
+    call.meter.search(text.length, sep.length)
+    call.meter.elements(3)
+    call.meter.text(text.length)
+    const at = last ? text.lastIndexOf(sep) : text.indexOf(sep)
+    if (at < 0) return new Tuple(last ? ['', '', text] : [text, '', ''])
+    return new Tuple([text.slice(0, at), sep, text.slice(at + sep.length)])
+  }
+}
+
+function splitting(last: boolean): TextMethod {
+  return (text, call) => {
+    const [sep = null, maxsplit] = positional(call, 0, 2)
+    const most = maxsplit === undefined ? -1 : asInt(call, maxsplit, 'maxsplit')
+    const by = sep === null ? undefined : asText(call, sep, 'sep')
+    if (by === '') throw failure(call, 'empty separator')
+    return texts(call, split(text, by, most, last, call.meter))
+  }
+}
+
+function beginning(call: Call, text: string, test: (part: string, affix: string) => boolean): boolean {
+  const [affix = null, start = null, end = null] = positional(call, 1, 3)
+  const [from, to] = bounds(start, end, 1, text.length)
+  const part = text.slice(from, Math.max(from, to))
+  if (affix instanceof Tuple)
+    return affix.items.some((item, i) => {
+      if (typeof item !== 'string') throw failure(call, `want string, got ${typeOf(item)}, for element ${i}`)
+      call.meter.step(1 + Math.floor(item.length / 256))
+      return test(part, item)
+    })
+  if (typeof affix !== 'string') throw failure(call, `got ${typeOf(affix)}, want string or tuple of string`)
+  call.meter.step(Math.floor(affix.length / 256))
+  return from <= to && test(part, affix)
+}
+
+function count(text: string, call: Call): number {
+  const [sub, start = null, end = null] = positional(call, 1, 3)
+  const wanted = asText(call, sub, 'sub')
+  const [from, to] = bounds(start, end, 1, text.length)
+  const part = from <= to ? text.slice(from, to) : ''
+  call.meter.search(part.length, wanted.length)
+  if (wanted === '') return from <= to ? pointCount(part, call) + 1 : 0
+  let found = 0
+  for (let at = part.indexOf(wanted); at >= 0; at = part.indexOf(wanted, at + wanted.length)) {
+    call.meter.step(1)
+    found++
+  }
+  return found
+}
+
+function join(text: string, call: Call): string {
+  const items = elementsOf(positional(call, 1, 1)[0] ?? null, call.meter, 'join: for parameter 1')
+  const parts = items.map((item) => {
+    if (typeof item !== 'string') throw failure(call, `in list, want string, got ${typeOf(item)}`)
+    return item
+  })
+  const inner = parts.reduce((sum, part) => sum + part.length, 0)
+  call.meter.text(inner + text.length * Math.max(0, parts.length - 1))
+  return parts.join(text)
+}
+
+function replace(text: string, call: Call): string {
+  const [old, next, most] = positional(call, 2, 3)
+  const [from, to] = [asText(call, old, 'old'), asText(call, next, 'new')]
+  const limit = most === undefined ? -1 : asInt(call, most, 'count')
+  call.meter.search(text.length, from.length)
+  // Bounds the result before it is made.
+  const places = from === '' ? pointCount(text, call) + 1 : Math.floor(text.length / from.length)
+  const times = limit < 0 ? places : Math.min(places, limit)
+  const parts = pieces(text, from, times, call)
+  call.meter.text(text.length + Math.max(0, parts.length - 1) * to.length)
+  return parts.join(to)
+}
+
+/** How many code points a text has. */
+function pointCount(text: string, { meter }: Call): number {
+  if (isAscii(text)) return text.length
+  meter.elements(text.length)
+  return pointsOf(text).length
+}
+
+/** The text cut at so many occurrences; an empty one is found between all code points. */
+function pieces(text: string, cut: string, times: number, call: Call): string[] {
+  if (cut === '') {
+    if (times <= 0) return [text]
+    call.meter.elements(text.length)
+    const letters = isAscii(text) ? Array.from(text) : pointsOf(text)
+    return ['', ...letters.slice(0, times - 1), letters.slice(times - 1).join('')]
+  }
+  const parts: string[] = []
+  let at = 0
+  for (let i = 0; i < times; i++) {
+    const found = text.indexOf(cut, at)
+    if (found < 0) break
+    call.meter.elements(1)
+    parts.push(text.slice(at, found))
+    at = found + cut.length
+  }
+  return [...parts, text.slice(at)]
+}
+
+function lines(text: string, call: Call): StarlarkValue {
+  const [keep] = positional(call, 0, 1)
+  return texts(call, splitLines(text, asBool(call, keep, '1')))
+}
+
+function without(text: string, call: Call, end: boolean): string {
+  const affix = asText(call, positional(call, 1, 1)[0], '1')
+  if (affix === '') return text
+  if (end) return text.endsWith(affix) ? made(call, text.slice(0, -affix.length)) : text
+  return text.startsWith(affix) ? made(call, text.slice(affix.length)) : text
+}
+
+export const STRING_METHODS: Methods<string> = {
+  capitalize: changing(capitalize),
+  codepoint_ords: viewing('codepoint_ords'),
+  codepoints: viewing('codepoints'),
+  count,
+  elem_ords: viewing('elem_ords'),
+  elems: viewing('elems'),
+  endswith: (text, call) => beginning(call, text, (part, affix) => part.endsWith(affix)),
+  find: finding(false, false),
+  format,
+  index: finding(false, true),
+  isalnum: asking('isalnum'),
+  isalpha: asking('isalpha'),
+  isdigit: asking('isdigit'),
+  islower: asking('islower'),
+  isspace: asking('isspace'),
+  istitle: asking('istitle'),
+  isupper: asking('isupper'),
+  join,
+  lower: changing(lower),
+  lstrip: stripping('left'),
+  partition: partitioning(false),
+  removeprefix: (text, call) => without(text, call, false),
+  removesuffix: (text, call) => without(text, call, true),
+  replace,
+  rfind: finding(true, false),
+  rindex: finding(true, true),
+  rpartition: partitioning(true),
+  rsplit: splitting(true),
+  rstrip: stripping('right'),
+  split: splitting(false),
+  splitlines: lines,
+  startswith: (text, call) => beginning(call, text, (part, affix) => part.startsWith(affix)),
+  strip: stripping('both'),
+  title: changing(title),
+  upper: changing(upper),
+}

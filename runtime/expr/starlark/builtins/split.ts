@@ -1,0 +1,134 @@
+/** Taking texts apart: at white space, at separators, into lines; and cutting off their ends. */
+import type { Meter } from '../vm/meter.ts'
+import { SPACES } from '../values/letters.ts'
+import { isAscii, pointsOf } from '../values/text.ts'
+
+/** At most `most` cuts (negative: all), from the left or from the right. */
+export function split(
+  text: string,
+  by: string | undefined,
+  most: number,
+  fromRight: boolean,
+  meter: Meter,
+): string[] {
+  meter.search(text.length, by?.length ?? 1)
+  if (by === undefined) return splitAtSpace(text, most, fromRight, meter)
+  return fromRight ? splitRight(text, by, most, meter) : splitLeft(text, by, most, meter)
+}
+
+function splitLeft(text: string, by: string, most: number, meter: Meter): string[] {
+  const parts: string[] = []
+  let at = 0
+  for (let found = text.indexOf(by); found >= 0; found = text.indexOf(by, at)) {
+    if (most >= 0 && parts.length >= most) break
+    meter.elements(1)
+    parts.push(text.slice(at, found))
+    at = found + by.length
+  }
+  parts.push(text.slice(at))
+  return parts
+}
+
+function splitRight(text: string, by: string, most: number, meter: Meter): string[] {
+  if (most < 0) return splitLeft(text, by, most, meter)
+  const parts: string[] = []
+  let end = text.length
+  while (parts.length < most) {
+    const found = end < by.length ? -1 : text.lastIndexOf(by, end - by.length)
+    if (found < 0) break
+    meter.elements(1)
+    parts.push(text.slice(found + by.length, end))
+    end = found
+  }
+  parts.push(text.slice(0, end))
+  return parts.toReversed()
+}
+
+/** Most bytes of a white-space character. */
+const LONGEST_SPACE = 3
+
+/** Length of the white-space character that begins at `at`; 0 when none does. */
+function spaceAt(text: string, at: number): number {
+  const most = text.charCodeAt(at) < 0x80 ? 1 : LONGEST_SPACE
+  for (let length = 1; length <= most; length++) if (SPACES.has(text.slice(at, at + length))) return length
+  return 0
+}
+
+/** Length of the white-space character that ends before `end`; 0 when none does. */
+function spaceBefore(text: string, end: number): number {
+  const most = text.charCodeAt(end - 1) < 0x80 ? 1 : LONGEST_SPACE
+  for (let length = 1; length <= most; length++) if (SPACES.has(text.slice(end - length, end))) return length
+  return 0
+}
+
+/** Runs of white space are one separator, and none at the ends. */
+function splitAtSpace(text: string, most: number, fromRight: boolean, meter: Meter): string[] {
+  const parts: string[] = []
+  let [from, to] = [0, text.length]
+  for (;;) {
+    if (fromRight) to = withoutSpace(text, from, to, 'right')[1]
+    else from = withoutSpace(text, from, to, 'left')[0]
+    if (from >= to) break
+    if (most >= 0 && parts.length >= most) {
+      parts.push(text.slice(from, to))
+      break
+    }
+    meter.elements(1)
+    if (fromRight) {
+      const end = to
+      while (to > from && spaceBefore(text, to) === 0) to--
+      parts.push(text.slice(to, end))
+    } else {
+      const start = from
+      while (from < to && spaceAt(text, from) === 0) from++
+      parts.push(text.slice(start, from))
+    }
+  }
+  return fromRight ? parts.toReversed() : parts
+}
+
+/** What is left of a range when white space is cut off its ends. */
+function withoutSpace(text: string, start: number, end: number, sides: Sides): [from: number, to: number] {
+  let [from, to] = [start, end]
+  if (sides !== 'right')
+    for (let length = 1; length > 0 && from < to; from += length) length = spaceAt(text, from)
+  if (sides !== 'left')
+    for (let length = 1; length > 0 && from < to; to -= length) length = spaceBefore(text, to)
+  return [from, Math.max(from, to)]
+}
+
+type Sides = 'both' | 'left' | 'right'
+
+export function splitLines(text: string, keepEnds: boolean): string[] {
+  const lines: string[] = []
+  let at = 0
+  while (at < text.length) {
+    const found = text.indexOf('\n', at)
+    const end = found < 0 ? text.length : found
+    lines.push(text.slice(at, keepEnds && found >= 0 ? end + 1 : end))
+    at = end + 1
+  }
+  return lines
+}
+
+/** Cuts off whatever of `letters` stands at the ends; none: white space. */
+export function strip(text: string, letters: string, sides: Sides, meter: Meter): string {
+  meter.search(text.length, 1)
+  if (letters === '') return text.slice(...withoutSpace(text, 0, text.length, sides))
+  if (isAscii(letters)) return cutEnds(text, new Set(letters), sides)
+  // A letter of several bytes is cut off as a whole or not at all.
+  meter.elements(text.length)
+  return cutEnds(pointsOf(text), new Set(pointsOf(letters)), sides).join('')
+}
+
+function cutEnds<T extends string | string[]>(
+  parts: T,
+  cut: ReadonlySet<string>,
+  sides: Sides,
+): T extends string ? string : string[]
+function cutEnds(parts: string | string[], cut: ReadonlySet<string>, sides: Sides): string | string[] {
+  let [from, to] = [0, parts.length]
+  if (sides !== 'right') while (from < to && cut.has(parts[from] ?? '')) from++
+  if (sides !== 'left') while (to > from && cut.has(parts[to - 1] ?? '')) to--
+  return parts.slice(from, to)
+}

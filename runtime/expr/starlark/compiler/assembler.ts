@@ -1,0 +1,88 @@
+/** Puts the instructions of one function together: jumps to places that are not known yet, tables of constants. */
+import type { FunctionNode } from '../syntax/ast.ts'
+import type { CallShape, Code } from './code.ts'
+import type { Position } from '../errors.ts'
+import type { StarlarkValue } from '../values/values.ts'
+
+/** A place that jumps lead to. */
+export interface Label {
+  at: number
+}
+
+export class Assembler {
+  readonly #ops: number[] = []
+  readonly #places: number[] = []
+  readonly #jumps: { readonly at: number; readonly to: Label }[] = []
+  readonly #constants: StarlarkValue[] = []
+  readonly #known = new Map<number | bigint | string, number>()
+  readonly #names = new Map<string, number>()
+  readonly #functions: Code[] = []
+  readonly #calls: CallShape[] = []
+  readonly #compileFunction: (fn: FunctionNode) => Code
+  #place: Position = { line: 1, column: 1 }
+
+  /** Functions within the function are compiled by the one who compiles it. */
+  constructor(compileFunction: (fn: FunctionNode) => Code) {
+    this.#compileFunction = compileFunction
+  }
+
+  /** What follows stands at this place of the script. */
+  at(place: Position): void {
+    this.#place = place
+  }
+
+  emit(op: number, argument = 0): void {
+    this.#ops.push(op, argument)
+    this.#places.push(this.#place.line, this.#place.column)
+  }
+
+  label(): Label {
+    return { at: -1 }
+  }
+
+  place(label: Label): void {
+    label.at = this.#ops.length
+  }
+
+  jump(op: number, to: Label): void {
+    this.#jumps.push({ at: this.#ops.length + 1, to })
+    this.emit(op)
+  }
+
+  constant(value: StarlarkValue): number {
+    const key = typeof value === 'object' || typeof value === 'boolean' ? undefined : value
+    const known = key === undefined ? undefined : this.#known.get(key)
+    if (known !== undefined) return known
+    this.#constants.push(value)
+    if (key !== undefined) this.#known.set(key, this.#constants.length - 1)
+    return this.#constants.length - 1
+  }
+
+  name(name: string): number {
+    const known = this.#names.get(name)
+    if (known !== undefined) return known
+    this.#names.set(name, this.#names.size)
+    return this.#names.size - 1
+  }
+
+  fn(fn: FunctionNode): number {
+    return this.#functions.push(this.#compileFunction(fn)) - 1
+  }
+
+  call(shape: CallShape): number {
+    return this.#calls.push(shape) - 1
+  }
+
+  finish(): Pick<Code, 'ops' | 'places' | 'constants' | 'names' | 'functions' | 'calls'> {
+    const ops = Int32Array.from(this.#ops)
+    for (const { at, to } of this.#jumps) ops[at] = to.at
+    return {
+      ops,
+      places: Int32Array.from(this.#places),
+      constants: this.#constants,
+      names: [...this.#names.keys()],
+      functions: this.#functions,
+      calls: this.#calls,
+    }
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * The instructions of the machine, and the form in which a compiled function keeps them.
+ *
+ * A stack machine: operands are taken from the frame's stack and results are put there. Each instruction has one
+ * argument and counts as one step.
+ */
+import type { Binding } from '../syntax/ast.ts'
+import type { Position } from '../errors.ts'
+import type { StarlarkValue } from '../values/values.ts'
+
+export const OP = {
+  pop: 0,
+  dup: 1,
+  dup2: 2,
+  swap: 3,
+  constant: 4,
+  none: 5,
+  true: 6,
+  false: 7,
+  local: 8,
+  setLocal: 9,
+  cell: 10,
+  setCell: 11,
+  free: 12,
+  setFree: 13,
+  global: 14,
+  /** Argument: number of items. */
+  list: 15,
+  tuple: 16,
+  dict: 17,
+  /** Dict, key, value: sets an entry of a literal (no key twice), of a comprehension. */
+  setUnique: 18,
+  setEntry: 19,
+  /** List, value: adds an item of a comprehension. */
+  append: 20,
+  /** Argument: index into `functions`; the defaults are on the stack. */
+  closure: 21,
+  /** Argument: index into `calls`. */
+  call: 22,
+  attribute: 23,
+  index: 24,
+  setIndex: 25,
+  setAttribute: 26,
+  slice: 27,
+  /** Argument: index into OPERATORS. */
+  binary: 28,
+  inPlace: 29,
+  unary: 30,
+  not: 31,
+  /** Argument: number of targets. */
+  unpack: 32,
+  iterate: 33,
+  /** Argument: where to go at the end of the sequence. */
+  next: 34,
+  endIterate: 35,
+  jump: 36,
+  jumpIf: 37,
+  /** For `and` and `or`: goes there with the operand when it decides, else drops it. */
+  jumpIfFalseKeep: 38,
+  jumpIfTrueKeep: 39,
+  jumpIfNot: 40,
+  return: 41,
+} as const
+
+export const OPERATORS = [
+  '+',
+  '-',
+  '*',
+  '/',
+  '//',
+  '%',
+  '&',
+  '|',
+  '^',
+  '<<',
+  '>>',
+  '==',
+  '!=',
+  '<',
+  '<=',
+  '>',
+  '>=',
+  'in',
+  'not in',
+] as const
+export type Operator = (typeof OPERATORS)[number]
+
+export const UNARY = ['-', '+', '~'] as const
+
+/** How the arguments of one call lie on the stack: positional, named, then `*` and `**`. */
+export interface CallShape {
+  readonly positional: number
+  readonly names: readonly string[]
+  readonly list: boolean
+  readonly dict: boolean
+}
+
+export interface Code {
+  readonly name: string
+  readonly position: Position
+  /** Pairs of instruction and argument. */
+  readonly ops: Int32Array
+  /** For each pair, line and column. */
+  readonly places: Int32Array
+  readonly constants: readonly StarlarkValue[]
+  readonly names: readonly string[]
+  readonly functions: readonly Code[]
+  readonly calls: readonly CallShape[]
+  /** Names of the variables, parameters first. */
+  readonly variables: readonly string[]
+  /** Variables that live in cells. */
+  readonly cells: readonly number[]
+  /** Where the cells that the function brings along come from, seen from the enclosing function. */
+  readonly free: readonly Binding[]
+  readonly freeNames: readonly string[]
+  readonly parameters: ParameterShape
+}
+
+export interface ParameterShape {
+  /** Parameters that positional arguments can fill. */
+  readonly positional: number
+  /** Parameters that only named arguments can fill; they come next. */
+  readonly namedOnly: number
+  /** How many of them all may have a default: the last ones, in order; see Func.defaults. */
+  readonly defaults: readonly boolean[]
+  /** Place of `*args` and `**kwargs` among the variables. */
+  readonly list: number | undefined
+  readonly dict: number | undefined
+}

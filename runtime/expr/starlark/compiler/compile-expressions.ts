@@ -1,0 +1,225 @@
+/** Makes instructions of expressions: each leaves one value on the stack. */
+import type { Argument, Clause, DictEntry, Expression, FunctionNode, Name } from '../syntax/ast.ts'
+import type { Assembler } from './assembler.ts'
+import { OP, OPERATORS, type Operator, UNARY } from './code.ts'
+import { Bytes, Float } from '../values/values.ts'
+
+export function emitName({ binding }: Name, out: Assembler): void {
+  if (binding?.scope === 'local') {
+    const { captured, slot } = binding.variable
+    out.emit(captured ? OP.cell : OP.local, slot)
+  } else if (binding?.scope === 'free') out.emit(OP.free, binding.index)
+  else if (binding) out.emit(OP.global, out.name(binding.name))
+}
+
+export function emitSetName({ binding }: Name, out: Assembler): void {
+  if (binding?.scope === 'local') {
+    const { captured, slot } = binding.variable
+    out.emit(captured ? OP.setCell : OP.setLocal, slot)
+  } else if (binding?.scope === 'free') out.emit(OP.setFree, binding.index)
+}
+
+export function compileExpression(expression: Expression, out: Assembler): void {
+  switch (expression.kind) {
+    case 'name':
+      out.at(expression)
+      emitName(expression, out)
+      break
+    case 'int':
+      out.at(expression)
+      out.emit(OP.constant, out.constant(expression.number))
+      break
+    case 'float':
+      out.emit(OP.constant, out.constant(new Float(Number(expression.number))))
+      break
+    case 'string':
+      out.emit(OP.constant, out.constant(expression.text))
+      break
+    case 'bytes':
+      out.emit(OP.constant, out.constant(new Bytes(expression.text)))
+      break
+    case 'list':
+    case 'tuple':
+      for (const item of expression.items) compileExpression(item, out)
+      out.at(expression)
+      out.emit(OP[expression.kind], expression.items.length)
+      break
+    case 'dict':
+      out.emit(OP.dict)
+      for (const entry of expression.entries) compileEntry(entry, out, OP.setUnique)
+      break
+    case 'comprehension':
+      out.at(expression)
+      out.emit(expression.body.kind === 'entry' ? OP.dict : OP.list, 0)
+      compileClauses(expression.body, expression.clauses, out)
+      break
+    case 'conditional':
+      compileConditional(expression, out)
+      break
+    case 'unary':
+      compileExpression(expression.operand, out)
+      out.at(expression)
+      if (expression.op === 'not') out.emit(OP.not)
+      else
+        out.emit(
+          OP.unary,
+          UNARY.findIndex((op) => op === expression.op),
+        )
+      break
+    case 'binary':
+      compileBinary(expression, out)
+      break
+    case 'attribute':
+      compileExpression(expression.of, out)
+      out.at(expression)
+      out.emit(OP.attribute, out.name(expression.name))
+      break
+    case 'index':
+      compileExpression(expression.of, out)
+      compileExpression(expression.index, out)
+      out.at(expression)
+      out.emit(OP.index)
+      break
+    case 'slice':
+      compileExpression(expression.of, out)
+      for (const part of [expression.from, expression.to, expression.step]) {
+        if (part) compileExpression(part, out)
+        else out.emit(OP.none)
+      }
+      out.at(expression)
+      out.emit(OP.slice)
+      break
+    case 'call':
+      compileCall(expression.callee, expression.args, out)
+      out.at(expression)
+      out.emit(OP.call, out.call(shapeOf(expression.args)))
+      break
+    default:
+      compileClosure(expression.fn, out)
+  }
+}
+
+/** Gives the value on the stack to a target. */
+export function compileTarget(target: Expression, out: Assembler): void {
+  switch (target.kind) {
+    case 'name':
+      out.at(target)
+      emitSetName(target, out)
+      break
+    case 'index':
+      compileExpression(target.of, out)
+      compileExpression(target.index, out)
+      out.at(target)
+      out.emit(OP.setIndex)
+      break
+    case 'attribute':
+      compileExpression(target.of, out)
+      out.at(target)
+      out.emit(OP.setAttribute, out.name(target.name))
+      break
+    case 'list':
+    case 'tuple':
+      out.at(target)
+      out.emit(OP.unpack, target.items.length)
+      for (const item of target.items) compileTarget(item, out)
+      break
+    default:
+  }
+}
+
+function compileEntry({ key, value, line, column }: DictEntry, out: Assembler, op: number): void {
+  out.emit(OP.dup)
+  compileExpression(key, out)
+  compileExpression(value, out)
+  out.at({ line, column })
+  out.emit(op)
+}
+
+/** The loops of a comprehension; the list or dict is on the stack and stays there. */
+function compileClauses(body: Expression | DictEntry, clauses: readonly Clause[], out: Assembler): void {
+  const [clause, ...rest] = clauses
+  if (!clause) {
+    if (body.kind === 'entry') compileEntry(body, out, OP.setEntry)
+    else {
+      out.emit(OP.dup)
+      compileExpression(body, out)
+      out.emit(OP.append)
+    }
+    return
+  }
+  const next = out.label()
+  const end = out.label()
+  if (clause.kind === 'if') {
+    compileExpression(clause.condition, out)
+    out.jump(OP.jumpIfNot, end)
+    compileClauses(body, rest, out)
+    out.place(end)
+    return
+  }
+  compileExpression(clause.over, out)
+  out.at(clause)
+  out.emit(OP.iterate)
+  out.place(next)
+  out.jump(OP.next, end)
+  compileTarget(clause.target, out)
+  compileClauses(body, rest, out)
+  out.jump(OP.jump, next)
+  out.place(end)
+  out.emit(OP.endIterate)
+}
+
+function compileConditional(
+  { condition, yes, no }: Extract<Expression, { kind: 'conditional' }>,
+  out: Assembler,
+): void {
+  const otherwise = out.label()
+  const end = out.label()
+  compileExpression(condition, out)
+  out.jump(OP.jumpIfNot, otherwise)
+  compileExpression(yes, out)
+  out.jump(OP.jump, end)
+  out.place(otherwise)
+  compileExpression(no, out)
+  out.place(end)
+}
+
+function compileBinary(expression: Extract<Expression, { kind: 'binary' }>, out: Assembler): void {
+  const { op, left, right } = expression
+  compileExpression(left, out)
+  if (op === 'and' || op === 'or') {
+    const end = out.label()
+    out.jump(op === 'and' ? OP.jumpIfFalseKeep : OP.jumpIfTrueKeep, end)
+    compileExpression(right, out)
+    out.place(end)
+    return
+  }
+  compileExpression(right, out)
+  out.at(expression)
+  out.emit(OP.binary, OPERATORS.indexOf(op as Operator))
+}
+
+function compileCall(callee: Expression, args: readonly Argument[], out: Assembler): void {
+  compileExpression(callee, out)
+  for (const { value } of args) compileExpression(value, out)
+}
+
+function shapeOf(args: readonly Argument[]): {
+  positional: number
+  names: string[]
+  list: boolean
+  dict: boolean
+} {
+  return {
+    positional: args.filter(({ form }) => form === 'positional').length,
+    names: args.filter(({ form }) => form === 'named').map(({ name }) => name),
+    list: args.some(({ form }) => form === 'list'),
+    dict: args.some(({ form }) => form === 'dict'),
+  }
+}
+
+/** Defaults are computed where the function is made. */
+function compileClosure(fn: FunctionNode, out: Assembler): void {
+  for (const { fallback } of fn.parameters) if (fallback) compileExpression(fallback, out)
+  out.at(fn)
+  out.emit(OP.closure, out.fn(fn))
+}

@@ -1,0 +1,196 @@
+/** Makes instructions of a resolved script: statements here, expressions in compile-expressions.ts. */
+import type { FunctionNode, Name, Parameter, Statement } from '../syntax/ast.ts'
+import { Assembler, type Label } from './assembler.ts'
+import { type Code, OP, OPERATORS, type Operator, type ParameterShape } from './code.ts'
+import { compileExpression, compileTarget, emitName, emitSetName } from './compile-expressions.ts'
+import { StarlarkError } from '../errors.ts'
+import { parse } from '../syntax/parser.ts'
+import { resolve } from './resolver.ts'
+
+/** A script that is ready to run. */
+export interface Program {
+  readonly code: Code
+}
+
+/**
+ * Reads and compiles a script. `globals` are the names that exist outside of it, those of the language included. Throws
+ * StarlarkError with the place of the error.
+ */
+export function compile(source: string, globals: ReadonlySet<string>): Program {
+  try {
+    const script = parse(source)
+    resolve(script, globals)
+    return { code: compileFunction(script) }
+  } catch (error) {
+    // Depth is bounded construct by construct; several of them together can still be too much.
+    if (error instanceof RangeError) throw new StarlarkError('the script is nested too deeply')
+    throw error
+  }
+}
+
+interface Loop {
+  readonly next: Label
+  readonly end: Label
+}
+
+function compileFunction(fn: FunctionNode): Code {
+  const out = new Assembler(compileFunction)
+  compileBody(fn.body, out, [])
+  out.at(fn)
+  out.emit(OP.none)
+  out.emit(OP.return)
+  const variables = fn.scope?.variables ?? []
+  const free = fn.scope?.free ?? []
+  return {
+    name: fn.name,
+    position: { line: fn.line, column: fn.column },
+    ...out.finish(),
+    variables: variables.map(({ name }) => name),
+    cells: variables.filter(({ captured }) => captured).map(({ slot }) => slot),
+    free,
+    freeNames: free.map((binding) => (binding.scope === 'local' ? binding.variable.name : binding.name)),
+    parameters: shapeOf(fn.parameters, variables),
+  }
+}
+
+/** Variables are in the order in which parameters were declared; named-only ones come after a star parameter. */
+function shapeOf(
+  parameters: readonly Parameter[],
+  variables: readonly { readonly name: string; readonly slot: number }[],
+): ParameterShape {
+  const slotOf = (form: Parameter['form']): number | undefined => {
+    const name = parameters.find((parameter) => parameter.form === form)?.name
+    return variables.find((variable) => variable.name === name)?.slot
+  }
+  const star = parameters.findIndex(({ form }) => form === 'list' || form === 'marker')
+  const plain = parameters.filter(({ form }) => form === 'plain')
+  const positional = star < 0 ? plain.length : star
+  return {
+    positional,
+    namedOnly: plain.length - positional,
+    defaults: plain.map(({ fallback }) => fallback !== undefined),
+    list: slotOf('list'),
+    dict: slotOf('dict'),
+  }
+}
+
+function compileBody(body: readonly Statement[], out: Assembler, loops: readonly Loop[]): void {
+  for (const statement of body) compileStatement(statement, out, loops)
+}
+
+function compileStatement(statement: Statement, out: Assembler, loops: readonly Loop[]): void {
+  const loop = loops.at(-1)
+  switch (statement.kind) {
+    case 'expression':
+      compileExpression(statement.value, out)
+      out.emit(OP.pop)
+      break
+    case 'assign':
+      if (statement.op === '=') {
+        compileExpression(statement.value, out)
+        compileTarget(statement.target, out)
+      } else compileAugmented(statement, out)
+      break
+    case 'if':
+      compileIf(statement, out, loops)
+      break
+    case 'for':
+      compileFor(statement, out, loops)
+      break
+    case 'def':
+      compileExpression(
+        { kind: 'lambda', fn: statement.fn, line: statement.line, column: statement.column },
+        out,
+      )
+      compileTarget(statement.target, out)
+      break
+    case 'return':
+      if (statement.value) compileExpression(statement.value, out)
+      else out.emit(OP.none)
+      out.at(statement)
+      out.emit(OP.return)
+      break
+    case 'break':
+      if (loop) out.jump(OP.jump, loop.end)
+      break
+    case 'continue':
+      if (loop) out.jump(OP.jump, loop.next)
+      break
+    default:
+  }
+}
+
+function compileIf(
+  { branches, otherwise }: Extract<Statement, { kind: 'if' }>,
+  out: Assembler,
+  loops: readonly Loop[],
+): void {
+  const end = out.label()
+  for (const { condition, body } of branches) {
+    const next = out.label()
+    compileExpression(condition, out)
+    out.jump(OP.jumpIfNot, next)
+    compileBody(body, out, loops)
+    out.jump(OP.jump, end)
+    out.place(next)
+  }
+  compileBody(otherwise, out, loops)
+  out.place(end)
+}
+
+function compileFor(
+  statement: Extract<Statement, { kind: 'for' }>,
+  out: Assembler,
+  loops: readonly Loop[],
+): void {
+  const { target, over, body } = statement
+  const next = out.label()
+  const end = out.label()
+  compileExpression(over, out)
+  out.at(statement)
+  out.emit(OP.iterate)
+  out.place(next)
+  out.at(statement)
+  out.jump(OP.next, end)
+  compileTarget(target, out)
+  compileBody(body, out, [...loops, { next, end }])
+  out.jump(OP.jump, next)
+  out.place(end)
+  out.emit(OP.endIterate)
+}
+
+/** `x += y`: the target is looked at once. */
+function compileAugmented(
+  { op, target, value, line, column }: Extract<Statement, { kind: 'assign' }>,
+  out: Assembler,
+): void {
+  const combine = (): void => {
+    compileExpression(value, out)
+    out.at({ line, column })
+    out.emit(OP.inPlace, OPERATORS.indexOf(op as Operator))
+  }
+  if (target.kind === 'index') {
+    compileExpression(target.of, out)
+    compileExpression(target.index, out)
+    out.at(target)
+    out.emit(OP.dup2)
+    out.emit(OP.index)
+    combine()
+    out.at(target)
+    out.emit(OP.setIndex, 1)
+  } else if (target.kind === 'attribute') {
+    compileExpression(target.of, out)
+    out.emit(OP.dup)
+    out.emit(OP.attribute, out.name(target.name))
+    combine()
+    out.emit(OP.swap)
+    out.emit(OP.setAttribute, out.name(target.name))
+  } else {
+    const name: Name = target.kind === 'name' ? target : { kind: 'name', name: '', line, column }
+    out.at(name)
+    emitName(name, out)
+    combine()
+    out.at(name)
+    emitSetName(name, out)
+  }
+}

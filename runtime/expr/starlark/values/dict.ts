@@ -1,0 +1,135 @@
+/**
+ * Dicts: keyed by value, in the order of insertion.
+ *
+ * Equal keys (1 and 1.0 too) lead to one entry because each becomes the same JavaScript key: numbers and texts stand for
+ * themselves, tuples for a text that begins with a character beyond every byte.
+ * Source: Starlark specification, "Dictionaries", "Hashing".
+ */
+import { StarlarkError } from '../errors.ts'
+import { type Meter, SIZE } from '../vm/meter.ts'
+import { Bytes, Float, List, Range, TextView, Tuple, typeOf, type StarlarkValue } from './values.ts'
+
+type Key = null | boolean | number | bigint | string | object
+
+/** How deep tuples may be nested in a key. */
+const MAX_DEPTH = 100
+
+export class Dict {
+  readonly type = 'dict'
+  readonly #entries = new Map<Key, [StarlarkValue, StarlarkValue]>()
+  /** Loops that go through the dict now: no key may come or go. */
+  iterating = 0
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  /** Throws for keys that cannot be hashed. */
+  get(key: StarlarkValue, meter: Meter): StarlarkValue | undefined {
+    return this.#entries.get(keyOf(key, meter))?.[1]
+  }
+
+  /** Throws for keys that cannot be hashed, and for new ones while a loop goes through the dict. */
+  set(key: StarlarkValue, value: StarlarkValue, meter: Meter): void {
+    const hashed = keyOf(key, meter)
+    const entry = this.#entries.get(hashed)
+    this.#writable('insert into')
+    if (entry) {
+      entry[1] = value
+      return
+    }
+    meter.allocate(SIZE.entry)
+    this.#entries.set(hashed, [key, value])
+  }
+
+  delete(key: StarlarkValue, meter: Meter): StarlarkValue | undefined {
+    const hashed = keyOf(key, meter)
+    const entry = this.#entries.get(hashed)
+    this.#writable('delete from')
+    this.#entries.delete(hashed)
+    return entry?.[1]
+  }
+
+  /** Takes the oldest entry out. */
+  shift(): [StarlarkValue, StarlarkValue] | undefined {
+    for (const [hashed, entry] of this.#entries) {
+      this.#writable('delete from')
+      this.#entries.delete(hashed)
+      return entry
+    }
+    return undefined
+  }
+
+  clear(): void {
+    this.#writable('clear')
+    this.#entries.clear()
+  }
+
+  #writable(verb: string): void {
+    if (this.iterating > 0) throw new StarlarkError(`cannot ${verb} hash table during iteration`)
+  }
+
+  entries(): IterableIterator<[StarlarkValue, StarlarkValue]> {
+    return this.#entries.values()
+  }
+
+  *keys(): Generator<StarlarkValue> {
+    for (const [key] of this.#entries.values()) yield key
+  }
+
+  *values(): Generator<StarlarkValue> {
+    for (const [, value] of this.#entries.values()) yield value
+  }
+
+  copy(meter: Meter): Dict {
+    const made = new Dict()
+    meter.step(this.size)
+    for (const [key, value] of this.entries()) made.set(key, value, meter)
+    return made
+  }
+}
+
+/** Throws `unhashable type` for lists, dicts and the like. */
+function keyOf(value: StarlarkValue, meter: Meter): Key {
+  if (value === null || typeof value !== 'object') return value
+  if (value instanceof Float) return floatKey(value.value)
+  if (value instanceof Bytes) return `\u0101${value.data}`
+  if (value instanceof Tuple) return tupleKey(value, meter, 0)
+  if (value instanceof List || value instanceof TextView || value.constructor === Dict)
+    throw new StarlarkError(`unhashable type: ${typeOf(value)}`)
+  if (value instanceof Range) throw new StarlarkError('unhashable: range')
+  return value
+}
+
+/** Throws for values that cannot be keys. */
+export function requireHashable(value: StarlarkValue, meter: Meter): void {
+  keyOf(value, meter)
+}
+
+/** Integral floats equal ints, of whatever size. */
+function floatKey(value: number): Key {
+  if (!Number.isInteger(value) || Number.isSafeInteger(value)) return value === 0 ? 0 : value
+  return BigInt(value)
+}
+
+const identities = new WeakMap<object, number>()
+let nextIdentity = 1
+
+function tupleKey(tuple: Tuple, meter: Meter, depth: number): string {
+  if (depth > MAX_DEPTH) throw new StarlarkError('tuple is nested too deeply to be a key')
+  meter.step(tuple.items.length)
+  const parts = tuple.items.map((item) => {
+    if (item instanceof Tuple) return tupleKey(item, meter, depth + 1)
+    const key = keyOf(item, meter)
+    if (typeof key !== 'object' || key === null) return `\u0102${typeof key}:${String(key)}`
+    let id = identities.get(key)
+    if (id === undefined) {
+      id = nextIdentity++
+      identities.set(key, id)
+    }
+    return `\u0102@${id}`
+  })
+  const text = `\u0100${parts.join('')}\u0103`
+  meter.text(text.length)
+  return text
+}

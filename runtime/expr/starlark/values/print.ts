@@ -1,0 +1,93 @@
+/** Values as text: `repr` for all of a value, `str` the same but for texts as they are. Cycles are written as `...`. */
+import { Dict } from './dict.ts'
+import { StarlarkError } from '../errors.ts'
+import { SIZE, type Meter } from '../vm/meter.ts'
+import { formatFloat } from './numbers.ts'
+import { quote, repaired } from './text.ts'
+import { Bytes, Float, List, Range, TextView, Tuple, type StarlarkValue } from './values.ts'
+
+const MAX_DEPTH = 200
+
+export function str(value: StarlarkValue, meter: Meter): string {
+  if (typeof value === 'string') return value
+  if (value instanceof Bytes) return repaired(value.data)
+  return repr(value, meter)
+}
+
+export function repr(value: StarlarkValue, meter: Meter): string {
+  const text = write(value, meter, [])
+  meter.text(text.length)
+  return text
+}
+
+function write(value: StarlarkValue, meter: Meter, open: object[]): string {
+  if (value === null) return 'None'
+  switch (typeof value) {
+    case 'boolean':
+      return value ? 'True' : 'False'
+    case 'number':
+      return String(value)
+    case 'bigint':
+      return bigText(value, meter)
+    case 'string':
+      meter.text(value.length)
+      return quote(value)
+    default:
+      return writeObject(value, meter, open)
+  }
+}
+
+/** Writing a large int in decimal takes time beyond its length. */
+function bigText(value: bigint, meter: Meter): string {
+  const text = value.toString()
+  meter.text(text.length)
+  meter.step(Math.floor(text.length / 64))
+  return text
+}
+
+function writeObject(
+  value: Exclude<StarlarkValue, null | boolean | number | bigint | string>,
+  meter: Meter,
+  open: object[],
+): string {
+  if (value instanceof Float) return formatFloat(value.value)
+  if (value instanceof Bytes) {
+    meter.text(value.data.length)
+    return quote(value.data, true)
+  }
+  if (value instanceof Range) {
+    const { start, stop, step } = value
+    if (step !== 1) return `range(${start}, ${stop}, ${step})`
+    return start === 0 ? `range(${stop})` : `range(${start}, ${stop})`
+  }
+  if (value instanceof TextView) {
+    meter.text(value.text.length)
+    return `${quote(value.text, value.ofBytes)}.${value.method}()`
+  }
+  if (value instanceof Tuple || value instanceof List || value instanceof Dict)
+    return writeStructure(value, meter, open)
+  if (value.type === 'function') return `<function ${value.name}>`
+  return value.receiver === undefined
+    ? `<built-in function ${value.name}>`
+    : `<built-in method ${value.name} of ${value.receiver} value>`
+}
+
+function writeStructure(value: Tuple | List | Dict, meter: Meter, open: object[]): string {
+  if (open.includes(value)) return value instanceof Dict ? '{...}' : value instanceof List ? '[...]' : '(...)'
+  if (open.length >= MAX_DEPTH) throw new StarlarkError('value is nested too deeply to be written')
+  open.push(value)
+  const parts: string[] = []
+  const add = (part: string): void => {
+    meter.step(1)
+    meter.allocate(SIZE.element + part.length)
+    parts.push(part)
+  }
+  if (value instanceof Dict) {
+    for (const [key, item] of value.entries()) add(`${write(key, meter, open)}: ${write(item, meter, open)}`)
+  } else for (const item of value.items) add(write(item, meter, open))
+  open.pop()
+  const inner = parts.join(', ')
+  if (value instanceof Dict) return `{${inner}}`
+  if (value instanceof List) return `[${inner}]`
+  return parts.length === 1 ? `(${inner},)` : `(${inner})`
+}

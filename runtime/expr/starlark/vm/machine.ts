@@ -1,0 +1,355 @@
+/**
+ * Carries out compiled functions. Frames lie on the heap, so a run can stop at any call that has to wait and go on later,
+ * and no script can exhaust the stack of the host.
+ *
+ * `run` works until the task ends or waits; what it waits for is an effect that the scheduler sees to (scheduler.ts).
+ * Functions may not call themselves, directly or through others.
+ * Source: Starlark specification, "Function definitions".
+ */
+import { isCallable } from '../builtins/arguments.ts'
+import { getAttribute } from '../builtins/attributes.ts'
+import { bind, type Variable } from './bind.ts'
+import { type Code, OP, OPERATORS, UNARY } from '../compiler/code.ts'
+import { Dict, requireHashable } from '../values/dict.ts'
+import { StarlarkError } from '../errors.ts'
+import { Builtin, type Call, Cell, type Effect, Func, isWork, type Named, type Work } from '../values/functions.ts'
+import { elementsOf, isSequence, iterate, type Iteration } from '../values/iterate.ts'
+import { type Meter, SIZE, tooManySteps } from './meter.ts'
+import { binary, inPlace, unary } from '../values/operators.ts'
+import { repr } from '../values/print.ts'
+import { getIndex, setIndex, slice } from '../values/subscript.ts'
+import type { Task } from './task.ts'
+import { List, truth, Tuple, typeOf, type StarlarkValue } from '../values/values.ts'
+
+/** A function of the script in flight. */
+export class Frame {
+  readonly fn: Func
+  readonly variables: Variable[]
+  readonly stack: StarlarkValue[] = []
+  readonly iterations: Iteration[] = []
+  at = 0
+  constructor(fn: Func, variables: Variable[]) {
+    this.fn = fn
+    this.variables = variables
+  }
+
+  close(): void {
+    for (let open = this.iterations.pop(); open; open = this.iterations.pop()) open.close()
+  }
+}
+
+/** A built-in function in flight that has asked for something. */
+export class NativeFrame {
+  readonly work: Work
+  constructor(work: Work) {
+    this.work = work
+  }
+}
+
+/** How far a task came: to its end, or to something that it waits for. */
+export type Progress = { readonly kind: 'done'; readonly value: StarlarkValue } | Exclude<Effect, { kind: 'call' }>
+
+export interface ExecutionContext {
+  readonly meter: Meter
+  readonly globals: ReadonlyMap<string, StarlarkValue>
+  readonly print: (task: Task, line: string) => void
+}
+
+/** Runs a task on, giving it `input` as the response to what it waited for. Throws StarlarkError. */
+export function run(task: Task, input: StarlarkValue | undefined, around: ExecutionContext): Progress {
+  let response = input
+  for (;;) {
+    const top = task.frames.at(-1)
+    if (!top) return { kind: 'done', value: response ?? null }
+    if (top instanceof NativeFrame) {
+      const step = top.work.next(response ?? null)
+      response = undefined
+      if (step.done === true) {
+        task.frames.pop()
+        response = step.value
+      } else if (step.value.kind === 'call')
+        response = call(task, step.value.callee, step.value.args, [], around)
+      else return step.value
+      continue
+    }
+    if (response !== undefined) top.stack.push(response)
+    response = runFrame(task, top, around)
+  }
+}
+
+/** Starts a call: built-in functions answer at once when they can, others become the top frame. */
+export function call(
+  task: Task,
+  callee: StarlarkValue,
+  args: readonly StarlarkValue[],
+  named: Named,
+  around: ExecutionContext,
+): StarlarkValue | undefined {
+  if (callee instanceof Func) {
+    if (task.isRunning(callee.code)) throw new StarlarkError(`function ${callee.name} called recursively`)
+    task.frames.push(new Frame(callee, bind(callee, args, named, around.meter)))
+    return undefined
+  }
+  if (!(callee instanceof Builtin))
+    throw new StarlarkError(`invalid call of non-function (${typeOf(callee)})`)
+  const request: Call = {
+    name: callee.name,
+    args,
+    named,
+    meter: around.meter,
+    print: (line) => around.print(task, line),
+  }
+  const result = callee.run(request)
+  if (!isWork(result)) return result
+  task.frames.push(new NativeFrame(result))
+  return undefined
+}
+
+/** Runs the top frame until it ends (the result), or another frame lies on top of it (undefined). */
+function runFrame(task: Task, frame: Frame, around: ExecutionContext): StarlarkValue | undefined {
+  const { meter } = around
+  const { stack, variables, iterations, fn } = frame
+  const { ops, constants, names, variables: variableNames } = fn.code
+  const pop = (): StarlarkValue => stack.pop() ?? null
+  for (;;) {
+    const op = ops[frame.at]
+    const argument = ops[frame.at + 1] ?? 0
+    frame.at += 2
+    if (++meter.steps > meter.maxSteps) throw tooManySteps()
+    switch (op) {
+      case OP.pop:
+        stack.pop()
+        break
+      case OP.dup:
+        stack.push(stack.at(-1) ?? null)
+        break
+      case OP.dup2:
+        stack.push(stack.at(-2) ?? null, stack.at(-1) ?? null)
+        break
+      case OP.swap: {
+        const y = pop()
+        stack.push(y, pop())
+        break
+      }
+      case OP.constant:
+        stack.push(constants[argument] ?? null)
+        break
+      case OP.none:
+        stack.push(null)
+        break
+      case OP.local: {
+        const value = variables[argument]
+        if (value === undefined || value instanceof Cell) throw unassigned(variableNames[argument])
+        stack.push(value)
+        break
+      }
+      case OP.setLocal:
+        variables[argument] = pop()
+        break
+      case OP.cell:
+      case OP.free: {
+        const cell = op === OP.cell ? variables[argument] : fn.free[argument]
+        const value = cell instanceof Cell ? cell.value : undefined
+        if (value === undefined)
+          throw unassigned(op === OP.cell ? variableNames[argument] : fn.code.freeNames[argument])
+        stack.push(value)
+        break
+      }
+      case OP.setCell:
+      case OP.setFree: {
+        const cell = op === OP.setCell ? variables[argument] : fn.free[argument]
+        if (cell instanceof Cell) cell.value = pop()
+        break
+      }
+      case OP.global:
+        stack.push(around.globals.get(names[argument] ?? '') ?? null)
+        break
+      case OP.list:
+      case OP.tuple: {
+        const items = argument === 0 ? [] : stack.splice(-argument)
+        meter.allocate(SIZE.object + SIZE.element * argument)
+        stack.push(op === OP.list ? new List(items) : new Tuple(items))
+        break
+      }
+      case OP.dict:
+        meter.allocate(SIZE.object)
+        stack.push(new Dict())
+        break
+      case OP.setUnique:
+      case OP.setEntry: {
+        const value = pop()
+        const key = pop()
+        setEntry(pop(), key, value, op === OP.setUnique, meter)
+        break
+      }
+      case OP.append: {
+        const value = pop()
+        const list = pop()
+        meter.allocate(SIZE.element)
+        if (list instanceof List) list.items.push(value)
+        break
+      }
+      case OP.closure:
+        closure(frame, argument, meter)
+        break
+      case OP.call: {
+        const result = callFromStack(task, frame, argument, around)
+        if (result === undefined) return undefined
+        stack.push(result)
+        break
+      }
+      case OP.attribute:
+        stack.push(getAttribute(pop(), names[argument] ?? '', meter))
+        break
+      case OP.index: {
+        const index = pop()
+        stack.push(getIndex(pop(), index, meter))
+        break
+      }
+      case OP.setIndex: {
+        // Augmented: sequence, index, value. Otherwise the value lies below.
+        const c = pop()
+        const b = pop()
+        const a = pop()
+        if (argument === 1) setIndex(a, b, c, meter)
+        else setIndex(b, c, a, meter)
+        break
+      }
+      case OP.setAttribute:
+        throw new StarlarkError(`can't assign to .${names[argument] ?? ''} field of ${typeOf(pop())}`)
+      case OP.slice: {
+        const step = pop()
+        const to = pop()
+        const from = pop()
+        stack.push(slice(pop(), from, to, step, meter))
+        break
+      }
+      case OP.binary:
+      case OP.inPlace: {
+        const y = pop()
+        const x = pop()
+        const operator = OPERATORS[argument] ?? '+'
+        stack.push(op === OP.binary ? binary(operator, x, y, meter) : inPlace(operator, x, y, meter))
+        break
+      }
+      case OP.unary:
+        stack.push(unary(UNARY[argument] ?? '-', pop(), meter))
+        break
+      case OP.not:
+        stack.push(!truth(pop()))
+        break
+      case OP.unpack:
+        unpackInto(stack, pop(), argument, meter)
+        break
+      case OP.iterate: {
+        const over = pop()
+        const iteration = iterate(over)
+        if (!iteration) throw new StarlarkError(`${typeOf(over)} value is not iterable`)
+        iterations.push(iteration)
+        break
+      }
+      case OP.next: {
+        const item = iterations.at(-1)?.next()
+        if (item === undefined) frame.at = argument
+        else stack.push(item)
+        break
+      }
+      case OP.endIterate:
+        iterations.pop()?.close()
+        break
+      case OP.jump:
+        frame.at = argument
+        break
+      case OP.jumpIfNot:
+        if (!truth(pop())) frame.at = argument
+        break
+      case OP.jumpIfFalseKeep:
+      case OP.jumpIfTrueKeep:
+        if (truth(stack.at(-1) ?? null) === (op === OP.jumpIfTrueKeep)) frame.at = argument
+        else stack.pop()
+        break
+      case OP.return:
+        frame.close()
+        task.frames.pop()
+        return pop()
+      default:
+        throw new StarlarkError('internal: no such instruction')
+    }
+  }
+}
+
+function unassigned(name = ''): StarlarkError {
+  return new StarlarkError(`local variable ${name} referenced before assignment`)
+}
+
+function setEntry(dict: StarlarkValue, key: StarlarkValue, value: StarlarkValue, unique: boolean, meter: Meter): void {
+  if (!(dict instanceof Dict)) return
+  requireHashable(key, meter)
+  if (unique && dict.get(key, meter) !== undefined)
+    throw new StarlarkError(`duplicate key: ${repr(key, meter)}`)
+  dict.set(key, value, meter)
+}
+
+function closure(frame: Frame, index: number, meter: Meter): void {
+  const code = frame.fn.code.functions[index]
+  if (!code) return
+  const count = code.parameters.defaults.filter(Boolean).length
+  const defaults = count === 0 ? [] : frame.stack.splice(-count)
+  const free = code.free.map((binding) => {
+    const place = binding.scope === 'local' ? frame.variables[binding.variable.slot] : undefined
+    if (place instanceof Cell) return place
+    return (binding.scope === 'free' ? frame.fn.free[binding.index] : undefined) ?? new Cell(undefined)
+  })
+  meter.allocate(SIZE.object + SIZE.element * (count + free.length))
+  frame.stack.push(new Func(code, defaults, free))
+}
+
+function callFromStack(task: Task, frame: Frame, index: number, around: ExecutionContext): StarlarkValue | undefined {
+  const shape = frame.fn.code.calls[index]
+  if (!shape) return undefined
+  const { stack } = frame
+  const { meter } = around
+  const dict = shape.dict ? (stack.pop() ?? null) : undefined
+  const list = shape.list ? (stack.pop() ?? null) : undefined
+  const values = shape.names.length === 0 ? [] : stack.splice(-shape.names.length)
+  const named: [string, StarlarkValue][] = shape.names.map((name, i) => [name, values[i] ?? null])
+  const args = shape.positional === 0 ? [] : stack.splice(-shape.positional)
+  const callee = stack.pop() ?? null
+  meter.allocate(SIZE.element * (args.length + named.length))
+  if (!isCallable(callee)) throw new StarlarkError(`invalid call of non-function (${typeOf(callee)})`)
+  if (dict !== undefined) addNamed(named, dict, meter)
+  if (list !== undefined) addPositional(args, list, meter)
+  return call(task, callee, args, named, around)
+}
+
+function addNamed(named: [string, StarlarkValue][], dict: StarlarkValue, meter: Meter): void {
+  if (!(dict instanceof Dict))
+    throw new StarlarkError(`argument after ** must be a mapping, not ${typeOf(dict)}`)
+  meter.elements(dict.size)
+  for (const [key, value] of dict.entries()) {
+    if (typeof key !== 'string') throw new StarlarkError(`keywords must be strings, not ${typeOf(key)}`)
+    named.push([key, value])
+  }
+}
+
+function addPositional(args: StarlarkValue[], list: StarlarkValue, meter: Meter): void {
+  if (!isSequence(list)) throw new StarlarkError(`argument after * must be iterable, not ${typeOf(list)}`)
+  for (const item of elementsOf(list, meter, '*')) args.push(item)
+}
+
+/** Puts the elements on the stack, the first on top. */
+function unpackInto(stack: StarlarkValue[], value: StarlarkValue, count: number, meter: Meter): void {
+  if (!isSequence(value)) throw new StarlarkError(`got ${typeOf(value)} in sequence assignment`)
+  const items = elementsOf(value, meter, 'unpack')
+  const { length } = items
+  if (length !== count)
+    throw new StarlarkError(
+      `too ${length < count ? 'few' : 'many'} values to unpack (got ${length}, want ${count})`,
+    )
+  for (let i = length - 1; i >= 0; i--) stack.push(items[i] ?? null)
+}
+
+/** The function that makes a whole script. */
+export function scriptFunction(code: Code): Func {
+  return new Func(code, [], [])
+}

@@ -1,0 +1,76 @@
+/**
+ * What a script has used of what it may use: steps of computation, and memory.
+ *
+ * One meter for a whole script, everything that it starts side by side included. A step is one instruction of the
+ * machine, or one element that a built-in function goes through. Memory is what was ever asked for, in estimated bytes:
+ * nothing is given back, so that the sum bounds what can be alive at any time.
+ */
+import { LimitError } from '../errors.ts'
+
+export interface Limits {
+  readonly maxSteps: number
+  readonly maxBytes: number
+}
+
+/** Estimated sizes of what scripts make. */
+export const SIZE = { text: 24, element: 16, entry: 96, object: 64 } as const
+
+/** Characters that a native search goes through in the time of one step. */
+const TEXT_PER_STEP = 256
+const SEARCH_PER_STEP = 16_384
+const SHARED_PER_BYTE = 64
+
+export class Meter {
+  readonly maxSteps: number
+  readonly maxBytes: number
+  steps = 0
+  bytes = 0
+
+  constructor({ maxSteps, maxBytes }: Limits) {
+    this.maxSteps = maxSteps
+    this.maxBytes = maxBytes
+  }
+
+  /** Throws LimitError when there are no more steps. */
+  step(count: number): void {
+    this.steps += count
+    if (this.steps > this.maxSteps) throw tooManySteps()
+  }
+
+  /** Throws LimitError when there is no more memory. */
+  allocate(bytes: number): void {
+    this.bytes += bytes
+    if (this.bytes > this.maxBytes) throw new LimitError('Starlark computation cancelled: out of memory')
+  }
+
+  /** A new text of so many bytes. */
+  text(length: number): void {
+    this.allocate(SIZE.text + length)
+    this.step(Math.floor(length / TEXT_PER_STEP))
+  }
+
+  /**
+   * A new text made of two. The longer one is shared and not copied, so that building a text piece by piece costs about
+   * what the pieces cost; its part of the price pays for the copy that is made once the text is read.
+   */
+  joined(a: number, b: number): void {
+    const [shorter, longer] = [Math.min(a, b), Math.max(a, b)]
+    this.allocate(SIZE.text + shorter + Math.floor(longer / SHARED_PER_BYTE))
+    this.step(Math.floor(shorter / TEXT_PER_STEP) + Math.floor(longer / SEARCH_PER_STEP))
+  }
+
+  /** A new list, tuple or argument list. */
+  elements(count: number): void {
+    this.allocate(SIZE.object + SIZE.element * count)
+    this.step(count)
+  }
+
+  /** Looking for one text in another; native searches take the product of the lengths at worst. */
+  search(length: number, needle: number): void {
+    this.step(Math.floor(length / TEXT_PER_STEP) + Math.floor((length * needle) / SEARCH_PER_STEP))
+  }
+}
+
+export function tooManySteps(): LimitError {
+  return new LimitError('Starlark computation cancelled: too many steps')
+}

@@ -1,0 +1,199 @@
+/**
+ * Carries out a script: its tasks take turns on one thread, what is outside is waited for side by side.
+ *
+ * One meter and one bound on waits at a time for the whole script, however deep `parallel` is nested. The functions of
+ * one `parallel` all run to their end even when one fails; then the failure of the first of them, in list order, is that
+ * of the call.
+ */
+import { LimitError, StarlarkError } from '../errors.ts'
+import type { Program } from '../compiler/compiler.ts'
+import { Cell, type Effect, type Settled } from '../values/functions.ts'
+import { type Limits, Meter } from './meter.ts'
+import { call, run, scriptFunction, type ExecutionContext } from './machine.ts'
+import { Task } from './task.ts'
+import { UNIVERSE } from '../builtins/universe.ts'
+import { List, type StarlarkValue } from '../values/values.ts'
+
+export interface RunOptions extends Limits {
+  /** How many waits may be in flight at once. */
+  readonly maxWaits: number
+  /** What the script can name besides what the language offers. Names that the script assigns to begin with them. */
+  readonly globals: ReadonlyMap<string, StarlarkValue>
+  /** Takes a printed line; lines sort by `path`, element by element, into the order of a run one after another. */
+  readonly print: (line: string, path: readonly number[]) => void
+}
+
+interface Ready {
+  readonly task: Task
+  readonly input: Settled | undefined
+}
+
+/** Runs a script to its end. Rejects with StarlarkError. */
+export function execute(program: Program, options: RunOptions, meter = new Meter(options)): Promise<StarlarkValue> {
+  return new Promise((resolve, reject) => {
+    const ended = (outcome: Settled): void => {
+      if ('value' in outcome) resolve(outcome.value)
+      else reject(outcome.error)
+    }
+    new Execution(options, meter, ended).start(program)
+  })
+}
+
+class Execution {
+  readonly #maxWaits: number
+  readonly #around: ExecutionContext
+  readonly #ended: (outcome: Settled) => void
+  readonly #ready: Ready[] = []
+  readonly #running = new Map<Task, (outcome: Settled) => void>()
+  /** Waits that have to wait until another one is over. */
+  readonly #queue: (() => void)[] = []
+  readonly #given: ReadonlyMap<string, StarlarkValue>
+  #waits = 0
+  #busy = false
+
+  constructor({ maxWaits, globals, print }: RunOptions, meter: Meter, ended: (outcome: Settled) => void) {
+    this.#ended = ended
+    this.#maxWaits = maxWaits
+    this.#given = globals
+    this.#around = {
+      meter,
+      globals: new Map([...UNIVERSE, ...globals]),
+      print: (task, line) => print(line, [...task.path, task.printed++]),
+    }
+  }
+
+  start({ code }: Program): void {
+    const task = new Task(undefined, [])
+    this.#begin(task, this.#ended, () => {
+      const fn = scriptFunction(code)
+      call(task, fn, [], [], this.#around)
+      const [frame] = task.frames
+      if (!frame || !('variables' in frame)) return
+      // The script may assign to what it was given; until then it reads what it was given.
+      code.variables.forEach((name, slot) => {
+        const given = this.#given.get(name)
+        if (given === undefined) return
+        const place = frame.variables[slot]
+        if (place instanceof Cell) place.value = given
+        else frame.variables[slot] = given
+      })
+    })
+    this.#drain()
+  }
+
+  #begin(task: Task, ended: (outcome: Settled) => void, enter: () => void): void {
+    this.#running.set(task, ended)
+    try {
+      enter()
+      this.#ready.push({ task, input: task.entry === undefined ? undefined : { value: task.entry } })
+    } catch (error) {
+      this.#end(task, { error: task.fail(error) })
+    }
+  }
+
+  #end(task: Task, outcome: Settled): void {
+    const ended = this.#running.get(task)
+    this.#running.delete(task)
+    // Nobody can go on when a limit is reached, so nobody is waited for.
+    if ('error' in outcome && outcome.error instanceof LimitError) this.#stop(outcome)
+    else ended?.(outcome)
+  }
+
+  #stop(outcome: Settled): void {
+    this.#running.clear()
+    this.#ready.length = 0
+    this.#queue.length = 0
+    this.#ended(outcome)
+  }
+
+  /** Lets every task run that can, one after the other. */
+  #drain(): void {
+    if (this.#busy) return
+    this.#busy = true
+    for (let next = this.#ready.shift(); next; next = this.#ready.shift()) this.#advance(next)
+    this.#busy = false
+  }
+
+  #advance({ task, input }: Ready): void {
+    try {
+      if (input && 'error' in input) throw input.error
+      const progress = run(task, input?.value, this.#around)
+      if (progress.kind === 'done') this.#end(task, { value: progress.value })
+      else if (progress.kind === 'wait') this.#wait(task, progress)
+      else this.#parallel(task, progress.callables)
+    } catch (error) {
+      this.#end(task, { error: task.fail(error) })
+    }
+  }
+
+  #resume(task: Task, input: Settled): void {
+    if (!this.#running.has(task)) return
+    this.#ready.push({ task, input })
+    this.#drain()
+  }
+
+  #wait(task: Task, { begin }: Extract<Effect, { kind: 'wait' }>): void {
+    const start = (): void => {
+      this.#waits++
+      let settled = false
+      begin((outcome) => {
+        if (settled) return
+        settled = true
+        this.#waits--
+        this.#queue.shift()?.()
+        this.#resume(task, outcome)
+      })
+    }
+    if (this.#waits < this.#maxWaits) start()
+    else this.#queue.push(start)
+  }
+
+  /** Starts the callables in order, so many at a time; a turn ends when one of them does. */
+  #parallel(parent: Task, callables: readonly StarlarkValue[]): void {
+    const group = {
+      place: parent.printed++,
+      results: [] as StarlarkValue[],
+      failed: undefined as Failure | undefined,
+    }
+    let next = 0
+    let open = callables.length
+    if (open === 0) {
+      this.#resume(parent, { value: new List([]) })
+      return
+    }
+    const startNext = (): void => {
+      const index = next++
+      const callee = callables[index]
+      if (index >= callables.length || callee === undefined) return
+      const task = new Task(parent, [...parent.path, group.place, index])
+      const ended = (outcome: Settled): void => {
+        open--
+        if ('value' in outcome) group.results[index] = outcome.value
+        else if (!group.failed || index < group.failed.index) group.failed = { index, error: outcome.error }
+        if (open === 0) this.#resume(parent, outcomeOf(group.results, group.failed))
+        else startNext()
+      }
+      this.#begin(task, ended, () => {
+        task.entry = call(task, callee, [], [], this.#around)
+      })
+    }
+    const first = Math.min(this.#maxWaits, callables.length)
+    for (let i = 0; i < first; i++) startNext()
+  }
+}
+
+interface Failure {
+  readonly index: number
+  readonly error: Error
+}
+
+function outcomeOf(results: StarlarkValue[], failed: Failure | undefined): Settled {
+  if (!failed) return { value: new List(results) }
+  const { index, error } = failed
+  const wrapped = new StarlarkError(`parallel: task ${index} failed: ${error.message}`)
+  if (error instanceof StarlarkError) {
+    wrapped.position = error.position
+    wrapped.trace = error.trace
+  }
+  return { error: wrapped }
+}
