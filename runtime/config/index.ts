@@ -15,21 +15,21 @@ export {
   type UpstreamConfig,
   type UpstreamRegistrationConfig,
   type UserInfoConfig,
-} from './authserver.ts'
-export { authServerViolations, parseNetwork } from './authserver-faults.ts'
+} from './authserver/settings.ts'
+export { authServerViolations, parseNetwork } from './authserver/validate.ts'
 export {
   authServerEnvironment,
   type Environment,
   loadAuthServerConfig,
   parseAuthServerConfig,
-} from './authserver-file.ts'
+} from './authserver/file.ts'
 export {
   followTokenPath,
   identifierOf,
   parseKeepingDigits,
   parseTokenPath,
   type TokenPath,
-} from './token-path.ts'
+} from './authserver/token-path.ts'
 export {
   environment,
   type LoadedVmcpConfig,
@@ -41,19 +41,19 @@ export {
   vmcpEnvironment,
   vmcpSwitchViolations,
   watchFile,
-} from './vmcp.ts'
-export type { ExcludedBackend } from './vmcp-excluded.ts'
-export { type ServeFlags, type ServeSettings, serveSettings } from './vmcp-serve.ts'
-export { readVariable, variables } from './env.ts'
-export type { InjectedHeader } from './injected-headers.ts'
-export { type ProxyConfig, resolveProxyConfig } from './proxy.ts'
-export type { ExchangeSettings } from './proxy-exchange.ts'
-export { type FlagRow, proxyFlags, type ProxyInput } from './proxy-flags.ts'
-export type { ProxyOidc } from './proxy-oidc.ts'
-export { type OAuthSettings, offeredLogin, type RemoteAuth } from './proxy-remote.ts'
-export type { RenewalPace } from './renewal-pace.ts'
-export { parseTarget, shownUri, type Target } from './proxy-target.ts'
-export { makeSecretsProvider, readSecretFile, rotatingSecret, type SecretsProvider } from './secrets.ts'
-export { loadProxyFile, needsVirtualServer, resolveProxyFile } from './proxy-file.ts'
-export { type VirtualServer, virtualServerOf } from './virtual-server.ts'
-export { readYaml, type YamlDocument, type YamlError, type YamlRead } from './yaml.ts'
+} from './vmcp/file.ts'
+export type { ExcludedBackend } from './vmcp/excluded.ts'
+export { type ServeFlags, type ServeSettings, serveSettings } from './vmcp/serve.ts'
+export { readVariable, variables } from './proxy/env.ts'
+export type { InjectedHeader } from './proxy/injected-headers.ts'
+export { type ProxyConfig, resolveProxyConfig } from './proxy/settings.ts'
+export type { ExchangeSettings } from './proxy/exchange.ts'
+export { type FlagRow, proxyFlags, type ProxyInput } from './proxy/flags.ts'
+export type { ProxyOidc } from './proxy/oidc.ts'
+export { type OAuthSettings, offeredLogin, type RemoteAuth } from './proxy/remote.ts'
+export type { RenewalPace } from './proxy/renewal-pace.ts'
+export { parseTarget, shownUri, type Target } from './proxy/target.ts'
+export { makeSecretsProvider, readSecretFile, rotatingSecret, type SecretsProvider } from './shared/secrets.ts'
+export { loadProxyFile, needsVirtualServer, resolveProxyFile } from './proxy/file.ts'
+export { type VirtualServer, virtualServerOf } from './vmcp/from-proxy.ts'
+export { readYaml, type YamlDocument, type YamlError, type YamlRead } from './shared/yaml.ts'

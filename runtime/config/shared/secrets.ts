@@ -7,9 +7,9 @@
  */
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { GatehouseError, isSwitchedOn } from '../../schemas/index.ts'
-import { Secret } from '../observe/index.ts'
-import { type Environment, readVariable, variables } from './env.ts'
+import { GatehouseError, isSwitchedOn } from '../../../schemas/index.ts'
+import { Secret } from '../../observe/index.ts'
+import { type Environment, readVariable, variables } from '../proxy/env.ts'
 
 /** Files larger than this are no secrets. */
 const maxBytes = 65_536

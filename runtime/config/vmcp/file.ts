@@ -7,9 +7,9 @@
 import { hash } from 'node:crypto'
 import { readFileSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { switchViolation, validateRuntime, type VmcpFile } from '../../schemas/index.ts'
-import { invalidConfig, parseConfig, readConfigText, readDocument } from './config-file.ts'
-import { type ExcludedBackend, withoutBroken } from './vmcp-excluded.ts'
+import { switchViolation, validateRuntime, type VmcpFile } from '../../../schemas/index.ts'
+import { invalidConfig, parseConfig, readConfigText, readDocument } from '../shared/config-file.ts'
+import { type ExcludedBackend, withoutBroken } from './excluded.ts'
 
 /** The file with all defaults filled in; deeply frozen. */
 export type VmcpConfig = VmcpFile
@@ -81,7 +81,7 @@ export function watchFile(path: string, onChange: () => void): () => void {
     timer = setTimeout(look, SETTLE_MS)
   }
   const watcher = watch(dirname(path), (_event, name) => {
-    if (name === null || name === basename(path) || name.startsWith('..')) soon()
+    if (name === null || name === basename(path) || name.startsWith('../..')) soon()
   })
   watcher.on('error', () => watcher.close())
   watcher.unref()

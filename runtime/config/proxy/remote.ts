@@ -3,14 +3,14 @@
  *
  * Source: spec document 1, rules 1 to 6 and "Outgoing (remote server) flags".
  */
-import { managedParameters } from '../oauth/index.ts'
-import { Secret } from '../observe/index.ts'
+import { managedParameters } from '../../oauth/index.ts'
+import { Secret } from '../../observe/index.ts'
 import { type Environment, readVariable, variables } from './env.ts'
-import { SettingErrors, type InputKey } from './faults.ts'
-import { flagOf, type ProxyInput } from './proxy-flags.ts'
+import { SettingErrors, type InputKey } from '../shared/setting-errors.ts'
+import { flagOf, type ProxyInput } from './flags.ts'
 import { renewalPace, type RenewalPace } from './renewal-pace.ts'
-import { secretFrom } from './secret-precedence.ts'
-import { rotatingSecret } from './secrets.ts'
+import { secretFrom } from '../shared/secret-precedence.ts'
+import { rotatingSecret } from '../shared/secrets.ts'
 
 export type RemoteAuth =
   | { readonly kind: 'none' }

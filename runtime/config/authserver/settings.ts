@@ -5,7 +5,7 @@
  * Errors of the network (an upstream or the store that does not answer) are readiness, not start-up failures.
  * Source: spec document 2, spec.embeddedAuthServer and Limits; RFC 8414 section 2 (issuer).
  */
-import type { RedisStoreConfig } from '../store/index.ts'
+import type { RedisStoreConfig } from '../../store/index.ts'
 
 /** Reads a secret at the moment of use, so that a rotated file counts at once. Throws INVALID_CONFIG without a value. */
 export type SecretSource = () => string

@@ -4,11 +4,11 @@
  */
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
-import { GatehouseError, parseDuration } from '../../schemas/index.ts'
-import { endpointViolation } from '../oauth/index.ts'
-import { originRule, parseOrigin } from '../net/index.ts'
-import type { Secret } from '../observe/index.ts'
-import { flagOf, type ProxyInput } from './proxy-flags.ts'
+import { GatehouseError, parseDuration } from '../../../schemas/index.ts'
+import { endpointViolation } from '../../oauth/index.ts'
+import { originRule, parseOrigin } from '../../net/index.ts'
+import type { Secret } from '../../observe/index.ts'
+import { flagOf, type ProxyInput } from '../proxy/flags.ts'
 import { readSecretFile } from './secrets.ts'
 
 /** At least one letter, so that a mistyped address is no name. */

@@ -3,7 +3,7 @@
  * and its default taken: a typo here must not keep the proxy from starting.
  * Source: "Environment" of the reference behaviour of spec document 1.
  */
-import { parseDuration } from '../../schemas/index.ts'
+import { parseDuration } from '../../../schemas/index.ts'
 import { type Environment, readVariable, type Variable, variables } from './env.ts'
 
 /** Times in milliseconds. */

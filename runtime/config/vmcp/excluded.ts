@@ -3,7 +3,7 @@
  * that is said about it, and the rest is used. A backend that is wrong in one setting is out altogether: without its
  * credentials, its filter or its timeout it would be something else than what was asked for.
  */
-import { below, type Fields, fieldsOf, isFields, type Violation } from '../../schemas/index.ts'
+import { below, type Fields, fieldsOf, isFields, type Violation } from '../../../schemas/index.ts'
 
 /** A backend of the file that is not served, and why. */
 export interface ExcludedBackend {

@@ -6,10 +6,10 @@
  * (a login of its own, address rules, a stdio target) is refused here rather than left out.
  * Source: `schemas/runtime/proxy.json`, `schemas/runtime/vmcp.json`.
  */
-import { envName, GatehouseError, type input, type ProxyFile } from '../../schemas/index.ts'
-import type { Environment } from './env.ts'
-import { readSecretFile } from './secrets.ts'
-import { type VmcpConfig, parseVmcpConfig, vmcpEnvironment } from './vmcp.ts'
+import { envName, GatehouseError, type input, type ProxyFile } from '../../../schemas/index.ts'
+import type { Environment } from '../proxy/env.ts'
+import { readSecretFile } from '../shared/secrets.ts'
+import { type VmcpConfig, parseVmcpConfig, vmcpEnvironment } from './file.ts'
 
 export interface VirtualServer {
   readonly config: VmcpConfig

@@ -19,8 +19,8 @@ import {
   type RedisTlsFile,
   type UpstreamProviderFile,
   type UserInfoConfig as UserInfoFile,
-} from '../../schemas/index.ts'
-import type { RedisStoreConfig, RedisTls } from '../store/index.ts'
+} from '../../../schemas/index.ts'
+import type { RedisStoreConfig, RedisTls } from '../../store/index.ts'
 import {
   type AuthServerConfig,
   authServerDefaults,
@@ -28,9 +28,9 @@ import {
   type SecretSource,
   type UpstreamConfig,
   type UserInfoConfig,
-} from './authserver.ts'
-import { authServerViolations } from './authserver-faults.ts'
-import { invalidConfig, parseConfig, readConfigText } from './config-file.ts'
+} from './settings.ts'
+import { authServerViolations } from './validate.ts'
+import { invalidConfig, parseConfig, readConfigText } from '../shared/config-file.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 

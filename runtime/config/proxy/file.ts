@@ -10,16 +10,16 @@
  * Source: `schemas/runtime/proxy.json`; spec document 1.
  */
 import { readFileSync } from 'node:fs'
-import { GatehouseError, type ProxyFile } from '../../schemas/index.ts'
-import type { AddressPolicy } from '../net/index.ts'
-import { Secret } from '../observe/index.ts'
-import { parseConfig, readConfigText } from './config-file.ts'
+import { GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
+import type { AddressPolicy } from '../../net/index.ts'
+import { Secret } from '../../observe/index.ts'
+import { parseConfig, readConfigText } from '../shared/config-file.ts'
 import type { Environment } from './env.ts'
-import { type ProxyConfig, resolveProxyConfig } from './proxy.ts'
-import type { ProxyInput } from './proxy-flags.ts'
-import type { ProxyOidc } from './proxy-oidc.ts'
-import { parseTarget } from './proxy-target.ts'
-import { readSecretFile } from './secrets.ts'
+import { type ProxyConfig, resolveProxyConfig } from './settings.ts'
+import type { ProxyInput } from './flags.ts'
+import type { ProxyOidc } from './oidc.ts'
+import { parseTarget } from './target.ts'
+import { readSecretFile } from '../shared/secrets.ts'
 
 /** Reads and checks a file. Throws INVALID_CONFIG naming the file and every error. */
 export function loadProxyFile(path: string): ProxyFile {

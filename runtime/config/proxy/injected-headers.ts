@@ -5,11 +5,11 @@
  * be set; two settings of one header are an error. A invalid value is never quoted: it may be a secret.
  * Source: spec document 1 (--remote-forward-headers, --remote-forward-headers-secret).
  */
-import { headerNameViolation, headerValueViolation } from '../../schemas/index.ts'
+import { headerNameViolation, headerValueViolation } from '../../../schemas/index.ts'
 import type { Environment } from './env.ts'
-import type { SettingErrors } from './faults.ts'
-import { flagOf, type ProxyInput } from './proxy-flags.ts'
-import { makeSecretsProvider, type SecretsProvider } from './secrets.ts'
+import type { SettingErrors } from '../shared/setting-errors.ts'
+import { flagOf, type ProxyInput } from './flags.ts'
+import { makeSecretsProvider, type SecretsProvider } from '../shared/secrets.ts'
 
 export interface InjectedHeader {
   readonly name: string

@@ -3,10 +3,10 @@
  * how many sessions live. A flag wins over the variable of the environment, which is for pods.
  */
 import { isIP } from 'node:net'
-import { GatehouseError, parseDuration } from '../../schemas/index.ts'
-import type { Environment } from './env.ts'
-import { hostName, originViolation, shown } from './faults.ts'
-import { vmcpEnvironment } from './vmcp.ts'
+import { GatehouseError, parseDuration } from '../../../schemas/index.ts'
+import type { Environment } from '../proxy/env.ts'
+import { hostName, originViolation, shown } from '../shared/setting-errors.ts'
+import { vmcpEnvironment } from './file.ts'
 
 /** As they were typed; undefined where they were not. */
 export interface ServeFlags {

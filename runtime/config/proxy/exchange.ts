@@ -3,12 +3,12 @@
  *
  * Source: spec document 1, rule 7 and "Token exchange flags"; RFC 8693.
  */
-import { headerNameViolation } from '../../schemas/index.ts'
-import type { Secret } from '../observe/index.ts'
+import { headerNameViolation } from '../../../schemas/index.ts'
+import type { Secret } from '../../observe/index.ts'
 import { type Environment, variables } from './env.ts'
-import type { SettingErrors, InputKey } from './faults.ts'
-import { proxyFlags, type ProxyInput } from './proxy-flags.ts'
-import { secretFrom } from './secret-precedence.ts'
+import type { SettingErrors, InputKey } from '../shared/setting-errors.ts'
+import { proxyFlags, type ProxyInput } from './flags.ts'
+import { secretFrom } from '../shared/secret-precedence.ts'
 
 export interface ExchangeSettings {
   readonly url: string

@@ -6,8 +6,8 @@
  * fragment are dropped.
  * Source: spec document 1 (--target-uri); reference behaviour of remote servers.
  */
-import { GatehouseError } from '../../schemas/index.ts'
-import { isLoopbackHost } from '../net/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { isLoopbackHost } from '../../net/index.ts'
 
 export interface Target {
   /** `scheme://authority`, for the dispatcher. */

@@ -10,7 +10,7 @@ import {
   type RuntimeName,
   type RuntimeResult,
   validateRuntime,
-} from '../../schemas/index.ts'
+} from '../../../schemas/index.ts'
 import { readYaml } from './yaml.ts'
 
 type Config<N extends RuntimeName> = NonNullable<RuntimeResult<N>['config']>

@@ -6,16 +6,16 @@
  * Source: spec document 2, spec.embeddedAuthServer, Errors and Limits; RFC 8414 section 2; RFC 8707 section 2.
  */
 import { isIP } from 'node:net'
-import { headerNameViolation, headerValueViolation } from '../../schemas/index.ts'
-import { isLoopbackHost, unbracket } from '../net/index.ts'
+import { headerNameViolation, headerValueViolation } from '../../../schemas/index.ts'
+import { isLoopbackHost, unbracket } from '../../net/index.ts'
 import type {
   AuthServerConfig,
   OAuth2UpstreamConfig,
   OidcUpstreamConfig,
   UpstreamConfig,
   UserInfoConfig,
-} from './authserver.ts'
-import { hostName } from './faults.ts'
+} from './settings.ts'
+import { hostName } from '../shared/setting-errors.ts'
 import { parseTokenPath } from './token-path.ts'
 
 const minute = 60_000

@@ -5,16 +5,16 @@
  * Half of a security setting is an error, never an open door. Nothing here listens, connects or opens a browser.
  * Source: spec document 1, rules 1 to 7 and the flag tables.
  */
-import { isSwitchedOn, type OutgoingStrategy, type RuntimeSessionStorage } from '../../schemas/index.ts'
-import type { AddressPolicy, ProxyEnvironment } from '../net/index.ts'
+import { isSwitchedOn, type OutgoingStrategy, type RuntimeSessionStorage } from '../../../schemas/index.ts'
+import type { AddressPolicy, ProxyEnvironment } from '../../net/index.ts'
 import { type Environment, proxyEnvironment, variables } from './env.ts'
-import { SettingErrors, originViolation } from './faults.ts'
+import { SettingErrors, originViolation } from '../shared/setting-errors.ts'
 import { injectedHeaders, type InjectedHeader } from './injected-headers.ts'
-import { oidcSettings, type ProxyOidc } from './proxy-oidc.ts'
-import { exchangeSettings, type ExchangeSettings } from './proxy-exchange.ts'
-import { flagOf, type ProxyInput } from './proxy-flags.ts'
-import { remoteSettings, type RemoteAuth } from './proxy-remote.ts'
-import { parseTarget, type Target } from './proxy-target.ts'
+import { oidcSettings, type ProxyOidc } from './oidc.ts'
+import { exchangeSettings, type ExchangeSettings } from './exchange.ts'
+import { flagOf, type ProxyInput } from './flags.ts'
+import { remoteSettings, type RemoteAuth } from './remote.ts'
+import { parseTarget, type Target } from './target.ts'
 
 /** Final values; secrets are wrapped. */
 export interface ProxyConfig {

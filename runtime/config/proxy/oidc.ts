@@ -6,11 +6,11 @@
  * runtime/incoming.
  * Source: spec document 1, "Incoming (OIDC) flags".
  */
-import type { Secret } from '../observe/index.ts'
+import type { Secret } from '../../observe/index.ts'
 import { type Environment, variables } from './env.ts'
-import type { SettingErrors } from './faults.ts'
-import type { ProxyInput } from './proxy-flags.ts'
-import { secretFrom } from './secret-precedence.ts'
+import type { SettingErrors } from '../shared/setting-errors.ts'
+import type { ProxyInput } from './flags.ts'
+import { secretFrom } from '../shared/secret-precedence.ts'
 
 export interface ProxyOidc {
   readonly issuer: string | undefined

@@ -5,9 +5,9 @@
  * Source: spec document 1, "Endpoints". Rows marked `added` are not in the specification.
  */
 
-import { type FlagRow, remoteFlags } from './proxy-flags-remote.ts'
+import { type FlagRow, remoteFlags } from './flags-remote.ts'
 
-export type { FlagKind, FlagRow } from './proxy-flags-remote.ts'
+export type { FlagKind, FlagRow } from './flags-remote.ts'
 
 /** Values as they were given; absent means not given. */
 export interface ProxyInput {

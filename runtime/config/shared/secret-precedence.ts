@@ -2,9 +2,9 @@
  * Which of several sources gives a secret: flag, then file, then environment; the first that is given wins.
  * Source: spec document 1, rule 3.
  */
-import { Secret } from '../observe/index.ts'
-import { type Environment, readVariable, type Variable } from './env.ts'
-import type { SettingErrors, InputKey } from './faults.ts'
+import { Secret } from '../../observe/index.ts'
+import { type Environment, readVariable, type Variable } from '../proxy/env.ts'
+import type { SettingErrors, InputKey } from './setting-errors.ts'
 
 export function secretFrom(
   violations: SettingErrors,
