@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream'
 import { type Message, MessageError, scanMessage } from '../mcp/index.ts'
 import { Exchange } from '../net/index.ts'
 import type { OutgoingRequest } from '../outgoing/index.ts'
-import type { ProxiedSession } from './sessions.ts'
+import type { ProxiedSession } from './session/sessions.ts'
 
 /** The raw socket of an upgrade request and the bytes already read past its header block. */
 export interface Upgrade {

@@ -13,7 +13,7 @@ import { GatehouseError } from '../../schemas/index.ts'
 import type { EmbeddedAuthServer } from '../incoming/index.ts'
 import type { Dispatcher } from '../net/index.ts'
 import type { TokenSource } from './credential.ts'
-import type { Target } from './target.ts'
+import type { Target } from './forward/target.ts'
 
 const maxFailures = 5
 const askTimeoutMs = 5_000

@@ -12,7 +12,7 @@ import { swapStrategy } from './auth-server.ts'
 import { type Credential, loginCredential, strategyCredential, type TokenSource } from './credential.ts'
 import { openBrowser } from './login/browser.ts'
 import { type LoginFetch, makeLoginFetch } from './login/fetches.ts'
-import { persistInDirectory, persistNothing } from './login/kept.ts'
+import { persistInDirectory, persistNothing } from './login/persisted.ts'
 import { Login } from './login/login.ts'
 import type { RunParts } from './run.ts'
 

@@ -17,8 +17,8 @@ import { makeProxyMetrics, serveMetrics } from './metrics.ts'
 import type { RequestObserver } from './request-log.ts'
 import { makeRemote } from './remote.ts'
 import { type ProxyAddress, type RunningProxy, startProxy } from './server.ts'
-import { sessionsInStore } from './session-store.ts'
-import type { SharedSessions } from './sessions.ts'
+import { sessionsInStore } from './session/session-store.ts'
+import type { SharedSessions } from './session/sessions.ts'
 
 export interface RunParts {
   readonly log: Log

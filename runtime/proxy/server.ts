@@ -20,17 +20,17 @@ import {
   refuseBodyByHead,
   repeatedSingleton,
 } from '../net/index.ts'
-import { makeRecover } from './answers.ts'
+import { makeRecover } from './refusals.ts'
 import type { Credential, TokenSource } from './credential.ts'
 import { ProxyExchange, type Upgrade } from './exchange.ts'
-import { makeForwarder } from './forwarder.ts'
-import { checkBody, makeSessionGate, refuseStatelessMethod } from './gate.ts'
+import { makeForwarder } from './forward/forwarder.ts'
+import { checkBody, makeSessionGate, refuseStatelessMethod } from './session/protocol-check.ts'
 import { makeReadiness, type Readiness } from './readiness.ts'
 import { makeRequestLog, type RequestObserver } from './request-log.ts'
-import { makeHeaderRules } from './request-headers.ts'
+import { makeHeaderRules } from './forward/request-headers.ts'
 import { makeRoutes } from './routes.ts'
-import { makeSessionTable, type SessionTableOptions } from './sessions.ts'
-import type { Target } from './target.ts'
+import { makeSessionTable, type SessionTableOptions } from './session/sessions.ts'
+import type { Target } from './forward/target.ts'
 
 export interface ProxyAddress {
   readonly port: number

@@ -22,7 +22,7 @@ import {
   type Registration,
   updateRegistration,
 } from '../../oauth/index.ts'
-import type { PersistedLogin } from './kept.ts'
+import type { PersistedLogin } from './persisted.ts'
 import type { Located } from './locate.ts'
 
 export interface ClientParts {

@@ -10,7 +10,7 @@ import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import type { Environment } from '../../config/index.ts'
-import { groupEnded, signalGroup } from '../bridge/process-group.ts'
+import { groupEnded, signalGroup } from '../stdio-server/process-group.ts'
 
 export interface ChildOptions {
   readonly program: string

@@ -6,7 +6,7 @@ import type { ProxyConfig } from '../../config/index.ts'
 import type { ProxyMetrics } from '../metrics.ts'
 import { makeProxyMetrics } from '../metrics.ts'
 import { type RunningCommand, type RunParts, runProxy } from '../run.ts'
-import type { SessionRecord, SharedSessions } from '../sessions.ts'
+import type { SessionRecord, SharedSessions } from '../session/sessions.ts'
 import { type Channel, isObject, type Line, openChannel } from './channel.ts'
 import { RemoteLogin } from './remote-login.ts'
 

@@ -4,7 +4,7 @@
  * A body that is not JSON-RPC is none of its business and passes. Nothing here changes a request.
  * Source: MCP 2025-11-25 and 2026-07-28, transports; spec document 1 leaves the responses open.
  */
-import { GatehouseError } from '../../schemas/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
 import {
   checkStateless,
   eraOf,
@@ -14,11 +14,11 @@ import {
   paramsOf,
   STATELESS_VERSION,
   startsAsJson,
-} from '../mcp/index.ts'
-import type { ProxyExchange } from './exchange.ts'
-import { ownerOf, sessionIdOf } from './forwarder.ts'
+} from '../../mcp/index.ts'
+import type { ProxyExchange } from '../exchange.ts'
+import { ownerOf, sessionIdOf } from '../forward/forwarder.ts'
 import type { ProxiedSession, SessionTable } from './sessions.ts'
-import type { Target } from './target.ts'
+import type { Target } from '../forward/target.ts'
 
 const supported: readonly string[] = [STATELESS_VERSION]
 /** Start of every `_meta` key that declares the stateless revision. */

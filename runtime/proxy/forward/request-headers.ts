@@ -5,10 +5,10 @@
  * client's of the same name, and those of the outgoing credential are left to it; the rest passes unchanged.
  * Source: spec document 1 (--remote-forward-headers), RFC 9110 section 7.6.1.
  */
-import { forwarded, hopByHop } from '../../schemas/index.ts'
-import { namedByConnection } from '../net/index.ts'
-import { HEADER } from '../mcp/index.ts'
-import type { ProxyExchange } from './exchange.ts'
+import { forwarded, hopByHop } from '../../../schemas/index.ts'
+import { namedByConnection } from '../../net/index.ts'
+import { HEADER } from '../../mcp/index.ts'
+import type { ProxyExchange } from '../exchange.ts'
 import type { Target } from './target.ts'
 
 export interface HeaderRules {

@@ -1,6 +1,6 @@
 /** The body of a refusal as text bytes, whatever content coding the client had asked the target for. Bounded. */
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
-import { MAX_REFUSAL_BYTES } from '../mcp/index.ts'
+import { MAX_REFUSAL_BYTES } from '../../mcp/index.ts'
 
 const limit = { maxOutputLength: MAX_REFUSAL_BYTES }
 

@@ -5,9 +5,9 @@
  *
  * One recovery per session at a time; everybody who needs it waits for the same one.
  */
-import { HEADER, notificationMessage } from '../mcp/index.ts'
-import type { Dispatcher } from '../net/index.ts'
-import { EventIds } from './event-ids.ts'
+import { HEADER, notificationMessage } from '../../mcp/index.ts'
+import type { Dispatcher } from '../../net/index.ts'
+import { EventIds } from '../forward/event-ids.ts'
 import type { Recovery, ProxiedSession } from './sessions.ts'
 
 export interface RecoveryRequest {

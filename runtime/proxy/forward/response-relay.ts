@@ -8,11 +8,11 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { GatehouseError } from '../../schemas/index.ts'
-import { MAX_REFUSAL_BYTES } from '../mcp/index.ts'
-import { type DispatchController, type DispatchHandler, holdsStream } from '../net/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { MAX_REFUSAL_BYTES } from '../../mcp/index.ts'
+import { type DispatchController, type DispatchHandler, holdsStream } from '../../net/index.ts'
 import { type EndpointRewriter, makeEndpointRewriter } from './endpoint-event.ts'
-import type { ProxyExchange } from './exchange.ts'
+import type { ProxyExchange } from '../exchange.ts'
 import { firstValue, type ResponseRules, responseHeaders } from './response-headers.ts'
 import { acceptUpgrade } from './upgrade.ts'
 

@@ -3,8 +3,8 @@
  * session id, and without a challenge that would lead the client around the proxy. Names arrive in lower case.
  */
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
-import { hopByHop } from '../../schemas/index.ts'
-import { namedByConnection } from '../net/index.ts'
+import { hopByHop } from '../../../schemas/index.ts'
+import { namedByConnection } from '../../net/index.ts'
 
 export interface ResponseRules {
   /** The id under which the client knows the session; replaces the target's. */

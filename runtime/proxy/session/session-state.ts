@@ -5,7 +5,7 @@
  * Bounded in number and bytes; beyond that the client has to set it again after a restart of the target.
  * Source: MCP 2025-11-25, server/resources "Subscriptions", server/utilities/logging.
  */
-import { type Message, paramsOf } from '../mcp/index.ts'
+import { type Message, paramsOf } from '../../mcp/index.ts'
 
 /** Requests to send again, by what they concern. */
 export type SessionState = Map<string, Buffer>

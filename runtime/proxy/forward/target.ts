@@ -1,5 +1,5 @@
 /** How a request's path and query map to the target's. */
-import type { Target } from '../config/index.ts'
+import type { Target } from '../../config/index.ts'
 
 export type { Target }
 

@@ -8,9 +8,9 @@
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { Message } from '../mcp/index.ts'
-import type { Log } from '../net/index.ts'
-import { EventIds } from './event-ids.ts'
+import type { Message } from '../../mcp/index.ts'
+import type { Log } from '../../net/index.ts'
+import { EventIds } from '../forward/event-ids.ts'
 import { noteState, type SessionState, stateBytes } from './session-state.ts'
 
 /**

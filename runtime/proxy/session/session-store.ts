@@ -1,6 +1,6 @@
 /** Sessions of the proxy in a store that replicas share (Redis). */
-import { GatehouseError } from '../../schemas/index.ts'
-import type { Store } from '../store/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Store } from '../../store/index.ts'
 import type { SessionRecord, SharedSessions } from './sessions.ts'
 
 export function sessionsInStore(store: Store): SharedSessions {
