@@ -14,7 +14,7 @@ import { nearest } from '../../runtime/vmcp/optimizer/nearest.ts'
 import { buildIndex, type ToolIndex } from '../../runtime/vmcp/optimizer/tool-index.ts'
 import type { VisibleTools } from '../../runtime/vmcp/optimizer/visible-tools.ts'
 import { searchWords } from '../../runtime/vmcp/optimizer/words.ts'
-import { type Client, ownOperation, type Perform } from '../../runtime/vmcp/operation.ts'
+import { type Client, ownOperation, type Perform } from '../../runtime/vmcp/pipeline/operation.ts'
 
 const DIMENSIONS = 384
 const VOCABULARY = 3_000

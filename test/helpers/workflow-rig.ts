@@ -5,7 +5,7 @@ import { makeAudit, makeTelemetry } from '../../runtime/observe/index.ts'
 import { JsonObject } from '../../runtime/mcp/index.ts'
 import { silentLog } from '../../runtime/net/index.ts'
 import type { ToolEntry } from '../../runtime/vmcp/catalog/types.ts'
-import type { AskReply, Operation, Outcome } from '../../runtime/vmcp/operation.ts'
+import type { AskReply, Operation, Outcome } from '../../runtime/vmcp/pipeline/operation.ts'
 import { makeWorkflows, workflowErrors } from '../../runtime/vmcp/workflows/index.ts'
 import { type CompositeTool, withDefaults } from '../../schemas/index.ts'
 

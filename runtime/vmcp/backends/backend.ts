@@ -9,15 +9,15 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { JsonObject, RPC } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
-import type { Client, ClientAbilities, ClientSession, Outcome } from '../operation.ts'
-import { type Sender, WrongEra } from './channel.ts'
+import type { Client, ClientAbilities, ClientSession, Outcome } from '../pipeline/operation.ts'
+import { type Sender, WrongEra } from './session-era/channel.ts'
 import type { Connection, ListKind, Request, ServerInfo } from './connection.ts'
-import { Connections, type ConnectionScope, type Held } from './connections.ts'
-import { type BackendObservation, measured } from './measure.ts'
-import { NewClientLimiter } from './novelty.ts'
+import { Connections, type ConnectionScope, type Held } from './session-era/connections.ts'
+import { type BackendObservation, measured } from './transport/measure.ts'
+import { NewClientLimiter } from './session-era/new-client-limiter.ts'
 import { probeEra, type Verdict } from './probe.ts'
 import type { BackendSettings } from './settings.ts'
-import { StatelessSide } from './stateless-side.ts'
+import { StatelessSide } from './stateless-era/side.ts'
 
 /** What a backend tells the catalog and the sessions. */
 export interface BackendEvents {

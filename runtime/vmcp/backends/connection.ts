@@ -2,8 +2,8 @@
  * The seam between the core and the backend codecs: one live connection to a backend, whatever revision it speaks.
  */
 import type { Changes, JsonObject, OutgoingParams } from '../../mcp/index.ts'
-import type { Ask, AskReply, Outcome } from '../operation.ts'
-import type { Sender } from './channel.ts'
+import type { Ask, AskReply, Outcome } from '../pipeline/operation.ts'
+import type { Sender } from './session-era/channel.ts'
 
 /** What a backend said about itself. */
 export interface ServerInfo {

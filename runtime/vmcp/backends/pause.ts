@@ -1,5 +1,5 @@
 /** Waits, unless the signal fires first; then it rejects with the signal's reason. The timer never keeps a process alive. */
-import { reasonOf } from './http.ts'
+import { reasonOf } from './transport/http.ts'
 
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

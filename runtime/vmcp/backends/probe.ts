@@ -14,9 +14,9 @@ import {
   scanMessage,
   STATELESS_VERSION,
 } from '../../mcp/index.ts'
-import type { ChannelTarget, Sender } from './channel.ts'
-import type { BackendResponse } from './http.ts'
-import { sendToBackend } from './send.ts'
+import type { ChannelTarget, Sender } from './session-era/channel.ts'
+import type { BackendResponse } from './transport/http.ts'
+import { sendToBackend } from './transport/send.ts'
 
 export type Verdict = 'session' | 'stateless' | 'unknown'
 

@@ -1,5 +1,5 @@
 /** What the configuration says of one backend, made ready for use. */
-import type { ChannelTarget } from './channel.ts'
+import type { ChannelTarget } from './session-era/channel.ts'
 
 export interface BackendSettings {
   readonly name: string

@@ -8,7 +8,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { unavailable } from '../health/unavailable.ts'
-import type { Client } from '../operation.ts'
+import type { Client } from '../pipeline/operation.ts'
 import type { Catalog } from './catalog.ts'
 import type { Member, View, Views } from './views.ts'
 

@@ -1,6 +1,6 @@
 /** What a failed read of a backend's lists means for the lists that are known. */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { ConnectionClosed } from '../backends/channel.ts'
+import { ConnectionClosed } from '../backends/session-era/channel.ts'
 
 export function asError(error: unknown): Error {
   if (!(error instanceof Error)) return new Error('listing failed', { cause: error })

@@ -1,6 +1,6 @@
 /** Shapes of the catalog: what clients can reach, and how each name leads to a backend. */
 import type { MirroredArgument } from '../../mcp/index.ts'
-import type { Perform } from '../operation.ts'
+import type { Perform } from '../pipeline/operation.ts'
 
 /** One thing that clients can name. */
 export interface Entry {

@@ -6,7 +6,7 @@
 import type { Aggregation } from '../../../schemas/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import { noTelemetry, type Tracer } from '../../observe/index.ts'
-import type { Client } from '../operation.ts'
+import type { Client } from '../pipeline/operation.ts'
 import { Catalog } from './catalog.ts'
 import type { Listing } from './listing.ts'
 import { identityOf, type Listings } from './listings.ts'

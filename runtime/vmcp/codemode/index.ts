@@ -1,6 +1,6 @@
 /** The door of code mode (`config.codeMode`): scripts that call tools. */
 import type { CodeMode } from '../../../schemas/index.ts'
-import type { Feature } from '../pipeline.ts'
+import type { Feature } from '../pipeline/pipeline.ts'
 import { type CodeModeParts, makeCodeMode } from './feature.ts'
 import { scriptWorker, workerViolations } from '../workers/index.ts'
 import { scriptSettings } from './settings.ts'

@@ -5,7 +5,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { formatDuration } from '../../../schemas/index.ts'
 import type { Log } from '../../net/index.ts'
-import type { Deadline } from '../backends/deadline.ts'
+import type { Deadline } from '../backends/transport/deadline.ts'
 import type { Lease } from '../workers/index.ts'
 import { type Binding, type FromWorker, MAX_LOG_CHARACTERS, type ToWorker } from './messages.ts'
 import type { ScriptSettings } from './settings.ts'

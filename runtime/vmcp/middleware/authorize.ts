@@ -10,7 +10,7 @@
  * Source: spec document 3, authentication (incoming, 2) and endpoints (execute_tool_script); design, section 3 "Request".
  */
 import type { Gate, HintsResponse } from '../../policy/index.ts'
-import type { Client, Middleware } from '../operation.ts'
+import type { Client, Middleware } from '../pipeline/operation.ts'
 
 export interface AuthorizeOptions {
   /** The gate in force; undefined: nobody is asked. Read for each operation, because a reload may replace it. */

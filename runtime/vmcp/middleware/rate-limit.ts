@@ -12,7 +12,7 @@
  */
 import { errors } from '../../../schemas/index.ts'
 import { type LimitRefusal, rateLimitError, type RateLimiter } from '../../policy/index.ts'
-import { type Middleware, type Operation, type Outcome, resultOutcome } from '../operation.ts'
+import { type Middleware, type Operation, type Outcome, resultOutcome } from '../pipeline/operation.ts'
 
 export interface RateLimitOptions {
   /** The limiter in force; undefined: nothing is limited. Read for each operation, because a reload may replace it. */

@@ -1,7 +1,7 @@
 /** The door of tool search (`config.optimizer`). */
 import { hash } from 'node:crypto'
 import type { Optimizer } from '../../../schemas/index.ts'
-import type { Feature } from '../pipeline.ts'
+import type { Feature } from '../pipeline/pipeline.ts'
 import { makeOptimizer, type OptimizerParts } from './feature.ts'
 import { searchSettings } from './settings.ts'
 

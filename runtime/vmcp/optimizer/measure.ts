@@ -7,7 +7,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { isToolError, redactText, type SpanHandle, type Telemetry } from '../../observe/index.ts'
-import type { Outcome } from '../operation.ts'
+import type { Outcome } from '../pipeline/operation.ts'
 import type { FindArguments } from './own-tools.ts'
 
 export interface Figures {

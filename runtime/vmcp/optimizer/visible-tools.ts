@@ -9,7 +9,7 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { JsonObject } from '../../mcp/index.ts'
-import { innerOperation, type Operation, type Perform } from '../operation.ts'
+import { innerOperation, type Operation, type Perform } from '../pipeline/operation.ts'
 
 export interface VisibleTools {
   readonly key: string

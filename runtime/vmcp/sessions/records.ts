@@ -5,8 +5,8 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Store } from '../../store/index.ts'
-import { readAbilities } from '../edge/client.ts'
-import type { BackendSession } from '../operation.ts'
+import { readAbilities } from '../client-codecs/client.ts'
+import type { BackendSession } from '../pipeline/operation.ts'
 import type { Session, SessionChanges, SessionFacts } from './session.ts'
 
 export interface SessionRecord extends SessionChanges {

@@ -9,7 +9,7 @@
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { encodeEvent, KEEP_ALIVE } from '../../mcp/index.ts'
-import { cutWhenStuck, MAX_BUFFERED_BYTES, writeBounded } from '../edge/stream.ts'
+import { cutWhenStuck, MAX_BUFFERED_BYTES, writeBounded } from '../client-codecs/stream.ts'
 
 /** Limits of one stream. */
 const MAX_EVENTS = 256

@@ -19,8 +19,8 @@ import {
   withoutReservedMeta,
 } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
-import { writeBounded } from '../edge/stream.ts'
-import type { Ask, AskReply, BackendSession, ClientAbilities, ClientSession } from '../operation.ts'
+import { writeBounded } from '../client-codecs/stream.ts'
+import type { Ask, AskReply, BackendSession, ClientAbilities, ClientSession } from '../pipeline/operation.ts'
 import { ReplayBudget, type ReplayStream, ReplayStreams } from './replay.ts'
 
 /** Limits of one session. */

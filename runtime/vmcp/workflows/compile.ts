@@ -16,7 +16,7 @@ import {
 import { parseTemplate, type Template } from '../../../schemas/workflow/index.ts'
 import type { TemplateValue } from '../../expr/template/index.ts'
 import { type MirroredArgument, mirroredArguments } from '../../mcp/index.ts'
-import { type Argument, compileArguments } from './arguments.ts'
+import { type Argument, compileArguments } from './steps/arguments.ts'
 import type { Retry } from './limits.ts'
 import { compileOutput, type OutputField } from './output.ts'
 

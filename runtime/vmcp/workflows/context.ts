@@ -6,7 +6,7 @@ import type { TemplateValue, ValueObject } from '../../expr/template/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Clock } from '../clock.ts'
 import type { ToolEntry } from '../catalog/types.ts'
-import type { Operation, Outcome } from '../operation.ts'
+import type { Operation, Outcome } from '../pipeline/operation.ts'
 import type { Workflow } from './compile.ts'
 
 /** Calls a tool of a backend, hidden ones too; `timeoutMs` is the least that the backend has for it. */

@@ -8,13 +8,13 @@
 import { formatDuration } from '../../../schemas/index.ts'
 import { type TemplateValue, type ValueObject } from '../../expr/template/index.ts'
 import type { CompiledStep } from './compile.ts'
-import { isTrue } from './condition.ts'
+import { isTrue } from './steps/condition.ts'
 import { auditWorkflow, type Context, type TemplateData } from './context.ts'
-import { elicit } from './elicitation.ts'
-import { StepError, StepTimeout, WorkflowError, WorkflowTimeout } from './faults.ts'
-import { runForEach } from './for-each.ts'
+import { elicit } from './steps/elicitation.ts'
+import { StepError, StepTimeout, WorkflowError, WorkflowTimeout } from './errors.ts'
+import { runForEach } from './steps/for-each.ts'
 import { Limit, reasonOf } from './limits.ts'
-import { callTool } from './tool-step.ts'
+import { callTool } from './steps/tool-step.ts'
 
 const MAX_RUNNING = 10
 

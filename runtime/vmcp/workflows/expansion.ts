@@ -3,7 +3,7 @@
  */
 import type { Template } from '../../../schemas/workflow/index.ts'
 import { EvaluationError, expand, isSingleAction, type TemplateValue, valueOf } from '../../expr/template/index.ts'
-import { StepError } from './faults.ts'
+import { StepError } from './errors.ts'
 
 /** The text of a template. Throws StepError naming `where`. */
 export function expandText(template: Template, data: TemplateValue, where: string): string {

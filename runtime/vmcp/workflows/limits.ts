@@ -2,7 +2,7 @@
  * Waiting within bounds: a signal that also ends after a time, pauses, retries.
  */
 import type { Clock } from '../clock.ts'
-import { StepError } from './faults.ts'
+import { StepError } from './errors.ts'
 
 /** A signal that fires with `outer`, when told to, or after a time. */
 export class Limit {

@@ -9,7 +9,7 @@ import { parseTemplate, propertyOf, type Template } from '../../../schemas/workf
 import { noValue, type TemplateValue, type ValueObject, valueText } from '../../expr/template/index.ts'
 import { fromText, isOfType, type JsonType } from './convert.ts'
 import { expandText, guarded, singleValue } from './expansion.ts'
-import { StepError, WorkflowError } from './faults.ts'
+import { StepError, WorkflowError } from './errors.ts'
 
 export interface OutputField {
   readonly name: string

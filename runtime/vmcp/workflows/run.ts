@@ -15,12 +15,12 @@ import {
   type TemplateValue,
   type ValueObject,
 } from '../../expr/template/index.ts'
-import { type Operation, type Outcome, resultOutcome } from '../operation.ts'
+import { type Operation, type Outcome, resultOutcome } from '../pipeline/operation.ts'
 import type { Workflow } from './compile.ts'
 import { auditWorkflow, type BoundTool, type Context, type WorkflowParts } from './context.ts'
-import { describe } from './elicitation.ts'
+import { describe } from './steps/elicitation.ts'
 import { Execution } from './execution.ts'
-import { WorkflowError, WorkflowTimeout } from './faults.ts'
+import { WorkflowError, WorkflowTimeout } from './errors.ts'
 import { buildOutput } from './output.ts'
 
 export async function runWorkflow(

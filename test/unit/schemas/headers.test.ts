@@ -9,7 +9,7 @@ import { parseAuthServerConfig, parseVmcpConfig, resolveProxyConfig } from '../.
 import { silentLog } from '../../../runtime/net/index.ts'
 import { telemetryViolations } from '../../../runtime/observe/index.ts'
 import { makeOutgoing } from '../../../runtime/outgoing/index.ts'
-import { makeOutgoingAuth } from '../../../runtime/vmcp/outgoing-auth.ts'
+import { makeOutgoingAuth } from '../../../runtime/vmcp/backends/outgoing-auth.ts'
 import { withHeaderRules } from '../../../schemas/generate/headers.ts'
 import {
   headerNameViolation,

@@ -11,7 +11,7 @@ import {
   resolveProxyConfig,
   vmcpEnvironment,
 } from '../../../runtime/config/index.ts'
-import { checkStart } from '../../../runtime/vmcp/start-check.ts'
+import { checkStart } from '../../../runtime/vmcp/server/start-check.ts'
 import { isSwitchedOn, switchViolation } from '../../../schemas/index.ts'
 
 t.test('switch: the usual words, in any case', async (t) => {

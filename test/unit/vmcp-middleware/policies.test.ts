@@ -10,9 +10,9 @@ import {
 } from '../../../runtime/policy/index.ts'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
 import type { Client, Middleware, Outcome } from '../../../runtime/vmcp/index.ts'
-import { guarding } from '../../../runtime/vmcp/guards.ts'
+import { guarding } from '../../../runtime/vmcp/pipeline/guards.ts'
 import { authorize, rateLimit, type RateLimitOptions } from '../../../runtime/vmcp/middleware/index.ts'
-import { ownOperation, resultOutcome } from '../../../runtime/vmcp/operation.ts'
+import { ownOperation, resultOutcome } from '../../../runtime/vmcp/pipeline/operation.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'
 

@@ -4,7 +4,7 @@ import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { bindTools, functionName } from '../../../runtime/vmcp/codemode/binding.ts'
 import { describeTool } from '../../../runtime/vmcp/codemode/description.ts'
 import { scriptPool, scriptSettings } from '../../../runtime/vmcp/codemode/settings.ts'
-import { responseOf } from '../../../runtime/vmcp/codemode/tool-answer.ts'
+import { responseOf } from '../../../runtime/vmcp/codemode/tool-response.ts'
 
 const tool = (fields: Record<string, unknown>) => new JsonObject(Buffer.from(JSON.stringify(fields)))
 

@@ -5,7 +5,7 @@ import { makeDispatcher, silentLog } from '../../../runtime/net/index.ts'
 import { Backend } from '../../../runtime/vmcp/backends/backend.ts'
 import { Listings } from '../../../runtime/vmcp/catalog/listings.ts'
 import { systemClock } from '../../../runtime/vmcp/clock.ts'
-import { NO_ABILITIES } from '../../../runtime/vmcp/edge/client.ts'
+import { NO_ABILITIES } from '../../../runtime/vmcp/client-codecs/client.ts'
 import { type RawBackendOptions, startRawBackend } from '../../helpers/raw-backend.ts'
 
 t.setTimeout(120_000)

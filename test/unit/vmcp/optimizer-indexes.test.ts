@@ -5,7 +5,7 @@ import { makeCaller } from '../../../runtime/net/index.ts'
 import { Indexes } from '../../../runtime/vmcp/optimizer/indexes.ts'
 import { buildIndex } from '../../../runtime/vmcp/optimizer/tool-index.ts'
 import { type VisibleTools, VisibleToolsReader } from '../../../runtime/vmcp/optimizer/visible-tools.ts'
-import { type Client, ownOperation, type Perform } from '../../../runtime/vmcp/operation.ts'
+import { type Client, ownOperation, type Perform } from '../../../runtime/vmcp/pipeline/operation.ts'
 
 const pageOf = (...tools: unknown[]): Buffer => Buffer.from(JSON.stringify({ tools }))
 const setOf = (name: string): VisibleTools => ({

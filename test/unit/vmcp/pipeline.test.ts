@@ -9,8 +9,8 @@ import {
   type Operation,
   ownOperation,
   resultOutcome,
-} from '../../../runtime/vmcp/operation.ts'
-import { type Feature, listTools, makePipeline, type OwnTool } from '../../../runtime/vmcp/pipeline.ts'
+} from '../../../runtime/vmcp/pipeline/operation.ts'
+import { type Feature, listTools, makePipeline, type OwnTool } from '../../../runtime/vmcp/pipeline/pipeline.ts'
 
 const json = (value: unknown) => new JsonObject(Buffer.from(JSON.stringify(value)))
 const client: Client = {

@@ -1,8 +1,8 @@
 import t from 'tap'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { UNKNOWN_HEALTH } from '../../../runtime/vmcp/health/monitor.ts'
-import type { BackendState } from '../../../runtime/vmcp/backend-state.ts'
-import { Reporter } from '../../../runtime/vmcp/report.ts'
+import type { BackendState } from '../../../runtime/vmcp/backends/backend-state.ts'
+import { Reporter } from '../../../runtime/vmcp/server/report.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('3.config.operational.failureHandling.statusReportingInterval')

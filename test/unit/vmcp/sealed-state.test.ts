@@ -1,5 +1,5 @@
 import t from 'tap'
-import { makeStateSealer } from '../../../runtime/vmcp/edge/sealed-state.ts'
+import { makeStateSealer } from '../../../runtime/vmcp/client-codecs/stateless-era/sealed-state.ts'
 
 const binding = { caller: 'issuer\0ada', request: 'digest' }
 const content = { kind: 'pass', value: 'the backend’s own state' } as const

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import t from 'tap'
 import { LOCAL_ISSUER, makeCaller } from '../../../runtime/net/index.ts'
-import type { ClientSession } from '../../../runtime/vmcp/operation.ts'
+import type { ClientSession } from '../../../runtime/vmcp/pipeline/operation.ts'
 import { callerOf, type PoolOptions, scriptWorker, WorkerPool } from '../../../runtime/vmcp/workers/index.ts'
 
 const SMALL: PoolOptions = {

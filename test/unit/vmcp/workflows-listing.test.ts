@@ -7,7 +7,7 @@ import { Catalog } from '../../../runtime/vmcp/catalog/catalog.ts'
 import { proves } from '../../helpers/proves.ts'
 import { draft, rig, toolEntry, workflow } from '../../helpers/workflow-rig.ts'
 import { workflowErrors } from '../../../runtime/vmcp/workflows/index.ts'
-import { checkStart } from '../../../runtime/vmcp/start-check.ts'
+import { checkStart } from '../../../runtime/vmcp/server/start-check.ts'
 import { vmcpConfig } from '../../helpers/vmcp.ts'
 
 const step = (tool = 'x.a') => ({ id: tool.replaceAll(/[^a-z]/g, ''), tool })

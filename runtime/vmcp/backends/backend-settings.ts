@@ -1,0 +1,105 @@
+/**
+ * From one backend's part of the configuration to what it runs with, or everything that keeps it from being served.
+ *
+ * What is wrong here is wrong with one backend: it is excluded and reported, and the others are served. The server asks
+ * for each backend when it starts and when its file changes, `gatehouse vmcp validate` asks for all.
+ */
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { type Backend, GatehouseError, parseDuration } from '../../../schemas/index.ts'
+import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
+import type { AuthServerFacts } from '../../incoming/index.ts'
+import { injectionViolation } from '../server/embedded-auth.ts'
+import { type BackendAuth, type OutgoingAuth, strategyOf } from './outgoing-auth.ts'
+
+export interface BackendParts {
+  readonly outgoing: OutgoingAuth
+  /** Settings of the embedded authorization server, where there is one. */
+  readonly authServer: AuthServerFacts | undefined
+}
+
+/** What a backend runs with, but for its connections. */
+export interface ConfiguredBackend {
+  readonly url: URL
+  /** PEM certificates trusted beside the system's. */
+  readonly ca: string | undefined
+  readonly headers: Readonly<Record<string, string>>
+  readonly auth: BackendAuth
+  readonly timeoutMs: number
+}
+
+export type Configured =
+  | { readonly ready: ConfiguredBackend; readonly problems?: undefined }
+  | { readonly ready?: undefined; readonly problems: readonly string[] }
+
+/** The settings of one backend, or all of its problems as `field: rule` lines. Never throws. */
+export function configuredBackend(backend: Backend, config: VmcpConfig, parts: BackendParts): Configured {
+  const { outgoing, authServer } = parts
+  const problems: string[] = []
+  const attempt = <T>(read: () => T): T | undefined => {
+    try {
+      return read()
+    } catch (error) {
+      problems.push(...linesOf(error))
+      return undefined
+    }
+  }
+  const url = attempt(() => urlOf(backend))
+  const ca = attempt(() => bundleOf(backend))
+  const headers = attempt(() => outgoing.headersFor(backend.name, config))
+  const auth = attempt(() => outgoing.authFor(backend.name, config))
+  const { field, strategy } = strategyOf(backend.name, config)
+  const injection = injectionViolation(field, strategy, authServer)
+  if (injection !== undefined) problems.push(injection)
+  if (problems.length > 0 || !url || !headers || !auth) return { problems }
+  const { timeouts } = config.operational
+  const timeoutMs = parseDuration(timeouts.perWorkload?.[backend.name] ?? timeouts.default)
+  return { ready: { url, ca, headers, auth, timeoutMs } }
+}
+
+/** The backends of a configuration that cannot be served, with why. */
+export function brokenBackends(config: VmcpConfig, parts: BackendParts): readonly ExcludedBackend[] {
+  return (config.backends ?? []).flatMap((backend) => {
+    const { problems } = configuredBackend(backend, config, parts)
+    return problems ? [{ name: backend.name, problems }] : []
+  })
+}
+
+function linesOf(error: unknown): readonly string[] {
+  if (error instanceof GatehouseError && error.code === 'INVALID_CONFIG') return error.message.split('\n')
+  return [`cannot be set up: ${error instanceof Error ? error.name : 'unknown error'}`]
+}
+
+function urlOf({ name, url }: Backend): URL {
+  if (URL.canParse(url)) return new URL(url)
+  throw invalid(`backends.${name}.url: is not a URL`)
+}
+
+/** The content of the bundle, which must hold certificates: a broken one would trust nobody, or fail at each call. */
+function bundleOf({ name, caBundlePath }: Backend): string | undefined {
+  if (caBundlePath === undefined) return undefined
+  const field = `backends.${name}.caBundlePath`
+  let text: string
+  try {
+    text = readFileSync(caBundlePath, 'utf8')
+  } catch (cause) {
+    throw invalid(`${field}: the file cannot be read`, cause)
+  }
+  const certificates = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  if (certificates.length === 0) throw invalid(`${field}: the file holds no PEM certificate`)
+  if (!certificates.every(isCertificate))
+    throw invalid(`${field}: the file holds a certificate that cannot be read`)
+  return text
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).raw.length > 0
+  } catch {
+    return false
+  }
+}
+
+function invalid(detail: string, cause?: unknown): GatehouseError {
+  return new GatehouseError('INVALID_CONFIG', { detail, cause })
+}

@@ -1,0 +1,32 @@
+/** How one backend is at the moment, for everything that tells of it: `/status`, backend health, the report to the cluster. */
+import type { ExcludedBackend } from '../../config/index.ts'
+import type { ListsState } from '../catalog/listings.ts'
+import { type BackendHealth, UNKNOWN_HEALTH } from '../health/monitor.ts'
+
+export interface BackendState {
+  readonly name: string
+  /** Undefined for an excluded backend. */
+  readonly url: string | undefined
+  readonly transport: string
+  readonly authType: string
+  /** Revision of the protocol that was last agreed on. */
+  readonly revision: string | undefined
+  readonly health: BackendHealth
+  readonly lists: ListsState
+  /** Why the backend is not served, as `field: rule` lines; undefined when it is. */
+  readonly excluded: readonly string[] | undefined
+}
+
+/** The state of a backend that cannot be set up. */
+export function excludedState({ name, problems }: ExcludedBackend): BackendState {
+  return {
+    name,
+    url: undefined,
+    transport: 'unknown',
+    authType: 'unknown',
+    revision: undefined,
+    health: { ...UNKNOWN_HEALTH, status: 'unhealthy', lastErrorCategory: 'configuration_invalid' },
+    lists: { staleSince: undefined, repaired: 0, leftOut: 0 },
+    excluded: problems,
+  }
+}

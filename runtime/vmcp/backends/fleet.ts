@@ -1,0 +1,154 @@
+/**
+ * The backends of the running configuration. A changed configuration adds, removes and replaces single backends;
+ * those that did not change keep their connections and listings.
+ */
+import { hash } from 'node:crypto'
+import type { Backend as BackendConfig } from '../../../schemas/index.ts'
+import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
+import { type Dispatcher, type Log, makeDispatcher } from '../../net/index.ts'
+import { Backend, type BackendEvents } from './backend.ts'
+import type { BackendObservation } from './transport/measure.ts'
+import type { BackendSettings } from './settings.ts'
+import type { Configured, ConfiguredBackend } from './backend-settings.ts'
+import type { ListErrors } from '../catalog/items/faults.ts'
+import type { Listing } from '../catalog/listing.ts'
+import { Listings } from '../catalog/listings.ts'
+import type { Member } from '../catalog/views.ts'
+import type { Clock } from '../clock.ts'
+
+export interface FleetOptions {
+  readonly info: string
+  readonly log: Log
+  readonly clock: Clock
+  readonly events: BackendEvents
+  readonly observation?: BackendObservation | undefined
+  /** Told when a listing was read for the first time, has changed, or cannot be read any more. */
+  readonly onListing: (backend: Backend, listing: Listing | undefined, before: Listing | undefined) => void
+  /** Told whenever what clients see may have changed. */
+  readonly onState: () => void
+  /** Told when a listing will not be shown any more. */
+  readonly onDropped: (listing: Listing) => void
+  /** Told of every read of a backend's lists: what was wrong with the items, or that it failed. */
+  readonly onListRead: (backend: Backend, read: ListErrors | 'failed') => void
+  readonly available: (name: string) => boolean
+  readonly configure: (backend: BackendConfig, config: VmcpConfig) => Configured
+}
+
+export interface FleetChange {
+  readonly added: readonly string[]
+  readonly removed: readonly string[]
+  /** Backends of the configuration that cannot be served. */
+  readonly excluded: readonly ExcludedBackend[]
+}
+
+export class Fleet {
+  readonly #options: FleetOptions
+  readonly #members = new Map<string, Member>()
+  readonly #dispatchers = new Map<string, Dispatcher>()
+
+  constructor(options: FleetOptions) {
+    this.#options = options
+  }
+
+  get members(): ReadonlyMap<string, Member> {
+    return this.#members
+  }
+
+  /** Makes the fleet what the configuration says, without the backends that cannot be set up. Never throws. */
+  apply(config: VmcpConfig): FleetChange {
+    const wanted = new Map<string, BackendSettings>()
+    const excluded: ExcludedBackend[] = []
+    for (const backend of config.backends ?? []) {
+      const { ready, problems } = this.#options.configure(backend, config)
+      if (ready) wanted.set(backend.name, this.#settings(backend, ready, config))
+      else excluded.push({ name: backend.name, problems })
+    }
+    const added: string[] = []
+    const removed: string[] = []
+    const closing: Promise<void>[] = []
+    for (const [name, member] of this.#members) {
+      if (wanted.get(name)?.fingerprint === member.backend.settings.fingerprint) continue
+      this.#members.delete(name)
+      removed.push(name)
+      member.listings.close()
+      closing.push(member.backend.close())
+    }
+    for (const [name, settings] of wanted) {
+      if (this.#members.has(name)) continue
+      this.#members.set(name, this.#member(settings))
+      added.push(name)
+    }
+    // Backends that go still end their sessions.
+    void Promise.allSettled(closing).then(() => this.#closeUnused())
+    return { added, removed, excluded }
+  }
+
+  /** Ends pools that no backend uses any more, once their requests in flight are done. */
+  #closeUnused(): void {
+    const used = new Set([...this.#members.values()].map(({ backend }) => backend.settings.target.dispatcher))
+    for (const [key, dispatcher] of this.#dispatchers) {
+      if (used.has(dispatcher)) continue
+      this.#dispatchers.delete(key)
+      dispatcher.close().catch((error: unknown) => {
+        this.#options.log.debug('a pool of connections was not closed', { err: error })
+      })
+    }
+  }
+
+  #member(settings: BackendSettings): Member {
+    const { info, log, clock, events, observation, onListing, available } = this.#options
+    const own = log.child({ backend: settings.name })
+    const backend = new Backend(settings, { events, observation, info, log: own, now: clock.now })
+    const listings = new Listings(backend, {
+      log: own,
+      clock,
+      onRead: (listing, before) => onListing(backend, listing, before),
+      onState: this.#options.onState,
+      onDropped: this.#options.onDropped,
+      observe: (read) => this.#options.onListRead(backend, read),
+    })
+    return { backend, listings, available: () => available(settings.name) }
+  }
+
+  #settings(backend: BackendConfig, ready: ConfiguredBackend, config: VmcpConfig): BackendSettings {
+    const { url, ca, headers, auth, timeoutMs } = ready
+    const passthrough = config.passthroughHeaders ?? []
+    const fingerprint = JSON.stringify([backend, timeoutMs, auth.fingerprint, passthrough, ca, headers])
+    return {
+      name: backend.name,
+      transport: backend.transport,
+      target: {
+        url,
+        dispatcher: this.#dispatcher(ca),
+        credentials: auth.credentials,
+        headers,
+        trace: this.#options.observation?.calls.carrier,
+      },
+      timeoutMs,
+      perCaller: auth.perCaller || passthrough.length > 0,
+      fingerprint: hash('sha256', fingerprint, 'base64url'),
+      authType: auth.type,
+    }
+  }
+
+  /** One pool of connections for each set of trust anchors. */
+  #dispatcher(ca: string | undefined): Dispatcher {
+    const key = ca ?? ''
+    const known = this.#dispatchers.get(key)
+    if (known) return known
+    const dispatcher = makeDispatcher({ ...(ca === undefined ? {} : { ca }), headersTimeoutMs: 0 })
+    this.#dispatchers.set(key, dispatcher)
+    return dispatcher
+  }
+
+  /** Closes idle connections. */
+  sweep(idleMs: number): void {
+    for (const { backend } of this.#members.values()) backend.sweep(idleMs)
+  }
+
+  async close(): Promise<void> {
+    for (const { listings } of this.#members.values()) listings.close()
+    await Promise.all([...this.#members.values()].map(({ backend }) => backend.close()))
+    await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.destroy()))
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * How requests to each backend get their credentials and fixed headers: strategies from the configuration, secret
+ * values and header forwarding from the environment.
+ *
+ * An explicit entry of a backend wins in either mode; then the default; then none. In a pod the hooks have resolved
+ * references into entries already.
+ * Source: spec document 3 (config.outgoingAuth); header forwarding of remote server entries.
+ */
+import {
+  envName,
+  GatehouseError,
+  headerNameViolation,
+  headerValueViolation,
+  isSwitchedOn,
+} from '../../../schemas/index.ts'
+import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
+import type { Log } from '../../net/index.ts'
+import { makeOutgoing, type Outgoing, type StrategyConfig, type UpstreamTokens } from '../../outgoing/index.ts'
+import type { Credentials } from './session-era/channel.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** How requests to one backend get their credentials. */
+export interface BackendAuth {
+  readonly type: string
+  readonly credentials: Credentials
+  /** True when the credentials are the caller's. */
+  readonly perCaller: boolean
+  /** Equal for equal settings. */
+  readonly fingerprint: string
+}
+
+export interface OutgoingAuth {
+  /** Problems of every strategy of the configuration, used or not; empty when all can be made. */
+  strategyViolations(config: VmcpConfig): readonly string[]
+  /** Throws INVALID_CONFIG naming every problem. */
+  authFor(backend: string, config: VmcpConfig): BackendAuth
+  /** Fixed headers of one backend. Throws INVALID_CONFIG. */
+  headersFor(backend: string, config: Pick<VmcpConfig, 'backends'>): Readonly<Record<string, string>>
+  close(): Promise<void>
+}
+
+/** Throws INVALID_CONFIG. */
+export function makeOutgoingAuth(
+  env: Environment,
+  upstream: UpstreamTokens | undefined,
+  log: Log,
+): OutgoingAuth {
+  const outgoing = makeOutgoing({
+    secret: (name) => env[name],
+    enableObo: isSwitchedOn(env, vmcpEnvironment.enableObo),
+    upstream,
+    log,
+  })
+  return {
+    strategyViolations: (config) =>
+      strategiesOf(config).flatMap(({ field, strategy }) => outgoing.problems(strategy, field)),
+    authFor: (backend, config) => authFor(outgoing, backend, config),
+    headersFor: (backend, config) => headersFor(backend, config, env),
+    close: () => outgoing.close(),
+  }
+}
+
+/** A strategy of the configuration, and where it stands. */
+export interface NamedStrategy {
+  readonly field: string
+  readonly strategy: StrategyConfig
+}
+
+/** Every strategy of the configuration, used or not. */
+export function strategiesOf({ outgoingAuth }: VmcpConfig): readonly NamedStrategy[] {
+  const { default: fallback, backends = {} } = outgoingAuth
+  return [
+    ...(fallback ? [{ field: 'outgoingAuth.default', strategy: fallback }] : []),
+    ...Object.entries(backends).map(([name, strategy]) => ({
+      field: `outgoingAuth.backends.${name}`,
+      strategy,
+    })),
+  ]
+}
+
+/** The strategy of one backend: its own, the default, none. */
+export function strategyOf(backend: string, { outgoingAuth }: VmcpConfig): NamedStrategy {
+  const own = outgoingAuth.backends?.[backend]
+  return own
+    ? { field: `outgoingAuth.backends.${backend}`, strategy: own }
+    : { field: 'outgoingAuth.default', strategy: outgoingAuth.default ?? { type: 'unauthenticated' } }
+}
+
+function authFor(outgoing: Outgoing, backend: string, config: VmcpConfig): BackendAuth {
+  const named = strategyOf(backend, config)
+  const strategy = outgoing.strategy(named.strategy, named.field)
+  return {
+    type: strategy.type,
+    credentials: strategy,
+    perCaller: strategy.perCaller,
+    fingerprint: JSON.stringify(named.strategy),
+  }
+}
+
+/**
+ * Fixed headers of one backend. Throws INVALID_CONFIG when the variable is not what it should be, or is another
+ * backend's, too: `a-b` and `a.b` are one name to the environment, and neither may get the other's headers.
+ */
+function headersFor(
+  backend: string,
+  { backends = [] }: Pick<VmcpConfig, 'backends'>,
+  env: Environment,
+): Readonly<Record<string, string>> {
+  const variable = `${vmcpEnvironment.headerForward}${envName(backend)}`
+  const text = env[variable]
+  if (text === undefined || text === '') return {}
+  const other = backends.find(({ name }) => name !== backend && envName(name) === envName(backend))
+  if (other)
+    throw invalid(`${variable}: could be meant for ${backend} and for ${other.name}; rename one of them`)
+  const { addPlaintextHeaders, addHeadersFromSecret } = parse(variable, text)
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(addPlaintextHeaders)) add(headers, variable, name, value)
+  for (const [name, identifier] of Object.entries(addHeadersFromSecret)) {
+    const value = env[`${vmcpEnvironment.headerSecret}${identifier}`]
+    if (value === undefined || value === '') {
+      throw invalid(`${variable}: the variable ${vmcpEnvironment.headerSecret}${identifier} is not set`)
+    }
+    add(headers, variable, name, value)
+  }
+  return headers
+}
+
+function add(headers: Record<string, string>, variable: string, name: string, value: string): void {
+  const lower = name.toLowerCase()
+  const problem = headerNameViolation(name, 'injected')
+  if (problem !== undefined) throw invalid(`${variable}: ${problem}`)
+  const valueViolation = headerValueViolation(value)
+  if (valueViolation !== undefined) throw invalid(`${variable}: the value of ${name} ${valueViolation}`)
+  if (Object.hasOwn(headers, lower)) throw invalid(`${variable}: ${name} occurs twice`)
+  headers[lower] = value
+}
+
+interface HeaderForward {
+  readonly addPlaintextHeaders: Readonly<Record<string, string>>
+  readonly addHeadersFromSecret: Readonly<Record<string, string>>
+}
+
+function parse(variable: string, text: string): HeaderForward {
+  let read: unknown
+  try {
+    read = JSON.parse(text)
+  } catch {
+    throw invalid(`${variable}: must be a JSON object`)
+  }
+  if (typeof read !== 'object' || read === null || Array.isArray(read)) {
+    throw invalid(`${variable}: must be a JSON object`)
+  }
+  const {
+    addPlaintextHeaders,
+    addHeadersFromSecret,
+  }: { addPlaintextHeaders?: unknown; addHeadersFromSecret?: unknown } = read
+  return {
+    addPlaintextHeaders: stringMap(variable, addPlaintextHeaders),
+    addHeadersFromSecret: stringMap(variable, addHeadersFromSecret),
+  }
+}
+
+function stringMap(variable: string, value: unknown): Readonly<Record<string, string>> {
+  if (value === undefined) return {}
+  if (typeof value !== 'object' || value === null)
+    throw invalid(`${variable}: must map header names to texts`)
+  const entries = Object.entries(value).map(([name, text]): [string, string] => {
+    if (typeof text !== 'string') throw invalid(`${variable}: must map header names to texts`)
+    return [name, text]
+  })
+  return Object.fromEntries(entries)
+}
+
+function invalid(detail: string): GatehouseError {
+  return new GatehouseError('INVALID_CONFIG', { detail })
+}

@@ -1,0 +1,99 @@
+/**
+ * The seam between the session-era protocol and its two transports: a channel carries JSON-RPC messages to one backend
+ * and hands over what comes back.
+ *
+ * A channel knows HTTP, sessions ids and credentials, but not what messages mean.
+ */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import type { Message } from '../../../mcp/index.ts'
+import type { Caller, Dispatcher } from '../../../net/index.ts'
+import type { OutgoingStrategy } from '../../../outgoing/index.ts'
+import type { Outcome } from '../../pipeline/operation.ts'
+
+/** What adds credentials to requests; an outgoing strategy. */
+export type Credentials = Pick<OutgoingStrategy, 'apply' | 'refused'>
+
+/** Where a channel leads and in whose name. */
+export interface ChannelTarget {
+  readonly url: URL
+  readonly dispatcher: Dispatcher
+  readonly credentials: Credentials
+  /** Headers from configuration. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Trace context headers of what is going on. */
+  readonly trace?: (() => Readonly<Record<string, string>>) | undefined
+}
+
+/** On whose behalf a message travels. */
+export interface Sender {
+  readonly caller: Caller | undefined
+  /** Passed-through headers of the client's request, lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export interface SendOptions {
+  readonly sender: Sender
+  readonly signal: AbortSignal
+  /** Raw id of the message when it is a request. */
+  readonly requestId: string | undefined
+  /** True: changes nothing when it is sent twice. */
+  readonly repeatable?: boolean
+  /** Receives what arrives on the response to this very message. */
+  readonly onMessage: (message: Message) => void
+}
+
+export interface Channel {
+  /**
+   * Sends a message. Resolves when its response has ended, or, where answers come by another way, when it was accepted.
+   * Rejects with SessionLost when the backend does not know the session (nothing was executed then), and with
+   * BACKEND_* errors.
+   */
+  send(message: Buffer, options: SendOptions): Promise<void>
+  /** Opens the stream on which the backend speaks unasked, if it has one. Resolves when that is settled. */
+  listen(sender: Sender): Promise<void>
+  /** Session id that the backend issued. */
+  readonly sessionId: string | undefined
+  setProtocolVersion(version: string): void
+  /** The session is lost: nothing is said unasked any more. Answers that are due may still come, where they can. */
+  retire(): void
+  /** Ends the streams, and with `end` the session where there is one. */
+  close(sender: Sender, end: boolean): Promise<void>
+}
+
+/** What a channel tells its owner. */
+export interface ChannelEvents {
+  /** A message that belongs to no request of ours. */
+  readonly onMessage: (message: Message) => void
+  /** The channel can carry nothing any more; with SessionLost, responses that are due may still come. */
+  readonly onLost: (error: Error) => void
+}
+
+/**
+ * The backend's answer belongs to the other era: it was not executed, and the backend may have changed. `outcome` is
+ * what to make of the response when it turns out that it has not.
+ */
+export class WrongEra extends GatehouseError {
+  readonly outcome: Outcome | undefined
+
+  constructor(why: string, outcome?: Outcome) {
+    super('BACKEND_PROTOCOL', { cause: new Error(why) })
+    this.name = 'WrongEra'
+    this.outcome = outcome
+  }
+}
+
+/** The connection was closed from this side while something was in flight on it; that says nothing of the backend. */
+export class ConnectionClosed extends GatehouseError {
+  constructor() {
+    super('BACKEND_UNAVAILABLE', { detail: 'the connection was closed' })
+    this.name = 'ConnectionClosed'
+  }
+}
+
+/** The backend does not know the session any more: the message was not executed, a new session may try it. */
+export class SessionLost extends GatehouseError {
+  constructor() {
+    super('BACKEND_SESSION_LOST')
+    this.name = 'SessionLost'
+  }
+}

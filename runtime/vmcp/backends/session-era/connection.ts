@@ -1,0 +1,382 @@
+/**
+ * Session-era codec towards a backend: `initialize` once, then requests in flight side by side, with progress, log
+ * messages and questions handed to the operation they belong to.
+ *
+ * Works over any Channel. A session that the backend has forgotten is opened again once, and the request that found
+ * out is sent again, because it was not executed.
+ * Source: MCP 2025-11-25, lifecycle, utilities, client features.
+ */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import {
+  JsonObject,
+  LATEST_SESSION_VERSION,
+  type Message,
+  notificationMessage,
+  requestMessage,
+  SESSION_VERSIONS,
+  sessionParams,
+} from '../../../mcp/index.ts'
+import type { Log } from '../../../net/index.ts'
+import type { BackendSession, Outcome } from '../../pipeline/operation.ts'
+import {
+  type Channel,
+  type ChannelEvents,
+  ConnectionClosed,
+  type Sender,
+  SessionLost,
+  WrongEra,
+} from './channel.ts'
+import {
+  type Connection,
+  type ConnectionEvents,
+  outgoing,
+  type Request,
+  type ServerInfo,
+} from '../connection.ts'
+import { abortable, Deadline } from '../transport/deadline.ts'
+import { reasonOf } from '../transport/http.ts'
+import { Inbound, type Pending } from './inbound.ts'
+import { pause } from '../pause.ts'
+import { REPEATABLE } from '../transport/send.ts'
+import { readServerInfo } from '../server-info.ts'
+
+export interface SessionConnectionOptions {
+  readonly makeChannel: (events: ChannelEvents, resume?: BackendSession) => Channel
+  /** A session to go on with instead of opening one: the latest that is known. */
+  readonly resume?: (() => BackendSession | undefined) | undefined
+  /** Told when the backend has opened a session. */
+  readonly onOpened?: ((session: BackendSession) => void) | undefined
+  readonly events: ConnectionEvents
+  /** Capabilities declared to the backend: those of the client behind the connection, raw JSON. */
+  readonly capabilities: Buffer
+  /** Raw JSON of our own `Implementation`. */
+  readonly info: string
+  readonly openTimeoutMs: number
+  readonly log: Log
+}
+
+const LISTEN_WAIT_MS = 250
+const NEVER: AbortSignal = new AbortController().signal
+
+interface Open {
+  readonly channel: Channel
+  readonly inbound: Inbound
+  readonly server: ServerInfo
+}
+
+export class SessionConnection implements Connection {
+  readonly #options: SessionConnectionOptions
+  #opening: Promise<Open> | undefined
+  #open: Open | undefined
+  #nextId = 1
+  #busy = 0
+  #level: string | undefined
+  /** The last session that was tried or opened: whatever became of it, it is not gone on with once more. */
+  #spent: string | undefined
+
+  constructor(options: SessionConnectionOptions) {
+    this.#options = options
+  }
+
+  get busy(): number {
+    return this.#busy
+  }
+
+  /** Session id that the backend issued, once open. */
+  get sessionId(): string | undefined {
+    return this.#open?.channel.sessionId
+  }
+
+  async open(sender: Sender, signal: AbortSignal): Promise<ServerInfo> {
+    return (this.#open ?? (await this.#ensureOpen(sender, signal))).server
+  }
+
+  #ensureOpen(sender: Sender, signal: AbortSignal): Promise<Open> {
+    if (!this.#opening) {
+      const opening = this.#openNow(sender)
+      this.#opening = opening
+      void this.#note(opening)
+    }
+    return abortable(this.#opening, signal)
+  }
+
+  /** Keeps what an opening led to, unless it was given up meanwhile. */
+  async #note(opening: Promise<Open>): Promise<void> {
+    try {
+      const open = await opening
+      if (this.#opening === opening) this.#open = open
+    } catch {
+      if (this.#opening === opening) this.#opening = undefined
+    }
+  }
+
+  async #openNow(sender: Sender): Promise<Open> {
+    const known = this.#options.resume?.()
+    // Good for one attempt: when the backend has forgotten the session, the next opening is a fresh one.
+    const resume = known?.sessionId === this.#spent ? undefined : known
+    this.#spent = resume?.sessionId
+    const { channel, inbound } = this.#makeChannel(sender, resume)
+    const deadline = new Deadline(this.#options.openTimeoutMs, NEVER)
+    try {
+      const server = resume
+        ? resumedServer(resume)
+        : await this.#handshake(channel, inbound, sender, deadline)
+      // Some backends answer the stream's headers only with its first message; the opening must not hang on them.
+      await Promise.race([channel.listen(sender), pause(LISTEN_WAIT_MS, deadline.signal)])
+      const { sessionId } = channel
+      this.#spent = sessionId
+      if (!resume && sessionId !== undefined) {
+        const { protocolVersion, capabilities } = server
+        this.#options.onOpened?.({ sessionId, protocolVersion, logging: capabilities.logging })
+      }
+      return { channel, inbound, server }
+    } catch (error) {
+      void channel.close(sender, true)
+      throw error
+    } finally {
+      deadline.end()
+    }
+  }
+
+  #makeChannel(sender: Sender, resume: BackendSession | undefined): { channel: Channel; inbound: Inbound } {
+    let channel: Channel | undefined
+    const inbound = new Inbound(this.#options.events, (message) =>
+      this.#sendQuietly(channel, message, sender),
+    )
+    channel = this.#options.makeChannel(
+      {
+        onMessage: (message) => inbound.handle(message, undefined),
+        onLost: (error) => {
+          // A request that is being answered may be answered yet, and was perhaps carried out: it is not sent again.
+          if (error instanceof SessionLost) inbound.withdrawQuestions(error)
+          else inbound.failAll(error)
+          const open = this.#open
+          if (open !== undefined && open.channel === channel) this.#lose(open)
+        },
+      },
+      resume,
+    )
+    return { channel, inbound }
+  }
+
+  async #handshake(
+    channel: Channel,
+    inbound: Inbound,
+    sender: Sender,
+    deadline: Deadline,
+  ): Promise<ServerInfo> {
+    const server = await this.#initialize(channel, inbound, sender, deadline)
+    channel.setProtocolVersion(server.protocolVersion)
+    await this.#sendNotification(channel, 'notifications/initialized', undefined, sender, deadline.signal)
+    return server
+  }
+
+  async #initialize(
+    channel: Channel,
+    inbound: Inbound,
+    sender: Sender,
+    deadline: Deadline,
+  ): Promise<ServerInfo> {
+    const { capabilities, info } = this.#options
+    const params = `{"protocolVersion":"${LATEST_SESSION_VERSION}","capabilities":${capabilities.toString()},"clientInfo":${info}}`
+    const id = String(this.#nextId++)
+    const outcome = await this.#roundTrip(
+      channel,
+      inbound,
+      id,
+      requestMessage(id, 'initialize', params),
+      sender,
+      deadline,
+    )
+    if (outcome.kind !== 'result') throw new WrongEra('initialize was refused')
+    const server = readServerInfo(outcome.result)
+    if (!SESSION_VERSIONS.includes(server.protocolVersion)) {
+      throw new GatehouseError('BACKEND_PROTOCOL', {
+        cause: new Error('the backend speaks no revision known here'),
+      })
+    }
+    return server
+  }
+
+  async request(request: Request): Promise<Outcome> {
+    const deadline = new Deadline(request.timeoutMs, request.signal)
+    this.#busy++
+    try {
+      for (let attempt = 0; ; attempt++) {
+        const open = this.#open ?? (await this.#ensureOpen(request.sender, deadline.signal))
+        try {
+          const level = request.relay?.logLevel
+          if (level !== undefined && level !== this.#level)
+            await this.#applyLevel(open, level, request.sender, deadline)
+          return await this.#carryOut(open, request, deadline)
+        } catch (error) {
+          if (!(error instanceof SessionLost) || attempt > 0) throw error
+          this.#lose(open)
+        }
+      }
+    } finally {
+      this.#busy--
+      deadline.end()
+    }
+  }
+
+  /** The session is gone: the next request opens another. */
+  #lose(open: Open): void {
+    if (this.#open !== open) return
+    this.#forget()
+    open.channel.retire()
+    this.#options.events.lost()
+  }
+
+  #forget(): void {
+    this.#open = undefined
+    this.#opening = undefined
+    this.#level = undefined
+  }
+
+  async #applyLevel(open: Open, level: string, sender: Sender, deadline: Deadline): Promise<void> {
+    this.#level = level
+    if (!open.server.capabilities.logging) return
+    const id = String(this.#nextId++)
+    const message = requestMessage(id, 'logging/setLevel', JSON.stringify({ level }))
+    await this.#roundTrip(open.channel, open.inbound, id, message, sender, deadline)
+  }
+
+  async #carryOut(open: Open, request: Request, deadline: Deadline): Promise<Outcome> {
+    const id = String(this.#nextId++)
+    const message = requestMessage(id, request.method, sessionParams(outgoing(request), id))
+    try {
+      const { channel, inbound } = open
+      const outcome = await this.#roundTrip(channel, inbound, id, message, request.sender, deadline, request)
+      if (request.method === 'tools/call' && outcome.kind === 'result') refuseTask(outcome.result)
+      return outcome
+    } catch (error) {
+      if (deadline.signal.aborted) {
+        const params = JSON.stringify({ requestId: Number(id), reason: 'cancelled' })
+        this.#sendQuietly(
+          open.channel,
+          notificationMessage('notifications/cancelled', params),
+          request.sender,
+        )
+      }
+      throw error
+    }
+  }
+
+  #roundTrip(
+    channel: Channel,
+    inbound: Inbound,
+    id: string,
+    message: Buffer,
+    sender: Sender,
+    deadline: Deadline,
+    request?: Request,
+  ): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      const { signal } = deadline
+      const onAbort = (): void => pending.reject(reasonOf(signal))
+      const settle = (): boolean => {
+        signal.removeEventListener('abort', onAbort)
+        return inbound.forget(id)
+      }
+      const pending: Pending = {
+        id,
+        relay: request?.relay,
+        deadline,
+        resolve: (outcome) => {
+          if (settle()) resolve(outcome)
+        },
+        reject: (error) => {
+          if (settle()) reject(error)
+        },
+      }
+      inbound.expect(pending)
+      signal.addEventListener('abort', onAbort, { once: true })
+      channel
+        .send(message, {
+          sender,
+          signal,
+          requestId: id,
+          // Without a request of somebody it is initialize or a log level.
+          repeatable: request === undefined || REPEATABLE.has(request.method),
+          onMessage: (received: Message) => inbound.handle(received, pending),
+        })
+        .catch((error: unknown) => pending.reject(error instanceof Error ? error : new Error('send failed')))
+    })
+  }
+
+  notify(method: string, params: Buffer | undefined, sender: Sender): void {
+    if (this.#open) this.#sendQuietly(this.#open.channel, notificationMessage(method, params), sender)
+  }
+
+  setLogLevel(level: string, sender: Sender): void {
+    const open = this.#open
+    if (!open || level === this.#level) return
+    const deadline = new Deadline(this.#options.openTimeoutMs, NEVER)
+    this.#applyLevel(open, level, sender, deadline)
+      .catch((error: unknown) => this.#options.log.debug('the log level was not set', { err: error }))
+      .finally(() => deadline.end())
+  }
+
+  #sendQuietly(channel: Channel | undefined, message: Buffer, sender: Sender): void {
+    this.#send(channel, message, sender).catch((error: unknown) => {
+      this.#options.log.debug('a message to the backend was not delivered', { err: error })
+    })
+  }
+
+  async #send(channel: Channel | undefined, message: Buffer, sender: Sender): Promise<void> {
+    const signal = AbortSignal.timeout(this.#options.openTimeoutMs)
+    await channel?.send(message, { sender, signal, requestId: undefined, onMessage: () => {} })
+  }
+
+  async #sendNotification(
+    channel: Channel,
+    method: string,
+    params: Buffer | undefined,
+    sender: Sender,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await channel.send(notificationMessage(method, params), {
+      sender,
+      signal,
+      requestId: undefined,
+      onMessage: () => {},
+    })
+  }
+
+  async close(sender: Sender, end: boolean): Promise<void> {
+    const opening = this.#opening
+    this.#forget()
+    const open = await opening?.catch(() => undefined)
+    open?.inbound.failAll(new ConnectionClosed())
+    await open?.channel.close(sender, end)
+  }
+}
+
+/** A task in place of a result is small. */
+const MAX_TASK_BYTES = 64 * 1024
+
+/** Throws BACKEND_PROTOCOL when a backend answers a call with a task: nobody asked for one, and nobody would poll it. */
+function refuseTask(result: Buffer): void {
+  if (result.length > MAX_TASK_BYTES || !result.includes('"task"')) return
+  const read = new JsonObject(result)
+  if (read.raw('task') && !read.raw('content'))
+    throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('a task was not asked for') })
+}
+
+/** What is known of a server whose session is gone on with: enough to send requests. */
+function resumedServer({ protocolVersion, logging }: BackendSession): ServerInfo {
+  return {
+    protocolVersion,
+    capabilities: {
+      tools: true,
+      resources: true,
+      prompts: true,
+      completions: true,
+      logging,
+      subscribe: true,
+      listChanged: new Set(),
+    },
+    instructions: undefined,
+  }
+}

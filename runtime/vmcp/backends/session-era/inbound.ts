@@ -1,0 +1,187 @@
+/**
+ * What comes from a session-era backend: finds the request that a message belongs to and hands it on.
+ *
+ * Answers are found by id, progress by its token. Questions and log messages that arrive beside any answer stream
+ * belong to the newest request in flight, if there is one, otherwise to the connection's owner.
+ */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import {
+  ASK_METHODS,
+  errorMessage,
+  JsonObject,
+  type Message,
+  rawErrorMessage,
+  resultMessage,
+} from '../../../mcp/index.ts'
+import type { AskReply, Outcome } from '../../pipeline/operation.ts'
+import type { ConnectionEvents, ListKind, Relay } from '../connection.ts'
+import { abortable, type Deadline } from '../transport/deadline.ts'
+
+/** Questions of one backend that may wait for answers at a time. */
+const MAX_QUESTIONS = 32
+const LIST_CHANGED: Readonly<Record<string, ListKind>> = {
+  'notifications/tools/list_changed': 'tools',
+  'notifications/resources/list_changed': 'resources',
+  'notifications/prompts/list_changed': 'prompts',
+}
+
+/** A question of the backend that waits for its response. */
+interface ServerRequest {
+  readonly cancel: AbortController
+  /** The request that it was asked for. */
+  readonly pending: Pending | undefined
+}
+
+export interface Pending {
+  readonly id: string
+  readonly relay: Relay | undefined
+  readonly deadline: Deadline
+  resolve(outcome: Outcome): void
+  reject(error: Error): void
+}
+
+export class Inbound {
+  readonly #events: ConnectionEvents
+  readonly #reply: (message: Buffer) => void
+  readonly #pending = new Map<string, Pending>()
+  readonly #questions = new Map<string, ServerRequest>()
+
+  constructor(events: ConnectionEvents, reply: (message: Buffer) => void) {
+    this.#events = events
+    this.#reply = reply
+  }
+
+  expect(pending: Pending): void {
+    this.#pending.set(pending.id, pending)
+  }
+
+  /** False when it was settled before. Questions asked for the request are withdrawn: nobody waits for the responses. */
+  forget(id: string): boolean {
+    const pending = this.#pending.get(id)
+    if (!pending) return false
+    this.#pending.delete(id)
+    for (const question of this.#questions.values()) {
+      if (question.pending === pending) question.cancel.abort(OVER)
+    }
+    return true
+  }
+
+  failAll(error: Error): void {
+    for (const pending of this.#pending.values()) pending.reject(error)
+    this.withdrawQuestions(error)
+  }
+
+  /** Nobody is there to take the responses. */
+  withdrawQuestions(error: Error): void {
+    for (const { cancel } of this.#questions.values()) cancel.abort(error)
+  }
+
+  /** `on` is the request on whose response stream the message arrived. */
+  handle(message: Message, on: Pending | undefined): void {
+    if (message.method === '') this.#response(message)
+    else if (message.kind === 'request') this.#question(message, on)
+    else this.#notification(message, on)
+  }
+
+  #response(message: Message): void {
+    const pending = message.id === undefined ? undefined : this.#pending.get(message.id)
+    if (!pending) return
+    if (message.result) pending.resolve({ kind: 'result', result: message.result })
+    else if (message.error) pending.resolve({ kind: 'error', error: message.error })
+  }
+
+  #newest(): Pending | undefined {
+    let newest: Pending | undefined
+    for (const pending of this.#pending.values()) {
+      if (pending.relay) newest = pending
+    }
+    return newest
+  }
+
+  #question(message: Message, on: Pending | undefined): void {
+    const id = message.id ?? ''
+    if (message.method === 'ping') {
+      this.#reply(resultMessage(id, '{}'))
+      return
+    }
+    if (!ASK_METHODS.has(message.method)) {
+      this.#reply(errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
+      return
+    }
+    if (this.#questions.has(id)) {
+      this.#reply(
+        errorMessage(
+          id,
+          new GatehouseError('INVALID_REQUEST', { detail: 'Invalid Request: the id is in use' }),
+        ),
+      )
+      return
+    }
+    if (this.#questions.size >= MAX_QUESTIONS) {
+      this.#reply(
+        errorMessage(id, new GatehouseError('RATE_LIMITED', { detail: 'too many questions at a time' })),
+      )
+      return
+    }
+    void this.#ask(id, message, on ?? this.#newest())
+  }
+
+  async #ask(id: string, message: Message, pending: Pending | undefined): Promise<void> {
+    const cancel = new AbortController()
+    const { signal } = cancel
+    this.#questions.set(id, { cancel, pending })
+    const resume = pending?.deadline.pause()
+    const ask = { method: message.method, params: message.params }
+    try {
+      const asked = pending?.relay ? pending.relay.ask(ask, signal) : this.#events.ask(ask, signal)
+      const reply = await abortable(asked, signal)
+      this.#reply(replyMessage(id, reply))
+    } catch (error) {
+      if (!signal.aborted) this.#reply(errorMessage(id, error))
+    } finally {
+      this.#questions.delete(id)
+      resume?.()
+    }
+  }
+
+  #notification(message: Message, on: Pending | undefined): void {
+    const { method, params } = message
+    const kind = LIST_CHANGED[method]
+    if (kind) this.#events.listChanged(kind)
+    else if (method === 'notifications/progress') this.#progress(params)
+    else if (method === 'notifications/message') this.#log(params, on ?? this.#newest())
+    else if (method === 'notifications/resources/updated') {
+      if (params) this.#events.resourceUpdated(params)
+    } else if (method === 'notifications/cancelled') this.#cancelled(params)
+    else this.#events.notification(method, params)
+  }
+
+  #progress(params: Buffer | undefined): void {
+    if (!params) return
+    const object = new JsonObject(params)
+    const token = object.raw('progressToken')?.toString()
+    const relay = token === undefined ? undefined : this.#pending.get(token)?.relay
+    if (relay?.progressToken === undefined) return
+    relay.progress(object.with({ progressToken: relay.progressToken }))
+  }
+
+  #log(params: Buffer | undefined, pending: Pending | undefined): void {
+    if (!params) return
+    if (pending?.relay) pending.relay.log(params)
+    else this.#events.notification('notifications/message', params)
+  }
+
+  #cancelled(params: Buffer | undefined): void {
+    const id = params ? new JsonObject(params).raw('requestId')?.toString() : undefined
+    if (id !== undefined) this.#questions.get(id)?.cancel.abort(WITHDRAWN)
+  }
+}
+
+const OVER = new Error('the request is over')
+const WITHDRAWN = new Error('the backend withdrew its question')
+
+function replyMessage(id: string, reply: AskReply): Buffer {
+  return reply.result
+    ? resultMessage(id, reply.result)
+    : rawErrorMessage(id, reply.error ?? '{"code":-32603,"message":"Internal error"}')
+}

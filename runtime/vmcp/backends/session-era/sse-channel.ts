@@ -1,0 +1,119 @@
+/**
+ * Session era over the HTTP+SSE (deprecated) transport: one GET stream brings everything, an `endpoint` event on it says where
+ * to POST.
+ *
+ * The endpoint must lie on the backend's own origin: a backend cannot send our credentials elsewhere.
+ * Source: MCP 2024-11-05, transports, "HTTP with SSE".
+ */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { type EventSourceMessage, HEADER, isSessionLost, scanMessage } from '../../../mcp/index.ts'
+import {
+  type Channel,
+  type ChannelEvents,
+  type ChannelTarget,
+  ConnectionClosed,
+  type Sender,
+  type SendOptions,
+  SessionLost,
+} from './channel.ts'
+import { reasonOf } from '../transport/http.ts'
+import { sendToBackend } from '../transport/send.ts'
+import { errorOf } from '../transport/status-error.ts'
+
+const STREAM_ENDED = 'the backend closed its event stream'
+
+export class SseChannel implements Channel {
+  readonly sessionId = undefined
+  readonly #target: ChannelTarget
+  readonly #events: ChannelEvents
+  readonly #closed = new AbortController()
+  #version: string | undefined
+  #endpoint: Promise<URL> | undefined
+
+  constructor(target: ChannelTarget, events: ChannelEvents) {
+    this.#target = target
+    this.#events = events
+  }
+
+  setProtocolVersion(version: string): void {
+    this.#version = version
+  }
+
+  async send(message: Buffer, options: SendOptions): Promise<void> {
+    this.#endpoint ??= this.#connect(options.sender)
+    const url = await this.#endpoint
+    const response = await sendToBackend(this.#target, options.sender, {
+      method: 'POST',
+      url,
+      headers: this.#headers({ 'content-type': 'application/json' }),
+      body: message,
+      signal: options.signal,
+      repeatable: options.repeatable,
+    })
+    if (isSessionLost(response.status, response.headers['www-authenticate'] !== undefined, response.body)) {
+      throw new SessionLost()
+    }
+    const failure = errorOf(response)
+    if (failure) throw failure
+  }
+
+  /** Answers come on the stream alone, and the stream is of no use without its session. */
+  retire(): void {
+    if (this.#closed.signal.aborted) return
+    this.#closed.abort(new ConnectionClosed())
+    this.#events.onLost(new GatehouseError('BACKEND_UNREACHABLE', { cause: new Error('the session ended') }))
+  }
+
+  /** Opens the stream; resolves with the address that its first event names. */
+  #connect(sender: Sender): Promise<URL> {
+    return new Promise((resolve, reject) => {
+      const lost = (error: Error): void => {
+        reject(error)
+        if (!this.#closed.signal.aborted) this.#events.onLost(error)
+      }
+      this.#stream(sender, resolve).then(
+        () => lost(new GatehouseError('BACKEND_UNREACHABLE', { detail: STREAM_ENDED })),
+        (error: unknown) => lost(error instanceof Error ? error : reasonOf(this.#closed.signal)),
+      )
+    })
+  }
+
+  async #stream(sender: Sender, onEndpoint: (url: URL) => void): Promise<void> {
+    const response = await sendToBackend(this.#target, sender, {
+      method: 'GET',
+      headers: this.#headers({ accept: 'text/event-stream' }),
+      signal: this.#closed.signal,
+      onEvent: (event) => this.#onEvent(event, onEndpoint),
+    })
+    if (!response.stream)
+      throw errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('no event stream') })
+  }
+
+  #onEvent(event: EventSourceMessage, onEndpoint: (url: URL) => void): void {
+    if (event.event === 'endpoint') {
+      const { url } = this.#target
+      const endpoint = URL.canParse(event.data, url.href) ? new URL(event.data, url) : undefined
+      if (endpoint?.origin !== url.origin) {
+        throw new GatehouseError('BACKEND_PROTOCOL', {
+          cause: new Error('the endpoint is not on the origin of the backend'),
+        })
+      }
+      onEndpoint(endpoint)
+    } else if ((event.event === undefined || event.event === 'message') && event.data !== '') {
+      this.#events.onMessage(scanMessage(Buffer.from(event.data)))
+    }
+  }
+
+  listen(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  #headers(own: Readonly<Record<string, string>>): Record<string, string> {
+    return this.#version === undefined ? { ...own } : { ...own, [HEADER.protocolVersion]: this.#version }
+  }
+
+  close(): Promise<void> {
+    this.#closed.abort(new ConnectionClosed())
+    return Promise.resolve()
+  }
+}

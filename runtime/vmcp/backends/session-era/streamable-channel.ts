@@ -1,0 +1,297 @@
+/**
+ * Session era over streamable HTTP: each message is a POST; responses are JSON or event streams; a GET stream carries
+ * what the backend says unasked.
+ *
+ * A stream that ends before its response is reloaded again with `Last-Event-ID` when the backend gave event ids.
+ * Source: MCP 2025-11-25, transports.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import {
+  type EventSourceMessage,
+  HEADER,
+  isSessionLost,
+  JsonObject,
+  type Message,
+  RPC,
+  scanMessage,
+} from '../../../mcp/index.ts'
+import type { BackendSession } from '../../pipeline/operation.ts'
+import {
+  type Channel,
+  type ChannelEvents,
+  type ChannelTarget,
+  ConnectionClosed,
+  type Sender,
+  type SendOptions,
+  SessionLost,
+  WrongEra,
+} from './channel.ts'
+import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
+import { pause } from '../pause.ts'
+import { sendToBackend } from '../transport/send.ts'
+import { errorOf } from '../transport/status-error.ts'
+
+const ACCEPT = 'application/json, text/event-stream'
+const DEFAULT_RETRY_MS = 1_000
+const MAX_RETRY_MS = 30_000
+/** How long a stream may stay open after its response has arrived. */
+const LINGER_MS = 2_000
+
+/** Where one event stream stands: what a later GET needs to take it up again. */
+interface StreamPosition {
+  lastEventId: string | undefined
+  retryMs: number
+}
+
+export class StreamableChannel implements Channel {
+  readonly #target: ChannelTarget
+  readonly #events: ChannelEvents
+  readonly #closed = new AbortController()
+  readonly #retired = new AbortController()
+  readonly #inFlight = new Set<ExchangeControl>()
+  #sessionId: string | undefined
+  #version: string | undefined
+
+  constructor(target: ChannelTarget, events: ChannelEvents, resume?: BackendSession) {
+    this.#target = target
+    this.#events = events
+    this.#sessionId = resume?.sessionId
+    this.#version = resume?.protocolVersion
+  }
+
+  get sessionId(): string | undefined {
+    return this.#sessionId
+  }
+
+  setProtocolVersion(version: string): void {
+    this.#version = version
+  }
+
+  async send(message: Buffer, options: SendOptions): Promise<void> {
+    const position: StreamPosition = { lastEventId: undefined, retryMs: DEFAULT_RETRY_MS }
+    const control: ExchangeControl = {}
+    let responded = false
+    let timer: NodeJS.Timeout | undefined
+    const onMessage = (received: Message): void => {
+      const isResponse =
+        options.requestId !== undefined && received.method === '' && received.id === options.requestId
+      if (isResponse && !responded) {
+        responded = true
+        timer = setTimeout(
+          () => control.cancel?.(new Error('the stream stayed open after the response')),
+          LINGER_MS,
+        )
+      }
+      options.onMessage(received)
+    }
+    this.#inFlight.add(control)
+    try {
+      const response = await this.#post(message, options, position, onMessage, control)
+      if (response.stream) {
+        if (!responded && options.requestId !== undefined)
+          await this.#resume(options, position, () => responded, onMessage)
+        return
+      }
+      this.#readResponse(response, options, onMessage)
+      if (!responded && options.requestId !== undefined) throw protocol('the response belongs to no request')
+    } catch (error) {
+      if (!responded) throw error
+    } finally {
+      clearTimeout(timer)
+      this.#inFlight.delete(control)
+    }
+  }
+
+  async #post(
+    message: Buffer,
+    options: SendOptions,
+    position: StreamPosition,
+    onMessage: (message: Message) => void,
+    control: ExchangeControl,
+  ): Promise<BackendResponse> {
+    const sentSession = this.#sessionId
+    const response = await sendToBackend(this.#target, options.sender, {
+      method: 'POST',
+      headers: this.#headers({ 'content-type': 'application/json', accept: ACCEPT }),
+      body: message,
+      signal: options.signal,
+      repeatable: options.repeatable,
+      control,
+      onEvent: (event) => this.#onEvent(event, position, onMessage),
+      onRetry: (retryMs) => setRetry(position, retryMs),
+      onStream: (responseHeaders) => this.#noteSession(responseHeaders),
+    })
+    if (sentSession !== undefined && hasLostSession(response)) throw new SessionLost()
+    this.#noteSession(response.headers)
+    return response
+  }
+
+  #noteSession(headers: IncomingHttpHeaders): void {
+    const id = headers[HEADER.sessionId]
+    if (typeof id === 'string' && /^[\x21-\x7e]{1,512}$/.test(id)) this.#sessionId ??= id
+  }
+
+  #readResponse(response: BackendResponse, options: SendOptions, onMessage: (message: Message) => void): void {
+    const message = readMessage(response)
+    if (message !== undefined && options.requestId !== undefined && response.status !== 401) {
+      if (message.error && isStatelessError(message.error)) {
+        throw new WrongEra('an error of the stateless era', { kind: 'error', error: message.error })
+      }
+      // Some backends leave the id out of errors about requests they could not read.
+      onMessage(
+        message.kind === 'error' && message.id === undefined
+          ? { ...message, id: options.requestId }
+          : message,
+      )
+      return
+    }
+    const failure = errorOf(response)
+    if (failure) throw failure
+    if (options.requestId !== undefined) {
+      throw protocol(`no response in HTTP ${response.status}`)
+    }
+  }
+
+  #onEvent(event: EventSourceMessage, position: StreamPosition, onMessage: (message: Message) => void): void {
+    if (event.id !== undefined && event.id !== '') position.lastEventId = event.id
+    if (event.data === '' || (event.event !== undefined && event.event !== 'message')) return
+    onMessage(scanMessage(Buffer.from(event.data)))
+  }
+
+  /** Takes a broken answer stream up again until the response is there. */
+  async #resume(
+    options: SendOptions,
+    position: StreamPosition,
+    responded: () => boolean,
+    onMessage: (message: Message) => void,
+  ): Promise<void> {
+    while (!responded()) {
+      if (position.lastEventId === undefined) throw protocol('the stream ended before the response')
+      await pause(position.retryMs, options.signal)
+      const response = await this.#get(options.sender, options.signal, position, onMessage)
+      if (response.stream) continue
+      if (this.#sessionId !== undefined && hasLostSession(response)) {
+        this.#events.onLost(new SessionLost())
+        // Whether the request was carried out before the session was lost, nobody knows.
+        throw options.repeatable === true
+          ? new SessionLost()
+          : protocol('the session ended before the response')
+      }
+      throw errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL')
+    }
+  }
+
+  async #get(
+    sender: Sender,
+    signal: AbortSignal,
+    position: StreamPosition,
+    onMessage: (message: Message) => void,
+    onStream?: () => void,
+  ): Promise<BackendResponse> {
+    const last = position.lastEventId
+    const headers = this.#headers({
+      accept: 'text/event-stream',
+      ...(last === undefined ? {} : { [HEADER.lastEventId]: last }),
+    })
+    return sendToBackend(this.#target, sender, {
+      method: 'GET',
+      headers,
+      signal: AbortSignal.any([signal, this.#closed.signal]),
+      onEvent: (event) => this.#onEvent(event, position, onMessage),
+      onRetry: (retryMs) => setRetry(position, retryMs),
+      ...(onStream ? { onStream } : {}),
+    })
+  }
+
+  listen(sender: Sender): Promise<void> {
+    return new Promise((settled) => {
+      void this.#keepListening(sender, settled).finally(settled)
+    })
+  }
+
+  /** Holds the GET stream open, with growing pauses, until the channel closes or the backend offers none. */
+  async #keepListening(sender: Sender, settled: () => void): Promise<void> {
+    const position: StreamPosition = { lastEventId: undefined, retryMs: DEFAULT_RETRY_MS }
+    const signal = AbortSignal.any([this.#closed.signal, this.#retired.signal])
+    let failures = 0
+    while (!signal.aborted) {
+      try {
+        const response = await this.#get(sender, signal, position, this.#events.onMessage, () => {
+          failures = 0
+          settled()
+        })
+        if (this.#sessionId !== undefined && hasLostSession(response)) {
+          this.#events.onLost(new SessionLost())
+          return
+        }
+        if (!response.stream && response.status < 500) return
+      } catch {
+        // An error of the stream is no error of a call: try again below.
+      }
+      settled()
+      failures++
+      await pause(Math.min(position.retryMs * 2 ** Math.min(failures - 1, 5), MAX_RETRY_MS), signal).catch(
+        () => {},
+      )
+    }
+  }
+
+  retire(): void {
+    this.#retired.abort(new ConnectionClosed())
+  }
+
+  #headers(own: Readonly<Record<string, string>>): Record<string, string> {
+    const headers: Record<string, string> = { ...own }
+    if (this.#sessionId !== undefined) headers[HEADER.sessionId] = this.#sessionId
+    if (this.#version !== undefined) headers[HEADER.protocolVersion] = this.#version
+    return headers
+  }
+
+  async close(sender: Sender, end: boolean): Promise<void> {
+    if (this.#closed.signal.aborted) return
+    const reason = new ConnectionClosed()
+    this.#closed.abort(reason)
+    for (const control of this.#inFlight) control.cancel?.(reason)
+    if (this.#sessionId === undefined || !end) return
+    const signal = AbortSignal.timeout(2_000)
+    try {
+      await sendToBackend(this.#target, sender, { method: 'DELETE', headers: this.#headers({}), signal })
+    } catch {
+      // The backend forgets the session by itself in time.
+    }
+  }
+}
+
+/** True for a refusal of the session that the request named. */
+function hasLostSession({ status, headers, stream, body }: BackendResponse): boolean {
+  return !stream && isSessionLost(status, headers['www-authenticate'] !== undefined, body)
+}
+
+function setRetry(position: StreamPosition, retryMs: number): void {
+  position.retryMs = Math.min(Math.max(retryMs, 0), MAX_RETRY_MS)
+}
+
+function protocol(what: string): GatehouseError {
+  return new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(what) })
+}
+
+/** The codes by which a stateless server refuses requests of the session era; that era has no such codes. */
+function isStatelessError(error: Buffer): boolean {
+  const code = new JsonObject(error).value('code')
+  return code === RPC.versionUnsupported || code === RPC.headerMismatch
+}
+
+/** The JSON-RPC message in a response; undefined when it holds none. Success with broken JSON is a protocol error. */
+function readMessage(response: BackendResponse): Message | undefined {
+  if (response.status === 202 || response.status === 204 || response.body.length === 0) return undefined
+  const type = response.headers['content-type']
+  const isJson = typeof type === 'string' && /^\s*application\/json\b/i.test(type)
+  if (!isJson && response.status >= 300) return undefined
+  try {
+    return scanMessage(response.body)
+  } catch (cause) {
+    if (response.status >= 300) return undefined
+    throw new GatehouseError('BACKEND_PROTOCOL', { cause })
+  }
+}

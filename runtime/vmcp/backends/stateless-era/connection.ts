@@ -1,0 +1,237 @@
+/**
+ * Stateless-era codec towards a backend: every request stands alone and says who asks.
+ *
+ * A backend that needs input answers `input_required`. For a stateless client that response travels on as it is; for a
+ * session-era client (`relay.bridges`) the questions are asked here and the request is sent again with the responses.
+ * Source: MCP 2026-07-28, streamable HTTP, patterns/mrtr.
+ */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import {
+  respondToInputRequests,
+  type Ask,
+  type Changes,
+  type EventSourceMessage,
+  HEADER,
+  JsonObject,
+  type Message,
+  NAMED_METHODS,
+  requestMessage,
+  RPC,
+  scanMessage,
+  sessionError,
+  STATELESS_VERSION,
+  statelessParams,
+  writeHeaderValue,
+} from '../../../mcp/index.ts'
+import type { Outcome } from '../../pipeline/operation.ts'
+import { type ChannelTarget, type Sender, WrongEra } from '../session-era/channel.ts'
+import { type Connection, outgoing, type Request, type ServerInfo } from '../connection.ts'
+import { Deadline } from '../transport/deadline.ts'
+import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
+import { REPEATABLE, sendToBackend } from '../transport/send.ts'
+import { readServerInfo } from '../server-info.ts'
+import { errorOf } from '../transport/status-error.ts'
+
+/** Rounds of questions within one request. */
+const MAX_ROUNDS = 16
+/** How long a stream may stay open after its response has arrived. */
+const LINGER_MS = 2_000
+const EMPTY: JsonObject = new JsonObject(Buffer.from('{}'))
+
+export interface StatelessConnectionOptions {
+  readonly target: ChannelTarget
+  /** Raw JSON of our own `Implementation`. */
+  readonly info: string
+  readonly openTimeoutMs: number
+}
+
+export class StatelessConnection implements Connection {
+  readonly #options: StatelessConnectionOptions
+  #server: ServerInfo | undefined
+  #nextId = 1
+  #busy = 0
+
+  constructor(options: StatelessConnectionOptions) {
+    this.#options = options
+  }
+
+  get busy(): number {
+    return this.#busy
+  }
+
+  async open(sender: Sender, signal: AbortSignal): Promise<ServerInfo> {
+    return this.#server ?? this.discover(sender, signal)
+  }
+
+  /** Asks the backend again what it offers. */
+  async discover(sender: Sender, signal: AbortSignal): Promise<ServerInfo> {
+    const outcome = await this.request({
+      method: 'server/discover',
+      params: EMPTY,
+      sender,
+      capabilities: EMPTY.bytes,
+      signal,
+      timeoutMs: this.#options.openTimeoutMs,
+    })
+    if (outcome.kind !== 'result') throw new WrongEra('no discovery')
+    this.#server = readServerInfo(outcome.result, STATELESS_VERSION)
+    return this.#server
+  }
+
+  async request(request: Request): Promise<Outcome> {
+    const deadline = new Deadline(request.timeoutMs, request.signal)
+    this.#busy++
+    try {
+      let changes: Changes = request.changes ?? {}
+      for (let round = 0; round < MAX_ROUNDS; round++) {
+        const outcome = await this.#once({ ...request, changes }, deadline)
+        if (outcome.kind !== 'input' || !request.relay?.bridges) return outcome
+        const resume = deadline.pause()
+        const { relay } = request
+        const ask = (asked: Ask, signal: AbortSignal) => relay.ask(asked, signal)
+        const responses = await respondToInputRequests(outcome.result, ask, deadline.signal)
+        resume()
+        changes = { ...request.changes, ...responses }
+      }
+      throw protocol('the backend asks without end')
+    } finally {
+      this.#busy--
+      deadline.end()
+    }
+  }
+
+  async #once(request: Request, deadline: Deadline): Promise<Outcome> {
+    const id = String(this.#nextId++)
+    const outcome = await this.#exchange(request, id, deadline.signal)
+    return request.relay?.bridges ? forSession(request.method, outcome) : outcome
+  }
+
+  /** Sends a request; resolves with its response, wherever on the way that arrives. */
+  #exchange(request: Request, id: string, signal: AbortSignal): Promise<Outcome> {
+    const { target, info } = this.#options
+    const params = statelessParams(outgoing(request), { info, capabilities: request.capabilities }, id)
+    return new Promise((resolve, reject) => {
+      const control: ExchangeControl = {}
+      let responded = false
+      let linger: NodeJS.Timeout | undefined
+      const onEvent = (event: EventSourceMessage): void => {
+        if (event.data === '' || responded) return
+        const outcome = this.#receive(scanMessage(Buffer.from(event.data)), id, request)
+        if (!outcome) return
+        responded = true
+        resolve(outcome)
+        // The response ends the stream; a backend that does not end it keeps nobody waiting.
+        linger = setTimeout(
+          () => control.cancel?.(new Error('the stream stayed open after the response')),
+          LINGER_MS,
+        )
+      }
+      sendToBackend(target, request.sender, {
+        method: 'POST',
+        headers: this.#headers(request),
+        body: requestMessage(id, request.method, params),
+        signal,
+        repeatable: REPEATABLE.has(request.method),
+        control,
+        onEvent,
+      })
+        .then((response) => {
+          if (!responded) resolve(responseOf(response, id))
+        })
+        .catch((error: unknown) => reject(error instanceof Error ? error : new Error('request failed')))
+        .finally(() => clearTimeout(linger))
+    })
+  }
+
+  #headers(request: Request): Record<string, string> {
+    const headers: Record<string, string> = {
+      ...request.headers,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      [HEADER.protocolVersion]: STATELESS_VERSION,
+      [HEADER.method]: request.method,
+    }
+    const member = NAMED_METHODS[request.method]
+    if (member !== undefined) {
+      const changed = request.changes?.[member]
+      const name: unknown =
+        changed === undefined ? request.params.value(member) : JSON.parse(changed.toString())
+      if (typeof name === 'string') headers[HEADER.name] = writeHeaderValue(name)
+    }
+    return headers
+  }
+
+  /** Handles one message of an event stream; answers the outcome when it is the response. */
+  #receive(message: Message, id: string, request: Request): Outcome | undefined {
+    if (message.method === '') return outcomeOf(message, id)
+    const { relay } = request
+    if (message.kind !== 'notification' || !message.params || !relay) return undefined
+    if (message.method === 'notifications/message') relay.log(message.params)
+    if (message.method === 'notifications/progress' && relay.progressToken !== undefined) {
+      relay.progress(new JsonObject(message.params).with({ progressToken: relay.progressToken }))
+    }
+    return undefined
+  }
+
+  notify(): void {
+    // The stateless era has no client notifications over HTTP.
+  }
+
+  setLogLevel(): void {
+    // Each request says its own level.
+  }
+
+  async close(): Promise<void> {
+    // Nothing is held open between requests.
+  }
+}
+
+function responseOf(response: BackendResponse, id: string): Outcome {
+  if (response.stream) throw protocol('the stream ended before the response')
+  let message: Message
+  try {
+    message = scanMessage(response.body)
+  } catch (cause) {
+    if (FOREIGN.has(response.status)) throw new WrongEra(`HTTP ${response.status} without a message`)
+    throw errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL', { cause })
+  }
+  const outcome = outcomeOf(message, id)
+  if (outcome?.kind === 'error' && isForeign(response.status, outcome.error))
+    throw new WrongEra('an error that this era does not know', outcome)
+  if (!outcome) throw errorOf(response) ?? protocol('no response')
+  return outcome
+}
+
+/** Statuses by which servers without this era turn its requests away. */
+const FOREIGN: ReadonlySet<number> = new Set([400, 404, 405, 406])
+/** Codes by which this era refuses a request for what it says. */
+const OWN_REFUSALS: ReadonlySet<unknown> = new Set([
+  RPC.methodNotFound,
+  RPC.invalidParams,
+  RPC.headerMismatch,
+  RPC.capabilityRequired,
+])
+
+function isForeign(status: number, error: Buffer): boolean {
+  return FOREIGN.has(status) && !OWN_REFUSALS.has(new JsonObject(error).value('code'))
+}
+
+/** Throws BACKEND_PROTOCOL for a kind of result that nobody has asked for, a task for instance. */
+function outcomeOf(message: Message, id: string): Outcome | undefined {
+  if (message.error && (message.id === id || message.id === undefined))
+    return { kind: 'error', error: message.error }
+  if (!message.result || message.id !== id) return undefined
+  const type = new JsonObject(message.result).value('resultType')
+  if (type === undefined || type === 'complete') return { kind: 'result', result: message.result }
+  if (type === 'input_required') return { kind: 'input', result: message.result }
+  throw protocol('a result of a kind that was not agreed on')
+}
+
+/** Errors as clients of sessions know them; results take their form where they leave for such a client. */
+function forSession(method: string, outcome: Outcome): Outcome {
+  return outcome.kind === 'error' ? { kind: 'error', error: sessionError(method, outcome.error) } : outcome
+}
+
+function protocol(what: string): GatehouseError {
+  return new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(what) })
+}

@@ -1,0 +1,150 @@
+/**
+ * Holds one `subscriptions/listen` stream open towards a stateless backend and hands over what it says. A changed
+ * filter opens a new stream before the old one ends, so that nothing falls in between.
+ * Source: MCP 2026-07-28, patterns/subscriptions.
+ */
+import { HEADER, JsonObject, META, requestMessage, scanMessage, STATELESS_VERSION } from '../../../mcp/index.ts'
+import type { ChannelTarget, Sender } from '../session-era/channel.ts'
+import type { ListKind } from '../connection.ts'
+import { pause } from '../pause.ts'
+import { sendToBackend } from '../transport/send.ts'
+
+export interface ListenerEvents {
+  listChanged(kind: ListKind): void
+  resourceUpdated(params: Buffer): void
+}
+
+export interface StatelessListenerOptions {
+  readonly target: ChannelTarget
+  readonly info: string
+  readonly capabilities: Buffer
+  readonly events: ListenerEvents
+}
+
+const FIRST_PAUSE_MS = 1_000
+const MAX_PAUSE_MS = 30_000
+
+export class StatelessListener {
+  readonly #options: StatelessListenerOptions
+  readonly #uris = new Set<string>()
+  #kinds: ReadonlySet<ListKind> = new Set()
+  #current: AbortController | undefined
+  #nextId = 1
+  #closed = false
+
+  constructor(options: StatelessListenerOptions) {
+    this.#options = options
+  }
+
+  /** Sets which list changes are wanted. */
+  wantLists(kinds: ReadonlySet<ListKind>, sender: Sender): void {
+    this.#kinds = kinds
+    void this.#reopen(sender)
+  }
+
+  /** Resolves when the backend has acknowledged, or could not be asked. */
+  addResource(uri: string, sender: Sender): Promise<void> {
+    if (this.#uris.has(uri)) return Promise.resolve()
+    this.#uris.add(uri)
+    return this.#reopen(sender)
+  }
+
+  async removeResource(uri: string, sender: Sender): Promise<void> {
+    if (this.#uris.delete(uri)) await this.#reopen(sender)
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#current?.abort(new Error('closed'))
+  }
+
+  #reopen(sender: Sender): Promise<void> {
+    const before = this.#current
+    if (this.#closed) return Promise.resolve()
+    if (this.#uris.size === 0 && this.#kinds.size === 0) {
+      before?.abort(new Error('nothing is wanted'))
+      this.#current = undefined
+      return Promise.resolve()
+    }
+    const controller = new AbortController()
+    this.#current = controller
+    return new Promise((resolve) => {
+      const settled = (): void => {
+        before?.abort(new Error('replaced'))
+        resolve()
+      }
+      void this.#hold(sender, controller.signal, settled).finally(settled)
+    })
+  }
+
+  /** Holds the stream, with growing pauses, for as long as somebody wants it and the backend offers one. */
+  async #hold(sender: Sender, signal: AbortSignal, settled: () => void): Promise<void> {
+    let missed = false
+    for (let failures = 0; !signal.aborted; failures++) {
+      try {
+        const streamed = await this.#listen(sender, signal, () => {
+          failures = -1
+          settled()
+          if (missed) this.#catchUp()
+        })
+        if (!streamed) return
+      } catch {
+        // Tried again below.
+      }
+      settled()
+      missed = true
+      const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(Math.max(failures, 0), 5), MAX_PAUSE_MS)
+      await pause(pauseMs, signal).catch(() => {})
+    }
+  }
+
+  /** What was said while there was no stream was heard by nobody: everything that is watched may have changed. */
+  #catchUp(): void {
+    const { events } = this.#options
+    for (const kind of this.#kinds) events.listChanged(kind)
+    for (const uri of this.#uris) events.resourceUpdated(Buffer.from(JSON.stringify({ uri })))
+  }
+
+  /** One stream, until it ends. False when the backend answers without one: it will not do better next time. */
+  async #listen(sender: Sender, signal: AbortSignal, onAcknowledged: () => void): Promise<boolean> {
+    const { target, info, capabilities } = this.#options
+    const filter: Record<string, unknown> = {}
+    for (const kind of this.#kinds) filter[`${kind}ListChanged`] = true
+    if (this.#uris.size > 0) filter['resourceSubscriptions'] = [...this.#uris]
+    const meta = `{"${META.protocolVersion}":"${STATELESS_VERSION}","${META.clientInfo}":${info},"${META.clientCapabilities}":${capabilities.toString()}}`
+    const id = this.#nextId++
+    const body = requestMessage(
+      id,
+      'subscriptions/listen',
+      `{"_meta":${meta},"notifications":${JSON.stringify(filter)}}`,
+    )
+    const headers: Record<string, string> = {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      [HEADER.protocolVersion]: STATELESS_VERSION,
+      [HEADER.method]: 'subscriptions/listen',
+    }
+    const response = await sendToBackend(target, sender, {
+      method: 'POST',
+      headers,
+      body,
+      signal,
+      onEvent: (event) => {
+        if (event.data !== '') this.#receive(Buffer.from(event.data), onAcknowledged)
+      },
+    })
+    return response.stream || response.status >= 500 || response.status === 429
+  }
+
+  #receive(data: Buffer, onAcknowledged: () => void): void {
+    const { method, params } = scanMessage(data)
+    const { events } = this.#options
+    if (method === 'notifications/subscriptions/acknowledged') onAcknowledged()
+    else if (method === 'notifications/resources/updated' && params) {
+      if (this.#uris.has(new JsonObject(params).text('uri') ?? '')) events.resourceUpdated(params)
+    } else {
+      const [, kind] = /^notifications\/(tools|resources|prompts)\/list_changed$/.exec(method) ?? []
+      if (kind === 'tools' || kind === 'resources' || kind === 'prompts') events.listChanged(kind)
+    }
+  }
+}

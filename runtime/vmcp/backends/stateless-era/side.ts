@@ -1,0 +1,115 @@
+/**
+ * What a backend needs when it speaks the stateless era: one connection for all requests, and a listening stream for
+ * each session with subscriptions and for each kind of client whose lists are watched.
+ */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { resultOutcome, type ClientSession, type Outcome } from '../../pipeline/operation.ts'
+import type { ChannelTarget, Sender } from '../session-era/channel.ts'
+import type { ListKind, Request, ServerInfo } from '../connection.ts'
+import { StatelessConnection } from './connection.ts'
+import { type ListenerEvents, StatelessListener } from './listener.ts'
+
+const MAX_LISTENERS = 4_096
+
+export interface StatelessSideOptions {
+  readonly target: ChannelTarget
+  readonly info: string
+  readonly openTimeoutMs: number
+  readonly now: () => number
+}
+
+interface ListWatch {
+  readonly listener: StatelessListener
+  readonly changed: (kind: ListKind) => void
+  usedAt: number
+  /** Set once those who look at the lists were asked whether they still do. */
+  doubted: boolean
+}
+
+export class StatelessSide {
+  readonly connection: StatelessConnection
+  readonly #options: StatelessSideOptions
+  /** Streams of sessions with subscriptions, and streams on which changed lists are announced. */
+  readonly #listeners = new Map<string, StatelessListener>()
+  readonly #lists = new Map<string, ListWatch>()
+
+  constructor(options: StatelessSideOptions) {
+    this.#options = options
+    this.connection = new StatelessConnection(options)
+  }
+
+  /** `resources/subscribe` and `resources/unsubscribe` of a session, which the stateless era does not know. */
+  async subscription(session: ClientSession, request: Request, events: ListenerEvents): Promise<Outcome> {
+    const uri = request.params.text('uri')
+    if (uri === undefined)
+      throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: uri must be a string' })
+    const listener = this.#listener(`session ${session.id}`, request.capabilities, events)
+    if (request.method === 'resources/subscribe') await listener.addResource(uri, request.sender)
+    else await listener.removeResource(uri, request.sender)
+    return resultOutcome({})
+  }
+
+  /** Watches the lists that the backend announces, for one kind of client. */
+  watchLists(
+    key: string,
+    server: ServerInfo,
+    capabilities: Buffer,
+    sender: Sender,
+    changed: (kind: ListKind) => void,
+  ): void {
+    const usedAt = this.#options.now()
+    const known = this.#lists.get(key)
+    if (known) {
+      known.usedAt = usedAt
+      known.doubted = false
+      return
+    }
+    if (server.capabilities.listChanged.size === 0 || this.#lists.size >= MAX_LISTENERS) return
+    const { target, info } = this.#options
+    const events = { listChanged: changed, resourceUpdated: () => {} }
+    const listener = new StatelessListener({ target, info, capabilities, events })
+    this.#lists.set(key, { listener, changed, usedAt, doubted: false })
+    listener.wantLists(server.capabilities.listChanged, sender)
+  }
+
+  /**
+   * Ends streams for lists that nobody has read since `before`. They are read once more first: whoever still looks at
+   * them keeps the stream open.
+   */
+  sweep(before: number): void {
+    for (const [key, watch] of this.#lists) {
+      if (watch.usedAt > before) continue
+      if (!watch.doubted) {
+        watch.doubted = true
+        watch.changed('tools')
+        continue
+      }
+      this.#lists.delete(key)
+      watch.listener.close()
+    }
+  }
+
+  #listener(name: string, capabilities: Buffer, events: ListenerEvents): StatelessListener {
+    const known = this.#listeners.get(name)
+    if (known) return known
+    if (this.#listeners.size >= MAX_LISTENERS)
+      throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many subscriptions' })
+    const { target, info } = this.#options
+    const listener = new StatelessListener({ target, info, capabilities, events })
+    this.#listeners.set(name, listener)
+    return listener
+  }
+
+  endSession(session: ClientSession): void {
+    const name = `session ${session.id}`
+    this.#listeners.get(name)?.close()
+    this.#listeners.delete(name)
+  }
+
+  close(): void {
+    for (const listener of this.#listeners.values()) listener.close()
+    for (const { listener } of this.#lists.values()) listener.close()
+    this.#listeners.clear()
+    this.#lists.clear()
+  }
+}

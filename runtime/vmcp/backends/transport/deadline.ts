@@ -1,0 +1,78 @@
+/**
+ * The time limit of one request to a backend, joined with the client's own cancellation.
+ *
+ * The clock stands still while the backend waits for a response of the client: people take longer than machines, and
+ * questions have their own limit.
+ */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { reasonOf } from './http.ts'
+
+export class Deadline {
+  readonly #controller = new AbortController()
+  readonly #outer: AbortSignal
+  readonly #onOuter: () => void
+  #leftMs: number
+  #startedAt = 0
+  #timer: NodeJS.Timeout | undefined
+  #paused = 0
+
+  constructor(timeoutMs: number, outer: AbortSignal) {
+    this.#leftMs = timeoutMs
+    this.#outer = outer
+    this.#onOuter = () => this.#controller.abort(reasonOf(outer))
+    if (outer.aborted) this.#onOuter()
+    else {
+      outer.addEventListener('abort', this.#onOuter, { once: true })
+      this.#start()
+    }
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  #start(): void {
+    this.#startedAt = performance.now()
+    this.#timer = setTimeout(() => this.abort(new GatehouseError('BACKEND_TIMEOUT')), this.#leftMs)
+  }
+
+  abort(reason: Error): void {
+    clearTimeout(this.#timer)
+    this.#controller.abort(reason)
+  }
+
+  /** Stops the clock until the returned function is called. */
+  pause(): () => void {
+    if (this.#paused++ === 0) {
+      clearTimeout(this.#timer)
+      this.#leftMs = Math.max(1, this.#leftMs - (performance.now() - this.#startedAt))
+    }
+    let resumed = false
+    return () => {
+      if (resumed) return
+      resumed = true
+      if (--this.#paused === 0 && !this.signal.aborted) this.#start()
+    }
+  }
+
+  /** Releases timer and listener; call when the request is over. */
+  end(): void {
+    clearTimeout(this.#timer)
+    this.#paused = Number.POSITIVE_INFINITY
+    this.#outer.removeEventListener('abort', this.#onOuter)
+  }
+}
+
+/** Waits for a promise no longer than the signal allows; then rejects with the signal's reason. */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) {
+    // Nobody waits any more, so nobody is to be surprised by how it ends.
+    promise.catch(() => {})
+    return Promise.reject(reasonOf(signal))
+  }
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(reasonOf(signal))
+    signal.addEventListener('abort', onAbort, { once: true })
+    void promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}

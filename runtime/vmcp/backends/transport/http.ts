@@ -1,0 +1,246 @@
+/**
+ * One HTTP request to a backend on a pooled connection: the response as a whole, or as events while they arrive.
+ *
+ * Redirects are followed only to the same authority and never from https to http, with method and body kept. Sizes
+ * are bounded. Knows nothing of MCP.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { type EventSourceMessage, type SseReader, sseReader } from '../../../mcp/index.ts'
+import {
+  codedAnswer,
+  type DispatchController,
+  type Dispatcher,
+  type DispatchHandler,
+} from '../../../net/index.ts'
+
+/** Largest answer, and largest single event, of a backend. */
+export const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+const MAX_REDIRECTS = 3
+
+export interface BackendRequest {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: Buffer
+  readonly signal: AbortSignal
+  /** True: changes nothing, so it is sent once more when the connection was cut before anything was answered. */
+  readonly repeatable?: boolean | undefined
+  /** Gets a way to end the exchange early while it runs. */
+  readonly control?: ExchangeControl
+  /** Called for each event of an event-stream answer. */
+  readonly onEvent?: (event: EventSourceMessage) => void
+  readonly onRetry?: (retryMs: number) => void
+  /** Called once an event-stream response has begun. */
+  readonly onStream?: (headers: IncomingHttpHeaders) => void
+}
+
+/** Cheaper than another signal: most exchanges are never ended early. */
+export interface ExchangeControl {
+  cancel?: (error: Error) => void
+}
+
+export interface BackendResponse {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  /** True when the response was an event stream, which has ended now. */
+  readonly stream: boolean
+  /** Whole body; empty for a stream. */
+  readonly body: Buffer
+}
+
+/**
+ * Sends and waits for the end of the response. Rejects with BACKEND_UNREACHABLE (nothing was answered; `cause` tells
+ * why), BACKEND_PROTOCOL (too large, bad redirect, cut short) or the signal's reason.
+ */
+export async function exchangeWithBackend(
+  dispatcher: Dispatcher,
+  request: BackendRequest,
+): Promise<BackendResponse> {
+  let url = request.url
+  for (let hops = 0; ; hops++) {
+    const response = await sent(dispatcher, request, url)
+    const next = redirectTarget(response, url)
+    if (next === undefined) return response
+    if (hops === MAX_REDIRECTS)
+      throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('too many redirects') })
+    url = next
+  }
+}
+
+function redirectTarget({ status, headers }: BackendResponse, from: URL): URL | undefined {
+  if (status !== 301 && status !== 302 && status !== 307 && status !== 308) return undefined
+  const location = headers.location
+  if (typeof location !== 'string' || !URL.canParse(location, from.href)) return undefined
+  const to = new URL(location, from)
+  return to.origin === from.origin ? to : undefined
+}
+
+/** What a connection ends with that its other side, or something between, had closed. */
+const CUT: ReadonlySet<unknown> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
+
+/** A kept connection may be closed just as a request leaves on it. */
+async function sent(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendResponse> {
+  try {
+    return await once(dispatcher, request, url)
+  } catch (error) {
+    if (!request.repeatable || request.signal.aborted || !wasCut(error)) throw error
+    return once(dispatcher, request, url)
+  }
+}
+
+function wasCut(error: unknown): boolean {
+  return error instanceof GatehouseError && error.code === 'BACKEND_UNREACHABLE' && isCut(error.cause)
+}
+
+function isCut(cause: unknown): boolean {
+  return cause instanceof Error && 'code' in cause && CUT.has(cause.code)
+}
+
+function once(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendResponse> {
+  return new Promise((resolve, reject) => {
+    if (request.signal.aborted) {
+      reject(reasonOf(request.signal))
+      return
+    }
+    const handler = new ResponseHandler(request, resolve, reject)
+    if (request.control) request.control.cancel = (error) => handler.fail(error)
+    try {
+      dispatcher.dispatch(
+        {
+          origin: url.origin,
+          path: url.pathname + url.search,
+          method: request.method,
+          headers: request.headers,
+          body: request.body ?? null,
+          headersTimeout: 0,
+        },
+        handler,
+      )
+    } catch (cause) {
+      handler.fail(new GatehouseError('BACKEND_UNREACHABLE', { cause }))
+    }
+  })
+}
+
+export function reasonOf(signal: AbortSignal): Error {
+  const reason: unknown = signal.reason
+  return reason instanceof Error ? reason : new Error('cancelled')
+}
+
+class ResponseHandler implements DispatchHandler {
+  readonly #request: BackendRequest
+  readonly #resolve: (response: BackendResponse) => void
+  readonly #reject: (error: Error) => void
+  readonly #onAbort: () => void
+  #controller: DispatchController | undefined
+  #status = 0
+  #headers: IncomingHttpHeaders = {}
+  #reader: SseReader | undefined
+  #chunks: Buffer[] = []
+  #size = 0
+  #done = false
+
+  constructor(
+    request: BackendRequest,
+    resolve: (response: BackendResponse) => void,
+    reject: (error: Error) => void,
+  ) {
+    this.#request = request
+    this.#resolve = resolve
+    this.#reject = reject
+    this.#onAbort = () => this.fail(reasonOf(request.signal))
+    request.signal.addEventListener('abort', this.#onAbort, { once: true })
+  }
+
+  /** Ends the exchange with an error; what still arrives is dropped. */
+  fail(error: Error): void {
+    if (!this.#finish()) return
+    this.#controller?.abort(error)
+    this.#reject(error)
+  }
+
+  #finish(): boolean {
+    if (this.#done) return false
+    this.#done = true
+    this.#request.signal.removeEventListener('abort', this.#onAbort)
+    return true
+  }
+
+  onRequestStart(controller: DispatchController): void {
+    this.#controller = controller
+    if (this.#done) controller.abort(new Error('cancelled'))
+  }
+
+  onResponseStart(_controller: DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) return
+    this.#status = status
+    this.#headers = headers
+    if (status >= 300 || !isEventStream(headers)) return
+    const { onEvent, onRetry, onStream } = this.#request
+    if (onEvent === undefined) return
+    this.#reader = sseReader(MAX_RESPONSE_BYTES, onEvent, onRetry)
+    onStream?.(headers)
+  }
+
+  onResponseData(_controller: DispatchController, chunk: Buffer): void {
+    if (this.#done) return
+    // Of a refusal the status says enough.
+    const failure = this.#status < 300 ? codedAnswer(this.#headers) : undefined
+    if (failure) return this.fail(failure)
+    if (this.#reader) {
+      try {
+        this.#reader.push(chunk)
+      } catch (cause) {
+        this.fail(protocolError(cause))
+      }
+      return
+    }
+    this.#size += chunk.length
+    if (this.#size > MAX_RESPONSE_BYTES) {
+      this.fail(
+        new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the response is larger than allowed') }),
+      )
+      return
+    }
+    this.#chunks.push(chunk)
+  }
+
+  onResponseEnd(): void {
+    if (!this.#finish()) return
+    const [first] = this.#chunks
+    const body = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#size)
+    this.#resolve({ status: this.#status, headers: this.#headers, stream: this.#reader !== undefined, body })
+  }
+
+  onResponseError(_controller: DispatchController, cause: Error): void {
+    if (!this.#finish()) return
+    this.#reject(connectionError(cause, this.#status !== 0))
+  }
+}
+
+function isEventStream(headers: IncomingHttpHeaders): boolean {
+  const type = headers['content-type']
+  return typeof type === 'string' && /^\s*text\/event-stream\b/i.test(type)
+}
+
+/** `began`: a part of the response is there already. */
+function connectionError(cause: Error, began: boolean): GatehouseError {
+  if (began)
+    return new GatehouseError('BACKEND_PROTOCOL', {
+      detail: 'the response of the backend was cut short',
+      cause,
+    })
+  return isCut(cause)
+    ? new GatehouseError('BACKEND_UNREACHABLE', {
+        detail: 'the backend closed the connection before it answered',
+        cause,
+      })
+    : new GatehouseError('BACKEND_UNREACHABLE', { cause })
+}
+
+/** Whatever is wrong with what a backend sends is an error of the backend, not of the client's request. */
+function protocolError(cause: unknown): GatehouseError {
+  const ours = cause instanceof GatehouseError && cause.code.startsWith('BACKEND_')
+  return ours ? cause : new GatehouseError('BACKEND_PROTOCOL', { cause })
+}

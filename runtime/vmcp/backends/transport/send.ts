@@ -1,0 +1,53 @@
+/**
+ * Sends one request to a backend in somebody's name: headers in their order of precedence, credentials last.
+ *
+ * Lowest are headers passed through from the client, then those that the operator configured, then what the protocol
+ * needs, then the credential. When the backend refuses a credential that can be had again, the request is sent once
+ * more: a 401 says that it was not carried out.
+ * Source: spec document 3 (passthroughHeaders, outgoingAuth).
+ */
+import type { ChannelTarget, Sender } from '../session-era/channel.ts'
+import { type BackendResponse, type BackendRequest, exchangeWithBackend } from './http.ts'
+
+/** Requests that change nothing at a backend. */
+export const REPEATABLE: ReadonlySet<string> = new Set([
+  'completion/complete',
+  'ping',
+  'prompts/get',
+  'prompts/list',
+  'resources/list',
+  'resources/read',
+  'resources/templates/list',
+  'server/discover',
+  'tools/list',
+])
+
+export interface AuthorizedRequest extends Omit<BackendRequest, 'headers' | 'url'> {
+  /** Default: the target's. */
+  readonly url?: URL
+  /** What the protocol needs, lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Rejects as exchangeWithBackend, and with what the credentials are rejected with. */
+export async function sendToBackend(
+  target: ChannelTarget,
+  sender: Sender,
+  request: AuthorizedRequest,
+): Promise<BackendResponse> {
+  const url = request.url ?? target.url
+  for (let attempt = 0; ; attempt++) {
+    const headers: Record<string, string> = {
+      ...sender.headers,
+      ...target.trace?.(),
+      ...target.headers,
+      'accept-encoding': 'identity',
+      ...request.headers,
+    }
+    const outgoing = { method: request.method, url, headers, body: request.body }
+    const pending = target.credentials.apply(outgoing, sender.caller, request.signal)
+    if (pending) await pending
+    const response = await exchangeWithBackend(target.dispatcher, { ...request, url, headers })
+    if (response.status !== 401 || attempt > 0 || !target.credentials.refused(outgoing)) return response
+  }
+}

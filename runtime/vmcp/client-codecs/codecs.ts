@@ -1,0 +1,109 @@
+/** Puts the client edges together: both codecs over one core, with what they share. */
+import type { Log } from '../../net/index.ts'
+import type { Clock } from '../clock.ts'
+import type { Core } from '../pipeline/core.ts'
+import { type Advertise, advertisedBy, everything } from '../edge/advertised.ts'
+import type { HttpResponse } from './response.ts'
+import { Listeners, type ListenersOptions } from './stateless-era/listeners.ts'
+import { makeStateSealer } from './stateless-era/sealed-state.ts'
+import { OldSseEdge } from './session-era/sse-codec.ts'
+import { SessionEdge } from './session-era/http-codec.ts'
+import { SessionProtocol } from './session-era/protocol.ts'
+import { ParkedCalls } from './stateless-era/call.ts'
+import { StatelessEdge } from './stateless-era/codec.ts'
+import type { ClientSession, Perform } from '../pipeline/operation.ts'
+import { makeSessionLife } from '../server/session-life.ts'
+import { ASK_TIMEOUT_MS } from '../sessions/session.ts'
+import type { SessionTable } from '../sessions/table.ts'
+
+export interface EdgesOptions {
+  readonly core: Core
+  readonly sessions: SessionTable
+  /** Carries out what clients want: the whole pipeline. */
+  readonly perform: Perform
+  /** Rejects when the caller may not listen to what was named. */
+  readonly authorizeListener: ListenersOptions['authorize']
+  readonly serverInfo: string
+  /** What clients are told that the server has: everything, or what its backends have. */
+  readonly advertise: 'everything' | 'backends'
+  readonly passthroughHeaders: () => readonly string[]
+  /** Key material shared by replicas; undefined: state is good on this one only. */
+  readonly stateSecret: () => string | undefined
+  readonly clock: Clock
+  readonly log: Log
+  readonly endSession: (session: ClientSession) => void
+}
+
+export interface Edges {
+  readonly sessionEdge: SessionEdge
+  readonly oldSseEdge: OldSseEdge
+  readonly statelessEdge: StatelessEdge
+  readonly listeners: Listeners
+  /** Writes to every stream that has been silent, so that nothing on the way takes it for dead. */
+  keepAlive(): void
+  /** Ends subscriptions and parked calls. */
+  close(): void
+}
+
+const MAX_PARKED = 1_000
+const MAX_PARKED_PER_CALLER = 100
+
+export function makeEdges(options: EdgesOptions): Edges {
+  const { core, sessions, perform, serverInfo, passthroughHeaders, clock, log } = options
+  const responses = new Set<HttpResponse>()
+  const parked = new ParkedCalls({
+    max: MAX_PARKED,
+    maxPerCaller: MAX_PARKED_PER_CALLER,
+    ttlMs: ASK_TIMEOUT_MS,
+    clock,
+  })
+  const listeners = new Listeners({
+    serverInfo,
+    authorize: options.authorizeListener,
+    present: (client) => core.present(client),
+    subscribe: async (client, uri, signal) => {
+      const outcome = await core.subscribe(client, uri, signal)
+      if (outcome.kind !== 'result') throw new Error('the backend refused the subscription')
+    },
+    end: options.endSession,
+  })
+  const advertise: Advertise = async (client) =>
+    options.advertise === 'everything'
+      ? everything
+      : advertisedBy((await core.view(client, true)).listings.map(({ server }) => server))
+  const protocol = new SessionProtocol({
+    sessions,
+    perform,
+    life: makeSessionLife(core, (session) => void sessions.save(session)),
+    serverInfo,
+    advertise,
+    responses,
+    log,
+  })
+  const oldSseEdge = new OldSseEdge({ protocol, passthroughHeaders })
+  return {
+    listeners,
+    sessionEdge: new SessionEdge({ protocol, passthroughHeaders }),
+    oldSseEdge,
+    statelessEdge: new StatelessEdge({
+      perform,
+      checkHeaders: (client, params, headers) => core.checkMirrored(client, params, headers),
+      serverInfo,
+      advertise,
+      passthroughHeaders,
+      responses,
+      sealer: makeStateSealer({ secret: options.stateSecret, ttlMs: ASK_TIMEOUT_MS, now: clock.now }),
+      parked,
+      listeners,
+    }),
+    keepAlive() {
+      listeners.keepAlive()
+      for (const response of responses) response.keepAlive()
+    },
+    close() {
+      parked.close(new Error('the server is shutting down'))
+      listeners.close()
+      oldSseEdge.close()
+    },
+  }
+}

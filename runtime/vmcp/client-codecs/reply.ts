@@ -1,0 +1,152 @@
+/**
+ * The response to one POST: plain JSON when nothing has to be said before the result, otherwise an event stream that
+ * ends with the result.
+ *
+ * A client that accepts event streams gets one as soon as progress, a log message or a question comes first, or when
+ * the response takes so long that something on the way might think the connection dead.
+ * Source: MCP 2025-11-25, transports, "Sending Messages to the Server".
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { encodeEvent, KEEP_ALIVE, resultMessage, resultParts } from '../../mcp/index.ts'
+import type { HttpResponse } from './response.ts'
+import { acceptsEventStream, beginEventStream, cutWhenStuck, writeBounded } from './stream.ts'
+
+/** Results from this size on are not copied into one buffer. */
+const LARGE = 16 * 1024
+
+/** A stream that outlives its connection. */
+export interface LastingStream {
+  readonly open: boolean
+  /** Called once when the client does not come back. */
+  onAbandoned: (() => void) | undefined
+  attach(res: ServerResponse): void
+  prime(): void
+  send(message: Buffer): boolean
+  end(message?: Buffer): void
+  keepAlive(): void
+}
+
+export interface ReplyOptions {
+  readonly headers?: Readonly<Record<string, string>>
+  /** Makes the response one that can be reloaded again, once it becomes a stream. */
+  readonly lasting?: (() => LastingStream) | undefined
+}
+
+export class Reply implements HttpResponse {
+  readonly res: ServerResponse
+  /** True when messages can be sent before the result. */
+  readonly canStream: boolean
+  readonly #headers: Readonly<Record<string, string>>
+  readonly #openLasting: (() => LastingStream) | undefined
+  #lasting: LastingStream | undefined
+  #onClose: (() => void) | undefined
+  #streaming = false
+
+  constructor(req: IncomingMessage, res: ServerResponse, { headers = {}, lasting }: ReplyOptions = {}) {
+    this.res = res
+    this.canStream = acceptsEventStream(req)
+    this.#headers = headers
+    this.#openLasting = lasting
+  }
+
+  get streaming(): boolean {
+    return this.#streaming
+  }
+
+  get over(): boolean {
+    return this.#lasting ? !this.#lasting.open : this.res.writableEnded || this.res.destroyed
+  }
+
+  /** Turns the response into an event stream. False when the client does not take one or the response is over. */
+  stream(): boolean {
+    if (this.#streaming) return !this.over
+    if (!this.canStream || this.over || this.res.headersSent) return false
+    this.#streaming = true
+    beginEventStream(this.res, this.#headers)
+    const lasting = this.#openLasting?.()
+    if (lasting) {
+      // From now on it is the stream that counts, not the connection that carries it.
+      this.#lasting = lasting
+      lasting.onAbandoned = () => this.#onClose?.()
+      lasting.attach(this.res)
+    }
+    return true
+  }
+
+  /** Sends a message before the result. False when that is not possible. */
+  send(message: Buffer): boolean {
+    if (!this.stream()) return false
+    return this.#lasting ? this.#lasting.send(message) : writeBounded(this.res, encodeEvent(message))
+  }
+
+  /** A long call on a silent connection becomes a stream, so that nothing on the way takes it for dead. */
+  keepAlive(): void {
+    const begins = !this.#streaming
+    if (!this.stream()) return
+    if (!this.#lasting) writeBounded(this.res, KEEP_ALIVE)
+    else if (begins) this.#lasting.prime()
+    else this.#lasting.keepAlive()
+  }
+
+  onClose(listener: () => void): () => void {
+    const closed = (): void => {
+      if (!this.#lasting) listener()
+    }
+    this.#onClose = listener
+    this.res.once('close', closed)
+    return () => {
+      this.#onClose = undefined
+      this.res.off('close', closed)
+    }
+  }
+
+  /** Sends the result and ends the response. The status counts only when nothing was sent before. */
+  end(message: Buffer, status = 200): void {
+    if (this.over) return
+    if (this.#lasting) {
+      this.#lasting.end(message)
+      return
+    }
+    if (this.#streaming) {
+      this.res.end(encodeEvent(message))
+      if (message.length >= LARGE) cutWhenStuck(this.res)
+      return
+    }
+    this.res.writeHead(status, {
+      'content-type': 'application/json',
+      'content-length': message.length,
+      ...this.#headers,
+    })
+    this.res.end(message)
+    if (message.length >= LARGE) cutWhenStuck(this.res)
+  }
+
+  /** Sends `{…,"result":…}`; a large result goes out as it is, without a copy. */
+  endResult(id: string, result: Buffer): void {
+    if (this.#streaming || result.length < LARGE) {
+      this.end(resultMessage(id, result))
+      return
+    }
+    if (this.over) return
+    const parts = resultParts(id, result)
+    const length = parts.reduce((sum, part) => sum + part.length, 0)
+    this.res.writeHead(200, {
+      'content-type': 'application/json',
+      'content-length': length,
+      ...this.#headers,
+    })
+    this.res.cork()
+    for (const part of parts) this.res.write(part)
+    this.res.end()
+    this.res.uncork()
+    cutWhenStuck(this.res)
+  }
+
+  /** Ends without a result: the client went away or asked for no response. */
+  drop(): void {
+    if (this.over) return
+    if (this.#lasting) this.#lasting.end()
+    else if (this.#streaming) this.res.end()
+    else this.res.writeHead(202, { ...this.#headers }).end()
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * Session-era codec towards clients over streamable HTTP: messages by POST, the GET stream, and DELETE.
+ * Source: MCP 2025-11-25, transports.
+ */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { HEADER, type JsonObject, type Message, MessageError, SESSION_VERSIONS } from '../../../mcp/index.ts'
+import type { Caller } from '../../../net/index.ts'
+import type { Session } from '../../sessions/session.ts'
+import { passedHeaders } from '../client.ts'
+import type { VmcpExchange } from '../exchange.ts'
+import { Reply } from '../reply.ts'
+import { acceptsEventStream, beginEventStream, holdStream } from '../stream.ts'
+import type { SessionProtocol } from './protocol.ts'
+
+export interface SessionEdgeOptions {
+  readonly protocol: SessionProtocol
+  readonly passthroughHeaders: () => readonly string[]
+}
+
+export class SessionEdge {
+  readonly #options: SessionEdgeOptions
+
+  constructor(options: SessionEdgeOptions) {
+    this.#options = options
+  }
+
+  async post(exchange: VmcpExchange, message: Message, params: JsonObject, caller: Caller): Promise<void> {
+    const { protocol } = this.#options
+    const { req, res } = exchange
+    if (message.method === 'initialize') {
+      const { session, response } = await protocol.open(message, params, caller, this.#passed(exchange))
+      new Reply(req, res, { headers: { [HEADER.sessionId]: session.id } }).end(response)
+      return
+    }
+    const session = await this.#sessionOf(exchange, caller, message.id)
+    const reply = new Reply(req, res, { lasting: () => session.openStream() })
+    await protocol.receive(session, message, params, reply)
+    if (message.kind !== 'request') reply.drop()
+  }
+
+  #passed(exchange: VmcpExchange): Readonly<Record<string, string>> {
+    return passedHeaders(exchange.req.headers, this.#options.passthroughHeaders())
+  }
+
+  async #sessionOf(exchange: VmcpExchange, caller: Caller, id: string | undefined): Promise<Session> {
+    const sessionId = exchange.header('sessionId')
+    if (sessionId === undefined) {
+      const detail = 'Invalid Request: the Mcp-Session-Id header is required'
+      throw new MessageError('INVALID_REQUEST', id, { detail })
+    }
+    const version = exchange.header('protocolVersion')
+    if (version !== undefined && !SESSION_VERSIONS.includes(version)) {
+      const detail = 'Invalid Request: unsupported MCP-Protocol-Version'
+      throw new MessageError('INVALID_REQUEST', id, { detail })
+    }
+    try {
+      const session = await this.#options.protocol.sessions.find(sessionId, caller)
+      session.headers = this.#passed(exchange)
+      return session
+    } catch (error) {
+      throw error instanceof GatehouseError ? new MessageError(error.code, id, { cause: error.cause }) : error
+    }
+  }
+
+  /** GET: the stream on which the server speaks unasked. */
+  async get(exchange: VmcpExchange, caller: Caller): Promise<void> {
+    if (!acceptsEventStream(exchange.req)) {
+      const detail = 'Not Acceptable: the client must accept text/event-stream'
+      throw new GatehouseError('NOT_ACCEPTABLE', { detail })
+    }
+    const session = await this.#sessionOf(exchange, caller, undefined)
+    beginEventStream(exchange.res, { [HEADER.sessionId]: session.id })
+    holdStream(exchange.res)
+    session.addStream(exchange.res, { lastEventId: exchange.header('lastEventId') })
+  }
+
+  /** DELETE: the client needs the session no more. */
+  async delete(exchange: VmcpExchange, caller: Caller): Promise<void> {
+    const session = await this.#sessionOf(exchange, caller, undefined)
+    await this.#options.protocol.sessions.end(session.id, caller)
+    exchange.res.writeHead(200, { 'content-length': 0 }).end()
+  }
+}

@@ -1,0 +1,337 @@
+/**
+ * Stateless codec towards clients: every POST says all there is to know about its sender, and nothing is remembered
+ * between two of them but calls that wait for answers.
+ * Source: MCP 2026-07-28, basic, streamable HTTP, patterns.
+ */
+import { hash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import {
+  ASKING_METHODS,
+  checkParamTypes,
+  checkStateless,
+  completeResult,
+  errorObject,
+  inputRequired,
+  isDeclined,
+  JsonObject,
+  LOG_LEVELS,
+  type Message,
+  MessageError,
+  rawErrorMessage,
+  requireAbility,
+  resultMessage,
+  statelessError,
+  type StatelessMeta,
+  statusOf,
+  SUPPORTED_VERSIONS,
+  visitRequests,
+} from '../../../mcp/index.ts'
+import type { Caller } from '../../../net/index.ts'
+import type { Ask, Client, Operation, Outcome } from '../../pipeline/operation.ts'
+import { type Advertise, advertisedMembers } from '../../edge/advertised.ts'
+import type { HttpResponse } from '../response.ts'
+import { abilitiesOf, canonical, passedHeaders } from '../client.ts'
+import type { VmcpExchange } from '../exchange.ts'
+import { LiveOperation } from '../live-operation.ts'
+import type { Listeners } from './listeners.ts'
+import { Reply } from '../reply.ts'
+import { isForHttp } from '../session-era/protocol.ts'
+import type { StateBinding, StateSealer } from './sealed-state.ts'
+import { type ParkedCalls, StatelessCall } from './call.ts'
+
+export interface StatelessEdgeOptions {
+  readonly perform: (operation: Operation) => Promise<Outcome>
+  /** Checks the mirrored argument headers of a call, once the tool is known. Throws HEADER_MISMATCH. */
+  readonly checkHeaders: (client: Client, params: JsonObject, headers: IncomingHttpHeaders) => Promise<void>
+  readonly serverInfo: string
+  readonly advertise: Advertise
+  readonly passthroughHeaders: () => readonly string[]
+  readonly responses: Set<HttpResponse>
+  readonly sealer: StateSealer
+  readonly parked: ParkedCalls
+  readonly listeners: Listeners
+}
+
+const NO_STORE = { 'cache-control': 'private, no-store' }
+const METHODS: ReadonlySet<string> = new Set([
+  'tools/list',
+  'tools/call',
+  'resources/list',
+  'resources/templates/list',
+  'resources/read',
+  'prompts/list',
+  'prompts/get',
+  'completion/complete',
+])
+
+export class StatelessEdge {
+  readonly #options: StatelessEdgeOptions
+  /** Stateless form of list results, by the results. */
+  readonly #lists = new WeakMap<Buffer, Buffer>()
+
+  constructor(options: StatelessEdgeOptions) {
+    this.#options = options
+  }
+
+  async post(exchange: VmcpExchange, message: Message, params: JsonObject, caller: Caller): Promise<void> {
+    if (message.kind === 'notification') {
+      exchange.res.writeHead(202).end()
+      return
+    }
+    if (message.kind !== 'request' || message.id === undefined) {
+      throw new MessageError('INVALID_REQUEST', message.id, {
+        detail: 'Invalid Request: a request or notification is expected',
+      })
+    }
+    const meta = checkStateless(message, params, exchange.req.headers, SUPPORTED_VERSIONS)
+    checkParamTypes(message.method, params)
+    if (meta.logLevel !== undefined && !LOG_LEVELS.includes(meta.logLevel)) {
+      throw new MessageError('INVALID_PARAMS', message.id, { detail: 'Invalid params: unknown log level' })
+    }
+    const client = this.#client(exchange, meta, caller, message.id)
+    if (message.method === 'subscriptions/listen') {
+      await this.#options.listeners.open(exchange, message.id, params, client)
+      return
+    }
+    const discovered = message.method === 'server/discover' ? await this.#discover(client) : undefined
+    const reply = new Reply(exchange.req, exchange.res, { headers: NO_STORE })
+    if (discovered) this.#finish(reply, message.id, message.method, discovered)
+    else if (METHODS.has(message.method))
+      await this.#operate(exchange, message, message.id, params, client, meta, reply)
+    else throw new MessageError('METHOD_NOT_FOUND', message.id)
+  }
+
+  #client(exchange: VmcpExchange, meta: StatelessMeta, caller: Caller, id: string): Client {
+    return {
+      era: 'stateless',
+      protocolVersion: meta.protocolVersion,
+      caller,
+      abilities: abilitiesOf(meta.clientCapabilities, id),
+      info: meta.clientInfo,
+      headers: passedHeaders(exchange.req.headers, this.#options.passthroughHeaders()),
+      session: undefined,
+    }
+  }
+
+  async #discover(client: Client): Promise<Buffer> {
+    const members = advertisedMembers(await this.#options.advertise(client))
+    return Buffer.from(`{"supportedVersions":${JSON.stringify(SUPPORTED_VERSIONS)},${members}}`)
+  }
+
+  async #operate(
+    exchange: VmcpExchange,
+    message: Message,
+    id: string,
+    params: JsonObject,
+    client: Client,
+    meta: StatelessMeta,
+    reply: Reply,
+  ): Promise<void> {
+    const { responses } = this.#options
+    responses.add(reply)
+    try {
+      const binding = new RequestBinding(client.caller.key, message.method, params)
+      const call = await this.#callOf(exchange, message, params, client, meta, binding)
+      await this.#follow(call, id, message.method, reply, binding)
+    } catch (error) {
+      if (isForHttp(error) && !reply.streaming) throw error
+      this.#fail(reply, id, error)
+    } finally {
+      responses.delete(reply)
+    }
+  }
+
+  /** A new call, or the parked one that the client's state leads to, with the client's answers handed over. */
+  async #callOf(
+    exchange: VmcpExchange,
+    message: Message,
+    params: JsonObject,
+    client: Client,
+    meta: StatelessMeta,
+    binding: StateBinding,
+  ): Promise<StatelessCall> {
+    const { headers } = exchange.req
+    const state = params.text('requestState')
+    if (state === undefined) return this.#start(message, params, client, meta, headers)
+    const content = this.#options.sealer.open(state, binding)
+    if (!content)
+      throw new GatehouseError('INVALID_PARAMS', {
+        detail: 'Invalid params: requestState is not valid for this request',
+      })
+    if (content.kind === 'again') {
+      if (isDeclined(params.object('inputResponses'))) throw declined()
+      const again = new JsonObject(params.with({ requestState: undefined, inputResponses: undefined }))
+      return this.#start(message, again, client, meta, headers)
+    }
+    if (content.kind === 'pass') {
+      const own = new JsonObject(params.with({ requestState: JSON.stringify(content.value) }))
+      return this.#start(message, own, client, meta, headers)
+    }
+    if (message.method === 'tools/call') await this.#options.checkHeaders(client, params, headers)
+    const call = this.#options.parked.take(content.value, binding.caller)
+    if (!call) {
+      throw new GatehouseError('INVALID_PARAMS', {
+        detail: 'Invalid params: the request is not waiting for answers any more; start it again',
+      })
+    }
+    call.response(params.object('inputResponses'))
+    return call
+  }
+
+  #start(
+    message: Message,
+    params: JsonObject,
+    client: Client,
+    meta: StatelessMeta,
+    headers: IncomingHttpHeaders,
+  ): StatelessCall {
+    return new StatelessCall(
+      client.caller.key,
+      (ask) =>
+        new LiveOperation({
+          message,
+          params,
+          client,
+          headers,
+          logLevel: meta.logLevel,
+          logs: meta.logLevel !== undefined,
+          sink: { send: () => false, ask },
+        }),
+      this.#options.perform,
+    )
+  }
+
+  /** Lets a call run until it ends or asks, on behalf of one HTTP request. */
+  async #follow(
+    call: StatelessCall,
+    id: string,
+    method: string,
+    reply: Reply,
+    binding: StateBinding,
+  ): Promise<void> {
+    const { operation } = call
+    const { ask } = operation.sink
+    operation.sink = { send: (bytes) => reply.send(bytes), ask }
+    const ignore = reply.onClose(() => call.cancel(new Error('the client went away')))
+    try {
+      const step = await call.step()
+      if (step.kind === 'ask') {
+        operation.sink = { send: () => false, ask }
+        ignore()
+        this.#options.parked.park(call)
+        const state = this.#options.sealer.seal({ kind: 'parked', value: call.id }, binding)
+        reply.end(resultMessage(id, inputRequired(step.requests, state, this.#options.serverInfo)))
+      } else if (step.outcome.kind === 'input')
+        this.#finishInput(reply, id, method, step.outcome.result, call, binding)
+      else if (step.outcome.kind === 'error')
+        this.#finishError(reply, id, method, step.outcome.error, call, binding)
+      else this.#finish(reply, id, method, step.outcome.result)
+    } finally {
+      ignore()
+    }
+  }
+
+  /** Passes on the questions of a stateless backend; its state is sealed on the way. */
+  #finishInput(
+    reply: Reply,
+    id: string,
+    method: string,
+    result: Buffer,
+    call: StatelessCall,
+    binding: StateBinding,
+  ): void {
+    if (!ASKING_METHODS.has(method)) throw new GatehouseError('BACKEND_PROTOCOL')
+    const required = new JsonObject(result)
+    const requests = required.object('inputRequests')
+    for (const [, raw] of requests?.entries() ?? []) {
+      const question = raw[0] === 0x7b ? new JsonObject(raw) : undefined
+      const asked = question?.text('method')
+      if (!question || asked === undefined) throw new GatehouseError('BACKEND_PROTOCOL')
+      requireAbility(call.operation.client.abilities, { method: asked, params: question.raw('params') })
+    }
+    const state = required.text('requestState')
+    if (!requests && state === undefined) throw new GatehouseError('BACKEND_PROTOCOL')
+    const sealed =
+      state === undefined ? undefined : this.#options.sealer.seal({ kind: 'pass', value: state }, binding)
+    reply.end(resultMessage(id, inputRequired(requests?.bytes, sealed, this.#options.serverInfo)))
+  }
+
+  #finish(reply: Reply, id: string, method: string, result: Buffer): void {
+    reply.endResult(id, this.#complete(method, result))
+  }
+
+  /** Pages of lists are made once for many requests, and so is their form here. */
+  #complete(method: string, result: Buffer): Buffer {
+    const { serverInfo } = this.#options
+    if (!method.endsWith('/list')) return completeResult(method, result, serverInfo)
+    const known = this.#lists.get(result)
+    if (known) return known
+    const complete = completeResult(method, result, serverInfo)
+    this.#lists.set(result, complete)
+    return complete
+  }
+
+  /** Passes on an error of a backend. Where it says that the user has to visit an address, the client is asked to. */
+  #finishError(
+    reply: Reply,
+    id: string,
+    method: string,
+    error: Buffer,
+    call: StatelessCall,
+    binding: StateBinding,
+  ): void {
+    const visits = ASKING_METHODS.has(method) ? visitRequests(error) : undefined
+    if (visits) {
+      requireAbility(call.operation.client.abilities, VISIT)
+      const state = this.#options.sealer.seal({ kind: 'again', value: '' }, binding)
+      reply.end(resultMessage(id, inputRequired(visits, state, this.#options.serverInfo)))
+      return
+    }
+    const translated = statelessError(error, call.operation.params.text('uri'))
+    reply.end(rawErrorMessage(id, translated), statusOf(new JsonObject(translated).value('code')))
+  }
+
+  #fail(reply: Reply, id: string, error: unknown): void {
+    const object = errorObject(error)
+    reply.end(rawErrorMessage(id, JSON.stringify(object)), statusOf(object.code))
+  }
+}
+
+/** The question that sends the user to an address, as far as abilities go. */
+const VISIT: Ask = { method: 'elicitation/create', params: Buffer.from('{"mode":"url"}') }
+
+function declined(): GatehouseError {
+  return new GatehouseError('BACKEND_UNAVAILABLE', {
+    detail: 'the user did not agree to open the address that the backend needs',
+  })
+}
+
+/** Computed only when state is sealed or opened: most requests carry none. */
+class RequestBinding implements StateBinding {
+  readonly caller: string
+  readonly #method: string
+  readonly #params: JsonObject
+  #request: string | undefined
+
+  constructor(caller: string, method: string, params: JsonObject) {
+    this.caller = caller
+    this.#method = method
+    this.#params = params
+  }
+
+  /** What makes two requests the same: method, subject, arguments. */
+  get request(): string {
+    const params = this.#params
+    this.#request ??= hash(
+      'sha256',
+      canonical([
+        this.#method,
+        params.text('name') ?? params.text('uri') ?? null,
+        params.value('arguments') ?? null,
+      ]),
+      'base64url',
+    )
+    return this.#request
+  }
+}

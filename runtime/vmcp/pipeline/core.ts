@@ -1,0 +1,356 @@
+/**
+ * Carries out operations: answers lists from the catalog and takes everything else to the backend it belongs to.
+ *
+ * Knows no protocol revision and no HTTP. What stands between it and the edges is in pipeline.ts.
+ * Source: spec document 3 (what the service does, operational.failureHandling).
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
+import { argumentHeaders, type Changes, disagreeingArgument, JsonObject, RPC } from '../../mcp/index.ts'
+import { type Backend, isBackendError } from '../backends/backend.ts'
+import type { Sender } from '../backends/session-era/channel.ts'
+import type { Relay } from '../backends/connection.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import type { Cursors } from '../catalog/cursors.ts'
+import { Lookup, type LookupParts } from '../catalog/lookup.ts'
+import { renderPage } from '../catalog/pages.ts'
+import type { Entry, Kind, ToolEntry } from '../catalog/types.ts'
+import { unavailable } from '../health/unavailable.ts'
+import {
+  type Client,
+  type ClientSession,
+  type Operation,
+  type Outcome,
+  ownOperation,
+  resultOutcome,
+} from './operation.ts'
+
+export interface CallOptions {
+  /** The least time that the backend has. */
+  readonly timeoutMs?: number | undefined
+  /** Questions of the backend are asked while the call goes on, whatever the client's era; they never end it. */
+  readonly bridges?: boolean
+}
+
+const LISTS: Readonly<Record<string, Kind>> = {
+  'tools/list': 'tools',
+  'resources/list': 'resources',
+  'resources/templates/list': 'templates',
+  'prompts/list': 'prompts',
+}
+
+export class Core {
+  #parts: LookupParts
+  readonly #lookup = new Lookup(() => this.#parts)
+  readonly #cursors: Cursors
+
+  constructor(parts: LookupParts, cursors: Cursors) {
+    this.#parts = parts
+    this.#cursors = cursors
+  }
+
+  get parts(): LookupParts {
+    return this.#parts
+  }
+
+  /** Takes effect with the next operation. */
+  replace(parts: LookupParts): void {
+    this.#parts = parts
+  }
+
+  /** Rejects with GatehouseError; errors that a backend reported in MCP come back as outcomes. */
+  async perform(operation: Operation): Promise<Outcome> {
+    const kind = LISTS[operation.method]
+    if (kind) return this.#list(operation, kind)
+    switch (operation.method) {
+      case 'tools/call':
+        return this.#callTool(operation)
+      case 'prompts/get':
+        return this.#getPrompt(operation)
+      case 'resources/read':
+      case 'resources/subscribe':
+      case 'resources/unsubscribe':
+        return this.#resource(operation)
+      case 'completion/complete':
+        return this.#complete(operation)
+      default:
+        throw new GatehouseError('METHOD_NOT_FOUND')
+    }
+  }
+
+  /** What a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. */
+  view(client: Client, patient: boolean): Promise<Catalog> {
+    return this.#lookup.view(client, patient)
+  }
+
+  /** What a client sees, whatever is down. Never rejects. */
+  async present(client: Client): Promise<Catalog> {
+    const { members, views } = this.#parts
+    return (await views.of(members, client, true)).catalog
+  }
+
+  /** What is known without asking any backend. */
+  peek(client: Client): Catalog {
+    const { members, views } = this.#parts
+    return views.peek(members, client)
+  }
+
+  backendOfResource(client: Client, uri: string): string | undefined {
+    return this.peek(client).findResource(uri)?.backend
+  }
+
+  /** Subscribes a client to a resource. */
+  subscribe(client: Client, uri: string, signal: AbortSignal): Promise<Outcome> {
+    return this.perform(ownOperation(client, 'resources/subscribe', { uri }, signal))
+  }
+
+  /** Sends a notification to every backend that has a connection for the session. */
+  notifyBackends(session: ClientSession, method: string, sender: Sender): void {
+    for (const { backend } of this.#parts.members.values())
+      backend.connectionOf(session)?.notify(method, undefined, sender)
+  }
+
+  /** Tells the backends of a session which log level its client wants. */
+  setLogLevel(session: ClientSession & { readonly logLevel: string | undefined }, sender: Sender): void {
+    const { logLevel } = session
+    if (logLevel === undefined) return
+    for (const { backend } of this.#parts.members.values())
+      backend.connectionOf(session)?.setLogLevel(logLevel, sender)
+  }
+
+  async #list(operation: Operation, kind: Kind): Promise<Outcome> {
+    const { client, params } = operation
+    const entries = listOf(await this.view(client, true), kind)
+    const page = { era: client.era, cursor: params.text('cursor'), cursors: this.#cursors }
+    return { kind: 'result', result: renderPage(kind, entries, page) }
+  }
+
+  /** What a tool says of itself; undefined when the client has no such tool, an error when that cannot be known now. */
+  async annotationsOf(
+    client: Client,
+    tool: string,
+  ): Promise<Readonly<Record<string, unknown>> | GatehouseError | undefined> {
+    const entry = await this.#lookup.find(client, (catalog) => visible(catalog.tools.get(tool)))
+    return entry?.annotations ?? this.#lookup.unlisted(client, tool)
+  }
+
+  /**
+   * The tool that a call is for; its backend may be down. Rejects with INVALID_PARAMS when the call is malformed or there
+   * is no such tool, with BACKEND_UNAVAILABLE when that cannot be known now, and with HEADER_MISMATCH.
+   */
+  async calledTool({ client, params, headers }: Operation): Promise<ToolEntry> {
+    const name = requireText(params, 'name')
+    const args = params.raw('arguments')
+    if (args !== undefined && args[0] !== 0x7b) {
+      throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: arguments must be an object' })
+    }
+    const entry = await this.#lookup.find(client, (catalog) => visible(catalog.tools.get(name)))
+    if (!entry) throw this.#notFound(client, 'tool', name)
+    if (!entry.run && headers) requireMirrored(entry, params, headers)
+    return entry
+  }
+
+  #notFound(client: Client, what: 'tool' | 'prompt', name: string): GatehouseError {
+    const detail = `${what} ${JSON.stringify(name)} not found`
+    return this.#lookup.unlisted(client, name) ?? new GatehouseError('INVALID_PARAMS', { detail })
+  }
+
+  async #callTool(operation: Operation): Promise<Outcome> {
+    const entry = await this.calledTool(operation)
+    if (entry.run) return entry.run(operation)
+    try {
+      const outcome = await this.#callOriginal(operation, entry)
+      return isHeaderMismatch(outcome) ? await this.#callAnew(operation, entry) : outcome
+    } catch (error) {
+      // A tool that could not be run is a result that a model can read, not an error of the protocol.
+      if (!isBackendError(error) || operation.signal.aborted) throw error
+      return resultOutcome({ content: [{ type: 'text', text: error.message }], isError: true })
+    }
+  }
+
+  #callOriginal(operation: Operation, entry: ToolEntry): Promise<Outcome> {
+    return this.callEntry(operation, entry, { name: JSON.stringify(entry.original) })
+  }
+
+  /**
+   * The backend wants other arguments mirrored in headers than its list said: the list is read again, and the call, which
+   * was not carried out, is made once more. Rejects with BACKEND_PROTOCOL when that does not help: the headers are ours.
+   */
+  async #callAnew(operation: Operation, { backend }: ToolEntry): Promise<Outcome> {
+    const name = requireText(operation.params, 'name')
+    this.#parts.members.get(backend)?.listings.expire()
+    const entry = visible((await this.view(operation.client, true)).tools.get(name))
+    const outcome = entry && !entry.run ? await this.#callOriginal(operation, entry) : undefined
+    if (outcome && !isHeaderMismatch(outcome)) return outcome
+    throw new GatehouseError('BACKEND_PROTOCOL', {
+      detail: `backend ${backend}: the headers of the call do not fit`,
+      data: { backend },
+    })
+  }
+
+  /** Calls what an entry leads to; also for tools that clients do not see. */
+  async callEntry(
+    operation: Operation,
+    entry: Entry,
+    changes: Changes,
+    { timeoutMs = 0, bridges = false }: CallOptions = {},
+  ): Promise<Outcome> {
+    const { client, method, params, signal } = operation
+    const backend = this.#backend(entry.backend)
+    operation.routed?.(backend.name)
+    const mirrored = entry.mirrored ?? []
+    const call = backend.call(client, {
+      method,
+      params,
+      changes: sameAs(params, changes) ? {} : changes,
+      sender: { caller: client.caller, headers: client.headers },
+      capabilities: client.abilities.raw,
+      signal,
+      timeoutMs: Math.max(timeoutMs, backend.settings.timeoutMs),
+      relay: { ...relayOf(operation), ...(bridges ? { bridges } : {}) },
+      ...(mirrored.length > 0 ? { headers: argumentHeaders(mirrored, params.value('arguments') ?? {}) } : {}),
+    })
+    return call.catch((error: unknown) => Promise.reject(ofBackendAlone(backend.name, error)))
+  }
+
+  #backend(name: string): Backend {
+    const member = this.#parts.members.get(name)
+    if (!member?.available()) throw unavailable([name])
+    return member.backend
+  }
+
+  /**
+   * Checks the headers that mirror arguments of a tool call. Rejects with HEADER_MISMATCH. A tool that is not known is
+   * not checked here.
+   */
+  async checkMirrored(client: Client, params: JsonObject, headers: IncomingHttpHeaders): Promise<void> {
+    const name = params.text('name') ?? ''
+    const entry = this.peek(client).tools.get(name) ?? (await this.view(client, false)).tools.get(name)
+    if (entry) requireMirrored(entry, params, headers)
+  }
+
+  async #getPrompt(operation: Operation): Promise<Outcome> {
+    const name = requireText(operation.params, 'name')
+    const entry = await this.#lookup.find(operation.client, (catalog) => catalog.prompts.get(name))
+    if (!entry) throw this.#notFound(operation.client, 'prompt', name)
+    return this.callEntry(operation, entry, { name: JSON.stringify(entry.original) })
+  }
+
+  async #resource(operation: Operation): Promise<Outcome> {
+    const entry = await this.findResource(operation.client, requireText(operation.params, 'uri'))
+    return this.callEntry(operation, entry, {})
+  }
+
+  /** The entry behind a URI. Rejects with RESOURCE_NOT_FOUND, or BACKEND_UNAVAILABLE when that cannot be known now. */
+  async findResource(client: Client, uri: string): Promise<Entry> {
+    const entry = await this.#lookup.find(client, (catalog) => catalog.findResource(uri))
+    if (entry) return entry
+    throw (
+      this.#lookup.unlisted(client, undefined) ?? new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri } })
+    )
+  }
+
+  async #complete(operation: Operation): Promise<Outcome> {
+    const ref = operation.params.object('ref')
+    const type = ref?.text('type')
+    const name = ref?.text(type === 'ref/prompt' ? 'name' : 'uri')
+    if (!ref || name === undefined || (type !== 'ref/prompt' && type !== 'ref/resource')) {
+      throw new GatehouseError('INVALID_PARAMS', {
+        detail: 'Invalid params: ref must name a prompt or a resource',
+      })
+    }
+    const catalog = await this.view(operation.client, false)
+    const entry =
+      type === 'ref/prompt'
+        ? catalog.prompts.get(name)
+        : (catalog.templates.get(name) ?? catalog.findResource(name))
+    const offered = catalog.listings.find(({ backend }) => backend === entry?.backend)?.server.capabilities
+      .completions
+    if (!entry || !offered) return resultOutcome({ completion: { values: [], total: 0, hasMore: false } })
+    const changes = type === 'ref/prompt' ? { ref: ref.with({ name: JSON.stringify(entry.original) }) } : {}
+    return this.callEntry(operation, entry, changes)
+  }
+}
+
+export function listOf(catalog: Catalog, kind: Kind): readonly Entry[] {
+  switch (kind) {
+    case 'tools':
+      return catalog.toolList
+    case 'resources':
+      return catalog.resourceList
+    case 'templates':
+      return catalog.templateList
+    case 'prompts':
+      return catalog.promptList
+    default:
+      return []
+  }
+}
+
+function isHeaderMismatch(outcome: Outcome): boolean {
+  return (
+    outcome.kind === 'error' &&
+    outcome.error.includes(String(RPC.headerMismatch)) &&
+    new JsonObject(outcome.error).value('code') === RPC.headerMismatch
+  )
+}
+
+function visible(entry: ToolEntry | undefined): ToolEntry | undefined {
+  return entry?.advertised ? entry : undefined
+}
+
+const PROVIDER_FAULTS: Readonly<Record<string, ErrorCode>> = {
+  UPSTREAM_TOKEN_MISSING: 'BACKEND_AUTH_FAILED',
+  UPSTREAM_NOT_CONNECTED: 'BACKEND_AUTH_FAILED',
+  AUTH_UNAVAILABLE: 'BACKEND_AUTH_UNAVAILABLE',
+}
+
+/**
+ * An upstream provider that is silent, or has ended the person's login, concerns its own backend: the caller, who is
+ * signed in here, is not refused, and no breaker counts it.
+ */
+function ofBackendAlone(backend: string, error: unknown): unknown {
+  const code = error instanceof GatehouseError ? PROVIDER_FAULTS[error.code] : undefined
+  if (!(error instanceof GatehouseError) || code === undefined) return error
+  return new GatehouseError(code, {
+    detail: `authentication failed for backend ${backend}: ${error.message}`,
+    data: { backend },
+    cause: error,
+  })
+}
+
+function requireMirrored({ mirrored }: ToolEntry, params: JsonObject, headers: IncomingHttpHeaders): void {
+  if (mirrored.length === 0) return
+  const header = disagreeingArgument(mirrored, params.value('arguments') ?? {}, headers)
+  if (header === undefined) return
+  throw new GatehouseError('HEADER_MISMATCH', {
+    detail: `Header mismatch: Mcp-Param-${header} does not match the request`,
+    data: { header: `Mcp-Param-${header}` },
+  })
+}
+
+function requireText(params: JsonObject, member: string): string {
+  const value = params.text(member)
+  if (value === undefined)
+    throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${member} must be a string` })
+  return value
+}
+
+/** True when the changes would not change anything: then the params travel as they came. */
+function sameAs(params: JsonObject, changes: Changes): boolean {
+  return Object.entries(changes).every(
+    ([name, value]) => value !== undefined && params.raw(name)?.toString() === value.toString(),
+  )
+}
+
+/** The client's side of an operation, as a backend connection uses it. */
+export function relayOf(operation: Operation): Relay {
+  return {
+    bridges: operation.client.era === 'session',
+    progressToken: operation.progressToken,
+    logLevel: operation.logLevel,
+    progress: (params) => operation.progress(params),
+    log: (params) => operation.log(params),
+    ask: (request, signal) => operation.ask(request, signal),
+  }
+}

@@ -1,0 +1,30 @@
+/**
+ * The features that a configuration asks for, outermost first: tool search, then scripts, so that a search finds the
+ * script tool too.
+ * Source: spec document 3, config.optimizer and config.codeMode.
+ */
+import type { VmcpConfig } from '../../config/index.ts'
+import type { Caller, Log } from '../../net/index.ts'
+import type { Audit, Telemetry } from '../../observe/index.ts'
+import type { Clock } from '../clock.ts'
+import { codeModeFeature } from '../codemode/index.ts'
+import { optimizerFeature } from '../optimizer/index.ts'
+import type { Feature } from './pipeline.ts'
+
+export interface FeatureParts {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly telemetry: Telemetry
+  readonly audit: Audit
+  /** False: a policy forbids this caller a tool of the gateway itself. */
+  readonly permits: (caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>
+  /** Reports the call in flight as one of this tool. */
+  readonly meant: (tool: string, toolArguments: Buffer) => void
+  readonly clock: Clock
+  readonly log: Log
+  /** The features in force until now; one whose settings are the same goes on. */
+  readonly before?: readonly Feature[] | undefined
+}
+
+export function makeFeatures(config: VmcpConfig, parts: FeatureParts): readonly Feature[] {
+  return [...optimizerFeature(config.optimizer, parts), ...codeModeFeature(config.codeMode, parts)]
+}

@@ -1,0 +1,129 @@
+/**
+ * What stands between an authenticated request and the core: authorization, then rate limits, as the configuration says.
+ *
+ * Made again for a changed configuration; requests in flight keep the responses that they got.
+ * Source: spec document 3 (incomingAuth.authz, rateLimiting); design, section 3 "Request".
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { VmcpConfig } from '../../config/index.ts'
+import { JsonObject } from '../../mcp/index.ts'
+import type { Caller, Log } from '../../net/index.ts'
+import { rateLimitRecorder, type Telemetry } from '../../observe/index.ts'
+import type { UpstreamTokens } from '../../outgoing/index.ts'
+import {
+  type Gate,
+  hintsIn,
+  makeAuthorizer,
+  makeGate,
+  makeRateLimiter,
+  type RateLimiter,
+  type UpstreamTokenSource,
+} from '../../policy/index.ts'
+import type { Store } from '../../store/index.ts'
+import type { Core } from './core.ts'
+import { authorize, rateLimit } from '../middleware/index.ts'
+import type { Middleware, Operation } from './operation.ts'
+
+export interface Guards {
+  /** Undefined: everybody may do everything. */
+  readonly gate: Gate | undefined
+  readonly limiter: RateLimiter | undefined
+}
+
+export interface GuardParts {
+  /** The shared store; rate limits need it. */
+  readonly store: Store | undefined
+  /** Part of the keys of rate limits. */
+  readonly namespace: string
+  readonly upstreamTokens: UpstreamTokens | undefined
+  readonly telemetry: Telemetry
+  /** Tools that are permitted by being switched on. */
+  readonly granted: (tool: string) => boolean
+  readonly log: Log
+}
+
+/** Throws INVALID_CONFIG naming what cannot be used. */
+export function makeGuards(config: VmcpConfig, parts: GuardParts): Guards {
+  return { gate: gateOf(config, parts), limiter: limiterOf(config, parts) }
+}
+
+function gateOf(
+  { name, incomingAuth }: VmcpConfig,
+  { upstreamTokens, granted, telemetry, log }: GuardParts,
+): Gate | undefined {
+  const { authz } = incomingAuth
+  if (authz?.type !== 'cedar') return undefined
+  const authorizer = makeAuthorizer(authz, {
+    serverName: name,
+    upstreamTokens: ofPolicies(upstreamTokens),
+    engineFailed: () => telemetry.metrics.policyEngineFailures(1, { server: name }),
+    log,
+  })
+  return makeGate(authorizer, { unknownMethods: 'pass', granted })
+}
+
+/** Without the token of their provider the policies refuse everything. */
+function ofPolicies(tokens: UpstreamTokens | undefined): UpstreamTokenSource | undefined {
+  if (tokens?.required === undefined) return tokens
+  return { get: async (caller, provider, signal) => tokens.required?.(caller, provider, signal) }
+}
+
+function limiterOf({ name, rateLimiting }: VmcpConfig, parts: GuardParts): RateLimiter | undefined {
+  if (!rateLimiting) return undefined
+  const { store, namespace, telemetry, log } = parts
+  if (!store)
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: 'rateLimiting: needs sessionStorage with provider redis',
+    })
+  const observe = rateLimitRecorder(telemetry.metrics, { namespace, server: name })
+  return makeRateLimiter({ config: rateLimiting, store, namespace, server: name, observe, log })
+}
+
+/** What the guards ask about tools. */
+export interface GuardedCore extends Pick<Core, 'annotationsOf'> {
+  /** Rejects when the call cannot be carried out. */
+  calledTool(operation: Operation): Promise<unknown>
+}
+
+/**
+ * The guards in force as middlewares, in their order. `isOwn` names the tools of the gateway itself, which the core does
+ * not know.
+ */
+export function guarding(
+  guards: () => Guards,
+  core: () => GuardedCore,
+  isOwn: (tool: string) => boolean,
+): readonly Middleware[] {
+  return [
+    authorize({
+      gate: () => guards().gate,
+      async hintsOf(client, tool) {
+        const annotations = await core().annotationsOf(client, tool)
+        if (annotations instanceof GatehouseError) return annotations
+        return annotations === undefined ? 'no such tool' : hintsIn(annotations)
+      },
+    }),
+    // After authorization: a call that is refused costs nothing.
+    rateLimit({
+      limiter: () => guards().limiter,
+      async callable(operation) {
+        const name = operation.params.text('name')
+        if (name === undefined || !isOwn(name)) await core().calledTool(operation)
+      },
+    }),
+  ]
+}
+
+/** Asks the guards in force whether a caller may use a tool of the gateway itself. */
+export function permitting(guards: () => Guards) {
+  return async function permits(caller: Caller, tool: string, signal: AbortSignal): Promise<boolean> {
+    const params = new JsonObject(Buffer.from(JSON.stringify({ name: tool })))
+    try {
+      await guards().gate?.check(caller, 'tools/call', params, { signal })
+      return true
+    } catch (error) {
+      if (error instanceof GatehouseError && error.code === 'FORBIDDEN') return false
+      throw error
+    }
+  }
+}

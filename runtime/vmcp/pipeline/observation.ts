@@ -1,0 +1,111 @@
+/**
+ * Audit and telemetry of a virtual server: what the configuration asks for, tied to the pipeline, the operations and
+ * the calls of backends. Settings are read at start; a changed one takes effect at the next start.
+ * Source: spec document 3, config.audit, config.telemetry, "Endpoints" (/metrics).
+ */
+import { isSwitchedOn } from '../../../schemas/index.ts'
+import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
+import type { Exchange, Log, Stage } from '../../net/index.ts'
+import {
+  type Audit,
+  isToolError,
+  makeAudit,
+  makeObserver,
+  makeTelemetry,
+  type Observer,
+  readError,
+  type RpcResponse,
+  type Telemetry,
+} from '../../observe/index.ts'
+import type { BackendObservation } from '../backends/transport/measure.ts'
+import { MESSAGES_PATH, SSE_PATH } from '../client-codecs/session-era/sse-codec.ts'
+import { MCP_PATH } from '../server/http.ts'
+import type { Middleware, Outcome } from './operation.ts'
+
+const METRICS_PATH = '/metrics'
+const MCP_PATHS: ReadonlySet<string> = new Set([MCP_PATH, SSE_PATH, MESSAGES_PATH])
+
+export interface ObservationOptions {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly version: string
+  readonly log: Log
+}
+
+export interface Observation {
+  readonly audit: Audit
+  readonly telemetry: Telemetry
+  readonly observer: Observer
+  /** For the calls of backends; undefined: they are not observed. */
+  readonly backends: BackendObservation | undefined
+  /** Stand before all others. */
+  readonly middlewares: readonly Middleware[]
+  /** The stage of `/metrics`, when it is served. */
+  route(path: string): Stage<Exchange> | undefined
+  /** Says so when a changed configuration cannot take effect. */
+  reloaded(config: VmcpConfig): void
+  close(): Promise<void>
+}
+
+/** Rejects with INVALID_CONFIG when a setting cannot be used or the audit file cannot be opened. */
+export async function makeObservation(
+  config: VmcpConfig,
+  { env, version, log }: ObservationOptions,
+): Promise<Observation> {
+  const telemetry = await makeTelemetry(config.telemetry, {
+    serverName: config.name,
+    version,
+    env,
+    log,
+    toolArguments: isSwitchedOn(env, vmcpEnvironment.telemetryToolArguments),
+  })
+  const audit = makeAudit(config.audit, { log })
+  const observer = makeObserver({
+    server: config.name,
+    audit,
+    telemetry,
+    log,
+    observes: (path) => MCP_PATHS.has(path),
+    transport: (path) => (path === MCP_PATH ? 'streamable-http' : 'sse'),
+  })
+  const settings = settingsOf(config)
+  return {
+    audit,
+    telemetry,
+    observer,
+    backends: observer.enabled
+      ? { calls: telemetry.backendCalls, named: (name) => observer.backend(name) }
+      : undefined,
+    middlewares: observer.enabled ? [observe(observer)] : [],
+    route: (path) => (path === METRICS_PATH ? telemetry.prometheus : undefined),
+    reloaded(changed) {
+      if (settingsOf(changed) !== settings)
+        log.warn('audit and telemetry settings have changed and take effect at the next start')
+    },
+    async close() {
+      await telemetry.close()
+      audit.close()
+    },
+  }
+}
+
+function settingsOf({ audit, telemetry }: VmcpConfig): string {
+  return JSON.stringify([audit, telemetry])
+}
+
+/** Puts operations under the span of their request, and tells the audit log how they ended. */
+function observe(observer: Observer): Middleware {
+  return function observeOperations({ method, params, client }, next) {
+    const facts = {
+      message: { kind: 'request', id: undefined, method },
+      params,
+      clientInfo: client.info,
+      protocolVersion: client.protocolVersion,
+    } as const
+    return observer.operation(facts, next, (outcome) => responseOf(method, outcome))
+  }
+}
+
+function responseOf(method: string, outcome: Outcome): RpcResponse {
+  if (outcome.kind === 'error') return readError(outcome.error.toString())
+  return { kind: 'result', toolError: method === 'tools/call' && isToolError(outcome.result) }
+}

@@ -1,0 +1,151 @@
+/**
+ * One thing a client wants done, free of any protocol revision: what the core, the middlewares and the backend codecs
+ * see. The client edges make it from the wire, the backend edges carry it out.
+ *
+ * Params and results stay JSON bytes. Times are milliseconds.
+ * Source: design, section 3 "Eras"; spec document 3.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { type Abilities, type Ask, type AskReply, type Era, JsonObject } from '../../mcp/index.ts'
+import type { Caller } from '../../net/index.ts'
+
+/** What the client declared that it can do, reduced to what decides whether a backend may ask it. */
+export interface ClientAbilities extends Abilities {
+  /** The declared capabilities, raw JSON object, passed on to backends as they are. */
+  readonly raw: Buffer
+  /** Equal for clients whose declared capabilities are equal. */
+  readonly signature: string
+  /**
+   * The same without what no revision of the protocol defines (extensions, experiments): there are few of these, while
+   * anybody can make up any number of the others. Undefined when nothing is left out.
+   */
+  readonly plain?: ClientAbilities | undefined
+}
+
+export type { Ask, AskReply }
+
+/** The client as the core sees it, during one operation. */
+export interface Client {
+  readonly era: Era
+  readonly protocolVersion: string
+  readonly caller: Caller
+  readonly abilities: ClientAbilities
+  /** Raw `Implementation` object, when the client gave one. */
+  readonly info: Buffer | undefined
+  /** Request headers on the passthrough allowlist, lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
+  /** The session of a session-era client. Backends keep one live session for each. */
+  readonly session: ClientSession | undefined
+}
+
+/** What a backend connection needs from the session it serves. */
+export interface ClientSession {
+  readonly id: string
+  /** Relays a message that belongs to no operation in flight. */
+  deliver(backend: string, method: string, params: Buffer | undefined): void
+  /** What is known of the session that a backend keeps for this one, possibly from another replica. */
+  resume?(backend: string): BackendSession | undefined
+  /** Told when a backend has opened a session for this one. */
+  opened?(backend: string, session: BackendSession): void
+  /** True once it is over: nothing is opened for it any more. */
+  readonly over?: boolean
+  /** Told when a backend has forgotten the session it kept for this one. */
+  lost?(backend: string): void
+  /** Asks the client outside any operation. Rejects when it cannot be asked. */
+  ask(request: Ask, signal: AbortSignal): Promise<AskReply>
+}
+
+/** What it takes to go on with a backend's session. */
+export interface BackendSession {
+  readonly sessionId: string
+  readonly protocolVersion: string
+  /** True when the backend takes `logging/setLevel`. */
+  readonly logging: boolean
+}
+
+export interface Operation {
+  readonly method: string
+  readonly params: JsonObject
+  readonly client: Client
+  /** Headers of the request, where they have to agree with the arguments. */
+  readonly headers?: IncomingHttpHeaders | undefined
+  /** Fires when the client cancelled or went away. */
+  readonly signal: AbortSignal
+  /** Raw JSON of the client's progress token; undefined when it wants no progress. */
+  readonly progressToken: string | undefined
+  /** Least severe log level the client wants to see during this operation; undefined: none. */
+  readonly logLevel: string | undefined
+  /** Told which backend the operation is taken to. */
+  readonly routed?: ((backend: string) => void) | undefined
+  /** Passes on progress: raw params of the notification, the client's token already in place. */
+  progress(params: Buffer): void
+  /** Passes on a log message: raw params of the notification. */
+  log(params: Buffer): void
+  /**
+   * Asks the client and waits; `signal` withdraws the question. Rejects with CAPABILITY_REQUIRED when the client did not
+   * declare the ability.
+   */
+  ask(request: Ask, signal?: AbortSignal): Promise<AskReply>
+}
+
+/** How an operation ended. Errors of the gateway itself are thrown as GatehouseError instead. */
+export type Outcome =
+  | { readonly kind: 'result'; readonly result: Buffer }
+  /** A JSON-RPC error object of the backend, passed on as it is. */
+  | { readonly kind: 'error'; readonly error: Buffer }
+  /** The stateless era's "ask again with these answers": a raw InputRequiredResult. */
+  | { readonly kind: 'input'; readonly result: Buffer }
+
+/** Carries an operation out. Rejects with GatehouseError. */
+export type Perform = (operation: Operation) => Promise<Outcome>
+
+/**
+ * Stands between the edges and the core. `next` goes on with the operation itself, or with another one that was made of
+ * it. Order: runtime/vmcp/pipeline/pipeline.ts.
+ */
+export type Middleware = (
+  operation: Operation,
+  next: (instead?: Operation) => Promise<Outcome>,
+) => Promise<Outcome>
+
+export function resultOutcome(value: unknown): Outcome {
+  return { kind: 'result', result: Buffer.from(JSON.stringify(value)) }
+}
+
+/**
+ * Another operation within one that a client waits for: same client, same end, and what it says on its way or asks goes
+ * the same way. Headers of the request no longer agree with the arguments and are left out.
+ */
+export function innerOperation(operation: Operation, method: string, params: JsonObject): Operation {
+  return {
+    method,
+    params,
+    client: operation.client,
+    signal: operation.signal,
+    progressToken: operation.progressToken,
+    logLevel: operation.logLevel,
+    progress: (sent) => operation.progress(sent),
+    log: (sent) => operation.log(sent),
+    ask: (request, signal) => operation.ask(request, signal),
+  }
+}
+
+/** An operation of the gateway itself on behalf of a client. */
+export function ownOperation(
+  client: Client,
+  method: string,
+  params: unknown,
+  signal: AbortSignal,
+): Operation {
+  return {
+    method,
+    params: new JsonObject(Buffer.from(JSON.stringify(params))),
+    client,
+    signal,
+    progressToken: undefined,
+    logLevel: undefined,
+    progress: () => {},
+    log: () => {},
+    ask: () => Promise.reject(new Error('nobody can be asked now')),
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * What ties a virtual server's configuration to the embedded authorization server that it hosts.
+ *
+ * Names of providers in outgoing strategies are checked where strategies are made (runtime/outgoing).
+ * Source: spec document 3, spec.authServerConfig; spec document 2, disableUpstreamTokenInjection and Errors.
+ */
+import type { VmcpConfig } from '../../config/index.ts'
+import { type AuthServerFacts, pairingViolations } from '../../incoming/index.ts'
+import type { StrategyConfig } from '../../outgoing/index.ts'
+
+const readds: ReadonlySet<string> = new Set(['token_exchange', 'cloud_sts'])
+
+/** Every error of the configuration beside this server, as "field: rule" lines. */
+export function embeddedViolations(config: VmcpConfig, server: AuthServerFacts): readonly string[] {
+  const { oidc, type } = config.incomingAuth
+  return [
+    ...(type === 'oidc' && oidc
+      ? pairingViolations(server, oidc, 'incomingAuth.oidc')
+      : ['incomingAuth.type: must be oidc beside an embedded authorization server, which issues the tokens']),
+    ...primaryViolations(config, server),
+  ]
+}
+
+function primaryViolations({ incomingAuth }: VmcpConfig, { upstreams }: AuthServerFacts): readonly string[] {
+  const primary = incomingAuth.authz?.primaryUpstreamProvider
+  if (!primary || upstreams.some(({ name }) => name === primary)) return []
+  return [
+    `incomingAuth.authz.primaryUpstreamProvider: "${primary}" is not the name of an upstream provider, which are ${upstreams.map(({ name }) => name).join(', ')}`,
+  ]
+}
+
+/** Why a strategy must not be used: it would undo what the server does to requests. `field` is where it stands. */
+export function injectionViolation(
+  field: string,
+  { type }: Pick<StrategyConfig, 'type'>,
+  server: AuthServerFacts | undefined,
+): string | undefined {
+  return server?.disableUpstreamTokenInjection && readds.has(type)
+    ? `${field}: ${type} cannot be combined with disableUpstreamTokenInjection, which it would undo`
+    : undefined
+}
+
+/** The configuration with the provider that policies read claims from, when only the authorization server names it. */
+export function withPrimary(config: VmcpConfig, server: AuthServerFacts | undefined): VmcpConfig {
+  const { authz } = config.incomingAuth
+  const primary = server?.primaryUpstreamProvider
+  if (!authz || !primary || authz.primaryUpstreamProvider) return config
+  return {
+    ...config,
+    incomingAuth: { ...config.incomingAuth, authz: { ...authz, primaryUpstreamProvider: primary } },
+  }
+}

@@ -1,0 +1,289 @@
+/**
+ * The side towards backends as one thing: the fleet, its health, the catalog made of it, and the word to clients when
+ * that changes. Takes a changed configuration while it runs.
+ */
+import type { Backend as BackendConfig } from '../../../schemas/index.ts'
+import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
+import type { AuthServerFacts } from '../../incoming/index.ts'
+import type { Log } from '../../net/index.ts'
+import type { UpstreamTokens } from '../../outgoing/index.ts'
+import type { Backend } from '../backends/backend.ts'
+import type { ConnectionScope } from '../backends/session-era/connections.ts'
+import { type BackendState, excludedState } from '../backends/backend-state.ts'
+import { makeCursors } from '../catalog/cursors.ts'
+import type { ListErrors } from '../catalog/items/faults.ts'
+import type { LookupParts } from '../catalog/lookup.ts'
+import type { Composer } from '../catalog/types.ts'
+import { Views } from '../catalog/views.ts'
+import type { Clock } from '../clock.ts'
+import { Core } from '../pipeline/core.ts'
+import { type Configured, configuredBackend } from '../backends/backend-settings.ts'
+import { Fleet } from '../backends/fleet.ts'
+import { HealthMonitor } from '../health/monitor.ts'
+import { healthSettings } from '../health/settings.ts'
+import { Notifier, type Watcher } from './notifier.ts'
+import type { ClientSession } from '../pipeline/operation.ts'
+import type { Observation } from '../pipeline/observation.ts'
+import { makeOutgoingAuth, type OutgoingAuth } from '../backends/outgoing-auth.ts'
+import { makeWorkflows } from '../workflows/index.ts'
+
+/** How often backends that could not be set up are tried again. */
+const RETRY_MS = 30_000
+
+export interface EngineOptions {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly upstreamTokens: UpstreamTokens | undefined
+  /** Settings of the embedded authorization server, where there is one. */
+  readonly authServer: AuthServerFacts | undefined
+  /** Raw JSON of our own `Implementation`, as backends see it. */
+  readonly info: string
+  readonly clock: Clock
+  readonly log: Log
+  /** Clients who want to know of changed lists. */
+  readonly watchers: () => Iterable<Watcher>
+  /** Told when something changed that is worth a report. */
+  readonly onChange: () => void
+  /** Key material shared by replicas; while it answers nothing, what is sealed is good in this process only. */
+  readonly stateSecret: () => string | undefined
+  readonly observation: Pick<Observation, 'audit' | 'backends' | 'telemetry'>
+}
+
+export class Engine {
+  readonly core: Core
+  readonly outgoing: OutgoingAuth
+  readonly #options: EngineOptions
+  readonly #fleet: Fleet
+  readonly #notifier: Notifier
+  #monitor: HealthMonitor
+  #config: VmcpConfig
+  /** Backends that the file itself rules out. */
+  #invalid: readonly ExcludedBackend[] = []
+  #excluded: readonly ExcludedBackend[] = []
+  #cancelRetry: (() => void) | undefined
+
+  /** Backends are there only after the first `apply`. */
+  constructor(config: VmcpConfig, options: EngineOptions) {
+    const { env, upstreamTokens, log } = options
+    this.#options = options
+    this.#config = config
+    this.outgoing = makeOutgoingAuth(env, upstreamTokens, log)
+    this.#monitor = this.#makeMonitor(config)
+    this.#fleet = this.#makeFleet()
+    this.core = new Core(this.#parts(config), makeCursors(options.stateSecret))
+    this.#notifier = new Notifier({
+      watchers: options.watchers,
+      onError: (error) => log.debug('a client could not be told of changes', { err: error }),
+    })
+  }
+
+  /** How each backend is, the excluded ones included; sorted by name. */
+  states(): readonly BackendState[] {
+    const states = [...this.#fleet.members.values()].map(
+      ({ backend: { settings, revision }, listings }): BackendState => ({
+        name: settings.name,
+        url: settings.target.url.href,
+        transport: settings.transport,
+        authType: settings.authType,
+        revision,
+        health: this.#monitor.health(settings.name),
+        lists: listings.state,
+        excluded: undefined,
+      }),
+    )
+    return [...states, ...this.#excluded.map(excludedState)].sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  #makeFleet(): Fleet {
+    const { info, log, clock } = this.#options
+    return new Fleet({
+      info,
+      log,
+      clock,
+      observation: this.#options.observation.backends,
+      events: {
+        listChanged: (backend, _kind, scope) => this.#listChanged(backend, scope),
+        resourceUpdated: (backend, scope, params) => {
+          if (scope.kind === 'session')
+            scope.session.deliver(backend.name, 'notifications/resources/updated', params)
+        },
+        admit: (backend) => this.#monitor.admit(backend.name),
+        outcome: (backend, error) => this.#monitor.report(backend.name, error),
+        released: (backend) => this.#monitor.release(backend.name),
+        reclassified: (backend) => {
+          const { metrics } = this.#options.observation.telemetry
+          metrics.revisionReclassifications(1, {
+            'target.workload_name': backend.name,
+            'mcp.protocol.revision': backend.era,
+          })
+          this.#fleet.members.get(backend.name)?.listings.expire()
+          this.#notifier.poke()
+        },
+      },
+      onListing: () => this.#notifier.poke(),
+      onListRead: (backend, read) => this.#countRead(backend, read),
+      onState: () => this.core.parts.views.changed(),
+      onDropped: ({ serial }) => this.core.parts.views.forget(serial),
+      available: (name) => this.#monitor.available(name),
+      configure: (backend, config) => this.#configure(backend, config),
+    })
+  }
+
+  #countRead({ name }: Backend, read: ListErrors | 'failed'): void {
+    const { metrics } = this.#options.observation.telemetry
+    const label = { 'target.workload_name': name }
+    if (read === 'failed') {
+      metrics.listReadFailures(1, label)
+      return
+    }
+    if (read.repaired > 0) metrics.malformedItems(read.repaired, { ...label, action: 'repaired' })
+    if (read.leftOut > 0) metrics.malformedItems(read.leftOut, { ...label, action: 'left_out' })
+  }
+
+  #listChanged(backend: Backend, scope: ConnectionScope): void {
+    const listings = this.#fleet.members.get(backend.name)?.listings
+    if (scope.kind === 'session' && backend.era === 'session') listings?.fork(scope.session.id)
+    listings?.expire(scope.kind === 'listing' ? scope.key : undefined)
+    this.#notifier.poke()
+  }
+
+  #parts(config: VmcpConfig): LookupParts {
+    const { clock, observation } = this.#options
+    return {
+      members: this.#fleet.members,
+      views: new Views(config.aggregation, clock.now, observation.telemetry.tracer, this.#workflows(config)),
+      partialFailureMode: config.operational.failureHandling.partialFailureMode,
+      monitored: healthSettings(config).intervalMs > 0,
+    }
+  }
+
+  #workflows({ compositeTools }: VmcpConfig): Composer | undefined {
+    const { clock, log, observation } = this.#options
+    const { audit, telemetry } = observation
+    return makeWorkflows(compositeTools, {
+      call: (operation, entry, timeoutMs) =>
+        this.core.callEntry(operation, entry, {}, { timeoutMs, bridges: true }),
+      clock,
+      random: Math.random,
+      audit,
+      telemetry,
+      log,
+    })
+  }
+
+  #makeMonitor(config: VmcpConfig): HealthMonitor {
+    const { clock, log } = this.#options
+    return new HealthMonitor({
+      settings: healthSettings(config),
+      clock,
+      log,
+      onChange: (name) => {
+        this.core.parts.views.changed()
+        this.#fleet.members.get(name)?.listings.expire()
+        this.#notifier.poke()
+        this.#options.onChange()
+      },
+    })
+  }
+
+  /**
+   * Makes backends, health checks and catalog what the configuration says; unchanged backends are left alone. Backends
+   * that cannot be set up are excluded and reported, together with those of `invalid`; they never keep the others from
+   * being served.
+   */
+  apply(config: VmcpConfig, invalid: readonly ExcludedBackend[] = []): void {
+    const { added, removed, excluded } = this.#fleet.apply(config)
+    this.#invalid = invalid
+    this.#exclude([...invalid, ...excluded])
+    for (const name of removed) this.#monitor.remove(name)
+    if (JSON.stringify(healthSettings(config)) === JSON.stringify(healthSettings(this.#config))) {
+      for (const name of added) this.#watch(name)
+    } else {
+      this.#monitor.close()
+      this.#monitor = this.#makeMonitor(config)
+      for (const name of this.#fleet.members.keys()) this.#watch(name)
+    }
+    this.#config = config
+    this.core.replace(this.#parts(config))
+    this.#options.observation.telemetry.metrics.backendsDiscovered(this.#fleet.members.size, {})
+    if (added.length + removed.length > 0) this.#options.log.info('backends changed', { added, removed })
+    this.#notifier.poke()
+    this.#options.onChange()
+    this.#retryLater()
+  }
+
+  #exclude(excluded: readonly ExcludedBackend[]): void {
+    const { log, observation } = this.#options
+    const known = new Set(this.#excluded.map((one) => JSON.stringify(one)))
+    this.#excluded = excluded.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    for (const backend of this.#excluded) {
+      if (!known.has(JSON.stringify(backend)))
+        log.error('a backend is excluded; the others are served', {
+          backend: backend.name,
+          problems: backend.problems,
+        })
+    }
+    observation.telemetry.metrics.backendsExcluded(this.#excluded.length, {})
+  }
+
+  /** Sets excluded backends up once what they lacked is there: a mounted file may come after the process started. */
+  #retryLater(): void {
+    this.#cancelRetry?.()
+    const missing = (this.#config.backends ?? []).filter(({ name }) => !this.#fleet.members.has(name))
+    if (missing.length === 0) return
+    this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => {
+      const isBack = missing.some((backend) => this.#configure(backend, this.#config).ready)
+      if (isBack) this.apply(this.#config, this.#invalid)
+      else this.#retryLater()
+    })
+  }
+
+  #configure(backend: BackendConfig, config: VmcpConfig): Configured {
+    return configuredBackend(backend, config, {
+      outgoing: this.outgoing,
+      authServer: this.#options.authServer,
+    })
+  }
+
+  #watch(name: string): void {
+    const backend = this.#fleet.members.get(name)?.backend
+    if (!backend) return
+    this.#monitor.add({
+      name,
+      hasCredentials: backend.settings.authType !== 'unauthenticated',
+      check: (signal) => backend.check(signal),
+    })
+  }
+
+  /** Callers may see something else than before, although no backend has changed. */
+  permissionsChanged(): void {
+    this.#notifier.pokeAll()
+  }
+
+  /** Ends what backends hold for a session; `gone` false leaves their sessions to another replica. */
+  endSession(session: ClientSession, gone: boolean): void {
+    for (const { backend, listings } of this.#fleet.members.values()) {
+      listings.unfork(session.id)
+      backend
+        .endSession(session, gone)
+        .catch((error: unknown) => this.#options.log.debug('a backend session was not ended', { err: error }))
+    }
+  }
+
+  /** Closes connections that nobody has used for so long. */
+  sweep(idleMs: number): void {
+    this.#fleet.sweep(idleMs)
+  }
+
+  /** No more checks and words to clients; requests in flight go on. */
+  stop(): void {
+    this.#cancelRetry?.()
+    this.#notifier.close()
+    this.#monitor.close()
+  }
+
+  async close(): Promise<void> {
+    this.stop()
+    await this.#fleet.close()
+    await this.outgoing.close()
+  }
+}

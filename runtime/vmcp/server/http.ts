@@ -1,0 +1,147 @@
+/**
+ * The HTTP surface of a virtual server: built-in paths, then the MCP endpoint, in the one pipeline order.
+ *
+ * MCP is served on `/mcp` (and `/sse` with `/messages` for the HTTP+SSE (deprecated) transport); what is not a known path is 404.
+ * Requests of both eras meet here and part after parsing.
+ * Source: design, section 3 "Request"; spec document 3, "Endpoints".
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Authenticator } from '../../incoming/index.ts'
+import { eraOf, MessageError, metaOf, paramsOf, scanMessage, STATELESS_VERSION } from '../../mcp/index.ts'
+import {
+  type Log,
+  type OriginGuard,
+  pipeline,
+  readBody,
+  refuseBodyByHead,
+  type RequestHandler,
+  repeatedSingleton,
+  sendProblem,
+  type Stage,
+} from '../../net/index.ts'
+import type { Observer } from '../../observe/index.ts'
+import type { Gate } from '../../policy/index.ts'
+import { VmcpExchange } from '../client-codecs/exchange.ts'
+import { respondWithError } from '../client-codecs/http-errors.ts'
+import { MESSAGES_PATH, SSE_PATH } from '../client-codecs/session-era/sse-codec.ts'
+import type { Edges } from '../client-codecs/codecs.ts'
+
+export const MCP_PATH = '/mcp'
+
+/** Paths that speak MCP, and the methods that each takes. */
+const METHODS: Readonly<Record<string, readonly string[]>> = {
+  [MCP_PATH]: ['GET', 'POST', 'DELETE'],
+  [SSE_PATH]: ['GET'],
+  [MESSAGES_PATH]: ['POST'],
+}
+
+export interface HttpParts {
+  readonly authenticator: () => Authenticator
+  readonly originGuard: () => OriginGuard
+  /** The policies in force, where there are any. */
+  readonly gate: () => Gate | undefined
+  readonly edges: Edges
+  readonly observer: Observer
+  readonly routes: (exchange: VmcpExchange) => Stage<VmcpExchange> | undefined
+  readonly stopping: () => boolean
+  readonly log: Log
+}
+
+/** Makes the request listener of a virtual server. */
+export function makeHandler(parts: HttpParts): RequestHandler {
+  const { observer } = parts
+  const handler = pipeline<VmcpExchange>(
+    {
+      route: (exchange) => routeOf(parts, exchange),
+      limits: checkHead,
+      guard: (exchange) => parts.originGuard().check(exchange),
+      authenticate: (exchange) => parts.authenticator().stage(exchange),
+      parse,
+      dispatch: (exchange) => dispatch(parts, exchange),
+      audit: (exchange, error) => observer.finished(exchange, error, exchange.message, exchange.params),
+      recover: (exchange, error) => recover(parts, exchange, error),
+    },
+    (req, res) => observer.started(new VmcpExchange(req, res)),
+  )
+  return observer.wrap(handler)
+}
+
+function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> | undefined {
+  if (METHODS[exchange.path]) return undefined
+  const builtIn = parts.routes(exchange) ?? parts.authenticator().route(exchange)
+  if (builtIn) return builtIn
+  return () => {
+    throw new GatehouseError('NOT_FOUND')
+  }
+}
+
+/** Refuses by method and headers alone. */
+function checkHead(exchange: VmcpExchange): void {
+  const { method, rawHeaders, headers } = exchange.req
+  if (method === 'OPTIONS') return
+  if (method === undefined || !METHODS[exchange.path]?.includes(method)) throw notAllowed(exchange.path)
+  if (method !== 'POST' && exchange.header('protocolVersion') === STATELESS_VERSION)
+    throw notAllowed(MESSAGES_PATH)
+  const repeated = repeatedSingleton(rawHeaders)
+  if (repeated !== undefined)
+    throw new GatehouseError('BAD_REQUEST', { detail: `the header ${repeated} occurs twice` })
+  if (method !== 'POST') return
+  const type = headers['content-type']
+  if (type === undefined || !/^\s*application\/json\s*(?:;|$)/i.test(type)) {
+    throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE')
+  }
+  refuseBodyByHead(exchange)
+}
+
+function notAllowed(path: string): GatehouseError {
+  const allow = [...(METHODS[path] ?? []), 'OPTIONS'].join(', ')
+  return new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow } })
+}
+
+/** Reads the message and tells the eras apart. GET and DELETE have none. */
+async function parse(exchange: VmcpExchange): Promise<void> {
+  if (exchange.req.method === 'OPTIONS') throw notAllowed(exchange.path)
+  if (exchange.req.method !== 'POST') return
+  await readBody(exchange)
+  const message = scanMessage(exchange.body)
+  exchange.message = message
+  exchange.params = paramsOf(message)
+  exchange.era =
+    message.method === '' || exchange.path === MESSAGES_PATH
+      ? 'session'
+      : eraOf(message.method, metaOf(message, exchange.params), exchange.header('protocolVersion'))
+}
+
+function dispatch(parts: HttpParts, exchange: VmcpExchange): void | Promise<void> {
+  const { message, params, caller, path, era } = exchange
+  const { sessionEdge, oldSseEdge, statelessEdge } = parts.edges
+  if (!caller) throw new GatehouseError('UNAUTHENTICATED')
+  if (parts.stopping()) throw new MessageError('SHUTTING_DOWN', message?.id)
+  if (message && params) {
+    if (path === MESSAGES_PATH) return oldSseEdge.post(exchange, message, params, caller)
+    if (era === 'stateless') return statelessEdge.post(exchange, message, params, caller)
+    return sessionEdge
+      .post(exchange, message, params, caller)
+      .catch((error: unknown) => refuseFirst(parts, exchange, error))
+  }
+  if (path === SSE_PATH) return oldSseEdge.open(exchange, caller)
+  return exchange.req.method === 'GET'
+    ? sessionEdge.get(exchange, caller)
+    : sessionEdge.delete(exchange, caller)
+}
+
+/** Nothing is said of sessions to a caller who may not do this anyway. Rejects with what is to be said. */
+async function refuseFirst(parts: HttpParts, exchange: VmcpExchange, error: unknown): Promise<never> {
+  const { message, params, caller, signal } = exchange
+  if (error instanceof GatehouseError && error.code === 'SESSION_NOT_FOUND' && message && params && caller)
+    await parts.gate()?.check(caller, message.method, params, { signal, hintsOf: () => 'later' })
+  throw error
+}
+
+function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void {
+  if (parts.authenticator().response(exchange, error)) return
+  if (!(error instanceof GatehouseError)) parts.log.error('a request failed unexpectedly', { err: error })
+  else if (error.status >= 500) parts.log.warn('a request failed', { code: error.code, err: error })
+  if (METHODS[exchange.path]) respondWithError(exchange, error)
+  else sendProblem(exchange.res, error)
+}

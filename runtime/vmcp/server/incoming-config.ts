@@ -1,0 +1,48 @@
+/** Turns `incomingAuth` of the configuration into what the incoming module takes: variables and files resolved. */
+import { readFileSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { VmcpConfig } from '../../config/index.ts'
+import type { IncomingConfig } from '../../incoming/index.ts'
+
+/** Throws INVALID_CONFIG when a variable or file that the configuration names cannot be read. */
+export function incomingConfig(
+  config: VmcpConfig,
+  env: Readonly<Record<string, string | undefined>>,
+): IncomingConfig {
+  const { type, oidc } = config.incomingAuth
+  if (type === 'anonymous') return { type }
+  if (type === 'local') return { type, username: userInfo().username }
+  if (!oidc)
+    throw new GatehouseError('INVALID_CONFIG', { detail: 'incomingAuth.oidc: is required when type is oidc' })
+  const { clientSecretEnv, caBundlePath, ...rest } = oidc
+  return {
+    type,
+    oidc: {
+      ...rest,
+      clientSecret: clientSecretEnv === undefined ? undefined : secretFrom(env, clientSecretEnv),
+      ca: caBundlePath === undefined ? undefined : readCa(caBundlePath),
+    },
+  }
+}
+
+function secretFrom(env: Readonly<Record<string, string | undefined>>, name: string): string {
+  const value = env[name]
+  if (value === undefined || value === '') {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `incomingAuth.oidc.clientSecretEnv: the variable ${name} is not set`,
+    })
+  }
+  return value
+}
+
+function readCa(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (cause) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: 'incomingAuth.oidc.caBundlePath: the file cannot be read',
+      cause,
+    })
+  }
+}

@@ -1,0 +1,248 @@
+/**
+ * Tells the cluster how the backends are: writes this pod's entry of the report ConfigMap, from which the hooks make
+ * the status of the resource. Every statusReportingInterval, and soon after something has changed.
+ *
+ * Writes nothing else. Of the other pods' entries it only notes whether they change: one that has not for long is that of a
+ * pod that was killed, and is taken away, for nobody else would. An API server that cannot be reached is logged and
+ * tried again.
+ * Source: spec document 3 (status.discoveredBackends, statusReportingInterval); design, "How data flows".
+ */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { fieldsOf } from '../../../schemas/index.ts'
+import { vmcpEnvironment } from '../../config/index.ts'
+import { type Fetch, type Log, makeFetch } from '../../net/index.ts'
+import type { Clock } from '../clock.ts'
+import type { BackendState } from '../backends/backend-state.ts'
+import type { ListsState } from '../catalog/listings.ts'
+import type { BackendHealth } from '../health/monitor.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Access to the API server, as a pod has it. */
+export interface ClusterApi {
+  readonly baseUrl: string
+  /** Read again each time: it rotates. */
+  readonly token: () => string
+  readonly fetch: Fetch & { close(): Promise<void> }
+}
+
+export interface ReporterOptions {
+  readonly api: ClusterApi
+  readonly namespace: string
+  readonly configMap: string
+  readonly pod: string
+  readonly intervalMs: () => number
+  /** SHA-256 of the configuration in force, hex; undefined when it did not come from a file. */
+  readonly configChecksum: () => string | undefined
+  readonly backends: () => readonly BackendState[]
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** A change is reported this soon, so that several changes make one report. */
+const SOON_MS = 1_000
+/** An entry that stays the same for this many reports of ours, and at least this long, is a dead pod's. */
+const MISSED_REPORTS = 10
+const LEAST_AGE_MS = 5 * 60_000
+const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount'
+
+/** The reporter that the environment of a pod asks for; undefined outside a cluster. */
+export function reporterFor(
+  env: Environment,
+  given: ClusterApi | undefined,
+  parts: Omit<ReporterOptions, 'api' | 'namespace' | 'configMap' | 'pod'>,
+): Reporter | undefined {
+  const namespace = env[vmcpEnvironment.namespace]
+  const configMap = env[vmcpEnvironment.reportConfigMap]
+  const pod = env[vmcpEnvironment.podName]
+  if (!namespace || !configMap || !pod) return undefined
+  const api = given ?? clusterApi(env)
+  return api && new Reporter({ ...parts, api, namespace, configMap, pod })
+}
+
+function clusterApi(env: Environment): ClusterApi | undefined {
+  const host = env['KUBERNETES_SERVICE_HOST']
+  const port = env['KUBERNETES_SERVICE_PORT'] ?? '443'
+  if (host === undefined || host === '') return undefined
+  const ca = readFileSync(`${ACCOUNT}/ca.crt`, 'utf8')
+  return {
+    baseUrl: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    token: () => readFileSync(`${ACCOUNT}/token`, 'utf8').trim(),
+    fetch: makeFetch({ ca, timeoutMs: 10_000 }),
+  }
+}
+
+export class Reporter {
+  readonly #options: ReporterOptions
+  #cancel: (() => void) | undefined
+  #soon = false
+  #sending: Promise<void> | undefined
+  #closed = false
+  #failing = false
+  /** By key: the entry of another pod, as a digest, and since when it is as it is. */
+  #others: ReadonlyMap<string, Seen> = new Map()
+
+  constructor(options: ReporterOptions) {
+    this.#options = options
+    this.#schedule(SOON_MS)
+  }
+
+  /** Something changed. */
+  poke(): void {
+    if (this.#soon || this.#closed) return
+    this.#soon = true
+    this.#schedule(SOON_MS)
+  }
+
+  #schedule(ms: number): void {
+    this.#cancel?.()
+    this.#cancel = this.#options.clock.after(ms, () => {
+      this.#soon = false
+      this.#sending = this.#report().finally(() => {
+        if (!this.#closed && !this.#soon) this.#schedule(this.#options.intervalMs())
+      })
+    })
+  }
+
+  async #report(): Promise<void> {
+    const { clock, log, configMap } = this.#options
+    try {
+      await this.#write(JSON.stringify({ observedAt: time(clock.now()), ...this.#content() }))
+      if (this.#failing) log.info('backend health is reported again', { configMap })
+      this.#failing = false
+    } catch (error) {
+      if (!this.#failing) log.warn('backend health could not be reported', { configMap, err: error })
+      this.#failing = true
+    }
+  }
+
+  #content(): Record<string, unknown> {
+    const { pod, configChecksum, backends } = this.#options
+    return { configChecksum: configChecksum(), replica: pod, backends: backends().map(entryOf) }
+  }
+
+  /** Sets this pod's key; null takes it away. Takes dead pods' keys away with it. */
+  async #write(value: string | null): Promise<void> {
+    const { api, namespace, configMap, pod } = this.#options
+    const dead = this.#deadKeys().map((key) => [key, null] as const)
+    const response = await api.fetch(
+      `${api.baseUrl}/api/v1/namespaces/${namespace}/configmaps/${configMap}`,
+      {
+        method: 'PATCH',
+        headers: { authorization: `Bearer ${api.token()}`, 'content-type': 'application/merge-patch+json' },
+        body: JSON.stringify({ data: { ...Object.fromEntries(dead), [`${pod}.json`]: value } }),
+      },
+    )
+    if (!response.ok) throw new Error(`the API server answered ${response.status}`)
+    this.#note(await response.json())
+  }
+
+  #deadKeys(): readonly string[] {
+    const { clock, intervalMs } = this.#options
+    const age = Math.max(MISSED_REPORTS * intervalMs(), LEAST_AGE_MS)
+    return [...this.#others].flatMap(([key, { since }]) => (clock.now() - since > age ? [key] : []))
+  }
+
+  /** Compares the other pods' entries with what they were; their clocks play no part. */
+  #note(configMap: unknown): void {
+    const { clock, pod } = this.#options
+    const others = Object.entries(stringsOf(configMap)).filter(([key]) => key !== `${pod}.json`)
+    this.#others = new Map(
+      others.map(([key, text]) => {
+        const digest = createHash('sha256').update(text).digest('base64')
+        const known = this.#others.get(key)
+        return [key, known?.digest === digest ? known : { digest, since: clock.now() }]
+      }),
+    )
+  }
+
+  /** Takes this pod's entry away: what it said is nobody's word any more. */
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#cancel?.()
+    await this.#sending
+    try {
+      await this.#write(null)
+    } catch (error) {
+      this.#options.log.debug('the report was not taken away', { err: error })
+    }
+    await this.#options.api.fetch.close()
+  }
+}
+
+interface Seen {
+  readonly digest: string
+  /** Milliseconds, of this pod's clock. */
+  readonly since: number
+}
+
+/** The texts under `data` of a ConfigMap as the API server answered it. */
+function stringsOf(configMap: unknown): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(fieldsOf(fieldsOf(configMap)['data'])).filter(
+      (entry): entry is [string, string] => typeof entry[1] === 'string',
+    ),
+  )
+}
+
+function entryOf({ name, url, health, lists, revision, excluded }: BackendState): Record<string, unknown> {
+  if (excluded)
+    return { name, status: 'unavailable', message: `Excluded: ${excluded.join('; ')}`, excluded: true }
+  const { circuit } = health
+  return {
+    name,
+    url,
+    status: statusOf(health),
+    message: [messageOf(health), ...listNotes(lists)].join('; '),
+    lastHealthCheck: time(health.lastCheckAt),
+    consecutiveFailures: health.consecutiveFailures,
+    circuitBreakerState: circuit?.state,
+    circuitLastChanged: circuit && circuit.changedAt > 0 ? time(circuit.changedAt) : undefined,
+    mcpRevision: revision,
+  }
+}
+
+function statusOf({ status, circuit }: BackendHealth): string {
+  if (circuit?.state === 'open') return 'unavailable'
+  if (status === 'healthy') return 'ready'
+  return status === 'unhealthy' ? 'unavailable' : status
+}
+
+const CATEGORY_TEXTS: Readonly<Record<string, string>> = {
+  authentication_failed: 'Authentication failed',
+  timeout: 'Health check timed out',
+  backend_unavailable: 'Backend unavailable',
+  connection_failed: 'Connection failed',
+  session_lost: 'Sessions are lost',
+  health_check_failed: 'Health check failed',
+}
+
+function messageOf({ status, consecutiveFailures, lastErrorCategory, circuit }: BackendHealth): string {
+  const failure = CATEGORY_TEXTS[lastErrorCategory ?? '']
+  const text =
+    failure === undefined
+      ? status === 'healthy'
+        ? 'Healthy'
+        : status === 'degraded'
+          ? 'Degraded performance'
+          : 'Not checked yet'
+      : `${failure} (failures: ${consecutiveFailures})`
+  if (circuit?.state === 'open') return `Circuit breaker OPEN - ${text}`
+  return circuit?.state === 'half-open' ? `Circuit breaker testing recovery - ${text}` : text
+}
+
+function listNotes({ staleSince, repaired, leftOut }: ListsState): string[] {
+  return [
+    ...(staleSince === undefined
+      ? []
+      : [`lists not readable since ${time(staleSince) ?? ''}, the last ones stay in use`]),
+    ...(leftOut > 0 ? [`malformed items left out: ${leftOut}`] : []),
+    ...(repaired > 0 ? [`malformed items repaired: ${repaired}`] : []),
+  ]
+}
+
+/** RFC 3339 without fractions, as the API server stores times. */
+function time(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : `${new Date(ms).toISOString().slice(0, 19)}Z`
+}

@@ -1,0 +1,394 @@
+/**
+ * Starts a virtual MCP server in this process: the side towards clients, the side towards backends, and one life.
+ *
+ * `reload` takes a changed configuration without a restart: backends come and go, sessions stay and are told what
+ * changed for them. Listener, session store, audit and telemetry take their changes at the next start.
+ * Source: spec document 3; design, section 3.
+ */
+import { engineAnswers } from '../../../schemas/cedar/index.ts'
+import { GatehouseError, parseDuration } from '../../../schemas/index.ts'
+import { type ExcludedBackend, type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
+import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../../incoming/index.ts'
+import { listen, type Log, makeOriginGuard, type OriginGuard, silentLog } from '../../net/index.ts'
+import type { UpstreamTokens } from '../../outgoing/index.ts'
+import { type Clock, systemClock } from '../clock.ts'
+import { type Edges, makeEdges } from '../client-codecs/codecs.ts'
+import { withPrimary } from './embedded-auth.ts'
+import { Engine } from './engine.ts'
+import { guarding, type Guards, makeGuards, permitting } from '../pipeline/guards.ts'
+import { healthSettings } from '../health/settings.ts'
+import { makeHandler, MCP_PATH } from './http.ts'
+import { incomingConfig } from './incoming-config.ts'
+import { makeObservation, type Observation } from '../pipeline/observation.ts'
+import type { ClientSession } from '../pipeline/operation.ts'
+import { makeFeatures } from '../pipeline/features.ts'
+import { type Feature, makePipeline } from '../pipeline/pipeline.ts'
+import { type ClusterApi, type Reporter, reporterFor } from './report.ts'
+import { builtInRoute } from './routes.ts'
+import { watcherOf } from './session-life.ts'
+import { sessionRecords } from '../sessions/records.ts'
+import { openSessionStorage, type SessionStorage } from '../sessions/storage.ts'
+import { SessionTable } from '../sessions/table.ts'
+import { checkStart, startWarnings } from './start-check.ts'
+import { statusReport } from './status.ts'
+
+export interface StartOptions {
+  /** Bind address. Default 127.0.0.1. */
+  readonly host?: string | undefined
+  /** 0 lets the kernel choose. Default 4483. */
+  readonly port?: number | undefined
+  readonly log?: Log | undefined
+  readonly version?: string | undefined
+  /** Sliding life of a session without use. Default 30 minutes. */
+  readonly sessionTtlMs?: number | undefined
+  readonly maxSessions?: number | undefined
+  readonly allowedOrigins?: readonly string[] | undefined
+  readonly clock?: Clock | undefined
+  /** Upstream tokens of callers, from the embedded authorization server. */
+  readonly upstreamTokens?: UpstreamTokens | undefined
+  /** Issues the tokens that this server accepts, and holds those of upstreams. Whoever opened it closes it. */
+  readonly authServer?: EmbeddedAuthServer | undefined
+  readonly env?: Readonly<Record<string, string | undefined>> | undefined
+  /** SHA-256 of the configuration file, for the report to the cluster. */
+  readonly configChecksum?: string | undefined
+  /** Backends of the file that the configuration is without. */
+  readonly excluded?: readonly ExcludedBackend[] | undefined
+  /** Replaces the access to the cluster that the environment gives (tests). */
+  readonly clusterApi?: ClusterApi | undefined
+  /** Time for requests in flight when closing. Default 10 s. */
+  readonly graceMs?: number | undefined
+  /** What clients are told that this server has. Default everything, because backends come and go. */
+  readonly advertise?: 'everything' | 'backends' | undefined
+}
+
+/** The file that a changed configuration came from. */
+export interface ReloadedFile {
+  /** SHA-256 of its text, hex. */
+  readonly checksum?: string | undefined
+  /** Backends of the file that the configuration is without. */
+  readonly excluded?: readonly ExcludedBackend[] | undefined
+}
+
+export interface VmcpServer {
+  /** Address of the MCP endpoint. */
+  readonly url: string
+  /** Address without path, for `/health` and the like. */
+  readonly origin: string
+  /**
+   * Takes a changed configuration. Backends that cannot be set up are excluded and reported. Throws INVALID_CONFIG and
+   * changes nothing when it cannot be used otherwise.
+   */
+  reload(config: VmcpConfig, file?: ReloadedFile): void
+  close(): Promise<void>
+}
+
+const DEFAULT_PORT = 4483
+const DEFAULT_TTL_MS = 30 * 60_000
+const DEFAULT_MAX_SESSIONS = 10_000
+/** Live copies of sessions that the shared store keeps; a session that was put out is restored when it is used. */
+const DEFAULT_SHARED_SESSIONS = 1_000
+const DEFAULT_GRACE_MS = 10_000
+/** How often idle things are looked for, and how long connections may be idle. */
+const SWEEP_MS = 5_000
+const IDLE_MS = 5 * 60_000
+const KEEP_ALIVE_SWEEPS = 5
+
+/** Binds and starts serving. Rejects with INVALID_CONFIG, or with the system's error when it cannot bind. */
+export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Promise<VmcpServer> {
+  const { env = {}, log = silentLog, version = '0.0.0', authServer } = more
+  const options = authServer ? { ...more, upstreamTokens: authServer.upstreamTokens } : more
+  const config = withPrimary(given, authServer?.config)
+  const { upstreamTokens, excluded } = options
+  checkStart(config, { env, upstreamTokens, authServer: authServer?.config }, excluded)
+  for (const warning of startWarnings(config)) log.warn(warning)
+  const observation = await makeObservation(config, { env, version, log })
+  try {
+    const server = new Vmcp(config, options, observation)
+    await server.listen()
+    return server
+  } catch (error) {
+    await observation.close()
+    throw error
+  }
+}
+
+class Vmcp implements VmcpServer {
+  url = ''
+  origin = ''
+  readonly #options: StartOptions
+  readonly #env: Readonly<Record<string, string | undefined>>
+  readonly #log: Log
+  readonly #clock: Clock
+  readonly #observation: Observation
+  readonly #engine: Engine
+  readonly #sessions: SessionTable
+  readonly #edges: Edges
+  readonly #storage: SessionStorage | undefined
+  #config: VmcpConfig
+  #checksum: string | undefined
+  #guards: Guards
+  #features: readonly Feature[]
+  #authenticator: Authenticator
+  #originGuard: OriginGuard | undefined
+  #stateSecret: string | undefined
+  #reporter: Reporter | undefined
+  #stopping = false
+  #sweeps = 0
+  #closeListener: (() => Promise<void>) | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(config: VmcpConfig, options: StartOptions, observation: Observation) {
+    const { env = {}, log = silentLog, clock = systemClock } = options
+    this.#options = options
+    this.#env = env
+    this.#log = log
+    this.#clock = clock
+    this.#observation = observation
+    this.#config = config
+    this.#checksum = options.configChecksum
+    this.#stateSecret = env[vmcpEnvironment.stateKey] || undefined
+    this.#storage = openSessionStorage(config, env, log)
+    this.#authenticator = this.#makeAuthenticator(config)
+    this.#guards = this.#makeGuards(config)
+    this.#features = makeFeatures(config, this.#featureParts())
+    this.#engine = new Engine(config, {
+      env,
+      upstreamTokens: options.upstreamTokens,
+      authServer: options.authServer?.config,
+      info: this.#identity('gatehouse-vmcp'),
+      clock,
+      log,
+      watchers: () => this.#watchers(),
+      onChange: () => this.#reporter?.poke(),
+      stateSecret: () => this.#stateSecret,
+      observation,
+    })
+    const ttlMs = options.sessionTtlMs ?? DEFAULT_TTL_MS
+    this.#sessions = new SessionTable({
+      ttlMs,
+      maxSessions: options.maxSessions ?? (this.#storage ? DEFAULT_SHARED_SESSIONS : DEFAULT_MAX_SESSIONS),
+      now: clock.now,
+      records: this.#storage && sessionRecords(this.#storage.store, ttlMs, clock.now),
+      log,
+      onEnd: (session, gone) => this.#engine.endSession(session, gone),
+    })
+    this.#edges = makeEdges({
+      core: this.#engine.core,
+      sessions: this.#sessions,
+      perform: makePipeline({
+        observe: observation.middlewares,
+        features: () => this.#features,
+        guards: guarding(
+          () => this.#guards,
+          () => this.#engine.core,
+          (tool) => this.#isOwnTool(tool),
+        ),
+        core: (operation) => this.#engine.core.perform(operation),
+      }),
+      authorizeListener: async ({ caller }, params, signal) =>
+        this.#guards.gate?.check(caller, 'subscriptions/listen', params, { signal }),
+      serverInfo: this.#identity(config.name),
+      advertise: options.advertise ?? 'everything',
+      passthroughHeaders: () => this.#passthroughHeaders(),
+      stateSecret: () => this.#stateSecret,
+      clock,
+      log,
+      endSession: (session: ClientSession) => this.#engine.endSession(session, true),
+    })
+    this.#engine.apply(config, options.excluded)
+  }
+
+  *#watchers() {
+    for (const session of this.#sessions.all()) yield watcherOf(session, this.#engine.core)
+    yield* this.#edges.listeners.watchers()
+  }
+
+  #identity(name: string): string {
+    return JSON.stringify({ name, version: this.#options.version ?? '0.0.0' })
+  }
+
+  #makeGuards(config: VmcpConfig): Guards {
+    const namespace = this.#env[vmcpEnvironment.namespace] || 'local'
+    return makeGuards(config, {
+      store: this.#storage?.store,
+      namespace,
+      upstreamTokens: this.#options.upstreamTokens,
+      telemetry: this.#observation.telemetry,
+      granted: (tool) => this.#isOwnTool(tool),
+      log: this.#log,
+    })
+  }
+
+  /** True for a tool of a feature, such as `find_tool`. */
+  #isOwnTool(tool: string): boolean {
+    return this.#features.some(({ tools }) => tools.some(({ name }) => name === tool))
+  }
+
+  #makeAuthenticator(config: VmcpConfig): Authenticator {
+    const { authServer } = this.#options
+    return makeAuthenticator(incomingConfig(config, this.#env), {
+      log: this.#log,
+      keys: authServer?.keys,
+      isLive: authServer?.isLive,
+    })
+  }
+
+  reload(given: VmcpConfig, { checksum, excluded }: ReloadedFile = {}): void {
+    const { upstreamTokens, authServer } = this.#options
+    const config = withPrimary(given, authServer?.config)
+    checkStart(config, { env: this.#env, upstreamTokens, authServer: authServer?.config }, excluded)
+    for (const warning of startWarnings(config)) this.#log.warn(warning)
+    const guards = this.#makeGuards(config)
+    const authzChanged =
+      JSON.stringify(config.incomingAuth.authz) !== JSON.stringify(this.#config.incomingAuth.authz)
+    const authChanged = JSON.stringify(config.incomingAuth) !== JSON.stringify(this.#config.incomingAuth)
+    const authenticator = authChanged ? this.#makeAuthenticator(config) : undefined
+    this.#config = config
+    this.#checksum = checksum
+    this.#guards = guards
+    const featuresChanged = this.#replaceFeatures(config)
+    if (authenticator) {
+      void this.#authenticator.close()
+      this.#authenticator = authenticator
+    }
+    this.#engine.apply(config, excluded)
+    if (authzChanged || featuresChanged) this.#engine.permissionsChanged()
+    this.#observation.reloaded(config)
+    this.#log.info('configuration reloaded', { backends: config.backends?.length ?? 0 })
+  }
+
+  #featureParts() {
+    return {
+      env: this.#env,
+      telemetry: this.#observation.telemetry,
+      audit: this.#observation.audit,
+      permits: permitting(() => this.#guards),
+      meant: (tool: string, toolArguments: Buffer) => this.#observation.observer.meant(tool, toolArguments),
+      clock: this.#clock,
+      log: this.#log,
+    }
+  }
+
+  /**
+   * Scripts and searches in flight end with the old features; settings that are the same keep what is there. True when
+   * something came or went.
+   */
+  #replaceFeatures(config: VmcpConfig): boolean {
+    const before = this.#features
+    this.#features = makeFeatures(config, { ...this.#featureParts(), before })
+    const gone = before.filter((feature) => !this.#features.includes(feature))
+    for (const feature of gone) void feature.close()
+    return gone.length > 0 || this.#features.length > before.length
+  }
+
+  /** Lower-case names. */
+  #passthroughHeaders(): readonly string[] {
+    return (this.#config.passthroughHeaders ?? []).map((name) => name.toLowerCase())
+  }
+
+  async listen(): Promise<void> {
+    const { host = '127.0.0.1', port = DEFAULT_PORT, allowedOrigins = [] } = this.#options
+    const handler = makeHandler({
+      authenticator: () => this.#authenticator,
+      originGuard: () => {
+        if (!this.#originGuard) throw new GatehouseError('SHUTTING_DOWN')
+        return this.#originGuard
+      },
+      gate: () => this.#guards.gate,
+      edges: this.#edges,
+      observer: this.#observation.observer,
+      routes: ({ path }) =>
+        this.#observation.route(path) ??
+        builtInRoute(this.#routeParts(), path) ??
+        this.#options.authServer?.routes(path),
+      stopping: () => this.#stopping,
+      log: this.#log,
+    })
+    void this.#shareSecret()
+    const listener = await listen({ host, port, handler, log: this.#log })
+    this.#originGuard = makeOriginGuard({
+      host,
+      port: listener.port,
+      allowedOrigins,
+      requestHeaders: () => this.#passthroughHeaders(),
+    })
+    this.origin = listener.url
+    this.url = `${listener.url}${MCP_PATH}`
+    this.#closeListener = () => listener.close({ graceMs: this.#options.graceMs ?? DEFAULT_GRACE_MS })
+    this.#reporter = this.#makeReporter()
+    this.#timer = setInterval(() => this.#sweep(), SWEEP_MS)
+    this.#timer.unref()
+    this.#log.info('virtual MCP server listening', {
+      url: this.url,
+      backends: this.#config.backends?.length ?? 0,
+    })
+  }
+
+  #makeReporter(): Reporter | undefined {
+    return reporterFor(this.#env, this.#options.clusterApi, {
+      intervalMs: () => parseDuration(this.#config.operational.failureHandling.statusReportingInterval),
+      configChecksum: () => this.#checksum,
+      backends: () => this.#engine.states(),
+      clock: this.#clock,
+      log: this.#log,
+    })
+  }
+
+  #routeParts() {
+    return {
+      notReady: async () => {
+        if (this.#stopping) return 'shutting_down'
+        if (this.#guards.gate && !engineAnswers()) return 'the policy engine does not answer'
+        return (await this.#options.authServer?.notReady())?.join('; ') || undefined
+      },
+      mode: 'static' as const,
+      status: () =>
+        statusReport({
+          name: this.#config.name,
+          group: this.#config.groupRef,
+          version: this.#options.version ?? '0.0.0',
+          sessions: this.#sessions.size,
+          backends: this.#engine.states(),
+          catalogs: this.#engine.core.parts.views.catalogs(),
+          problems: this.#features.flatMap((feature) => feature.problems?.() ?? []),
+        }),
+      backends: () => this.#engine.states(),
+      monitoring: () => healthSettings(this.#config).intervalMs > 0,
+    }
+  }
+
+  /** Takes the key that replicas share from the session store, as soon as that can be reached. */
+  async #shareSecret(): Promise<void> {
+    if (this.#stateSecret !== undefined || !this.#storage) return
+    try {
+      this.#stateSecret = await this.#storage.sharedSecret()
+    } catch (error) {
+      this.#log.debug('the shared key is not there yet', { err: error })
+    }
+  }
+
+  #sweep(): void {
+    void this.#shareSecret()
+    this.#sessions.sweep()
+    this.#engine.sweep(IDLE_MS)
+    if (++this.#sweeps % KEEP_ALIVE_SWEEPS !== 0) return
+    for (const session of this.#sessions.all()) session.keepAlive()
+    this.#edges.keepAlive()
+  }
+
+  /** Streams end first, then calls in flight have their grace, then everything behind them ends. */
+  async close(): Promise<void> {
+    if (this.#stopping) return
+    this.#stopping = true
+    clearInterval(this.#timer)
+    this.#engine.stop()
+    this.#edges.close()
+    await this.#closeListener?.()
+    await this.#reporter?.close()
+    this.#sessions.close()
+    await Promise.all(this.#features.map((feature) => feature.close()))
+    await this.#engine.close()
+    await Promise.all([this.#authenticator.close(), this.#storage?.close(), this.#observation.close()])
+    this.#log.info('virtual MCP server stopped')
+  }
+}

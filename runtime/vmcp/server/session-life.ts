@@ -1,0 +1,91 @@
+/**
+ * What follows from events in a client session: backends are warmed up, told of changed roots and levels, and sessions
+ * are told of changed lists.
+ */
+import type { ListKind } from '../backends/connection.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import type { Core } from '../pipeline/core.ts'
+import { resubscribe } from '../client-codecs/session-era/resubscribe.ts'
+import { clientOf, type SessionLife } from '../client-codecs/session-era/protocol.ts'
+import type { Watcher } from './notifier.ts'
+import type { Session } from '../sessions/session.ts'
+
+const KIND_OF: Readonly<Record<string, ListKind>> = {
+  'tools/list': 'tools',
+  'prompts/list': 'prompts',
+  'resources/list': 'resources',
+  'resources/templates/list': 'resources',
+}
+
+const RESUBSCRIBE_MS = 30_000
+
+export function makeSessionLife(core: Core, save: (session: Session) => void): SessionLife {
+  return {
+    used(session) {
+      session.onLost ??= (backend) => void renew(core, session, backend)
+      if (!session.restored) return
+      session.restored = false
+      // The session comes from another replica: what it is subscribed to is watched from here now.
+      const signal = AbortSignal.timeout(RESUBSCRIBE_MS)
+      for (const uri of session.subscriptions.keys())
+        core.subscribe(clientOf(session), uri, signal).catch(() => {})
+    },
+    ready(session) {
+      // Connects the backends while the client prepares its first list.
+      core.view(clientOf(session), false).catch(() => {})
+    },
+    subscribed(session, uri) {
+      const backend = core.backendOfResource(clientOf(session), uri)
+      if (backend === undefined) return
+      session.subscriptions.set(uri, backend)
+      save(session)
+    },
+    unsubscribed(session, uri) {
+      if (session.subscriptions.delete(uri)) save(session)
+    },
+    levelSet(session) {
+      core.setLogLevel(session, { caller: session.caller, headers: session.headers })
+    },
+    rootsChanged(session) {
+      core.notifyBackends(session, 'notifications/roots/list_changed', {
+        caller: session.caller,
+        headers: session.headers,
+      })
+    },
+    listed(session, method) {
+      const kind = KIND_OF[method]
+      if (!kind) return
+      const digest = core.peek(clientOf(session)).digests[kind]
+      if (session.seen?.[kind] === digest) return
+      session.seen = { ...session.seen, [kind]: digest }
+      save(session)
+    },
+  }
+}
+
+/** Subscribes a session again to what it watched at a backend that has forgotten it. */
+function renew(core: Core, session: Session, backend: string): Promise<void> {
+  return resubscribe({
+    uris: () => [...session.subscriptions].flatMap(([uri, owner]) => (owner === backend ? [uri] : [])),
+    subscribe: async (uri, signal) =>
+      (await core.subscribe(clientOf(session), uri, signal)).kind === 'result',
+    watched: (uri) => session.deliver(backend, UPDATED, Buffer.from(JSON.stringify({ uri }))),
+    over: () => session.over,
+  })
+}
+
+const UPDATED = 'notifications/resources/updated'
+
+/** A session as somebody who wants to know of changed lists. */
+export function watcherOf(session: Session, core: Core): Watcher {
+  return {
+    get seen() {
+      return session.seen
+    },
+    set seen(value) {
+      session.seen = value
+    },
+    view: (): Promise<Catalog> => core.present(clientOf(session)),
+    notify: (message) => session.push(message),
+  }
+}

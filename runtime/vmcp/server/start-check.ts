@@ -1,0 +1,118 @@
+/**
+ * The checks of a configuration that need more than its text: variables that it names, files, strategies. The server
+ * makes those of the whole before it starts and before it takes a changed file; `gatehouse vmcp validate` makes all.
+ */
+import { cedarViolations } from '../../../schemas/cedar/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { workflowWarnings } from '../../../schemas/workflow/index.ts'
+import { type ExcludedBackend, type VmcpConfig, vmcpSwitchViolations } from '../../config/index.ts'
+import { type AuthServerFacts, type IncomingConfig, oidcViolations } from '../../incoming/index.ts'
+import { silentLog } from '../../net/index.ts'
+import { telemetryViolations } from '../../observe/index.ts'
+import type { UpstreamTokens } from '../../outgoing/index.ts'
+import { brokenBackends } from '../backends/backend-settings.ts'
+import { codeModeViolations } from '../codemode/index.ts'
+import { embeddedViolations, injectionViolation } from './embedded-auth.ts'
+import { incomingConfig } from './incoming-config.ts'
+import { optimizerViolations } from '../optimizer/index.ts'
+import { makeOutgoingAuth, strategiesOf } from '../backends/outgoing-auth.ts'
+import { workflowErrors } from '../workflows/index.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** What a configuration is checked against. */
+export interface StartParts {
+  readonly env: Environment
+  /** Tokens of the embedded authorization server; for checks those of `providersOnly` will do. */
+  readonly upstreamTokens?: UpstreamTokens | undefined
+  /** Settings of the embedded authorization server. */
+  readonly authServer?: AuthServerFacts | undefined
+}
+
+/**
+ * Throws INVALID_CONFIG when the server cannot start, naming every problem of the configuration. Problems of single
+ * backends alone are no reason: these backends are excluded, as those of `excluded` are already.
+ */
+export function checkStart(
+  config: VmcpConfig,
+  parts: StartParts,
+  excluded: readonly ExcludedBackend[] = [],
+): void {
+  const problems = serverViolations(config, parts)
+  if (problems.length > 0) throw invalidConfig([...problems, ...backendViolations(config, parts, excluded)])
+}
+
+/** Throws INVALID_CONFIG naming every problem, those of single backends and of strategies that nobody uses included. */
+export function checkAll(
+  config: VmcpConfig,
+  parts: StartParts,
+  excluded: readonly ExcludedBackend[] = [],
+): void {
+  const problems = [...serverViolations(config, parts), ...backendViolations(config, parts, excluded)]
+  if (problems.length > 0) throw invalidConfig(problems)
+}
+
+function serverViolations(config: VmcpConfig, { env, authServer }: StartParts): readonly string[] {
+  return [
+    ...vmcpSwitchViolations(env),
+    ...incomingViolations(config, env),
+    ...(authServer ? embeddedViolations(config, authServer) : []),
+    ...policyViolations(config),
+    ...telemetryViolations(config.telemetry, env),
+    ...optimizerViolations(config.optimizer, env),
+    ...codeModeViolations(config.codeMode),
+    ...workflowErrors(config.compositeTools),
+  ]
+}
+
+/** What keeps single backends from being served, and strategies from being used. */
+function backendViolations(
+  config: VmcpConfig,
+  { env, upstreamTokens, authServer }: StartParts,
+  excluded: readonly ExcludedBackend[],
+): readonly string[] {
+  const known = excluded.flatMap((backend) => backend.problems)
+  // Reported by the check of the variables; nothing can be made with them.
+  if (vmcpSwitchViolations(env).length > 0) return known
+  const outgoing = makeOutgoingAuth(env, upstreamTokens, silentLog)
+  const problems = [
+    ...known,
+    ...outgoing.strategyViolations(config),
+    ...strategiesOf(config).flatMap(
+      ({ field, strategy }) => injectionViolation(field, strategy, authServer) ?? [],
+    ),
+    ...brokenBackends(config, { outgoing, authServer }).flatMap((backend) => backend.problems),
+  ]
+  void outgoing.close()
+  return problems
+}
+
+function invalidConfig(problems: readonly string[]): GatehouseError {
+  const lines = [...new Set(problems)].map((line) => `  - ${line}`)
+  return new GatehouseError('INVALID_CONFIG', { detail: `invalid configuration:\n${lines.join('\n')}` })
+}
+
+/** What is legal in a configuration and seldom meant; one line for each. */
+export function startWarnings({ compositeTools = [] }: VmcpConfig): string[] {
+  return compositeTools.flatMap(workflowWarnings).map((line) => `compositeTools: ${line}`)
+}
+
+function incomingViolations(config: VmcpConfig, env: Environment): string[] {
+  let incoming: IncomingConfig
+  try {
+    incoming = incomingConfig(config, env)
+  } catch (error) {
+    return [error instanceof Error ? error.message : String(error)]
+  }
+  return incoming.type === 'oidc'
+    ? oidcViolations(incoming.oidc).map((line) => `incomingAuth.oidc.${line}`)
+    : []
+}
+
+function policyViolations({ incomingAuth }: VmcpConfig): string[] {
+  const { authz } = incomingAuth
+  if (authz?.type !== 'cedar') return []
+  return cedarViolations(authz.policies ?? [], authz.entitiesJson ?? '[]').map(
+    ({ path, message }) => `incomingAuth.authz.${path}: ${message}`,
+  )
+}
