@@ -1,9 +1,9 @@
 /** The door of the contract module: what hooks and runtime may import. */
 export { canonicalJson, hashOf } from './canonical.ts'
-export { type CelProgram, compileCel } from './cel.ts'
+export { type CelProgram, compileCel } from './validation/cel.ts'
 export { formatDuration, parseDuration } from './duration.ts'
 export { type ErrorCode, GatehouseError, type ErrorOptions, errors } from './errors.ts'
-export { type Fields, fieldsOf, isFields } from './fields.ts'
+export { type Fields, fieldsOf, isFields } from './validation/fields.ts'
 /** Documents as a writer may give them: every field with a default may be left out. */
 export type * as input from './generated/input.ts'
 /** Documents as a reader gets them: defaults are filled in. */
@@ -24,7 +24,7 @@ export {
 export { isKindName, type Kind, type KindName, kindOf, kinds } from './kinds.ts'
 export { envName, isDnsLabel, isDnsSubdomain, serverTools, shortName } from './names.ts'
 export { isSwitchedOn, switchViolation } from './switches.ts'
-export { below, formatViolations, nearest, type Violation, shapeOf } from './problems.ts'
+export { below, formatViolations, nearest, type Violation, shapeOf } from './validation/violations.ts'
 export { apiGroup, apiVersion, category, type KindInfo, type PrinterColumn } from './schema.ts'
 export {
   type RuntimeName,
@@ -33,4 +33,4 @@ export {
   validateRuntime,
   validateStatus,
   withDefaults,
-} from './validate.ts'
+} from './validation/validate.ts'

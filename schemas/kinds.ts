@@ -1,5 +1,5 @@
 /** What the kinds are called. */
-import { bundle } from './bundle.ts'
+import { bundle } from './validation/bundle.ts'
 import type { Kinds } from './generated/types.ts'
 import type { KindInfo } from './schema.ts'
 

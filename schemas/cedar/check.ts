@@ -1,5 +1,5 @@
 /** Everything that would keep a server from starting with some policies and entities. */
-import type { Violation } from '../problems.ts'
+import type { Violation } from '../validation/violations.ts'
 import { readEntities } from './entities.ts'
 import { readPolicies } from './policies.ts'
 

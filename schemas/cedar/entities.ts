@@ -4,7 +4,7 @@
  * The engine recurses over nested values and over chains of parents, and works out everything above every entity, whose
  * number can grow with the square of the document. Source: spec document 3, incomingAuth.authz.entitiesJson.
  */
-import { type Fields, isFields } from '../fields.ts'
+import { type Fields, isFields } from '../validation/fields.ts'
 import { callEngine, EngineFailure, errorText } from './engine.ts'
 import { keyOf, toUid } from './uid.ts'
 

@@ -5,7 +5,7 @@
  * Source: spec document 3, incomingAuth.authz.policies.
  */
 import { LRUCache } from 'lru-cache'
-import type { Violation } from '../problems.ts'
+import type { Violation } from '../validation/violations.ts'
 import { callEngine, EngineFailure, errorText, type PolicyJson } from './engine.ts'
 import { notCedar, textViolation } from './scan.ts'
 

@@ -1,5 +1,5 @@
 /** Writes the reference page of a kind: every field with type, default, bounds and rules, and what `kubectl get` shows. */
-import { expected } from '../messages.ts'
+import { expected } from '../validation/messages.ts'
 import { apiVersion, type Bundle, category, type KindInfo, type Schema } from '../schema.ts'
 import { inlined } from './load.ts'
 

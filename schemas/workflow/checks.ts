@@ -4,8 +4,8 @@
  * Source: spec document 3, "compositeTools".
  */
 import type { CompositeTool, WorkflowStep } from '../generated/types.ts'
-import type { Violation } from '../problems.ts'
-import { fieldsOf } from '../fields.ts'
+import type { Violation } from '../validation/violations.ts'
+import { fieldsOf } from '../validation/fields.ts'
 import { serverTools } from '../names.ts'
 import { parameterViolations } from './json-schema.ts'
 import { stepGraphViolations, successorsOf } from './graph.ts'

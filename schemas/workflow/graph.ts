@@ -2,7 +2,7 @@
  * The order of steps: dependencies must exist and must not go in circles.
  */
 import type { WorkflowStep } from '../generated/types.ts'
-import type { Violation } from '../problems.ts'
+import type { Violation } from '../validation/violations.ts'
 
 export function stepGraphViolations(steps: readonly WorkflowStep[], path: string): Violation[] {
   const ids = new Set(steps.map(({ id }) => id))

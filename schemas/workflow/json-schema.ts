@@ -3,8 +3,8 @@
  * the meta-schema and bounded in size; their defaults are checked against them.
  */
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { below, type Violation } from '../problems.ts'
-import { type Fields, fieldsOf, isFields } from '../fields.ts'
+import { below, type Violation } from '../validation/violations.ts'
+import { type Fields, fieldsOf, isFields } from '../validation/fields.ts'
 import { compilePattern, PatternError } from './pattern.ts'
 import { patternsOf, schemaCheck } from './schema-check.ts'
 import { countSchemas, mapSchemas } from './schema-parts.ts'

@@ -2,9 +2,9 @@
  * Checks of the output of a workflow: its properties, nested ones too, and their defaults.
  * Source: spec document 3, compositeTools, output.
  */
-import { fieldsOf, isFields } from '../fields.ts'
+import { fieldsOf, isFields } from '../validation/fields.ts'
 import type { CompositeTool, OutputProperty } from '../generated/types.ts'
-import { below, oneOf, type Violation, shapeOf } from '../problems.ts'
+import { below, oneOf, type Violation, shapeOf } from '../validation/violations.ts'
 import { hasControlCharacter } from './names.ts'
 import { propertyOf } from './templates.ts'
 import { booleanIn, integerIn, isJsonType, type JsonType, jsonTypes, numberIn } from './typed-text.ts'

@@ -9,7 +9,7 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { canonicalJson } from '../canonical.ts'
-import { type Fields, fieldsOf, isFields } from '../fields.ts'
+import { type Fields, fieldsOf, isFields } from '../validation/fields.ts'
 import { compilePattern } from './pattern.ts'
 import { mapSchemas } from './schema-parts.ts'
 

@@ -2,7 +2,7 @@
  * The schemas inside a JSON Schema: which members of a schema are schemas themselves.
  * Source: JSON Schema 2020-12, core (applicators), and the older `definitions`.
  */
-import { isFields, type Fields } from '../fields.ts'
+import { isFields, type Fields } from '../validation/fields.ts'
 
 const single: ReadonlySet<string> = new Set([
   'additionalProperties',

@@ -3,8 +3,8 @@
  * Source: spec document 3, compositeTools, "Step item".
  */
 import type { CompositeTool, WorkflowStep } from '../generated/types.ts'
-import { oneOf, type Violation } from '../problems.ts'
-import { withDefaults } from '../validate.ts'
+import { oneOf, type Violation } from '../validation/violations.ts'
+import { withDefaults } from '../validation/validate.ts'
 import { elicitationSchemaViolations } from './json-schema.ts'
 
 type StepType = WorkflowStep['type']

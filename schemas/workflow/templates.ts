@@ -1,9 +1,9 @@
 /**
  * Every template of a workflow: where it stands, whether it parses, and what it reads.
  */
-import { fieldsOf, isFields } from '../fields.ts'
+import { fieldsOf, isFields } from '../validation/fields.ts'
 import type { CompositeTool, OutputProperty, WorkflowStep } from '../generated/types.ts'
-import { below, type Violation } from '../problems.ts'
+import { below, type Violation } from '../validation/violations.ts'
 import { parseTemplate, type Path, pathsRead, TemplateError } from './template/index.ts'
 
 export interface TemplateRead {

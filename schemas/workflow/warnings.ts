@@ -1,5 +1,5 @@
 /** What is legal in a workflow and seldom meant. */
-import { fieldsOf } from '../fields.ts'
+import { fieldsOf } from '../validation/fields.ts'
 import type { CompositeTool } from '../generated/types.ts'
 
 /** Nesting that is looked into. */

@@ -4,8 +4,8 @@
  */
 import type { ErrorObject } from 'ajv'
 import { childSchema, isObject, resolved } from './bundle.ts'
-import { below, count, nearest, oneOf, type Violation, shapeOf } from './problems.ts'
-import type { Schema } from './schema.ts'
+import { below, count, nearest, oneOf, type Violation, shapeOf } from './violations.ts'
+import type { Schema } from '../schema.ts'
 
 interface Place {
   readonly path: string

@@ -3,7 +3,7 @@
  * is an object is filled in turn, and null counts as absent unless the field is nullable.
  */
 import { eachChild, isObject, resolved } from './bundle.ts'
-import type { Schema } from './schema.ts'
+import type { Schema } from '../schema.ts'
 
 /** A deep copy of a JSON value with the defaults filled in. */
 export function filled(schema: Schema, value: unknown): unknown {

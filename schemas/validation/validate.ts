@@ -6,13 +6,13 @@
  */
 import { bundle, definition, isObject } from './bundle.ts'
 import { filled } from './defaults.ts'
-import type { Kinds, RuntimeFiles } from './generated/types.ts'
-import * as compiled from './generated/validators.js'
-import { isKindName, type KindName, kinds } from './kinds.ts'
+import type { Kinds, RuntimeFiles } from '../generated/types.ts'
+import * as compiled from '../generated/validators.js'
+import { isKindName, type KindName, kinds } from '../kinds.ts'
 import { problemsOf } from './messages.ts'
-import { nearest, oneOf, type Violation, shapeOf } from './problems.ts'
+import { nearest, oneOf, type Violation, shapeOf } from './violations.ts'
 import { checkRules } from './rules.ts'
-import { apiVersion } from './schema.ts'
+import { apiVersion } from '../schema.ts'
 
 type Validator = (typeof compiled)[keyof typeof compiled]
 

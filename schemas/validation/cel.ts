@@ -6,7 +6,7 @@
  * Does no I/O. Source: cel-spec; CRD rules of Kubernetes (x-kubernetes-validations).
  */
 import { type CelInput, celEnv, isCelError, isCelList, isCelMap, isCelUint, parse, plan } from '@bufbuild/cel'
-import { GatehouseError } from './errors.ts'
+import { GatehouseError } from '../errors.ts'
 
 /** Evaluates on the given variables. Throws GatehouseError INVALID_CONFIG when the evaluation fails. */
 export type CelProgram = (variables: Readonly<Record<string, unknown>>) => unknown

@@ -1,6 +1,6 @@
 /** The generated bundle of all definitions, and how to find a way through it. */
-import { bundle } from './generated/bundle.js'
-import type { Schema } from './schema.ts'
+import { bundle } from '../generated/bundle.js'
+import type { Schema } from '../schema.ts'
 
 export { bundle }
 

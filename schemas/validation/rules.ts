@@ -4,8 +4,8 @@
  */
 import { childSchema, eachChild, isObject, resolved } from './bundle.ts'
 import { type CelProgram, compileCel } from './cel.ts'
-import { below, type Violation } from './problems.ts'
-import type { Rule, Schema } from './schema.ts'
+import { below, type Violation } from './violations.ts'
+import type { Rule, Schema } from '../schema.ts'
 
 /** Rule text -> program. Bounded: rules come from the schemas only. */
 const programs = new Map<string, CelProgram>()
