@@ -3,4 +3,4 @@ export { type AuthServerEvent, type AuthServerEventType, eventTypes } from './ev
 export { checkAuthServer, type HostedAuthServer, type HostParts, openAuthServer } from './host.ts'
 export { type AuthServer, type AuthServerParts, makeAuthServer } from './server.ts'
 export { openAuthServerStore } from './storage/open.ts'
-export type { UpstreamTokenSource } from './upstream/vault.ts'
+export type { UpstreamTokenSource } from './upstream/token-store.ts'

@@ -10,7 +10,7 @@
 import type { Exchange, Stage } from '../net/index.ts'
 import { errorPage } from './consent/pages.ts'
 import type { Context } from './context.ts'
-import { prefersPage, sendEmpty, sendOAuthError, sendPage, toOAuthError } from './endpoints/answers.ts'
+import { prefersPage, sendEmpty, sendOAuthError, sendPage, toOAuthError } from './endpoints/responses.ts'
 import { changeAccounts, showAccounts } from './endpoints/accounts.ts'
 import { authorize } from './endpoints/authorize.ts'
 import { callback } from './endpoints/callback.ts'

@@ -36,7 +36,7 @@ import { sessionClaims, Sessions } from './tokens/sessions.ts'
 import { makeOAuth2Upstream } from './upstream/oauth2.ts'
 import { makeOidcUpstream } from './upstream/oidc.ts'
 import type { Upstream } from './upstream/upstream.ts'
-import { makeUpstreamTokenStore, type UpstreamTokenSource } from './upstream/vault.ts'
+import { makeUpstreamTokenStore, type UpstreamTokenSource } from './upstream/token-store.ts'
 import { makeUrls } from './urls.ts'
 import { shownClient, sessionHash } from './events.ts'
 

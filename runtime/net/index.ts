@@ -1,8 +1,8 @@
 /** The door of the network module: listener, pipeline, body limits, origin guard, header tables, outgoing connections. */
 export { type AddressPolicy, isLoopbackHost, isRefusedAddress, unbracket } from './addresses.ts'
-export { readBody, refuseBodyByHead } from './body.ts'
+export { readBody, refuseBodyByHead } from './listener/body.ts'
 export { type Caller, LOCAL_ISSUER, makeCaller } from './caller.ts'
-export { AddressRefusedError, type LookupAll } from './connector.ts'
+export { AddressRefusedError, type LookupAll } from './outgoing/connector.ts'
 export { codedAnswer } from './content-coding.ts'
 export {
   type DispatchController,
@@ -10,9 +10,9 @@ export {
   type DispatcherOptions,
   type DispatchHandler,
   makeDispatcher,
-} from './dispatcher.ts'
+} from './outgoing/dispatcher.ts'
 export { Exchange } from './exchange.ts'
-export { type Fetch, type FetchInit, type FetchOptions, FetchRefusedError, makeFetch } from './fetch.ts'
+export { type Fetch, type FetchInit, type FetchOptions, FetchRefusedError, makeFetch } from './outgoing/fetch.ts'
 export { namedByConnection, repeatedSingleton } from './headers.ts'
 export { type ListenerLimits, listenerLimits, maxBodyBytes } from './limits.ts'
 export {
@@ -22,11 +22,11 @@ export {
   type ListenOptions,
   type RequestHandler,
   type UpgradeHandler,
-} from './listen.ts'
+} from './listener/listen.ts'
 export { type Log, type LogFields, silentLog } from './log.ts'
-export { type GuardOptions, makeOriginGuard, type OriginGuard, originRule, parseOrigin } from './origin.ts'
+export { type GuardOptions, makeOriginGuard, type OriginGuard, originRule, parseOrigin } from './listener/origin.ts'
 export { type Html, html } from './pages/html.ts'
 export { type Page, page } from './pages/page.ts'
 export { pipeline, type Stage, type Stages } from './pipeline.ts'
 export { sendBody, sendJson, sendProblem, sendText, toGatehouseError } from './problem.ts'
-export { type ProxyEnvironment, proxyFor } from './proxy-environment.ts'
+export { type ProxyEnvironment, proxyFor } from './outgoing/proxy-environment.ts'

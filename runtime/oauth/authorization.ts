@@ -5,8 +5,8 @@
  * RFC 8707 section 2, RFC 9207, OpenID Connect Core section 3.1.2.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
-import { OAuthClientError } from './fault.ts'
-import type { ServerMetadata } from './server-metadata.ts'
+import { OAuthClientError } from './client-error.ts'
+import type { ServerMetadata } from './metadata/server-metadata.ts'
 
 /** Random values of one login; keep them until the redirect comes back. */
 export interface LoginSecrets {

@@ -5,7 +5,7 @@
  * plain http to other than loopback. Nothing here retries. An abort of the caller's signal is passed on unchanged.
  */
 import type { Fetch, FetchInit } from '../net/index.ts'
-import { OAuthClientError } from './fault.ts'
+import { OAuthClientError } from './client-error.ts'
 
 export type { Fetch }
 

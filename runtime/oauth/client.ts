@@ -6,8 +6,8 @@
  * (token_endpoint_auth_methods_supported).
  */
 import { type ClientAuth, ClientSecretPost, None } from 'oauth4webapi'
-import { OAuthClientError } from './fault.ts'
-import type { ServerMetadata } from './server-metadata.ts'
+import { OAuthClientError } from './client-error.ts'
+import type { ServerMetadata } from './metadata/server-metadata.ts'
 
 export type ClientAuthMethod = 'client_secret_basic' | 'client_secret_post' | 'none'
 

@@ -1,5 +1,5 @@
 /** The door of the OAuth module: client primitives shared by the proxy, the outgoing strategies and the server. */
-export { type OAuthResponse, oauthResponse, oauthCode, sendOAuthError } from './answer.ts'
+export { type OAuthResponse, oauthResponse, oauthCode, sendOAuthError } from './response.ts'
 export {
   type AuthorizationRequest,
   authorizationUrl,
@@ -29,8 +29,8 @@ export {
   clientDocumentUrlViolation,
   fetchClientDocument,
   isClientDocumentUrl,
-} from './client-document.ts'
-export { type OAuthErrorDetails, type OAuthErrorKind, isGrantRefused, isTransient, OAuthClientError } from './fault.ts'
+} from './metadata/client-document.ts'
+export { type OAuthErrorDetails, type OAuthErrorKind, isGrantRefused, isTransient, OAuthClientError } from './client-error.ts'
 export { introspect } from './introspection.ts'
 export {
   accessTokenTypes,
@@ -51,7 +51,7 @@ export {
   type Registration,
   updateRegistration,
 } from './registration.ts'
-export { discoverResource, type ResourceMetadata } from './resource-metadata.ts'
+export { discoverResource, type ResourceMetadata } from './metadata/resource-metadata.ts'
 export {
   checkServerMetadata,
   conventionalServer,
@@ -61,7 +61,7 @@ export {
   type ServerMetadata,
   supportsS256,
   typedServer,
-} from './server-metadata.ts'
+} from './metadata/server-metadata.ts'
 export {
   clientCredentialsGrant,
   codeGrant,

@@ -7,7 +7,7 @@
 import * as oauth from 'oauth4webapi'
 import { type CallOptions, type JsonObject, readJson, send } from './call.ts'
 import { chooseAuthMethod, clientAuth, type OAuthClient } from './client.ts'
-import { OAuthClientError } from './fault.ts'
+import { OAuthClientError } from './client-error.ts'
 
 const what = 'the introspection endpoint'
 

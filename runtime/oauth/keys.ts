@@ -8,7 +8,7 @@
  */
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
 import { type CallOptions, isObject, readJson, send } from './call.ts'
-import { OAuthClientError } from './fault.ts'
+import { OAuthClientError } from './client-error.ts'
 
 /** Where a verifier takes keys from. */
 export interface Keys {

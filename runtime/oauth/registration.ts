@@ -15,7 +15,7 @@ import {
   send,
 } from './call.ts'
 import { type ClientAuthMethod, isClientAuthMethod, type OAuthClient } from './client.ts'
-import { OAuthClientError } from './fault.ts'
+import { OAuthClientError } from './client-error.ts'
 
 /** RFC 7591 client metadata by its own names. */
 export interface ClientMetadata {

@@ -9,8 +9,8 @@
 import * as oauth from 'oauth4webapi'
 import { type CallOptions, type JsonObject, optionalString, readJson, requiredString, send } from './call.ts'
 import { chooseAuthMethod, clientAuth, mayRetryInBody, type OAuthClient } from './client.ts'
-import { OAuthClientError } from './fault.ts'
-import type { ServerMetadata } from './server-metadata.ts'
+import { OAuthClientError } from './client-error.ts'
+import type { ServerMetadata } from './metadata/server-metadata.ts'
 
 /** What a token endpoint gave. Holds secrets: never log it. */
 export interface TokenSet {

@@ -6,18 +6,18 @@
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { type Fetch, type Log, makeFetch, type ProxyEnvironment, silentLog } from '../net/index.ts'
-import { bearer } from './bearer.ts'
+import { bearer } from './strategies/bearer.ts'
 import { CredentialCache } from './cache.ts'
-import { cloudSts } from './cloud-sts.ts'
+import { cloudSts } from './strategies/cloud-sts.ts'
 import type { StrategyConfig, StrategyModule, StrategyParts } from './config.ts'
-import { headerInjection } from './header-injection.ts'
-import { obo } from './obo.ts'
+import { headerInjection } from './strategies/header-injection.ts'
+import { obo } from './strategies/obo.ts'
 import type { OutgoingStrategy, UpstreamTokens } from './strategy.ts'
-import { regionalEndpoint } from './sts.ts'
-import { tokenExchange } from './token-exchange.ts'
-import { unauthenticated } from './unauthenticated.ts'
-import { upstreamInject } from './upstream-inject.ts'
-import { xaa } from './xaa.ts'
+import { regionalEndpoint } from './aws/sts.ts'
+import { tokenExchange } from './strategies/token-exchange.ts'
+import { unauthenticated } from './strategies/unauthenticated.ts'
+import { upstreamInject } from './strategies/upstream-inject.ts'
+import { xaa } from './strategies/xaa.ts'
 
 const strategies = {
   unauthenticated,

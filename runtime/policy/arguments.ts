@@ -9,7 +9,7 @@
 import type { CedarValue } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
 import { JsonError, JsonObject } from '../mcp/index.ts'
-import { Budget, MAX_TEXT, numberTextToCedar, toCedar } from './values.ts'
+import { Budget, MAX_TEXT, numberTextToCedar, toCedar } from './cedar/values.ts'
 
 export const ARGUMENT_PREFIX = 'arg_'
 

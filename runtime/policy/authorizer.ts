@@ -20,13 +20,13 @@ import {
   wantedNames,
 } from './arguments.ts'
 import { type Claims, claimsOfUpstream, type UpstreamTokenSource } from './claims.ts'
-import { EvaluationErrors } from './evaluation-faults.ts'
-import { mayApply, type Policy, readPolicySet, type PolicyTarget } from './policies.ts'
-import { RequestEntities } from './request-entities.ts'
+import { EvaluationErrors } from './cedar/evaluation-errors.ts'
+import { mayApply, type Policy, readPolicySet, type PolicyTarget } from './cedar/policies.ts'
+import { RequestEntities } from './cedar/request-entities.ts'
 import { type Action, HINTS, type AccessRequest, resourceOf } from './requests.ts'
-import { readStaticEntities, type StaticEntities } from './static-entities.ts'
+import { readStaticEntities, type StaticEntities } from './cedar/static-entities.ts'
 import { makeSubject, denyAll, type PolicySubject } from './subject.ts'
-import { MAX_TEXT } from './values.ts'
+import { MAX_TEXT } from './cedar/values.ts'
 
 /**
  * `permitted` by a policy; `forbidden` by one, or because it could not be decided; `unmentioned` when no policy says

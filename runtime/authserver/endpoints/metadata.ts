@@ -4,7 +4,7 @@
  */
 import type { Exchange } from '../../net/index.ts'
 import type { Context } from '../context.ts'
-import { sendDocument } from './answers.ts'
+import { sendDocument } from './responses.ts'
 import { grantTypesSupported } from './token.ts'
 
 /** RFC 8414. */

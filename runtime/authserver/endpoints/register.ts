@@ -18,7 +18,7 @@ import { nowSec } from '../context.ts'
 import { limit, unusedClientMs, usedClientMs } from '../limits.ts'
 import type { RegisteredClient } from '../storage/records.ts'
 import { hashed, randomId } from '../tokens/opaque.ts'
-import { sendEmpty, sendPrivate } from './answers.ts'
+import { sendEmpty, sendPrivate } from './responses.ts'
 import { bearerToken, maxBodyBytes } from './form.ts'
 import { OAuthError } from './oauth-error.ts'
 

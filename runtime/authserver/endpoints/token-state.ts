@@ -11,7 +11,7 @@ import { sessionHash, shownClient } from '../events.ts'
 import { hashed } from '../tokens/opaque.ts'
 import { personal } from '../tokens/jwt.ts'
 import { type AccessTokenClaims, verifyAccessToken } from '../tokens/verify.ts'
-import { sendEmpty, sendPrivate } from './answers.ts'
+import { sendEmpty, sendPrivate } from './responses.ts'
 import { bearerToken, formOf, type Parameters, readBodyIfAny, refuseRepeated } from './form.ts'
 import { OAuthError } from './oauth-error.ts'
 

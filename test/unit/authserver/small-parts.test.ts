@@ -1,13 +1,13 @@
 /** Codec, caller keys, HTML, form parsing, user ids: the small parts that decisions rest on. */
 import t from 'tap'
 import { html } from '../../../runtime/net/index.ts'
-import { clientRedirect } from '../../../runtime/authserver/endpoints/answers.ts'
+import { clientRedirect } from '../../../runtime/authserver/endpoints/responses.ts'
 import { basicCredentials, Parameters } from '../../../runtime/authserver/endpoints/form.ts'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
 import { callerKey, lifetimes, limits, take } from '../../../runtime/authserver/limits.ts'
 import { count, decode, list, maybe, oneOf, record, text } from '../../../runtime/authserver/storage/codec.ts'
 import { key } from '../../../runtime/authserver/storage/state.ts'
-import { userId } from '../../../runtime/authserver/upstream/person.ts'
+import { userId } from '../../../runtime/authserver/upstream/user.ts'
 import { issuerOf } from '../../../runtime/authserver/upstream/registration.ts'
 
 t.test('codec: a record is read whole or not at all', async (t) => {

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { closeInStages, stagedCloseLimits } from '../../../runtime/net/staged-close.ts'
+import { closeInStages, stagedCloseLimits } from '../../../runtime/net/listener/staged-close.ts'
 
 /** Both ends of one connection; the client keeps its side open until told otherwise. */
 async function pair(t: Test): Promise<{ client: Socket; server: Socket }> {

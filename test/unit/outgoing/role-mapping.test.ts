@@ -1,7 +1,7 @@
 /** Role selection: order, claims, expressions, fallback; and names of role sessions. */
 import t from 'tap'
-import { sessionName } from '../../../runtime/outgoing/cloud-sts.ts'
-import { roleChooser } from '../../../runtime/outgoing/role-mapping.ts'
+import { sessionName } from '../../../runtime/outgoing/strategies/cloud-sts.ts'
+import { roleChooser } from '../../../runtime/outgoing/aws/role-mapping.ts'
 import { proves } from '../../helpers/proves.ts'
 
 const claims = { sub: 'u', groups: ['dev', 'ops'], roles: ['x'], email: 'u@corp.example', level: 3 }

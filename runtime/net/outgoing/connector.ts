@@ -1,0 +1,130 @@
+/**
+ * Opens the sockets of outgoing HTTP connections: TCP first, then TLS over it, each with its own time limit.
+ *
+ * With `guard`, an address that the table of addresses.ts refuses is never dialled, whether it was written as a
+ * literal (in any notation) or came out of a lookup, for http and https alike. Of a name's addresses only the allowed
+ * ones are tried, so the address that was checked is the address that is dialled (no rebinding in between).
+ */
+import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns'
+import { connect as connectTcp, isIP, type LookupFunction } from 'node:net'
+import { getCACertificates } from 'node:tls'
+import { buildConnector } from 'undici'
+import { type AddressPolicy, isRefusedAddress, unbracket } from '../addresses.ts'
+import { dialTimeoutMs, tlsTimeoutMs } from '../limits.ts'
+
+/** The guard refused to dial. `code` is stable; the message names the host, not the address it resolved to. */
+export class AddressRefusedError extends Error {
+  readonly code = 'ADDRESS_REFUSED'
+  constructor(host: string) {
+    super(`refused to connect to ${host}: its address is not allowed`)
+    this.name = 'AddressRefusedError'
+  }
+}
+
+export type LookupAll = (
+  hostname: string,
+  options: LookupOptions,
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void
+
+export interface ConnectorOptions {
+  /** Refuses addresses; true means `public`. */
+  readonly guard: boolean | AddressPolicy
+  /** PEM certificates trusted beside the system's. */
+  readonly ca?: string | undefined
+  /** Replaces the system's resolver (tests). */
+  readonly lookup?: LookupAll | undefined
+  readonly dialTimeoutMs?: number | undefined
+  readonly tlsTimeoutMs?: number | undefined
+}
+
+const resolveAll: LookupAll = (hostname, options, callback) => {
+  systemLookup(hostname, { ...options, all: true }, callback)
+}
+
+/** Makes an undici connector. The callback's error is AddressRefusedError, a system error, or a TLS error. */
+export function makeConnector(options: ConnectorOptions): buildConnector.connector {
+  const { guard } = options
+  const policy: AddressPolicy = guard === 'private' ? 'private' : 'public'
+  const resolve = options.lookup ?? resolveAll
+  const dialMs = options.dialTimeoutMs ?? dialTimeoutMs
+  const tls = buildConnector({
+    timeout: options.tlsTimeoutMs ?? tlsTimeoutMs,
+    allowH2: false,
+    minVersion: 'TLSv1.2',
+    ...(options.ca === undefined ? {} : { ca: [...getCACertificates('default'), options.ca] }),
+  })
+
+  return function connect(target, callback) {
+    const secure = target.protocol === 'https:'
+    const host = unbracket(target.hostname)
+    if (guard && isIP(host) !== 0 && isRefusedAddress(host, policy)) {
+      callback(new AddressRefusedError(host), null)
+      return
+    }
+    const socket = connectTcp({
+      host,
+      port: Number(target.port || (secure ? 443 : 80)),
+      lookup: guard ? guardedLookup(resolve, policy) : plainLookup(resolve),
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: 60_000,
+    })
+    const timer = setTimeout(() => socket.destroy(dialTimeout(host)), dialMs)
+
+    function onError(error: Error): void {
+      clearTimeout(timer)
+      callback(error, null)
+    }
+    socket.once('error', onError)
+    socket.once('connect', () => {
+      clearTimeout(timer)
+      socket.off('error', onError)
+      // Belt and braces: whatever resolved or proxied the name, the peer itself is checked once more.
+      if (guard && isRefusedAddress(socket.remoteAddress ?? '', policy)) {
+        socket.destroy()
+        callback(new AddressRefusedError(host), null)
+      } else if (secure) tls({ ...target, httpSocket: socket }, callback)
+      else callback(null, socket)
+    })
+  }
+}
+
+function dialTimeout(host: string): Error {
+  return Object.assign(new Error(`connecting to ${host} took too long`), { code: 'ETIMEDOUT' })
+}
+
+function plainLookup(resolve: LookupAll): LookupFunction {
+  return function lookup(hostname, options, callback) {
+    resolve(hostname, options, (error, addresses) => response(error, addresses, options, callback))
+  }
+}
+
+function guardedLookup(resolve: LookupAll, policy: AddressPolicy): LookupFunction {
+  return function lookup(hostname, options, callback) {
+    resolve(hostname, options, (error, addresses) => {
+      if (error) return response(error, [], options, callback)
+      const allowed = addresses.filter(({ address }) => !isRefusedAddress(address, policy))
+      response(allowed.length === 0 ? new AddressRefusedError(hostname) : null, allowed, options, callback)
+    })
+  }
+}
+
+type ConnectCallback = (
+  error: NodeJS.ErrnoException | null,
+  address: string | LookupAddress[],
+  family?: number,
+) => void
+
+function response(
+  error: NodeJS.ErrnoException | null,
+  // The system's own look-up passes none at all with an error.
+  addresses: LookupAddress[] | undefined,
+  options: LookupOptions,
+  callback: ConnectCallback,
+): void {
+  const first = addresses?.[0]
+  if (error || !addresses || !first) callback(error ?? new Error('the name has no address'), [])
+  else if (options.all) callback(null, addresses)
+  else callback(null, first.address, first.family)
+}

@@ -1,0 +1,59 @@
+/**
+ * Which HTTP proxy, if any, an outgoing request goes through.
+ *
+ * Loopback is never proxied. NO_PROXY entries, separated by commas or blanks: `*`, a domain (it and everything below;
+ * a leading dot or `*.` means below only), an IP address, a CIDR block; each but the last with an optional `:port`.
+ * The variables themselves are read in runtime/config.
+ */
+import { BlockList, isIP } from 'node:net'
+import { isLoopbackHost, unbracket } from '../addresses.ts'
+
+export interface ProxyEnvironment {
+  /** HTTP_PROXY: for http URLs. */
+  readonly http?: string | undefined
+  /** HTTPS_PROXY: for https URLs. */
+  readonly https?: string | undefined
+  /** NO_PROXY. */
+  readonly except?: string | undefined
+}
+
+/** The proxy's URL for a request to this origin, or undefined for a direct connection. */
+export function proxyFor(origin: string | URL, environment: ProxyEnvironment): string | undefined {
+  const url = typeof origin === 'string' ? new URL(origin) : origin
+  const proxy = url.protocol === 'https:' ? environment.https : environment.http
+  if (proxy === undefined || proxy === '') return undefined
+  const host = unbracket(url.hostname).toLowerCase().replace(/\.$/, '')
+  if (isLoopbackHost(host)) return undefined
+  const port = url.port || (url.protocol === 'https:' ? '443' : '80')
+  const entries = (environment.except ?? '').split(/[,\s]+/).filter((entry) => entry !== '')
+  if (entries.some((entry) => matches(entry.toLowerCase(), host, port))) return undefined
+  return proxy.includes('://') ? proxy : `http://${proxy}`
+}
+
+function matches(entry: string, host: string, port: string): boolean {
+  if (entry === '*') return true
+  if (entry.includes('/')) return inBlock(entry, host)
+  const { name, entryPort } = splitPort(entry)
+  if (entryPort !== undefined && entryPort !== port) return false
+  if (isIP(name) !== 0 || isIP(host) !== 0) return name === host
+  const below = name.replace(/^\*?\./, '')
+  if (host.endsWith(`.${below}`)) return true
+  return below === name && host === name
+}
+
+function splitPort(entry: string): { name: string; entryPort: string | undefined } {
+  if (isIP(entry) === 6) return { name: entry, entryPort: undefined }
+  const match = /^(.*?)(?::(\d+))?$/.exec(entry)
+  return { name: unbracket(match?.[1] ?? entry), entryPort: match?.[2] }
+}
+
+function inBlock(entry: string, host: string): boolean {
+  const [net = '', prefix = ''] = entry.split('/')
+  const family = isIP(net)
+  if (family === 0 || isIP(host) !== family || !/^\d{1,3}$/.test(prefix)) return false
+  if (Number(prefix) > (family === 4 ? 32 : 128)) return false
+  const type = family === 4 ? 'ipv4' : 'ipv6'
+  const block = new BlockList()
+  block.addSubnet(net, Number(prefix), type)
+  return block.check(host, type)
+}

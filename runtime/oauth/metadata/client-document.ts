@@ -1,0 +1,79 @@
+/**
+ * Client-id metadata documents: an https URL as client_id, whose document describes the client.
+ *
+ * Fetches and checks the parts that hold for every document (identity, redirect URIs, public client). Which scopes,
+ * hosts or grants a server accepts is the authorization server's business, and so is caching. Redirects are refused:
+ * the document must come from the client_id itself.
+ * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25 authorization.
+ */
+import { isLoopbackHost } from '../../net/index.ts'
+import {
+  type CallOptions,
+  type JsonObject,
+  optionalString,
+  optionalStrings,
+  readJson,
+  requiredString,
+  send,
+} from '../call.ts'
+import { OAuthClientError } from '../client-error.ts'
+import type { ClientMetadata } from '../registration.ts'
+
+const what = 'the client metadata document'
+
+/** True when the client_id can only be the URL of a metadata document. */
+export function isClientDocumentUrl(clientId: string): boolean {
+  return clientDocumentUrlViolation(clientId) === undefined
+}
+
+/** Why a client_id is not a valid URL of a metadata document, or undefined. */
+export function clientDocumentUrlViolation(clientId: string): string | undefined {
+  if (!URL.canParse(clientId)) return 'must be an absolute URL'
+  const url = new URL(clientId)
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopbackHost(url.hostname))) {
+    return 'must be https'
+  }
+  if (url.username !== '' || url.password !== '') return 'must not carry user information'
+  if (clientId.includes('#')) return 'must not have a fragment'
+  if (url.pathname === '/' || url.pathname === '') return 'must have a path'
+  // The parser resolves dot segments; what was written counts.
+  const path = clientId.replace(/^[^:]+:\/\/[^/?#]*/, '').split('?', 1)[0] ?? ''
+  if (path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment))) return 'must not have dot segments'
+  return undefined
+}
+
+/**
+ * The document of a client_id, checked. Rejects with OAuthClientError. The fetch must be guarded, must not follow redirects
+ * and should cap the response at a few kilobytes: the URL is an untrusted client's.
+ */
+export async function fetchClientDocument(clientId: string, options: CallOptions): Promise<JsonObject> {
+  const problem = clientDocumentUrlViolation(clientId)
+  if (problem !== undefined) throw new OAuthClientError('protocol', `the client_id ${problem}`)
+  const response = await send(what, clientId, { headers: { accept: 'application/json' } }, options)
+  return checkClientDocument(clientId, await readJson(what, response))
+}
+
+/** Checks identity, redirect URIs and that the client is public; throws OAuthClientError `protocol`. */
+export function checkClientDocument(clientId: string, document: JsonObject): JsonObject {
+  if (requiredString(what, document, 'client_id') !== clientId) {
+    throw new OAuthClientError('protocol', `${what} names another client_id`)
+  }
+  const redirects = optionalStrings(what, document, 'redirect_uris') ?? []
+  if (redirects.length === 0) throw new OAuthClientError('protocol', `${what} has no redirect_uris`)
+  const method = optionalString(what, document, 'token_endpoint_auth_method')
+  if (method !== undefined && method !== 'none') {
+    throw new OAuthClientError('protocol', `${what} asks for a client authentication that is not offered`)
+  }
+  if (document['client_secret'] !== undefined) {
+    throw new OAuthClientError('protocol', `${what} must not hold a client secret`)
+  }
+  return document
+}
+
+/** The document to publish when we are the client. */
+export function clientDocument(
+  clientId: string,
+  metadata: ClientMetadata,
+): ClientMetadata & { readonly client_id: string } {
+  return { ...metadata, client_id: clientId, token_endpoint_auth_method: 'none' }
+}

@@ -1,0 +1,69 @@
+/**
+ * Finds and writes RFC 9728 protected-resource metadata.
+ *
+ * Finding: the URL that a challenge names, then the path form, then the root form. A document counts only when its
+ * `resource` covers the target: a document for something else must not choose our authorization server.
+ * Source: RFC 9728; MCP 2025-11-25 authorization ("Protected Resource Metadata Discovery Requirements").
+ */
+import { type CallOptions, type JsonObject, optionalStrings, readJson, requiredString, send } from '../call.ts'
+import { OAuthClientError } from '../client-error.ts'
+import { resourceCovers, resourceMetadataUrls } from '../urls.ts'
+
+export interface ResourceMetadata {
+  readonly resource: string
+  readonly authorizationServers: readonly string[]
+  readonly scopesSupported?: readonly string[]
+  /** The document as received. */
+  readonly document: JsonObject
+}
+
+const what = 'the protected-resource document'
+
+/**
+ * The document for `target`, or undefined when there is none. Rejects with OAuthClientError `protocol` when a document
+ * exists but is malformed or speaks for another resource, `unreachable` when the host does not answer.
+ */
+export async function discoverResource(
+  target: string,
+  options: CallOptions & {
+    /** `resource_metadata` of the challenge. */
+    readonly metadataUrl?: string | undefined
+  },
+): Promise<ResourceMetadata | undefined> {
+  const named = options.metadataUrl === undefined ? [] : [options.metadataUrl]
+  for (const url of [...named, ...resourceMetadataUrls(target)]) {
+    try {
+      return await fetchResource(url, target, options)
+    } catch (error) {
+      // A host that has no document may response with anything but a usable one; a wrong one is not skipped.
+      if (error instanceof OAuthClientError && (error.kind === 'absent' || error.kind === 'refused')) continue
+      if (error instanceof NotADocument) continue
+      throw error
+    }
+  }
+  return undefined
+}
+
+async function fetchResource(url: string, target: string, options: CallOptions): Promise<ResourceMetadata> {
+  if (!URL.canParse(url)) throw new OAuthClientError('protocol', 'resource_metadata is not a URL')
+  const response = await send(what, url, { headers: { accept: 'application/json' } }, options)
+  const type = response.headers.get('content-type') ?? ''
+  // A catch-all page answers 200 with HTML for every path.
+  if (response.status === 200 && !type.includes('json')) throw new NotADocument()
+  const document = await readJson(what, response)
+  const resource = requiredString(what, document, 'resource')
+  if (!resourceCovers(resource, target)) {
+    throw new OAuthClientError('protocol', `${what} speaks for another resource`, {
+      cause: new Error(`the document at ${url} is for ${resource.slice(0, 300)}, the target is ${target}`),
+    })
+  }
+  const scopes = optionalStrings(what, document, 'scopes_supported')
+  return {
+    resource,
+    authorizationServers: optionalStrings(what, document, 'authorization_servers') ?? [],
+    ...(scopes === undefined ? {} : { scopesSupported: scopes }),
+    document,
+  }
+}
+
+class NotADocument extends Error {}

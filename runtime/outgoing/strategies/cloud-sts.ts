@@ -1,0 +1,151 @@
+/**
+ * Temporary role credentials for the caller's web identity token, and a signature over every request.
+ *
+ * Credentials are kept per role, session name and token until five minutes before they end; the signature is made
+ * again each time. Without a caller nothing is added. Source: spec document 2 (cloudSts), spec document 3.
+ */
+import { hash } from 'node:crypto'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Caller } from '../../net/index.ts'
+import { CredentialCache, type Used } from '../cache.ts'
+import {
+  type CloudStsBlock,
+  providerOf,
+  providerViolations,
+  type StrategyModule,
+  type StrategyParts,
+} from '../config.ts'
+import { type RoleChooser, roleChooser } from '../aws/role-mapping.ts'
+import { signRequest } from '../aws/sigv4.ts'
+import type { OutgoingRequest, OutgoingStrategy } from '../strategy.ts'
+import { assumeRole } from '../aws/sts.ts'
+import { subjectToken, tokenTypes } from '../subject.ts'
+
+const marginMs = 300_000
+const maxPayloadBytes = 10_485_760
+const regionForm = /^[a-z]{2}(-[a-z]+)+-\d+$/
+const roleForm = /^arn:(aws|aws-cn|aws-us-gov):iam::\d{12}:role\/[\w+=,.@\-/]+$/
+
+export const cloudSts: StrategyModule = {
+  problems({ cloudSts: block }, parts) {
+    if (!block) return ['cloudSts: is required']
+    const { region = '', fallbackRoleArn, sessionDuration = 3600 } = block
+    return [
+      ...(regionForm.test(region) ? [] : ['cloudSts.region: must be a region such as us-east-1']),
+      ...(fallbackRoleArn && !roleForm.test(fallbackRoleArn)
+        ? ['cloudSts.fallbackRoleArn: must be the ARN of a role']
+        : []),
+      ...(sessionDuration >= 900 && sessionDuration <= 43_200 && Number.isInteger(sessionDuration)
+        ? []
+        : ['cloudSts.sessionDuration: must be a whole number of 900 to 43200 seconds']),
+      ...mappingViolations(block),
+      ...providerViolations('cloudSts.subjectProviderName', block.subjectProviderName, parts),
+    ]
+  },
+  make: ({ cloudSts: block = {} }, parts) => new CloudSts(block, parts),
+}
+
+function mappingViolations(block: CloudStsBlock): readonly string[] {
+  const mappings = block.roleMappings ?? []
+  if (mappings.length === 0 && !block.fallbackRoleArn)
+    return ['cloudSts: set fallbackRoleArn or roleMappings']
+  const problems = mappings.flatMap(({ roleArn, claim, matcher, priority = 0 }, index) => {
+    const field = `cloudSts.roleMappings[${index}]`
+    return [
+      ...(roleForm.test(roleArn) ? [] : [`${field}.roleArn: must be the ARN of a role`]),
+      ...(Boolean(claim) === Boolean(matcher) ? [`${field}: set either claim or matcher`] : []),
+      ...(priority < 0 ? [`${field}.priority: must not be negative`] : []),
+    ]
+  })
+  try {
+    roleChooser(block)
+  } catch (error) {
+    problems.push(
+      `cloudSts.roleMappings: ${error instanceof Error ? error.message : 'a matcher does not compile'}`,
+    )
+  }
+  return problems
+}
+
+class CloudSts implements OutgoingStrategy {
+  readonly type = 'cloud_sts'
+  readonly perCaller = true
+  readonly headerNames = ['authorization', 'x-amz-date', 'x-amz-security-token']
+  readonly #block: CloudStsBlock
+  readonly #parts: StrategyParts
+  readonly #roleFor: RoleChooser
+  readonly #fingerprint: string
+  readonly #used = new WeakMap<OutgoingRequest, Used>()
+
+  constructor(block: CloudStsBlock, parts: StrategyParts) {
+    this.#block = block
+    this.#parts = parts
+    this.#roleFor = roleChooser(block)
+    this.#fingerprint = CredentialCache.key('cloud_sts', JSON.stringify(block))
+  }
+
+  async apply(request: OutgoingRequest, caller: Caller | undefined, signal?: AbortSignal): Promise<void> {
+    if (caller === undefined) return
+    if ((request.body?.length ?? 0) > maxPayloadBytes) {
+      throw new GatehouseError('REQUEST_TOO_LARGE', { detail: 'the request is too large to be signed' })
+    }
+    const roleArn = this.#roleFor(caller.claims)
+    if (roleArn === undefined) throw new GatehouseError('BACKEND_ROLE_DENIED')
+    const used = await this.#assume(roleArn, caller, signal)
+    this.#used.set(request, used)
+    const { accessKeyId = '', secretAccessKey = '', sessionToken = '' } = used.credential
+    const { region = '', service } = this.#block
+    const date = new Date(this.#parts.now())
+    await signRequest(request, {
+      region,
+      service: service || 'aws-mcp',
+      accessKeyId,
+      secretAccessKey,
+      sessionToken,
+      date,
+    })
+  }
+
+  refused(request: OutgoingRequest): boolean {
+    const used = this.#used.get(request)
+    return used !== undefined && this.#parts.cache.refused(used.key, used.credential)
+  }
+
+  /** The role's credentials for this caller, from the cache or the token service. */
+  async #assume(roleArn: string, caller: Caller, signal: AbortSignal | undefined): Promise<Used> {
+    const { region = '', subjectProviderName, sessionDuration = 3600 } = this.#block
+    const { cache, fetch, stsEndpoint, upstream } = this.#parts
+    const provider = providerOf(subjectProviderName, this.#parts)
+    const subject = { provider, tokenType: tokenTypes.access_token }
+    const token = await subjectToken(caller, subject, upstream, signal)
+    const name = this.#sessionName(caller)
+    const digest = hash('sha256', token, 'base64url')
+    const key = CredentialCache.key(this.#fingerprint, caller.key, roleArn, name, digest)
+    const role = {
+      endpoint: stsEndpoint(region),
+      roleArn,
+      sessionName: name,
+      webIdentityToken: token,
+      durationSeconds: sessionDuration,
+    }
+    return { key, credential: await cache.get(key, marginMs, () => assumeRole(role, fetch), signal) }
+  }
+
+  #sessionName(caller: Caller): string {
+    const claim = this.#block.sessionNameClaim || 'sub'
+    const value = caller.claims[claim]
+    if (typeof value === 'string' && value !== '') return sessionName(value)
+    throw new GatehouseError('SUBJECT_REFUSED', {
+      detail: `the caller has no claim ${claim} to name the role session`,
+    })
+  }
+}
+
+/**
+ * A legal session name: the value itself when it is one, else what is legal of it plus a digest, so that two users
+ * never share a name.
+ */
+export function sessionName(value: string): string {
+  if (/^[\w+=,.@-]{2,64}$/.test(value)) return value
+  return `${value.replace(/[^\w+=,.@-]+/g, '-').slice(0, 47)}-${hash('sha256', value, 'hex').slice(0, 16)}`
+}

@@ -1,0 +1,34 @@
+/** One header with a configured value, for everybody alike. Source: spec document 2 (headerInjection), 3. */
+import { GatehouseError, headerNameViolation, headerValueViolation } from '../../../schemas/index.ts'
+import { secretViolations, secretReader, type StrategyModule } from '../config.ts'
+import { setHeader } from '../strategy.ts'
+
+export const headerInjection: StrategyModule = {
+  problems({ headerInjection: block }, parts) {
+    if (!block) return ['headerInjection: is required']
+    const { headerName = '', headerValue, headerValueEnv } = block
+    const name = headerNameViolation(headerName, 'injected')
+    const value = headerValueViolation(secretReader(headerValue, headerValueEnv, parts)() ?? '')
+    return [
+      ...(name === undefined ? [] : [`headerInjection.headerName: ${name}`]),
+      ...secretViolations('headerInjection.headerValue', headerValue, headerValueEnv, parts, true),
+      ...(value === undefined ? [] : [`headerInjection.headerValue: ${value}`]),
+    ]
+  },
+  make({ headerInjection: block = {} }, parts) {
+    const name = (block.headerName ?? '').toLowerCase()
+    const read = secretReader(block.headerValue, block.headerValueEnv, parts)
+    return {
+      type: 'header_injection',
+      perCaller: false,
+      headerNames: [name],
+      apply(request) {
+        const value = read()
+        // A variable that was emptied while we run must not turn into a request without the header.
+        if (value === undefined) throw new GatehouseError('BACKEND_AUTH_FAILED')
+        setHeader(request.headers, name, value)
+      },
+      refused: () => false,
+    }
+  },
+}

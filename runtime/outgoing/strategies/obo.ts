@@ -1,0 +1,88 @@
+/**
+ * On-behalf-of exchange at a directory provider: the user's token as assertion, the client's secret in the body.
+ *
+ * Off by default: then every use fails as enterprise-required. The subject is the authenticated identity's token, never
+ * a header's. Source: spec document 2 (obo), spec document 3 (config.outgoingAuth type obo).
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import { jwtBearerGrant, typedServer } from '../../oauth/index.ts'
+import { CredentialCache } from '../cache.ts'
+import {
+  type OboBlock,
+  providerViolations,
+  secretViolations,
+  secretReader,
+  type StrategyModule,
+  type StrategyParts,
+  urlViolations,
+} from '../config.ts'
+import type { OutgoingStrategy } from '../strategy.ts'
+import { tokenTypes } from '../subject.ts'
+import { TokenStrategy } from '../token-strategy.ts'
+
+export const obo: StrategyModule = {
+  problems({ obo: block }, parts) {
+    if (!parts.enableObo) return []
+    if (!block) return ['obo: is required']
+    const { audience, scopes = [], cacheSkewSeconds } = block
+    return [
+      ...urlViolations('obo.tokenUrl', block.tokenUrl),
+      ...(block.clientId ? [] : ['obo.clientId: is required']),
+      ...secretViolations('obo.clientSecret', block.clientSecret, block.clientSecretEnv, parts, true),
+      ...(audience || scopes.length > 0 ? [] : ['obo.audience: set audience or scopes']),
+      ...(cacheSkewSeconds !== undefined && cacheSkewSeconds < 0
+        ? ['obo.cacheSkewSeconds: must not be negative']
+        : []),
+      // Without a name it is the caller's own token, whatever providers there are.
+      ...(block.subjectTokenProviderName
+        ? providerViolations('obo.subjectTokenProviderName', block.subjectTokenProviderName, parts)
+        : []),
+    ]
+  },
+  make({ obo: block = {} }, parts) {
+    return parts.enableObo ? exchange(block, parts) : refusing
+  },
+}
+
+/** The strategy of a build or deployment without on-behalf-of exchange. */
+const refusing: OutgoingStrategy = {
+  type: 'obo',
+  perCaller: true,
+  headerNames: ['authorization'],
+  apply() {
+    throw new GatehouseError('ENTERPRISE_REQUIRED')
+  },
+  refused: () => false,
+}
+
+function exchange(block: OboBlock, parts: StrategyParts): OutgoingStrategy {
+  const { tokenUrl = '', clientId = '', cacheSkewSeconds } = block
+  const readSecret = secretReader(block.clientSecret, block.clientSecretEnv, parts)
+  const server = typedServer(undefined, tokenUrl)
+  const scopes = targetScopes(block)
+  return new TokenStrategy(
+    {
+      type: 'obo',
+      subject: { provider: block.subjectTokenProviderName, tokenType: tokenTypes.access_token },
+      fingerprint: () => CredentialCache.key(JSON.stringify(block), readSecret()),
+      obtain: (assertion) =>
+        jwtBearerGrant({
+          server,
+          client: { clientId, clientSecret: readSecret(), authMethod: 'client_secret_post' },
+          fetch: parts.fetch,
+          now: parts.now,
+          assertion,
+          scopes,
+          extra: { requested_token_use: 'on_behalf_of' },
+        }),
+      marginMs: cacheSkewSeconds === undefined ? undefined : cacheSkewSeconds * 1000,
+    },
+    parts,
+  )
+}
+
+/** Scopes win; an audience alone means everything that was consented to at that target. */
+function targetScopes({ scopes = [], audience = '' }: OboBlock): readonly string[] {
+  if (scopes.length > 0) return scopes
+  return [audience.endsWith('/.default') ? audience : `${audience.replace(/\/$/, '')}/.default`]
+}

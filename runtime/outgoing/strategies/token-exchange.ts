@@ -1,0 +1,71 @@
+/**
+ * Exchanges the user's token for one the backend accepts (RFC 8693).
+ *
+ * Health checks use the client's own credentials when it has a secret. Fails closed: without a token to exchange the
+ * request is not sent. Source: spec document 1 (token exchange flags), spec document 2 (tokenExchange), 3.
+ */
+import { headerNameViolation } from '../../../schemas/index.ts'
+import { clientCredentialsGrant, tokenExchangeGrant, typedServer } from '../../oauth/index.ts'
+import { CredentialCache } from '../cache.ts'
+import {
+  providerOf,
+  providerViolations,
+  secretViolations,
+  secretReader,
+  type StrategyModule,
+  urlViolations,
+} from '../config.ts'
+import { tokenTypes, tokenTypeUrn } from '../subject.ts'
+import { clientFrom, TokenStrategy } from '../token-strategy.ts'
+
+export const tokenExchange: StrategyModule = {
+  problems({ tokenExchange: block }, parts) {
+    if (!block) return ['tokenExchange: is required']
+    const { externalTokenHeaderName: header, clientId, clientSecret, clientSecretEnv } = block
+    const headerViolation = header ? headerNameViolation(header, 'injected') : undefined
+    const hasSecret = clientSecret !== undefined || clientSecretEnv !== undefined
+    return [
+      ...urlViolations('tokenExchange.tokenUrl', block.tokenUrl),
+      ...secretViolations('tokenExchange.clientSecret', clientSecret, clientSecretEnv, parts),
+      ...(hasSecret && !clientId
+        ? ['tokenExchange.clientId: must be set when a client secret is given']
+        : []),
+      ...(headerViolation === undefined ? [] : [`tokenExchange.externalTokenHeaderName: ${headerViolation}`]),
+      ...(tokenTypeUrn(block.subjectTokenType) === undefined
+        ? [
+            'tokenExchange.subjectTokenType: must be access_token, id_token, jwt or the full URN of one of them',
+          ]
+        : []),
+      ...providerViolations('tokenExchange.subjectProviderName', block.subjectProviderName, parts),
+    ]
+  },
+  make({ tokenExchange: block = {} }, parts) {
+    const { tokenUrl = '', audience, scopes, clientId } = block
+    const readSecret = secretReader(block.clientSecret, block.clientSecretEnv, parts)
+    const tokenType = tokenTypeUrn(block.subjectTokenType) ?? tokenTypes.access_token
+    const base = { server: typedServer(undefined, tokenUrl), fetch: parts.fetch, now: parts.now, scopes }
+    const client = () => clientFrom(clientId, readSecret())
+    const mayActAlone = clientId !== undefined && readSecret() !== undefined
+    return new TokenStrategy(
+      {
+        type: 'token_exchange',
+        headerName: block.externalTokenHeaderName?.toLowerCase() || undefined,
+        subject: { provider: providerOf(block.subjectProviderName, parts), tokenType },
+        fingerprint: () => CredentialCache.key(JSON.stringify(block), readSecret()),
+        obtain: (subjectToken) =>
+          tokenExchangeGrant({
+            ...base,
+            client: client(),
+            audience,
+            subjectToken,
+            subjectTokenType: tokenType,
+            requestedTokenType: tokenTypes.access_token,
+          }),
+        obtainOwn: mayActAlone
+          ? () => clientCredentialsGrant({ ...base, client: client(), audience })
+          : undefined,
+      },
+      parts,
+    )
+  },
+}

@@ -1,0 +1,172 @@
+/**
+ * Cross-application access: the user's ID token becomes an identity assertion at the provider (RFC 8693), and that an
+ * access token at the target (RFC 7523).
+ *
+ * The assertion is checked for what it says (kind, type, audience, resource), not for its signature: it came over TLS
+ * from the provider, and the target verifies it. Health checks use the client's own credentials at the target.
+ * Source: spec document 3 (type xaa); draft-ietf-oauth-identity-assertion-authz-grant.
+ */
+import { decodeJwt, decodeProtectedHeader } from 'jose'
+import {
+  clientCredentialsGrant,
+  jwtBearerGrant,
+  OAuthClientError,
+  tokenExchangeGrant,
+  type TokenSet,
+  typedServer,
+} from '../../oauth/index.ts'
+import { CredentialCache } from '../cache.ts'
+import {
+  providerOf,
+  providerViolations,
+  secretViolations,
+  secretReader,
+  type StrategyModule,
+  type StrategyParts,
+  urlViolations,
+  type XaaBlock,
+} from '../config.ts'
+import { credentialFailure } from '../failure.ts'
+import { idJag, tokenTypes } from '../subject.ts'
+import { clientFrom, TokenStrategy } from '../token-strategy.ts'
+
+export const xaa: StrategyModule = {
+  problems({ xaa: block }, parts) {
+    if (!block) return ['xaa: is required']
+    const { idpClientSecret, idpClientSecretEnv, targetClientSecret, targetClientSecretEnv } = block
+    const idpSecret = idpClientSecret !== undefined || idpClientSecretEnv !== undefined
+    const targetSecret = targetClientSecret !== undefined || targetClientSecretEnv !== undefined
+    return [
+      ...urlViolations('xaa.idpTokenUrl', block.idpTokenUrl),
+      ...urlViolations('xaa.targetTokenUrl', block.targetTokenUrl, block.insecureTargetTokenUrl),
+      ...(block.targetAudience ? [] : ['xaa.targetAudience: is required']),
+      ...secretViolations('xaa.idpClientSecret', idpClientSecret, idpClientSecretEnv, parts),
+      ...secretViolations('xaa.targetClientSecret', targetClientSecret, targetClientSecretEnv, parts),
+      ...(idpSecret && !block.idpClientId ? ['xaa.idpClientId: must be set when its secret is given'] : []),
+      ...(targetSecret && !block.targetClientId
+        ? ['xaa.targetClientId: must be set when its secret is given']
+        : []),
+      ...(block.subjectTokenType !== undefined && block.subjectTokenType !== tokenTypes.id_token
+        ? ['xaa.subjectTokenType: must be the URN of id_token']
+        : []),
+      ...providerViolations('xaa.subjectProviderName', block.subjectProviderName, parts),
+    ]
+  },
+  make({ xaa: block = {} }, parts) {
+    const flow = new CrossAppFlow(block, parts)
+    return new TokenStrategy(
+      {
+        type: 'xaa',
+        subject: {
+          provider: providerOf(block.subjectProviderName, parts),
+          tokenType: tokenTypes.id_token,
+        },
+        fingerprint: () => flow.fingerprint(),
+        obtain: (idToken) => flow.obtain(idToken),
+        obtainOwn: flow.mayActAlone ? () => flow.obtainOwn() : undefined,
+      },
+      parts,
+    )
+  },
+}
+
+class CrossAppFlow {
+  readonly #block: XaaBlock
+  readonly #parts: StrategyParts
+  readonly #idpSecret: () => string | undefined
+  readonly #targetSecret: () => string | undefined
+
+  constructor(block: XaaBlock, parts: StrategyParts) {
+    this.#block = block
+    this.#parts = parts
+    this.#idpSecret = secretReader(block.idpClientSecret, block.idpClientSecretEnv, parts)
+    this.#targetSecret = secretReader(block.targetClientSecret, block.targetClientSecretEnv, parts)
+  }
+
+  get mayActAlone(): boolean {
+    return Boolean(this.#block.targetClientId) && this.#targetSecret() !== undefined
+  }
+
+  fingerprint(): string {
+    return CredentialCache.key(JSON.stringify(this.#block), this.#idpSecret(), this.#targetSecret())
+  }
+
+  async obtain(idToken: string): Promise<TokenSet> {
+    const assertion = await this.#assertion(idToken)
+    try {
+      return await jwtBearerGrant({ ...this.#target(), assertion })
+    } catch (error) {
+      // The assertion is minutes old at most: that the target refuses it is not cured by another login.
+      throw credentialFailure(error, false)
+    }
+  }
+
+  obtainOwn(): Promise<TokenSet> {
+    const { scopes, targetResource } = this.#block
+    return clientCredentialsGrant({ ...this.#target(), scopes, resource: targetResource })
+  }
+
+  async #assertion(idToken: string): Promise<string> {
+    const { idpTokenUrl = '', idpClientId, targetAudience, targetResource, scopes } = this.#block
+    const tokens = await tokenExchangeGrant({
+      server: typedServer(undefined, idpTokenUrl),
+      client: clientFrom(idpClientId, this.#idpSecret()),
+      fetch: this.#parts.fetch,
+      now: this.#parts.now,
+      subjectToken: idToken,
+      subjectTokenType: tokenTypes.id_token,
+      requestedTokenType: idJag,
+      audience: targetAudience,
+      resource: targetResource,
+      scopes,
+      tokenTypes: ['n_a'],
+    })
+    checkAssertion(tokens, targetAudience, targetResource)
+    return tokens.accessToken
+  }
+
+  #target() {
+    const { targetTokenUrl = '', targetClientId, insecureTargetTokenUrl } = this.#block
+    return {
+      server: typedServer(undefined, targetTokenUrl),
+      client: clientFrom(targetClientId, this.#targetSecret()),
+      fetch: insecureTargetTokenUrl ? this.#parts.httpFetch : this.#parts.fetch,
+      now: this.#parts.now,
+    }
+  }
+}
+
+/** Throws OAuthClientError `protocol` when the provider issued something else than asked for. */
+function checkAssertion(tokens: TokenSet, audience: string | undefined, resource: string | undefined): void {
+  if (tokens.issuedTokenType !== idJag || tokens.tokenType !== 'n_a') {
+    throw new OAuthClientError(
+      'protocol',
+      'the identity provider issued another kind of token than an identity assertion',
+    )
+  }
+  const { typ, aud, granted } = read(tokens.accessToken)
+  if (typ !== 'oauth-id-jag+jwt') {
+    throw new OAuthClientError('protocol', 'the identity assertion has another type than oauth-id-jag+jwt')
+  }
+  if (aud.length !== 1 || aud[0] !== audience) {
+    throw new OAuthClientError('protocol', 'the identity assertion is for another audience')
+  }
+  if (resource !== undefined && !granted.includes(resource)) {
+    throw new OAuthClientError('protocol', 'the identity assertion lacks the resource that was asked for')
+  }
+}
+
+function read(assertion: string): { typ: unknown; aud: readonly unknown[]; granted: readonly unknown[] } {
+  try {
+    const { typ } = decodeProtectedHeader(assertion)
+    const { aud, resource } = decodeJwt(assertion)
+    return { typ: typ?.toLowerCase(), aud: list(aud), granted: list(resource) }
+  } catch (error) {
+    throw new OAuthClientError('protocol', 'the identity assertion is no JWT', { cause: error })
+  }
+}
+
+function list(value: unknown): readonly unknown[] {
+  if (value === undefined) return []
+  return Array.isArray(value) ? value : [value]
+}

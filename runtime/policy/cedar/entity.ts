@@ -1,0 +1,11 @@
+/** Entities as the engine is told of them. Source: Cedar, entity JSON format. */
+import type { CedarValue, Uid } from '../../../schemas/cedar/index.ts'
+
+export type Attributes = Readonly<Record<string, CedarValue>>
+
+export interface Entity {
+  readonly uid: Uid
+  readonly attrs: Attributes
+  readonly parents: readonly Uid[]
+  readonly tags?: Attributes
+}

@@ -1,0 +1,79 @@
+/**
+ * Policies that fail while they are evaluated: which of them matter for the decision, and what the log says.
+ *
+ * Each error of a policy is a warning once and a debug line afterwards. The engine's own text may quote what a caller
+ * sent, so the log gets a reworded one.
+ */
+import type { EngineError } from '../../../schemas/cedar/index.ts'
+import type { Log } from '../../net/index.ts'
+import type { Policy } from './policies.ts'
+
+interface Failed {
+  readonly policyId: string
+  readonly error: EngineError
+}
+
+export class EvaluationErrors {
+  readonly #policies: ReadonlyMap<string, Policy>
+  readonly #log: Log
+  /** Bounded by policies times the kinds of error that `reword` knows and the attributes that policies read. */
+  readonly #seen = new Set<string>()
+
+  constructor(policies: readonly Policy[], log: Log) {
+    this.#policies = new Map(policies.map((policy) => [policy.id, policy]))
+    this.#log = log
+  }
+
+  /** True when a forbid failed: then the response must be no. */
+  failed(errors: readonly Failed[]): boolean {
+    let forbid = false
+    for (const { policyId, error } of errors) {
+      const policy = this.#policies.get(policyId)
+      if (!policy) return true
+      if (policy.effect === 'forbid') forbid = true
+      this.#note(policy, reword(error.message, policy))
+    }
+    return forbid
+  }
+
+  /** A policy reads an attribute whose value cannot be told to it. */
+  untold(policy: Policy, attribute: string): void {
+    const name = policy.reads.attributes.has(attribute) ? attribute : 'some attribute'
+    this.#note(policy, `the value of ${name} cannot be expressed; the request is refused`)
+  }
+
+  #note(policy: Policy, reason: string): void {
+    const { id, effect } = policy
+    const key = `${id}\0${reason}`
+    const fields = { policy: id, effect, reason }
+    const text = 'a policy could not be evaluated; such a permit permits nothing, such a forbid refuses'
+    if (this.#seen.has(key)) this.#log.debug(text, fields)
+    else {
+      this.#seen.add(key)
+      this.#log.warn(text, fields)
+    }
+  }
+
+  /** The engine took no part of the request. */
+  refused(errors: readonly EngineError[]): void {
+    this.#log.error('the policy engine refused the request data; the request is refused', {
+      reasons: errors.map(({ message }) => message.replaceAll(/`[^`]*`|"[^"]*"/g, '…').slice(0, 200)),
+    })
+  }
+}
+
+/** The engine's message without anything that a request could have brought in. */
+function reword(message: string, { reads }: Policy): string {
+  const [, attribute] = /does not have the attribute `([^`]*)`/.exec(message) ?? []
+  if (attribute !== undefined) {
+    return reads.attributes.has(attribute)
+      ? `the attribute ${attribute} is absent, test it with has`
+      : 'an attribute is absent'
+  }
+  const [mismatch] = /^type error: expected [a-z ,]+, got [a-z]+/.exec(message) ?? []
+  if (mismatch !== undefined) return mismatch
+  const [, called] = /^error while evaluating `([A-Za-z]+)`/.exec(message) ?? []
+  if (called !== undefined) return `${called} does not take such a value`
+  if (message.startsWith('integer overflow')) return 'integer overflow'
+  return /^entity .* does not exist$/.test(message) ? 'an entity does not exist' : 'evaluation failed'
+}

@@ -1,0 +1,80 @@
+/**
+ * Takes the policies of a configuration apart: single policies with their effect, their scope and what they read.
+ *
+ * Source: spec document 3, incomingAuth.authz.policies.
+ */
+import {
+  EngineFailure,
+  keyOf,
+  policyJson,
+  type PolicyJson,
+  readPolicies,
+  toUid,
+  type Uid,
+} from '../../../schemas/cedar/index.ts'
+import type { Violation } from '../../../schemas/index.ts'
+import { type Reads, readsOf } from './reads.ts'
+
+export interface Policy {
+  /** `policies[3]`, or `policies[3].1` for the second policy of one text. */
+  readonly id: string
+  readonly text: string
+  readonly effect: 'permit' | 'forbid'
+  readonly reads: Reads
+  readonly scope: Pick<PolicyJson, 'principal' | 'action' | 'resource'>
+}
+
+export interface PolicySetRead {
+  readonly policies: readonly Policy[]
+  readonly problems: readonly Violation[]
+}
+
+/** Never throws. A text may hold several policies. */
+export function readPolicySet(texts: readonly string[]): PolicySetRead {
+  const { policies: read, problems } = readPolicies(texts)
+  if (problems.length > 0) return { policies: [], problems }
+  const policies: Policy[] = []
+  for (const [index, parts] of read.entries()) {
+    const path = `policies[${index}]`
+    try {
+      for (const [part, text] of parts.entries())
+        policies.push(policyOf(parts.length === 1 ? path : `${path}.${part}`, text))
+    } catch (error) {
+      if (!(error instanceof EngineFailure)) throw error
+      return { policies: [], problems: [{ path, message: 'is more than the policy engine can take apart' }] }
+    }
+  }
+  return { policies, problems: [] }
+}
+
+function policyOf(id: string, text: string): Policy {
+  const json = policyJson(text)
+  return { id, text, effect: json.effect, reads: readsOf(json), scope: json }
+}
+
+/** A request as far as the scope of a policy can be compared with it. */
+export interface PolicyTarget {
+  readonly principal: Uid
+  /** Keys of the action and of everything above it. */
+  readonly actions: ReadonlySet<string>
+  readonly resource: Uid
+}
+
+/** False when the scope of a policy rules the request out for certain; true says nothing. */
+export function mayApply({ scope }: Policy, { principal, actions, resource }: PolicyTarget): boolean {
+  const { action } = scope
+  if (action.op !== 'All' && !entitiesOf(action).some((entity) => actions.has(keyOf(entity)))) return false
+  return mayBe(scope.principal, principal) && mayBe(scope.resource, resource)
+}
+
+function mayBe(constraint: PolicyJson['principal'] | PolicyJson['resource'], uid: Uid): boolean {
+  if (constraint.op === 'is') return constraint.entity_type === uid.type
+  return constraint.op !== '==' || entitiesOf(constraint).some((entity) => keyOf(entity) === keyOf(uid))
+}
+
+/** The entities that a constraint names. */
+function entitiesOf(constraint: object): Uid[] {
+  const { entity, entities }: { entity?: unknown; entities?: unknown } = constraint
+  const named: readonly unknown[] = Array.isArray(entities) ? entities : [entity]
+  return named.flatMap((one) => toUid(one) ?? [])
+}

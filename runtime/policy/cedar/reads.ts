@@ -1,0 +1,111 @@
+/**
+ * Finds out what a policy looks at, from its JSON form: which attributes, whether the context as a whole, and which
+ * entities it names in places where their own attributes or parents matter.
+ *
+ * Errs on the side of more: an attribute counts as read whatever it is read from. What no policy reads need not be sent
+ * to the engine, and decisions may be remembered across it.
+ * Source: Cedar, JSON policy format.
+ */
+import { type PolicyJson, toUid, type Uid } from '../../../schemas/cedar/index.ts'
+
+export interface Reads {
+  readonly attributes: ReadonlySet<string>
+  /** The context is compared or handed on as one value: every attribute of it matters. */
+  readonly wholeContext: boolean
+  /** Entities other than those of the request whose attributes or parents may be looked at. */
+  readonly entities: readonly Uid[]
+}
+
+interface Found {
+  readonly attributes: Set<string>
+  wholeContext: boolean
+  readonly entities: Uid[]
+}
+
+type Node = Readonly<Record<string, unknown>>
+
+export function readsOf(policy: PolicyJson): Reads {
+  const found: Found = { attributes: new Set(), wholeContext: false, entities: [] }
+  for (const { body } of policy.conditions) visit(body, found)
+  return found
+}
+
+/** An expression has one member, named by its operator; operands are expressions, lists or objects of them. */
+function visit(value: unknown, found: Found): void {
+  if (Array.isArray(value)) {
+    for (const item of value) visit(item, found)
+    return
+  }
+  if (!isNode(value)) return
+  for (const [operator, operand] of Object.entries(value)) visitOperator(operator, operand, found)
+}
+
+function visitOperator(operator: string, operand: unknown, found: Found): void {
+  if (!isNode(operand)) {
+    if (operator === 'Var' && operand === 'context') found.wholeContext = true
+    visit(operand, found)
+    return
+  }
+  switch (operator) {
+    case 'Record':
+      // Its names are the author's own, so they must not be taken for operators.
+      visit(Object.values(operand), found)
+      break
+    case 'CedarValue':
+      visitLiteral(operand, found)
+      break
+    case '.':
+    case 'has':
+      visitAccess(operand, found)
+      break
+    case 'is':
+      visit(operand['left'], found)
+      visitNamed(operand['in'], found)
+      break
+    case 'in':
+      visit(operand['left'], found)
+      visitNamed(operand['right'], found)
+      break
+    case '==':
+    case '!=':
+      visitNamed(operand['left'], found)
+      visitNamed(operand['right'], found)
+      break
+    default:
+      visit(Object.values(operand), found)
+  }
+}
+
+/** `left.attr`, `left["attr"]`, `left has attr`, `left has a.b.c`. */
+function visitAccess({ left, attr }: Node, found: Found): void {
+  for (const name of Array.isArray(attr) ? attr : [attr]) {
+    if (typeof name === 'string') found.attributes.add(name)
+  }
+  // An attribute of the context is not the context as a whole.
+  if (!(isNode(left) && left['Var'] === 'context')) visit(left, found)
+}
+
+/** An entity that something is compared with, or looked for above something else, is not looked into itself. */
+function visitNamed(value: unknown, found: Found): void {
+  if (!isPlainEntity(value)) visit(value, found)
+}
+
+/** An entity, or a set of nothing but entities, written out in the policy. */
+function isPlainEntity(value: unknown): boolean {
+  if (!isNode(value)) return false
+  const { CedarValue: literal, Set: members } = value
+  if (literal !== undefined) return isNode(literal) && toUid(literal['__entity']) !== undefined
+  return Array.isArray(members) && members.every(isPlainEntity)
+}
+
+function visitLiteral(literal: unknown, found: Found): void {
+  if (typeof literal !== 'object' || literal === null) return
+  const { __entity: entity }: { __entity?: unknown } = literal
+  const uid = toUid(entity)
+  if (uid) found.entities.push(uid)
+  else for (const inner of Object.values(literal)) visitLiteral(inner, found)
+}
+
+function isNode(value: unknown): value is Node {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,108 @@
+/**
+ * The entities of the configuration: groups above groups, attributes of tools, whatever the policies refer to.
+ *
+ * Everything handed to the engine is read again for each decision, so only that is handed over which a policy can get
+ * hold of. A policy cannot go from an entity to its parents, only ask whether one is above it: so parents are handed
+ * over as the whole list of what is above, and not as entities of their own.
+ * Source: spec document 3, incomingAuth.authz.entitiesJson (an absent entity has no parents, so `in` is false).
+ */
+import { keyOf, readEntities, toUid, type Uid } from '../../../schemas/cedar/index.ts'
+import type { Fields, Violation } from '../../../schemas/index.ts'
+import type { Attributes, Entity } from './entity.ts'
+
+export class StaticEntities {
+  /** With everything above them as parents. */
+  readonly #entities: ReadonlyMap<string, Entity>
+
+  constructor(entities: readonly Entity[]) {
+    const configured = new Map(entities.map((entity) => [keyOf(entity.uid), entity]))
+    this.#entities = new Map(
+      entities.map((entity) => [
+        keyOf(entity.uid),
+        { ...entity, parents: upwards(entity.parents, (key) => configured.get(key)?.parents) },
+      ]),
+    )
+  }
+
+  get(uid: Uid): Entity | undefined {
+    return this.#entities.get(keyOf(uid))
+  }
+
+  /** Some entities and everything above them, each once. */
+  withAncestors(uids: readonly Uid[]): readonly Uid[] {
+    return upwards(uids, (key) => this.#entities.get(key)?.parents)
+  }
+
+  /**
+   * Those of some entities that are configured, and the configured entities that a policy can get hold of from there,
+   * over references in attributes and tags.
+   */
+  within(roots: Iterable<Uid>): Map<string, Entity> {
+    const found = new Map<string, Entity>()
+    const queue = [...roots]
+    for (let uid = queue.pop(); uid; uid = queue.pop()) {
+      const key = keyOf(uid)
+      const entity = this.#entities.get(key)
+      if (!entity || found.has(key)) continue
+      found.set(key, entity)
+      queue.push(...referencesIn(entity))
+    }
+    return found
+  }
+}
+
+function upwards(
+  uids: readonly Uid[],
+  parentsOf: (key: string) => readonly Uid[] | undefined,
+): readonly Uid[] {
+  const above = new Map<string, Uid>()
+  const queue = [...uids]
+  for (let uid = queue.pop(); uid; uid = queue.pop()) {
+    const key = keyOf(uid)
+    if (above.has(key)) continue
+    above.set(key, uid)
+    queue.push(...(parentsOf(key) ?? []))
+  }
+  return [...above.values()]
+}
+
+/** Entities that the attributes and tags of an entity refer to. */
+export function referencesIn({ attrs, tags }: Pick<Entity, 'attrs' | 'tags'>): Uid[] {
+  const found: Uid[] = []
+  collect(attrs, found)
+  collect(tags, found)
+  return found
+}
+
+function collect(value: unknown, to: Uid[]): void {
+  if (typeof value !== 'object' || value === null) return
+  const { __entity: entity }: { __entity?: unknown } = value
+  const uid = toUid(entity)
+  if (uid) to.push(uid)
+  else for (const inner of Object.values(value)) collect(inner, to)
+}
+
+/** Reads the document of static entities. Never throws. */
+export function readStaticEntities(text: string): {
+  readonly entities: StaticEntities
+  readonly problems: readonly Violation[]
+} {
+  const { entities = [], message } = readEntities(text)
+  return {
+    entities: new StaticEntities(entities.flatMap((entity) => toEntity(entity) ?? [])),
+    problems: message === undefined ? [] : [{ path: 'entitiesJson', message }],
+  }
+}
+
+/** An entity that the engine has accepted. */
+function toEntity(entity: Fields): Entity | undefined {
+  const { uid, attrs, parents, tags } = entity
+  const own = toUid(uid)
+  if (!own) return undefined
+  return {
+    uid: own,
+    attrs: (attrs ?? {}) as Attributes,
+    parents: Array.isArray(parents) ? parents.flatMap((parent: unknown) => toUid(parent) ?? []) : [],
+    ...(tags === undefined ? {} : { tags: tags as Attributes }),
+  }
+}
