@@ -43,18 +43,18 @@ const commands: Readonly<Record<string, CommandRow>> = {
   proxy: {
     summary: 'a transparent proxy in front of one MCP server',
     load: async () =>
-      (await import('./commands/proxy.ts')).addProxyCommand(program, {
+      (await import('./commands/proxy/proxy.ts')).addProxyCommand(program, {
         virtualServer: async (request) =>
-          (await import('./commands/virtual-server.ts')).serveAsVirtualServer(request),
+          (await import('./commands/vmcp/virtual-server.ts')).serveAsVirtualServer(request),
       }),
   },
   vmcp: {
     summary: 'many MCP servers behind one address',
-    load: async () => (await import('./commands/vmcp.ts')).addVmcpCommand(program),
+    load: async () => (await import('./commands/vmcp/vmcp.ts')).addVmcpCommand(program),
   },
   relay: {
     summary: 'the public end of tunnels',
-    load: async () => (await import('./commands/relay.ts')).addRelayCommand(program),
+    load: async () => (await import('./commands/proxy/relay.ts')).addRelayCommand(program),
   },
   validate: {
     summary: 'check manifests offline',

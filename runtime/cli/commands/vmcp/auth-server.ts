@@ -7,11 +7,11 @@
  */
 import { lstatSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { GatehouseError } from '../../../schemas/index.ts'
-import type { AuthServerEvent, HostedAuthServer } from '../../authserver/index.ts'
-import { type Environment, environment, type VmcpConfig } from '../../config/index.ts'
-import type { Log } from '../../net/index.ts'
-import { type Audit, makeAudit } from '../../observe/index.ts'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import type { AuthServerEvent, HostedAuthServer } from '../../../authserver/index.ts'
+import { type Environment, environment, type VmcpConfig } from '../../../config/index.ts'
+import type { Log } from '../../../net/index.ts'
+import { type Audit, makeAudit } from '../../../observe/index.ts'
 
 const authServerFileName = 'authserver-config.yaml'
 
@@ -38,7 +38,7 @@ export async function withAuthServer<T>(
 ): Promise<T> {
   if (path === undefined) return work(undefined)
   // Most hosts have none, and start without loading it.
-  const { openAuthServer } = await import('../../authserver/index.ts')
+  const { openAuthServer } = await import('../../../authserver/index.ts')
   const { env = environment(), audit: settings, ...parts } = options
   const audit = makeAudit(settings, { log: parts.log })
   try {

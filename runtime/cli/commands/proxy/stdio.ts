@@ -7,19 +7,19 @@
  * Source: spec document 1 (`proxy stdio`).
  */
 import type { Command } from 'commander'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError } from '../../../../schemas/index.ts'
 import {
   environment,
   type ProxyInput,
   readVariable,
   resolveProxyConfig,
   variables,
-} from '../../config/index.ts'
-import { makeLog } from '../../observe/index.ts'
-import { runStdio } from '../../proxy/index.ts'
-import { exitCode, printError } from '../output.ts'
+} from '../../../config/index.ts'
+import { makeLog } from '../../../observe/index.ts'
+import { runStdio } from '../../../proxy/index.ts'
+import { exitCode, printError } from '../../output.ts'
 import { reachabilityHint, urlOfResource } from './kube-target.ts'
-import { addProxyFlags, loginFailed, stopSignal } from './proxy-shared.ts'
+import { addProxyFlags, loginFailed, stopSignal } from './shared.ts'
 
 export function addProxyStdioCommand(proxy: Command): void {
   const command = proxy

@@ -1,10 +1,10 @@
 /** What the forms of the proxy command share: flags from the table, signals, and how a failed login is told. */
 import { type Command, Option } from 'commander'
-import { GatehouseError } from '../../../schemas/index.ts'
-import { type FlagRow, proxyFlags, variables } from '../../config/index.ts'
-import type { RootLog } from '../../observe/index.ts'
-import { exitCode, printError } from '../output.ts'
-import { collect } from './validate.ts'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { type FlagRow, proxyFlags, variables } from '../../../config/index.ts'
+import type { RootLog } from '../../../observe/index.ts'
+import { exitCode, printError } from '../../output.ts'
+import { collect } from '../validate.ts'
 
 /** Adds the rows of the flag table; `only` keeps those it is true for. */
 export function addProxyFlags(command: Command, only: (row: FlagRow) => boolean = () => true): void {

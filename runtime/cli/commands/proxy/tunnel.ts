@@ -7,20 +7,20 @@
  * Source: spec document 1 (`proxy tunnel`).
  */
 import type { Command } from 'commander'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError } from '../../../../schemas/index.ts'
 import {
   environment,
   type ProxyInput,
   readVariable,
   resolveProxyConfig,
   variables,
-} from '../../config/index.ts'
-import { makeLog } from '../../observe/index.ts'
-import { makeTunnelProvider, refuseOpenTunnel, runTunnel, tunnelProviders } from '../../proxy/index.ts'
-import { exitCode, print, printError } from '../output.ts'
-import { Checks } from './auth-server.ts'
+} from '../../../config/index.ts'
+import { makeLog } from '../../../observe/index.ts'
+import { makeTunnelProvider, refuseOpenTunnel, runTunnel, tunnelProviders } from '../../../proxy/index.ts'
+import { exitCode, print, printError } from '../../output.ts'
+import { Checks } from '../vmcp/auth-server.ts'
 import { urlOfResource } from './kube-target.ts'
-import { addProxyFlags, loginFailed, stopSignal } from './proxy-shared.ts'
+import { addProxyFlags, loginFailed, stopSignal } from './shared.ts'
 
 type TunnelInput = ProxyInput & {
   readonly debug?: boolean

@@ -2,14 +2,14 @@
  * Serves a virtual server in the foreground until a signal: the part that `vmcp serve` and a proxy with policies, limits
  * or audit have in common.
  */
-import { makeLog } from '../../observe/index.ts'
-import { startVmcp } from '../../vmcp/index.ts'
-import { exitCode, print } from '../output.ts'
-import { version } from '../version.ts'
+import { makeLog } from '../../../observe/index.ts'
+import { startVmcp } from '../../../vmcp/index.ts'
+import { exitCode, print } from '../../output.ts'
+import { version } from '../../version.ts'
 import { withAuthServer } from './auth-server.ts'
-import type { VirtualServerRequest } from './proxy.ts'
-import { stopSignal } from './proxy-shared.ts'
-import { readChecked, withSwap } from './vmcp-serve.ts'
+import type { VirtualServerRequest } from '../proxy/proxy.ts'
+import { stopSignal } from '../proxy/shared.ts'
+import { readChecked, withSwap } from './serve.ts'
 
 /** A proxy stands in front of one server, so there is nothing to choose between. */
 const maxUpstreams = 1

@@ -12,14 +12,14 @@ import {
   type ServeFlags,
   serveSettings,
   type VmcpConfig,
-} from '../../config/index.ts'
-import { startWarnings } from '../../vmcp/index.ts'
-import { print, printError } from '../output.ts'
-import { version } from '../version.ts'
+} from '../../../config/index.ts'
+import { startWarnings } from '../../../vmcp/index.ts'
+import { print, printError } from '../../output.ts'
+import { version } from '../../version.ts'
 import { authServerFileBeside } from './auth-server.ts'
-import { collect } from './validate.ts'
-import { type ReadConfig, readChecked, serveVmcp } from './vmcp-serve.ts'
-import { quickConfig, starterFile, writeStarter } from './vmcp-starter.ts'
+import { collect } from '../validate.ts'
+import { type ReadConfig, readChecked, serveVmcp } from './serve.ts'
+import { quickConfig, starterFile, writeStarter } from './starter.ts'
 
 interface ServeOptions extends ServeFlags {
   readonly config?: string

@@ -9,7 +9,7 @@
  */
 import cluster from 'node:cluster'
 import type { Command } from 'commander'
-import { GatehouseError, isSwitchedOn } from '../../../schemas/index.ts'
+import { GatehouseError, isSwitchedOn } from '../../../../schemas/index.ts'
 import {
   environment,
   loadProxyFile,
@@ -25,16 +25,16 @@ import {
   virtualServerOf,
   type VmcpConfig,
   vmcpEnvironment,
-} from '../../config/index.ts'
-import type { EmbeddedAuthServer } from '../../incoming/index.ts'
-import { makeLog, type RootLog } from '../../observe/index.ts'
-import { authServerViolations, runPrimary, runProxy, runWorker } from '../../proxy/index.ts'
-import { exitCode, print, printError } from '../output.ts'
-import { authServerFileBeside, Checks, withAuthServer } from './auth-server.ts'
-import { addProxyFlags, bindError, environmentHelp, loginFailed, stopSignal } from './proxy-shared.ts'
-import { serveStdioTarget } from './proxy-stdio-target.ts'
-import { addProxyStdioCommand } from './proxy-stdio.ts'
-import { addProxyTunnelCommand } from './proxy-tunnel.ts'
+} from '../../../config/index.ts'
+import type { EmbeddedAuthServer } from '../../../incoming/index.ts'
+import { makeLog, type RootLog } from '../../../observe/index.ts'
+import { authServerViolations, runPrimary, runProxy, runWorker } from '../../../proxy/index.ts'
+import { exitCode, print, printError } from '../../output.ts'
+import { authServerFileBeside, Checks, withAuthServer } from '../vmcp/auth-server.ts'
+import { addProxyFlags, bindError, environmentHelp, loginFailed, stopSignal } from './shared.ts'
+import { serveStdioTarget } from './stdio-target.ts'
+import { addProxyStdioCommand } from './stdio.ts'
+import { addProxyTunnelCommand } from './tunnel.ts'
 
 const { isWorker } = cluster
 const graceMs = 5_000
@@ -132,7 +132,7 @@ function withOfferedLogin(config: ProxyConfig): ProxyConfig {
 /** The settings of the proxy, after they and those of the authorization server were found to be good together. */
 async function checked(resolve: () => ProxyConfig, authServerFile: string | undefined): Promise<ProxyConfig> {
   if (authServerFile === undefined) return resolve()
-  const { checkAuthServer } = await import('../../authserver/index.ts')
+  const { checkAuthServer } = await import('../../../authserver/index.ts')
   const checks = new Checks()
   const config = await checks.run(resolve)
   const server = await checks.run(() => checkAuthServer(authServerFile, environment(), { maxUpstreams }))

@@ -4,9 +4,9 @@
  */
 import { renameSync, writeFileSync } from 'node:fs'
 import { stringify } from 'yaml'
-import { GatehouseError } from '../../../schemas/index.ts'
-import { parseVmcpConfig, type VmcpConfig } from '../../config/index.ts'
-import { isLoopbackHost } from '../../net/index.ts'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { parseVmcpConfig, type VmcpConfig } from '../../../config/index.ts'
+import { isLoopbackHost } from '../../../net/index.ts'
 
 /** Throws INVALID_CONFIG when a backend is not `name=URL`. */
 export function starterFile(group: string, backends: readonly string[]): string {

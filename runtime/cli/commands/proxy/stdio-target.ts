@@ -4,12 +4,12 @@
  *
  * This is what runs inside the container of a stdio server. It protects nothing: the proxy in front of it does.
  */
-import { GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
-import { environment, type ProxyInput } from '../../config/index.ts'
-import { makeLog } from '../../observe/index.ts'
-import { startStdioBridge } from '../../proxy/index.ts'
-import { exitCode, print, printError } from '../output.ts'
-import { stopSignal } from './proxy-shared.ts'
+import { GatehouseError, type ProxyFile } from '../../../../schemas/index.ts'
+import { environment, type ProxyInput } from '../../../config/index.ts'
+import { makeLog } from '../../../observe/index.ts'
+import { startStdioBridge } from '../../../proxy/index.ts'
+import { exitCode, print, printError } from '../../output.ts'
+import { stopSignal } from './shared.ts'
 
 const served: ReadonlySet<string> = new Set([
   'name',

@@ -3,12 +3,12 @@
  * foreground until SIGINT or SIGTERM. TLS is terminated in front of it.
  */
 import type { Command } from 'commander'
-import { GatehouseError } from '../../../schemas/index.ts'
-import { environment, readVariable, rotatingSecret, variables } from '../../config/index.ts'
-import { makeLog, Secret } from '../../observe/index.ts'
-import { startRelay } from '../../proxy/index.ts'
-import { exitCode, print } from '../output.ts'
-import { stopSignal } from './proxy-shared.ts'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { environment, readVariable, rotatingSecret, variables } from '../../../config/index.ts'
+import { makeLog, Secret } from '../../../observe/index.ts'
+import { startRelay } from '../../../proxy/index.ts'
+import { exitCode, print } from '../../output.ts'
+import { stopSignal } from './shared.ts'
 
 interface RelayFlags {
   readonly host: string

@@ -3,8 +3,8 @@
  * server, and changes of its file.
  * Source: spec document 3; spec document 2, embeddedAuthServer.
  */
-import { isSwitchedOn } from '../../../schemas/index.ts'
-import { checkAuthServer } from '../../authserver/index.ts'
+import { isSwitchedOn } from '../../../../schemas/index.ts'
+import { checkAuthServer } from '../../../authserver/index.ts'
 import {
   type Environment,
   type ExcludedBackend,
@@ -12,12 +12,12 @@ import {
   type VmcpConfig,
   vmcpEnvironment,
   watchFile,
-} from '../../config/index.ts'
-import { type AuthServerFacts, providersOnly } from '../../incoming/index.ts'
-import { makeLog, type RootLog } from '../../observe/index.ts'
-import type { UpstreamTokens } from '../../outgoing/index.ts'
-import { checkAll, checkStart, type StartOptions, startVmcp, type VmcpServer } from '../../vmcp/index.ts'
-import { exitCode } from '../output.ts'
+} from '../../../config/index.ts'
+import { type AuthServerFacts, providersOnly } from '../../../incoming/index.ts'
+import { makeLog, type RootLog } from '../../../observe/index.ts'
+import type { UpstreamTokens } from '../../../outgoing/index.ts'
+import { checkAll, checkStart, type StartOptions, startVmcp, type VmcpServer } from '../../../vmcp/index.ts'
+import { exitCode } from '../../output.ts'
 import { Checks, withAuthServer } from './auth-server.ts'
 
 export interface ReadConfig {
