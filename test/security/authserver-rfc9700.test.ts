@@ -75,7 +75,7 @@ t.test('RFC 9700 4.4: mix-up: every response names its issuer, and metadata prom
   t.equal((await login(rig, { client_id: clientId })).response.searchParams.get('iss'), rig.issuer)
   const error = await fetch(authorizeUrl(rig, { client_id: clientId }), { redirect: 'manual' })
   t.equal(new URL(error.headers.get('location') ?? '').searchParams.get('iss'), rig.issuer)
-  // As the client of an upstream: test/behaviour/authserver-upstream-oidc.test.ts, "mix-up".
+  // As the client of an upstream: test/behaviour/authserver/upstream-oidc.test.ts, "mix-up".
 })
 
 t.test('RFC 9700 4.5: a stolen code cannot be injected into another login of the same client', async (t) => {

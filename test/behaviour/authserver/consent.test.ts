@@ -1,0 +1,318 @@
+/** The consent page: what it says, what a response does, when it is asked for. */
+import t, { type Test } from 'tap'
+import type { AuthServerConfig } from '../../../runtime/config/index.ts'
+import {
+  authorizeUrl,
+  Browser,
+  corp,
+  jsonOf,
+  login,
+  pkce,
+  redirectUri,
+  registerClient,
+  type Rig,
+  type Shown,
+  startAuthServer,
+} from '../../helpers/authserver.ts'
+import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
+
+const web = 'https://app.example.com/cb'
+const { challenge } = pkce()
+
+function start(rig: Rig, clientId: string, parameters: Readonly<Record<string, string>> = {}): URL {
+  return authorizeUrl(rig, { client_id: clientId, code_challenge: challenge, state: 's', ...parameters })
+}
+
+t.test('consent: the page names client, target, resource, scopes and provider, all escaped', async (t) => {
+  const rig = await startAuthServer(t)
+  const clientId = await registerClient(rig, { client_name: '<img src=x onerror=alert(1)>"\'&' })
+  const page = await new Browser().open(start(rig, clientId, { scope: 'openid offline_access' }))
+  t.equal(page.status, 200)
+  t.notMatch(page.text, /<img/)
+  t.match(page.text, '&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;')
+  t.match(page.text, 'chosen by the client itself, not verified')
+  t.match(page.text, '<dd>127.0.0.1:33418</dd>')
+  t.match(page.text, 'Stay signed in when you are away')
+  t.notMatch(page.text, 'See your e-mail address')
+  t.match(page.text, rig.resource)
+  t.match(page.text, new URL(rig.provider.issuer).host)
+  t.match(page.text, /any client here can claim to be this one/)
+  const policy = page.headers.get('content-security-policy') ?? ''
+  t.match(policy, /^default-src 'none'; style-src 'sha256-[\w+/=]+'; form-action /)
+  t.notMatch(policy, /unsafe|script-src/)
+  t.notMatch(
+    page.text.replace(/&lt;img src=/g, ''),
+    /<script|<link|<img|url\(|@import|src=|href=/,
+    'nothing is loaded',
+  )
+  t.match(page.headers.getSetCookie().join(), /gh-form=.*HttpOnly; SameSite=Lax/)
+  t.notMatch(page.headers.getSetCookie().join(), /gh-as/, 'no binding before approval')
+})
+
+t.test('consent: a web client is shown without the warning about this computer', async (t) => {
+  const rig = await startAuthServer(t)
+  const clientId = await registerClient(rig, { redirect_uris: [web], application_type: 'web' })
+  const page = await new Browser().open(start(rig, clientId, { redirect_uri: web }))
+  t.match(page.text, '<dd>app.example.com</dd>')
+  t.notMatch(page.text, /any client here/)
+})
+
+t.test('consent: refusing goes back with access_denied, and nothing went upstream', async (t) => {
+  const rig = await startAuthServer(t)
+  const clientId = await registerClient(rig)
+  const browser = new Browser()
+  const page = await browser.open(start(rig, clientId))
+  const before = rig.provider.requests.length
+  const back = await browser.press(page, 'deny', redirectUri)
+  t.match(Object.fromEntries(back.url.searchParams), { error: 'access_denied', state: 's', iss: rig.issuer })
+  t.equal(rig.provider.requests.length, before)
+  t.notMatch([...browser.cookies(rig.issuer).keys()].join(), 'gh-as')
+  const again = await browser.press(page, 'approve', redirectUri)
+  t.equal(again.status, 400, 'an answered page is spent')
+})
+
+t.test('consent: a web client is asked once per user, a local one every time', async (t) => {
+  const rig = await startAuthServer(t)
+  const local = await registerClient(rig)
+  const remote = await registerClient(rig, { redirect_uris: [web] })
+  const { browser } = await login(rig, { client_id: remote, redirect_uri: web })
+  const silent = await browser.open(start(rig, remote, { redirect_uri: web }), web)
+  t.match(silent.url.searchParams.get('code'), /^gh_ac_/, 'no page the second time')
+  const more = await browser.open(start(rig, remote, { redirect_uri: web, prompt: 'consent' }), web)
+  t.equal(more.status, 200, 'prompt=consent asks again')
+  await login(rig, { client_id: local }, browser)
+  t.equal((await browser.open(start(rig, local), redirectUri)).status, 200, 'loopback is never remembered')
+  t.equal(
+    (await new Browser().open(start(rig, remote, { redirect_uri: web }), web)).status,
+    200,
+    'another browser is asked',
+  )
+})
+
+t.test('consent: more scopes or another redirect host ask again', async (t) => {
+  const rig = await startAuthServer(t)
+  const other = 'https://other.example.com/cb'
+  const clientId = await registerClient(rig, { redirect_uris: [web, other] })
+  const { browser } = await login(rig, { client_id: clientId, redirect_uri: web, scope: 'openid' })
+  t.match(
+    (await browser.open(start(rig, clientId, { redirect_uri: web, scope: 'openid' }), web)).url.href,
+    /code=/,
+  )
+  t.equal(
+    (await browser.open(start(rig, clientId, { redirect_uri: web, scope: 'openid email' }), web)).status,
+    200,
+  )
+  t.equal(
+    (await browser.open(start(rig, clientId, { redirect_uri: other, scope: 'openid' }), other)).status,
+    200,
+  )
+})
+
+t.test('consent: prompt=none never shows a page', async (t) => {
+  const rig = await startAuthServer(t)
+  const clientId = await registerClient(rig, { redirect_uris: [web] })
+  const silent = { redirect_uri: web, prompt: 'none' }
+  const untrusted = await new Browser().open(start(rig, clientId, silent), web)
+  t.equal(untrusted.url.searchParams.get('error'), 'login_required')
+  const { browser } = await login(rig, { client_id: clientId, redirect_uri: web, scope: 'openid' })
+  const known = await browser.open(start(rig, clientId, { ...silent, scope: 'openid' }), web)
+  t.match(known.url.searchParams.get('code'), /^gh_ac_/)
+  const wider = await browser.open(start(rig, clientId, { ...silent, scope: 'openid email' }), web)
+  t.equal(wider.url.searchParams.get('error'), 'consent_required')
+})
+
+t.test('consent: prompt=none ends with login_required when the provider would have to ask', async (t) => {
+  const rig = await startAuthServer(t)
+  const clientId = await registerClient(rig, { redirect_uris: [web] })
+  const { browser } = await login(rig, { client_id: clientId, redirect_uri: web })
+  const withoutProviderSession = new Browser()
+  for (const [name, value] of browser.cookies(rig.issuer))
+    withoutProviderSession.setCookie(rig.issuer, name, value)
+  const back = await withoutProviderSession.open(
+    start(rig, clientId, { redirect_uri: web, prompt: 'none' }),
+    web,
+  )
+  t.equal(back.url.searchParams.get('error'), 'login_required')
+})
+
+/** A provider that says who is there by `oid`, which the test changes. */
+async function startWithChangingPerson(
+  t: Test,
+  more: (issuer: string) => AuthServerConfig['upstreams'] = () => [],
+): Promise<{ rig: Rig; become: (oid: string) => void }> {
+  let oid = 'alice'
+  const rig = await startAuthServer(t, {
+    provider: {
+      claims: Object.defineProperty({}, 'oid', { enumerable: true, get: () => oid }),
+      configuration: { claims: { openid: ['sub', 'oid'], profile: ['name'], email: ['email'] } },
+    },
+    upstreams: ({ issuer, provider }) => [
+      { ...corp(issuer, provider), subjectClaim: 'oid' },
+      ...more(issuer),
+    ],
+  })
+  return { rig, become: (other) => void (oid = other) }
+}
+
+t.test('consent: another user at the same browser is asked, though the first one had agreed', async (t) => {
+  const { rig, become } = await startWithChangingPerson(t)
+  const clientId = await registerClient(rig, { redirect_uris: [web] })
+  const { browser } = await login(rig, { client_id: clientId, redirect_uri: web })
+  become('bob')
+  const page = await browser.open(start(rig, clientId, { redirect_uri: web }), web)
+  t.equal(page.status, 200)
+  t.match(page.url.pathname, '/oauth/confirm')
+  t.match(page.text, /You are signed in/)
+  const silent = await browser.open(start(rig, clientId, { redirect_uri: web, prompt: 'none' }), web)
+  t.equal(silent.url.searchParams.get('error'), 'consent_required')
+  const untrusted = await new Browser().open(page.url)
+  t.equal(untrusted.status, 400, 'the page belongs to one browser')
+  const back = await browser.press(page, 'approve', web)
+  t.match(back.url.searchParams.get('code'), /^gh_ac_/)
+})
+
+t.test('consent: another user is asked before any further provider, and chooses among them', async (t) => {
+  const asked: string[] = []
+  const hub = await startLoopback(({ path, query }): PeerResponse => {
+    asked.push(path)
+    if (path === '/token') return { body: { access_token: 'hub-at', token_type: 'bearer', expires_in: 3600 } }
+    return {
+      status: 302,
+      headers: { location: `${query.get('redirect_uri')}?code=c&state=${query.get('state')}` },
+    }
+  })
+  t.teardown(() => hub.close())
+  const { rig, become } = await startWithChangingPerson(t, (issuer) => [
+    {
+      name: 'hub',
+      type: 'oauth2',
+      redirectUri: `${issuer}/oauth/callback`,
+      scopes: [],
+      additionalAuthorizationParams: {},
+      authorizationEndpoint: `${hub.url}/authorize`,
+      tokenEndpoint: `${hub.url}/token`,
+      clientId: 'our-id',
+    },
+  ])
+  const clientId = await registerClient(rig, { redirect_uris: [web] })
+  const { browser } = await login(rig, { client_id: clientId, redirect_uri: web })
+  t.same(asked, ['/authorize', '/token'])
+  become('bob')
+  const page = await browser.open(start(rig, clientId, { redirect_uri: web }), web)
+  t.match(page.url.pathname, '/oauth/confirm')
+  t.same(asked, ['/authorize', '/token'], 'nothing was fetched for somebody who has agreed to nothing')
+  t.match(page.text, /name="provider" value="hub" checked/)
+  const back = await browser.press(page, 'approve', web, ['hub'])
+  t.match(back.url.searchParams.get('code'), /^gh_ac_/)
+  t.same(asked, ['/authorize', '/token'], 'left out, as bob wanted')
+})
+
+t.test('consent: a name in a script that runs from right to left changes nothing around it', async (t) => {
+  const rig = await startAuthServer(t)
+  const clientId = await registerClient(rig, { client_name: 'תוכנית' })
+  const page = await new Browser().open(start(rig, clientId))
+  t.match(page.text, '<bdi>תוכנית</bdi> wants to act for you')
+})
+
+t.test('consent: a client whose redirect URI went away during the login gets no code', async (t) => {
+  const rig = await startAuthServer(t)
+  const registered = await jsonOf(
+    await fetch(`${rig.issuer}/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ redirect_uris: [web] }),
+    }),
+  )
+  const clientId = String(registered['client_id'])
+  const browser = new Browser()
+  const page = await browser.open(start(rig, clientId, { redirect_uri: web }))
+  await fetch(String(registered['registration_client_uri']), {
+    method: 'PUT',
+    headers: {
+      'content-type': 'application/json',
+      authorization: `Bearer ${String(registered['registration_access_token'])}`,
+    },
+    body: JSON.stringify({ client_id: clientId, redirect_uris: ['https://other.example/cb'] }),
+  })
+  const end = await browser.press(page, 'approve', web)
+  t.equal(end.status, 401)
+  t.match(end.text, /no longer registered/)
+})
+
+t.test('consent: refusing on the later page gives nothing', async (t) => {
+  const { rig, become } = await startWithChangingPerson(t)
+  const clientId = await registerClient(rig, { redirect_uris: [web] })
+  const { browser } = await login(rig, { client_id: clientId, redirect_uri: web })
+  become('bob')
+  const page = await browser.open(start(rig, clientId, { redirect_uri: web }), web)
+  const back = await browser.press(page, 'deny', web)
+  t.equal(back.url.searchParams.get('error'), 'access_denied')
+})
+
+t.test('consent: pages in two tabs both work', async (t) => {
+  const rig = await startAuthServer(t)
+  const clientId = await registerClient(rig)
+  const browser = new Browser()
+  const one = await browser.open(start(rig, clientId, { state: 'one' }))
+  const two = await browser.open(start(rig, clientId, { state: 'two' }))
+  t.match((await browser.press(one, 'approve', redirectUri)).url.searchParams.get('code'), /^gh_ac_/)
+  t.match((await browser.press(two, 'approve', redirectUri)).url.searchParams.get('code'), /^gh_ac_/)
+})
+
+t.test('consent: pages in two tabs both work when other sites led to them', async (t) => {
+  const rig = await startAuthServer(t)
+  const clientId = await registerClient(rig)
+  const browser = new Browser()
+  /** A browser sends a Strict cookie only when the user came from here. */
+  const fromElsewhere = async (state: string): Promise<Shown> => {
+    const page = await new Browser().request(start(rig, clientId, { state }))
+    const held = strict ? '' : [...browser.cookies(rig.issuer)].map((pair) => pair.join('=')).join('; ')
+    const shown = await fetch(page.headers.get('location') ?? '', {
+      headers: { cookie: held, accept: 'text/html' },
+    })
+    for (const line of shown.headers.getSetCookie()) {
+      strict = /SameSite=Strict/.test(line)
+      const [name = '', value = ''] = (line.split(';', 1)[0] ?? '').split('=', 2)
+      browser.setCookie(rig.issuer, name, value)
+    }
+    return { url: new URL(shown.url), status: shown.status, headers: shown.headers, text: await shown.text() }
+  }
+  let strict = false
+  const one = await fromElsewhere('one')
+  await fromElsewhere('two')
+  t.match((await browser.press(one, 'approve', redirectUri)).url.searchParams.get('code'), /^gh_ac_/)
+})
+
+t.test(
+  'consent: switched off, nobody is asked, the browser is bound all the same, and the log warns',
+  async (t) => {
+    const rig = await startAuthServer(t, { config: { consent: false } })
+    const clientId = await registerClient(rig)
+    const browser = new Browser()
+    const back = await browser.open(start(rig, clientId), redirectUri)
+    t.match(back.url.searchParams.get('code'), /^gh_ac_/)
+    t.ok(browser.cookies(rig.issuer).has('gh-as'))
+    t.match(rig.logged(), /CONSENT IS SWITCHED OFF/)
+  },
+)
+
+t.test(
+  'consent: agreeing to one resource is not agreeing to another, in any combination of scopes',
+  async (t) => {
+    const [a, b] = ['https://a.example/mcp', 'https://b.example/mcp']
+    const rig = await startAuthServer(t, { config: { allowedAudiences: [a, b] } })
+    const clientId = await registerClient(rig, { redirect_uris: [web] })
+    const ask = (browser: Browser, resource: string, scope: string) =>
+      browser.open(start(rig, clientId, { redirect_uri: web, resource, scope }), web)
+    const { browser } = await login(rig, {
+      client_id: clientId,
+      redirect_uri: web,
+      resource: a,
+      scope: 'openid email',
+    })
+    await login(rig, { client_id: clientId, redirect_uri: web, resource: b, scope: 'openid' }, browser)
+    t.match((await ask(browser, a, 'email')).url.searchParams.get('code'), /^gh_ac_/)
+    t.match((await ask(browser, b, 'openid')).url.searchParams.get('code'), /^gh_ac_/)
+    t.equal((await ask(browser, b, 'openid email')).status, 200, 'e-mail was agreed to for the other one')
+  },
+)

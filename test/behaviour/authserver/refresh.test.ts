@@ -1,0 +1,168 @@
+/** Refresh tokens: rotation, the ten seconds of grace, reuse, narrowing, the end. */
+import { decodeJwt } from 'jose'
+import t from 'tap'
+import { type Caller, makeCaller } from '../../../runtime/net/index.ts'
+import {
+  login,
+  redeem,
+  refresh,
+  refusal,
+  registerClient,
+  type Rig,
+  startAuthServer,
+  tokensOf,
+} from '../../helpers/authserver.ts'
+import { proves } from '../../helpers/proves.ts'
+
+proves('2.tokenLifespans.refreshTokenLifespan')
+
+function callerOf(token: string): Caller {
+  const claims = decodeJwt(token)
+  return makeCaller({ issuer: claims.iss ?? '', subject: claims.sub ?? '', claims, token })
+}
+
+async function start(rig: Rig, parameters = {}) {
+  const done = await login(rig, parameters)
+  return { clientId: done.clientId, tokens: await tokensOf(await redeem(rig, done)) }
+}
+
+t.test(
+  'refresh: within ten seconds the same successor comes back, so parallel refreshes all succeed',
+  async (t) => {
+    const rig = await startAuthServer(t)
+    const { clientId, tokens } = await start(rig)
+    const responses = await Promise.all(
+      Array.from({ length: 5 }, () => refresh(rig, clientId, tokens.refresh_token)),
+    )
+    const successors = new Set((await Promise.all(responses.map(tokensOf))).map((one) => one.refresh_token))
+    t.equal(successors.size, 1)
+    rig.pass(5_000)
+    t.ok(successors.has((await tokensOf(await refresh(rig, clientId, tokens.refresh_token))).refresh_token))
+  },
+)
+
+t.test('refresh: later reuse ends the family, its access tokens and its upstream tokens', async (t) => {
+  const rig = await startAuthServer(t)
+  const { clientId, tokens } = await start(rig)
+  const second = await tokensOf(await refresh(rig, clientId, tokens.refresh_token))
+  const caller = callerOf(second.access_token)
+  t.equal(await rig.server.isLive(caller), true)
+  t.ok((await rig.server.upstreamTokens.get(caller))?.accessToken)
+  rig.pass(11_000)
+  t.equal(await refusal(await refresh(rig, clientId, tokens.refresh_token)), '400 invalid_grant')
+  t.equal(
+    await refusal(await refresh(rig, clientId, second.refresh_token)),
+    '400 invalid_grant',
+    'the successor is dead too',
+  )
+  t.equal(await rig.server.isLive(caller), false)
+  t.equal(await rig.server.upstreamTokens.get(caller), undefined)
+  t.ok(rig.events.some((event) => event.type === 'refresh_reused' && event.outcome === 'denied'))
+})
+
+t.test('refresh: a token two generations old is reuse even within the grace', async (t) => {
+  const rig = await startAuthServer(t)
+  const { clientId, tokens } = await start(rig)
+  const second = await tokensOf(await refresh(rig, clientId, tokens.refresh_token))
+  const third = await tokensOf(await refresh(rig, clientId, second.refresh_token))
+  t.equal(await refusal(await refresh(rig, clientId, tokens.refresh_token)), '400 invalid_grant')
+  t.equal(await refusal(await refresh(rig, clientId, third.refresh_token)), '400 invalid_grant')
+})
+
+t.test('refresh: reuse of a code ends what it gave', async (t) => {
+  const rig = await startAuthServer(t)
+  const done = await login(rig)
+  const tokens = await tokensOf(await redeem(rig, done))
+  const other = await registerClient(rig)
+  t.equal(await refusal(await redeem(rig, done, { client_id: other })), '400 invalid_grant')
+  t.equal(await rig.server.isLive(callerOf(tokens.access_token)), true, 'not by another client')
+  t.equal(await refusal(await redeem(rig, done)), '400 invalid_grant')
+  t.equal(await rig.server.isLive(callerOf(tokens.access_token)), false)
+  t.equal(await refusal(await refresh(rig, done.clientId, tokens.refresh_token)), '400 invalid_grant')
+  t.ok(rig.events.some((event) => event.type === 'code_reused'))
+})
+
+t.test('refresh: forged, malformed and foreign tokens', async (t) => {
+  const rig = await startAuthServer(t)
+  const { clientId, tokens } = await start(rig)
+  const token = tokens.refresh_token
+  const [family = '', , mac = ''] = token.slice(6).split('.')
+  for (const bad of [
+    '',
+    'x',
+    token.slice(0, -1),
+    `${token}A`,
+    `gh_rt_${family}.1.${mac}`,
+    `gh_rt_${family}.00.${mac}`,
+  ]) {
+    t.match(await refusal(await refresh(rig, clientId, bad)), /^400 invalid_(grant|request)$/)
+  }
+  const other = await registerClient(rig)
+  t.equal(await refusal(await refresh(rig, other, token)), '400 invalid_grant')
+  t.equal((await refresh(rig, clientId, token)).status, 200, 'none of it hurt the owner')
+})
+
+t.test('refresh: scope and resource may narrow, never widen, and the grant stays as it was', async (t) => {
+  const [a, b] = ['https://a.example/mcp', 'https://b.example/mcp']
+  const rig = await startAuthServer(t, { config: { allowedAudiences: [a, b] } })
+  const done = await login(rig, { scope: 'openid offline_access email' })
+  const first = await tokensOf(await redeem(rig, done, { resource: a }))
+  t.equal(
+    await refusal(
+      await refresh(rig, done.clientId, first.refresh_token, { scope: 'openid profile', resource: a }),
+    ),
+    '400 invalid_scope',
+  )
+  t.equal(
+    await refusal(await refresh(rig, done.clientId, first.refresh_token, { resource: 'https://c.example' })),
+    '400 invalid_target',
+  )
+  const narrow = await tokensOf(
+    await refresh(rig, done.clientId, first.refresh_token, { scope: 'email', resource: b }),
+  )
+  t.equal(narrow.scope, 'email')
+  t.same(decodeJwt(narrow.access_token).aud, [b])
+  t.equal(narrow.id_token, '', 'no openid, no ID token')
+  const wide = await tokensOf(await refresh(rig, done.clientId, narrow.refresh_token, { resource: a }))
+  t.equal(wide.scope, 'openid offline_access email')
+})
+
+t.test('refresh: a new token has its own iat and jti, and the ID token no nonce', async (t) => {
+  const rig = await startAuthServer(t)
+  const done = await login(rig, { nonce: 'n' })
+  const first = await tokensOf(await redeem(rig, done))
+  rig.pass(60_000)
+  const second = await tokensOf(await refresh(rig, done.clientId, first.refresh_token))
+  const [a, b] = [decodeJwt(first.access_token), decodeJwt(second.access_token)]
+  t.ok((b.iat ?? 0) - (a.iat ?? 0) >= 60)
+  t.not(a.jti, b.jti)
+  t.equal(a['auth_time'], b['auth_time'])
+  const id = decodeJwt(second.id_token)
+  t.equal(id['nonce'], undefined)
+  t.equal(id.sub, decodeJwt(first.id_token).sub)
+})
+
+t.test('refresh: an unused token ends after its lifetime, a used family after its own', async (t) => {
+  const hour = 3_600_000
+  const rig = await startAuthServer(t, { config: { refreshTokenMs: 2 * hour, grantMs: 5 * hour } })
+  const idle = await start(rig)
+  rig.pass(2 * hour)
+  t.equal(await refusal(await refresh(rig, idle.clientId, idle.tokens.refresh_token)), '400 invalid_grant')
+  const busy = await start(rig)
+  let token = busy.tokens.refresh_token
+  for (let n = 0; n < 4; n++) {
+    rig.pass(hour)
+    token = (await tokensOf(await refresh(rig, busy.clientId, token))).refresh_token
+  }
+  rig.pass(hour)
+  t.equal(await refusal(await refresh(rig, busy.clientId, token)), '400 invalid_grant')
+})
+
+t.test('refresh: a family lives on after its access token, across a restart of the process', async (t) => {
+  const rig = await startAuthServer(t)
+  const { tokens } = await start(rig)
+  const second = await rig.replica()
+  const caller = callerOf(tokens.access_token)
+  t.equal(await second.server.isLive(caller), true)
+  t.ok((await second.server.upstreamTokens.get(caller))?.accessToken)
+})

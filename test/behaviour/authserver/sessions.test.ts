@@ -1,0 +1,158 @@
+/**
+ * Sessions as such: one per user and client however many logins end at once, listed as long as they live, and dead
+ * at once when they are ended.
+ */
+import t from 'tap'
+import { makeState, rowKey } from '../../../runtime/authserver/storage/state.ts'
+import type { UpstreamTokens } from '../../../runtime/authserver/storage/records.ts'
+import { hashed } from '../../../runtime/authserver/tokens/opaque.ts'
+import { type Claims, Sessions } from '../../../runtime/authserver/tokens/sessions.ts'
+import { makeMemoryStore, type Store } from '../../../runtime/store/index.ts'
+
+const day = 86_400_000
+const client = 'https://notes.example/client.json'
+const alice = { userId: 'alice', authTimeSec: 0 }
+
+function setup() {
+  let nowMs = Date.UTC(2026, 0, 1)
+  const now = (): number => nowMs
+  const secret = new Uint8Array(32).fill(7)
+  let secrets = [secret]
+  const store: Store = makeMemoryStore({ now })
+  const state = makeState(store, () => secrets)
+  const sessions = new Sessions({ state, now })
+  const tokens = (provider: string): UpstreamTokens => ({
+    provider,
+    subject: 's',
+    accessToken: 'at',
+    refreshToken: 'rt',
+    obtainedAtMs: nowMs,
+  })
+  return {
+    state,
+    sessions,
+    now,
+    tokens,
+    pass: (ms: number) => void (nowMs += ms),
+    dropSecrets: () => void (secrets = [new Uint8Array(32).fill(8)]),
+  }
+}
+
+type Setup = ReturnType<typeof setup>
+
+async function open(self: Setup, provider = 'corp') {
+  const opened = await self.sessions.open(alice, client, [self.tokens(provider)], self.now() + 30 * day)
+  const claims: Claims = {
+    tsid: opened.sessionId,
+    gid: hashed(opened.grantId),
+    sub: alice.userId,
+    client_id: client,
+  }
+  return { ...opened, claims }
+}
+
+t.test('sessions: logins that end at once share one session, which ends with everything in it', async (t) => {
+  const self = setup()
+  const opened = await Promise.all(Array.from({ length: 6 }, (_, index) => open(self, `p${index}`)))
+  t.equal(new Set(opened.map(({ sessionId }) => sessionId)).size, 1)
+  const [listed, ...more] = await self.sessions.of(alice.userId)
+  t.same(more, [])
+  t.equal(listed?.grants.length, 6)
+  for (let index = 0; index < 6; index++) {
+    t.ok(await self.state.rows.get(rowKey(listed?.id ?? '', `p${index}`)))
+  }
+  await self.sessions.endSession(listed?.id ?? '')
+  for (const { claims } of opened) t.equal(await self.sessions.isLive(claims), false)
+})
+
+t.test('sessions: a link to a session that is gone is replaced by one of many', async (t) => {
+  const self = setup()
+  const first = await open(self)
+  await self.state.sessions.delete(first.sessionId)
+  const opened = await Promise.all(Array.from({ length: 4 }, () => open(self)))
+  t.equal(new Set(opened.map(({ sessionId }) => sessionId)).size, 1)
+  t.not(opened[0]?.sessionId, first.sessionId)
+})
+
+t.test('sessions: records of a secret that was dropped are in nobody’s way', async (t) => {
+  const self = setup()
+  await open(self)
+  self.dropSecrets()
+  const { claims } = await open(self)
+  t.equal(await self.sessions.isLive(claims), true)
+  t.equal((await self.sessions.of(alice.userId)).length, 1)
+})
+
+t.test('sessions: a client that is logged in again and again stays on the list', async (t) => {
+  const self = setup()
+  const first = await open(self)
+  self.pass(20 * day)
+  const second = await open(self)
+  t.equal(second.sessionId, first.sessionId)
+  self.pass(16 * day)
+  t.equal(await self.sessions.isLive(second.claims), true)
+  t.same(
+    (await self.sessions.of(alice.userId)).map(({ id }) => id),
+    [second.sessionId],
+  )
+})
+
+for (const end of ['endSession', 'endGrant'] as const) {
+  const ended = (self: Setup, sessionId: string, grantId: string): Promise<unknown> =>
+    end === 'endGrant' ? self.sessions.endGrant(sessionId, grantId) : self.sessions.endSession(sessionId)
+
+  t.test(`sessions: ${end}: a response from while it was in flight is not remembered`, async (t) => {
+    const self = setup()
+    const { sessionId, grantId, claims } = await open(self)
+    const { swap, delete: remove } = self.state.sessions
+    const ask = async (): Promise<void> => void (await self.sessions.isLive(claims))
+    Object.assign(self.state.sessions, {
+      swap: async (...args: Parameters<typeof swap>) => (await ask(), swap(...args)),
+      delete: async (...args: Parameters<typeof remove>) => (await ask(), remove(...args)),
+    })
+    await ended(self, sessionId, grantId)
+    t.equal(await self.sessions.isLive(claims), false)
+  })
+
+  t.test(`sessions: ${end}: a response that comes late is not remembered`, async (t) => {
+    const self = setup()
+    const { sessionId, grantId, claims } = await open(self)
+    const { get } = self.state.sessions
+    const { promise: read, resolve: hasRead } = Promise.withResolvers<void>()
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    Object.assign(self.state.sessions, {
+      async get(id: string) {
+        const found = await get(id)
+        hasRead()
+        await released
+        return found
+      },
+    })
+    const late = self.sessions.isLive(claims)
+    await read
+    Object.assign(self.state.sessions, { get })
+    await ended(self, sessionId, grantId)
+    release()
+    await late
+    t.equal(await self.sessions.isLive(claims), false)
+  })
+}
+
+t.test('sessions: what is connected while a session ends, or is disconnected, is not kept', async (t) => {
+  for (const end of ['end', 'disconnect'] as const) {
+    const self = setup()
+    const { sessionId } = await open(self)
+    const { rows } = self.state
+    const put = rows.put.bind(rows)
+    Object.assign(rows, {
+      async put(...args: Parameters<typeof put>) {
+        await (end === 'end'
+          ? self.sessions.endSession(sessionId)
+          : self.sessions.disconnect(sessionId, 'hub'))
+        return put(...args)
+      },
+    })
+    t.equal(await self.sessions.connect(sessionId, alice.userId, self.tokens('hub')), false)
+    t.equal(await rows.get(rowKey(sessionId, 'hub')), undefined, end)
+  }
+})

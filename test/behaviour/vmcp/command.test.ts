@@ -1,0 +1,173 @@
+/** `gatehouse vmcp serve|validate|init` as they are typed. */
+import { once } from 'node:events'
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
+import { openSession } from '../../helpers/mcp-wire.ts'
+import { proves } from '../../helpers/proves.ts'
+import { startRawBackend } from '../../helpers/raw-backend.ts'
+
+proves('3.config.operational.logLevel', '3.config.groupRef')
+
+t.setTimeout(180_000)
+
+t.test('init writes a file that validate accepts and only its owner can read', async (t) => {
+  const file = join(t.testdir({}), 'vmcp.yaml')
+  const made = await runGatehouse([
+    'vmcp',
+    'init',
+    '--group',
+    'team: "a"',
+    '--backend',
+    'z=http://127.0.0.1:1/mcp',
+    '--backend',
+    'a=http://127.0.0.1:2/sse',
+    '-o',
+    file,
+  ])
+  t.equal(made.code, 0, made.stderr)
+  t.equal(statSync(file).mode & 0o777, 0o600)
+  const text = readFileSync(file, 'utf8')
+  t.match(text, /name: "a"[^]*transport: "sse"[^]*name: "z"[^]*transport: "streamable-http"/)
+  const valid = await runGatehouse(['vmcp', 'validate', '-c', file])
+  t.equal(valid.code, 0)
+  t.match(valid.stdout, /backends: +2/)
+  const shown = await runGatehouse(['vmcp', 'init', '-g', 'x'])
+  t.match(shown.stdout, 'backends: []')
+})
+
+t.test('validate names every error and ends with the code for configuration', async (t) => {
+  const file = join(t.testdir({ 'bad.yaml': 'name: x\nbogus: 1\nincomingAuth: {type: oidc}\n' }), 'bad.yaml')
+  const { code, stderr } = await runGatehouse(['vmcp', 'validate', '-c', file])
+  t.equal(code, 2)
+  for (const part of ['invalid configuration:', 'bogus', 'groupRef', 'incomingAuth', 'aggregation'])
+    t.match(stderr, part)
+  t.equal((await runGatehouse(['vmcp', 'validate', '-c', '/no/such'])).code, 2)
+})
+
+t.test('validate and serve warn of templates that stay as they are', async (t) => {
+  const workflow = `{name: flow, steps: [{id: a, tool: x.y, arguments: {q: {deep: "{{.params.x}}"}}, defaultResults: "{{.params.x}}"}]}`
+  const text = `name: x\ngroupRef: g\nincomingAuth: {type: anonymous}\noutgoingAuth: {source: inline}\naggregation: {}\ncompositeTools: [${workflow}]\n`
+  const file = join(t.testdir({ 'vmcp.yaml': text }), 'vmcp.yaml')
+  const warnings = [
+    'compositeTools: flow: {{ in a.q stays as it is: only strings of the first level are templates',
+    'compositeTools: flow: {{ in a.defaultResults stays as it is: default results have no templates',
+  ]
+  const { code, stderr } = await runGatehouse(['vmcp', 'validate', '-c', file])
+  t.equal(code, 0)
+  for (const warning of warnings) t.match(stderr, `vmcp.yaml: warning: ${warning}`)
+  const running = startGatehouse(['vmcp', 'serve', '-c', file, '--port', '0'])
+  t.teardown(() => running.interrupt())
+  await running.waitFor(/"url":"(http:[^"]+)"/)
+  for (const warning of warnings) t.match(running.output(), warning)
+})
+
+t.test(
+  'serve: every setting that cannot be used is named, whether typed or from the environment',
+  async (t) => {
+    const start = ['vmcp', 'serve', '--group', 'g', '--backend', 'a=http://127.0.0.1:1/mcp']
+    const flags = [
+      '--port',
+      '70000',
+      '--session-ttl',
+      '-5s',
+      '--host',
+      '1.2.3',
+      '--allowed-origins',
+      'https://a.b,https://c.d',
+    ]
+    const { code, stderr } = await runGatehouse([...start, ...flags], '', {
+      ...process.env,
+      GATEHOUSE_VMCP_MAX_SESSIONS: '0',
+    })
+    t.equal(code, 2)
+    for (const line of [
+      '--port: must be a whole number from 0 to 65535, found "70000"',
+      '--session-ttl: must be a duration such as 30s or 1h30m, not negative, found "-5s"',
+      '--host: must be an IP address or a host name, found "1.2.3"',
+      '--allowed-origins: must be one origin, scheme://host[:port], without a list or a wildcard, found "https://a.b,https://c.d"; give each origin on its own',
+      'GATEHOUSE_VMCP_MAX_SESSIONS: must be a whole number from 1 to 1000000, found "0"',
+    ])
+      t.match(stderr, line)
+  },
+)
+
+t.test('serve: the cap of sessions holds, and a flag wins over the environment', async (t) => {
+  const backend = await startRawBackend()
+  t.teardown(() => backend.close())
+  const start = ['vmcp', 'serve', '--group', 'g', '--backend', `a=${backend.url}`, '--port', '0']
+  const running = startGatehouse([...start, '--max-sessions', '1'], {
+    ...process.env,
+    GATEHOUSE_VMCP_MAX_SESSIONS: '5',
+  })
+  t.teardown(() => running.interrupt())
+  const [, url = ''] = await running.waitFor(/"url":"([^"]+\/mcp)"/)
+  await openSession(url)
+  await t.rejects(openSession(url), /503/)
+})
+
+t.test('serve without a file or a group, or beyond this machine without a file, is refused', async (t) => {
+  t.match(await runGatehouse(['vmcp', 'serve']), {
+    code: 2,
+    stderr: /either --config or --group must be specified/,
+  })
+  t.match(await runGatehouse(['vmcp', 'serve', '--group', 'g', '--host', '0.0.0.0']), {
+    code: 2,
+    stderr: /loopback/,
+  })
+})
+
+t.test(
+  'serve answers, reloads a changed file, keeps going with a broken one, and ends on a signal',
+  async (t) => {
+    const backend = await startRawBackend()
+    t.teardown(() => backend.close())
+    const write = (name: string) =>
+      `name: served\ngroupRef: g\nincomingAuth: {type: anonymous}\noutgoingAuth: {source: inline}\naggregation: {}\noperational: {logLevel: debug}\nbackends:\n- {name: ${name}, url: "${backend.url}", transport: streamable-http}\n`
+    const dir = t.testdir({ 'vmcp.yaml': write('one') })
+    const file = join(dir, 'vmcp.yaml')
+    const replace = (text: string): void => {
+      writeFileSync(`${file}.new`, text)
+      renameSync(`${file}.new`, file)
+    }
+    const running = startGatehouse(['vmcp', 'serve', '-c', file, '--port', '0'])
+    t.teardown(() => running.child.kill('SIGKILL'))
+    const [, url = ''] = await running.waitFor(/"url":"(http:[^"]+)"/)
+    const session = await openSession(url)
+    const stream = await session.listen()
+    t.match((await session.request('tools/list')).text, 'one_echo')
+    replace(write('two'))
+    await stream.next(({ method }) => method === 'notifications/tools/list_changed')
+    t.match((await session.request('tools/list')).text, 'two_echo')
+    replace('name: [')
+    await running.waitFor(/the changed configuration cannot be used/)
+    t.match((await session.request('tools/list')).text, 'two_echo')
+    t.match(running.output(), '"stack"', 'as at debug level')
+    stream.close()
+    const exit = once(running.child, 'exit')
+    running.child.kill('SIGTERM')
+    t.same(await exit, [0, null])
+    t.match(running.output(), 'virtual MCP server stopped')
+  },
+)
+
+t.test('quick mode serves backends named on the command line', async (t) => {
+  const backend = await startRawBackend()
+  const running = startGatehouse([
+    'vmcp',
+    'serve',
+    '--group',
+    'demo',
+    '--backend',
+    `raw=${backend.url}`,
+    '--port',
+    '0',
+  ])
+  t.teardown(async () => {
+    await running.interrupt()
+    await backend.close()
+  })
+  const [, url = ''] = await running.waitFor(/"url":"(http:[^"]+)"/)
+  t.match((await (await openSession(url)).request('tools/list')).text, 'raw_echo')
+})
