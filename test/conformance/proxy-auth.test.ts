@@ -7,7 +7,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { runConformance } from '../helpers/conformance.ts'
+import { runConformance } from '../helpers/conformance/suite.ts'
 import { proves } from '../helpers/proves.ts'
 import { startTurnstile } from './fixtures/turnstile.ts'
 

@@ -5,10 +5,10 @@
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { runConformance } from '../helpers/conformance.ts'
-import { startFixture } from '../helpers/fixture-server/index.ts'
-import { openSession, post, statelessRequest } from '../helpers/mcp-wire.ts'
-import { bareNames, startTestVmcp } from '../helpers/vmcp.ts'
+import { runConformance } from '../helpers/conformance/suite.ts'
+import { startFixture } from '../helpers/mcp/fixture-server/index.ts'
+import { openSession, post, statelessRequest } from '../helpers/mcp/wire.ts'
+import { bareNames, startTestVmcp } from '../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(900_000)
 
@@ -81,7 +81,7 @@ const clientScenarios = {
     'json-schema-2020-12-preservation',
   ],
 }
-const driver = join(import.meta.dirname, '../helpers/conformance-client.ts')
+const driver = join(import.meta.dirname, '../helpers/conformance/client.ts')
 
 for (const [revision, scenarios] of Object.entries(clientScenarios)) {
   for (const scenario of scenarios) {

@@ -18,7 +18,7 @@ import {
   startFormProvider,
   startGateway,
   upstreamSecretVariable,
-} from '../helpers/hosted-authserver.ts'
+} from '../helpers/authserver/hosted.ts'
 import { proves } from '../helpers/proves.ts'
 import { makeCertificates, missingRedisTls } from '../helpers/redis.ts'
 import {
@@ -28,7 +28,7 @@ import {
   openBrowser,
   signIn,
   startLanding,
-} from '../helpers/signed-in-client.ts'
+} from '../helpers/authserver/signed-in-client.ts'
 
 proves(
   '2.auth.embeddedAuthServer',

@@ -19,8 +19,8 @@ import {
   startBackend,
   startFormProvider,
   startGateway,
-} from '../helpers/hosted-authserver.ts'
-import { connectInspector } from '../helpers/inspector-client.ts'
+} from '../helpers/authserver/hosted.ts'
+import { connectInspector } from '../helpers/mcp/inspector-client.ts'
 import { proves } from '../helpers/proves.ts'
 import { type Certificates, makeCertificates, missingRedisTls, startRedis } from '../helpers/redis.ts'
 import {
@@ -32,7 +32,7 @@ import {
   signIn,
   startLanding,
   type WorkingClient,
-} from '../helpers/signed-in-client.ts'
+} from '../helpers/authserver/signed-in-client.ts'
 
 proves(
   '2.auth.embeddedAuthServer',

@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import t from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
 import { freePort, runGatehouse, startGatehouse } from '../helpers/gatehouse.ts'
-import { kubeMissing, startKubeApiserver } from '../helpers/kube-apiserver.ts'
+import { kubeMissing, startKubeApiserver } from '../helpers/kube/apiserver.ts'
 
 const quickstart = 'manifests/examples/quickstart'
 const built = resolve('dist/gatehouse.js')

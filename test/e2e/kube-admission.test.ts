@@ -9,9 +9,9 @@ import jsonPatch, { type Operation } from 'fast-json-patch'
 import t from 'tap'
 import { stringify } from 'yaml'
 import { issue, joinBundle } from '../../hooks/certificates/index.ts'
-import { startHooksProcess, writeCertificate } from '../helpers/hooks-process.ts'
-import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../helpers/kube-apiserver.ts'
-import { kustomized, manifestsFolder, objectsIn } from '../helpers/manifests.ts'
+import { startHooksProcess, writeCertificate } from '../helpers/hooks/process.ts'
+import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../helpers/kube/apiserver.ts'
+import { kustomized, manifestsFolder, objectsIn } from '../helpers/hooks/manifests.ts'
 import { untyped } from '../helpers/untyped.ts'
 
 const hour = 3_600_000

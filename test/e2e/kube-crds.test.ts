@@ -8,8 +8,8 @@ import jsonPatch from 'fast-json-patch'
 import t from 'tap'
 import { parseAllDocuments } from 'yaml'
 import { formatViolations, kinds, validateManifest } from '../../schemas/index.ts'
-import { type BadManifest, badManifests } from '../helpers/bad-manifests.ts'
-import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../helpers/kube-apiserver.ts'
+import { type BadManifest, badManifests } from '../helpers/hooks/bad-manifests.ts'
+import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../helpers/kube/apiserver.ts'
 
 const root = resolve(import.meta.dirname, '../../manifests')
 const skip = kubeMissing()

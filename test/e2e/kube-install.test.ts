@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { Command } from 'commander'
 import t from 'tap'
 import { addCertificatesCommand, fitness, sameBundle, splitBundle } from '../../hooks/certificates/index.ts'
-import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../helpers/kube-apiserver.ts'
-import { manifestsFolder } from '../helpers/manifests.ts'
-import { compositeControllerCrd } from '../helpers/metacontroller-crd.ts'
+import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../helpers/kube/apiserver.ts'
+import { manifestsFolder } from '../helpers/hooks/manifests.ts'
+import { compositeControllerCrd } from '../helpers/kube/metacontroller-crd.ts'
 
 const namespace = 'gatehouse-system'
 const account = `system:serviceaccount:${namespace}:gatehouse-certificates`

@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import t, { type Test } from 'tap'
-import { controllerManagerAbsent, type KubeApiserver } from '../helpers/kube-apiserver.ts'
+import { controllerManagerAbsent, type KubeApiserver } from '../helpers/kube/apiserver.ts'
 import {
   type Image,
   imageOfDockerfile,
@@ -20,11 +20,11 @@ import {
   type LocalNode,
   nodeMissing,
   startCluster,
-} from '../helpers/kube-node/index.ts'
+} from '../helpers/kube/node/index.ts'
 import { kinds } from '../../schemas/index.ts'
-import { manifestsFolder } from '../helpers/manifests.ts'
-import { metacontrollerMissing, metacontrollerProgram } from '../helpers/metacontroller.ts'
-import { compositeControllerCrd, otherMetacontrollerCrds } from '../helpers/metacontroller-crd.ts'
+import { manifestsFolder } from '../helpers/hooks/manifests.ts'
+import { metacontrollerMissing, metacontrollerProgram } from '../helpers/kube/metacontroller.ts'
+import { compositeControllerCrd, otherMetacontrollerCrds } from '../helpers/kube/metacontroller-crd.ts'
 
 const system = 'gatehouse-system'
 const quickstart = join(manifestsFolder, 'examples/quickstart')

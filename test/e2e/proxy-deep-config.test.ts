@@ -5,7 +5,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import t from 'tap'
 import { stringify } from 'yaml'
-import { startFixture } from '../helpers/fixture-server/index.ts'
+import { startFixture } from '../helpers/mcp/fixture-server/index.ts'
 import { startGatehouse } from '../helpers/gatehouse.ts'
 
 /** Capabilities that pass through a server which reads every message. */

@@ -4,9 +4,9 @@ import { join, resolve } from 'node:path'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import t from 'tap'
-import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../helpers/kube-apiserver.ts'
+import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../helpers/kube/apiserver.ts'
 import { proves } from '../helpers/proves.ts'
-import { rpc, startUpstream } from '../helpers/proxy-rig.ts'
+import { rpc, startUpstream } from '../helpers/proxy/rig.ts'
 
 proves('1.command.stdio', '1.command.tunnel')
 

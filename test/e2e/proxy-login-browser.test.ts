@@ -8,9 +8,9 @@ import { join } from 'node:path'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import t from 'tap'
 import { startGatehouse } from '../helpers/gatehouse.ts'
-import { startOidcProvider } from '../helpers/oidc-provider.ts'
-import { json, rpc, startUpstream } from '../helpers/proxy-rig.ts'
-import { missingBrowser, openBrowser } from '../helpers/signed-in-client.ts'
+import { startOidcProvider } from '../helpers/authserver/oidc-provider.ts'
+import { json, rpc, startUpstream } from '../helpers/proxy/rig.ts'
+import { missingBrowser, openBrowser } from '../helpers/authserver/signed-in-client.ts'
 
 t.test(
   'login in a browser: the page says so, and the proxy has a token',

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import { kubeMissing, startKubeApiserver } from '../helpers/kube-apiserver.ts'
+import { kubeMissing, startKubeApiserver } from '../helpers/kube/apiserver.ts'
 import { arbitraryResources } from './arbitrary.ts'
 import { World } from './world.ts'
 

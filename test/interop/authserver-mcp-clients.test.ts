@@ -20,7 +20,7 @@ import {
   type Rig,
   startAuthServer,
   tokensOf,
-} from '../helpers/authserver.ts'
+} from '../helpers/authserver/authserver.ts'
 
 /** A gateway in small: the pipeline's order with the real parts. */
 async function gateway(t: Test): Promise<Rig> {

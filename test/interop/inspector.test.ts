@@ -5,8 +5,8 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { freePort } from '../helpers/gatehouse.ts'
-import { bareNames, startTestVmcp } from '../helpers/vmcp.ts'
-import { startRig } from '../helpers/proxy-rig.ts'
+import { bareNames, startTestVmcp } from '../helpers/vmcp/vmcp.ts'
+import { startRig } from '../helpers/proxy/rig.ts'
 
 const everything = 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'
 

@@ -2,7 +2,7 @@
 import { gzipSync } from 'node:zlib'
 import nodeFetch from 'node-fetch'
 import t from 'tap'
-import { startRig, startUpstream } from '../helpers/proxy-rig.ts'
+import { startRig, startUpstream } from '../helpers/proxy/rig.ts'
 
 const compressed = gzipSync('{"compressed":true}')
 

@@ -13,8 +13,8 @@ import {
   ListRootsRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import t, { type Test } from 'tap'
-import { startEverything } from '../helpers/everything.ts'
-import { startFixture } from '../helpers/fixture-server/index.ts'
+import { startEverything } from '../helpers/mcp/everything.ts'
+import { startFixture } from '../helpers/mcp/fixture-server/index.ts'
 import { proves } from '../helpers/proves.ts'
 
 proves('1.command.stdio')

@@ -4,10 +4,10 @@
  */
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
-import { type Fixture, startFixture } from '../helpers/fixture-server/index.ts'
-import { type ClientKind, connect, type TestClient } from '../helpers/mcp-clients.ts'
+import { type Fixture, startFixture } from '../helpers/mcp/fixture-server/index.ts'
+import { type ClientKind, connect, type TestClient } from '../helpers/mcp/clients.ts'
 import { proves } from '../helpers/proves.ts'
-import { bareNames, startTestVmcp } from '../helpers/vmcp.ts'
+import { bareNames, startTestVmcp } from '../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(300_000)
 

@@ -10,7 +10,7 @@ import { silentLog } from '../../runtime/net/index.ts'
 import { Secret } from '../../runtime/observe/index.ts'
 import { makeTunnelProvider, startRelay } from '../../runtime/proxy/index.ts'
 import { WebSocketStream } from '../../runtime/proxy/tunnel/websocket.ts'
-import { rawRequest, startServer } from '../helpers/proxy-rig.ts'
+import { rawRequest, startServer } from '../helpers/proxy/rig.ts'
 import { untyped } from '../helpers/untyped.ts'
 
 /** Cuts everything that passes into pieces of these sizes, over and over. */

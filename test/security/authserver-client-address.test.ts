@@ -2,7 +2,7 @@
 import t from 'tap'
 import { parseNetwork } from '../../runtime/config/index.ts'
 import { makeMemoryStore } from '../../runtime/store/index.ts'
-import { redirectUri, type Rig, startAuthServer } from '../helpers/authserver.ts'
+import { redirectUri, type Rig, startAuthServer } from '../helpers/authserver/authserver.ts'
 
 async function sourceOf(rig: Rig, forwarded: string | undefined, more: object = {}): Promise<string> {
   await fetch(`${rig.issuer}/oauth/register`, {

@@ -8,7 +8,7 @@ import {
   pkce,
   redirectUri,
   startAuthServer,
-} from '../helpers/authserver.ts'
+} from '../helpers/authserver/authserver.ts'
 
 const issuer = 'https://gateway.example'
 

@@ -4,7 +4,7 @@
  * announcement are tested here: a redirect URI of its own for each, and an issuer that is known to be somebody else's.
  */
 import t, { type Test } from 'tap'
-import { corp, login, registerClient, type Rig, startAuthServer } from '../helpers/authserver.ts'
+import { corp, login, registerClient, type Rig, startAuthServer } from '../helpers/authserver/authserver.ts'
 import { type PeerResponse, type Loopback, startLoopback } from '../helpers/loopback.ts'
 
 interface Setup {

@@ -10,7 +10,7 @@ import {
   redirectUri,
   registerClient,
   startAuthServer,
-} from '../helpers/authserver.ts'
+} from '../helpers/authserver/authserver.ts'
 
 const web = 'https://app.example.com/cb'
 

@@ -19,7 +19,7 @@ import {
   startAuthServer,
   tokenRequest,
   tokensOf,
-} from '../helpers/authserver.ts'
+} from '../helpers/authserver/authserver.ts'
 
 const web = 'https://app.example.com/cb'
 

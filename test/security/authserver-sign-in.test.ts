@@ -13,7 +13,7 @@ import {
   type Shown,
   startAuthServer,
   tokensOf,
-} from '../helpers/authserver.ts'
+} from '../helpers/authserver/authserver.ts'
 
 const web = 'https://app.example.com/cb'
 

@@ -1,7 +1,7 @@
 /** A untrusted client's client_id must not make the server call private addresses. The guard is the real one. */
 import { createServer } from 'node:http'
 import t from 'tap'
-import { authorizeUrl, pkce, type Rig, startAuthServer } from '../helpers/authserver.ts'
+import { authorizeUrl, pkce, type Rig, startAuthServer } from '../helpers/authserver/authserver.ts'
 
 async function status(rig: Rig, clientId: string): Promise<number> {
   const url = authorizeUrl(rig, { client_id: clientId, code_challenge: pkce().challenge })

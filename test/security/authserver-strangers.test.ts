@@ -14,7 +14,7 @@ import {
   startAuthServer,
   tokensOf,
   upstreamSecret,
-} from '../helpers/authserver.ts'
+} from '../helpers/authserver/authserver.ts'
 
 t.test(
   'confused deputy: a hostile registration gets nothing from a login that the user already has',

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
 import { Pool } from 'undici'
-import { fakeAuthenticator, raw, startRig, startUpstream } from '../helpers/proxy-rig.ts'
+import { fakeAuthenticator, raw, startRig, startUpstream } from '../helpers/proxy/rig.ts'
 
 const upstream = await startUpstream((seen, res) => res.end(String(seen.body.length)))
 const rig = await startRig(upstream.url)

@@ -9,10 +9,10 @@ import { makeCodeMode, type ScriptSettings } from '../../runtime/vmcp/codemode/i
 import { type Operation, ownOperation, resultOutcome } from '../../runtime/vmcp/pipeline/operation.ts'
 import { makePipeline } from '../../runtime/vmcp/pipeline/pipeline.ts'
 import { type PoolOptions, scriptWorker, WorkerPool } from '../../runtime/vmcp/workers/index.ts'
-import { startFixture } from '../helpers/fixture-server/index.ts'
-import { connect } from '../helpers/mcp-clients.ts'
+import { startFixture } from '../helpers/mcp/fixture-server/index.ts'
+import { connect } from '../helpers/mcp/clients.ts'
 import { proves } from '../helpers/proves.ts'
-import { bareNames, startTestVmcp } from '../helpers/vmcp.ts'
+import { bareNames, startTestVmcp } from '../helpers/vmcp/vmcp.ts'
 
 const TOOL = 'execute_tool_script'
 /** A heap that is full soon. */

@@ -2,7 +2,7 @@
 import t from 'tap'
 import type { LogFields } from '../../runtime/net/index.ts'
 import { silentLog } from '../../runtime/net/index.ts'
-import { fakeAuthenticator, json, rawRequest, rpc, startRig, startUpstream } from '../helpers/proxy-rig.ts'
+import { fakeAuthenticator, json, rawRequest, rpc, startRig, startUpstream } from '../helpers/proxy/rig.ts'
 import { proves } from '../helpers/proves.ts'
 
 proves(

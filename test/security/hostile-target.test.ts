@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import t from 'tap'
-import { json, rawRequest, rpc, startRig } from '../helpers/proxy-rig.ts'
+import { json, rawRequest, rpc, startRig } from '../helpers/proxy/rig.ts'
 
 /** A TCP server that responses every request head with these bytes. */
 async function startTcp(

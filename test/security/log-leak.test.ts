@@ -9,13 +9,13 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { makeLog } from '../../runtime/observe/index.ts'
-import { openSession, post, stateless, stream } from '../helpers/mcp-wire.ts'
+import { openSession, post, stateless, stream } from '../helpers/mcp/wire.ts'
 import { startCollector } from '../helpers/otlp.ts'
 import { proves } from '../helpers/proves.ts'
-import { rpc, startRig, startUpstream } from '../helpers/proxy-rig.ts'
-import { startRawBackend } from '../helpers/raw-backend.ts'
-import { startTokenIssuer } from '../helpers/token-issuer.ts'
-import { bareNames, startTestVmcp } from '../helpers/vmcp.ts'
+import { rpc, startRig, startUpstream } from '../helpers/proxy/rig.ts'
+import { startRawBackend } from '../helpers/mcp/raw-backend.ts'
+import { startTokenIssuer } from '../helpers/authserver/token-issuer.ts'
+import { bareNames, startTestVmcp } from '../helpers/vmcp/vmcp.ts'
 
 /** Hands out secrets that can be told apart, and finds them again. */
 function planter() {

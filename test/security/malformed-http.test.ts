@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
-import { raw, startRig, startUpstream } from '../helpers/proxy-rig.ts'
+import { raw, startRig, startUpstream } from '../helpers/proxy/rig.ts'
 
 const upstream = await startUpstream((_seen, res) => res.end('forwarded'))
 const rig = await startRig(upstream.url, {

@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 import t from 'tap'
 import { makeOutgoing, type StrategyConfig } from '../../runtime/outgoing/index.ts'
 import { startLoopback } from '../helpers/loopback.ts'
-import { testCaller, testRequest, testUpstream } from '../helpers/outgoing.ts'
+import { testCaller, testRequest, testUpstream } from '../helpers/outgoing/outgoing.ts'
 
 const server = await startLoopback(({ form }) => ({
   body: {

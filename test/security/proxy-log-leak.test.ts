@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { startGatehouse } from '../helpers/gatehouse.ts'
 import { startLoopback } from '../helpers/loopback.ts'
-import { json, rpc, startUpstream } from '../helpers/proxy-rig.ts'
+import { json, rpc, startUpstream } from '../helpers/proxy/rig.ts'
 
 const mark = 's3cr3t'
 const started = /^Transparent proxy started .* on port (\d+) /m

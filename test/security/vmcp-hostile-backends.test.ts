@@ -2,9 +2,9 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
-import { openSession } from '../helpers/mcp-wire.ts'
-import { json, startRawBackend, textResult } from '../helpers/raw-backend.ts'
-import { startTestVmcp } from '../helpers/vmcp.ts'
+import { openSession } from '../helpers/mcp/wire.ts'
+import { json, startRawBackend, textResult } from '../helpers/mcp/raw-backend.ts'
+import { startTestVmcp } from '../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(180_000)
 

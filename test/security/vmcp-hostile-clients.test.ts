@@ -4,9 +4,9 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { cutWhenStuck, MAX_BUFFERED_BYTES } from '../../runtime/vmcp/client-codecs/stream.ts'
-import { openSession, post, stateless, statelessRequest } from '../helpers/mcp-wire.ts'
-import { type RawBackend, startRawBackend } from '../helpers/raw-backend.ts'
-import { startTestVmcp } from '../helpers/vmcp.ts'
+import { openSession, post, stateless, statelessRequest } from '../helpers/mcp/wire.ts'
+import { type RawBackend, startRawBackend } from '../helpers/mcp/raw-backend.ts'
+import { startTestVmcp } from '../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(180_000)
 

@@ -1,9 +1,9 @@
 /** Sessions are their owner's: whoever learns an id can neither use nor end it, and nobody can take all the module. */
 import t from 'tap'
-import { openSession, post, stream } from '../helpers/mcp-wire.ts'
-import { startRawBackend } from '../helpers/raw-backend.ts'
-import { startTokenIssuer } from '../helpers/token-issuer.ts'
-import { startTestVmcp } from '../helpers/vmcp.ts'
+import { openSession, post, stream } from '../helpers/mcp/wire.ts'
+import { startRawBackend } from '../helpers/mcp/raw-backend.ts'
+import { startTokenIssuer } from '../helpers/authserver/token-issuer.ts'
+import { startTestVmcp } from '../helpers/vmcp/vmcp.ts'
 
 t.test('a foreign session id is as good as none, for every kind of request', async (t) => {
   const issuer = await startTokenIssuer()

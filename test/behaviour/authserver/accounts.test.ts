@@ -15,7 +15,7 @@ import {
   type Shown,
   startAuthServer,
   tokensOf,
-} from '../../helpers/authserver.ts'
+} from '../../helpers/authserver/authserver.ts'
 import { type PeerResponse, type Loopback, startLoopback } from '../../helpers/loopback.ts'
 
 interface Setup {

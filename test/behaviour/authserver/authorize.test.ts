@@ -10,7 +10,7 @@ import {
   registerClient,
   type Rig,
   startAuthServer,
-} from '../../helpers/authserver.ts'
+} from '../../helpers/authserver/authserver.ts'
 
 const { challenge } = pkce()
 

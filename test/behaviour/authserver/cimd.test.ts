@@ -14,7 +14,7 @@ import {
   type Rig,
   startAuthServer,
   tokensOf,
-} from '../../helpers/authserver.ts'
+} from '../../helpers/authserver/authserver.ts'
 import { type PeerResponse, type Loopback, startLoopback } from '../../helpers/loopback.ts'
 import { proves } from '../../helpers/proves.ts'
 

@@ -13,7 +13,7 @@ import {
   type Rig,
   type Shown,
   startAuthServer,
-} from '../../helpers/authserver.ts'
+} from '../../helpers/authserver/authserver.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
 const web = 'https://app.example.com/cb'

@@ -1,6 +1,6 @@
 /** Discovery documents and key set: content, headers, methods, and where they answer. */
 import t from 'tap'
-import { jsonOf, startAuthServer } from '../../helpers/authserver.ts'
+import { jsonOf, startAuthServer } from '../../helpers/authserver/authserver.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('2.endpoint.discovery', '2.endpoint.authorize', '2.endpoint.authorize.override', '2.endpoint.jwks')

@@ -14,7 +14,7 @@ import {
   startAuthServer,
   textOf,
   tokensOf,
-} from '../../helpers/authserver.ts'
+} from '../../helpers/authserver/authserver.ts'
 
 t.test('login: a client that registers gets tokens for a user the provider knows', async (t) => {
   const rig = await startAuthServer(t)

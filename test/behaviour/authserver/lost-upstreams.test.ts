@@ -22,13 +22,13 @@ import {
   type Rig,
   startAuthServer,
   tokensOf,
-} from '../../helpers/authserver.ts'
+} from '../../helpers/authserver/authserver.ts'
 import { type PeerResponse, type Loopback, startLoopback } from '../../helpers/loopback.ts'
-import { stateless } from '../../helpers/mcp-wire.ts'
+import { stateless } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { startRawBackend } from '../../helpers/raw-backend.ts'
+import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { until } from '../../helpers/redis.ts'
-import { vmcpConfig } from '../../helpers/vmcp.ts'
+import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 proves('2.auth.upstreamInject', '2.embeddedAuthServer.upstreamProviders.count')
 

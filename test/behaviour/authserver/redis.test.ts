@@ -18,7 +18,7 @@ import {
   startAuthServer,
   tokensOf,
   upstreamSecret,
-} from '../../helpers/authserver.ts'
+} from '../../helpers/authserver/authserver.ts'
 import { missingRedis, startRedis, startRedisCluster, until } from '../../helpers/redis.ts'
 import { proves } from '../../helpers/proves.ts'
 

@@ -11,7 +11,7 @@ import {
   type Rig,
   startAuthServer,
   tokensOf,
-} from '../../helpers/authserver.ts'
+} from '../../helpers/authserver/authserver.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('2.tokenLifespans.refreshTokenLifespan')

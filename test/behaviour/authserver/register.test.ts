@@ -17,7 +17,7 @@ import {
   textOf,
   tokenRequest,
   tokensOf,
-} from '../../helpers/authserver.ts'
+} from '../../helpers/authserver/authserver.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('2.embeddedAuthServer.baselineClientScopes', '2.endpoint.register')

@@ -15,7 +15,7 @@ import {
 } from '../../../runtime/config/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
-import { keepingLog } from '../../helpers/authserver.ts'
+import { keepingLog } from '../../helpers/authserver/authserver.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves(

@@ -22,7 +22,7 @@ import {
   registerClient,
   startAuthServer,
   tokensOf,
-} from '../../helpers/authserver.ts'
+} from '../../helpers/authserver/authserver.ts'
 import { proves } from '../../helpers/proves.ts'
 import {
   makeCertificates,

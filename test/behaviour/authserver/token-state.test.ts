@@ -16,7 +16,7 @@ import {
   textOf,
   type Tokens,
   tokensOf,
-} from '../../helpers/authserver.ts'
+} from '../../helpers/authserver/authserver.ts'
 
 async function signedIn(rig: Rig, parameters = {}): Promise<LoggedIn & { tokens: Tokens }> {
   const done = await login(rig, parameters)

@@ -14,7 +14,7 @@ import {
   startAuthServer,
   tokenRequest,
   tokensOf,
-} from '../../helpers/authserver.ts'
+} from '../../helpers/authserver/authserver.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('2.embeddedAuthServer.tokenLifespans', '2.tokenLifespans.accessTokenLifespan')

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto'
 import { decodeJwt } from 'jose'
 import t from 'tap'
 import { makeCaller } from '../../../runtime/net/index.ts'
-import { login, redeem, tokensOf } from '../../helpers/authserver.ts'
+import { login, redeem, tokensOf } from '../../helpers/authserver/authserver.ts'
 import type { PeerResponse } from '../../helpers/loopback.ts'
-import { bearer, outcome, type PeerAnswers, startPeer } from '../../helpers/oauth2-peer.ts'
+import { bearer, outcome, type PeerAnswers, startPeer } from '../../helpers/authserver/oauth2-peer.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('2.oauth2Config.authorizationEndpoint', '2.oauth2Config.tokenEndpoint', '2.oauth2Config.clientId')

@@ -15,7 +15,7 @@ import {
   type Rig,
   startAuthServer,
   tokensOf,
-} from '../../helpers/authserver.ts'
+} from '../../helpers/authserver/authserver.ts'
 import { decodeJwt } from 'jose'
 import { type PeerResponse, type Loopback, type SeenRequest, startLoopback } from '../../helpers/loopback.ts'
 import { proves } from '../../helpers/proves.ts'

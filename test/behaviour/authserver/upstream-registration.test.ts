@@ -1,10 +1,10 @@
 /** Our own registration at plain OAuth 2.0 upstreams: by endpoint or discovery, renewed, refused. */
 import t from 'tap'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
-import { login, redeem, type Rig, startAuthServer, tokensOf } from '../../helpers/authserver.ts'
+import { login, redeem, type Rig, startAuthServer, tokensOf } from '../../helpers/authserver/authserver.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
-import { outcome, type PeerAnswers, startPeer, upstream } from '../../helpers/oauth2-peer.ts'
-import { startOidcProvider } from '../../helpers/oidc-provider.ts'
+import { outcome, type PeerAnswers, startPeer, upstream } from '../../helpers/authserver/oauth2-peer.ts'
+import { startOidcProvider } from '../../helpers/authserver/oidc-provider.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('2.oauth2Config.dcrConfig', '2.dcrConfig.discoveryUrl', '2.dcrConfig.discoveryUrl.fields')

@@ -9,7 +9,7 @@ import {
   type Rig,
   type Shown,
   startAuthServer,
-} from '../../helpers/authserver.ts'
+} from '../../helpers/authserver/authserver.ts'
 
 const web = 'https://app.example.com/cb'
 

@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import { makeAuthenticator, type OidcConfig } from '../../../runtime/incoming/index.ts'
 import { proves } from '../../helpers/proves.ts'
-import { startOidcProvider, type TestProviderOptions } from '../../helpers/oidc-provider.ts'
+import { startOidcProvider, type TestProviderOptions } from '../../helpers/authserver/oidc-provider.ts'
 
 const resource = 'https://mcp.example/mcp'
 const opaque = 'https://opaque.example/mcp'

@@ -7,11 +7,11 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { makeDispatcher } from '../../../runtime/net/index.ts'
 import { exchangeWithBackend } from '../../../runtime/vmcp/backends/transport/http.ts'
-import { openSession } from '../../helpers/mcp-wire.ts'
-import { json, rawRequest, rpc, startRig, startServer, startUpstream } from '../../helpers/proxy-rig.ts'
-import { startRawBackend } from '../../helpers/raw-backend.ts'
-import { initialize, initialized, startStdio } from '../../helpers/stdio-rig.ts'
-import { startTestVmcp } from '../../helpers/vmcp.ts'
+import { openSession } from '../../helpers/mcp/wire.ts'
+import { json, rawRequest, rpc, startRig, startServer, startUpstream } from '../../helpers/proxy/rig.ts'
+import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
+import { initialize, initialized, startStdio } from '../../helpers/proxy/stdio-rig.ts'
+import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 /** As RFC 9110 allows: a request without the header accepts any coding. */
 const likeServers = (req: IncomingMessage): boolean => {

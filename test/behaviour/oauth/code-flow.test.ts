@@ -15,7 +15,7 @@ import {
   supportsS256,
   verifyIdToken,
 } from '../../../runtime/oauth/index.ts'
-import { startOidcProvider, walk } from '../../helpers/oidc-provider.ts'
+import { startOidcProvider, walk } from '../../helpers/authserver/oidc-provider.ts'
 
 const redirectUri = 'http://127.0.0.1:8666/callback'
 const resource = 'https://mcp.example/mcp'

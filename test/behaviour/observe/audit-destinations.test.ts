@@ -5,9 +5,9 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { makeAudit } from '../../../runtime/observe/index.ts'
-import { openSession } from '../../helpers/mcp-wire.ts'
+import { openSession } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { startTestVmcp } from '../../helpers/vmcp.ts'
+import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 const settings = {
   enabled: true,
@@ -104,7 +104,7 @@ await t.test('audit: a changed section is told of and takes effect at the next s
   const log = { ...quiet(), warn: (message: string) => void warnings.push(message) }
   const vmcp = await startTestVmcp({}, {}, { log })
   t.teardown(() => vmcp.close())
-  const { vmcpConfig } = await import('../../helpers/vmcp.ts')
+  const { vmcpConfig } = await import('../../helpers/vmcp/vmcp.ts')
   vmcp.reload(vmcpConfig({}))
   t.same(warnings, [])
   vmcp.reload(vmcpConfig({}, { audit: { enabled: true } }))

@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
-import { openSession, post, stateless, stream } from '../../helpers/mcp-wire.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { openSession, post, stateless, stream } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { startTokenIssuer } from '../../helpers/token-issuer.ts'
-import { bareNames, startTestVmcp } from '../../helpers/vmcp.ts'
+import { startTokenIssuer } from '../../helpers/authserver/token-issuer.ts'
+import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 interface Line {
   readonly type: string

@@ -1,10 +1,10 @@
 /** Metrics of a virtual server: scraped at /metrics, and pushed to a real collector. */
 import t, { type Test } from 'tap'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
-import { openSession, post, stateless } from '../../helpers/mcp-wire.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { openSession, post, stateless } from '../../helpers/mcp/wire.ts'
 import { startCollector } from '../../helpers/otlp.ts'
 import { proves } from '../../helpers/proves.ts'
-import { bareNames, startTestVmcp } from '../../helpers/vmcp.ts'
+import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 interface Sample {
   readonly name: string

@@ -3,13 +3,13 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
-import { openSession, stateless } from '../../helpers/mcp-wire.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { openSession, stateless } from '../../helpers/mcp/wire.ts'
 import { type CollectedSpan, type Collector, startCollector } from '../../helpers/otlp.ts'
 import { proves } from '../../helpers/proves.ts'
-import { startRawBackend } from '../../helpers/raw-backend.ts'
+import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { makeCertificates } from '../../helpers/redis.ts'
-import { bareNames, startTestVmcp } from '../../helpers/vmcp.ts'
+import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 const INTERNAL = 1
 const SERVER = 2

@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import { makeOutgoing, type OutgoingParts, type StrategyConfig } from '../../../runtime/outgoing/index.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
-import { testCaller, testRequest, testUpstream, tokenlessCaller } from '../../helpers/outgoing.ts'
+import { testCaller, testRequest, testUpstream, tokenlessCaller } from '../../helpers/outgoing/outgoing.ts'
 import { proves } from '../../helpers/proves.ts'
 
 const role = (name: string) => `arn:aws:iam::123456789012:role/${name}`

@@ -3,7 +3,7 @@ import { generateKeyPair, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { makeOutgoing, type OutgoingParts, type StrategyConfig } from '../../../runtime/outgoing/index.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
-import { testCaller, testRequest, testUpstream } from '../../helpers/outgoing.ts'
+import { testCaller, testRequest, testUpstream } from '../../helpers/outgoing/outgoing.ts'
 import { proves } from '../../helpers/proves.ts'
 
 async function rig(

@@ -1,6 +1,6 @@
 /** Cedar policies of a virtual server, over the wire, with real tokens: what callers see, may do and are told. */
 import t, { type Test } from 'tap'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import {
   openSession,
   post,
@@ -8,11 +8,11 @@ import {
   statelessStream,
   type WireAnswer,
   type WireSession,
-} from '../../helpers/mcp-wire.ts'
+} from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { startRawBackend } from '../../helpers/raw-backend.ts'
-import { startTokenIssuer, type TokenIssuer } from '../../helpers/token-issuer.ts'
-import { bareNames, startTestVmcp, vmcpConfig } from '../../helpers/vmcp.ts'
+import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
+import { startTokenIssuer, type TokenIssuer } from '../../helpers/authserver/token-issuer.ts'
+import { bareNames, startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 proves('3.auth.incoming.2', '3.config.incomingAuth.authz.type', '3.config.incomingAuth.authz.policies')
 

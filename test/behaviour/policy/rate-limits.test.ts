@@ -1,11 +1,11 @@
 /** Rate limits of a virtual server, over the wire and on a real Redis: what callers get, and what replicas share. */
 import t from 'tap'
-import { openSession, stateless, type WireAnswer } from '../../helpers/mcp-wire.ts'
+import { openSession, stateless, type WireAnswer } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { type RawBackend, startRawBackend } from '../../helpers/raw-backend.ts'
+import { type RawBackend, startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { missingRedis, type RedisProcess, startRedis } from '../../helpers/redis.ts'
-import { startTokenIssuer } from '../../helpers/token-issuer.ts'
-import { bareNames, startTestVmcp } from '../../helpers/vmcp.ts'
+import { startTokenIssuer } from '../../helpers/authserver/token-issuer.ts'
+import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 proves(
   '3.config.rateLimiting',

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import t from 'tap'
 import { proxyFlags, variables } from '../../../runtime/config/index.ts'
 import { runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
-import { startOidcProvider, walk } from '../../helpers/oidc-provider.ts'
+import { startOidcProvider, walk } from '../../helpers/authserver/oidc-provider.ts'
 import { proves } from '../../helpers/proves.ts'
-import { json, rpc, startUpstream } from '../../helpers/proxy-rig.ts'
+import { json, rpc, startUpstream } from '../../helpers/proxy/rig.ts'
 
 proves(
   '1.command.proxy',

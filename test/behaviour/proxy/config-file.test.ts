@@ -16,7 +16,7 @@ import { silentLog } from '../../../runtime/net/index.ts'
 import { runProxy } from '../../../runtime/proxy/index.ts'
 import { runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
-import { json, rpc, startUpstream } from '../../helpers/proxy-rig.ts'
+import { json, rpc, startUpstream } from '../../helpers/proxy/rig.ts'
 import { startRedis } from '../../helpers/redis.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'proxy-file-'))

@@ -7,9 +7,9 @@ import { type ProxyInput, resolveProxyConfig } from '../../../runtime/config/ind
 import { silentLog } from '../../../runtime/net/index.ts'
 import { runProxy } from '../../../runtime/proxy/index.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
-import { startOidcProvider } from '../../helpers/oidc-provider.ts'
+import { startOidcProvider } from '../../helpers/authserver/oidc-provider.ts'
 import { proves } from '../../helpers/proves.ts'
-import { json, rpc, startUpstream } from '../../helpers/proxy-rig.ts'
+import { json, rpc, startUpstream } from '../../helpers/proxy/rig.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'credentials-'))
 

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
-import { json, rawRequest, raw, rpc, startRig, startServer, startUpstream } from '../../helpers/proxy-rig.ts'
+import { json, rawRequest, raw, rpc, startRig, startServer, startUpstream } from '../../helpers/proxy/rig.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('1.does.forward', '1.scenario.none', '1.flag.target-uri')

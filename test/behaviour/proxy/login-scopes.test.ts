@@ -3,8 +3,8 @@ import t, { type Test } from 'tap'
 import { parseTarget, resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { runProxy } from '../../../runtime/proxy/index.ts'
-import { startOidcProvider, walk } from '../../helpers/oidc-provider.ts'
-import { json, rpc, type Seen, startUpstream } from '../../helpers/proxy-rig.ts'
+import { startOidcProvider, walk } from '../../helpers/authserver/oidc-provider.ts'
+import { json, rpc, type Seen, startUpstream } from '../../helpers/proxy/rig.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('1.does.detect-auth', '1.does.outgoing-auth')

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
-import { startLogin, startWorld, type World } from '../../helpers/login-rig.ts'
+import { startLogin, startWorld, type World } from '../../helpers/proxy/login-rig.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('1.rule.2', '1.flag.remote-auth-issuer', '1.does.register')

@@ -7,9 +7,9 @@ import { offeredLogin, resolveProxyConfig } from '../../../runtime/config/index.
 import { silentLog } from '../../../runtime/net/index.ts'
 import { Secret } from '../../../runtime/observe/index.ts'
 import { runProxy } from '../../../runtime/proxy/index.ts'
-import { startLogin, startWorld } from '../../helpers/login-rig.ts'
-import { walk } from '../../helpers/oidc-provider.ts'
-import { json, rpc, startUpstream } from '../../helpers/proxy-rig.ts'
+import { startLogin, startWorld } from '../../helpers/proxy/login-rig.ts'
+import { walk } from '../../helpers/authserver/oidc-provider.ts'
+import { json, rpc, startUpstream } from '../../helpers/proxy/rig.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves(

@@ -7,7 +7,7 @@ import { makeDispatcher } from '../../../runtime/net/index.ts'
 import { makeLog } from '../../../runtime/observe/index.ts'
 import { makeReadiness } from '../../../runtime/proxy/readiness.ts'
 import { freePort } from '../../helpers/gatehouse.ts'
-import { json, rpc, startRig, startUpstream } from '../../helpers/proxy-rig.ts'
+import { json, rpc, startRig, startUpstream } from '../../helpers/proxy/rig.ts'
 
 async function readyz(url: string): Promise<{ status: number; body: unknown }> {
   const response = await fetch(`${url}/readyz`)

@@ -17,9 +17,9 @@ import {
   runTunnel,
   startRelay,
 } from '../../../runtime/proxy/index.ts'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { proves } from '../../helpers/proves.ts'
-import { raw, rawRequest, startServer, startUpstream } from '../../helpers/proxy-rig.ts'
+import { raw, rawRequest, startServer, startUpstream } from '../../helpers/proxy/rig.ts'
 import { untyped } from '../../helpers/untyped.ts'
 
 proves('1.command.tunnel')

@@ -1,7 +1,7 @@
 /** What the proxy itself refuses about MCP: batches and stateless requests that contradict themselves. */
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
-import { json, rawRequest, startRig, startUpstream } from '../../helpers/proxy-rig.ts'
+import { json, rawRequest, startRig, startUpstream } from '../../helpers/proxy/rig.ts'
 
 const upstream = await startUpstream((_seen, res) => res.end('forwarded'))
 const rig = await startRig(upstream.url)

@@ -7,9 +7,9 @@ import { gzipSync } from 'node:zlib'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import t, { type Test } from 'tap'
-import { startEverything } from '../../helpers/everything.ts'
-import { openSession, post, stream } from '../../helpers/mcp-wire.ts'
-import { type Rig, rpc, type Seen, startRig, startUpstream, type Upstream } from '../../helpers/proxy-rig.ts'
+import { startEverything } from '../../helpers/mcp/everything.ts'
+import { openSession, post, stream } from '../../helpers/mcp/wire.ts'
+import { type Rig, rpc, type Seen, startRig, startUpstream, type Upstream } from '../../helpers/proxy/rig.ts'
 
 const REFUSAL =
   '{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}'

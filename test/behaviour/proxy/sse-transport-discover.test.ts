@@ -6,10 +6,10 @@ import t, { type Test } from 'tap'
 import { parseTarget } from '../../../runtime/config/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { startStdioBridge } from '../../../runtime/proxy/index.ts'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
-import { type RpcMessage, post, statelessRequest, stream, type WireStream } from '../../helpers/mcp-wire.ts'
-import { startRig, startUpstream } from '../../helpers/proxy-rig.ts'
-import { startTestVmcp } from '../../helpers/vmcp.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { type RpcMessage, post, statelessRequest, stream, type WireStream } from '../../helpers/mcp/wire.ts'
+import { startRig, startUpstream } from '../../helpers/proxy/rig.ts'
+import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 const initialize = {
   jsonrpc: '2.0',

@@ -12,8 +12,8 @@ import { parseTarget } from '../../../runtime/config/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { type StdioBridge, startStdioBridge } from '../../../runtime/proxy/index.ts'
 import { startGatehouse } from '../../helpers/gatehouse.ts'
-import { post, stream } from '../../helpers/mcp-wire.ts'
-import { rpc, startRig } from '../../helpers/proxy-rig.ts'
+import { post, stream } from '../../helpers/mcp/wire.ts'
+import { rpc, startRig } from '../../helpers/proxy/rig.ts'
 
 const everything = 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'
 

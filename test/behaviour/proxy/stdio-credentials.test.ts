@@ -7,10 +7,10 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import t, { type Test } from 'tap'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
-import { startOidcProvider, walk } from '../../helpers/oidc-provider.ts'
+import { startOidcProvider, walk } from '../../helpers/authserver/oidc-provider.ts'
 import { proves } from '../../helpers/proves.ts'
-import { rpc, startUpstream, type Upstream } from '../../helpers/proxy-rig.ts'
-import { startStdio } from '../../helpers/stdio-rig.ts'
+import { rpc, startUpstream, type Upstream } from '../../helpers/proxy/rig.ts'
+import { startStdio } from '../../helpers/proxy/stdio-rig.ts'
 import { untyped } from '../../helpers/untyped.ts'
 
 proves('1.command.stdio')

@@ -1,10 +1,10 @@
 /** `proxy stdio` when things break: lost sessions, broken streams, servers of the HTTP+SSE (deprecated) transport, on the wire. */
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { proves } from '../../helpers/proves.ts'
-import { rpc, type Seen, startUpstream } from '../../helpers/proxy-rig.ts'
-import { initialize, initialized, startStdio } from '../../helpers/stdio-rig.ts'
+import { rpc, type Seen, startUpstream } from '../../helpers/proxy/rig.ts'
+import { initialize, initialized, startStdio } from '../../helpers/proxy/stdio-rig.ts'
 import { untyped } from '../../helpers/untyped.ts'
 
 proves('1.command.stdio')

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import { proves } from '../../helpers/proves.ts'
-import { rpc, type Seen, startRig, startUpstream } from '../../helpers/proxy-rig.ts'
-import { initialize, startStdio, statelessMeta } from '../../helpers/stdio-rig.ts'
+import { rpc, type Seen, startRig, startUpstream } from '../../helpers/proxy/rig.ts'
+import { initialize, startStdio, statelessMeta } from '../../helpers/proxy/stdio-rig.ts'
 import { untyped } from '../../helpers/untyped.ts'
 
 proves('1.command.stdio')

@@ -9,9 +9,9 @@ import t from 'tap'
 import { resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { runStdio } from '../../../runtime/proxy/index.ts'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { proves } from '../../helpers/proves.ts'
-import { rpc, startUpstream, type Upstream } from '../../helpers/proxy-rig.ts'
+import { rpc, startUpstream, type Upstream } from '../../helpers/proxy/rig.ts'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
 
 proves('1.command.stdio')

@@ -11,7 +11,7 @@ import { makeTunnelProvider, runTunnel } from '../../../runtime/proxy/index.ts'
 import { isAlive, startGatehouse } from '../../helpers/gatehouse.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
 import { proves } from '../../helpers/proves.ts'
-import { rawRequest, startUpstream } from '../../helpers/proxy-rig.ts'
+import { rawRequest, startUpstream } from '../../helpers/proxy/rig.ts'
 
 proves('1.command.tunnel')
 

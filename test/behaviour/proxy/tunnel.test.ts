@@ -12,7 +12,7 @@ import { makeTunnelProvider, type RunningCommand, runTunnel, startRelay } from '
 import { freePort, runGatehouse } from '../../helpers/gatehouse.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
 import { proves } from '../../helpers/proves.ts'
-import { json, rawRequest, rpc, startUpstream } from '../../helpers/proxy-rig.ts'
+import { json, rawRequest, rpc, startUpstream } from '../../helpers/proxy/rig.ts'
 
 proves('1.command.tunnel')
 

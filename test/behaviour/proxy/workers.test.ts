@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { descendantsOf, freePort, startGatehouse } from '../../helpers/gatehouse.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
-import { startOidcProvider, walk } from '../../helpers/oidc-provider.ts'
-import { json, rpc, startUpstream } from '../../helpers/proxy-rig.ts'
+import { startOidcProvider, walk } from '../../helpers/authserver/oidc-provider.ts'
+import { json, rpc, startUpstream } from '../../helpers/proxy/rig.ts'
 
 const started = /^Transparent proxy started for server (\S+) on port (\d+) -> (\S+)$/m
 

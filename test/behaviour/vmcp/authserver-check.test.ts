@@ -3,7 +3,7 @@ import { symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
-import { makeKeys, oidcOf } from '../../helpers/hosted-authserver.ts'
+import { makeKeys, oidcOf } from '../../helpers/authserver/hosted.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves(

@@ -1,9 +1,9 @@
 /** What the gateway need not change passes through unchanged, in both directions and for both client eras. */
 import t from 'tap'
-import { openSession, post, stateless } from '../../helpers/mcp-wire.ts'
+import { openSession, post, stateless } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { startRawBackend } from '../../helpers/raw-backend.ts'
-import { startTestVmcp } from '../../helpers/vmcp.ts'
+import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
+import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 proves('3.config.aggregation.conflictResolution.prefix')
 

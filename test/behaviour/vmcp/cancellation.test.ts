@@ -1,9 +1,9 @@
 /** Cancellation reaches the backend, whoever cancels and in whichever era. */
 import { once } from 'node:events'
 import t from 'tap'
-import { type Fixture, startFixture } from '../../helpers/fixture-server/index.ts'
-import { openSession, statelessRequest } from '../../helpers/mcp-wire.ts'
-import { bareNames, startTestVmcp } from '../../helpers/vmcp.ts'
+import { type Fixture, startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { openSession, statelessRequest } from '../../helpers/mcp/wire.ts'
+import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 async function start(t: { teardown(work: () => unknown): void }, era: 'session' | 'stateless' | 'sse') {
   const fixture: Fixture = await startFixture({ era: era === 'stateless' ? 'stateless' : 'session' })

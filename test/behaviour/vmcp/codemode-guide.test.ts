@@ -5,9 +5,9 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { parseVmcpConfig } from '../../../runtime/config/index.ts'
 import { cedarViolations } from '../../../schemas/cedar/index.ts'
-import { connect } from '../../helpers/mcp-clients.ts'
-import { startRawBackend } from '../../helpers/raw-backend.ts'
-import { startTestVmcp } from '../../helpers/vmcp.ts'
+import { connect } from '../../helpers/mcp/clients.ts'
+import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
+import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 const page = readFileSync(resolve(import.meta.dirname, '../../../docs/guides/code-mode.md'), 'utf8')
 

@@ -4,12 +4,12 @@
  */
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
-import { type ClientKind, connect } from '../../helpers/mcp-clients.ts'
-import { openSession } from '../../helpers/mcp-wire.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { type ClientKind, connect } from '../../helpers/mcp/clients.ts'
+import { openSession } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { type RawAnswer, startRawBackend, textResult } from '../../helpers/raw-backend.ts'
-import { bareNames, startTestVmcp } from '../../helpers/vmcp.ts'
+import { type RawAnswer, startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
+import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 proves('3.config.codeMode', '3.config.codeMode.enabled', '3.endpoint.execute-tool-script')
 

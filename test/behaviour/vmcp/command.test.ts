@@ -4,9 +4,9 @@ import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
-import { openSession } from '../../helpers/mcp-wire.ts'
+import { openSession } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { startRawBackend } from '../../helpers/raw-backend.ts'
+import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 
 proves('3.config.operational.logLevel', '3.config.groupRef')
 

@@ -4,12 +4,12 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { writeFileSync } from 'node:fs'
 import t from 'tap'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
-import { openSession, stateless } from '../../helpers/mcp-wire.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { openSession, stateless } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { startRawBackend } from '../../helpers/raw-backend.ts'
+import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { makeCertificates, missingRedisTls } from '../../helpers/redis.ts'
-import { startTestVmcp, vmcpConfig } from '../../helpers/vmcp.ts'
+import { startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 proves(
   '3.auth.passthrough',

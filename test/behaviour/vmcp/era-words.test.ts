@@ -3,10 +3,10 @@
  * one era knows, tasks, and a backend that changes its era while everything runs.
  */
 import t from 'tap'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
-import { openSession, stateless, type WireAnswer } from '../../helpers/mcp-wire.ts'
-import { json, startRawBackend, textResult } from '../../helpers/raw-backend.ts'
-import { bareNames, startTestVmcp } from '../../helpers/vmcp.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { openSession, stateless, type WireAnswer } from '../../helpers/mcp/wire.ts'
+import { json, startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
+import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(180_000)
 

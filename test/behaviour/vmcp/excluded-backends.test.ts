@@ -8,10 +8,10 @@ import { rootCertificates } from 'node:tls'
 import t from 'tap'
 import { type ReadVmcpConfig, readVmcpConfig } from '../../../runtime/config/index.ts'
 import { type Clock, startVmcp, type VmcpServer } from '../../../runtime/vmcp/index.ts'
-import { keepingLog } from '../../helpers/authserver.ts'
+import { keepingLog } from '../../helpers/authserver/authserver.ts'
 import { runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
-import { openSession } from '../../helpers/mcp-wire.ts'
-import { startRawBackend } from '../../helpers/raw-backend.ts'
+import { openSession } from '../../helpers/mcp/wire.ts'
+import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 
 t.setTimeout(120_000)
 

@@ -2,10 +2,10 @@
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { makeLog } from '../../../runtime/observe/index.ts'
-import { openSession, post, stateless, type WireSession } from '../../helpers/mcp-wire.ts'
+import { openSession, post, stateless, type WireSession } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { type RawBackend, startRawBackend, textResult } from '../../helpers/raw-backend.ts'
-import { startTestVmcp } from '../../helpers/vmcp.ts'
+import { type RawBackend, startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
+import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 proves(
   '3.error.partialFailure.fail',

@@ -1,9 +1,9 @@
 /** Health and circuit breaker of backends as clients and operators meet them: lists, calls, notices, reports. */
 import t from 'tap'
-import { openSession, stateless, type WireSession } from '../../helpers/mcp-wire.ts'
+import { openSession, stateless, type WireSession } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { type RawBackend, startRawBackend } from '../../helpers/raw-backend.ts'
-import { startTestVmcp } from '../../helpers/vmcp.ts'
+import { type RawBackend, startRawBackend } from '../../helpers/mcp/raw-backend.ts'
+import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 proves(
   '3.config.operational.failureHandling.circuitBreaker.enabled',

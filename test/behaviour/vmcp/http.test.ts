@@ -1,9 +1,9 @@
 /** The HTTP surface: built-in paths, methods, media types, malformed messages, sessions by header. */
 import t from 'tap'
-import { openSession, post, stateless, statelessRequest } from '../../helpers/mcp-wire.ts'
+import { openSession, post, stateless, statelessRequest } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { startRawBackend } from '../../helpers/raw-backend.ts'
-import { startTestVmcp, vmcpConfig } from '../../helpers/vmcp.ts'
+import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
+import { startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 proves('3.endpoint.transports', '3.auth.incoming.1', '3.config.incomingAuth')
 

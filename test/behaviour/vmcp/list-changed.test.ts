@@ -1,17 +1,17 @@
 /** Lists that change: clients whose view changed are told, others are not, and the next list shows it. */
 import t from 'tap'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import {
   openSession,
   type RpcMessage,
   statelessStream,
   type WireSession,
   type WireStream,
-} from '../../helpers/mcp-wire.ts'
+} from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
 import { startVmcp } from '../../../runtime/vmcp/index.ts'
-import { startRawBackend, textResult } from '../../helpers/raw-backend.ts'
-import { bareNames, startTestVmcp, vmcpConfig } from '../../helpers/vmcp.ts'
+import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
+import { bareNames, startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 proves('3.config.backends', '3.config.aggregation')
 

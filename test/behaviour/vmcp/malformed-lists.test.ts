@@ -1,10 +1,10 @@
 /** One backend's malformed items spoil no list: SDK clients read the rest, and operators are told. */
 import t from 'tap'
 import { makeLog } from '../../../runtime/observe/index.ts'
-import { type ClientKind, connect } from '../../helpers/mcp-clients.ts'
-import { openSession, stateless } from '../../helpers/mcp-wire.ts'
-import { startRawBackend } from '../../helpers/raw-backend.ts'
-import { startTestVmcp } from '../../helpers/vmcp.ts'
+import { type ClientKind, connect } from '../../helpers/mcp/clients.ts'
+import { openSession, stateless } from '../../helpers/mcp/wire.ts'
+import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
+import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 const OBJECT = { type: 'object' }
 const TOOLS = [

@@ -2,13 +2,13 @@
 import { inspect } from 'node:util'
 import t, { type Test } from 'tap'
 import type { Log } from '../../../runtime/net/index.ts'
-import { type EmbeddingService, startEmbeddingService } from '../../helpers/embedding-service.ts'
-import { connect } from '../../helpers/mcp-clients.ts'
-import { openSession, stateless, type WireAnswer } from '../../helpers/mcp-wire.ts'
+import { type EmbeddingService, startEmbeddingService } from '../../helpers/vmcp/embedding-service.ts'
+import { connect } from '../../helpers/mcp/clients.ts'
+import { openSession, stateless, type WireAnswer } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { startRawBackend } from '../../helpers/raw-backend.ts'
+import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { startCollector } from '../../helpers/otlp.ts'
-import { bareNames, startTestVmcp, vmcpConfig } from '../../helpers/vmcp.ts'
+import { bareNames, startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 proves(
   '3.config.optimizer.embeddingProvider',

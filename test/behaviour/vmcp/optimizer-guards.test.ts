@@ -2,12 +2,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { openSession, stateless, type WireAnswer, type WireSession } from '../../helpers/mcp-wire.ts'
+import { openSession, stateless, type WireAnswer, type WireSession } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { type RawBackend, startRawBackend } from '../../helpers/raw-backend.ts'
+import { type RawBackend, startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { missingRedis, startRedis } from '../../helpers/redis.ts'
-import { startTokenIssuer } from '../../helpers/token-issuer.ts'
-import { bareNames, startTestVmcp, vmcpConfig } from '../../helpers/vmcp.ts'
+import { startTokenIssuer } from '../../helpers/authserver/token-issuer.ts'
+import { bareNames, startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 proves('3.config.optimizer.enabled', '3.endpoint.find-call-tool')
 

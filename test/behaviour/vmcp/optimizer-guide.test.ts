@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { loadVmcpConfig } from '../../../runtime/config/index.ts'
 import { freePort, startGatehouse } from '../../helpers/gatehouse.ts'
-import { connect } from '../../helpers/mcp-clients.ts'
+import { connect } from '../../helpers/mcp/clients.ts'
 
 t.setTimeout(120_000)
 

@@ -1,12 +1,12 @@
 /** Tool search by words: what clients of every kind see, find and call. */
 import t, { type Test } from 'tap'
-import { connect } from '../../helpers/mcp-clients.ts'
-import { openSession, post, stateless, type WireAnswer } from '../../helpers/mcp-wire.ts'
+import { connect } from '../../helpers/mcp/clients.ts'
+import { openSession, post, stateless, type WireAnswer } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { type RawBackend, type RawBackendOptions, startRawBackend } from '../../helpers/raw-backend.ts'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
+import { type RawBackend, type RawBackendOptions, startRawBackend } from '../../helpers/mcp/raw-backend.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { startVmcp } from '../../../runtime/vmcp/index.ts'
-import { bareNames, startTestVmcp, vmcpConfig } from '../../helpers/vmcp.ts'
+import { bareNames, startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 proves('3.config.optimizer.enabled', '3.config.optimizer.maxToolsToReturn', '3.endpoint.find-call-tool')
 

@@ -1,8 +1,8 @@
 /** A param of a wrong type is -32602 in every method and both eras; it is never taken for an absent one. */
 import t from 'tap'
-import { openSession, post, stateless } from '../../helpers/mcp-wire.ts'
-import { startRawBackend } from '../../helpers/raw-backend.ts'
-import { startTestVmcp } from '../../helpers/vmcp.ts'
+import { openSession, post, stateless } from '../../helpers/mcp/wire.ts'
+import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
+import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 type Params = Record<string, unknown>
 

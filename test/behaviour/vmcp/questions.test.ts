@@ -4,10 +4,10 @@
  */
 import { once } from 'node:events'
 import t from 'tap'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
-import { stateless, type WireAnswer } from '../../helpers/mcp-wire.ts'
-import { startTokenIssuer } from '../../helpers/token-issuer.ts'
-import { bareNames, startTestVmcp } from '../../helpers/vmcp.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { stateless, type WireAnswer } from '../../helpers/mcp/wire.ts'
+import { startTokenIssuer } from '../../helpers/authserver/token-issuer.ts'
+import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 const ABLE = { elicitation: {}, sampling: {}, roots: {} }
 const CALL = { name: 'test_elicitation', arguments: { message: 'who?' } }

@@ -1,12 +1,12 @@
 /** Two replicas over one Redis: a session opened on one goes on on the other, and ends everywhere. */
 import t from 'tap'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
-import { openSession, post, stateless, type WireSession } from '../../helpers/mcp-wire.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { openSession, post, stateless, type WireSession } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { startRawBackend, textResult } from '../../helpers/raw-backend.ts'
+import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
 import { missingRedis, type RedisProcess, startRedis } from '../../helpers/redis.ts'
-import { startTokenIssuer } from '../../helpers/token-issuer.ts'
-import { bareNames, startTestVmcp } from '../../helpers/vmcp.ts'
+import { startTokenIssuer } from '../../helpers/authserver/token-issuer.ts'
+import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 proves(
   '3.config.sessionStorage.provider',
@@ -132,7 +132,7 @@ t.test('replicas', { skip: missingRedis }, async (t) => {
     await session.request('resources/subscribe', { uri: 'test://watched-resource' })
     await a.close()
     const moved = { ...session, url: b.url }
-    const { stream } = await import('../../helpers/mcp-wire.ts')
+    const { stream } = await import('../../helpers/mcp/wire.ts')
     const updates = await stream(moved.url, { headers: session.headers })
     await at(b.url, session, 'tools/call', { name: 'echo' })
     fixture.state.update('test://watched-resource')

@@ -7,11 +7,11 @@ import { createServer, connect as dial, type Socket } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { ReplayBudget, ReplayStreams } from '../../../runtime/vmcp/sessions/replay.ts'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
-import { connect } from '../../helpers/mcp-clients.ts'
-import { openSession, stream } from '../../helpers/mcp-wire.ts'
-import { startRawBackend, textResult } from '../../helpers/raw-backend.ts'
-import { bareNames, startTestVmcp } from '../../helpers/vmcp.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { connect } from '../../helpers/mcp/clients.ts'
+import { openSession, stream } from '../../helpers/mcp/wire.ts'
+import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
+import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(180_000)
 
@@ -127,7 +127,7 @@ t.test('a stateless response has no event ids: that era takes no stream up again
   const fixture = await startFixture()
   const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
   t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
-  const { stateless } = await import('../../helpers/mcp-wire.ts')
+  const { stateless } = await import('../../helpers/mcp/wire.ts')
   const { text, messages } = await stateless(
     vmcp.url,
     'tools/call',

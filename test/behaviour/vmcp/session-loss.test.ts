@@ -11,10 +11,10 @@ import {
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import t, { type Test } from 'tap'
-import { startEverything } from '../../helpers/everything.ts'
-import { openSession, stateless } from '../../helpers/mcp-wire.ts'
-import { type RawBackend, type RawBackendOptions, startRawBackend } from '../../helpers/raw-backend.ts'
-import { bareNames, startTestVmcp } from '../../helpers/vmcp.ts'
+import { startEverything } from '../../helpers/mcp/everything.ts'
+import { openSession, stateless } from '../../helpers/mcp/wire.ts'
+import { type RawBackend, type RawBackendOptions, startRawBackend } from '../../helpers/mcp/raw-backend.ts'
+import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 const REFUSAL =
   '{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}'

@@ -1,8 +1,8 @@
 /** Updates of resources reach those who subscribed, and nobody else. */
 import t from 'tap'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
-import { openSession, type RpcMessage, statelessStream } from '../../helpers/mcp-wire.ts'
-import { bareNames, startTestVmcp } from '../../helpers/vmcp.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { openSession, type RpcMessage, statelessStream } from '../../helpers/mcp/wire.ts'
+import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(180_000)
 

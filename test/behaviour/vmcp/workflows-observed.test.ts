@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
-import { openSession } from '../../helpers/mcp-wire.ts'
-import { startTestVmcp } from '../../helpers/vmcp.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { openSession } from '../../helpers/mcp/wire.ts'
+import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 t.test('audit, metrics: the workflow, its steps, and every call of a step', async (t) => {
   const logFile = join(t.testdir(), 'audit.log')

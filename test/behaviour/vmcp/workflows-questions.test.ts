@@ -2,11 +2,11 @@
  * Workflows that ask the user: over the open stream of the call, and as input_required where there are no sessions.
  */
 import t, { type Test } from 'tap'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
-import { type ClientKind, connect } from '../../helpers/mcp-clients.ts'
-import { openSession, stateless } from '../../helpers/mcp-wire.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { type ClientKind, connect } from '../../helpers/mcp/clients.ts'
+import { openSession, stateless } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { startTestVmcp } from '../../helpers/vmcp.ts'
+import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 const confirm = {
   name: 'confirm',

@@ -4,13 +4,13 @@
  */
 import { EventEmitter, once } from 'node:events'
 import t, { type Test } from 'tap'
-import { startFixture } from '../../helpers/fixture-server/index.ts'
-import { type ClientKind, connect } from '../../helpers/mcp-clients.ts'
-import { openSession, stateless } from '../../helpers/mcp-wire.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { type ClientKind, connect } from '../../helpers/mcp/clients.ts'
+import { openSession, stateless } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
-import { startRawBackend } from '../../helpers/raw-backend.ts'
-import { startTokenIssuer } from '../../helpers/token-issuer.ts'
-import { bareNames, startTestVmcp, vmcpConfig } from '../../helpers/vmcp.ts'
+import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
+import { startTokenIssuer } from '../../helpers/authserver/token-issuer.ts'
+import { bareNames, startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 const kinds: readonly ClientKind[] = ['sdk1', 'sdk2-session', 'sdk2-stateless']
 

@@ -3,7 +3,7 @@
  * losing anything on SIGTERM.
  */
 import { makeLog } from '../../../runtime/observe/index.ts'
-import { startTestVmcp } from '../../helpers/vmcp.ts'
+import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 export interface VmcpPeerOptions {
   readonly backends: Readonly<Record<string, string>>

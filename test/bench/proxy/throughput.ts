@@ -3,7 +3,7 @@
  * was checked before. `oneCore` and `twoCores` differ in what the peer under test may use.
  */
 import autocannon from 'autocannon'
-import { startTokenIssuer } from '../../helpers/token-issuer.ts'
+import { startTokenIssuer } from '../../helpers/authserver/token-issuer.ts'
 import { progress, table } from '../vmcp/table.ts'
 import { type Peer, pinSelf, startNginx, startProxy, startSilentProxy, startTarget } from './rig.ts'
 

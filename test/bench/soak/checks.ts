@@ -1,5 +1,5 @@
 /** What a response has to be, said once for all clients of the soak. */
-import type { RpcMessage, WireAnswer } from '../../helpers/mcp-wire.ts'
+import type { RpcMessage, WireAnswer } from '../../helpers/mcp/wire.ts'
 import { Unexpected } from './ledger.ts'
 
 /** Longer than any deadline that the virtual server was given. */

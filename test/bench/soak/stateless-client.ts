@@ -7,7 +7,7 @@ import {
   statelessStream,
   stream,
   type WireAnswer,
-} from '../../helpers/mcp-wire.ts'
+} from '../../helpers/mcp/wire.ts'
 import { fromShaky, inTime, pick, requireText, resultOf, toolText, uniqueText, weighted } from './checks.ts'
 import { Unexpected } from './ledger.ts'
 import type { Soak } from './types.ts'

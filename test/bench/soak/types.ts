@@ -1,5 +1,5 @@
 /** What the parts of the soak share. */
-import type { RpcMessage } from '../../helpers/mcp-wire.ts'
+import type { RpcMessage } from '../../helpers/mcp/wire.ts'
 import type { Ledger } from './ledger.ts'
 
 /** Backends that may be away. */

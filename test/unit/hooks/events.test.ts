@@ -1,7 +1,7 @@
 import t from 'tap'
 import { clusterEventWriter, eventObject, eventSink } from '../../../hooks/server/events.ts'
 import type { KubeObject } from '../../../hooks/index.ts'
-import { kubeMissing, startKubeApiserver } from '../../helpers/kube-apiserver.ts'
+import { kubeMissing, startKubeApiserver } from '../../helpers/kube/apiserver.ts'
 
 const parent = (generation: number, name = 'door') => ({
   apiVersion: 'gatehouse.dev/v1beta1',

@@ -2,7 +2,7 @@
 import { Command } from 'commander'
 import t from 'tap'
 import { addCertificatesCommand } from '../../../hooks/certificates/index.ts'
-import { kustomized } from '../../helpers/manifests.ts'
+import { kustomized } from '../../helpers/hooks/manifests.ts'
 import { untyped } from '../../helpers/untyped.ts'
 
 /** Parses without a cluster: the error, or what was printed. */

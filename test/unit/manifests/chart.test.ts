@@ -13,7 +13,7 @@ import {
   objectsIn,
   renderedChart,
   withoutEmpty,
-} from '../../helpers/manifests.ts'
+} from '../../helpers/hooks/manifests.ts'
 
 const chart = join(manifestsFolder, 'chart')
 

@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import t from 'tap'
-import { idOf, kustomized, manifestsFolder, objectsIn } from '../../helpers/manifests.ts'
+import { idOf, kustomized, manifestsFolder, objectsIn } from '../../helpers/hooks/manifests.ts'
 
 const root = resolve(import.meta.dirname, '../../..')
 

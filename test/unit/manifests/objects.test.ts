@@ -1,6 +1,6 @@
 /** Every object of every variant: named, labelled, selected, restricted, and connected to what it refers to. */
 import t from 'tap'
-import { idOf, kustomized, type Obj } from '../../helpers/manifests.ts'
+import { idOf, kustomized, type Obj } from '../../helpers/hooks/manifests.ts'
 import { untyped } from '../../helpers/untyped.ts'
 
 const clusterScoped =

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { allowDelete, defaultSettings, makeHooks } from '../../../hooks/index.ts'
 import { apiGroup, apiVersion, kinds } from '../../../schemas/index.ts'
-import { kustomized, type Obj } from '../../helpers/manifests.ts'
+import { kustomized, type Obj } from '../../helpers/hooks/manifests.ts'
 import { untyped } from '../../helpers/untyped.ts'
 
 const registry = [...makeHooks(defaultSettings)]

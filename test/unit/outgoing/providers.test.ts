@@ -1,7 +1,7 @@
 /** Which upstream provider's token stands for the user: the named one, the only one, or none of several unnamed. */
 import t from 'tap'
 import { makeOutgoing, type StrategyConfig, type UpstreamTokens } from '../../../runtime/outgoing/index.ts'
-import { testCaller, testRequest } from '../../helpers/outgoing.ts'
+import { testCaller, testRequest } from '../../helpers/outgoing/outgoing.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('3.config.outgoingAuth.upstreamInject.providerName')

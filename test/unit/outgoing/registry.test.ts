@@ -1,7 +1,7 @@
 /** Strategy configuration: every error by field, all at once, without secrets; nothing half given. */
 import t from 'tap'
 import { makeOutgoing, type StrategyConfig } from '../../../runtime/outgoing/index.ts'
-import { testUpstream } from '../../helpers/outgoing.ts'
+import { testUpstream } from '../../helpers/outgoing/outgoing.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves(

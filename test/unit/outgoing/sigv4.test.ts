@@ -1,7 +1,7 @@
 /** Signature Version 4 against the provider's published test vectors, and what our signature covers. */
 import t from 'tap'
 import { signRequest } from '../../../runtime/outgoing/aws/sigv4.ts'
-import { testRequest } from '../../helpers/outgoing.ts'
+import { testRequest } from '../../helpers/outgoing/outgoing.ts'
 
 /** Credentials, date and host of the published suite. */
 const suite = {

@@ -11,7 +11,7 @@ import {
   renewedClient,
 } from '../../../runtime/proxy/login/registration.ts'
 import { type PeerResponse, type Loopback, type SeenRequest, startLoopback } from '../../helpers/loopback.ts'
-import { startOidcProvider } from '../../helpers/oidc-provider.ts'
+import { startOidcProvider } from '../../helpers/authserver/oidc-provider.ts'
 
 const fetch = makeFetch({ maxRedirects: 0 })
 t.teardown(() => fetch.close())

@@ -6,7 +6,7 @@ import { Backend } from '../../../runtime/vmcp/backends/backend.ts'
 import { Listings } from '../../../runtime/vmcp/catalog/listings.ts'
 import { systemClock } from '../../../runtime/vmcp/clock.ts'
 import { NO_ABILITIES } from '../../../runtime/vmcp/client-codecs/client.ts'
-import { type RawBackendOptions, startRawBackend } from '../../helpers/raw-backend.ts'
+import { type RawBackendOptions, startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 
 t.setTimeout(120_000)
 

@@ -10,7 +10,7 @@ import { searchSettings } from '../../../runtime/vmcp/optimizer/settings.ts'
 import { partWords, searchWords } from '../../../runtime/vmcp/optimizer/words.ts'
 import type { Optimizer } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'
-import { vmcpConfig } from '../../helpers/vmcp.ts'
+import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 t.test('searchWords: keywords first, then the description, without words that say nothing', async (t) => {
   t.same(searchWords('Send a message', ['open issue', 'Issue', 'DATA']), ['open', 'issue'])

@@ -3,7 +3,7 @@
  */
 import t from 'tap'
 import { proves } from '../../helpers/proves.ts'
-import { outcome, rig, toolEntry, workflow } from '../../helpers/workflow-rig.ts'
+import { outcome, rig, toolEntry, workflow } from '../../helpers/vmcp/workflow-rig.ts'
 
 const typed = {
   type: 'object',

@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import t from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
 import { withDefaults } from '../../../schemas/index.ts'
-import { outcome, reply, rig, toolEntry, workflow } from '../../helpers/workflow-rig.ts'
+import { outcome, reply, rig, toolEntry, workflow } from '../../helpers/vmcp/workflow-rig.ts'
 
 const file = resolve(import.meta.dirname, '../../../manifests/examples/workflows/virtual-server.yaml')
 const manifests: { kind: string }[] = parseAllDocuments(readFileSync(file, 'utf8')).map((one) => one.toJS())

@@ -5,10 +5,10 @@ import t from 'tap'
 import { NO_FAULTS } from '../../../runtime/vmcp/catalog/items/faults.ts'
 import { Catalog } from '../../../runtime/vmcp/catalog/catalog.ts'
 import { proves } from '../../helpers/proves.ts'
-import { draft, rig, toolEntry, workflow } from '../../helpers/workflow-rig.ts'
+import { draft, rig, toolEntry, workflow } from '../../helpers/vmcp/workflow-rig.ts'
 import { workflowErrors } from '../../../runtime/vmcp/workflows/index.ts'
 import { checkStart } from '../../../runtime/vmcp/server/start-check.ts'
-import { vmcpConfig } from '../../helpers/vmcp.ts'
+import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 const step = (tool = 'x.a') => ({ id: tool.replaceAll(/[^a-z]/g, ''), tool })
 const item = async (spec: object, tools = [toolEntry('x_a'), toolEntry('x_b')]) => {

@@ -4,7 +4,7 @@
 import t from 'tap'
 import { validateManifest } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'
-import { outcome, rig, settled, workflow } from '../../helpers/workflow-rig.ts'
+import { outcome, rig, settled, workflow } from '../../helpers/vmcp/workflow-rig.ts'
 
 const each = (more: object = {}, inner: object = {}) => ({
   id: 'each',

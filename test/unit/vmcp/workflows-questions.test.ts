@@ -4,7 +4,7 @@
 import t from 'tap'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'
-import { reply, rig, settled, workflow } from '../../helpers/workflow-rig.ts'
+import { reply, rig, settled, workflow } from '../../helpers/vmcp/workflow-rig.ts'
 
 const schema = {
   type: 'object',

@@ -4,7 +4,7 @@
 import t from 'tap'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'
-import { outcome, rig, type Rig, settled, toolEntry, workflow } from '../../helpers/workflow-rig.ts'
+import { outcome, rig, type Rig, settled, toolEntry, workflow } from '../../helpers/vmcp/workflow-rig.ts'
 
 const tool = (id: string, more: object = {}) => ({ id, tool: 'x.a', arguments: { id }, ...more })
 const failing = () => outcome({ isError: true, content: [{ type: 'text', text: 'no luck' }] })

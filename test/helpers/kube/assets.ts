@@ -1,8 +1,8 @@
 /**
  * The programs of a Kubernetes control plane that tests use: etcd, kube-apiserver and kube-controller-manager, real ones.
  *
- *   node test/helpers/kube-assets.ts          says where they are
- *   node test/helpers/kube-assets.ts build    builds them once, with Go, from the published modules, into the user's
+ *   node test/helpers/kube/assets.ts          says where they are
+ *   node test/helpers/kube/assets.ts build    builds them once, with Go, from the published modules, into the user's
  *                                             cache folder (about 3 GB of build cache, some minutes)
  *
  * Looked for in KUBEBUILDER_ASSETS, the usual variable for this, and then in the cache folder. Nothing is ever put
@@ -43,10 +43,10 @@ export function findKubeAssets(): KubeAssets | undefined {
 
 /** What a test says when it is skipped for want of them. */
 export const kubeAssetsMissing =
-  'no kube-apiserver: set KUBEBUILDER_ASSETS, or run `node test/helpers/kube-assets.ts build` (needs Go)'
+  'no kube-apiserver: set KUBEBUILDER_ASSETS, or run `node test/helpers/kube/assets.ts build` (needs Go)'
 
 export const controllerManagerMissing =
-  'no kube-controller-manager: run `node test/helpers/kube-assets.ts build` (needs Go)'
+  'no kube-controller-manager: run `node test/helpers/kube/assets.ts build` (needs Go)'
 
 /** The staging modules of Kubernetes are published apart, with major version 0. */
 const staging = `

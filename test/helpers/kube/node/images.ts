@@ -9,7 +9,7 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, linkSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
-const repository = resolve(import.meta.dirname, '../../..')
+const repository = resolve(import.meta.dirname, '../../../..')
 
 export interface Image {
   /** Folder with what the image adds to its base. */

@@ -1,9 +1,9 @@
 /** A plain OAuth 2.0 server that responses as told, and an authorization server of ours that delegates to it. */
 import { decodeJwt } from 'jose'
 import type { Test } from 'tap'
-import type { OAuth2UpstreamConfig } from '../../runtime/config/index.ts'
+import type { OAuth2UpstreamConfig } from '../../../runtime/config/index.ts'
 import { login, redeem, registerClient, type Rig, startAuthServer, tokensOf } from './authserver.ts'
-import { type PeerResponse, type Loopback, type SeenRequest, startLoopback } from './loopback.ts'
+import { type PeerResponse, type Loopback, type SeenRequest, startLoopback } from '../loopback.ts'
 
 export interface Peer {
   readonly rig: Rig

@@ -1,6 +1,6 @@
 /** What tests of outgoing strategies need: a caller with a token, a request to send, upstream tokens from a table. */
-import { type Caller, makeCaller } from '../../runtime/net/index.ts'
-import type { OutgoingRequest, UpstreamToken, UpstreamTokens } from '../../runtime/outgoing/index.ts'
+import { type Caller, makeCaller } from '../../../runtime/net/index.ts'
+import type { OutgoingRequest, UpstreamToken, UpstreamTokens } from '../../../runtime/outgoing/index.ts'
 
 export function testCaller(from: Partial<Omit<Caller, 'key'>> = {}): Caller {
   const subject = from.subject ?? 'alice'

@@ -3,11 +3,11 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
-import { type ProxyInput, resolveProxyConfig } from '../../runtime/config/index.ts'
-import { silentLog } from '../../runtime/net/index.ts'
-import { type RunningCommand, runProxy } from '../../runtime/proxy/index.ts'
-import { startOidcProvider, type TestProvider, walk } from './oidc-provider.ts'
-import { json, rpc, startUpstream, type Upstream } from './proxy-rig.ts'
+import { type ProxyInput, resolveProxyConfig } from '../../../runtime/config/index.ts'
+import { silentLog } from '../../../runtime/net/index.ts'
+import { type RunningCommand, runProxy } from '../../../runtime/proxy/index.ts'
+import { startOidcProvider, type TestProvider, walk } from '../authserver/oidc-provider.ts'
+import { json, rpc, startUpstream, type Upstream } from './rig.ts'
 
 export interface World {
   readonly idp: TestProvider

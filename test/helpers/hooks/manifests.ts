@@ -7,9 +7,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parse, parseAllDocuments, stringify } from 'yaml'
-import { untyped } from './untyped.ts'
+import { untyped } from '../untyped.ts'
 
-export const manifestsFolder = resolve(import.meta.dirname, '../../manifests')
+export const manifestsFolder = resolve(import.meta.dirname, '../../../manifests')
 
 export interface Obj {
   readonly apiVersion: string

@@ -2,10 +2,10 @@
 import { PassThrough } from 'node:stream'
 import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
-import { type ProxyInput, resolveProxyConfig } from '../../runtime/config/index.ts'
-import { silentLog } from '../../runtime/net/index.ts'
-import { runStdio } from '../../runtime/proxy/index.ts'
-import { untyped } from './untyped.ts'
+import { type ProxyInput, resolveProxyConfig } from '../../../runtime/config/index.ts'
+import { silentLog } from '../../../runtime/net/index.ts'
+import { runStdio } from '../../../runtime/proxy/index.ts'
+import { untyped } from '../untyped.ts'
 
 export interface StdioRig {
   /** Resolves when the bridge has ended: false when its first message reached nobody. */

@@ -3,8 +3,8 @@
  * does through it whatever there is to do. So it is the virtual server that is checked as a client.
  * Usage: node conformance-client.ts <url of the mock>
  */
-import { connect } from './mcp-clients.ts'
-import { bareNames, startTestVmcp } from './vmcp.ts'
+import { connect } from '../mcp/clients.ts'
+import { bareNames, startTestVmcp } from '../vmcp/vmcp.ts'
 
 interface Context {
   readonly toolCalls?: readonly { readonly name: string; readonly arguments: Record<string, unknown> }[]

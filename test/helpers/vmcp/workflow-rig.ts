@@ -1,13 +1,13 @@
 /**
  * Runs one workflow in process: the real engine, with tools that the test answers for and a clock that it moves.
  */
-import { makeAudit, makeTelemetry } from '../../runtime/observe/index.ts'
-import { JsonObject } from '../../runtime/mcp/index.ts'
-import { silentLog } from '../../runtime/net/index.ts'
-import type { ToolEntry } from '../../runtime/vmcp/catalog/types.ts'
-import type { AskReply, Operation, Outcome } from '../../runtime/vmcp/pipeline/operation.ts'
-import { makeWorkflows, workflowErrors } from '../../runtime/vmcp/workflows/index.ts'
-import { type CompositeTool, withDefaults } from '../../schemas/index.ts'
+import { makeAudit, makeTelemetry } from '../../../runtime/observe/index.ts'
+import { JsonObject } from '../../../runtime/mcp/index.ts'
+import { silentLog } from '../../../runtime/net/index.ts'
+import type { ToolEntry } from '../../../runtime/vmcp/catalog/types.ts'
+import type { AskReply, Operation, Outcome } from '../../../runtime/vmcp/pipeline/operation.ts'
+import { makeWorkflows, workflowErrors } from '../../../runtime/vmcp/workflows/index.ts'
+import { type CompositeTool, withDefaults } from '../../../schemas/index.ts'
 
 /** A workflow as a resource would give it, defaults filled in. Fails when it has an error. */
 export function workflow(spec: object): CompositeTool {

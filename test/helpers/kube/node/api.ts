@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import { Agent, request, type RequestOptions } from 'node:https'
 import { createInterface } from 'node:readline'
-import type { KubeApiserver } from '../kube-apiserver.ts'
+import type { KubeApiserver } from '../apiserver.ts'
 
 export interface KubeObject {
   readonly metadata: {

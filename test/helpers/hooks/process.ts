@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
 
-const main = resolve(import.meta.dirname, '../../hooks/server/main.ts')
+const main = resolve(import.meta.dirname, '../../../hooks/server/main.ts')
 
 export interface HooksProcess {
   readonly port: number

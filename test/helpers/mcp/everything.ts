@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
-import { freePort } from './gatehouse.ts'
+import { freePort } from '../gatehouse.ts'
 
 export const everythingProgram = 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'
 

@@ -10,14 +10,14 @@ import type { Test } from 'tap'
 
 /** What is needed of a tap test: to be told when it is over. */
 type Scope = Pick<Test, 'teardown'>
-import { type AuthServer, type AuthServerEvent, makeAuthServer } from '../../runtime/authserver/index.ts'
+import { type AuthServer, type AuthServerEvent, makeAuthServer } from '../../../runtime/authserver/index.ts'
 import {
   type AuthServerConfig,
   authServerDefaults,
   defaultScopesSupported,
-} from '../../runtime/config/index.ts'
-import { Exchange, type Fetch, type Log, sendText } from '../../runtime/net/index.ts'
-import { makeMemoryStore, type Store } from '../../runtime/store/index.ts'
+} from '../../../runtime/config/index.ts'
+import { Exchange, type Fetch, type Log, sendText } from '../../../runtime/net/index.ts'
+import { makeMemoryStore, type Store } from '../../../runtime/store/index.ts'
 import { startOidcProvider, type TestProvider, type TestProviderOptions } from './oidc-provider.ts'
 
 export interface RigOptions {

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { kubeMissing } from './kube-apiserver.ts'
+import { kubeMissing } from './apiserver.ts'
 
 const program = process.env['METACONTROLLER'] ?? 'metacontroller'
 

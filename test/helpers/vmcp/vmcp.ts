@@ -1,6 +1,6 @@
 /** Starts a virtual server in process, in front of given backends, for tests. */
-import { parseVmcpConfig, type VmcpConfig } from '../../runtime/config/index.ts'
-import { type StartOptions, startVmcp, type VmcpServer } from '../../runtime/vmcp/index.ts'
+import { parseVmcpConfig, type VmcpConfig } from '../../../runtime/config/index.ts'
+import { type StartOptions, startVmcp, type VmcpServer } from '../../../runtime/vmcp/index.ts'
 
 export interface BackendInput {
   readonly url: string

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { controllerManagerMissing, findKubeAssets, kubeAssetsMissing } from './kube-assets.ts'
+import { controllerManagerMissing, findKubeAssets, kubeAssetsMissing } from './assets.ts'
 
 export interface Ran {
   readonly code: number

@@ -7,8 +7,8 @@ import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { freePort } from './gatehouse.ts'
-import type { Landing, SeenLogin, WorkingClient } from './signed-in-client.ts'
+import { freePort } from '../gatehouse.ts'
+import type { Landing, SeenLogin, WorkingClient } from '../authserver/signed-in-client.ts'
 
 const program = join(
   import.meta.dirname,

@@ -9,9 +9,9 @@ import { join } from 'node:path'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import type { Test } from 'tap'
-import { type RunningGatehouse, startGatehouse } from './gatehouse.ts'
+import { type RunningGatehouse, startGatehouse } from '../gatehouse.ts'
 import { startOidcProvider, type TestProvider } from './oidc-provider.ts'
-import type { Certificates } from './redis.ts'
+import type { Certificates } from '../redis.ts'
 
 type Scope = Pick<Test, 'teardown'>
 
