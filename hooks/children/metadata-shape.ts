@@ -37,7 +37,8 @@ export function metadataViolations(given: MetadataOverrides | undefined, path: s
   const add = (at: string, message: string | undefined) => {
     if (message !== undefined) problems.push({ path: `${path}.${at}`, message })
   }
-  for (const [key, value] of Object.entries(given?.labels ?? {})) add(`labels.${key}`, labelFailure(key, value))
+  for (const [key, value] of Object.entries(given?.labels ?? {}))
+    add(`labels.${key}`, labelFailure(key, value))
   for (const key of Object.keys(given?.annotations ?? {})) add(`annotations.${key}`, annotationFailure(key))
   if (Buffer.byteLength(JSON.stringify(given?.annotations ?? {})) > maxAnnotationBytes) {
     add('annotations', `must not have more than ${maxAnnotationBytes} bytes together`)

@@ -91,7 +91,10 @@ function isAmount(value: unknown): value is string | number {
   return typeof value === 'string' || typeof value === 'number'
 }
 
-const labels: Check = (value, path) => [...map(text)(value, path), ...violationsOfKeys(value, path, labelFailure)]
+const labels: Check = (value, path) => [
+  ...map(text)(value, path),
+  ...violationsOfKeys(value, path, labelFailure),
+]
 const annotations: Check = (value, path) => [
   ...map(text)(value, path),
   ...violationsOfKeys(value, path, annotationFailure),

@@ -7,7 +7,10 @@ import { metadataViolations } from './metadata-shape.ts'
 import { compareQuantities } from './quantity.ts'
 
 /** A request above its limit. */
-export function resourcesViolations({ requests, limits }: ResourceRequirements = {}, path: string): Violation[] {
+export function resourcesViolations(
+  { requests, limits }: ResourceRequirements = {},
+  path: string,
+): Violation[] {
   return (['cpu', 'memory'] as const).flatMap((resource) => {
     const request = requests?.[resource]
     const limit = limits?.[resource]

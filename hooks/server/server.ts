@@ -160,7 +160,12 @@ function limitInFlight(limit: number, bytesInFlight: number) {
   }
 }
 
-function respondWithError(options: ServerOptions, error: unknown, request: Request, response: Response): void {
+function respondWithError(
+  options: ServerOptions,
+  error: unknown,
+  request: Request,
+  response: Response,
+): void {
   const known = error instanceof GatehouseError ? error : fromBodyParser(error)
   if (!known) {
     const name = error instanceof Error ? error.name : 'unknown'

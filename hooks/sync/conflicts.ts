@@ -11,7 +11,10 @@ import { groupKey, type SyncRequest } from './protocol.ts'
 export const conflictCondition = 'ChildrenOwned'
 
 /** The first few unmanaged objects' objects among the desired children, in words; undefined when there is none. */
-export function unmanagedObjectError(request: SyncRequest, desired: readonly KubeObject[]): Failure | undefined {
+export function unmanagedObjectError(
+  request: SyncRequest,
+  desired: readonly KubeObject[],
+): Failure | undefined {
   const found = desired.flatMap((child) => strangerOf(request, child))
   if (found.length === 0) return undefined
   return {

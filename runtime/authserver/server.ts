@@ -137,7 +137,16 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
   }
   const primary = config.primaryUpstreamProvider
   const accountsUrl = context.urls.accounts
-  const upstreamTokens = makeUpstreamTokenStore({ upstreams, primary, state, sessions, accountsUrl, now, log, emit })
+  const upstreamTokens = makeUpstreamTokenStore({
+    upstreams,
+    primary,
+    state,
+    sessions,
+    accountsUrl,
+    now,
+    log,
+    emit,
+  })
   for (const upstream of upstreams) upstream.start()
   const timer = watch(ringHolder, parts.reloadEveryMs ?? 5_000, log)
 

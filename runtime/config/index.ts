@@ -53,7 +53,12 @@ export type { ProxyOidc } from './proxy/oidc.ts'
 export { type OAuthSettings, offeredLogin, type RemoteAuth } from './proxy/remote.ts'
 export type { RenewalPace } from './proxy/renewal-pace.ts'
 export { parseTarget, shownUri, type Target } from './proxy/target.ts'
-export { makeSecretsProvider, readSecretFile, rotatingSecret, type SecretsProvider } from './shared/secrets.ts'
+export {
+  makeSecretsProvider,
+  readSecretFile,
+  rotatingSecret,
+  type SecretsProvider,
+} from './shared/secrets.ts'
 export { loadProxyFile, needsVirtualServer, resolveProxyFile } from './proxy/file.ts'
 export { type VirtualServer, virtualServerOf } from './vmcp/from-proxy.ts'
 export { readYaml, type YamlDocument, type YamlError, type YamlRead } from './shared/yaml.ts'

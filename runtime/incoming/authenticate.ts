@@ -17,7 +17,14 @@ import {
   silentLog,
   type Stage,
 } from '../net/index.ts'
-import { type Fetch, type Keys, OAuthClientError, oauthCode, sendOAuthError, TokenRefused } from '../oauth/index.ts'
+import {
+  type Fetch,
+  type Keys,
+  OAuthClientError,
+  oauthCode,
+  sendOAuthError,
+  TokenRefused,
+} from '../oauth/index.ts'
 import { type ChallengeError, challengeFor } from './challenge.ts'
 import { type IncomingConfig, type OidcConfig, oidcViolations } from './config.ts'
 import { protectedResourceRoute } from './document.ts'

@@ -59,7 +59,9 @@ export class TokenVerifier {
     const flight = this.#flights.get(key)
     if (flight) return flight
     if (this.#flights.size >= maxInFlight) {
-      throw new OAuthClientError('unreachable', 'too many access tokens are being checked', { retryAfterSec: 1 })
+      throw new OAuthClientError('unreachable', 'too many access tokens are being checked', {
+        retryAfterSec: 1,
+      })
     }
     const fresh = this.#check(token, key).finally(() => this.#flights.delete(key))
     this.#flights.set(key, fresh)

@@ -12,7 +12,13 @@ export {
   makeDispatcher,
 } from './outgoing/dispatcher.ts'
 export { Exchange } from './exchange.ts'
-export { type Fetch, type FetchInit, type FetchOptions, FetchRefusedError, makeFetch } from './outgoing/fetch.ts'
+export {
+  type Fetch,
+  type FetchInit,
+  type FetchOptions,
+  FetchRefusedError,
+  makeFetch,
+} from './outgoing/fetch.ts'
 export { namedByConnection, repeatedSingleton } from './headers.ts'
 export { type ListenerLimits, listenerLimits, maxBodyBytes } from './limits.ts'
 export {
@@ -24,7 +30,13 @@ export {
   type UpgradeHandler,
 } from './listener/listen.ts'
 export { type Log, type LogFields, silentLog } from './log.ts'
-export { type GuardOptions, makeOriginGuard, type OriginGuard, originRule, parseOrigin } from './listener/origin.ts'
+export {
+  type GuardOptions,
+  makeOriginGuard,
+  type OriginGuard,
+  originRule,
+  parseOrigin,
+} from './listener/origin.ts'
 export { type Html, html } from './pages/html.ts'
 export { type Page, page } from './pages/page.ts'
 export { pipeline, type Stage, type Stages } from './pipeline.ts'

@@ -19,7 +19,12 @@ export function sendProblem(res: ServerResponse, error: unknown): void {
     res,
     failure.status,
     'application/problem+json',
-    JSON.stringify({ type: 'about:blank', title: failure.message, status: failure.status, code: failure.code }),
+    JSON.stringify({
+      type: 'about:blank',
+      title: failure.message,
+      status: failure.status,
+      code: failure.code,
+    }),
     failure.headers,
   )
 }

@@ -113,7 +113,10 @@ export function readAuthorizationCode(
   }
   const iss = params.get('iss')
   if (iss === null && server.authorization_response_iss_parameter_supported === true) {
-    throw new OAuthClientError('protocol', 'the authorization response has no iss although the server promises one')
+    throw new OAuthClientError(
+      'protocol',
+      'the authorization response has no iss although the server promises one',
+    )
   }
   if (iss !== null && server.issuer !== undefined && iss !== server.issuer) {
     throw new OAuthClientError('protocol', 'the authorization response comes from another issuer')

@@ -38,7 +38,8 @@ export async function send(
 /** Our own guard refused the URL or the address: trying again will not help. */
 function isOurRefusal(error: unknown): boolean {
   for (let failure: unknown = error; failure instanceof Error; failure = failure.cause) {
-    if ('code' in failure && (failure.code === 'URL_REFUSED' || failure.code === 'ADDRESS_REFUSED')) return true
+    if ('code' in failure && (failure.code === 'URL_REFUSED' || failure.code === 'ADDRESS_REFUSED'))
+      return true
   }
   return false
 }
@@ -55,7 +56,8 @@ export async function readJson(
   const text = await response.text()
   const body = parseObject(response, text)
   if (!expected.includes(response.status)) throw refusal(what, response, body)
-  if (body === undefined) throw new OAuthClientError('protocol', `${what} did not response with a JSON object`)
+  if (body === undefined)
+    throw new OAuthClientError('protocol', `${what} did not response with a JSON object`)
   // Some servers report an error with status 200.
   if (typeof body['error'] === 'string' && body['error'] !== '') throw refusal(what, response, body)
   return body

@@ -34,7 +34,10 @@ export function chooseAuthMethod(
   if (supported === undefined || supported.length === 0) return 'client_secret_basic'
   const method = preference.find((candidate) => supported.includes(candidate))
   if (method !== undefined) return method
-  throw new OAuthClientError('protocol', 'the authorization server supports no client authentication that we offer')
+  throw new OAuthClientError(
+    'protocol',
+    'the authorization server supports no client authentication that we offer',
+  )
 }
 
 const methods: Record<ClientAuthMethod, (secret: string) => ClientAuth> = {

@@ -30,7 +30,13 @@ export {
   fetchClientDocument,
   isClientDocumentUrl,
 } from './metadata/client-document.ts'
-export { type OAuthErrorDetails, type OAuthErrorKind, isGrantRefused, isTransient, OAuthClientError } from './client-error.ts'
+export {
+  type OAuthErrorDetails,
+  type OAuthErrorKind,
+  isGrantRefused,
+  isTransient,
+  OAuthClientError,
+} from './client-error.ts'
 export { introspect } from './introspection.ts'
 export {
   accessTokenTypes,

@@ -106,7 +106,8 @@ export async function updateRegistration(
     options,
   )
   const made = readRegistration(await readJson(what, response))
-  if (made.clientId !== clientId) throw new OAuthClientError('protocol', `${what} answered with another client`)
+  if (made.clientId !== clientId)
+    throw new OAuthClientError('protocol', `${what} answered with another client`)
   return {
     ...made,
     clientSecret: made.clientSecret ?? clientSecret,

@@ -85,7 +85,11 @@ export function secretReader(
 }
 
 /** Errors of a URL that must be there. */
-export function urlViolations(field: string, value: string | undefined, allowHttp = false): readonly string[] {
+export function urlViolations(
+  field: string,
+  value: string | undefined,
+  allowHttp = false,
+): readonly string[] {
   if (!value) return [`${field}: is required`]
   const problem = endpointViolation(value, allowHttp)
   return problem === undefined ? [] : [`${field}: ${problem}`]

@@ -71,7 +71,11 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
     )
   }
 
-  async function checkOne(subject: PolicySubject, question: AccessRequest, { hintsOf }: CheckOptions): Promise<void> {
+  async function checkOne(
+    subject: PolicySubject,
+    question: AccessRequest,
+    { hintsOf }: CheckOptions,
+  ): Promise<void> {
     if (!authorizer.readsHints(subject, question) || options.granted?.(question.id) === true) {
       if (!allows(subject, question)) throw refusal(question.action)
       return

@@ -28,7 +28,8 @@ export function makeRecover(
     // A refused caller gets the challenge that tells where to sign in.
     if (incoming?.response(exchange, error) === true) return
     const failure = toGatehouseError(error)
-    if (failure.code === 'INTERNAL') log.error('a request failed', { err: failure.cause, path: exchange.path })
+    if (failure.code === 'INTERNAL')
+      log.error('a request failed', { err: failure.cause, path: exchange.path })
     else if (failure.status >= 500)
       log.warn('the target could not be used', { failure: failure.code, err: failure.cause })
     if (exchange.message === undefined && !always.has(failure.code)) return sendProblem(exchange.res, failure)

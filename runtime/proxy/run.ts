@@ -162,6 +162,8 @@ async function sessionStoreOf(
     ...(password ? { password } : {}),
   })
   if (!key)
-    log.warn('session storage has no key, values are kept in plaintext', { variable: vmcpEnvironment.stateKey })
+    log.warn('session storage has no key, values are kept in plaintext', {
+      variable: vmcpEnvironment.stateKey,
+    })
   return sessionsInStore(key ? sealStore(store, () => [Buffer.from(key)]) : store)
 }

@@ -206,15 +206,18 @@ export function checkRedisConfig(config: RedisConfig): void {
   if (config.clusterMode && config.addr === undefined) violations.push('clusterMode requires addr')
   if (config.clusterMode && config.db) violations.push('db cannot be used with clusterMode')
   if (config.sentinelTls && !config.sentinel) violations.push('sentinelTls requires sentinelConfig')
-  if (config.sentinel && config.sentinel.addrs.length === 0) violations.push('sentinelConfig needs an address')
-  if (config.username !== undefined && config.password === undefined) violations.push('username needs a password')
+  if (config.sentinel && config.sentinel.addrs.length === 0)
+    violations.push('sentinelConfig needs an address')
+  if (config.username !== undefined && config.password === undefined)
+    violations.push('username needs a password')
   for (const addr of [
     ...(config.addr === undefined ? [] : [config.addr]),
     ...(config.sentinel?.addrs ?? []),
   ]) {
     if (!splitAddr(addr)) violations.push(addrError(addr))
   }
-  if (violations.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: `redis: ${violations.join('; ')}` })
+  if (violations.length > 0)
+    throw new GatehouseError('INVALID_CONFIG', { detail: `redis: ${violations.join('; ')}` })
 }
 
 function makeClient(config: RedisConfig): Client {

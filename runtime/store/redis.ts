@@ -9,7 +9,14 @@ import { ErrorReply } from '@redis/client'
 import { GatehouseError } from '../../schemas/index.ts'
 import { checkRedisConfig, type LinkOptions, type RedisConfig, RedisLink } from './redis-link.ts'
 import { type Script, swap as swapScript, takeTokens as takeTokensScript } from './scripts.ts'
-import { checkBuckets, checkTtl, type StoreEntry, type SetOptions, type Store, type BucketResult } from './store.ts'
+import {
+  checkBuckets,
+  checkTtl,
+  type StoreEntry,
+  type SetOptions,
+  type Store,
+  type BucketResult,
+} from './store.ts'
 
 export interface RedisStoreConfig extends RedisConfig {
   /** Put before every key, for instance `gh:auth:{namespace:name}:`. Keys begin with it in every mode. */

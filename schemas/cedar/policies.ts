@@ -89,7 +89,9 @@ function readBounded(text: string): TextRead {
     const message = 'is a template: name principals and resources instead of ?principal and ?resource'
     return { parts: [], message }
   }
-  return response.policies.length === 0 ? { parts: [], message: 'holds no policy' } : { parts: response.policies }
+  return response.policies.length === 0
+    ? { parts: [], message: 'holds no policy' }
+    : { parts: response.policies }
 }
 
 /** The JSON form of a policy that `readPolicies` gave. Throws EngineFailure. */

@@ -32,7 +32,11 @@ const hints: Readonly<Partial<Record<StepType, Readonly<Partial<Record<keyof Wor
 }
 
 export function stepViolations(step: WorkflowStep, path: string): Violation[] {
-  return [...foreignViolations(step, path), ...ownViolations[step.type](step, path), ...errorViolations(step, path)]
+  return [
+    ...foreignViolations(step, path),
+    ...ownViolations[step.type](step, path),
+    ...errorViolations(step, path),
+  ]
 }
 
 /** Fields of another type of step, which would do nothing. A field that has its default says nothing. */

@@ -260,7 +260,11 @@ t.test('proxy: disableUpstreamTokenInjection strips', { skip, timeout: 120_000 }
   })
   t.match(await response.text(), 'authorization: none, cookie: none')
   t.notOk(rig.backend.seen.some((headers) => headers['proxy-authorization'] !== undefined))
-  t.equal((await fetch(rig.url, { method: 'POST', body: '{}' })).status, 401, 'untrusted clients stay outside')
+  t.equal(
+    (await fetch(rig.url, { method: 'POST', body: '{}' })).status,
+    401,
+    'untrusted clients stay outside',
+  )
 })
 
 t.test('proxy: settings that contradict each other are refused together', async (t) => {

@@ -4,7 +4,11 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { freePort } from '../helpers/gatehouse.ts'
 import { makeKeys, oidcOf, startBackend, startGateway } from '../helpers/authserver/hosted.ts'
-import { startOidcProvider, type TestProvider, type TestProviderOptions } from '../helpers/authserver/oidc-provider.ts'
+import {
+  startOidcProvider,
+  type TestProvider,
+  type TestProviderOptions,
+} from '../helpers/authserver/oidc-provider.ts'
 import { makeCertificates, missingRedisTls, startRedis, until } from '../helpers/redis.ts'
 import { proves } from '../helpers/proves.ts'
 

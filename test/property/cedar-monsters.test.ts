@@ -8,7 +8,12 @@ import fc from 'fast-check'
 import t from 'tap'
 import { validateResource } from '../../hooks/index.ts'
 import { makeCaller } from '../../runtime/net/index.ts'
-import { type Authorizer, makeAuthorizer, type AccessRequest, type PolicySubject } from '../../runtime/policy/index.ts'
+import {
+  type Authorizer,
+  makeAuthorizer,
+  type AccessRequest,
+  type PolicySubject,
+} from '../../runtime/policy/index.ts'
 import { cedarViolations, engineFailures } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
 

@@ -47,7 +47,11 @@ t.test('cookies: over https they are host-only, secure, and out of reach of scri
       headers: { cookie, origin: issuer },
     })
   const value = form.slice(form.indexOf('=') + 1, form.indexOf(';'))
-  t.equal((await response(`gh-form=${value}`)).status, 403, 'a neighbour host could have planted a plain name')
+  t.equal(
+    (await response(`gh-form=${value}`)).status,
+    403,
+    'a neighbour host could have planted a plain name',
+  )
   t.equal((await response(`__Host-gh-form=${value}; __Host-gh-form=${value}`)).status, 403, 'twice is none')
   const approved = await response(`__Host-gh-form=${value}`)
   t.equal(approved.status, 303)

@@ -166,30 +166,33 @@ t.test('a response that nobody takes is dropped after its time', async (t) => {
   socket.destroy()
 })
 
-t.test('made-up capabilities cost a backend little: untrusted clients are treated as their plain kind', async (t) => {
-  const { vmcp, backend } = await start(t)
-  const opened = () => backend.requests.filter(({ method }) => method === 'initialize').length
-  const kind = (name: string) => ({
-    experimental: { [name]: {} },
-    elicitation: { form: { applyDefaults: true } },
-  })
-  await stateless(vmcp.url, 'tools/list', {}, { capabilities: kind('known') })
-  for (let i = 0; i < 150; i++) {
-    const { response } = await stateless(vmcp.url, 'tools/list', {}, { capabilities: kind(`x${i}`) })
-    t.match(response?.result, { tools: [{ name: 'raw_echo' }] }, `untrusted client ${i}`)
-    if (i % 10 === 0)
-      await stateless(
-        vmcp.url,
-        'tools/call',
-        { name: 'raw_echo', arguments: {} },
-        { capabilities: { experimental: { [`y${i}`]: {} } } },
-      )
-  }
-  t.ok(opened() < 60, `${opened()} sessions at the backend`)
-  const before = opened()
-  await stateless(vmcp.url, 'tools/list', {}, { capabilities: kind('known') })
-  t.equal(opened(), before, 'who was known before is known still')
-})
+t.test(
+  'made-up capabilities cost a backend little: untrusted clients are treated as their plain kind',
+  async (t) => {
+    const { vmcp, backend } = await start(t)
+    const opened = () => backend.requests.filter(({ method }) => method === 'initialize').length
+    const kind = (name: string) => ({
+      experimental: { [name]: {} },
+      elicitation: { form: { applyDefaults: true } },
+    })
+    await stateless(vmcp.url, 'tools/list', {}, { capabilities: kind('known') })
+    for (let i = 0; i < 150; i++) {
+      const { response } = await stateless(vmcp.url, 'tools/list', {}, { capabilities: kind(`x${i}`) })
+      t.match(response?.result, { tools: [{ name: 'raw_echo' }] }, `untrusted client ${i}`)
+      if (i % 10 === 0)
+        await stateless(
+          vmcp.url,
+          'tools/call',
+          { name: 'raw_echo', arguments: {} },
+          { capabilities: { experimental: { [`y${i}`]: {} } } },
+        )
+    }
+    t.ok(opened() < 60, `${opened()} sessions at the backend`)
+    const before = opened()
+    await stateless(vmcp.url, 'tools/list', {}, { capabilities: kind('known') })
+    t.equal(opened(), before, 'who was known before is known still')
+  },
+)
 
 t.test('what clients say about themselves is bounded', async (t) => {
   const { vmcp } = await start(t)

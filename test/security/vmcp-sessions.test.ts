@@ -113,7 +113,9 @@ t.test('an unused session ends after its time, a used one does not', async (t) =
 t.test('requests in flight of one session are bounded', async (t) => {
   const release: (() => void)[] = []
   const backend = await startRawBackend({
-    responses: { 'tools/call': () => new Promise((resolve) => release.push(() => resolve('{"content":[]}'))) },
+    responses: {
+      'tools/call': () => new Promise((resolve) => release.push(() => resolve('{"content":[]}'))),
+    },
   })
   const vmcp = await startTestVmcp({ raw: backend.url })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))

@@ -132,7 +132,9 @@ t.test('environment: only runtime/config and the hooks entry point read process.
   for (const file of files) {
     const reads = /\bprocess\.env\b/.test(readFileSync(join(root, file), 'utf8'))
     const may =
-      file.startsWith('runtime/config/') || file === 'hooks/server/main.ts' || file.startsWith('runtime/cli/dev/')
+      file.startsWith('runtime/config/') ||
+      file === 'hooks/server/main.ts' ||
+      file.startsWith('runtime/cli/dev/')
     if (reads && !may) t.fail(`${file} reads process.env`)
   }
 })

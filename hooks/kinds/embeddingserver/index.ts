@@ -95,7 +95,8 @@ function respond(
 function phaseOf(context: Context, state: ReturnType<typeof workloadState>, violations: readonly Failure[]) {
   if (isTerminating(context.stored))
     return { phase: 'Terminating', message: 'The embedding server is being deleted' }
-  if (violations.length > 0) return { phase: 'Failed', message: violations.map((failure) => failure.message).join('; ') }
+  if (violations.length > 0)
+    return { phase: 'Failed', message: violations.map((failure) => failure.message).join('; ') }
   if (state && state.readyReplicas > 0) return { phase: 'Ready', message: 'The embedding server is running' }
   if (state?.failure !== undefined) return { phase: 'Failed', message: state.failure }
   if (state)

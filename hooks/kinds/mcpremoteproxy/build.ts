@@ -59,7 +59,8 @@ export function build(context: Context): Built {
   checkConfiguration(context, headers ?? configurationFailure(proxy.violations))
   const size = built?.children && sizeFailure(built.children)
   const violations = [headers, ...proxy.violations, template, size].filter((failure) => failure !== undefined)
-  if (violations.length > 0 || !built?.children) return { children: undefined, violations, hashes: proxy.hashes }
+  if (violations.length > 0 || !built?.children)
+    return { children: undefined, violations, hashes: proxy.hashes }
   return { children: built.children, violations: [], hashes: proxy.hashes }
 }
 

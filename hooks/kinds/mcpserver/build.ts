@@ -65,7 +65,10 @@ export function build(context: Context): Built {
   const secrets = checkSecrets(context)
   const revision = hashOf([context.secretRevision(parent.spec.secrets ?? []), bridge.value?.files ?? {}])
   const server = serverTemplate(context, bridge.value, revision)
-  const template = server.violations && { reason: 'InvalidPodTemplateSpec', message: server.violations.join('; ') }
+  const template = server.violations && {
+    reason: 'InvalidPodTemplateSpec',
+    message: server.violations.join('; '),
+  }
   conditions.check('PodTemplateValid', template, 'ValidPodTemplateSpec', 'The pod template is valid')
   const built = proxy.file && proxyChildren(proxy, needs, proxyOptions(context))
   const all = [template, bridge.failure, profile, secrets, ...proxy.violations, built?.failure]

@@ -71,7 +71,10 @@ function setCondition(context: Context, { open }: Outbound, failure: Failure | u
     )
 }
 
-function outboundOf(context: Context): { readonly outbound?: Outbound; readonly failure: Failure | undefined } {
+function outboundOf(context: Context): {
+  readonly outbound?: Outbound
+  readonly failure: Failure | undefined
+} {
   const { permissionProfile } = context.parent.spec
   if (!permissionProfile) return { outbound: anywhere, failure: undefined }
   if (permissionProfile.type === 'builtin') {

@@ -40,7 +40,9 @@ export function respond(context: Context, built: Built): SyncResponse {
           previous['discoveredBackends'],
           (backend) => authTypeOf(built, backend),
         )
-  const { phase, message, ready, reason } = violations[0] ? blocked(violations) : phaseOf(pods, backends as never)
+  const { phase, message, ready, reason } = violations[0]
+    ? blocked(violations)
+    : phaseOf(pods, backends as never)
   context.conditions.set('Ready', ready, reason, message)
   setDiscovery(context, backends.length, built)
   return {

@@ -60,7 +60,10 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
     return cached && now() - cached.fetchedAtMs < staleMs ? cached.client : undefined
   }
 
-  async function fetchOnce(clientId: string, caller: string | undefined): Promise<RegisteredClient | undefined> {
+  async function fetchOnce(
+    clientId: string,
+    caller: string | undefined,
+  ): Promise<RegisteredClient | undefined> {
     const { host, hostname } = new URL(clientId)
     const stale = oldCopy(clientId)
     // The ports of a host are one host; on this machine they are different clients.

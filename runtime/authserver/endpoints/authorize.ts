@@ -64,7 +64,8 @@ export async function authorize(exchange: Exchange, context: Context): Promise<v
     sendRedirect(exchange, `${context.urls.consent}?request=${handle}`)
   } catch (error) {
     const failure = toOAuthError(error)
-    if (failure.status >= 500) context.log.error('authorization request failed', { err: failure.cause ?? failure })
+    if (failure.status >= 500)
+      context.log.error('authorization request failed', { err: failure.cause ?? failure })
     const request = { redirectUri, ...(state === undefined ? {} : { state }) }
     const location = errorRedirect(context, request, failure.error, failure.message)
     if (mustAsk(draft, redirectUri)) {

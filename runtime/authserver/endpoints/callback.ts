@@ -38,7 +38,10 @@ export async function callback(exchange: Exchange, context: Context): Promise<vo
 }
 
 /** What this response is for: an upstream step of a login, or an account that is being connected. */
-async function takeWaiting(parameters: URLSearchParams, context: Context): Promise<UpstreamStep | Connection> {
+async function takeWaiting(
+  parameters: URLSearchParams,
+  context: Context,
+): Promise<UpstreamStep | Connection> {
   const states = parameters.getAll('state')
   const [state] = states
   if (state === undefined || state === '' || states.length > 1) {

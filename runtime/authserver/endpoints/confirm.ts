@@ -11,7 +11,13 @@ import { type Context, upstreamNamed } from '../context.ts'
 import { shownClient } from '../events.ts'
 import type { Confirmation } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
-import { advance, errorRedirect, type LoginUnderWay, type Next, startUpstreamStep } from '../upstream/steps.ts'
+import {
+  advance,
+  errorRedirect,
+  type LoginUnderWay,
+  type Next,
+  startUpstreamStep,
+} from '../upstream/steps.ts'
 import { sendPage } from './responses.ts'
 import { checkForm, chosenProviders, goneError, sendNext } from './consent.ts'
 import { formOf, type Parameters, queryOf } from './form.ts'

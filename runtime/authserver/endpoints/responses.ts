@@ -79,14 +79,19 @@ export function toOAuthError(failure: unknown): OAuthError {
   if (failure instanceof OAuthError) return failure
   if (failure instanceof GatehouseError) {
     if (failure.code === 'REQUEST_TOO_LARGE') {
-      return new OAuthError('invalid_request', 'the request body is too large', { status: 413, cause: failure })
+      return new OAuthError('invalid_request', 'the request body is too large', {
+        status: 413,
+        cause: failure,
+      })
     }
     if (failure.code === 'UNSUPPORTED_MEDIA_TYPE' || failure.code === 'NOT_IMPLEMENTED') {
       const { message, status, headers } = failure
       return new OAuthError('invalid_request', message, { status, headers, cause: failure })
     }
     if (failure.code === 'BAD_REQUEST') {
-      return new OAuthError('invalid_request', 'the request body did not arrive completely', { cause: failure })
+      return new OAuthError('invalid_request', 'the request body did not arrive completely', {
+        cause: failure,
+      })
     }
     if (failure.status === 503) {
       return new OAuthError(
@@ -104,7 +109,12 @@ export function toOAuthError(failure: unknown): OAuthError {
 
 /** RFC 6749 section 5.2. */
 export function sendOAuthError(exchange: Exchange, failure: OAuthError): void {
-  sendPrivate(exchange, failure.status, { error: failure.error, error_description: failure.message }, failure.headers)
+  sendPrivate(
+    exchange,
+    failure.status,
+    { error: failure.error, error_description: failure.message },
+    failure.headers,
+  )
 }
 
 /** Browsers name HTML; clients that follow links do not. */

@@ -120,7 +120,12 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
     try {
       return await request(client, server)
     } catch (error) {
-      if (config.dcr && registration && error instanceof OAuthClientError && error.error === 'invalid_client') {
+      if (
+        config.dcr &&
+        registration &&
+        error instanceof OAuthClientError &&
+        error.error === 'invalid_client'
+      ) {
         await forgetRegistration(config, config.dcr, discovered, registration, parts)
         registered = false
         registering?.drop()
@@ -135,7 +140,9 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
     const code = readAuthorizationCode(callback, discovered ?? {})
     if (proof.maxAgeSec !== undefined) {
       // A plain OAuth provider says nothing about when it saw the user last.
-      throw new OAuthClientError('refused', 'the age of the login cannot be told', { error: 'login_required' })
+      throw new OAuthClientError('refused', 'the age of the login cannot be told', {
+        error: 'login_required',
+      })
     }
     const { fetch, body } = keepingBody(parts.fetch)
     const { redirectUri } = config
@@ -167,7 +174,8 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
     if (userInfo) {
       const info = await fetchUserInfo(userInfo, accessToken, parts.fetch)
       const { subject } = info
-      if (subject === undefined) throw new OAuthClientError('protocol', 'the userinfo endpoint names no subject')
+      if (subject === undefined)
+        throw new OAuthClientError('protocol', 'the userinfo endpoint names no subject')
       return { ...info, subject, synthesized: false }
     }
     return { subject: synthesizedSubject(accessToken), synthesized: true }

@@ -67,7 +67,8 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
     idToken: string | undefined,
     rules: { nonce?: string; accessToken: string },
   ): Promise<JWTPayload> {
-    if (idToken === undefined) throw new OAuthClientError('protocol', 'the upstream provider sent no ID token')
+    if (idToken === undefined)
+      throw new OAuthClientError('protocol', 'the upstream provider sent no ID token')
     try {
       return await verifyIdToken(idToken, {
         keys,
@@ -78,9 +79,13 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
       })
     } catch (error) {
       if (!(error instanceof TokenRefused)) throw error
-      throw new OAuthClientError('protocol', 'the upstream provider sent an ID token that cannot be accepted', {
-        cause: error,
-      })
+      throw new OAuthClientError(
+        'protocol',
+        'the upstream provider sent an ID token that cannot be accepted',
+        {
+          cause: error,
+        },
+      )
     }
   }
 

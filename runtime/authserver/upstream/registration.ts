@@ -133,7 +133,10 @@ function chooseMethod(metadata: ServerMetadata | undefined): ClientAuthMethod {
   if (supported.includes('client_secret_basic')) return 'client_secret_basic'
   if (supported.includes('client_secret_post')) return 'client_secret_post'
   if (supported.includes('none') && metadata && supportsS256(metadata)) return 'none'
-  throw new OAuthClientError('protocol', 'the upstream provider offers no client authentication that we support')
+  throw new OAuthClientError(
+    'protocol',
+    'the upstream provider offers no client authentication that we support',
+  )
 }
 
 async function register(

@@ -99,7 +99,11 @@ async function connectedProviders(
 }
 
 /** Sends the browser to one provider; if that cannot be done, says so to the client or to the user. */
-export async function startUpstreamStep(context: Context, login: LoginUnderWay, upstream: Upstream): Promise<string> {
+export async function startUpstreamStep(
+  context: Context,
+  login: LoginUnderWay,
+  upstream: Upstream,
+): Promise<string> {
   const secrets = makeLoginSecrets()
   const { request } = login
   const { state, codeVerifier, codeChallenge, nonce } = secrets
@@ -185,12 +189,7 @@ function meaning(failure: unknown): { code: OAuthCode; text: string } {
 }
 
 /** Keeps the login until the user has answered the page at /oauth/confirm. */
-async function pause(
-  context: Context,
-  login: LoginUnderWay,
-  person: User,
-  failed?: string,
-): Promise<string> {
+async function pause(context: Context, login: LoginUnderWay, person: User, failed?: string): Promise<string> {
   const handle = randomId()
   const { request, chosen, browser, obtained, consentOf, approvedAtMs } = login
   await context.state.confirmations.put(

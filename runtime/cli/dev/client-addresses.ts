@@ -16,7 +16,10 @@ interface Status {
 }
 
 /** `startedAt` is when the last workload ceased to be starting, milliseconds; undefined while one is. */
-export async function clientAddressesOf(session: DevSession, startedAt: number | undefined): Promise<ClientAddress[]> {
+export async function clientAddressesOf(
+  session: DevSession,
+  startedAt: number | undefined,
+): Promise<ClientAddress[]> {
   const parents = session.cluster.objects.filter((object) => object.kind === 'VirtualMCPServer')
   return Promise.all(
     parents.map(async (parent) => {

@@ -215,7 +215,11 @@ function oauth2Violations(at: string, upstream: OAuth2UpstreamConfig): readonly 
   const { dcr } = upstream
   const bothOrNone = (upstream.clientId === undefined) === (dcr === undefined)
   return [
-    ...endpointViolations(`${field}.authorizationEndpoint`, upstream.authorizationEndpoint, dcr?.discoveryUrl),
+    ...endpointViolations(
+      `${field}.authorizationEndpoint`,
+      upstream.authorizationEndpoint,
+      dcr?.discoveryUrl,
+    ),
     ...endpointViolations(`${field}.tokenEndpoint`, upstream.tokenEndpoint, dcr?.discoveryUrl),
     ...(bothOrNone ? [`${field}: exactly one of clientId and dcrConfig is required`] : []),
     ...(dcr && upstream.clientSecret

@@ -41,7 +41,10 @@ export function exchangeSettings(
   const secretGiven =
     violations.given('tokenExchangeClientSecret') || violations.given('tokenExchangeClientSecretFile')
   if (secretGiven && clientId === undefined) {
-    violations.needs(['tokenExchangeClientSecret', 'tokenExchangeClientSecretFile'], '--token-exchange-client-id')
+    violations.needs(
+      ['tokenExchangeClientSecret', 'tokenExchangeClientSecretFile'],
+      '--token-exchange-client-id',
+    )
   }
   if (violations.given('tokenExchangeClientSecret')) {
     warnings.push('--token-exchange-client-secret shows in process lists; a file or the environment does not')
@@ -80,7 +83,10 @@ function subjectTokenType(violations: SettingErrors): string {
   const given = violations.text('tokenExchangeSubjectTokenType') ?? 'access_token'
   const short = given.startsWith(urn) ? given.slice(urn.length) : given
   if (!types.has(short)) {
-    violations.about('tokenExchangeSubjectTokenType', 'must be access_token, id_token, jwt or one of their URNs')
+    violations.about(
+      'tokenExchangeSubjectTokenType',
+      'must be access_token, id_token, jwt or one of their URNs',
+    )
   }
   return `${urn}${short}`
 }

@@ -70,7 +70,13 @@ function split(
   return undefined
 }
 
-function accept(headers: InjectedHeader[], name: string, value: string, key: Key, violations: SettingErrors): void {
+function accept(
+  headers: InjectedHeader[],
+  name: string,
+  value: string,
+  key: Key,
+  violations: SettingErrors,
+): void {
   const lower = name.toLowerCase()
   const problem = headerNameViolation(name, 'injected')
   const valueViolation = headerValueViolation(value)

@@ -47,7 +47,11 @@ const dependent = [
   'oidcInsecureAllowHttp',
 ] as const
 
-export function oidcSettings(input: ProxyInput, env: Environment, violations: SettingErrors): ProxyOidc | undefined {
+export function oidcSettings(
+  input: ProxyInput,
+  env: Environment,
+  violations: SettingErrors,
+): ProxyOidc | undefined {
   const allowHttp = input.oidcInsecureAllowHttp ?? false
   const issuer = violations.url('oidcIssuer', allowHttp)
   const jwksUrl = violations.url('oidcJwksUrl', allowHttp)

@@ -85,7 +85,10 @@ export function remoteSettings(
   return { kind: 'none' }
 }
 
-function bearerToken(env: Environment, violations: SettingErrors): { token: () => Secret; from: string } | undefined {
+function bearerToken(
+  env: Environment,
+  violations: SettingErrors,
+): { token: () => Secret; from: string } | undefined {
   violations.exclusive('remoteAuthBearerToken', 'remoteAuthBearerTokenFile')
   const typed = violations.text('remoteAuthBearerToken')
   if (typed !== undefined) {

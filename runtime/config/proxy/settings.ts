@@ -71,7 +71,10 @@ export function resolveProxyConfig(
   const remote = remoteSettings(input, env, violations, warnings)
   const exchange = exchangeSettings(input, env, violations, warnings)
   if (oidc === undefined && input.passAuthorization === true) {
-    violations.about('passAuthorization', 'has no meaning without an --oidc-* flag: nothing is taken away then')
+    violations.about(
+      'passAuthorization',
+      'has no meaning without an --oidc-* flag: nothing is taken away then',
+    )
   }
   if (input.passAuthorization === true && (exchange || remote.kind !== 'none')) {
     violations.about(

@@ -51,7 +51,10 @@ const maxViolations = 20
 /** Reads all documents of a text. Never throws. */
 export function readYaml(text: string): YamlRead {
   if (Buffer.byteLength(text) > maxBytes) {
-    return { documents: [], violations: [{ line: 1, message: `is larger than ${maxBytes / 1024 / 1024} MiB` }] }
+    return {
+      documents: [],
+      violations: [{ line: 1, message: `is larger than ${maxBytes / 1024 / 1024} MiB` }],
+    }
   }
   const lines = new LineCounter()
   const parsed = parseAllDocuments(text, {
@@ -113,7 +116,8 @@ class Walk {
   #alias(alias: Alias, depth: number): void {
     const target = this.#anchors.get(alias.source)
     if (target === undefined) this.#failure(alias, `the alias *${alias.source} has no anchor before it`)
-    else if (this.#open.has(target)) this.#failure(alias, `the alias *${alias.source} stands for what it is in`)
+    else if (this.#open.has(target))
+      this.#failure(alias, `the alias *${alias.source} stands for what it is in`)
     else {
       this.#aliasDepth += 1
       this.visit(target, depth)

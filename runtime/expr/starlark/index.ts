@@ -9,7 +9,15 @@ export { asText, isCallable, positional, unpack } from './builtins/arguments.ts'
 export { compile, type Program } from './compiler/compiler.ts'
 export { Dict } from './values/dict.ts'
 export { LimitError, type Position, StarlarkError } from './errors.ts'
-export { Builtin, type Call, type Effect, Func, type Named, type Settled, type Work } from './values/functions.ts'
+export {
+  Builtin,
+  type Call,
+  type Effect,
+  Func,
+  type Named,
+  type Settled,
+  type Work,
+} from './values/functions.ts'
 export { elementsOf } from './values/iterate.ts'
 export { JsonError, readJson, writeJson } from './builtins/json.ts'
 export { type Limits, Meter } from './vm/meter.ts'

@@ -36,7 +36,11 @@ export function isSingleAction({ body }: Template): boolean {
 }
 
 /** The value of a single action, not its text; undefined when there is none. Throws EvaluationError. */
-export function valueOf(template: Template, data: TemplateValue, limits: Limits = defaultLimits): TemplateValue {
+export function valueOf(
+  template: Template,
+  data: TemplateValue,
+  limits: Limits = defaultLimits,
+): TemplateValue {
   const [first] = template.body
   if (!isSingleAction(template) || first?.kind !== 'action')
     throw new TypeError('the template is more than one action')
@@ -118,7 +122,10 @@ class Run {
     this.#calls -= 1
   }
 
-  #block({ kind, pipe, body, otherwise }: Extract<Node, { readonly body: unknown }>, dot: TemplateValue): Jump {
+  #block(
+    { kind, pipe, body, otherwise }: Extract<Node, { readonly body: unknown }>,
+    dot: TemplateValue,
+  ): Jump {
     const depth = this.#variables.length
     const value = this.pipe(pipe, dot, kind === 'range')
     const jump =

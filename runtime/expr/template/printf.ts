@@ -173,7 +173,12 @@ class Printf {
     this.#out.write(verb === 'v' ? pad('<nil>', flags) : `%!${verb}(<nil>)`)
   }
 
-  #writeParts(value: readonly TemplateValue[] | ValueObject, verb: string, flags: Flags, depth: number): void {
+  #writeParts(
+    value: readonly TemplateValue[] | ValueObject,
+    verb: string,
+    flags: Flags,
+    depth: number,
+  ): void {
     if (isList(value)) this.#writeList(value, verb, flags, depth)
     else this.#writeObject(value, verb, flags, depth)
   }

@@ -4,7 +4,15 @@
  *
  * Source: Go text/template, "Arguments", as it sees values that came out of JSON.
  */
-export type TemplateValue = undefined | null | boolean | number | bigint | string | readonly TemplateValue[] | ValueObject
+export type TemplateValue =
+  | undefined
+  | null
+  | boolean
+  | number
+  | bigint
+  | string
+  | readonly TemplateValue[]
+  | ValueObject
 
 export interface ValueObject {
   readonly [name: string]: TemplateValue

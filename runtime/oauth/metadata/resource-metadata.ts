@@ -5,7 +5,14 @@
  * `resource` covers the target: a document for something else must not choose our authorization server.
  * Source: RFC 9728; MCP 2025-11-25 authorization ("Protected Resource Metadata Discovery Requirements").
  */
-import { type CallOptions, type JsonObject, optionalStrings, readJson, requiredString, send } from '../call.ts'
+import {
+  type CallOptions,
+  type JsonObject,
+  optionalStrings,
+  readJson,
+  requiredString,
+  send,
+} from '../call.ts'
 import { OAuthClientError } from '../client-error.ts'
 import { resourceCovers, resourceMetadataUrls } from '../urls.ts'
 

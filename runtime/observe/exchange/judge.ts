@@ -47,7 +47,11 @@ function isDenial({ code }: RpcResponse): boolean {
 }
 
 /** The kind of error, for `error.type`: a code, never a text. Undefined when nothing failed but the client. */
-export function errorOf(status: number, response: RpcResponse | undefined, error: unknown): string | undefined {
+export function errorOf(
+  status: number,
+  response: RpcResponse | undefined,
+  error: unknown,
+): string | undefined {
   if (error !== undefined && (status >= 500 || status < 400)) return errorType(error)
   if (status >= 500) return String(status)
   if (response?.kind === 'error') return String(response.code ?? 'error')

@@ -186,7 +186,8 @@ function readHeaders(
     const field = `telemetry.headers.${name}`
     const value = text.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (_all, variable: string) => {
       const found = env[variable]
-      if (found === undefined || found === '') violations.push(`${field}: the variable ${variable} is not set`)
+      if (found === undefined || found === '')
+        violations.push(`${field}: the variable ${variable} is not set`)
       return found ?? ''
     })
     const problem = headerNameViolation(name, 'collector') ?? headerValueViolation(value)

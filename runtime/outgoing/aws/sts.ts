@@ -56,9 +56,13 @@ const subjectCodes: ReadonlySet<string> = new Set([
 const laterCodes: ReadonlySet<string> = new Set(['IDPCommunicationError', 'Throttling', 'ServiceUnavailable'])
 
 function refusal(status: number, code: string): GatehouseError {
-  const cause = new OAuthClientError('refused', `the token service answered ${status} ${code.slice(0, 100)}`, {
-    status,
-  })
+  const cause = new OAuthClientError(
+    'refused',
+    `the token service answered ${status} ${code.slice(0, 100)}`,
+    {
+      status,
+    },
+  )
   if (subjectCodes.has(code)) return new GatehouseError('SUBJECT_REFUSED', { cause })
   if (code === 'AccessDenied') {
     return new GatehouseError('BACKEND_ROLE_DENIED', {

@@ -14,7 +14,12 @@ import { recoverSession } from '../session/recovery.ts'
 import type { TargetWatch } from '../readiness.ts'
 import { maxRedirects, redirectPath } from './redirect.ts'
 import { decodeRefusal } from './refusal-body.ts'
-import { type ResponsePolicy, type DiscardedResponse, type Decision, ResponseRelay } from './response-relay.ts'
+import {
+  type ResponsePolicy,
+  type DiscardedResponse,
+  type Decision,
+  ResponseRelay,
+} from './response-relay.ts'
 import { type HeaderRules, requestHeaders } from './request-headers.ts'
 import { firstValue } from './response-headers.ts'
 import { maySetState } from '../session/session-state.ts'

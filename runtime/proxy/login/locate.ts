@@ -131,7 +131,8 @@ async function firstUsable(
 
 /** No document is no error here; a wrong one is. */
 function absentOnly(error: unknown): undefined {
-  if (error instanceof OAuthClientError && (error.kind === 'absent' || error.kind === 'refused')) return undefined
+  if (error instanceof OAuthClientError && (error.kind === 'absent' || error.kind === 'refused'))
+    return undefined
   throw error
 }
 

@@ -61,7 +61,12 @@ export class OldSseTransport implements Transport {
     const signal = AbortSignal.any([call.signal, connection.end.signal])
     const responded = this.#wait(connection, call)
     try {
-      const response = await this.#http.request('POST', { url, headers: [], body: call.message.bytes, signal })
+      const response = await this.#http.request('POST', {
+        url,
+        headers: [],
+        body: call.message.bytes,
+        signal,
+      })
       if (response.statusCode >= 300) throw await refusal(response, signal, true)
       await drop(response)
       await responded

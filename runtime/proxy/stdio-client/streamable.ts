@@ -93,7 +93,12 @@ export class StreamableTransport implements Transport {
     }
   }
 
-  async #readStream(call: Call, first: HttpResponse, signal: AbortSignal, done: AbortController): Promise<void> {
+  async #readStream(
+    call: Call,
+    first: HttpResponse,
+    signal: AbortSignal,
+    done: AbortController,
+  ): Promise<void> {
     const { id } = call.message
     const position = newPosition()
     let timer: NodeJS.Timeout | undefined
@@ -154,12 +159,18 @@ export class StreamableTransport implements Transport {
   }
 
   /** An HTTP refusal: the JSON-RPC error in its body, or one made of the status; or the session is lost. */
-  async #refused(call: Call, response: HttpResponse, sentId: string | undefined, signal: AbortSignal): Promise<void> {
+  async #refused(
+    call: Call,
+    response: HttpResponse,
+    sentId: string | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { statusCode } = response
     const body = await readBody(response, signal)
     const nobody = unreachable(statusCode, body)
     if (nobody) throw nobody
-    if (sentId !== undefined && isSessionLost(statusCode, isChallenge(response), body)) throw new SessionLost()
+    if (sentId !== undefined && isSessionLost(statusCode, isChallenge(response), body))
+      throw new SessionLost()
     const error = errorIn(body)
     const { id } = call.message
     if (error?.error === undefined || id === undefined) throw statusError(statusCode)

@@ -15,7 +15,12 @@ import {
 } from '../../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import type { Log } from '../../net/index.ts'
-import { makeOutgoing, type Outgoing, type StrategyConfig, type UpstreamTokens } from '../../outgoing/index.ts'
+import {
+  makeOutgoing,
+  type Outgoing,
+  type StrategyConfig,
+  type UpstreamTokens,
+} from '../../outgoing/index.ts'
 import type { Credentials } from './session-era/channel.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>

@@ -151,7 +151,9 @@ function argumentsOf({ params }: Operation, { maxScriptLength }: ScriptSettings)
   if (text === undefined || text.trim() === '')
     return { failure: "'script' argument must be a string with a script" }
   if (text.length > maxScriptLength)
-    return { failure: `'script' argument is longer than ${maxScriptLength} characters; pass values in 'data'` }
+    return {
+      failure: `'script' argument is longer than ${maxScriptLength} characters; pass values in 'data'`,
+    }
   if (data === undefined || data.toString() === 'null') return { text, data: undefined }
   return data[0] === 0x7b ? { text, data } : { failure: "'data' argument must be an object" }
 }

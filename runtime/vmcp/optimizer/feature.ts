@@ -12,7 +12,13 @@ import type { Caller, Log } from '../../net/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { Telemetry } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
-import { innerOperation, type Operation, type Outcome, type Perform, resultOutcome } from '../pipeline/operation.ts'
+import {
+  innerOperation,
+  type Operation,
+  type Outcome,
+  type Perform,
+  resultOutcome,
+} from '../pipeline/operation.ts'
 import type { Feature } from '../pipeline/pipeline.ts'
 import { Measure, notFound } from './measure.ts'
 import {

@@ -2,7 +2,13 @@
  * From texts to values of a JSON type: what templates give is text, what tools and outputs want often is not.
  * Source: spec document 3, compositeTools (output property types).
  */
-import { EvaluationError, isList, isObject, parseJson, type TemplateValue } from '../../expr/template/index.ts'
+import {
+  EvaluationError,
+  isList,
+  isObject,
+  parseJson,
+  type TemplateValue,
+} from '../../expr/template/index.ts'
 
 export type JsonType = 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'array'
 

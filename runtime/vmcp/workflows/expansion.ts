@@ -2,7 +2,13 @@
  * Templates of one place in a workflow: expanding one, and what is said when that fails.
  */
 import type { Template } from '../../../schemas/workflow/index.ts'
-import { EvaluationError, expand, isSingleAction, type TemplateValue, valueOf } from '../../expr/template/index.ts'
+import {
+  EvaluationError,
+  expand,
+  isSingleAction,
+  type TemplateValue,
+  valueOf,
+} from '../../expr/template/index.ts'
 import { StepError } from './errors.ts'
 
 /** The text of a template. Throws StepError naming `where`. */

@@ -245,11 +245,7 @@ t.test('accounts: only the page’s own form, in the browser and for the user it
   const program = /name="program" value="([^"]*)"/.exec(page.text)?.[1] ?? ''
   const fields = { action: 'disconnect', provider: 'hub' }
   t.equal((await send(self, bob.browser, page, fields)).status, 403, 'another browser')
-  t.equal(
-    (await send(self, bob.browser, bobs, { ...fields, program })).status,
-    400,
-    "another user's client",
-  )
+  t.equal((await send(self, bob.browser, bobs, { ...fields, program })).status, 400, "another user's client")
   t.equal((await send(self, browser, page, { ...fields, form: 'x'.repeat(43) })).status, 403)
   t.equal((await send(self, browser, page, { ...fields, provider: 'nobody' })).status, 400)
   t.equal((await send(self, browser, page, { ...fields, action: 'delete' })).status, 400)

@@ -198,7 +198,11 @@ t.test('cimd: when no more may be fetched an old copy serves for a day, and no l
   t.equal((await start(rig, clientId)).status, 303)
   for (let n = 0; n < 9; n++) await start(rig, `${host.url}/n${n}`)
   rig.pass(10 * minute)
-  t.equal((await start(rig, clientId)).status, 303, 'an untrusted client who uses up the fetches locks nobody out')
+  t.equal(
+    (await start(rig, clientId)).status,
+    303,
+    'an untrusted client who uses up the fetches locks nobody out',
+  )
   rig.pass(25 * 60 * minute)
   t.equal((await start(rig, clientId)).status, 503, 'nor keeps an old document alive')
   t.equal(host.seen.length, 10)

@@ -4,7 +4,14 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { authorizeUrl, corp, pkce, registerClient, type Rig, startAuthServer } from '../../helpers/authserver/authserver.ts'
+import {
+  authorizeUrl,
+  corp,
+  pkce,
+  registerClient,
+  type Rig,
+  startAuthServer,
+} from '../../helpers/authserver/authserver.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
 
 const executablePath = '/usr/bin/chromium'

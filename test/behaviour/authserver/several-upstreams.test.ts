@@ -216,24 +216,27 @@ t.test('several: an abandoned chain leaves no tokens behind', async (t) => {
   t.same(legs(self), [2, 1], 'hub was asked again')
 })
 
-t.test('several: with prompt=none an upstream step that needs the user is interaction_required', async (t) => {
-  const self = await three(t)
-  const web = 'https://app.example.com/cb'
-  const clientId = await registerClient(self.rig, { redirect_uris: [web] })
-  const first = await login(self.rig, { client_id: clientId, redirect_uri: web })
-  const { browser } = first
-  const silent = authorizeUrl(self.rig, {
-    client_id: clientId,
-    redirect_uri: web,
-    prompt: 'none',
-    code_challenge: pkce().challenge,
-  })
-  const done = await browser.open(silent, web)
-  t.match(done.url.searchParams.get('code'), /^gh_ac_/, 'everything is connected')
-  const caller = await callerAfter(self.rig, first, web)
-  self.failing = 'access_denied'
-  self.rig.pass(3_600_000)
-  await t.rejects(self.rig.server.upstreamTokens.get(caller, 'hub'), { code: 'UPSTREAM_TOKEN_MISSING' })
-  const missing = await browser.open(silent, web)
-  t.equal(missing.url.searchParams.get('error'), 'interaction_required', 'hub would have to ask')
-})
+t.test(
+  'several: with prompt=none an upstream step that needs the user is interaction_required',
+  async (t) => {
+    const self = await three(t)
+    const web = 'https://app.example.com/cb'
+    const clientId = await registerClient(self.rig, { redirect_uris: [web] })
+    const first = await login(self.rig, { client_id: clientId, redirect_uri: web })
+    const { browser } = first
+    const silent = authorizeUrl(self.rig, {
+      client_id: clientId,
+      redirect_uri: web,
+      prompt: 'none',
+      code_challenge: pkce().challenge,
+    })
+    const done = await browser.open(silent, web)
+    t.match(done.url.searchParams.get('code'), /^gh_ac_/, 'everything is connected')
+    const caller = await callerAfter(self.rig, first, web)
+    self.failing = 'access_denied'
+    self.rig.pass(3_600_000)
+    await t.rejects(self.rig.server.upstreamTokens.get(caller, 'hub'), { code: 'UPSTREAM_TOKEN_MISSING' })
+    const missing = await browser.open(silent, web)
+    t.equal(missing.url.searchParams.get('error'), 'interaction_required', 'hub would have to ask')
+  },
+)

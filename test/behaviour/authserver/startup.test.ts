@@ -195,7 +195,10 @@ t.test('errors: each rule, with the field’s own name', async (t) => {
     'client_secret',
   ]) {
     t.match(
-      authServerViolations({ ...good, upstreams: [{ ...oidc, additionalAuthorizationParams: { [name]: 'x' } }] }),
+      authServerViolations({
+        ...good,
+        upstreams: [{ ...oidc, additionalAuthorizationParams: { [name]: 'x' } }],
+      }),
       [new RegExp(`must not set ${name}$`)],
     )
   }
@@ -219,7 +222,11 @@ t.test('errors: http is fine on localhost, and elsewhere with insecureAllowHTTP'
   t.same(authServerViolations({ ...good, issuer: 'http://localhost:8080' }), [])
   t.same(authServerViolations({ ...good, issuer: 'http://127.0.0.1:8080/base' }), [])
   t.same(
-    authServerViolations({ ...good, issuer: 'http://vmcp.ns.svc.cluster.local:4483', insecureAllowHttp: true }),
+    authServerViolations({
+      ...good,
+      issuer: 'http://vmcp.ns.svc.cluster.local:4483',
+      insecureAllowHttp: true,
+    }),
     [],
   )
 })

@@ -147,7 +147,9 @@ t.test(
     const rig = await startAuthServer(t)
     const done = await login(rig)
     const responses = await Promise.all(Array.from({ length: 6 }, () => redeem(rig, done)))
-    const outcomes = await Promise.all(responses.map(async (response) => (response.ok ? 'ok' : refusal(response))))
+    const outcomes = await Promise.all(
+      responses.map(async (response) => (response.ok ? 'ok' : refusal(response))),
+    )
     t.ok(outcomes.filter((outcome) => outcome === 'ok').length <= 1)
     t.ok(
       outcomes.every((outcome) => outcome === 'ok' || outcome === '400 invalid_grant'),

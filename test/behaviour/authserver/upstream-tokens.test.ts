@@ -2,7 +2,14 @@
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { type Caller, makeCaller } from '../../../runtime/net/index.ts'
-import { login, redeem, registerClient, type Rig, startAuthServer, tokensOf } from '../../helpers/authserver/authserver.ts'
+import {
+  login,
+  redeem,
+  registerClient,
+  type Rig,
+  startAuthServer,
+  tokensOf,
+} from '../../helpers/authserver/authserver.ts'
 import { type PeerResponse, type Loopback, startLoopback } from '../../helpers/loopback.ts'
 
 interface Hub {

@@ -124,36 +124,39 @@ await t.test('audit: stateless clients and backends leave the same lines', async
   t.match(found[2], { metadata: { extra: { jsonrpc_error_code: -32602 } } })
 })
 
-await t.test('audit: the HTTP+SSE (deprecated) transport, whose responses travel on another stream', async (t) => {
-  const { url, lines } = await rig(t)
-  const events = await stream(new URL('/sse', url).href)
-  const endpoint = await events.next(({ method }) => method === 'endpoint')
-  const target = new URL(String(endpoint.params?.['data']), url).href
-  const send = (method: string, params: unknown, id?: number) =>
-    post(target, JSON.stringify({ jsonrpc: '2.0', ...(id === undefined ? {} : { id }), method, params }))
-  await send(
-    'initialize',
-    { protocolVersion: '2024-11-05', capabilities: {}, clientInfo: { name: 'old', version: '0' } },
-    1,
-  )
-  await events.next(({ id }) => id === 1)
-  await send('notifications/initialized', {})
-  await send('tools/call', { name: 'test_error_handling' }, 2)
-  await events.next(({ id }) => id === 2)
-  await send('tools/call', { name: 'no_such_tool' }, 3)
-  await events.next(({ id }) => id === 3)
-  events.close()
-  const found = await lines()
-  t.same(found.map(briefly), [
-    'sse_connection success',
-    'mcp_initialize success',
-    'mcp_notification success',
-    'mcp_tool_call application_error',
-    'mcp_tool_call application_error',
-  ])
-  t.match(found[3], { subjects: { client_name: 'old' }, metadata: { extra: { tool_error: true } } })
-  t.match(found[4], { metadata: { extra: { jsonrpc_error_code: -32602 } } })
-})
+await t.test(
+  'audit: the HTTP+SSE (deprecated) transport, whose responses travel on another stream',
+  async (t) => {
+    const { url, lines } = await rig(t)
+    const events = await stream(new URL('/sse', url).href)
+    const endpoint = await events.next(({ method }) => method === 'endpoint')
+    const target = new URL(String(endpoint.params?.['data']), url).href
+    const send = (method: string, params: unknown, id?: number) =>
+      post(target, JSON.stringify({ jsonrpc: '2.0', ...(id === undefined ? {} : { id }), method, params }))
+    await send(
+      'initialize',
+      { protocolVersion: '2024-11-05', capabilities: {}, clientInfo: { name: 'old', version: '0' } },
+      1,
+    )
+    await events.next(({ id }) => id === 1)
+    await send('notifications/initialized', {})
+    await send('tools/call', { name: 'test_error_handling' }, 2)
+    await events.next(({ id }) => id === 2)
+    await send('tools/call', { name: 'no_such_tool' }, 3)
+    await events.next(({ id }) => id === 3)
+    events.close()
+    const found = await lines()
+    t.same(found.map(briefly), [
+      'sse_connection success',
+      'mcp_initialize success',
+      'mcp_notification success',
+      'mcp_tool_call application_error',
+      'mcp_tool_call application_error',
+    ])
+    t.match(found[3], { subjects: { client_name: 'old' }, metadata: { extra: { tool_error: true } } })
+    t.match(found[4], { metadata: { extra: { jsonrpc_error_code: -32602 } } })
+  },
+)
 
 await t.test('audit: errors in responses of status 200 are application errors', async (t) => {
   proves('3.error.audit.application', '3.config.audit.detectApplicationErrors')

@@ -58,20 +58,26 @@ await t.test('file: a target’s own path takes the place of the client’s', as
   t.match(seen, { url: '/base/mcp?key=1&a=b' })
 })
 
-await t.test('file: the HTTP+SSE (deprecated) transport has two paths, and a prefix for its endpoint event', async (t) => {
-  const proxy = await start(t, {
-    targetUri: `${target.url}/old/sse`,
-    transport: 'sse',
-    proxyMode: 'sse',
-    endpointPrefix: '/team/a',
-  })
-  const stream = await fetch(`${proxy.url}/sse`, { headers: { accept: 'text/event-stream' } })
-  t.match(await stream.text(), 'data: /team/a/messages?session_id=1')
-  t.equal(target.seen.at(-1)?.url, '/old/sse')
-  t.match(await (await fetch(`${proxy.url}/messages?session_id=1`, { method: 'POST', body: '{}' })).json(), {
-    url: '/messages?session_id=1',
-  })
-})
+await t.test(
+  'file: the HTTP+SSE (deprecated) transport has two paths, and a prefix for its endpoint event',
+  async (t) => {
+    const proxy = await start(t, {
+      targetUri: `${target.url}/old/sse`,
+      transport: 'sse',
+      proxyMode: 'sse',
+      endpointPrefix: '/team/a',
+    })
+    const stream = await fetch(`${proxy.url}/sse`, { headers: { accept: 'text/event-stream' } })
+    t.match(await stream.text(), 'data: /team/a/messages?session_id=1')
+    t.equal(target.seen.at(-1)?.url, '/old/sse')
+    t.match(
+      await (await fetch(`${proxy.url}/messages?session_id=1`, { method: 'POST', body: '{}' })).json(),
+      {
+        url: '/messages?session_id=1',
+      },
+    )
+  },
+)
 
 await t.test('file: a trusted X-Forwarded-Prefix does the same; an untrusted one does nothing', async (t) => {
   for (const trustProxyHeaders of [true, false]) {

@@ -290,25 +290,28 @@ await t.test('forward: HEAD and 204 have no body and keep the connection usable'
   t.equal((await fetch(`${rig.url}/x`, { method: 'DELETE' })).status, 204)
 })
 
-await t.test('forward: the endpoint event of the HTTP+SSE (deprecated) transport stays behind the proxy', async (t) => {
-  const upstream = await startUpstream((seen, res) => {
-    res.writeHead(200, { 'Content-Type': 'text/event-stream' })
-    const host = seen.url === '/evil' ? 'elsewhere.example' : seen.headers.host
-    res.end(
-      `: hi\n\nevent: endpoint\ndata: http://${host}/messages?session_id=1\n\nevent: message\ndata: http://${host}/x\n\n`,
+await t.test(
+  'forward: the endpoint event of the HTTP+SSE (deprecated) transport stays behind the proxy',
+  async (t) => {
+    const upstream = await startUpstream((seen, res) => {
+      res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+      const host = seen.url === '/evil' ? 'elsewhere.example' : seen.headers.host
+      res.end(
+        `: hi\n\nevent: endpoint\ndata: http://${host}/messages?session_id=1\n\nevent: message\ndata: http://${host}/x\n\n`,
+      )
+    })
+    const rig = await startRig(upstream.url)
+    t.teardown(() => Promise.all([rig.close(), upstream.close()]))
+    t.equal(
+      await (await fetch(`${rig.url}/sse`)).text(),
+      `: hi\n\nevent: endpoint\ndata: /messages?session_id=1\n\nevent: message\ndata: ${upstream.url}/x\n\n`,
     )
-  })
-  const rig = await startRig(upstream.url)
-  t.teardown(() => Promise.all([rig.close(), upstream.close()]))
-  t.equal(
-    await (await fetch(`${rig.url}/sse`)).text(),
-    `: hi\n\nevent: endpoint\ndata: /messages?session_id=1\n\nevent: message\ndata: ${upstream.url}/x\n\n`,
-  )
-  t.match(
-    await (await fetch(`${rig.url}/evil`)).text(),
-    'data: http://elsewhere.example/messages?session_id=1',
-  )
-})
+    t.match(
+      await (await fetch(`${rig.url}/evil`)).text(),
+      'data: http://elsewhere.example/messages?session_id=1',
+    )
+  },
+)
 
 await t.test('forward: a WebSocket is tunnelled, a refused one is answered', async (t) => {
   const upstream = await startUpstream((_seen, res) => res.writeHead(426).end('no'))

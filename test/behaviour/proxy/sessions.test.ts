@@ -1,7 +1,14 @@
 /** Sessions through the proxy: who may use them, and what happens when the target forgets one. */
 import t from 'tap'
 import { makeCaller } from '../../../runtime/net/index.ts'
-import { fakeAuthenticator, json, rpc, startRig, startUpstream, type Upstream } from '../../helpers/proxy/rig.ts'
+import {
+  fakeAuthenticator,
+  json,
+  rpc,
+  startRig,
+  startUpstream,
+  type Upstream,
+} from '../../helpers/proxy/rig.ts'
 
 /** A server of the session era that can be told to forget. */
 async function startSessionServer(): Promise<Upstream & { forget(): void; readonly opened: () => number }> {

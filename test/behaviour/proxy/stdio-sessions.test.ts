@@ -206,30 +206,33 @@ await t.test('end: responses that are due are waited for, but not for ever', asy
   await hasty.done
 })
 
-await t.test('the HTTP+SSE (deprecated) transport: the fixture, by its address and by falling back', async (t) => {
-  const fixture = await startFixture({
-    before(req, res) {
-      if (req.url !== '/fallback') return false
-      // A server from before streamable HTTP: the same address, GET only.
-      if (req.method === 'POST') {
-        res.writeHead(405).end()
-        return true
-      }
-      req.url = '/sse'
-      return false
-    },
-  })
-  t.teardown(() => fixture.close())
-  for (const url of [fixture.sseUrl, fixture.url.replace('/mcp', '/fallback')]) {
-    const bridge = startStdio(t, url)
-    bridge.send(initialize)
-    t.match(await bridge.message(), { id: 0, result: { serverInfo: { name: 'fixture-session' } } })
-    bridge.send(initialized)
-    bridge.send(rpc(1, 'tools/call', { name: 'test_simple_text', arguments: {} }))
-    t.match(await bridge.message(), { id: 1, result: { content: [{ type: 'text' }] } })
-    t.equal(await bridge.end(), true)
-  }
-})
+await t.test(
+  'the HTTP+SSE (deprecated) transport: the fixture, by its address and by falling back',
+  async (t) => {
+    const fixture = await startFixture({
+      before(req, res) {
+        if (req.url !== '/fallback') return false
+        // A server from before streamable HTTP: the same address, GET only.
+        if (req.method === 'POST') {
+          res.writeHead(405).end()
+          return true
+        }
+        req.url = '/sse'
+        return false
+      },
+    })
+    t.teardown(() => fixture.close())
+    for (const url of [fixture.sseUrl, fixture.url.replace('/mcp', '/fallback')]) {
+      const bridge = startStdio(t, url)
+      bridge.send(initialize)
+      t.match(await bridge.message(), { id: 0, result: { serverInfo: { name: 'fixture-session' } } })
+      bridge.send(initialized)
+      bridge.send(rpc(1, 'tools/call', { name: 'test_simple_text', arguments: {} }))
+      t.match(await bridge.message(), { id: 1, result: { content: [{ type: 'text' }] } })
+      t.equal(await bridge.end(), true)
+    }
+  },
+)
 
 await t.test(
   'the HTTP+SSE (deprecated) transport: a stream that breaks fails what was in flight, and a new session is opened',

@@ -131,7 +131,10 @@ t.test('tool search: a direct call of any other name is refused like one that do
       await session.request('tools/call', { name }),
     ]) {
       t.equal(response.response?.error?.code, absent.response?.error?.code)
-      t.equal(response.response?.error?.message, absent.response?.error?.message.replace('no_such_tool', name))
+      t.equal(
+        response.response?.error?.message,
+        absent.response?.error?.message.replace('no_such_tool', name),
+      )
     }
     t.equal(backend.requests.length, before, 'no backend was asked')
   }

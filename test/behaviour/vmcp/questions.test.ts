@@ -26,7 +26,10 @@ async function start(
 
 /** What a client brings back: the responses by key, and the state. */
 function retry(response: WireAnswer, reply: unknown): Record<string, unknown> {
-  const result = response.response?.result as { inputRequests: Record<string, unknown>; requestState?: string }
+  const result = response.response?.result as {
+    inputRequests: Record<string, unknown>
+    requestState?: string
+  }
   return {
     inputResponses: Object.fromEntries(Object.keys(result.inputRequests).map((key) => [key, reply])),
     ...(result.requestState === undefined ? {} : { requestState: result.requestState }),

@@ -98,7 +98,12 @@ function handle(res: ServerResponse, { id, method, params }: Call): void {
   } else response(res, 200, body, method === 'initialize' ? { 'mcp-session-id': randomUUID() } : {})
 }
 
-function response(res: ServerResponse, status: number, body: string, more: Record<string, string> = {}): void {
+function response(
+  res: ServerResponse,
+  status: number,
+  body: string,
+  more: Record<string, string> = {},
+): void {
   res.writeHead(status, {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),

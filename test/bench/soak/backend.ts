@@ -8,7 +8,12 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import { type Fixture, startFixture } from '../../helpers/mcp/fixture-server/index.ts'
-import { type RawBackend, type RawRequest, startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
+import {
+  type RawBackend,
+  type RawRequest,
+  startRawBackend,
+  textResult,
+} from '../../helpers/mcp/raw-backend.ts'
 
 const TOOLS = ['echo', 'stream', 'progress', 'ask', 'storm', 'large', 'hang']
 const LARGE = 'x'.repeat(256 * 1024)

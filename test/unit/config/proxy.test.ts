@@ -99,7 +99,8 @@ await t.test('settings: half of a security setting is refused', async (t) => {
     [{ tokenExchangeUrl: 'http://x.example/t' }, /--token-exchange-url: must be https/],
     [{ passAuthorization: true }, /--pass-authorization: has no meaning/],
   ]
-  for (const [input, expected] of cases) t.match(violations(input).join('\n'), expected, JSON.stringify(input))
+  for (const [input, expected] of cases)
+    t.match(violations(input).join('\n'), expected, JSON.stringify(input))
 })
 
 await t.test('settings: alternatives exclude one another', async (t) => {

@@ -27,7 +27,11 @@ const LIMITS = { maxSteps: 100_000, maxBytes: 16 * 1024 * 1024 }
 
 /** A world outside that responses when it is told to. */
 class Outside {
-  readonly open: { readonly name: string; settle(value: StarlarkValue): void; fail(message: string): void }[] = []
+  readonly open: {
+    readonly name: string
+    settle(value: StarlarkValue): void
+    fail(message: string): void
+  }[] = []
   most = 0
 
   readonly wait = new Builtin('wait', (call) => this.#wait(asText(call, call.args[0], 'name')));

@@ -1,5 +1,10 @@
 import t from 'tap'
-import { embeddingNames, remoteProxyNames, serverNames, virtualServerNames } from '../../../hooks/children/names.ts'
+import {
+  embeddingNames,
+  remoteProxyNames,
+  serverNames,
+  virtualServerNames,
+} from '../../../hooks/children/names.ts'
 import { isDnsLabel } from '../../../schemas/index.ts'
 
 const given = [

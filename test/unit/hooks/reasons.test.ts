@@ -51,7 +51,10 @@ t.test(
       { status: 'False', reason: 'AuthzUpstreamUnknown' },
     )
     t.match(
-      checked({ incomingAuth: oidc, authServerConfig: embedded({ issuer: 'https://u:p@login.example.com' }) }),
+      checked({
+        incomingAuth: oidc,
+        authServerConfig: embedded({ issuer: 'https://u:p@login.example.com' }),
+      }),
       { status: 'False', reason: 'AuthServerConfigInvalid', message: /credentials/ },
     )
     t.equal(checked({ incomingAuth: { type: 'anonymous' } }), undefined, 'nothing to say without a server')

@@ -74,7 +74,10 @@ await t.test('registerClient: errors say whether registration exists at all', as
       kind: 'protocol',
     })
   const moved = await peer(t, { status: 307, headers: { location: '/elsewhere' } })
-  await t.rejects(registerClient(moved.url, metadata, { fetch }), { name: 'OAuthClientError', kind: 'refused' })
+  await t.rejects(registerClient(moved.url, metadata, { fetch }), {
+    name: 'OAuthClientError',
+    kind: 'refused',
+  })
   t.equal(moved.seen.length, 1, 'redirects are not followed')
 })
 
@@ -103,7 +106,10 @@ await t.test('client document: fetched from the client_id itself, and about it',
   t.teardown(() => server.close())
   const document = await fetchClientDocument(`${server.url}/c`, { fetch })
   t.match(document, { client_id: `${server.url}/c`, token_endpoint_auth_method: 'none' })
-  await t.rejects(fetchClientDocument(`${server.url}/d`, { fetch }), { name: 'OAuthClientError', kind: 'protocol' })
+  await t.rejects(fetchClientDocument(`${server.url}/d`, { fetch }), {
+    name: 'OAuthClientError',
+    kind: 'protocol',
+  })
   await t.rejects(fetchClientDocument(`${server.url}/moved`, { fetch }), {
     name: 'OAuthClientError',
     kind: 'refused',
@@ -120,5 +126,8 @@ await t.test('client document: redirect URIs required, secrets refused', async (
     { token_endpoint_auth_method: 'client_secret_basic' },
     { client_secret: 'x' },
   ])
-    t.throws(() => checkClientDocument(id, { ...base, ...wrong }), { name: 'OAuthClientError', kind: 'protocol' })
+    t.throws(() => checkClientDocument(id, { ...base, ...wrong }), {
+      name: 'OAuthClientError',
+      kind: 'protocol',
+    })
 })

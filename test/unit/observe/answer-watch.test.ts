@@ -18,7 +18,9 @@ t.test('answer: an error is found by its first bytes, with code and message', as
     code: -32602,
     message: 'no such tool',
   })
-  const cut = responseOf(`{"jsonrpc":"2.0","id":1,"error":{"message":"Bearer abcdefgh ${long}","code":-32000}}`)
+  const cut = responseOf(
+    `{"jsonrpc":"2.0","id":1,"error":{"message":"Bearer abcdefgh ${long}","code":-32000}}`,
+  )
   t.match(cut, { kind: 'error', message: /^Bearer \[redacted\] x+$/ })
   t.equal(Buffer.byteLength(cut?.message ?? ''), 256)
 })

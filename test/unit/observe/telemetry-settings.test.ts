@@ -134,7 +134,11 @@ t.test('telemetry settings: sampling is a share', async (t) => {
   for (const samplingRate of ['0', '0.05', '1.0', '1'])
     t.equal(settings({ endpoint: 'https://h', samplingRate })?.samplingRatio, Number(samplingRate))
   for (const samplingRate of ['', '-0.1', '1.1', 'all', 'NaN'])
-    t.equal(failure({ samplingRate }), 'telemetry.samplingRate: must be a number from 0.0 to 1.0', samplingRate)
+    t.equal(
+      failure({ samplingRate }),
+      'telemetry.samplingRate: must be a number from 0.0 to 1.0',
+      samplingRate,
+    )
 })
 
 t.test('telemetry settings: service name, version and attributes make the resource', async (t) => {

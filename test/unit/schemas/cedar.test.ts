@@ -15,7 +15,10 @@ const good = 'permit(principal, action, resource);'
 
 t.test('cedarProblems: is silent about what can be used', async (t) => {
   t.strictSame(cedarViolations([good], '[]'), [])
-  t.strictSame(cedarViolations([`${good}\n// two in one text\nforbid(principal, action, resource);`], '[]'), [])
+  t.strictSame(
+    cedarViolations([`${good}\n// two in one text\nforbid(principal, action, resource);`], '[]'),
+    [],
+  )
   const entity = { uid: { __entity: { type: 'ServiceGroup', id: 'a' } }, attrs: {}, parents: [] }
   t.strictSame(cedarViolations([good], JSON.stringify([entity])), [])
 })

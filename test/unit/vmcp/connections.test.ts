@@ -13,7 +13,10 @@ t.setTimeout(120_000)
 const NOBODY = { caller: undefined, headers: {} }
 const IDLE_MS = 300_000
 
-async function start(t: { teardown(work: () => unknown): void }, responses: RawBackendOptions['responses'] = {}) {
+async function start(
+  t: { teardown(work: () => unknown): void },
+  responses: RawBackendOptions['responses'] = {},
+) {
   const raw = await startRawBackend({ responses })
   const dispatcher = makeDispatcher()
   const changes: string[] = []

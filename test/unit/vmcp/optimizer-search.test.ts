@@ -6,7 +6,11 @@ import { type Found, ToolSearch } from '../../../runtime/vmcp/optimizer/search.t
 import { searchSettings } from '../../../runtime/vmcp/optimizer/settings.ts'
 import type { VisibleTools } from '../../../runtime/vmcp/optimizer/visible-tools.ts'
 import type { Optimizer } from '../../../schemas/index.ts'
-import { type EmbeddingService, type Failure, startEmbeddingService } from '../../helpers/vmcp/embedding-service.ts'
+import {
+  type EmbeddingService,
+  type Failure,
+  startEmbeddingService,
+} from '../../helpers/vmcp/embedding-service.ts'
 
 const TOOLS = {
   weather: 'Forecast for a place',

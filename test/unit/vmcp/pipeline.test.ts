@@ -10,7 +10,12 @@ import {
   ownOperation,
   resultOutcome,
 } from '../../../runtime/vmcp/pipeline/operation.ts'
-import { type Feature, listTools, makePipeline, type OwnTool } from '../../../runtime/vmcp/pipeline/pipeline.ts'
+import {
+  type Feature,
+  listTools,
+  makePipeline,
+  type OwnTool,
+} from '../../../runtime/vmcp/pipeline/pipeline.ts'
 
 const json = (value: unknown) => new JsonObject(Buffer.from(JSON.stringify(value)))
 const client: Client = {

@@ -176,22 +176,25 @@ t.test('report: one key of the ConfigMap, in the words of the status', async (t)
   await reporter.close()
 })
 
-t.test('report: every interval, soon after a change, again after an error, and away at the end', async (t) => {
-  const { reporter, sent, set, tick } = make()
-  await tick(1_000)
-  await tick(30_000)
-  reporter.poke()
-  reporter.poke()
-  set([], 503)
-  await tick(1_000)
-  set([])
-  await tick(30_000)
-  t.equal(sent.length, 4)
-  await reporter.close()
-  t.same(sent.at(-1)?.data, { 'pod-1.json': null })
-  reporter.poke()
-  t.equal(sent.length, 5)
-})
+t.test(
+  'report: every interval, soon after a change, again after an error, and away at the end',
+  async (t) => {
+    const { reporter, sent, set, tick } = make()
+    await tick(1_000)
+    await tick(30_000)
+    reporter.poke()
+    reporter.poke()
+    set([], 503)
+    await tick(1_000)
+    set([])
+    await tick(30_000)
+    t.equal(sent.length, 4)
+    await reporter.close()
+    t.same(sent.at(-1)?.data, { 'pod-1.json': null })
+    reporter.poke()
+    t.equal(sent.length, 5)
+  },
+)
 
 t.test(
   'report: the entry of a pod that was killed goes, whatever its clock said; living ones stay',

@@ -78,7 +78,8 @@ export function proxyChildren(front: ProxyConfig, needs: PodNeeds, options: Prox
   const restart = hashOf({ files: files ?? {}, revision: needs.revisionHash ?? '' })
   const generated = template(options, needs, args, restart, front.accountToken)
   const merged = mergePodTemplate(generated, options.podTemplateSpec, proxyContainer, selector)
-  if (merged.violations) return { failure: { reason: 'InvalidPodTemplateSpec', message: merged.violations.join('; ') } }
+  if (merged.violations)
+    return { failure: { reason: 'InvalidPodTemplateSpec', message: merged.violations.join('; ') } }
   const { deploymentOverrides, serviceOverrides } = options
   const children = [
     ...(options.serviceAccount === undefined

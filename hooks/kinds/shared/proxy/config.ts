@@ -52,7 +52,9 @@ export function front(context: Context, target: ProxyTarget, resource: string, n
   const hashes = hashesOf(context)
   for (const [what, hash] of Object.entries(hashes)) needs.revision(what, hash)
   const parts = [incoming, policies, shown, observed, external, serverRef, server, outgoing]
-  const violations = [...parts.map((part) => part.failure), secrets].filter((failure) => failure !== undefined)
+  const violations = [...parts.map((part) => part.failure), secrets].filter(
+    (failure) => failure !== undefined,
+  )
   const none = { file: undefined, authServer: undefined, hashes, accountToken: false }
   if (violations.length > 0) return { ...none, violations }
   const authServer = server.value && authServerOf(context, server.value, incoming.value?.oidc, needs)

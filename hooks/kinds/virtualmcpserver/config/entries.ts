@@ -37,7 +37,12 @@ function setCondition(context: Context, resolved: ResolvedBackend): void {
     context.conditions.set(type, true, 'NoOutgoingStrategy', message)
     return
   }
-  context.conditions.check(type, failure, 'ConversionSucceeded', `Uses MCPExternalAuthConfig ${authConfigRef}`)
+  context.conditions.check(
+    type,
+    failure,
+    'ConversionSucceeded',
+    `Uses MCPExternalAuthConfig ${authConfigRef}`,
+  )
 }
 
 function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedBackend): void {

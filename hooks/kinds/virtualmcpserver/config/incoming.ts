@@ -10,7 +10,13 @@ import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { ownAuthz, sharedAuthz } from '../../../runtime-config/authz.ts'
 import { oidcPart } from '../../../runtime-config/oidc.ts'
 import { faulty, type Part } from '../../../runtime-config/part.ts'
-import { authzReasons, configCalled, configHashOf, checkedConfig, oidcCondition } from '../../../references/resolve.ts'
+import {
+  authzReasons,
+  configCalled,
+  configHashOf,
+  checkedConfig,
+  oidcCondition,
+} from '../../../references/resolve.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 

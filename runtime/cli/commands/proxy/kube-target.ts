@@ -5,7 +5,14 @@
  * `spec.remoteUrl`. A name that several of them have is refused; `kind/name` chooses. The Kubernetes client is loaded
  * only when this is used.
  */
-import { apiGroup, apiVersion, GatehouseError, type KindName, kindOf, kinds } from '../../../../schemas/index.ts'
+import {
+  apiGroup,
+  apiVersion,
+  GatehouseError,
+  type KindName,
+  kindOf,
+  kinds,
+} from '../../../../schemas/index.ts'
 
 const candidates: readonly KindName[] = ['VirtualMCPServer', 'MCPServer', 'MCPRemoteProxy', 'MCPServerEntry']
 

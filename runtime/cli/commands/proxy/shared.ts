@@ -59,7 +59,8 @@ export function bindError(error: unknown): unknown {
 function systemError(error: unknown): string {
   let failure = error
   for (let depth = 0; failure instanceof Error && depth < 8; depth++) {
-    if ('code' in failure && /^E[A-Z]+$|^CERT_|_CERT/.test(String(failure.code))) return ` (${failure.message})`
+    if ('code' in failure && /^E[A-Z]+$|^CERT_|_CERT/.test(String(failure.code)))
+      return ` (${failure.message})`
     failure = failure.cause
   }
   return ''

@@ -31,7 +31,8 @@ export async function serveStdioTarget(file: ProxyFile, flags: ProxyInput, debug
       ? [`${beside.join(', ')}: not served for a stdio target; put a proxy in front of it`]
       : []),
   ]
-  if (!stdio || violations.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
+  if (!stdio || violations.length > 0)
+    throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
   const log = makeLog({ level: debug ? 'debug' : 'info', name: 'stdio-bridge' })
   const stopped = stopSignal(new AbortController())
   const bridge = await startStdioBridge({

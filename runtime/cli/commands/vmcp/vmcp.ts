@@ -28,7 +28,8 @@ interface ServeOptions extends ServeFlags {
   readonly enableAudit: boolean
 }
 
-const BACKEND_HELP = 'a backend as name=URL, repeatable; a path that ends in /sse means the HTTP+SSE (deprecated) transport'
+const BACKEND_HELP =
+  'a backend as name=URL, repeatable; a path that ends in /sse means the HTTP+SSE (deprecated) transport'
 
 export function addVmcpCommand(program: Command): void {
   const vmcp = program

@@ -8,7 +8,17 @@ import { SIZE, type Meter } from '../vm/meter.ts'
 import { normal, toFloat, truncate, unary } from '../values/numbers.ts'
 import { repr, str } from '../values/print.ts'
 import { decode, encodePoint, points, repaired } from '../values/text.ts'
-import { Bytes, Float, type Int, isInt, List, truth, Tuple, typeOf, type StarlarkValue } from '../values/values.ts'
+import {
+  Bytes,
+  Float,
+  type Int,
+  isInt,
+  List,
+  truth,
+  Tuple,
+  typeOf,
+  type StarlarkValue,
+} from '../values/values.ts'
 
 const MAX_DIGITS = 10_000
 const FLOAT = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/

@@ -70,7 +70,9 @@ export function resolve(script: FunctionNode, globals: ReadonlySet<string>): voi
   if (violations.length > 0) throw refusal(violations)
 }
 
-function refusal(violations: readonly { readonly message: string; readonly place: Position }[]): StarlarkError {
+function refusal(
+  violations: readonly { readonly message: string; readonly place: Position }[],
+): StarlarkError {
   const [first, ...more] = violations
   const others = more.map(({ message, place }) => `; ${place.line}:${place.column}: ${message}`)
   return new StarlarkError(`${first?.message ?? ''}${others.join('')}`, first?.place)
@@ -318,7 +320,8 @@ function checkParameters(parameters: readonly Parameter[], failure: Failure): vo
     const { form, name, fallback } = parameter
     if (form === 'plain') {
       if (dict) failure('parameter may not follow **kwargs', parameter)
-      else if (!fallback && optional && !star) failure('required parameter may not follow optional', parameter)
+      else if (!fallback && optional && !star)
+        failure('required parameter may not follow optional', parameter)
       optional ||= fallback !== undefined
     } else if (form === 'dict') {
       if (dict) failure('multiple ** parameters not allowed', parameter)

@@ -33,7 +33,12 @@ function isNumber(value: StarlarkValue): value is number | bigint | Float {
   return isInt(value) || value instanceof Float
 }
 
-function equalItems(x: readonly StarlarkValue[], y: readonly StarlarkValue[], meter: Meter, depth: number): boolean {
+function equalItems(
+  x: readonly StarlarkValue[],
+  y: readonly StarlarkValue[],
+  meter: Meter,
+  depth: number,
+): boolean {
   if (x.length !== y.length) return false
   return x.every((item, i) => {
     meter.step(1)

@@ -34,7 +34,11 @@ function floatOperand(value: StarlarkValue): number | undefined {
 type Arithmetic = '+' | '-' | '*' | '/' | '//' | '%'
 
 /** Undefined when the operands are not both numbers. */
-export function arithmetic(op: Arithmetic, left: StarlarkValue, right: StarlarkValue): StarlarkValue | undefined {
+export function arithmetic(
+  op: Arithmetic,
+  left: StarlarkValue,
+  right: StarlarkValue,
+): StarlarkValue | undefined {
   if (isInt(left) && isInt(right) && op !== '/') return ofInts(op, left, right)
   const x = floatOperand(left)
   if (x === undefined) return undefined

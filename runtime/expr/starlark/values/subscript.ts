@@ -57,7 +57,13 @@ export function setIndex(of: StarlarkValue, index: StarlarkValue, value: Starlar
   of.writable('assign to element of')[at] = value
 }
 
-export function slice(of: StarlarkValue, from: StarlarkValue, to: StarlarkValue, by: StarlarkValue, meter: Meter): StarlarkValue {
+export function slice(
+  of: StarlarkValue,
+  from: StarlarkValue,
+  to: StarlarkValue,
+  by: StarlarkValue,
+  meter: Meter,
+): StarlarkValue {
   const length = lengthOf(of)
   if (length === undefined || of instanceof Dict || of instanceof TextView)
     throw new StarlarkError(`invalid slice operand ${typeOf(of)}`)
@@ -88,7 +94,12 @@ function slicedText(text: string, first: number, last: number, step: number, met
 }
 
 /** Where a slice begins and ends, within the sequence. */
-export function bounds(from: StarlarkValue, to: StarlarkValue, step: number, length: number): [number, number] {
+export function bounds(
+  from: StarlarkValue,
+  to: StarlarkValue,
+  step: number,
+  length: number,
+): [number, number] {
   const low = step > 0 ? 0 : -1
   const high = step > 0 ? length : length - 1
   const place = (value: StarlarkValue, absent: number, name: string): number => {

@@ -12,7 +12,16 @@ import { bind, type Variable } from './bind.ts'
 import { type Code, OP, OPERATORS, UNARY } from '../compiler/code.ts'
 import { Dict, requireHashable } from '../values/dict.ts'
 import { StarlarkError } from '../errors.ts'
-import { Builtin, type Call, Cell, type Effect, Func, isWork, type Named, type Work } from '../values/functions.ts'
+import {
+  Builtin,
+  type Call,
+  Cell,
+  type Effect,
+  Func,
+  isWork,
+  type Named,
+  type Work,
+} from '../values/functions.ts'
 import { elementsOf, isSequence, iterate, type Iteration } from '../values/iterate.ts'
 import { type Meter, SIZE, tooManySteps } from './meter.ts'
 import { binary, inPlace, unary } from '../values/operators.ts'
@@ -47,7 +56,9 @@ export class NativeFrame {
 }
 
 /** How far a task came: to its end, or to something that it waits for. */
-export type Progress = { readonly kind: 'done'; readonly value: StarlarkValue } | Exclude<Effect, { kind: 'call' }>
+export type Progress =
+  | { readonly kind: 'done'; readonly value: StarlarkValue }
+  | Exclude<Effect, { kind: 'call' }>
 
 export interface ExecutionContext {
   readonly meter: Meter
@@ -282,7 +293,13 @@ function unassigned(name = ''): StarlarkError {
   return new StarlarkError(`local variable ${name} referenced before assignment`)
 }
 
-function setEntry(dict: StarlarkValue, key: StarlarkValue, value: StarlarkValue, unique: boolean, meter: Meter): void {
+function setEntry(
+  dict: StarlarkValue,
+  key: StarlarkValue,
+  value: StarlarkValue,
+  unique: boolean,
+  meter: Meter,
+): void {
   if (!(dict instanceof Dict)) return
   requireHashable(key, meter)
   if (unique && dict.get(key, meter) !== undefined)
@@ -304,7 +321,12 @@ function closure(frame: Frame, index: number, meter: Meter): void {
   frame.stack.push(new Func(code, defaults, free))
 }
 
-function callFromStack(task: Task, frame: Frame, index: number, around: ExecutionContext): StarlarkValue | undefined {
+function callFromStack(
+  task: Task,
+  frame: Frame,
+  index: number,
+  around: ExecutionContext,
+): StarlarkValue | undefined {
   const shape = frame.fn.code.calls[index]
   if (!shape) return undefined
   const { stack } = frame

@@ -29,7 +29,11 @@ interface Ready {
 }
 
 /** Runs a script to its end. Rejects with StarlarkError. */
-export function execute(program: Program, options: RunOptions, meter = new Meter(options)): Promise<StarlarkValue> {
+export function execute(
+  program: Program,
+  options: RunOptions,
+  meter = new Meter(options),
+): Promise<StarlarkValue> {
   return new Promise((resolve, reject) => {
     const ended = (outcome: Settled): void => {
       if ('value' in outcome) resolve(outcome.value)

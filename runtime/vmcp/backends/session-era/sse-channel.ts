@@ -86,7 +86,9 @@ export class SseChannel implements Channel {
       onEvent: (event) => this.#onEvent(event, onEndpoint),
     })
     if (!response.stream)
-      throw errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('no event stream') })
+      throw (
+        errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('no event stream') })
+      )
   }
 
   #onEvent(event: EventSourceMessage, onEndpoint: (url: URL) => void): void {

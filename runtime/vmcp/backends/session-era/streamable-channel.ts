@@ -132,7 +132,11 @@ export class StreamableChannel implements Channel {
     if (typeof id === 'string' && /^[\x21-\x7e]{1,512}$/.test(id)) this.#sessionId ??= id
   }
 
-  #readResponse(response: BackendResponse, options: SendOptions, onMessage: (message: Message) => void): void {
+  #readResponse(
+    response: BackendResponse,
+    options: SendOptions,
+    onMessage: (message: Message) => void,
+  ): void {
     const message = readMessage(response)
     if (message !== undefined && options.requestId !== undefined && response.status !== 401) {
       if (message.error && isStatelessError(message.error)) {

@@ -3,7 +3,14 @@
  * filter opens a new stream before the old one ends, so that nothing falls in between.
  * Source: MCP 2026-07-28, patterns/subscriptions.
  */
-import { HEADER, JsonObject, META, requestMessage, scanMessage, STATELESS_VERSION } from '../../../mcp/index.ts'
+import {
+  HEADER,
+  JsonObject,
+  META,
+  requestMessage,
+  scanMessage,
+  STATELESS_VERSION,
+} from '../../../mcp/index.ts'
 import type { ChannelTarget, Sender } from '../session-era/channel.ts'
 import type { ListKind } from '../connection.ts'
 import { pause } from '../pause.ts'

@@ -110,14 +110,24 @@ export class SessionProtocol {
    * Takes one message of a session. Requests are answered on `response`; everything else is only taken note of. Rejects
    * with errors that HTTP has to answer: a caller who must sign in again, or who may not do this.
    */
-  async receive(session: Session, message: Message, params: JsonObject, response: HttpResponse): Promise<void> {
+  async receive(
+    session: Session,
+    message: Message,
+    params: JsonObject,
+    response: HttpResponse,
+  ): Promise<void> {
     this.#options.life.used(session)
     if (message.kind === 'notification') this.#notification(session, message, params)
     else if (message.kind !== 'request') session.response(message)
     else await this.#request(session, message, params, response)
   }
 
-  async #request(session: Session, message: Message, params: JsonObject, response: HttpResponse): Promise<void> {
+  async #request(
+    session: Session,
+    message: Message,
+    params: JsonObject,
+    response: HttpResponse,
+  ): Promise<void> {
     const id = message.id ?? ''
     try {
       checkParamTypes(message.method, params)
@@ -148,7 +158,12 @@ export class SessionProtocol {
     this.#options.life.levelSet(session)
   }
 
-  async #operate(session: Session, message: Message, params: JsonObject, response: HttpResponse): Promise<void> {
+  async #operate(
+    session: Session,
+    message: Message,
+    params: JsonObject,
+    response: HttpResponse,
+  ): Promise<void> {
     const id = message.id ?? ''
     const send = (bytes: Buffer): boolean => response.send(bytes) || pushed(session, bytes)
     const operation: LiveOperation = new LiveOperation({

@@ -118,7 +118,8 @@ function accept({ res }: VmcpExchange): void {
 function answerOutsideSession({ kind, id, method }: Message, response: HttpResponse): void {
   if (kind !== 'request' || id === undefined) return
   if (method === 'ping') response.end(resultMessage(id, '{}'))
-  else if (method === 'server/discover') response.end(errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
+  else if (method === 'server/discover')
+    response.end(errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
   else {
     const detail = 'Invalid Request: initialize first'
     response.end(errorMessage(id, new GatehouseError('INVALID_REQUEST', { detail })))

@@ -17,12 +17,18 @@ export type Argument =
 
 export function compileArguments(given: unknown): readonly Argument[] {
   return Object.entries(fieldsOf(given)).map(([name, value]) =>
-    typeof value === 'string' ? { name, template: parseTemplate(value) } : { name, value: value as TemplateValue },
+    typeof value === 'string'
+      ? { name, template: parseTemplate(value) }
+      : { name, value: value as TemplateValue },
   )
 }
 
 /** `schema` is the input schema of the tool. Throws StepError. */
-export function expandArguments(args: readonly Argument[], data: TemplateValue, schema: unknown): ValueObject {
+export function expandArguments(
+  args: readonly Argument[],
+  data: TemplateValue,
+  schema: unknown,
+): ValueObject {
   const properties = fieldsOf(fieldsOf(schema)['properties'])
   const members: [string, TemplateValue][] = []
   for (const arg of args) {
@@ -36,7 +42,12 @@ export function expandArguments(args: readonly Argument[], data: TemplateValue, 
   return Object.fromEntries(members)
 }
 
-function expandOne(template: Template, data: TemplateValue, types: readonly string[], where: string): TemplateValue {
+function expandOne(
+  template: Template,
+  data: TemplateValue,
+  types: readonly string[],
+  where: string,
+): TemplateValue {
   const single = singleValue(template, data, where)
   const wantsText = types.length === 0 || types.includes('string')
   if (!single) return converted(expandText(template, data, where), types, wantsText)

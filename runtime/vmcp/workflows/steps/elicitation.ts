@@ -78,7 +78,10 @@ function readResponse(raw: Buffer, step: Elicitation): ElicitationResult {
 function parsed(raw: Buffer): { action: string | undefined; content: TemplateValue } {
   try {
     const response = new JsonObject(raw)
-    return { action: response.text('action'), content: parseJson(response.raw('content')?.toString() ?? 'null') }
+    return {
+      action: response.text('action'),
+      content: parseJson(response.raw('content')?.toString() ?? 'null'),
+    }
   } catch (error) {
     if (error instanceof JsonError || error instanceof SyntaxError)
       throw new StepError('elicitation request failed: the response cannot be read')
@@ -95,7 +98,9 @@ function reaction(action: string, reaction: Reaction): ElicitationResult {
 function checked(content: TemplateValue, { accepts }: Elicitation): ValueObject {
   const given = isObject(content) ? content : {}
   if (isDeeper(given, MAX_ANSWER_DEPTH))
-    throw new StepError(`elicitation request failed: the response is nested more than ${MAX_ANSWER_DEPTH} deep`)
+    throw new StepError(
+      `elicitation request failed: the response is nested more than ${MAX_ANSWER_DEPTH} deep`,
+    )
   if (accepts(given)) return given
   throw new StepError(`the response does not match the schema: ${describe(accepts.errors)}`)
 }

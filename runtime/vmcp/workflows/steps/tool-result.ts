@@ -5,7 +5,13 @@
  * `image_0` …, `resource`, `resource_1` …. Text is never taken apart: templates have fromJson.
  * Source: spec document 3, compositeTools.
  */
-import { isList, isObject, parseJson, type TemplateValue, type ValueObject } from '../../../expr/template/index.ts'
+import {
+  isList,
+  isObject,
+  parseJson,
+  type TemplateValue,
+  type ValueObject,
+} from '../../../expr/template/index.ts'
 import { StepError } from '../errors.ts'
 
 export interface ToolResult {
