@@ -107,12 +107,12 @@ export class TokenVerifier {
       client: clientId && secret ? { clientId, clientSecret: secret } : undefined,
     })
     if (claims === undefined) throw new TokenRefused('inactive')
-    this.#check(claims)
+    this.#checkClaims(claims)
     return claims
   }
 
   /** The rules of a JWT, for claims that came from introspection. A response without audience is for nobody. */
-  #check(claims: JsonObject): void {
+  #checkClaims(claims: JsonObject): void {
     const nowSec = this.#parts.now() / 1000
     const { exp, nbf, iss, aud } = claims
     if (exp !== undefined && !(typeof exp === 'number' && exp + skewSec > nowSec)) {

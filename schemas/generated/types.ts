@@ -350,7 +350,7 @@ export type DcrConfig = {
   readonly registrationEndpoint?: string
   /** RFC 7591 software_id. */
   readonly softwareId?: string
-  /** Signed JWT, stored in clear; not confidential. */
+  /** Signed JWT, stored in plaintext; not confidential. */
   readonly softwareStatement?: string
   /** Presented as bearer credential on the registration request. */
   readonly initialAccessTokenRef?: SecretRef
@@ -364,7 +364,7 @@ export type DcrFile = {
   readonly registrationEndpoint?: string
   /** RFC 7591 software_id. */
   readonly softwareId?: string
-  /** Signed JWT, stored in clear; not confidential. */
+  /** Signed JWT, stored in plaintext; not confidential. */
   readonly softwareStatement?: string
   /** Environment variable that holds the initial access token. */
   readonly initialAccessTokenEnv?: string
@@ -2191,7 +2191,7 @@ export type WorkflowStep = {
   readonly onError?: OnError
   /** Prompt, for type elicitation. */
   readonly message?: string
-  /** JSON Schema of the answer, for type elicitation. */
+  /** JSON Schema of the response, for type elicitation. */
   readonly schema?: { readonly [name: string]: unknown }
   /** What to do when the user declines. */
   readonly onDecline?: OnAnswer

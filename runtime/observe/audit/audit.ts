@@ -159,12 +159,12 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
       if (!types.has(record.type)) return
       const { body, response } = record
       const request = payload(body, config.includeRequestData)
-      const response =
+      const recorded =
         config.includeResponseData && config.maxDataSize > 0 && response
           ? recordedPayload(response.text, response.whole, config.maxDataSize)
           : undefined
       const rest = exchangeLine(record, delegation(record.caller))
-      write(record.type, record.outcome, EXCHANGE_COMPONENT, rest, { request, response })
+      write(record.type, record.outcome, EXCHANGE_COMPONENT, rest, { request, response: recorded })
     },
 
     call(record) {

@@ -113,9 +113,9 @@ t.test('cimd: documents that break a rule make the client unknown', async (t) =>
     ['too large', (url) => ({ body: document(url, { pad: 'x'.repeat(12_000) }) })],
     ['cut', () => 'cut'],
   ]
-  for (const [name, response] of bad) {
+  for (const [name, served] of bad) {
     const self = await setup(t)
-    self.response = () => response(self.clientId)
+    self.response = () => served(self.clientId)
     const response = await start(self.rig, self.clientId)
     t.same([response.status, response.headers.get('location')], [401, null], name)
     t.same(

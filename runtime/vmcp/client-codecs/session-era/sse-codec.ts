@@ -80,11 +80,11 @@ export class OldSseEdge {
         throw new MessageError('INVALID_REQUEST', message.id, {
           detail: 'Invalid Request: initialized already',
         })
-      const { session, response } = await protocol.open(message, params, caller, headers)
+      const { session, response: opened } = await protocol.open(message, params, caller, headers)
       stream.session = session
       session.addStream(stream.res, { lasting: false })
       accept(exchange)
-      response.end(response)
+      response.end(opened)
       return
     }
     const session = stream.session ? await protocol.sessions.find(stream.session.id, caller) : undefined

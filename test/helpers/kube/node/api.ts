@@ -51,12 +51,12 @@ export class KubeApi {
     const text = body === undefined ? '' : JSON.stringify(body)
     return new Promise((resolve, reject) => {
       const call = request(this.#options(method, path, type, text), (response) => {
-        let response = ''
-        response.setEncoding('utf8').on('data', (part: string) => (response += part))
+        let received = ''
+        response.setEncoding('utf8').on('data', (part: string) => (received += part))
         response.on('end', () => {
           const status = response.statusCode ?? 0
-          if (status >= 300) reject(new KubeApiError(status, `${method} ${path}: ${response.slice(0, 300)}`))
-          else resolve(JSON.parse(response))
+          if (status >= 300) reject(new KubeApiError(status, `${method} ${path}: ${received.slice(0, 300)}`))
+          else resolve(JSON.parse(received))
         })
       })
       call.on('error', reject)
