@@ -8,6 +8,7 @@
  */
 import type { Violation } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, listOf, type StringMap } from '../kube.ts'
+import { literalTemplate } from './literal.ts'
 import type { PodTemplate } from './pod.ts'
 import { normalizeTemplate } from './normalize.ts'
 import { podTemplateErrors } from './pod-shape.ts'
@@ -17,13 +18,17 @@ export type PodTemplateResult =
   | { readonly template: Fields; readonly violations?: undefined }
   | { readonly template?: undefined; readonly violations: readonly string[] }
 
-/** Merges `user` (spec.podTemplateSpec as given, or undefined) over `generated`. */
+/**
+ * Merges `user` (spec.podTemplateSpec as given, or undefined) over `plain`, whose variables, commands and arguments are
+ * literal. Every generated pod passes through here.
+ */
 export function mergePodTemplate(
-  generated: PodTemplate,
+  plain: PodTemplate,
   user: unknown,
   container: string,
   selector: StringMap,
 ): PodTemplateResult {
+  const generated = literalTemplate(plain)
   if (user === undefined || user === null) return { template: normalizeTemplate(fieldsOf(generated)) }
   const shape = podTemplateErrors(user)
   if (shape.length > 0) return { violations: shape }

@@ -66,7 +66,6 @@ export class PodNeeds {
   }
 
   get env(): readonly EnvVar[] {
-    // A variable may be composed of another one, which must stand before it: the order of names sees to that.
     return [...this.#env.values()].sort((a, b) => byText(a.name, b.name))
   }
 

@@ -35,7 +35,7 @@ export function telemetryPart(
     name,
     `\${${needs.secretEnv(`GATEHOUSE_OTEL_HEADER_${envName(name)}`, secretKeyRef)}}`,
   ])
-  const headers = { ...otel?.headers, ...Object.fromEntries(secret) }
+  const headers = { ...literalHeaders(otel?.headers), ...Object.fromEntries(secret) }
   const insecure = otel !== undefined && (otel.insecure || (otel.endpoint ?? '').startsWith('http://'))
   return definedFields({
     endpoint: otel?.endpoint && urlOf(otel.endpoint, insecure),
@@ -51,6 +51,22 @@ export function telemetryPart(
     serviceName: reference.serviceName || `gatehouse-${server}`,
     serviceVersion: version,
   })
+}
+
+/**
+ * Headers of a resource for the runtime's file, where `${NAME}` would be replaced by a variable of the pod: what a
+ * resource says is literal, and must not read other people's secrets out of the environment.
+ */
+export function literalHeaders(
+  headers: Readonly<Record<string, string>> | undefined,
+): Readonly<Record<string, string>> | undefined {
+  if (!headers) return undefined
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      name,
+      value.replaceAll(/\$\{[A-Za-z_][A-Za-z0-9_]*\}/g, (reference) => `$${reference}`),
+    ]),
+  )
 }
 
 function urlOf(endpoint: string, insecure: boolean): string {

@@ -1,8 +1,7 @@
 /**
  * What a strategy is configured with, and the checks that all strategies share.
  *
- * The shape is the strategy object of the virtual server's file, plus `bearer` for the proxy command. Every member is
- * optional here and checked at run time, so that an error names its field. A secret is a literal or the name of a
+ * The shape is the strategy object of the virtual server's file, and every member is optional here and checked at run time, so that an error names its field. A secret is a literal or the name of a
  * variable; a variable is read again at each use, so that a rotated value is reloaded.
  * Source: spec document 3 (config.outgoingAuth).
  */
@@ -15,8 +14,8 @@ import type { Fetch, Log } from '../net/index.ts'
 type Block<T> = { readonly [K in keyof T]?: T[K] | undefined }
 
 export interface StrategyConfig {
-  readonly type: schema.OutgoingStrategy['type'] | 'bearer'
-  readonly bearer?: BearerBlock | undefined
+  readonly type: schema.OutgoingStrategy['type']
+  readonly bearerToken?: BearerTokenBlock | undefined
   readonly cloudSts?: CloudStsBlock | undefined
   readonly headerInjection?: HeaderInjectionBlock | undefined
   readonly tokenExchange?: TokenExchangeBlock | undefined
@@ -25,7 +24,7 @@ export interface StrategyConfig {
   readonly xaa?: XaaBlock | undefined
 }
 
-export type BearerBlock = Block<{ token: string; tokenEnv: string }>
+export type BearerTokenBlock = Block<schema.BearerTokenStrategy>
 export type CloudStsBlock = Block<schema.CloudStsStrategy>
 export type HeaderInjectionBlock = Block<schema.HeaderInjectionStrategy>
 export type TokenExchangeBlock = Block<schema.TokenExchangeStrategy>

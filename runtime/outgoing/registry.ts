@@ -6,7 +6,7 @@
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { type Fetch, type Log, makeFetch, type ProxyEnvironment, silentLog } from '../net/index.ts'
-import { bearer } from './strategies/bearer.ts'
+import { bearerToken } from './strategies/bearer-token.ts'
 import { CredentialCache } from './cache.ts'
 import { cloudSts } from './strategies/cloud-sts.ts'
 import type { StrategyConfig, StrategyModule, StrategyParts } from './config.ts'
@@ -21,7 +21,7 @@ import { xaa } from './strategies/xaa.ts'
 
 const strategies = {
   unauthenticated,
-  bearer,
+  bearer_token: bearerToken,
   header_injection: headerInjection,
   token_exchange: tokenExchange,
   upstream_inject: upstreamInject,

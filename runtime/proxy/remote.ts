@@ -87,7 +87,10 @@ function credentialFor(
   if (login) return loginCredential(login, remote.kind === 'oauth' && remote.optional)
   if (remote.kind !== 'bearer') return undefined
   return strategyCredential(
-    outgoing.strategy({ type: 'bearer', bearer: { tokenEnv: bearerName } }, '--remote-auth-bearer'),
+    outgoing.strategy(
+      { type: 'bearer_token', bearerToken: { tokenEnv: bearerName } },
+      '--remote-auth-bearer',
+    ),
   )
 }
 

@@ -216,6 +216,14 @@ export type BearerTokenConfig = {
   readonly tokenSecretRef: SecretRef
 }
 
+/** Sends a fixed bearer token in the Authorization header. */
+export type BearerTokenStrategy = {
+  /** Literal token. */
+  readonly token?: string
+  /** Environment variable that holds the token. */
+  readonly tokenEnv?: string
+}
+
 /** Trust anchors in a ConfigMap. */
 export type CABundleSource = {
   /** ConfigMap that holds the certificates in PEM form. */
@@ -460,7 +468,7 @@ export type EmbeddingServerSpec = {
   readonly port: number
   /** Number of replicas. */
   readonly replicas: number
-  /** Further arguments of the server. */
+  /** Further arguments of the server, literal: `$(NAME)` is not expanded. */
   readonly args?: readonly string[]
   /** Extra environment of the server. */
   readonly env?: readonly EnvVar[]
@@ -935,7 +943,7 @@ export type MCPServerSpec = {
   readonly proxyPort: number
   /** Port of the server container, for the transports sse and streamable-http; 8080 when unset. */
   readonly mcpPort?: number
-  /** Arguments of the server. They replace the image's CMD and are appended to its ENTRYPOINT. */
+  /** Arguments of the server, literal: `$(NAME)` is not expanded. They replace the image's CMD and are appended to its ENTRYPOINT. */
   readonly args?: readonly string[]
   /** Literal environment of the server container. */
   readonly env?: readonly EnvVar[]
@@ -1344,7 +1352,9 @@ export type OutgoingAuth = {
 /** One way to authenticate to a backend. */
 export type OutgoingStrategy = {
   /** Selects the strategy. */
-  readonly type: "unauthenticated" | "header_injection" | "token_exchange" | "upstream_inject" | "cloud_sts" | "obo" | "xaa"
+  readonly type: "unauthenticated" | "header_injection" | "token_exchange" | "upstream_inject" | "cloud_sts" | "obo" | "xaa" | "bearer_token"
+  /** For type bearer_token. */
+  readonly bearerToken?: BearerTokenStrategy
   /** For type cloud_sts. */
   readonly cloudSts?: CloudStsStrategy
   /** For type header_injection. */
@@ -1797,7 +1807,7 @@ export type Telemetry = {
   readonly endpoint?: string
   /** Environment variables read into span attributes. */
   readonly environmentVariables?: readonly string[]
-  /** Literal headers sent to the collector. */
+  /** Headers sent to the collector. Literal in a resource; in a file of the runtime `${NAME}` stands for the variable NAME of the environment, and `$${NAME}` for itself. */
   readonly headers?: { readonly [name: string]: string }
   /** Plain text to the collector. */
   readonly insecure: boolean

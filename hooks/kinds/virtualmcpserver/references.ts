@@ -9,7 +9,7 @@ import type { SyncContext } from '../../sync/context.ts'
 import { fieldsOf } from '../../kube.ts'
 import type { PodNeeds } from '../../runtime-config/needs.ts'
 import { type Part, faulty } from '../../runtime-config/part.ts'
-import { telemetryPart } from '../../runtime-config/telemetry.ts'
+import { literalHeaders, telemetryPart } from '../../runtime-config/telemetry.ts'
 import {
   configHashOf,
   groupFailure,
@@ -156,7 +156,7 @@ export interface TelemetryResult {
 /** The shared telemetry configuration, or what spec.config says itself. */
 export function telemetry(context: Context, needs: PodNeeds): TelemetryResult {
   const { telemetryConfigRef: reference, config } = context.parent.spec
-  if (!reference) return { telemetry: { value: config?.telemetry }, hash: undefined }
+  if (!reference) return { telemetry: { value: ownTelemetry(config?.telemetry) }, hash: undefined }
   const shared = checkedConfig(context, 'MCPTelemetryConfig', reference.name, telemetryCondition)
   if (shared.failure) return { telemetry: shared, hash: undefined }
   const target = { server: context.name, version: context.settings.version, needs }
@@ -164,4 +164,9 @@ export function telemetry(context: Context, needs: PodNeeds): TelemetryResult {
     telemetry: { value: telemetryPart(shared.value, reference, target) },
     hash: configHashOf(context, 'MCPTelemetryConfig', reference.name),
   }
+}
+
+function ownTelemetry(own: Telemetry | undefined): Telemetry | undefined {
+  const headers = literalHeaders(own?.headers)
+  return own && headers ? { ...own, headers } : own
 }

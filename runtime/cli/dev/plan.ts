@@ -11,6 +11,7 @@ import type { KubeObject } from '../local/objects.ts'
 import type { Addresses } from './addresses.ts'
 import { splitCommand } from './command-line.ts'
 import { type Container, podTemplateOf } from './pods.ts'
+import { expand } from './expand.ts'
 import { environmentOf, localPaths, type Mounts, writeVolumes } from './volumes.ts'
 
 export const localCommandAnnotation = 'gatehouse.dev/local-command'
@@ -62,7 +63,7 @@ export async function planOf(
   const env = Object.fromEntries(
     Object.entries(own).map(([name, value]) => [name, localPaths(localise(value), mounts)]),
   )
-  const command = commandOf(container, parent, { port, mounts, context, localise })
+  const command = commandOf(container, parent, { port, mounts, context, localise, env: own })
   if (typeof command === 'string') return command
   const plan = {
     ...command,
@@ -76,10 +77,10 @@ export async function planOf(
 function commandOf(
   container: Container,
   parent: KubeObject,
-  { port, mounts, context, localise }: CommandInput,
+  { port, mounts, context, localise, env }: CommandInput,
 ): { argv: string[]; stdio: boolean } | string {
   if (container.image === context.runtimeImage) {
-    const args = (container.args ?? []).map((arg) => localPaths(localise(arg), mounts))
+    const args = (container.args ?? []).map((arg) => localPaths(localise(expand(arg, env)), mounts))
     return { argv: [...context.self, ...listenLocally(args, port)], stdio: false }
   }
   const line = parent.metadata.annotations?.[localCommandAnnotation]
@@ -94,6 +95,8 @@ interface CommandInput {
   readonly mounts: Mounts
   readonly context: PlanContext
   readonly localise: (text: string) => string
+  /** The container's variables, which its arguments may name. */
+  readonly env: Readonly<Record<string, string>>
 }
 
 /** Replaces the pod's listening address by the local one. */

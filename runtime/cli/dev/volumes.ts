@@ -9,6 +9,7 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { KubeObject } from '../local/objects.ts'
+import { expand } from './expand.ts'
 import type { Container, EnvVar, PodTemplate, Volume } from './pods.ts'
 
 /** Mount path in the pod -> folder on this machine. */
@@ -58,13 +59,6 @@ export function environmentOf(
     if (value !== undefined) result[entry.name] = entry.valueFrom ? value : expand(value, result)
   }
   return result
-}
-
-/** `$(NAME)` stands for a variable that is set above, `$$(NAME)` for itself; an unknown name stays as it is. */
-function expand(value: string, known: Readonly<Record<string, string>>): string {
-  return value.replaceAll(/\$(\$)?\(([^()]+)\)/g, (text, escaped: string | undefined, name: string) =>
-    escaped ? text.slice(1) : (known[name] ?? text),
-  )
 }
 
 function valueOf(

@@ -2,8 +2,8 @@
  * Checks and resolves `telemetry` of a configuration: addresses, headers, trust anchors, sampling.
  *
  * Reads no environment of its own: variables are given. Header values may name variables as `${NAME}`, so that secrets
- * stay out of the file. The endpoint is the base of both signals: `/v1/traces` and `/v1/metrics` are appended. The
- * encoding is protobuf unless the standard variables say JSON.
+ * stay out of the file; `$${NAME}` is the text `${NAME}`. The endpoint is the base of both signals: `/v1/traces` and
+ * `/v1/metrics` are appended. The encoding is protobuf unless the standard variables say JSON.
  * Source: spec document 3, config.telemetry; OpenTelemetry protocol exporter specification.
  */
 import { readFileSync } from 'node:fs'
@@ -184,12 +184,16 @@ function readHeaders(
   const out: Record<string, string> = {}
   for (const [name, text] of Object.entries(headers)) {
     const field = `telemetry.headers.${name}`
-    const value = text.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (_all, variable: string) => {
-      const found = env[variable]
-      if (found === undefined || found === '')
-        violations.push(`${field}: the variable ${variable} is not set`)
-      return found ?? ''
-    })
+    const value = text.replace(
+      /(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g,
+      (whole, escape: string, variable: string) => {
+        if (escape !== '') return whole.slice(1)
+        const found = env[variable]
+        if (found === undefined || found === '')
+          violations.push(`${field}: the variable ${variable} is not set`)
+        return found ?? ''
+      },
+    )
     const problem = headerNameViolation(name, 'collector') ?? headerValueViolation(value)
     if (problem !== undefined) violations.push(`${field}: ${problem}`)
     else out[name] = value

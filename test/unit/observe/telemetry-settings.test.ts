@@ -100,11 +100,14 @@ t.test('telemetry settings: protobuf is the encoding, unless the standard variab
 t.test('telemetry settings: header values come from the variables that they name', async (t) => {
   const endpoint = 'https://h'
   t.same(
-    settings({ endpoint, headers: { authorization: 'Bearer ${TOKEN}', 'x-team': 'a$b' } })?.collector
-      ?.headers,
+    settings({
+      endpoint,
+      headers: { authorization: 'Bearer ${TOKEN}', 'x-team': 'a$b', 'x-raw': '$${TOKEN} ${1} $$$${TOKEN}' },
+    })?.collector?.headers,
     {
       authorization: 'Bearer abc',
       'x-team': 'a$b',
+      'x-raw': '${TOKEN} ${1} $$${TOKEN}',
     },
   )
   t.equal(

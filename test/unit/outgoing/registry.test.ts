@@ -22,7 +22,7 @@ t.teardown(() => Promise.all([outgoing.close(), bare.close()]))
 const role = 'arn:aws:iam::123456789012:role/r'
 const fine: readonly StrategyConfig[] = [
   { type: 'unauthenticated' },
-  { type: 'bearer', bearer: { token: 'abc' } },
+  { type: 'bearer_token', bearerToken: { token: 'abc' } },
   { type: 'header_injection', headerInjection: { headerName: 'X-Api-Key', headerValueEnv: 'SET' } },
   { type: 'header_injection', headerInjection: { headerName: 'Authorization', headerValue: 'Basic abc' } },
   { type: 'token_exchange', tokenExchange: { tokenUrl: 'https://sts.example/t', subjectTokenType: '' } },
@@ -48,9 +48,12 @@ for (const config of fine) {
 }
 
 const faulty: readonly (readonly [StrategyConfig, readonly RegExp[]])[] = [
-  [{ type: 'bearer' }, [/^outgoingAuth\.bearer: is required/]],
-  [{ type: 'bearer', bearer: { token: 'a b' } }, [/bearer\.token: must be printable/]],
-  [{ type: 'bearer', bearer: { tokenEnv: 'UNSET' } }, [/bearer\.tokenEnv: the variable UNSET is not set/]],
+  [{ type: 'bearer_token' }, [/^outgoingAuth\.bearerToken: is required/]],
+  [{ type: 'bearer_token', bearerToken: { token: 'a b' } }, [/bearerToken\.token: must be printable/]],
+  [
+    { type: 'bearer_token', bearerToken: { tokenEnv: 'UNSET' } },
+    [/bearerToken\.tokenEnv: the variable UNSET is not set/],
+  ],
   [
     { type: 'header_injection', headerInjection: {} },
     [/headerName: is required/, /headerValue: set headerValue or headerValueEnv/],

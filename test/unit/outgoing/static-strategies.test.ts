@@ -51,7 +51,9 @@ await t.test('header_injection: a variable is read at each use, and its loss is 
 
 await t.test('bearer: the fixed token, for callers and for nobody', async (t) => {
   proves('2.auth.bearerToken')
-  t.match(await apply({ type: 'bearer', bearer: { token: 'tok' } }), { authorization: 'Bearer tok' })
+  t.match(await apply({ type: 'bearer_token', bearerToken: { token: 'tok' } }), {
+    authorization: 'Bearer tok',
+  })
 })
 
 await t.test('upstream_inject: the caller’s own token of that provider', async (t) => {

@@ -163,7 +163,6 @@ function template(
           image: settings.runtimeImage,
           imagePullPolicy: 'IfNotPresent',
           args,
-          // The user's variables come first, so that ours can never be composed from them by surprise.
           env: [...extra, ...needs.env],
           ports: [{ name: 'http', containerPort: options.port, protocol: 'TCP' }],
           startupProbe: httpProbe('/health', 0, 2, 3, 60),

@@ -9,9 +9,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { expand } from '../../../../runtime/cli/dev/expand.ts'
 import type { Image } from './images.ts'
 import type { Container, Pod } from './pod-spec.ts'
-import { expand } from './volumes.ts'
 
 export interface ContainerPlan {
   readonly pod: Pod

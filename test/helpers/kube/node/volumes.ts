@@ -15,6 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { expand } from '../../../../runtime/cli/dev/expand.ts'
 import type { KubeObject } from './api.ts'
 import type { Container, EnvVar, KeyRef, Pod, Source, Volume } from './pod-spec.ts'
 
@@ -137,13 +138,6 @@ export function environmentOf(pod: Pod, container: Container, sources: Sources):
     result[entry.name] = entry.valueFrom ? value : expand(value, result)
   }
   return result
-}
-
-/** `$(NAME)` is a variable set before, `$$(NAME)` is itself. */
-export function expand(value: string, known: Readonly<Record<string, string>>): string {
-  return value.replaceAll(/\$(\$)?\(([^()]+)\)/g, (text, escaped: string | undefined, name: string) =>
-    escaped ? text.slice(1) : (known[name] ?? text),
-  )
 }
 
 function valueOf(pod: Pod, { value = '', valueFrom }: EnvVar, sources: Sources): string | undefined {

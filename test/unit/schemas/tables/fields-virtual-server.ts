@@ -83,7 +83,11 @@ const strategy: Fields = {
     tokenExchange object
     upstreamInject object
     obo object
-    xaa object`),
+    xaa object
+    +bearerToken object`),
+  bearerToken: list(`
+    token string
+    tokenEnv string`),
   ...under('cloudSts', cloudSts),
   headerInjection: list(`
     headerName! string

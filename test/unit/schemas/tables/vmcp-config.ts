@@ -310,6 +310,7 @@ export const strategies: { readonly [type: string]: readonly [string, Doc] } = {
   token_exchange: ['tokenExchange', { tokenUrl: 'https://idp.example.com/token' }],
   upstream_inject: ['upstreamInject', { providerName: 'corp' }],
   cloud_sts: ['cloudSts', { region: 'eu-west-1', fallbackRoleArn: 'arn:aws:iam::123456789012:role/x' }],
+  bearer_token: ['bearerToken', { tokenEnv: 'TOKEN' }],
   obo: ['obo', { tokenUrl: 'https://login.example.com/t/oauth2/v2.0/token' }],
   xaa: [
     'xaa',
@@ -400,6 +401,13 @@ function strategyRows(type: string, field: string): Table['rows'] {
           good: ['id_token'],
           bad: ['x'],
         },
+      ]
+    case 'bearer_token':
+      return [
+        { id: '', at: `${field}.token`, bad: ['t'], failure: field },
+        { id: '', at: `${field}.tokenEnv`, bad: [absent], failure: field },
+        { id: '', at: `${field}.tokenEnv`, bad: ['1A', 'A B'] },
+        { id: '', at: field, good: [{ token: 't' }], bad: [{ token: 'a b' }], failure: `${field}.token` },
       ]
     case 'upstream_inject':
       return [{ id: '', at: `${field}.providerName`, required: true, bad: [''] }]

@@ -1,23 +1,23 @@
-/** A fixed bearer token. Source: spec document 1 (--remote-auth-bearer-token), spec document 2 (bearerToken). */
+/** A fixed bearer token, for everybody alike. Source: spec document 1 (--remote-auth-bearer-token), 2 (bearerToken). */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { secretViolations, secretReader, type StrategyModule } from '../config.ts'
 import { setBearer } from '../strategy.ts'
 
-export const bearer: StrategyModule = {
-  problems({ bearer: block }, parts) {
-    if (!block) return ['bearer: is required']
+export const bearerToken: StrategyModule = {
+  problems({ bearerToken: block }, parts) {
+    if (!block) return ['bearerToken: is required']
     const token = secretReader(block.token, block.tokenEnv, parts)()
     return [
-      ...secretViolations('bearer.token', block.token, block.tokenEnv, parts, true),
+      ...secretViolations('bearerToken.token', block.token, block.tokenEnv, parts, true),
       ...(token !== undefined && !/^[\x21-\x7e]+$/.test(token)
-        ? ['bearer.token: must be printable ASCII without blanks']
+        ? ['bearerToken.token: must be printable ASCII without blanks']
         : []),
     ]
   },
-  make({ bearer: block = {} }, parts) {
+  make({ bearerToken: block = {} }, parts) {
     const read = secretReader(block.token, block.tokenEnv, parts)
     return {
-      type: 'bearer',
+      type: 'bearer_token',
       perCaller: false,
       headerNames: ['authorization'],
       apply(request) {
