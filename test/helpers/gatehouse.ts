@@ -16,6 +16,12 @@ export interface RunningGatehouse {
   readonly interrupt: () => Promise<number | null>
 }
 
+interface Waiter {
+  readonly pattern: RegExp
+  readonly resolve: (match: RegExpExecArray) => void
+  readonly reject: (error: Error) => void
+}
+
 /** Starts `gatehouse` with arguments, from source: the tests of the bundle are their own. */
 export function startGatehouse(
   args: readonly string[],
@@ -26,24 +32,34 @@ export function startGatehouse(
     env,
   })
   let text = ''
-  let check = () => {}
+  const waiting = new Set<Waiter>()
+  function check(waiter: Waiter): void {
+    const match = waiter.pattern.exec(text)
+    if (!match) return
+    waiting.delete(waiter)
+    waiter.resolve(match)
+  }
+  function ended(waiter: Waiter): void {
+    waiter.reject(new Error(`gatehouse ended with code ${child.exitCode}:\n${text}`))
+  }
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (chunk: string) => {
       text += chunk
-      check()
+      for (const waiter of waiting) check(waiter)
     })
   }
+  child.once('exit', () => {
+    for (const waiter of waiting) ended(waiter)
+  })
   return {
     child,
     output: () => text,
     waitFor(pattern) {
       return new Promise((resolve, reject) => {
-        check = () => {
-          const match = pattern.exec(text)
-          if (match) resolve(match)
-        }
-        child.once('exit', (code) => reject(new Error(`gatehouse ended with code ${code}:\n${text}`)))
-        check()
+        const waiter = { pattern, resolve, reject }
+        waiting.add(waiter)
+        check(waiter)
+        if (child.exitCode !== null || child.signalCode !== null) ended(waiter)
       })
     },
     async interrupt() {

@@ -55,3 +55,8 @@ declare module 'oidc-provider' {
     on(event: string, listener: (...args: readonly unknown[]) => void): void
   }
 }
+
+declare module 'oidc-provider/lib/adapters/memory_adapter.js' {
+  /** A factory of adapters with a store of their own. `clockTolerance` is in seconds. */
+  export function createMemoryAdapter(clockTolerance: number): (model: string) => object
+}

@@ -8,6 +8,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createTlsServer } from 'node:https'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
 import { type Context, Provider } from 'oidc-provider'
+import { createMemoryAdapter } from 'oidc-provider/lib/adapters/memory_adapter.js'
 
 export type { Context }
 
@@ -114,6 +115,8 @@ async function configuration(options: TestProviderOptions, accountId: string): P
     ...client,
   }))
   return {
+    // The package's own, but named: without a name it warns on every start that it is not for production.
+    adapter: createMemoryAdapter(0),
     clients,
     jwks: { keys },
     cookies: { keys: ['test'] },
