@@ -7,6 +7,7 @@
  */
 import { cedarViolations } from '../../schemas/cedar/index.ts'
 import type { AuthzConfig, MCPAuthzConfig, RuntimeAuthz } from '../../schemas/index.ts'
+import { jsonIn } from '../json-bounds.ts'
 import { fieldsOf, isFields, type KubeObject } from '../kube.ts'
 import { definedFields } from '../children/defined.ts'
 import { faulty, type Part } from './part.ts'
@@ -58,7 +59,7 @@ function mapAuthz(
   const where = `ConfigMap ${configMap?.name}, key ${key}`
   const text = fieldsOf(map?.['data'])[key]
   if (typeof text !== 'string') return faulty('AuthzConfigMapNotFound', `${where} does not exist`)
-  const envelope = parse(text)
+  const envelope = jsonIn(text)
   if (!isFields(envelope)) return faulty('AuthzConfigMapInvalid', `${where} is not a JSON object`)
   if (envelope['type'] !== 'cedarv1')
     return faulty('AuthzConfigMapInvalid', `${where} is not of type cedarv1`)
@@ -122,12 +123,4 @@ function checked(candidate: Candidate, reason: string, where: string): Part<Runt
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

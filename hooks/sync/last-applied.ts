@@ -6,6 +6,7 @@
  * last-applied annotation (dynamic apply); the fields that Metacontroller owns (server-side apply); at the very least
  * the name, which changes nothing under a three-way merge.
  */
+import { jsonIn } from '../json-bounds.ts'
 import { byText, fieldsOf, isFields, isTerminating, type KubeObject } from '../kube.ts'
 import { ownedFields } from './managed-fields.ts'
 import { groupKey, type ObjectGroups, type SyncRequest } from './protocol.ts'
@@ -52,14 +53,10 @@ function sameIdentity(applied: KubeObject, child: KubeObject): boolean {
 }
 
 function parse(text: string): KubeObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    const metadata = fieldsOf(value)['metadata']
-    if (!isFields(value) || !isFields(metadata)) return undefined
-    return { ...value, metadata: withoutSystemFields(metadata) } as unknown as KubeObject
-  } catch {
-    return undefined
-  }
+  const value = jsonIn(text)
+  const metadata = fieldsOf(value)['metadata']
+  if (!isFields(value) || !isFields(metadata)) return undefined
+  return { ...value, metadata: withoutSystemFields(metadata) } as unknown as KubeObject
 }
 
 const systemFields = [

@@ -5,6 +5,7 @@
  * `v:<json>`; `.` stands for the item itself. The manager's name is Metacontroller's default.
  * Source: Kubernetes API conventions, "Field management".
  */
+import { jsonIn } from '../json-bounds.ts'
 import { fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'
 
 const manager = 'metacontroller'
@@ -32,7 +33,7 @@ export function ownedFields(object: KubeObject): KubeObject | undefined {
 function pick(value: unknown, tree: Readonly<Record<string, unknown>>): unknown {
   const steps = Object.keys(tree).filter((step) => step !== '.')
   if (steps.length === 0) return value
-  if (Array.isArray(value)) return value.flatMap((item: unknown) => pickItem(item, tree))
+  if (Array.isArray(value)) return pickItems(value, tree)
   if (!isFields(value)) return value
   return Object.fromEntries(
     steps.flatMap((step) => {
@@ -43,25 +44,40 @@ function pick(value: unknown, tree: Readonly<Record<string, unknown>>): unknown 
   )
 }
 
-function pickItem(item: unknown, tree: Readonly<Record<string, unknown>>): unknown[] {
+/** Items with the same names of keys: subtrees by the values of these keys, as JSON. */
+interface Keyed {
+  readonly names: readonly string[]
+  readonly subtrees: Map<string, unknown>
+}
+
+/** The items of a list are told apart by one set of keys; a tree that names many is not written by an API server. */
+const maxKeySets = 8
+
+/** Looks every item up, for a list and its tree may both be long. */
+function pickItems(items: readonly unknown[], tree: Readonly<Record<string, unknown>>): unknown[] {
+  const members = new Set<unknown>()
+  const keySets = new Map<string, Keyed>()
   for (const [step, subtree] of Object.entries(tree)) {
-    const wanted = parse(step.slice(2))
-    if (step.startsWith('v:') && wanted === item) return [item]
-    if (step.startsWith('k:') && isFields(item) && isFields(wanted) && matches(item, wanted)) {
-      return [pick(item, fieldsOf(subtree))]
+    const wanted = jsonIn(step.slice(2))
+    if (step.startsWith('v:')) members.add(wanted)
+    if (!step.startsWith('k:') || !isFields(wanted)) continue
+    const names = Object.keys(wanted).sort()
+    const signature = JSON.stringify(names)
+    const keyed = keySets.get(signature) ?? { names, subtrees: new Map() }
+    if (keySets.size < maxKeySets) keySets.set(signature, keyed)
+    keyed.subtrees.set(valuesOf(wanted, names), subtree)
+  }
+  return items.flatMap((item) => {
+    if (members.has(item)) return [item]
+    if (!isFields(item)) return []
+    for (const { names, subtrees } of keySets.values()) {
+      const subtree = subtrees.get(valuesOf(item, names))
+      if (subtree !== undefined) return [pick(item, fieldsOf(subtree))]
     }
-  }
-  return []
+    return []
+  })
 }
 
-function matches(item: Readonly<Record<string, unknown>>, keys: Readonly<Record<string, unknown>>): boolean {
-  return Object.entries(keys).every(([key, value]) => item[key] === value)
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
+function valuesOf(item: Readonly<Record<string, unknown>>, names: readonly string[]): string {
+  return JSON.stringify(names.map((name) => item[name] ?? null))
 }

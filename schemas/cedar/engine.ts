@@ -26,11 +26,17 @@ export type EngineError = Cedar.DetailedError
 export type AuthorizationCall = Omit<Cedar.StatefulAuthorizationCall, 'preparsedPolicySetId'>
 export type AuthorizationAnswer = Cedar.AuthorizationAnswer
 
-/** The engine failed and was replaced. `cause` is for the log only. */
+/** The engine failed and was replaced, or there is none. `cause` is for the log only. */
 export class EngineFailure extends Error {
-  constructor(cause: unknown) {
-    super('the policy engine failed', { cause })
+  /** What to say of the input at hand, after its name. */
+  readonly verdict: string
+
+  constructor(cause: unknown, loaded = true) {
+    super(loaded ? 'the policy engine failed' : 'the policy engine cannot be loaded', { cause })
     this.name = 'EngineFailure'
+    this.verdict = loaded
+      ? 'could not be processed by the policy engine; simplify it'
+      : 'cannot be checked: the policy engine cannot be loaded'
   }
 }
 
@@ -45,9 +51,9 @@ let failures = 0
 
 /** Calls the engine. Throws EngineFailure when it fails; `use` must do nothing else that can throw. */
 export function callEngine<T>(use: (engine: Engine) => T): T {
+  const loaded = (present ??= load())
   try {
-    present ??= load()
-    return use(present.engine)
+    return use(loaded.engine)
   } catch (cause) {
     drop()
     failures += 1
@@ -73,13 +79,19 @@ export function engineAnswers(): boolean {
   return false
 }
 
-const packageName = '@cedar-policy/cedar-wasm/nodejs'
+/** Named in package.json; beside the bundles, in dist/, it is another file. */
+const packageName = '#cedar'
 
 /** The package makes an instance when its module is loaded. */
 function load(): Loaded {
   const require = createRequire(import.meta.url)
-  const path = require.resolve(packageName)
-  return { engine: require(packageName) as Engine, forget: () => delete require.cache[path] }
+  try {
+    const path = require.resolve(packageName)
+    return { engine: require(packageName) as Engine, forget: () => delete require.cache[path] }
+  } catch (cause) {
+    failures += 1
+    throw new EngineFailure(cause, false)
+  }
 }
 
 /** The next call loads a new instance. */

@@ -45,7 +45,7 @@ export function readEntities(text: string): EntitiesRead {
     return { message: `are not Cedar entities: ${errorText(response.errors)}` }
   } catch (error) {
     if (!(error instanceof EngineFailure)) throw error
-    return { message: 'are more than the policy engine can read; make them simpler' }
+    return { message: error.verdict }
   }
 }
 

@@ -75,8 +75,7 @@ function readText(text: string): TextRead {
     return read
   } catch (error) {
     if (!(error instanceof EngineFailure)) throw error
-    const message = 'is more than the policy engine can read; make it simpler'
-    return { parts: [], message, wrong: text.length }
+    return { parts: [], message: error.verdict, wrong: text.length }
   }
 }
 

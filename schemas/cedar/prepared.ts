@@ -28,7 +28,7 @@ export class PreparedPolicies {
       return errors.length > 0 ? errorText(errors) : undefined
     } catch (error) {
       if (!(error instanceof EngineFailure)) throw error
-      return 'are more than the policy engine can hold'
+      return error.verdict
     }
   }
 

@@ -5,7 +5,7 @@ import { callEngine } from '../../schemas/cedar/index.ts'
 export function breakEngine(): { readonly repair: () => void } {
   const hooks = registerHooks({
     resolve(specifier, context, next) {
-      if (specifier.startsWith('@cedar-policy/')) throw new Error('the package is gone')
+      if (specifier === '#cedar') throw new Error('the package is gone')
       return next(specifier, context)
     },
   })

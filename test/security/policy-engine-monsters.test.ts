@@ -104,7 +104,10 @@ t.test('readiness: fails while the engine cannot be made to answer, and reviews 
   const broken = breakEngine()
   t.equal(await ready(), 503)
   t.match((await review(manifest('files', inline(['permit(principal, action, resource); // new'])))).body, {
-    response: { allowed: false, status: { message: /more than the policy engine can read/ } },
+    response: {
+      allowed: false,
+      status: { message: /cannot be checked: the policy engine cannot be loaded/ },
+    },
   })
   t.match(metrics.text(), /gatehouse_hooks_policy_engine_failures_total [1-9]/)
   broken.repair()

@@ -8,6 +8,7 @@
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import type { Failure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
+import { jsonIn } from '../../json-bounds.ts'
 import { fieldsOf, isFields, type KubeObject, listOf } from '../../kube.ts'
 import { serverNames } from '../../children/names.ts'
 import { app } from './children.ts'
@@ -82,7 +83,7 @@ function outboundOf(context: Context): {
   }
   const { name, key = '' } = permissionProfile
   const text = fieldsOf(context.configMap(name)?.['data'])[key]
-  const profile = typeof text === 'string' ? parse(text) : undefined
+  const profile = typeof text === 'string' ? jsonIn(text) : undefined
   if (isFields(profile)) return { outbound: fromProfile(profile), failure: undefined }
   const message =
     typeof text === 'string'
@@ -100,12 +101,4 @@ function fromProfile(profile: Readonly<Record<string, unknown>>): Outbound {
   if (outbound['insecureAllowAll'] === true) return { ports: undefined, open }
   if (ports.length > 0) return { ports: [...new Set(ports)].sort((a, b) => a - b), open }
   return hosts.length > 0 ? { ports: undefined, open } : { ports: [], open }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -41,7 +41,7 @@ export function readPolicySet(texts: readonly string[]): PolicySetRead {
         policies.push(policyOf(parts.length === 1 ? path : `${path}.${part}`, text))
     } catch (error) {
       if (!(error instanceof EngineFailure)) throw error
-      return { policies: [], problems: [{ path, message: 'is more than the policy engine can take apart' }] }
+      return { policies: [], problems: [{ path, message: error.verdict }] }
     }
   }
   return { policies, problems: [] }

@@ -21,10 +21,17 @@ export function writeCertificate(folder: string, pair: { certificate: string; ke
   writeFileSync(join(folder, 'tls.key'), pair.key, { mode: 0o600 })
 }
 
-/** Starts `gatehouse-hooks` on a free port with the certificate in `folder`. */
-export async function startHooksProcess(t: Test, folder: string): Promise<HooksProcess> {
-  const files = ['--tls-cert-file', join(folder, 'tls.crt'), '--tls-key-file', join(folder, 'tls.key')]
-  const args = [main, '--host', '127.0.0.1', '--port', '0', ...files]
+/** Starts `gatehouse-hooks` on a free port with the certificate in `folder`, if any. */
+export async function startHooksProcess(
+  t: Test,
+  folder?: string,
+  nodeOptions: readonly string[] = [],
+): Promise<HooksProcess> {
+  const files =
+    folder === undefined
+      ? []
+      : ['--tls-cert-file', join(folder, 'tls.crt'), '--tls-key-file', join(folder, 'tls.key')]
+  const args = [...nodeOptions, main, '--host', '127.0.0.1', '--port', '0', ...files]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })
   const stop = () => end(child)
   t.teardown(stop)

@@ -12,6 +12,7 @@
  * newest report does not count. Reports are data of a pod: every member is checked.
  */
 import type { DiscoveredBackend } from '../../../../schemas/index.ts'
+import { jsonIn } from '../../../json-bounds.ts'
 import { byText, type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../../kube.ts'
 
 export type BackendStatus = NonNullable<DiscoveredBackend['status']>
@@ -65,12 +66,8 @@ function observedAt({ observedAt: time }: Fields): number {
 }
 
 function parse(text: string): Fields | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isFields(value) ? value : undefined
-  } catch {
-    return undefined
-  }
+  const value = jsonIn(text)
+  return isFields(value) ? value : undefined
 }
 
 /** One backend of a report or of a status, with every member checked; undefined when it has no name or no status. */
