@@ -17,7 +17,7 @@ import type { EventSink } from './events.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { HookEntry, HookRegistry } from '../registry.ts'
-import { type BodyLimits, jsonBody } from '../request-body.ts'
+import { type BodyLimits, jsonBody } from './request-body.ts'
 
 export interface ServerOptions {
   readonly registry: HookRegistry

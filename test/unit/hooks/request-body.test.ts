@@ -6,7 +6,7 @@ import express, { type NextFunction, type Request, type Response } from 'express
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { JsonBounds, jsonIn } from '../../../hooks/json-bounds.ts'
-import { jsonBody } from '../../../hooks/request-body.ts'
+import { jsonBody } from '../../../hooks/server/request-body.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 
 const MEBIBYTE = 1024 * 1024

@@ -4,7 +4,6 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { type EventSink, hooksApp, jsonLog, makeHooks, Metrics } from '../../../hooks/index.ts'
 import { server as manifest, virtual, world } from '../../hooks/resources.ts'
@@ -213,7 +212,7 @@ t.test('server: too many at once are told to come back', async (t) => {
 t.test('server: reviews and hooks have limits of their own', async (t) => {
   const { url } = await start(t)
   const review = { kind: 'AdmissionReview', request: { uid: 'u', operation: 'CONNECT' } }
-  const lists = Array(60_000).fill([])
+  const lists = Array.from({ length: 60_000 }, () => [])
   const large = await post(`${url}/validate`, { ...review, padding: lists })
   t.equal(large.status, 413)
   t.match(await large.json(), { detail: 'the request body holds more than 100000 JSON values' })

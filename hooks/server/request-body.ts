@@ -6,8 +6,8 @@
  * Source: RFC 9110 sections 15.5.14 and 15.5.16, RFC 9112 section 9.6.
  */
 import type { NextFunction, Request, Response } from 'express'
-import { GatehouseError } from '../schemas/index.ts'
-import { JsonBounds, type JsonLimits } from './json-bounds.ts'
+import { GatehouseError } from '../../schemas/index.ts'
+import { JsonBounds, type JsonLimits } from '../json-bounds.ts'
 
 export interface BodyLimits extends JsonLimits {
   /** Requests at once. */
