@@ -1,8 +1,8 @@
 /** What clients are told that the server has: everything on a virtual server, what the one backend has on a proxy. */
 import t from 'tap'
-import { openSession, post, stateless } from '../helpers/mcp/wire.ts'
-import { json, startRawBackend } from '../helpers/mcp/raw-backend.ts'
-import { startTestVmcp } from '../helpers/vmcp/vmcp.ts'
+import { openSession, post, stateless } from '../../helpers/mcp/wire.ts'
+import { json, startRawBackend } from '../../helpers/mcp/raw-backend.ts'
+import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 const changing = { listChanged: true }
 const initialize = JSON.stringify({
