@@ -20,6 +20,7 @@ import {
   silentLog,
   type Stage,
 } from '../net/index.ts'
+import type { SecretUse } from '../incoming/index.ts'
 import { fetchClientDocument, type Keys, localKeys } from '../oauth/index.ts'
 import type { Store } from '../store/index.ts'
 import { makeAddressOf } from './client-address.ts'
@@ -29,6 +30,7 @@ import type { Context } from './context.ts'
 import type { AuthServerEvent } from './events.ts'
 import { take } from './limits.ts'
 import { makeRoutes } from './routes.ts'
+import { watchRotation } from './storage/rotation.ts'
 import { makeState } from './storage/state.ts'
 import { makeGrants } from './tokens/grants.ts'
 import { type KeyRing, makeKeyRing } from './tokens/key-ring.ts'
@@ -54,6 +56,10 @@ export interface AuthServerParts {
   readonly onEvent?: (event: AuthServerEvent) => void
   /** How often mounted keys are looked at. Default 5 s; 0 never. */
   readonly reloadEveryMs?: number
+  /** How often to look for records that an older secret seals. Default a minute; 0 never. */
+  readonly resealEveryMs?: number
+  /** How long after a change of the secrets to begin. Default two minutes: other replicas must have the new one. */
+  readonly resealAfterMs?: number
 }
 
 export interface AuthServer {
@@ -67,6 +73,8 @@ export interface AuthServer {
   isLive(caller: Caller): Promise<boolean>
   /** What keeps this server from working right now; empty when it is ready. */
   notReady(): Promise<readonly string[]>
+  /** What still needs each older HMAC secret; undefined while it is not counted. */
+  secretUses(): readonly SecretUse[] | undefined
   /** Reads keys and secrets again. Keeps the old ones, and throws INVALID_CONFIG, when the new ones are no good. */
   reload(): Promise<void>
   /** Ends a session with its tokens, upstream ones included. False when there is none. */
@@ -78,11 +86,13 @@ export interface AuthServer {
 export async function makeAuthServer(config: AuthServerConfig, parts: AuthServerParts): Promise<AuthServer> {
   const log = parts.log ?? silentLog
   const now = parts.now ?? Date.now
-  const ringHolder = await startRing(config)
+  const ringHolder = await startRing(config, now)
+  const settled = (): boolean => now() - ringHolder.changedAtMs >= (parts.resealAfterMs ?? 120_000)
   warnAboutEphemeral(ringHolder.ring, config, parts.store, log)
 
   const fetches = makeFetches(config, parts, log)
   const state = makeState(parts.store, () => ringHolder.ring.sealSecrets, {
+    mayReseal: settled,
     onUnreadable: (key, reason) =>
       log.warn('a stored record cannot be read', { kind: key.split(':', 1)[0], reason }),
   })
@@ -148,6 +158,15 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     emit,
   })
   for (const upstream of upstreams) upstream.start()
+  const rotation = watchRotation({
+    store: parts.store,
+    sealed: state.sealed,
+    secrets: () => ringHolder.ring.sealSecrets,
+    now,
+    log,
+    everyMs: parts.resealEveryMs ?? 60_000,
+    settled,
+  })
   const timer = watch(ringHolder, parts.reloadEveryMs ?? 5_000, log)
 
   return {
@@ -157,10 +176,12 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     upstreamTokens,
     isLive: (caller) => isLive(caller, sessions),
     notReady: () => notReady(parts.store, upstreams),
+    secretUses: () => rotation.uses(),
     reload: () => ringHolder.reload(),
     endSession: (sessionId) => sessions.endSession(sessionId),
     async close() {
       clearInterval(timer)
+      rotation.close()
       for (const upstream of upstreams) upstream.close()
       await fetches.close()
     },
@@ -169,11 +190,16 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
 
 class RingHolder {
   readonly #config: AuthServerConfig
+  readonly #now: () => number
   #print: string
   ring: KeyRing
+  /** When the ring in use was put together. */
+  changedAtMs: number
 
-  constructor(config: AuthServerConfig, secrets: AuthServerSecrets, ring: KeyRing) {
+  constructor(config: AuthServerConfig, secrets: AuthServerSecrets, ring: KeyRing, now: () => number) {
     this.#config = config
+    this.#now = now
+    this.changedAtMs = now()
     this.#print = fingerprint(secrets)
     this.ring = ring
   }
@@ -183,21 +209,22 @@ class RingHolder {
     const print = fingerprint(secrets)
     if (print === this.#print) return
     this.ring = await makeKeyRing(secrets, this.ring)
+    this.changedAtMs = this.#now()
     this.#print = print
   }
 }
 
 /** Keys and secrets, and every error of them and of the settings in one INVALID_CONFIG. */
 export async function checkSettings(config: AuthServerConfig): Promise<void> {
-  await startRing(config)
+  await startRing(config, Date.now)
 }
 
-async function startRing(config: AuthServerConfig): Promise<RingHolder> {
+async function startRing(config: AuthServerConfig, now: () => number): Promise<RingHolder> {
   const violations = [...authServerViolations(config)]
   try {
     const secrets = config.secrets()
     const ring = await makeKeyRing(secrets)
-    if (violations.length === 0) return new RingHolder(config, secrets, ring)
+    if (violations.length === 0) return new RingHolder(config, secrets, ring, now)
   } catch (error) {
     if (!(error instanceof GatehouseError && error.code === 'INVALID_CONFIG')) throw error
     violations.push(error.message)

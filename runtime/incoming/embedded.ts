@@ -15,6 +15,14 @@ export type AuthServerFacts = Pick<
   'issuer' | 'allowedAudiences' | 'upstreams' | 'primaryUpstreamProvider' | 'disableUpstreamTokenInjection'
 >
 
+/** What still needs an older HMAC secret of the server. */
+export interface SecretUse {
+  /** Place in hmacSecretRefs; 0 is the current one. */
+  readonly position: number
+  readonly records: number
+  readonly refreshTokens: number
+}
+
 export interface EmbeddedAuthServer {
   readonly config: AuthServerFacts
   /** The stage that responses this path (without query), or undefined when the path is the host's own. */
@@ -26,6 +34,8 @@ export interface EmbeddedAuthServer {
   isLive(caller: Caller): Promise<boolean>
   /** What keeps the server from working right now; empty when it is ready. */
   notReady(): Promise<readonly string[]>
+  /** One for each older HMAC secret; undefined while it is not known. */
+  secretUses(): readonly SecretUse[] | undefined
 }
 
 /**
@@ -56,4 +66,14 @@ export function pairingViolations(
 /** Upstream tokens of nobody, for checks: only the names of the providers are known. */
 export function providersOnly({ upstreams }: Pick<AuthServerFacts, 'upstreams'>): UpstreamTokens {
   return { providers: upstreams.map(({ name }) => name), get: async () => undefined }
+}
+
+/** Lines for a person who looks at /readyz: which older secrets may go. */
+export function secretNotes(uses: readonly SecretUse[] | undefined): readonly string[] {
+  if (uses === undefined) return ['older HMAC secrets: what still needs them is being counted']
+  return uses.map(({ position, records, refreshTokens }) =>
+    records + refreshTokens === 0
+      ? `hmacSecretRefs[${position}] can be dropped`
+      : `hmacSecretRefs[${position}] is still needed by ${records} stored records and ${refreshTokens} refresh tokens`,
+  )
 }

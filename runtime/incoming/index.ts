@@ -7,6 +7,8 @@ export {
   type EmbeddedAuthServer,
   pairingViolations,
   providersOnly,
+  secretNotes,
+  type SecretUse,
 } from './embedded.ts'
 export { protectedResourceDocument, protectedResourceRoute } from './document.ts'
 export { anonymousCaller, localCaller } from './identity.ts'

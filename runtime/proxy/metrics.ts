@@ -15,6 +15,7 @@ import {
   sendProblem,
   sendText,
 } from '../net/index.ts'
+import type { SecretUse } from '../incoming/index.ts'
 import type { RequestFacts, RequestObserver } from './request-log.ts'
 
 const httpMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
@@ -62,7 +63,8 @@ interface Histogram {
   readonly count: number
 }
 
-export function makeProxyMetrics(): ProxyMetrics {
+/** `more`: lines of text about something else. */
+export function makeProxyMetrics(more: () => readonly string[] = () => []): ProxyMetrics {
   const requests = new Map<string, number>()
   const calls = new Map<string, number>()
   const durations = { counts: buckets.map(() => 0), sum: 0, count: 0 }
@@ -83,7 +85,21 @@ export function makeProxyMetrics(): ProxyMetrics {
   }
 
   const counts = (): Counts => ({ requests, calls, durations })
-  return { observe, counts, render: () => mergedMetrics([counts()]) }
+  return { observe, counts, render: () => [...more(), mergedMetrics([counts()])].join('\n') }
+}
+
+/** What still needs each older HMAC secret of the embedded authorization server. */
+export function secretUseMetrics(uses: readonly SecretUse[] = []): readonly string[] {
+  if (uses.length === 0) return []
+  const name = 'gatehouse_authserver_old_secret_uses'
+  return [
+    `# HELP ${name} What still needs an older HMAC secret; 0 of both kinds: it can be dropped.`,
+    `# TYPE ${name} gauge`,
+    ...uses.flatMap(({ position, records, refreshTokens }) => [
+      `${name}{secret="${position}",kind="records"} ${records}`,
+      `${name}{secret="${position}",kind="refresh_tokens"} ${refreshTokens}`,
+    ]),
+  ]
 }
 
 /** The exposition text of several processes' counts together. */

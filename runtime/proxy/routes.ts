@@ -5,12 +5,9 @@
  * authorization server through the proxy.
  */
 import { GatehouseError } from '../../schemas/index.ts'
-import type { EmbeddedAuthServer } from '../incoming/index.ts'
+import { type EmbeddedAuthServer, secretNotes } from '../incoming/index.ts'
 import { sendJson, sendText } from '../net/index.ts'
 import type { ProxyExchange } from './exchange.ts'
-
-/** The paths of an embedded authorization server. */
-type AuthServerRoutes = EmbeddedAuthServer['routes']
 
 type Route = (exchange: ProxyExchange) => ((x: ProxyExchange) => void | Promise<void>) | undefined
 
@@ -21,12 +18,13 @@ type NotReady = () => Promise<string | undefined>
 export function makeRoutes(
   protectedResource: Route | undefined,
   notReady: NotReady,
-  authServer?: AuthServerRoutes,
+  authServer?: Pick<EmbeddedAuthServer, 'routes' | 'secretUses'>,
 ): Route {
-  const ready = (exchange: ProxyExchange): Promise<void> => readiness(exchange, notReady)
+  const notes = (): readonly string[] => (authServer ? secretNotes(authServer.secretUses()) : [])
+  const ready = (exchange: ProxyExchange): Promise<void> => readiness(exchange, notReady, notes)
   return function route(exchange) {
     const { path } = exchange
-    const issuing = authServer?.(path)
+    const issuing = authServer?.routes(path)
     if (issuing) return issuing
     // Most requests are decided by one character.
     const second = path.charCodeAt(1)
@@ -63,10 +61,16 @@ function health(exchange: ProxyExchange): void {
 }
 
 /** Whether requests can be served: for those who choose where to send them. */
-async function readiness(exchange: ProxyExchange, notReady: NotReady): Promise<void> {
+async function readiness(
+  exchange: ProxyExchange,
+  notReady: NotReady,
+  notesOf: () => readonly string[],
+): Promise<void> {
   beginProbe(exchange)
   const reason = await notReady()
-  if (reason === undefined) sendJson(exchange.res, 200, { status: 'ready' }, noStore)
+  const notes = notesOf()
+  if (reason === undefined)
+    sendJson(exchange.res, 200, { status: 'ready', ...(notes.length > 0 ? { notes } : {}) }, noStore)
   else sendJson(exchange.res, 503, { status: 'not_ready', reason }, noStore)
 }
 

@@ -13,7 +13,7 @@ import { type Listener, type Log, makeDispatcher, unbracket } from '../net/index
 import { authServerViolations, strippedHeaders } from './auth-server.ts'
 import type { TokenSource } from './credential.ts'
 import { incomingFor } from './incoming-auth.ts'
-import { makeProxyMetrics, serveMetrics } from './metrics.ts'
+import { makeProxyMetrics, secretUseMetrics, serveMetrics } from './metrics.ts'
 import type { RequestObserver } from './request-log.ts'
 import { makeRemote } from './remote.ts'
 import { type ProxyAddress, type RunningProxy, startProxy } from './server.ts'
@@ -71,7 +71,10 @@ export async function runProxy(config: ProxyConfig, parts: RunParts): Promise<Ru
   })
   const made = await makeRemote(config, parts, dispatcher)
   const sessions = parts.sessions ?? (await sessionStoreOf(config, parts))
-  const metrics = config.metricsPort === undefined ? undefined : makeProxyMetrics()
+  const metrics =
+    config.metricsPort === undefined
+      ? undefined
+      : makeProxyMetrics(() => secretUseMetrics(authServer?.secretUses()))
   const observe = metrics?.observe ?? parts.observe
   let proxy: RunningProxy
   let metricsListener: Listener | undefined

@@ -62,7 +62,7 @@ export interface ProxyOptions {
   /** Lower-case names of further headers of the client that are not forwarded. */
   readonly strip?: readonly string[]
   /** The embedded authorization server: its paths are answered ahead of everything else. */
-  readonly authServer?: Pick<EmbeddedAuthServer, 'routes' | 'notReady'> | undefined
+  readonly authServer?: Pick<EmbeddedAuthServer, 'routes' | 'notReady' | 'secretUses'> | undefined
   /** Until the target's response headers, not for event streams. Default 60 s; 0 waits for ever. */
   readonly headersTimeoutMs?: number
   /** Path prefix of this proxy as clients see it, for the HTTP+SSE (deprecated) transport's `endpoint` event. */
@@ -152,7 +152,7 @@ function makeHandler(
 
   return pipeline<ProxyExchange, [Upgrade?]>(
     {
-      route: makeRoutes(incoming?.route, readiness.notReady, options.authServer?.routes),
+      route: makeRoutes(incoming?.route, readiness.notReady, options.authServer),
       limits(exchange) {
         refuseOddRequests(exchange)
         refuseStatelessMethod(exchange)

@@ -3,5 +3,12 @@ export { type LockOptions, withLock } from './lock.ts'
 export { makeMemoryStore, type MemoryStoreOptions } from './memory.ts'
 export { makeRedisStore, type RedisStoreConfig } from './redis.ts'
 export type { LinkOptions, RedisTls } from './redis-link.ts'
-export { sealStore, type SealOptions, type Secrets } from './sealed.ts'
+export {
+  type SealedStore,
+  sealId,
+  sealStore,
+  type Sealing,
+  type SealOptions,
+  type Secrets,
+} from './sealed.ts'
 export type { Bucket, StoreEntry, SetOptions, Store, BucketResult } from './store.ts'

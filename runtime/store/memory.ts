@@ -33,6 +33,8 @@ interface Slot {
 }
 
 const first = 1024
+/** Keys that are looked at for one page of a scan. */
+const scanned = 500
 
 class Memory {
   readonly now: () => number
@@ -76,6 +78,21 @@ class Memory {
     this.#slots.delete(key)
     this.#bytes -= key.length + slot.value.length
     return slot.expiresAtMs > this.now()
+  }
+
+  /** Live: what is written meanwhile comes last. Ends at the latest after as many keys again as there are at the start. */
+  *pages(prefix: string): Generator<readonly string[]> {
+    let left = 2 * this.#slots.size
+    let page: string[] = []
+    let looked = 0
+    for (const key of this.#slots.keys()) {
+      if (left-- <= 0) break
+      if (key.startsWith(prefix) && this.live(key)) page.push(key.slice(prefix.length))
+      if (++looked % scanned !== 0) continue
+      yield page
+      page = []
+    }
+    yield page
   }
 
   clear(): void {
@@ -168,6 +185,9 @@ function view(memory: Memory, prefix: string): Store {
     },
     async takeTokens(buckets, cost = 1) {
       return takeTokens(buckets, cost)
+    },
+    async *scan() {
+      yield* memory.pages(prefix)
     },
     namespace: (more) => view(memory, prefix + more),
     async ping() {},

@@ -108,6 +108,17 @@ function view(link: RedisLink, prefix: string, root: boolean): Store {
       const [ok, wait, index] = Array.isArray(response) ? response.map(Number) : []
       return { ok: ok === 1, retryAfterMs: wait ?? 0, refusedBy: buckets[(index ?? 0) - 1]?.key }
     },
+    async *scan() {
+      for (let cursor = '0'; ; ) {
+        const args = ['SCAN', cursor, 'MATCH', `${globEscaped(prefix)}*`, 'COUNT', '500']
+        const response = await guard(link.send(prefix, false, args))
+        const [next, keys] = Array.isArray(response) ? response : []
+        if (typeof next !== 'string' || !Array.isArray(keys)) throw new GatehouseError('STORE_DOWN')
+        yield keys.map((key) => String(key).slice(prefix.length))
+        if (next === '0') return
+        cursor = next
+      }
+    },
     namespace: (more) => view(link, prefix + more, false),
     async ping() {
       await guard(link.send(undefined, true, ['PING']))
@@ -127,6 +138,11 @@ async function guard(response: Promise<unknown>): Promise<unknown> {
     const full = error instanceof ErrorReply && error.message.startsWith('OOM')
     throw new GatehouseError(full ? 'STORE_FULL' : 'STORE_DOWN', { cause: error })
   }
+}
+
+/** A prefix as a pattern that matches nothing else. */
+function globEscaped(prefix: string): string {
+  return prefix.replace(/[\\*?[\]^-]/g, '\\$&')
 }
 
 function text(response: unknown): string | undefined {

@@ -3,7 +3,9 @@
  *
  * AES-256-GCM with a fresh random nonce per write; the full key name is authenticated with it, so a value moved to
  * another key cannot be read. Keys are derived by HKDF-SHA-256 from the secret set: the first secret seals, every
- * secret opens (rotation). A value that no held secret opens counts as absent, and is reported.
+ * secret opens (rotation). A value that an older secret opens is sealed again under the first when it is read, and its
+ * life stays as it is; a value counts as the one that was seen, for `swap`, whatever seals it. A value that no held
+ * secret opens counts as absent, and is reported.
  *
  * Does not hide key names (callers hash what is secret in them), sizes, or lifetimes. Buckets are not encrypted.
  * Source: design, section 4 "storage at rest"; NIST SP 800-38D; RFC 5869.
@@ -18,9 +20,28 @@ import {
 } from 'node:crypto'
 import type { StoreEntry, Store } from './store.ts'
 
+export interface SealedStore extends Store {
+  /** Seals what is there under the first secret, if another one sealed it. Undefined: no sealed value that opens. */
+  reseal(key: string): Promise<Sealing | undefined>
+  namespace(prefix: string): SealedStore
+}
+
+/** A value, and which secret seals it now. */
+export interface Sealing {
+  readonly value: string
+  /** See sealId. */
+  readonly sealedBy: string
+  /** Another secret sealed it until now. */
+  readonly resealed: boolean
+}
+
+type Unreadable = 'unknown-key' | 'tampered'
+
 export interface SealOptions {
   /** Told when a value cannot be opened: its secret was dropped, or someone changed it. */
-  readonly onUnreadable?: (key: string, reason: 'unknown-key' | 'tampered') => void
+  readonly onUnreadable?: (key: string, reason: Unreadable) => void
+  /** False: values that are read stay sealed as they are, because others may not have the first secret yet. */
+  readonly mayReseal?: () => boolean
 }
 
 interface SealKey {
@@ -51,12 +72,25 @@ function keyOf(secret: Uint8Array): SealKey {
   return key
 }
 
+/** What names a secret in the values that it seals; the secret cannot be found from it. */
+export function sealId(secret: Uint8Array): string {
+  return keyOf(secret).id
+}
+
+/** A change of the seal alone may come between a read and its swap; more often than this it is something else. */
+const maxTries = 4
+
+interface Opened {
+  readonly value: string
+  readonly sealedBy: string
+}
+
 /** Wraps a store; `secrets` must never be empty. */
-export function sealStore(inner: Store, secrets: Secrets, options: SealOptions = {}): Store {
+export function sealStore(inner: Store, secrets: Secrets, options: SealOptions = {}): SealedStore {
   return sealed(inner, '', secrets, options)
 }
 
-function sealed(inner: Store, prefix: string, secrets: Secrets, options: SealOptions): Store {
+function sealed(inner: Store, prefix: string, secrets: Secrets, options: SealOptions): SealedStore {
   function seal(key: string, value: string): string {
     const [secret] = secrets()
     if (!secret) throw new Error('no secret to seal with')
@@ -68,45 +102,92 @@ function sealed(inner: Store, prefix: string, secrets: Secrets, options: SealOpt
     return `${version}.${using.id}.${Buffer.concat([nonce, text, cipher.getAuthTag()]).toString('base64url')}`
   }
 
-  function open(key: string, raw: string | undefined): string | undefined {
-    if (raw === undefined) return undefined
-    const [format, id, body = ''] = raw.split('.')
+  function open(key: string, raw: string): Opened | undefined {
+    const opened = tryOpen(key, raw)
+    if (typeof opened !== 'string') return opened
+    options.onUnreadable?.(prefix + key, opened)
+    return undefined
+  }
+
+  function tryOpen(key: string, raw: string): Opened | Unreadable {
+    const [format, id = '', body = ''] = raw.split('.')
     const using = secrets()
       .map(keyOf)
       .find((candidate) => candidate.id === id)
-    if (format !== version || !using) return unreadable(key, 'unknown-key')
+    if (format !== version || !using) return 'unknown-key'
     const bytes = Buffer.from(body, 'base64url')
-    if (bytes.length < 28) return unreadable(key, 'tampered')
+    if (bytes.length < 28) return 'tampered'
     const decipher = createDecipheriv('aes-256-gcm', using.key, bytes.subarray(0, 12), { authTagLength: 16 })
     decipher.setAAD(Buffer.from(prefix + key))
     decipher.setAuthTag(bytes.subarray(-16))
     try {
-      return Buffer.concat([decipher.update(bytes.subarray(12, -16)), decipher.final()]).toString('utf8')
+      const text = Buffer.concat([decipher.update(bytes.subarray(12, -16)), decipher.final()])
+      return { value: text.toString('utf8'), sealedBy: id }
     } catch {
-      return unreadable(key, 'tampered')
+      return 'tampered'
     }
   }
 
-  function unreadable(key: string, reason: 'unknown-key' | 'tampered'): undefined {
-    options.onUnreadable?.(prefix + key, reason)
-    return undefined
+  function currentId(): string {
+    const [secret] = secrets()
+    return secret ? sealId(secret) : ''
+  }
+
+  /** The value, sealed again if need be. That it could not be sealed again is no error of the read. */
+  async function read(key: string): Promise<StoreEntry | undefined> {
+    const entry = await inner.read(key)
+    const opened = entry && open(key, entry.value)
+    if (!opened) return undefined
+    const { value } = opened
+    if (opened.sealedBy !== currentId() && (options.mayReseal?.() ?? true))
+      await inner.swap(key, entry, seal(key, value)).catch(() => false)
+    return { value, version: entry.version }
+  }
+
+  async function swap(
+    key: string,
+    seen: StoreEntry | undefined,
+    next: string | undefined,
+    ttlMs?: number,
+  ): Promise<boolean> {
+    const sealedNext = next === undefined ? undefined : seal(key, next)
+    if (await inner.swap(key, seen, sealedNext, ttlMs)) return true
+    if (!seen) return false
+    for (let tries = 1; tries < maxTries; tries++) {
+      const entry = await inner.read(key)
+      if (!entry || open(key, entry.value)?.value !== seen.value) return false
+      if (await inner.swap(key, entry, sealedNext, ttlMs)) return true
+    }
+    return false
+  }
+
+  async function reseal(key: string): Promise<Sealing | undefined> {
+    const entry = await inner.read(key)
+    // Buckets and locks are not sealed.
+    if (!entry?.value.startsWith(`${version}.`)) return undefined
+    const opened = tryOpen(key, entry.value)
+    if (typeof opened === 'string') return undefined
+    const current = currentId()
+    if (opened.sealedBy === current) return { ...opened, resealed: false }
+    const resealed = await inner.swap(key, entry, seal(key, opened.value))
+    return { value: opened.value, sealedBy: resealed ? current : opened.sealedBy, resealed }
   }
 
   return {
     kind: inner.kind,
-    get: async (key) => open(key, await inner.get(key)),
-    async read(key): Promise<StoreEntry | undefined> {
-      const entry = await inner.read(key)
-      const value = open(key, entry?.value)
-      return entry && value !== undefined ? { value, version: entry.version } : undefined
-    },
+    get: async (key) => (await read(key))?.value,
+    read,
     set: (key, value, setOptions) => inner.set(key, seal(key, value), setOptions),
-    take: async (key) => open(key, await inner.take(key)),
+    async take(key) {
+      const raw = await inner.take(key)
+      return raw === undefined ? undefined : open(key, raw)?.value
+    },
     delete: (key) => inner.delete(key),
     touch: (key, ttlMs) => inner.touch(key, ttlMs),
-    swap: (key, seen, next, ttlMs) =>
-      inner.swap(key, seen, next === undefined ? undefined : seal(key, next), ttlMs),
+    swap,
+    reseal,
     takeTokens: (buckets, cost) => inner.takeTokens(buckets, cost),
+    scan: () => inner.scan(),
     namespace: (more) => sealed(inner.namespace(more), prefix + more, secrets, options),
     ping: () => inner.ping(),
     close: () => inner.close(),

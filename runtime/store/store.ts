@@ -64,6 +64,11 @@ export interface Store {
   swap(key: string, seen: StoreEntry | undefined, next: string | undefined, ttlMs?: number): Promise<boolean>
   /** Takes `cost` (default 1) tokens from every bucket, or from none when one of them cannot give. */
   takeTokens(buckets: readonly Bucket[], cost?: number): Promise<BucketResult>
+  /**
+   * The keys, page by page, each page after a bounded amount of work; pages may be empty and a key may come twice. A key
+   * that is there from the beginning to the end comes; one that is written or deleted meanwhile may or may not.
+   */
+  scan(): AsyncIterable<readonly string[]>
   /** The same store with every key prefixed. Closing it does nothing; close the root. */
   namespace(prefix: string): Store
   /** Resolves when the store answers; throws `STORE_DOWN` otherwise. For readiness probes. */

@@ -53,12 +53,8 @@ function read(exchange: Exchange, kind: CookieKind, secure: boolean): string | u
 
 /** The id of this browser, if this server gave it one. */
 export function readBrowser(exchange: Exchange, keys: KeyRing, secure: boolean): string | undefined {
-  return idIn(read(exchange, binding, secure), 'browser', keys)
-}
-
-function idIn(value: string | undefined, purpose: 'browser' | 'sign-in', keys: KeyRing): string | undefined {
-  const [id = '', mac = '', ...rest] = (value ?? '').split('.')
-  return rest.length === 0 && id !== '' && keys.isMac(purpose, id, mac) ? id : undefined
+  const [id = '', mac = '', ...rest] = (read(exchange, binding, secure) ?? '').split('.')
+  return rest.length === 0 && id !== '' && keys.isMac('browser', id, mac) ? id : undefined
 }
 
 export function newBrowser(): string {
@@ -70,14 +66,15 @@ export function browserCookie(id: string, keys: KeyRing, secure: boolean): strin
   return write(binding, `${id}.${keys.mac('browser', id)}`, secure)
 }
 
-/** The id under which it is recorded who is signed in here. */
-export function readSignIn(exchange: Exchange, keys: KeyRing, secure: boolean): string | undefined {
-  return idIn(read(exchange, signIn, secure), 'sign-in', keys)
+/** The id under which it may be recorded who is signed in here. Only the record counts, so no secret has to vouch for it. */
+export function readSignIn(exchange: Exchange, secure: boolean): string | undefined {
+  const id = read(exchange, signIn, secure)
+  return id !== undefined && /^[\w-]{43}$/.test(id) ? id : undefined
 }
 
 /** A Set-Cookie value. */
-export function signInCookie(id: string, keys: KeyRing, secure: boolean): string {
-  return write(signIn, `${id}.${keys.mac('sign-in', id)}`, secure)
+export function signInCookie(id: string, secure: boolean): string {
+  return write(signIn, id, secure)
 }
 
 /** A Set-Cookie value that takes the sign-in away. */

@@ -30,7 +30,7 @@ interface Visitor {
 }
 
 async function visitorOf(exchange: Exchange, context: Context): Promise<Visitor> {
-  const signIn = readSignIn(exchange, context.keys(), context.urls.secure)
+  const signIn = readSignIn(exchange, context.urls.secure)
   const known = signIn === undefined ? undefined : await context.state.signIns.get(signIn)
   if (signIn !== undefined && known) return { signIn, userId: known.userId }
   throw new OAuthError(

@@ -32,7 +32,7 @@ export async function callback(exchange: Exchange, context: Context): Promise<vo
   }
   const next =
     'request' in waiting
-      ? await finishLeg(waiting, finish, readSignIn(exchange, context.keys(), context.urls.secure), context)
+      ? await finishLeg(waiting, finish, readSignIn(exchange, context.urls.secure), context)
       : { location: await finishConnection(exchange, waiting, upstream, finish, context) }
   sendNext(exchange, next, browserId, context)
 }

@@ -42,7 +42,7 @@ export async function submitConfirmation(exchange: Exchange, context: Context): 
   const waiting = await context.state.confirmations.take(handle)
   const browserId = waiting && browserOf(exchange, waiting, context)
   if (!waiting || browserId === undefined) throw goneError()
-  const signedIn = readSignIn(exchange, context.keys(), context.urls.secure)
+  const signedIn = readSignIn(exchange, context.urls.secure)
   sendNext(exchange, await decide(form, waiting, signedIn, context), browserId, context)
 }
 

@@ -67,7 +67,7 @@ async function maySkip(
   const all = context.upstreams.map((upstream) => upstream.name)
   if (!context.config.consent) return { chosen: all }
   const silent = request.prompt.includes('none')
-  const signIn = readSignIn(exchange, context.keys(), context.urls.secure)
+  const signIn = readSignIn(exchange, context.urls.secure)
   const known = signIn === undefined ? undefined : await context.state.signIns.get(signIn)
   if (known === undefined) {
     return silent ? errorRedirect(context, request, 'login_required', 'nobody is signed in') : undefined
@@ -135,7 +135,7 @@ async function goOn(
   // Set only now: a cookie from before approval would bind a browser that agreed to nothing.
   const browserId = readBrowser(exchange, keys, secure) ?? newBrowser()
   const login = { request, ...agreed, browser: hashed(browserId), obtained: [] }
-  const next = await advance(context, login, readSignIn(exchange, keys, secure))
+  const next = await advance(context, login, readSignIn(exchange, secure))
   sendNext(exchange, next, browserId, context)
 }
 
@@ -145,7 +145,7 @@ export function sendNext(exchange: Exchange, next: Next, browserId: string, cont
   const keys = context.keys()
   const cookies = [
     browserCookie(browserId, keys, secure),
-    ...(next.signIn === undefined ? [] : [signInCookie(next.signIn, keys, secure)]),
+    ...(next.signIn === undefined ? [] : [signInCookie(next.signIn, secure)]),
   ]
   sendRedirect(exchange, next.location, { 'Set-Cookie': cookies })
 }

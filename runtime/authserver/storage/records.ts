@@ -150,6 +150,8 @@ export const family = record({
   ...grantMembers,
   generation: count,
   rotatedAtMs: count,
+  /** Which HMAC secret made the newest token (sealId). */
+  signedBy: maybe(text),
   /** End of the newest token, and of the family whatever happens. */
   expiresAtMs: count,
   endsAtMs: count,

@@ -77,6 +77,10 @@ function repository<T>(store: Store, shape: Shape<T>, more: Pick<SetOptions, 'yi
   }
 }
 
+const familyName = 'family'
+/** Beginning of the keys of refresh families. */
+export const familyPrefix = `${familyName}:`
+
 export type State = ReturnType<typeof makeState>
 
 /** All records of one authorization server. `store` is its own namespace. */
@@ -89,6 +93,8 @@ export function makeState(store: Store, secrets: Secrets, options: SealOptions =
   return {
     /** For buckets and locks, which hold no secrets. */
     store,
+    /** Everything else as one, for what concerns the seal itself. */
+    sealed,
     clients: of('client', records.client, untrusted),
     requests: of('request', records.request, untrusted),
     legs: of('leg', records.leg, untrusted),
@@ -96,7 +102,7 @@ export function makeState(store: Store, secrets: Secrets, options: SealOptions =
     programs: of('programs', records.programs),
     confirmations: of('confirm', records.confirmation),
     codes: of('code', records.code),
-    families: of('family', records.family),
+    families: of(familyName, records.family),
     sessions: of('session', records.session),
     /** User and client to session id. */
     links: of('link', text),

@@ -132,11 +132,13 @@ export function makeGrants(parts: GrantsParts) {
   async function begin(grant: Grant): Promise<string | undefined> {
     const nowMs = now()
     const endsAtMs = nowMs + (grant.refreshable ? lives.grantMs : lives.accessTokenMs) + slackMs
+    const ring = keys()
     if (grant.refreshable) {
       const family: Family = {
         ...grantOf(grant),
         generation: 0,
         rotatedAtMs: nowMs,
+        signedBy: ring.secretId,
         expiresAtMs: Math.min(nowMs + lives.refreshTokenMs, nowMs + lives.grantMs),
         endsAtMs: nowMs + lives.grantMs,
       }
@@ -146,21 +148,22 @@ export function makeGrants(parts: GrantsParts) {
       await state.families.delete(grant.grantId)
       throw badCode()
     }
-    return grant.refreshable ? makeRefreshToken(keys(), grant.grantId, 0) : undefined
+    return grant.refreshable ? makeRefreshToken(ring, grant.grantId, 0) : undefined
   }
 
   /** Rotates a refresh token. Throws OAuthError invalid_grant, invalid_scope, invalid_target. */
   async function refresh(token: string, by: Requester, wanted: Narrowing): Promise<Granted> {
-    const read = readRefreshToken(keys(), token)
+    const ring = keys()
+    const read = readRefreshToken(ring, token)
     if (!read) throw badRefresh()
     for (let tries = 0; tries < maxTries; tries++) {
       const seen = await state.families.read(read.family)
       if (!seen || seen.value.clientId !== by.clientId || seen.value.expiresAtMs <= now()) throw badRefresh()
       const family = seen.value
       const narrowed = narrow(family, wanted)
-      const generation = await nextGeneration(read, seen, by)
+      const generation = await nextGeneration(read, seen, by, ring.secretId)
       if (generation === undefined) continue
-      const refreshToken = makeRefreshToken(keys(), read.family, generation)
+      const refreshToken = makeRefreshToken(ring, read.family, generation)
       return { grant: grantOf(family), refreshToken, nonce: undefined, ...narrowed }
     }
     throw badRefresh()
@@ -171,6 +174,7 @@ export function makeGrants(parts: GrantsParts) {
     token: { family: string; generation: number },
     seen: Seen<Family>,
     { source }: Requester,
+    signedBy: string,
   ): Promise<number | undefined> {
     const family = seen.value
     const nowMs = now()
@@ -183,7 +187,7 @@ export function makeGrants(parts: GrantsParts) {
     }
     if (!(await isListed(family))) throw badRefresh()
     const expiresAtMs = Math.min(nowMs + lives.refreshTokenMs, family.endsAtMs)
-    const next: Family = { ...family, generation: current + 1, rotatedAtMs: nowMs, expiresAtMs }
+    const next: Family = { ...family, generation: current + 1, rotatedAtMs: nowMs, signedBy, expiresAtMs }
     const won = await state.families.swap(token.family, seen, next, expiresAtMs - nowMs)
     return won ? current + 1 : undefined
   }

@@ -4,7 +4,8 @@
  * The first key signs, all verify and all are published, so that a token outlives its key's promotion. The first HMAC
  * secret makes codes, refresh tokens, cookies and seals; all verify. Every use has its own key by HKDF, so a value made
  * for one can never pass for another. Without configured keys they are made here and die with the process.
- * Rotation: add the new key second, roll out; move it first, roll out; drop the old one after one token lifetime.
+ * Rotation: add the new key second, roll out; move it first, roll out; drop an old signing key after one token lifetime,
+ * an old HMAC secret when nothing needs it any more (storage/rotation.ts).
  * Source: spec document 2 (signingKeySecretRefs, hmacSecretRefs); RFC 7517, RFC 7638, RFC 5869.
  */
 import {
@@ -21,6 +22,7 @@ import {
 import { calculateJwkThumbprint, exportJWK, type JSONWebKeySet, type JWK } from 'jose'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { AuthServerSecrets } from '../../config/index.ts'
+import { sealId } from '../../store/index.ts'
 
 export interface SigningKey {
   readonly kid: string
@@ -30,7 +32,7 @@ export interface SigningKey {
 }
 
 /** What a MAC is for; each has its own key. */
-export type MacPurpose = 'code' | 'refresh' | 'browser' | 'sign-in' | 'csrf' | 'registration'
+export type MacPurpose = 'code' | 'refresh' | 'browser' | 'csrf'
 
 export interface KeyRing {
   readonly signing: SigningKey
@@ -39,6 +41,8 @@ export interface KeyRing {
   readonly jwks: JSONWebKeySet
   /** Raw secrets for sealing the store, current first. */
   readonly sealSecrets: readonly Uint8Array[]
+  /** Names the current HMAC secret in what is kept (sealId). */
+  readonly secretId: string
   readonly ephemeral: { readonly signing: boolean; readonly hmac: boolean }
   /** HMAC-SHA-256 of the text by the current secret, base64url. */
   mac(purpose: MacPurpose, data: string): string
@@ -101,6 +105,7 @@ async function ring(
     all: unique,
     jwks,
     sealSecrets: secrets,
+    secretId: sealId(secrets[0] ?? new Uint8Array()),
     ephemeral,
     mac: (purpose, data) => macBy(purpose, 0, data).toString('base64url'),
     isMac(purpose, data, mac) {

@@ -102,6 +102,12 @@ export const METRICS = {
     help: 'Backends of the configuration that cannot be set up and are not served',
     labels: [],
   },
+  authServerSecretUses: {
+    name: 'gatehouse_authserver_old_secret_uses',
+    kind: 'gauge',
+    help: 'What still needs an older HMAC secret: stored records and refresh tokens; 0 of both: it can be dropped',
+    labels: ['secret', 'kind'],
+  },
   backendRequests: {
     name: 'gatehouse_vmcp_backend_requests',
     kind: 'counter',

@@ -5,7 +5,13 @@
  * Source: spec document 3, spec.authServerConfig; spec document 2, disableUpstreamTokenInjection and Errors.
  */
 import type { VmcpConfig } from '../../config/index.ts'
-import { type AuthServerFacts, pairingViolations } from '../../incoming/index.ts'
+import {
+  type AuthServerFacts,
+  type EmbeddedAuthServer,
+  pairingViolations,
+  secretNotes,
+} from '../../incoming/index.ts'
+import type { Metrics } from '../../observe/index.ts'
 import type { StrategyConfig } from '../../outgoing/index.ts'
 
 const readds: ReadonlySet<string> = new Set(['token_exchange', 'cloud_sts'])
@@ -48,5 +54,18 @@ export function withPrimary(config: VmcpConfig, server: AuthServerFacts | undefi
   return {
     ...config,
     incomingAuth: { ...config.incomingAuth, authz: { ...authz, primaryUpstreamProvider: primary } },
+  }
+}
+
+/** What an operator who looks at readiness should know of the server's keys. */
+export function notesOf(server: EmbeddedAuthServer | undefined): readonly string[] {
+  return server ? secretNotes(server.secretUses()) : []
+}
+
+/** Tells the metrics what still needs older HMAC secrets. */
+export function countSecretUses(server: EmbeddedAuthServer | undefined, metrics: Metrics): void {
+  for (const { position, records, refreshTokens } of server?.secretUses() ?? []) {
+    metrics.authServerSecretUses(records, { secret: position, kind: 'records' })
+    metrics.authServerSecretUses(refreshTokens, { secret: position, kind: 'refresh_tokens' })
   }
 }

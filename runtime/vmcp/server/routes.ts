@@ -12,6 +12,8 @@ import type { StatusReport } from './status.ts'
 export interface RouteParts {
   /** Why the server is not ready; undefined when it is. */
   readonly notReady: () => string | undefined | Promise<string | undefined>
+  /** What an operator who looks at readiness should know. */
+  readonly notes: () => readonly string[]
   readonly mode: 'static' | 'dynamic'
   readonly status: () => StatusReport
   /** Sorted by name. */
@@ -30,7 +32,13 @@ export function builtInRoute(parts: RouteParts, path: string): Stage<Exchange> |
     case '/readyz':
       return async ({ res }) => {
         const reason = await parts.notReady()
-        if (reason === undefined) sendJson(res, 200, { status: 'ready', mode: parts.mode })
+        const notes = parts.notes()
+        if (reason === undefined)
+          sendJson(res, 200, {
+            status: 'ready',
+            mode: parts.mode,
+            ...(notes.length > 0 ? { notes } : {}),
+          })
         else sendJson(res, 503, { status: 'not_ready', mode: parts.mode, reason })
       }
     case '/status':

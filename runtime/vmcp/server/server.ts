@@ -13,7 +13,7 @@ import { listen, type Log, makeOriginGuard, type OriginGuard, silentLog } from '
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import { type Edges, makeEdges } from '../client-codecs/codecs.ts'
-import { withPrimary } from './embedded-auth.ts'
+import { countSecretUses, notesOf, withPrimary } from './embedded-auth.ts'
 import { Engine } from './engine.ts'
 import { guarding, type Guards, makeGuards, permitting } from '../pipeline/guards.ts'
 import { healthSettings } from '../health/settings.ts'
@@ -341,6 +341,7 @@ class Vmcp implements VmcpServer {
         if (this.#guards.gate && !engineAnswers()) return 'the policy engine does not answer'
         return (await this.#options.authServer?.notReady())?.join('; ') || undefined
       },
+      notes: () => notesOf(this.#options.authServer),
       mode: 'static' as const,
       status: () =>
         statusReport({
@@ -371,6 +372,7 @@ class Vmcp implements VmcpServer {
     void this.#shareSecret()
     this.#sessions.sweep()
     this.#engine.sweep(IDLE_MS)
+    countSecretUses(this.#options.authServer, this.#observation.telemetry.metrics)
     if (++this.#sweeps % KEEP_ALIVE_SWEEPS !== 0) return
     for (const session of this.#sessions.all()) session.keepAlive()
     this.#edges.keepAlive()

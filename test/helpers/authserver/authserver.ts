@@ -31,6 +31,8 @@ export interface RigOptions {
   readonly callbackPath?: string
   /** Answers what the authorization server does not: the host's own endpoints. */
   readonly host?: (exchange: Exchange, rig: Rig) => void | Promise<void>
+  /** When records are sealed again in the background. Default: as the server has it. */
+  readonly reseal?: { readonly everyMs: number; readonly afterMs: number }
   /** Path of the issuer, for instance `/tenant`. */
   readonly issuerPath?: string
 }
@@ -128,6 +130,9 @@ async function makeRig(t: Scope, parts: RigParts): Promise<Rig> {
     now,
     onEvent: (event) => events.push(event),
     reloadEveryMs: 0,
+    ...(options.reseal
+      ? { resealEveryMs: options.reseal.everyMs, resealAfterMs: options.reseal.afterMs }
+      : {}),
     ...(options.documentFetch === undefined ? {} : { documentFetch: options.documentFetch }),
   })
   t.teardown(() => server.close())

@@ -210,4 +210,36 @@ export function storeContract(t: Test, subject: () => Subject): void {
   t.test('ping: resolves while the store answers', async (t) => {
     await t.resolves(fresh().ping())
   })
+
+  t.test('scan: every key of the namespace comes, none of another, and patterns mean nothing', async (t) => {
+    const store = fresh()
+    const odd = store.namespace('a*?[x]^-\\:')
+    const keys = Array.from({ length: 1200 }, (_, n) => `k${n}`)
+    await Promise.all(keys.map((key) => odd.set(key, 'v')))
+    await store.set('aaaa[x]^-\\:other', 'v')
+    await odd.set('gone', 'v', { ttlMs: 20 })
+    await subject().pass(20)
+    const found = new Set<string>()
+    let pages = 0
+    for await (const page of odd.scan()) {
+      pages++
+      t.ok(page.length <= 1100, 'a page is bounded')
+      for (const key of page) found.add(key)
+    }
+    t.ok(pages > 1)
+    t.same([...found].toSorted(), keys.toSorted())
+    for await (const page of fresh().scan()) t.same(page, [])
+  })
+
+  t.test('scan: what is written and deleted meanwhile does not disturb it', async (t) => {
+    const store = fresh()
+    await Promise.all(Array.from({ length: 700 }, (_, n) => store.set(`stays${n}`, 'v')))
+    const found = new Set<string>()
+    for await (const page of store.scan()) {
+      for (const key of page) found.add(key)
+      await store.set(`new${found.size}`, 'v')
+      for (const key of page) if (key.startsWith('new')) await store.delete(key)
+    }
+    for (let n = 0; n < 700; n++) if (!found.has(`stays${n}`)) t.fail(`stays${n} did not come`)
+  })
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { makeMemoryStore, sealStore } from '../../../runtime/store/index.ts'
+import { makeMemoryStore, sealId, sealStore } from '../../../runtime/store/index.ts'
 import { storeContract } from './contract.ts'
 
 t.test('sealed: the contract holds through the seal', async (t) => {
@@ -29,13 +29,65 @@ t.test('sealed: rotation: the new secret seals, old ones still open, dropped one
   const store = sealStore(inner, () => secrets, {
     onUnreadable: (key, why) => unreadable.push(`${key} ${why}`),
   })
-  await store.set('old', 'v1')
+  for (const key of ['read', 'used', 'unused']) await store.set(key, 'v1')
   secrets = [current, old]
   await store.set('new', 'v2')
-  t.same([await store.get('old'), await store.get('new')], ['v1', 'v2'])
+  t.same([await store.get('used'), await store.get('new')], ['v1', 'v2'])
+  t.match(await store.read('read'), { value: 'v1' })
   secrets = [current]
-  t.same([await store.get('old'), await store.get('new')], [undefined, 'v2'])
-  t.same(unreadable, ['old unknown-key'])
+  t.same([await store.get('unused'), await store.get('new')], [undefined, 'v2'])
+  t.same([await store.get('used'), await store.get('read')], ['v1', 'v1'], 'sealed again when they were read')
+  t.same(unreadable, ['unused unknown-key'])
+})
+
+t.test('sealed: sealing again changes neither life nor version', async (t) => {
+  let nowMs = 0
+  const inner = makeMemoryStore({ now: () => nowMs })
+  const [old, current] = [randomBytes(32), randomBytes(32)]
+  let secrets = [old]
+  const store = sealStore(inner, () => secrets)
+  await store.set('a', 'v1', { ttlMs: 1000 })
+  await store.set('b', 'v1', { ttlMs: 1000 })
+  const seen = await store.read('a')
+  secrets = [current, old]
+  nowMs = 400
+  t.equal(await store.get('a'), 'v1', 'sealed again')
+  t.match(await store.reseal('b'), { value: 'v1', sealedBy: sealId(current), resealed: true })
+  t.match(await store.reseal('b'), { resealed: false, sealedBy: sealId(current) })
+  t.equal(await store.swap('a', seen, 'v2'), true, 'what was seen is still there')
+  t.equal(await store.swap('a', seen, 'v3'), false, 'and now no more')
+  nowMs = 999
+  t.same([await store.get('a'), await store.get('b')], ['v2', 'v1'])
+  nowMs = 1000
+  t.same([await store.get('a'), await store.get('b')], [undefined, undefined])
+})
+
+t.test('sealed: of many who swap while others seal again exactly one wins', async (t) => {
+  const inner = makeMemoryStore()
+  const [one, two] = [randomBytes(32), randomBytes(32)]
+  // Two replicas that disagree about the current secret, as while a rotation is rolled out.
+  const replicas = [sealStore(inner, () => [one, two]), sealStore(inner, () => [two, one])]
+  await replicas[0]?.set('k', '0')
+  for (let round = 0; round < 20; round++) {
+    const seen = await replicas[round % 2]?.read('k')
+    const tries = replicas.flatMap((store) => [
+      store.swap('k', seen, `${round + 1}`),
+      store.get('k').then(() => false),
+      store.swap('k', seen, `${round + 1}`),
+    ])
+    t.equal((await Promise.all(tries)).filter(Boolean).length, 1, `round ${round}`)
+  }
+})
+
+t.test('sealed: what is not sealed, or cannot be opened, is left as it is', async (t) => {
+  const inner = makeMemoryStore()
+  const unreadable: string[] = []
+  const store = sealStore(inner, () => [randomBytes(32)], { onUnreadable: (key) => unreadable.push(key) })
+  await inner.set('lock', 'somebody')
+  await inner.set('foreign', `g1.${'A'.repeat(8)}.${'A'.repeat(60)}`)
+  for (const key of ['lock', 'foreign', 'absent']) t.equal(await store.reseal(key), undefined)
+  t.equal(await inner.get('lock'), 'somebody')
+  t.same(unreadable, [], 'a pass over everything reports nothing')
 })
 
 t.test('sealed: a value that was changed or moved to another key is not read', async (t) => {
