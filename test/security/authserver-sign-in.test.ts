@@ -89,13 +89,13 @@ t.test('sign-in: connecting an account ends in a browser where its user is signe
   const browser = new Browser()
   await login(rig, {}, browser)
   const page = await accounts(rig, browser)
-  const program = /name="program" value="([^"]*)"/.exec(page.text)?.[1] ?? ''
+  const client = /name="client" value="([^"]*)"/.exec(page.text)?.[1] ?? ''
   const begin = async (): Promise<string> => {
     const begun = await browser.request(`${rig.issuer}/oauth/accounts`, {
       method: 'POST',
       body: new URLSearchParams({
         form: /name="form" value="([^"]*)"/.exec(page.text)?.[1] ?? '',
-        program,
+        client,
         provider: 'corp',
         action: 'connect',
       }),

@@ -117,7 +117,7 @@ export async function changeAccounts(exchange: Exchange, context: Context): Prom
   checkForm(exchange, formSubject(visitor.userId), form, context)
   const action = form.get('action')
   if (action === 'leave') return leave(exchange, visitor, context)
-  const handle = form.get('program') ?? ''
+  const handle = form.get('client') ?? ''
   const session = (await context.sessions.of(visitor.userId)).find((one) => handleOf(one) === handle)
   if (!session) throw new OAuthError('invalid_request', 'this client is no longer signed in')
   const upstream = upstreamNamed(context, form.get('provider') ?? '')

@@ -96,7 +96,7 @@ async function send(
 ): Promise<Shown> {
   const value = (name: string): string =>
     new RegExp(`name="${name}" value="([^"]*)"`).exec(page.text)?.[1] ?? ''
-  const body = new URLSearchParams({ form: value('form'), program: value('program'), ...fields })
+  const body = new URLSearchParams({ form: value('form'), client: value('client'), ...fields })
   return browser.open(`${rig.issuer}/oauth/accounts`, undefined, {
     method: 'POST',
     body,
@@ -242,14 +242,14 @@ t.test('accounts: only the page’s own form, in the browser and for the user it
   self.person = 'bob'
   const bob = await signIn(self)
   const bobs = await open(self, bob.browser)
-  const program = /name="program" value="([^"]*)"/.exec(page.text)?.[1] ?? ''
+  const client = /name="client" value="([^"]*)"/.exec(page.text)?.[1] ?? ''
   const fields = { action: 'disconnect', provider: 'hub' }
   t.equal((await send(self, bob.browser, page, fields)).status, 403, 'another browser')
-  t.equal((await send(self, bob.browser, bobs, { ...fields, program })).status, 400, "another user's client")
+  t.equal((await send(self, bob.browser, bobs, { ...fields, client })).status, 400, "another user's client")
   t.equal((await send(self, browser, page, { ...fields, form: 'x'.repeat(43) })).status, 403)
   t.equal((await send(self, browser, page, { ...fields, provider: 'nobody' })).status, 400)
   t.equal((await send(self, browser, page, { ...fields, action: 'delete' })).status, 400)
-  const body = new URLSearchParams({ ...fields, program })
+  const body = new URLSearchParams({ ...fields, client })
   const cross = await browser.request(`${self.rig.issuer}/oauth/accounts`, {
     method: 'POST',
     body,
@@ -270,7 +270,7 @@ t.test(
         new RegExp(`name="${name}" value="([^"]*)"`).exec(page.text)?.[1] ?? ''
       const body = new URLSearchParams({
         form: value('form'),
-        program: value('program'),
+        client: value('client'),
         action: 'connect',
         provider: 'hub',
       })
@@ -300,7 +300,7 @@ t.test('accounts: connecting counts as a login that is begun', async (t) => {
     new RegExp(`name="${name}" value="([^"]*)"`).exec(page.text)?.[1] ?? ''
   const body = new URLSearchParams({
     form: value('form'),
-    program: value('program'),
+    client: value('client'),
     action: 'connect',
     provider: 'hub',
   }).toString()

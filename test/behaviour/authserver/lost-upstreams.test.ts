@@ -247,7 +247,7 @@ t.test('disconnecting the only provider signs the client out', async (t) => {
     method: 'POST',
     body: new URLSearchParams({
       form: field('form'),
-      program: field('program'),
+      client: field('client'),
       provider: 'hub',
       action: 'disconnect',
     }),
@@ -314,10 +314,10 @@ t.test(
 
     const accounts = await browser.open(`${rig.issuer}/oauth/accounts`)
     const form = /name="form" value="([^"]*)"/.exec(accounts.text)?.[1] ?? ''
-    const program = /name="program" value="([^"]*)"/.exec(accounts.text)?.[1] ?? ''
+    const client = /name="client" value="([^"]*)"/.exec(accounts.text)?.[1] ?? ''
     await browser.open(`${rig.issuer}/oauth/accounts`, undefined, {
       method: 'POST',
-      body: new URLSearchParams({ form, program, provider: 'hub', action: 'connect' }),
+      body: new URLSearchParams({ form, client, provider: 'hub', action: 'connect' }),
       headers: { origin: rig.issuer, 'sec-fetch-site': 'same-origin' },
     })
     await until(async () => (await tools()).includes('behind_echo'))

@@ -87,7 +87,7 @@ const samples: { readonly [K in Exclude<keyof State, 'store' | 'sealed'>]: objec
 const names = Object.keys(samples) as (keyof typeof samples)[]
 
 function repository(state: State, name: keyof typeof samples): Repository<unknown> {
-  return state[name] as Repository<unknown>
+  return state[name]
 }
 
 /** What of all records can be read with these secrets. */

@@ -35,7 +35,7 @@ async function withdraw(rig: Rig, browser: Browser, at = rig.issuer): Promise<vo
   const page = await browser.open(`${at}/oauth/accounts`)
   const value = (name: string): string =>
     new RegExp(`name="${name}" value="([^"]*)"`).exec(page.text)?.[1] ?? ''
-  const body = new URLSearchParams({ form: value('form'), program: value('program'), action: 'end' })
+  const body = new URLSearchParams({ form: value('form'), client: value('client'), action: 'end' })
   const headers = { origin: rig.issuer, 'sec-fetch-site': 'same-origin' }
   await browser.open(`${at}/oauth/accounts`, undefined, { method: 'POST', body, headers })
 }
