@@ -32,9 +32,10 @@ await t.test('body limit: a chunked body is cut when it passes the limit', async
   socket.write('POST /mcp HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n')
   const mebibyte = `100000\r\n${'a'.repeat(1 << 20)}\r\n`
   // Endless: only the proxy can stop it.
+  const closed = new Promise((resolve) => socket.once('close', resolve))
   while (!socket.destroyed && socket.writable) {
     if (socket.write(mebibyte)) continue
-    await new Promise((resolve) => socket.once('drain', resolve).once('close', resolve))
+    await Promise.race([new Promise((resolve) => socket.once('drain', resolve)), closed])
   }
   t.match(response, /^HTTP\/1\.1 413 /)
   t.equal(upstream.seen.length, before)

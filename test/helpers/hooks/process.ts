@@ -38,11 +38,16 @@ export async function startHooksProcess(
   const lines = createInterface(child.stderr)
   const logged = (message: string): Promise<Record<string, unknown>> =>
     new Promise((found, lost) => {
-      lines.on('line', (line) => {
+      const onLine = (line: string): void => {
         const entry: Record<string, unknown> = JSON.parse(line)
-        if (entry['msg'] === message) found(entry)
-      })
-      child.once('exit', () => lost(new Error('the hooks server ended')))
+        if (entry['msg'] !== message) return
+        lines.off('line', onLine)
+        child.off('exit', onExit)
+        found(entry)
+      }
+      const onExit = (): void => lost(new Error('the hooks server ended'))
+      lines.on('line', onLine)
+      child.once('exit', onExit)
     })
   const { port } = await logged('listening')
   return { port: Number(port), stop, logged: async (message) => void (await logged(message)) }

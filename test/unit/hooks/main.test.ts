@@ -30,10 +30,15 @@ async function start(t: Test, args: string[], env: Record<string, string> = {}):
   t.teardown(() => child.kill('SIGKILL'))
   const lines: string[] = []
   const waiting = new Set<() => void>()
+  function wakeAll(): void {
+    for (const wake of waiting) wake()
+    waiting.clear()
+  }
   createInterface({ input: child.stderr }).on('line', (line) => {
     lines.push(line)
-    for (const wake of waiting) wake()
+    wakeAll()
   })
+  child.once('exit', wakeAll)
   const line = async (pattern: RegExp): Promise<string> => {
     for (;;) {
       const found = lines.find((text) => pattern.test(text))
@@ -41,7 +46,6 @@ async function start(t: Test, args: string[], env: Record<string, string> = {}):
       if (child.exitCode !== null) throw new Error(`ended: ${lines.join('\n')}`)
       await new Promise<void>((resolve) => {
         waiting.add(resolve)
-        child.once('exit', () => resolve())
       })
     }
   }
