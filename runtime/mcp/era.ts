@@ -65,9 +65,7 @@ export function checkStateless(
   headers: IncomingHttpHeaders,
   supported: readonly string[],
 ): StatelessMeta {
-  const meta = metaOf(message, params)
-  const protocolVersion = meta?.text(META.protocolVersion)
-  if (meta === undefined || protocolVersion === undefined) throw missing(message, META.protocolVersion)
+  const { protocolVersion } = versionIn(message, params)
   const header = single(headers[HEADER.protocolVersion])
   if (header !== protocolVersion) {
     throw new MessageError('HEADER_MISMATCH', message.id, {
@@ -75,6 +73,18 @@ export function checkStateless(
       data: { header: header ?? '', body: protocolVersion },
     })
   }
+  const meta = checkStatelessBody(message, params, supported)
+  checkMirrored(message, params, headers)
+  return meta
+}
+
+/** The same where there are no headers: on stdio. Throws MessageError INVALID_PARAMS or VERSION_UNSUPPORTED. */
+export function checkStatelessBody(
+  message: Message,
+  params: JsonObject,
+  supported: readonly string[],
+): StatelessMeta {
+  const { meta, protocolVersion } = versionIn(message, params)
   if (protocolVersion !== STATELESS_VERSION) {
     throw new MessageError('VERSION_UNSUPPORTED', message.id, {
       data: { supported, requested: protocolVersion },
@@ -82,13 +92,19 @@ export function checkStateless(
   }
   const clientCapabilities = meta.raw(META.clientCapabilities)
   if (clientCapabilities?.[0] !== 0x7b) throw missing(message, META.clientCapabilities)
-  checkMirrored(message, params, headers)
   return {
     protocolVersion,
     clientCapabilities,
     clientInfo: meta.raw(META.clientInfo),
     logLevel: meta.text(META.logLevel),
   }
+}
+
+function versionIn(message: Message, params: JsonObject): { meta: JsonObject; protocolVersion: string } {
+  const meta = metaOf(message, params)
+  const protocolVersion = meta?.text(META.protocolVersion)
+  if (meta === undefined || protocolVersion === undefined) throw missing(message, META.protocolVersion)
+  return { meta, protocolVersion }
 }
 
 function missing(message: Message, key: string): MessageError {

@@ -1,5 +1,14 @@
 /** The door of the wire module: JSON-RPC, server-sent events and the two protocol eras. No I/O. */
-export { checkStateless, type Era, eraOf, metaOf, NAMED_METHODS, single, type StatelessMeta } from './era.ts'
+export {
+  checkStateless,
+  checkStatelessBody,
+  type Era,
+  eraOf,
+  metaOf,
+  NAMED_METHODS,
+  single,
+  type StatelessMeta,
+} from './era.ts'
 export * from './eras/index.ts'
 export { type Changes, JsonObject } from './json-object.ts'
 export { DuplicateMember, JsonError, MAX_DEPTH, scanElements } from './json-scan.ts'
@@ -29,6 +38,7 @@ export {
   LATEST_SESSION_VERSION,
   LOG_LEVELS,
   META,
+  NATIVE_ERA,
   RPC,
   SESSION_VERSIONS,
   STATELESS_VERSION,

@@ -35,6 +35,12 @@ export const META = {
   serverInfo: 'io.modelcontextprotocol/serverInfo',
 } as const
 
+/**
+ * Member of the `_meta` of a DiscoverResult: `session` when the stateless era is translated for a server that speaks the
+ * session era. A client that speaks both does better with the server's own.
+ */
+export const NATIVE_ERA = 'dev.gatehouse/native-era'
+
 /** JSON-RPC error codes with a meaning in MCP. */
 export const RPC = {
   parseError: -32700,

@@ -106,6 +106,7 @@ export async function runProxy(config: ProxyConfig, parts: RunParts): Promise<Ru
       headersTimeoutMs: config.requestTimeoutMs,
       endpointPrefix: config.endpointPrefix,
       trustForwardedPrefix: config.trustProxyHeaders,
+      identifyCallers: config.identifyCallers,
       ...(parts.maxBodyBytes === undefined ? {} : { maxBodyBytes: parts.maxBodyBytes }),
       ...(sessions ? { sessions: { shared: sessions } } : {}),
       ...(observe ? { observe } : {}),

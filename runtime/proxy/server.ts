@@ -67,6 +67,8 @@ export interface ProxyOptions {
   readonly headersTimeoutMs?: number
   /** Path prefix of this proxy as clients see it, for the HTTP+SSE (deprecated) transport's `endpoint` event. */
   readonly endpointPrefix?: string | undefined
+  /** Tell the target which requests are one caller's; with `incoming` only. Default false. */
+  readonly identifyCallers?: boolean | undefined
   /** Take that prefix from `X-Forwarded-Prefix`. */
   readonly trustForwardedPrefix?: boolean | undefined
   readonly maxBodyBytes?: number
@@ -148,6 +150,7 @@ function makeHandler(
     credentialNames: credential?.headerNames ?? [],
     passAuthorization: options.passAuthorization ?? incoming === undefined,
     strip: options.strip ?? [],
+    identifyCallers: options.identifyCallers ?? false,
   })
 
   return pipeline<ProxyExchange, [Upgrade?]>(

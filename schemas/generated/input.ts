@@ -485,9 +485,10 @@ export type ProxyDeploymentOverrides = Omit<filled.ProxyDeploymentOverrides, "im
   readonly imagePullSecrets?: readonly LocalObjectRef[]
 }
 
-export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "targetAddresses" | "host" | "port" | "trustProxyHeaders" | "oidc" | "authz" | "audit" | "telemetry" | "sessionStorage" | "remoteAuth" | "outgoingAuth"> & {
+export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "identifyCallers" | "targetAddresses" | "host" | "port" | "trustProxyHeaders" | "oidc" | "authz" | "audit" | "telemetry" | "sessionStorage" | "remoteAuth" | "outgoingAuth"> & {
   readonly transport?: "streamable-http" | "sse"
   readonly proxyMode?: "streamable-http" | "sse"
+  readonly identifyCallers?: boolean
   readonly targetAddresses?: "any" | "private" | "public"
   readonly host?: string
   readonly port?: number

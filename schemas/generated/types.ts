@@ -1422,6 +1422,8 @@ export type ProxyFile = {
   readonly transport: "streamable-http" | "sse"
   /** What clients see; differs from transport only for a stdio target. */
   readonly proxyMode: "streamable-http" | "sse"
+  /** Tell the target which requests belong to one caller, by a digest of the caller in X-Gatehouse-Caller. For the bridge of a stdio server, which keeps the processes of its callers apart. */
+  readonly identifyCallers: boolean
   /** Addresses the target may have: any; private: all but loopback and metadata; public: no private ranges either. Checked on the address dialled. */
   readonly targetAddresses: "any" | "private" | "public"
   /** PEM file with the trust anchors of the target. */

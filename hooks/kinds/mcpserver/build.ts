@@ -45,7 +45,12 @@ export function build(context: Context): Built {
   if (invalid) return { children: undefined, violations: [invalid], hashes: {} }
   const needs = new PodNeeds()
   const transport = clientTransport(parent)
-  const target = { targetUri: serverUrl(context), transport, proxyMode: transport }
+  const target = {
+    targetUri: serverUrl(context),
+    transport,
+    proxyMode: transport,
+    ...(parent.spec.transport === 'stdio' ? { identifyCallers: true } : {}),
+  }
   const proxy = front(context, target, addressOf(context), needs)
   const { sessionStorage, backendReplicas } = parent.spec
   const most = Math.max(proxyReplicas(parent) ?? 0, backendReplicas ?? 0)

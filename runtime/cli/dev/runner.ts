@@ -8,6 +8,7 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { silentLog } from '../../net/index.ts'
 import { type StdioBridge, startStdioBridge } from '../../proxy/index.ts'
+import { version } from '../version.ts'
 import type { Plan } from './plan.ts'
 import { type LocalProcess, startProcess } from './process.ts'
 
@@ -82,6 +83,7 @@ export class Runner {
         host: '127.0.0.1',
         port,
         log: silentLog,
+        version,
         onLine: (line) => this.#keep(line),
       })
     } catch (error) {

@@ -63,6 +63,7 @@ export function resolveProxyFile(
     unauthenticated: file.outgoingAuth?.type === 'unauthenticated',
     endpointPrefix: file.endpointPrefix,
     trustProxyHeaders: file.trustProxyHeaders,
+    identifyCallers: file.identifyCallers,
     sessionStorage: file.sessionStorage,
   }
 }

@@ -46,6 +46,8 @@ export interface ProxyConfig {
   readonly unauthenticated?: boolean | undefined
   readonly endpointPrefix?: string | undefined
   readonly trustProxyHeaders?: boolean | undefined
+  /** The target is the bridge of a stdio server, and is told which requests are one caller's. */
+  readonly identifyCallers?: boolean | undefined
   readonly sessionStorage?: RuntimeSessionStorage | undefined
   readonly metricsPort: number | undefined
   readonly workers: number

@@ -8,6 +8,7 @@
 import { forwarded, hopByHop } from '../../../schemas/index.ts'
 import { namedByConnection } from '../../net/index.ts'
 import { HEADER } from '../../mcp/index.ts'
+import { CALLER_HEADER, callerDigest } from '../caller-header.ts'
 import type { ProxyExchange } from '../exchange.ts'
 import type { Target } from './target.ts'
 
@@ -18,6 +19,8 @@ export interface HeaderRules {
   readonly add: readonly string[]
   /** Lower-case names of the fixed headers. */
   readonly injected: ReadonlySet<string>
+  /** The target is told which requests are one caller's. */
+  readonly identifyCallers: boolean
   readonly target: Target
 }
 
@@ -31,6 +34,7 @@ export interface HeaderOptions {
   readonly passAuthorization: boolean
   /** Lower-case names of further headers of the client that end here. */
   readonly strip: readonly string[]
+  readonly identifyCallers: boolean
 }
 
 /** Computes once what holds for every request. */
@@ -43,6 +47,7 @@ export function makeHeaderRules(options: HeaderOptions): HeaderRules {
     'expect',
     'origin',
     HEADER.sessionId,
+    CALLER_HEADER,
   ])
   const add: string[] = ['Host', options.target.authority]
   for (const { name, value } of options.inject) {
@@ -53,7 +58,7 @@ export function makeHeaderRules(options: HeaderOptions): HeaderRules {
   if (!options.passAuthorization) drop.add('authorization')
   for (const name of options.strip) drop.add(name)
   const injected = new Set(options.inject.map(({ name }) => name.toLowerCase()))
-  return { drop, add, injected, target: options.target }
+  return { drop, add, injected, identifyCallers: options.identifyCallers, target: options.target }
 }
 
 /** Lines (name, value, …) for one request. `sessionId` is the upstream's id of the session. */
@@ -79,6 +84,7 @@ export function requestHeaders(
   }
   if (sessionId !== undefined) lines.push('Mcp-Session-Id', sessionId)
   if (plain) lines.push('Accept-Encoding', 'identity')
+  if (rules.identifyCallers && exchange.caller) lines.push(CALLER_HEADER, callerDigest(exchange.caller.key))
   if (wantsTrailers(req.headers['te'])) lines.push('TE', 'trailers')
   lines.push('X-Forwarded-For', req.socket.remoteAddress ?? 'unknown')
   // A remote target that sees the inner host or "http" would redirect to them.

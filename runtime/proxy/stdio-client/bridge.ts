@@ -35,7 +35,7 @@ import {
 import { longestRetryMs, maxMessageBytes } from './http.ts'
 import { InFlight } from './in-flight.ts'
 import { type LineWriter, readLines } from './lines.ts'
-import { MirroredTools } from './mirrored-tools.ts'
+import { MirroredTools } from '../eras/mirrored-tools.ts'
 import { Oversize } from './oversize.ts'
 
 export interface BridgeOptions {

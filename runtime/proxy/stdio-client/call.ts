@@ -18,7 +18,7 @@ import {
   STATELESS_VERSION,
   writeHeaderValue,
 } from '../../mcp/index.ts'
-import type { MirroredTools } from './mirrored-tools.ts'
+import type { MirroredTools } from '../eras/mirrored-tools.ts'
 
 export interface Call {
   readonly message: Message

@@ -1,12 +1,12 @@
 /**
- * Serves an MCP server that speaks on standard input and output: as streamable HTTP on `/mcp`, or on the HTTP+SSE (deprecated) transport,
- * HTTP with SSE, on `/sse` and `/messages`.
+ * Serves an MCP server that speaks on standard input and output: as streamable HTTP on `/mcp`, or over HTTP+SSE
+ * (deprecated) on `/sse` and `/messages`.
  *
- * Each client session has a server process of its own, as the stdio transport means it; one more is kept started ahead,
- * so that a new session does not wait for a start. Sessions are bounded in number and end when idle. The session era
- * only: a stateless request is answered with the versions that are spoken here.
- * On the HTTP+SSE (deprecated) transport a session lasts as long as its stream, and nothing goes to anybody else's.
- * Source: MCP 2025-11-25, transports, "Streamable HTTP"; MCP 2024-11-05, "HTTP with SSE"; MCPServer `proxyMode`.
+ * Each client session has a server process of its own, as the stdio transport means it; one more is started ahead,
+ * so that a new session does not wait for a start. Sessions are bounded in number and end when idle. Stateless clients
+ * share processes. Both eras are spoken on both sides: where client and program differ, messages are translated.
+ * Over HTTP+SSE a session lasts as long as its stream, and nothing goes to anybody else's.
+ * Source: MCP 2025-11-25 and 2026-07-28, transports; MCP 2024-11-05, "HTTP with SSE"; MCPServer `proxyMode`.
  */
 import { setInterval } from 'node:timers'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -17,13 +17,15 @@ import {
   errorMessage,
   HEADER,
   JSON_TYPE,
+  type JsonObject,
   type Message,
   MessageError,
   metaOf,
   paramsOf,
   scanMessage,
-  SESSION_VERSIONS,
   single,
+  STATELESS_VERSION,
+  SUPPORTED_VERSIONS,
 } from '../../mcp/index.ts'
 import {
   Exchange,
@@ -37,8 +39,13 @@ import {
   sendBody,
   sendJson,
 } from '../../net/index.ts'
+import { CALLER_HEADER } from '../caller-header.ts'
+import { MirroredTools } from '../eras/mirrored-tools.ts'
+import { HttpReply } from './http-reply.ts'
 import type { PeerCommand } from './peer.ts'
+import { Processes } from './server-process.ts'
 import { BridgeSession } from './session.ts'
+import { StatelessSide } from './stateless-side.ts'
 
 export interface BridgeOptions extends PeerCommand {
   readonly host: string
@@ -53,6 +60,10 @@ export interface BridgeOptions extends PeerCommand {
   /** Idle time after which a session ends, in milliseconds. */
   readonly sessionTtlMs?: number
   readonly now?: () => number
+  /** Of this program, as servers are told. */
+  readonly version?: string
+  /** How long a server may take to say which era it speaks. Default 10 s. */
+  readonly probeMs?: number
 }
 
 export interface StdioBridge {
@@ -71,8 +82,8 @@ class BridgeExchange extends Exchange {
 
 const paths = { 'streamable-http': ['/mcp'], sse: ['/sse', '/messages'] } as const
 const sweepMs = 60_000
-/** A server that ends sooner than this without having been used is taken for one that cannot start. */
-const quickEndMs = 3_000
+/** Longest scope that is used; the proxy in front sends a digest. */
+const maxScope = 128
 
 /** Starts serving. Rejects with the system's error when the port cannot be bound. */
 export async function startStdioBridge(options: BridgeOptions): Promise<StdioBridge> {
@@ -85,20 +96,34 @@ class Bridge {
   readonly #options: BridgeOptions
   readonly #mode: 'streamable-http' | 'sse'
   readonly #sessions = new Map<string, BridgeSession>()
+  readonly #processes: Processes
+  readonly #stateless: StatelessSide
+  readonly #tools = new MirroredTools()
   readonly #maxSessions: number
   readonly #ttlMs: number
   readonly #now: () => number
-  readonly #failed = Promise.withResolvers<string>()
-  #spare: BridgeSession | undefined
-  #closed = false
+  readonly #info: string
   #guard: ((x: Exchange) => void) | undefined
 
   constructor(options: BridgeOptions) {
+    const { log, onLine = () => undefined, version = '0.0.0', probeMs } = options
     this.#options = options
     this.#mode = options.mode ?? 'streamable-http'
     this.#maxSessions = options.maxSessions ?? 100
     this.#ttlMs = options.sessionTtlMs ?? 30 * 60_000
     this.#now = options.now ?? Date.now
+    this.#info = JSON.stringify({ name: 'gatehouse', version })
+    this.#processes = new Processes({ ...options, onLine, now: this.#now })
+    this.#stateless = new StatelessSide({
+      open: (onMessage) => this.#processes.take(onMessage),
+      info: this.#info,
+      // Neither era may take the other's last process.
+      maxProcesses: () =>
+        Math.max(1, Math.min(Math.floor(this.#maxSessions / 2), this.#maxSessions - this.#sessions.size)),
+      now: this.#now,
+      log,
+      probeMs,
+    })
   }
 
   handler() {
@@ -122,30 +147,29 @@ class Bridge {
   serveOn(listener: Listener): StdioBridge {
     const { host } = this.#options
     this.#guard = makeOriginGuard({ host, port: listener.port, allowedOrigins: [] }).check
-    this.#keepSpare()
+    this.#processes.keepSpare()
     const sweep = setInterval(() => this.#sweep(), sweepMs)
     sweep.unref()
     return {
       url: `${listener.url}${paths[this.#mode][0]}`,
       port: listener.port,
-      failed: this.#failed.promise,
+      failed: this.#processes.failed,
       close: async () => {
-        this.#closed = true
         clearInterval(sweep)
-        this.#failed.resolve('stopped')
-        const ending = [...this.#sessions.values(), ...(this.#spare ? [this.#spare] : [])].map((s) =>
-          s.close(),
-        )
-        await Promise.all([...ending, listener.close({ graceMs: 1000 })])
+        const spare = this.#processes.close()
+        const ending = [...this.#sessions.values()].map((session) => session.close())
+        await Promise.all([spare, ...ending, this.#stateless.close(), listener.close({ graceMs: 1000 })])
       },
     }
   }
 
   async #dispatch(x: BridgeExchange): Promise<void> {
-    if (x.req.method === 'POST' && x.message) return this.#post(x, x.message)
-    if (x.req.method === 'GET') return this.#get(x)
-    if (x.req.method === 'DELETE') return this.#delete(x)
-    throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { Allow: 'GET, POST, DELETE' } })
+    const { method, headers } = x.req
+    if (method === 'POST' && x.message) return this.#post(x, x.message)
+    const allow = headers[HEADER.protocolVersion] === STATELESS_VERSION ? 'POST' : 'GET, POST, DELETE'
+    if (method === 'GET' && allow !== 'POST') return this.#get(x)
+    if (method === 'DELETE' && allow !== 'POST') return this.#delete(x)
+    throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { Allow: allow } })
   }
 
   #dispatchOld(x: BridgeExchange): void {
@@ -178,13 +202,39 @@ class Bridge {
   }
 
   async #post(x: BridgeExchange, message: Message): Promise<void> {
-    refuseStateless(x, message)
+    const params = paramsOf(message)
+    const version = single(x.req.headers[HEADER.protocolVersion])
+    if (eraOf(message.method, metaOf(message, params), version) === 'stateless')
+      return this.#postStateless(x, message, params)
     const session = message.method === 'initialize' ? this.#begin() : this.#sessionOf(x, message.id)
     session.lastUsed = this.#now()
     if (message.kind === 'request') return session.request(message, x.res)
     session.send(message)
     x.res.writeHead(202, { 'Content-Length': 0 })
     x.res.end()
+  }
+
+  async #postStateless({ req, res }: BridgeExchange, message: Message, params: JsonObject): Promise<void> {
+    const { id, method, kind } = message
+    if (kind === 'notification') {
+      res.writeHead(202, { 'Content-Length': 0 }).end()
+      return
+    }
+    if (kind !== 'request' || id === undefined) throw new MessageError('INVALID_REQUEST', id)
+    const meta = checkStateless(message, params, req.headers, SUPPORTED_VERSIONS)
+    if (method === 'tools/call') {
+      const header = this.#tools.disagreement(params, req.headers)
+      if (header !== undefined)
+        throw new MessageError('HEADER_MISMATCH', id, {
+          detail: `Header mismatch: Mcp-Param-${header} does not match the request`,
+        })
+    }
+    const scope = single(req.headers[CALLER_HEADER])?.slice(0, maxScope) ?? ''
+    const reply = new HttpReply(req, res, (response) => {
+      const { result } = method === 'tools/list' ? scanMessage(response) : {}
+      if (result) this.#tools.learn(result)
+    })
+    await this.#stateless.request({ id, method, params, meta, scope }, reply)
   }
 
   #get(x: BridgeExchange): void {
@@ -211,36 +261,22 @@ class Bridge {
   }
 
   #begin(): BridgeSession {
-    if (this.#sessions.size >= this.#maxSessions) throw new GatehouseError('TOO_MANY_SESSIONS')
-    const session = this.#spare ?? this.#start()
-    this.#spare = undefined
-    this.#sessions.set(session.id, session)
-    this.#keepSpare()
-    return session
-  }
-
-  #start(): BridgeSession {
-    const { log, onLine = () => undefined } = this.#options
-    const session = new BridgeSession(this.#options, { log, onLine, now: this.#now() })
-    void session.ended.then((why) => {
-      this.#sessions.delete(session.id)
-      if (this.#spare === session) this.#spareEnded(session, why)
+    if (this.#sessions.size + this.#stateless.size >= this.#maxSessions)
+      throw new GatehouseError('TOO_MANY_SESSIONS')
+    const session = new BridgeSession({
+      open: (onMessage) => this.#processes.take(onMessage),
+      log: this.#options.log,
+      info: this.#info,
+      now: this.#now(),
     })
+    this.#sessions.set(session.id, session)
+    void session.ended.then(() => this.#sessions.delete(session.id))
     return session
-  }
-
-  #keepSpare(): void {
-    if (!this.#closed) this.#spare ??= this.#start()
-  }
-
-  /** A spare that ends at once says that the command does not work; one that ends later is started again on demand. */
-  #spareEnded(session: BridgeSession, why: string): void {
-    this.#spare = undefined
-    if (!this.#closed && this.#now() - session.lastUsed < quickEndMs) this.#failed.resolve(why)
   }
 
   #sweep(): void {
     const oldest = this.#now() - this.#ttlMs
+    this.#stateless.sweep(oldest)
     for (const session of this.#sessions.values()) {
       if (session.lastUsed > oldest || session.busy) continue
       this.#sessions.delete(session.id)
@@ -266,17 +302,6 @@ function refuseWithoutEvents({ req }: Pick<Exchange, 'req'>): void {
   if (String(req.headers.accept).includes(EVENT_STREAM_TYPE)) return
   throw new GatehouseError('NOT_ACCEPTABLE', {
     detail: `Not Acceptable: the client must accept ${EVENT_STREAM_TYPE}`,
-  })
-}
-
-/** Throws for a request of the stateless era, naming the versions that are spoken here. */
-function refuseStateless({ req }: Exchange, message: Message): void {
-  const params = paramsOf(message)
-  const version = single(req.headers[HEADER.protocolVersion])
-  if (eraOf(message.method, metaOf(message, params), version) === 'session') return
-  const { protocolVersion } = checkStateless(message, params, req.headers, SESSION_VERSIONS)
-  throw new MessageError('VERSION_UNSUPPORTED', message.id, {
-    data: { supported: SESSION_VERSIONS, requested: protocolVersion },
   })
 }
 

@@ -1,16 +1,16 @@
 /**
  * One client session over HTTP and the stdio server process that is its own.
  *
- * A POSTed request waits here for its response. Standard output does not say to which request a notification or a question
- * of the server belongs: progress goes to the request whose token it carries, everything else to the newest request that
- * waits, or to the standing stream when none does. Without either, a bounded number is kept for the stream to come. On
- * the HTTP+SSE (deprecated) transport everything goes to the one stream that the client opened. A client that does not read is cut.
- * Source: MCP 2025-11-25, transports; MCP 2024-11-05, "HTTP with SSE".
+ * A POSTed request waits here for its response. Standard output does not say to which request a notification or a server
+ * request belongs: progress goes to the request whose token it carries, everything else to the newest request that
+ * waits, or to the standing stream when none does. Without either, a bounded number is buffered for the next stream. Over
+ * HTTP+SSE (deprecated) everything goes to the one stream that the client opened. A client that does not read is cut.
+ * A program that refuses `initialize`, and speaks the stateless era, is spoken to in that era, behind a translation.
+ * Source: MCP 2025-11-25, transports; MCP 2024-11-05, "HTTP with SSE"; MCP 2026-07-28, stdio.
  */
 import type { ServerResponse } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
-  EVENT_STREAM_TYPE,
   encodeEvent,
   errorMessage,
   HEADER,
@@ -19,16 +19,15 @@ import {
   paramsOf,
   scanMessage,
 } from '../../mcp/index.ts'
-import { holdsStream, type Log } from '../../net/index.ts'
-import { type PeerCommand, type StdioPeer, startPeer } from './peer.ts'
+import type { Log } from '../../net/index.ts'
+import type { OpenLink, ServerLink } from '../eras/link.ts'
+import { discover } from '../eras/probe.ts'
+import { linkOver, Requester } from '../eras/requester.ts'
+import { SessionTranslator } from '../eras/session-translator.ts'
+import { beginStream, pushEvent } from './event-stream.ts'
 
-/** Messages kept for a standing stream that is not open; the oldest go first. */
-const maxKept = 100
-/** Bytes that may wait for a client; it gets no more beyond that. */
-const maxUnread = 16 * 1024 * 1024
-/** Quiet streams say this now and then, so that nothing between here and the client takes them for dead. */
-const keepAliveMs = 30_000
-const keepAlive = ': keep-alive\n\n'
+/** Messages buffered for a standing stream that is not open; the oldest go first. */
+const maxBuffered = 100
 
 interface Waiting {
   readonly res: ServerResponse
@@ -36,25 +35,38 @@ interface Waiting {
   readonly done: () => void
 }
 
+export interface BridgeSessionOptions {
+  readonly open: OpenLink
+  readonly log: Log
+  /** Raw JSON of our own `Implementation`. */
+  readonly info: string
+  readonly now: number
+}
+
 export class BridgeSession {
   readonly id: string = crypto.randomUUID()
   readonly ended: Promise<string>
   lastUsed: number
-  readonly #peer: StdioPeer
-  readonly #log: Log
+  readonly #options: BridgeSessionOptions
+  readonly #link: ServerLink
   /** By raw JSON-RPC id, in order of arrival. */
   readonly #waiting = new Map<string, Waiting>()
   #stream: ServerResponse | undefined
-  /** the HTTP+SSE (deprecated) transport: answers leave on the stream, too. */
+  /** HTTP+SSE: responses leave on the stream, too. */
   #streamOnly = false
-  #kept: Buffer[] = []
+  #buffered: Buffer[] = []
+  /** The client's `initialize`, until the program has taken it. */
+  #initialize: Message | undefined
+  /** Finds out the era of the program. */
+  #probe: Requester | undefined
+  #translator: SessionTranslator | undefined
 
-  constructor(command: PeerCommand, options: { log: Log; onLine: (line: string) => void; now: number }) {
-    this.#log = options.log
+  constructor(options: BridgeSessionOptions) {
+    this.#options = options
     this.lastUsed = options.now
-    this.#peer = startPeer(command, (line) => this.#fromServer(line), options.onLine)
-    this.ended = this.#peer.ended
-    void this.ended.then(() => this.#abandon())
+    this.#link = options.open((message) => this.#fromServer(message))
+    this.ended = this.#link.ended
+    void this.ended.then((why) => this.#abandon(why))
   }
 
   /** True while a request waits or the standing stream is open. */
@@ -62,13 +74,15 @@ export class BridgeSession {
     return this.#waiting.size > 0 || this.#stream !== undefined
   }
 
-  /** A notification or a response of the client. */
+  /** A message of the client whose response, if it has one, leaves on the stream. */
   send(message: Message): void {
-    this.#peer.send(message.bytes)
+    if (message.method === 'initialize') this.#initialize = message
+    if (this.#translator) void this.#translator.fromClient(message)
+    else this.#link.send(message.bytes)
   }
 
   /**
-   * Answers a request on the stream with "method not found", in place of the server: the HTTP+SSE (deprecated) transport
+   * Responds on the stream with "method not found", in place of the server: the HTTP+SSE (deprecated) transport
    * has no stateless revision, and a server may not take kindly to a request before `initialize`.
    */
   refuse({ id }: Message): void {
@@ -80,7 +94,7 @@ export class BridgeSession {
     const { id } = message
     if (id === undefined) throw new GatehouseError('INVALID_REQUEST')
     if (this.#waiting.has(id)) {
-      throw new GatehouseError('INVALID_REQUEST', { detail: 'a request with this id is being answered' })
+      throw new GatehouseError('INVALID_REQUEST', { detail: 'a request with this id is in flight' })
     }
     return new Promise((resolve, reject) => {
       const done = () => {
@@ -90,7 +104,7 @@ export class BridgeSession {
       this.#waiting.set(id, { res, done, progressToken: progressTokenOf(message) })
       res.once('close', done)
       try {
-        this.#peer.send(message.bytes)
+        this.send(message)
       } catch (error) {
         this.#waiting.delete(id)
         reject(error)
@@ -104,7 +118,7 @@ export class BridgeSession {
     this.#stand(res, { [HEADER.sessionId]: this.id })
   }
 
-  /** Opens the one stream of the HTTP+SSE (deprecated) transport; its first event says where to send messages. */
+  /** Opens the one stream of HTTP+SSE; its first event says where to send messages. */
   openOldStream(res: ServerResponse, endpoint: string): void {
     this.#streamOnly = true
     this.#stand(res, {}, encodeEvent(Buffer.from(endpoint), { event: 'endpoint' }))
@@ -114,38 +128,82 @@ export class BridgeSession {
     this.#stream = res
     beginStream(res, headers)
     if (first) res.write(first)
-    for (const message of this.#kept) res.write(encodeEvent(message))
-    this.#kept = []
-    const alive = setInterval(() => res.write(keepAlive), keepAliveMs)
-    alive.unref()
+    for (const message of this.#buffered) res.write(encodeEvent(message))
+    this.#buffered = []
     res.once('close', () => {
-      clearInterval(alive)
       if (this.#stream === res) this.#stream = undefined
     })
   }
 
   /** Ends the server. Requests that wait get an error. */
   async close(): Promise<void> {
-    await this.#peer.close()
+    await this.#link.close()
     this.#stream?.end()
   }
 
-  #fromServer(line: Buffer): void {
-    let message: Message
-    try {
-      message = scanMessage(line)
-    } catch {
-      this.#log.warn('the server printed a line that is not a JSON-RPC message; it was dropped')
-      return
-    }
-    if (this.#streamOnly) return this.#push(this.#stream, line)
-    const responded =
-      message.method === '' && message.id !== undefined ? this.#waiting.get(message.id) : undefined
-    if (responded) return this.#response(responded, line)
-    if (message.method !== '') this.#relay(message)
+  #fromServer(message: Message): void {
+    if (this.#translator) void this.#translator.fromServer(message)
+    else if (this.#probe?.take(message)) return
+    else if (this.#initialize && message.method === '' && message.id === this.#initialize.id)
+      this.#initialized(this.#initialize, message)
+    else this.#deliver(message)
   }
 
-  #response({ res, done }: Waiting, line: Buffer): void {
+  /** The program's response to the client's `initialize`. */
+  #initialized(initialize: Message, response: Message): void {
+    this.#initialize = undefined
+    if (response.result) this.#deliver(response)
+    else void this.#probeEra(initialize, response)
+  }
+
+  /** A program that refuses `initialize` may speak the stateless era; otherwise the client gets the refusal. */
+  async #probeEra(initialize: Message, refusal: Message): Promise<void> {
+    this.#probe = new Requester((message) => this.#link.send(message))
+    try {
+      const discovered = await discover(this.#probe, this.#options.info)
+      if (!discovered) return this.#deliver(refusal)
+      this.#translator = new SessionTranslator({
+        toServer: (message) => this.#link.send(message),
+        client: {
+          send: (message, about) => this.#toClient(message, about),
+          drop: (about) => this.#drop(about),
+        },
+        log: this.#options.log,
+        discovered,
+      })
+      await this.#translator.fromClient(initialize)
+    } catch {
+      // The process has ended, which ends the session.
+    } finally {
+      this.#probe = undefined
+    }
+  }
+
+  /** A message that the translation has made for the client. */
+  #toClient(bytes: Buffer, about: string | undefined): void {
+    const related = about === undefined ? undefined : this.#waiting.get(about)?.res
+    this.#deliver(scanMessage(bytes), related)
+  }
+
+  /** The client has cancelled its request: the HTTP exchange ends without a response message. */
+  #drop(about: string): void {
+    const waiting = this.#waiting.get(about)
+    if (!waiting) return
+    const { res, done } = waiting
+    if (res.headersSent) res.end()
+    else res.writeHead(202, { 'Content-Length': 0 }).end()
+    done()
+  }
+
+  #deliver(message: Message, related?: ServerResponse): void {
+    if (this.#streamOnly) return this.#push(this.#stream, message.bytes)
+    const responded =
+      message.method === '' && message.id !== undefined ? this.#waiting.get(message.id) : undefined
+    if (responded) return this.#respond(responded, message.bytes)
+    if (message.method !== '') this.#relay(message, related)
+  }
+
+  #respond({ res, done }: Waiting, line: Buffer): void {
     if (res.headersSent) res.end(encodeEvent(line))
     else {
       res.writeHead(200, {
@@ -158,25 +216,22 @@ export class BridgeSession {
     done()
   }
 
-  /** A notification or a question of the server. */
-  #relay(message: Message): void {
-    const target = this.#targetOf(message)
+  /** A notification of the server, or a server request. */
+  #relay(message: Message, related: ServerResponse | undefined): void {
+    const target = related ?? (this.#translator ? undefined : this.#targetOf(message))
     if (target) {
       if (!target.headersSent) beginStream(target, { [HEADER.sessionId]: this.id })
       this.#push(target, message.bytes)
     } else if (this.#stream) {
       this.#push(this.#stream, message.bytes)
     } else {
-      this.#kept = [...this.#kept.slice(1 - maxKept), message.bytes]
+      this.#buffered = [...this.#buffered.slice(1 - maxBuffered), message.bytes]
     }
   }
 
   #push(res: ServerResponse | undefined, message: Buffer): void {
-    if (!res || res.destroyed) return
-    res.write(encodeEvent(message))
-    if (res.writableLength <= maxUnread) return
-    this.#log.warn('a client that does not read was cut off')
-    res.destroy()
+    if (res && !pushEvent(res, encodeEvent(message)))
+      this.#options.log.warn('a client that does not read was cut off')
   }
 
   #targetOf(message: Message): ServerResponse | undefined {
@@ -186,19 +241,15 @@ export class BridgeSession {
     return waiting.find(({ progressToken }) => progressToken !== undefined && progressToken === token)?.res
   }
 
-  #abandon(): void {
+  #abandon(why: string): void {
+    this.#probe?.failAll(linkOver(why))
+    this.#translator?.end(linkOver(why))
     for (const { res, done } of this.#waiting.values()) {
       res.destroy()
       done()
     }
     this.#stream?.end()
   }
-}
-
-function beginStream(res: ServerResponse, headers: Readonly<Record<string, string>>): void {
-  res.writeHead(200, { 'Content-Type': EVENT_STREAM_TYPE, 'Cache-Control': 'no-store', ...headers })
-  res.flushHeaders()
-  holdsStream(res, () => res.end())
 }
 
 function progressTokenOf(message: Message): string | undefined {

@@ -9,6 +9,7 @@ import {
   HEADER,
   JsonObject,
   META,
+  NATIVE_ERA,
   requestMessage,
   RPC,
   scanMessage,
@@ -54,12 +55,18 @@ function check(response: BackendResponse, body: Buffer): Verdict {
   if (response.status >= 500 || INCONCLUSIVE.has(response.status)) return 'unknown'
   try {
     const message = scanMessage(body)
-    if (message.result) return speaksStateless(new JsonObject(message.result).value('supportedVersions'))
+    if (message.result) return checkResult(new JsonObject(message.result))
     if (message.error) return checkError(new JsonObject(message.error))
   } catch {
     // Not a message of JSON-RPC: nothing that the stateless era would answer.
   }
   return 'session'
+}
+
+/** What is only translated for a session-era server is better used in that era: each client keeps a session of its own. */
+function checkResult(result: JsonObject): Verdict {
+  if (result.object('_meta')?.text(NATIVE_ERA) === 'session') return 'session'
+  return speaksStateless(result.value('supportedVersions'))
 }
 
 function checkError(error: JsonObject): Verdict {

@@ -126,34 +126,6 @@ t.test('bridge: bad requests are refused with the documented errors', async (t) 
   t.equal((await post(initialize)).status, 503, 'the cap of sessions holds')
 })
 
-t.test('bridge: a stateless request learns which versions are spoken', async (t) => {
-  const { url } = await bridgeTo(t, ['node', everything, 'stdio'])
-  const response = await fetch(url, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      'mcp-protocol-version': '2026-07-28',
-      'mcp-method': 'server/discover',
-    },
-    body: JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'server/discover',
-      params: {
-        _meta: {
-          'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-          'io.modelcontextprotocol/clientCapabilities': {},
-        },
-      },
-    }),
-  })
-  t.equal(response.status, 400)
-  const { error } = (await response.json()) as { error: { code: number; data: { supported: string[] } } }
-  t.equal(error.code, -32022)
-  t.ok(error.data.supported.includes('2025-11-25'))
-})
-
 t.test('bridge: a command that cannot start says so', async (t) => {
   const missing = await bridgeTo(t, ['/no/such/program'])
   t.equal(await missing.failed, 'the command was not found')

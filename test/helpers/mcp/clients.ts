@@ -4,8 +4,10 @@
  */
 import { Client as Client2 } from '@modelcontextprotocol/client'
 import { StreamableHTTPClientTransport as Transport2 } from '@modelcontextprotocol/client'
+import { StdioClientTransport as StdioTransport2 } from '@modelcontextprotocol/client/stdio'
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js'
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js'
+import { StdioClientTransport as StdioTransport1 } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport as Transport1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import {
   CreateMessageRequestSchema,
@@ -84,18 +86,49 @@ export interface ConnectOptions {
   readonly fillsInDefaults?: boolean
 }
 
-/** Connects. */
-export async function connect(
+/** Connects over HTTP. */
+export function connect(kind: ClientKind, url: string, options: ConnectOptions = {}): Promise<TestClient> {
+  const init = { requestInit: { headers: options.headers ?? {} } }
+  const address = new URL(url)
+  return connectOver(
+    kind,
+    () => (options.sse ? new SSEClientTransport(address, init) : new Transport1(address, init)),
+    () => new Transport2(address, init),
+    options,
+  )
+}
+
+export interface Program {
+  readonly command: string
+  readonly args: string[]
+}
+
+/** Starts a program and connects to it over its standard streams. */
+export function connectToProgram(
   kind: ClientKind,
-  url: string,
+  program: Program,
   options: ConnectOptions = {},
+): Promise<TestClient> {
+  const params = { ...program, stderr: 'pipe' as const }
+  return connectOver(
+    kind,
+    () => new StdioTransport1(params),
+    () => new StdioTransport2(params),
+    options,
+  )
+}
+
+async function connectOver(
+  kind: ClientKind,
+  makeTransport1: () => SSEClientTransport | Transport1 | StdioTransport1,
+  makeTransport2: () => Transport2 | StdioTransport2,
+  options: ConnectOptions,
 ): Promise<TestClient> {
   const able = options.able ?? true
   const form = options.fillsInDefaults ? { applyDefaults: true } : {}
   const capabilities = able
     ? { elicitation: { form, url: {} }, sampling: {}, roots: { listChanged: true } }
     : {}
-  const init = { requestInit: { headers: options.headers ?? {} } }
   const asked: string[] = []
   const news = new News()
   if (kind === 'sdk1') {
@@ -114,9 +147,7 @@ export async function connect(
         return responses.roots
       })
     }
-    const transport = options.sse
-      ? new SSEClientTransport(new URL(url), init)
-      : new Transport1(new URL(url), init)
+    const transport = makeTransport1()
     client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => news.log(params.data))
     client.setNotificationHandler(ToolListChangedNotificationSchema, () => news.hear('tools'))
     client.setNotificationHandler(PromptListChangedNotificationSchema, () => news.hear('prompts'))
@@ -146,9 +177,11 @@ export async function connect(
   client.setNotificationHandler('notifications/tools/list_changed', () => news.hear('tools'))
   client.setNotificationHandler('notifications/prompts/list_changed', () => news.hear('prompts'))
   client.setNotificationHandler('notifications/resources/updated', ({ params }) => news.hear(params.uri))
-  const transport = new Transport2(new URL(url), init)
+  const transport = makeTransport2()
   await client.connect(transport)
-  return wrap(kind, client as never, asked, news, () => transport.sessionId)
+  return wrap(kind, client as never, asked, news, () =>
+    'sessionId' in transport ? transport.sessionId : undefined,
+  )
 }
 
 /** What a server says unasked, as it comes. */

@@ -25,7 +25,10 @@ import type { ProxyContext } from './spec.ts'
 type Context = ProxyContext
 
 /** What the proxy forwards to. */
-export type ProxyTarget = Pick<input.ProxyFile, 'targetUri' | 'transport' | 'proxyMode' | 'targetAddresses'>
+export type ProxyTarget = Pick<
+  input.ProxyFile,
+  'targetUri' | 'transport' | 'proxyMode' | 'targetAddresses' | 'identifyCallers'
+>
 
 export interface ProxyConfig {
   /** Undefined when there are errors. */

@@ -1,6 +1,6 @@
 /**
- * `gatehouse proxy --config` for a program that speaks MCP on standard streams: served as streamable HTTP on `/mcp`, or on the old
- * transport on `/sse` when `proxyMode` says so.
+ * `gatehouse proxy --config` for a program that speaks MCP on standard streams: served as streamable HTTP on `/mcp`, or over
+ * HTTP+SSE (deprecated) on `/sse` when `proxyMode` says so.
  *
  * This is what runs inside the container of a stdio server. It protects nothing: the proxy in front of it does.
  */
@@ -9,6 +9,7 @@ import { environment, type ProxyInput } from '../../../config/index.ts'
 import { makeLog } from '../../../observe/index.ts'
 import { startStdioBridge } from '../../../proxy/index.ts'
 import { exitCode, print, printError } from '../../output.ts'
+import { version } from '../../version.ts'
 import { stopSignal } from './shared.ts'
 
 const served: ReadonlySet<string> = new Set([
@@ -18,6 +19,7 @@ const served: ReadonlySet<string> = new Set([
   'proxyMode',
   'targetAddresses',
   'trustProxyHeaders',
+  'identifyCallers',
   'host',
   'port',
   'logLevel',
@@ -43,6 +45,7 @@ export async function serveStdioTarget(file: ProxyFile, flags: ProxyInput, debug
     port: Number(flags.port ?? file.port),
     mode: file.proxyMode ?? 'streamable-http',
     log,
+    version,
     // What the server says about itself belongs to the container's log as it is.
     onLine: printError,
   })

@@ -99,7 +99,8 @@ export function makeSessionServer(state: FixtureState): SessionServer {
   }
 }
 
-function makeServer(state: FixtureState): Server {
+/** One server; it is connected to a transport by whoever makes it. */
+export function makeServer(state: FixtureState): Server {
   const server = new Server(
     { name: 'fixture-session', version: '1.0.0' },
     {

@@ -72,7 +72,8 @@ export function makeStatelessServer(state: FixtureState): StatelessServer {
   }
 }
 
-function makeServer(state: FixtureState): Server {
+/** One server; it is connected to a transport by whoever makes it. */
+export function makeServer(state: FixtureState): Server {
   const server = new Server(
     { name: 'fixture-stateless', version: '1.0.0' },
     {

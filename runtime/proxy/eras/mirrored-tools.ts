@@ -4,14 +4,21 @@
  * Bounded; a tool with a broken annotation is treated as one without.
  * Source: MCP 2026-07-28, streamable HTTP, "Request Metadata".
  */
-import { argumentHeaders, JsonObject, type MirroredArgument, mirroredArguments } from '../../mcp/index.ts'
+import type { IncomingHttpHeaders } from 'node:http'
+import {
+  argumentHeaders,
+  disagreeingArgument,
+  JsonObject,
+  type MirroredArgument,
+  mirroredArguments,
+} from '../../mcp/index.ts'
 
 const maxTools = 10_000
 
 export class MirroredTools {
   readonly #byName = new Map<string, readonly MirroredArgument[]>()
 
-  /** Reloads one page: the raw result of `tools/list`. Answers the cursor of the next one. */
+  /** Reloads one page: the raw result of `tools/list`. Returns the cursor of the next one. */
   learn(result: Buffer): string | undefined {
     let page: JsonObject
     try {
@@ -32,6 +39,13 @@ export class MirroredTools {
     if (mirrored.length === 0) this.#byName.delete(tool.name)
     else if (this.#byName.size < maxTools || this.#byName.has(tool.name))
       this.#byName.set(tool.name, mirrored)
+  }
+
+  /** The header of a call that is missing or says something else than its arguments, as far as the tool is known. */
+  disagreement(params: JsonObject, headers: IncomingHttpHeaders): string | undefined {
+    const name = params.text('name')
+    const mirrored = name === undefined ? undefined : this.#byName.get(name)
+    return mirrored && disagreeingArgument(mirrored, params.value('arguments'), headers)
   }
 
   /** Header lines (name, value, …) for a call with these params. */

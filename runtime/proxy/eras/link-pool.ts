@@ -1,0 +1,126 @@
+/**
+ * Links to one server that clients take turns with: one is shared by the requests that can share, and there are as many
+ * more as there are concurrent requests that need a link of their own. Links stand in lanes; requests of one lane
+ * never share a link with requests of another.
+ *
+ * A request gets the oldest link of its lane that is free, so that a client whose requests follow each other meets the
+ * same one. Bounded in number over all lanes; an idle link of another lane makes room.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+
+/** What the pool has to know of a link. */
+export interface PooledLink {
+  users: number
+  exclusive: boolean
+  /** Milliseconds, of the pool's clock. */
+  usedAt: number
+  /** Above zero: somebody listens on it, and it is not idle. */
+  pins: number
+  readonly over: boolean
+  readonly ended: Promise<string>
+  close(): Promise<void>
+}
+
+export interface LinkPoolOptions<L> {
+  readonly make: (lane: string) => L
+  readonly maxLinks: () => number
+  readonly now: () => number
+}
+
+export class LinkPool<L extends PooledLink> {
+  readonly #options: LinkPoolOptions<L>
+  readonly #lanes = new Map<string, L[]>()
+
+  constructor(options: LinkPoolOptions<L>) {
+    this.#options = options
+  }
+
+  get size(): number {
+    let sum = 0
+    for (const lane of this.#lanes.values()) sum += lane.length
+    return sum
+  }
+
+  /** All links of a lane. */
+  links(lane: string): readonly L[] {
+    return this.#lanes.get(lane) ?? []
+  }
+
+  /** A link to use until `release`. Throws TOO_MANY_SESSIONS. */
+  take(lane: string, exclusive: boolean): L {
+    const free = this.links(lane).find(
+      (link) => !link.over && !link.exclusive && (!exclusive || link.users === 0),
+    )
+    const link = free ?? this.#make(lane)
+    link.users++
+    link.exclusive = exclusive
+    return link
+  }
+
+  release(link: L): void {
+    link.users--
+    if (link.users === 0) link.exclusive = false
+    link.usedAt = this.#options.now()
+  }
+
+  #make(lane: string): L {
+    const { make, maxLinks, now } = this.#options
+    if (this.size >= maxLinks() && !this.#makeRoom()) throw new GatehouseError('TOO_MANY_SESSIONS')
+    const link = make(lane)
+    link.usedAt = now()
+    const links = this.#lanes.get(lane)
+    if (links) links.push(link)
+    else this.#lanes.set(lane, [link])
+    void link.ended.then(() => this.#remove(lane, link))
+    return link
+  }
+
+  /** Puts a link that exists already into a lane. */
+  adopt(lane: string, link: L): void {
+    link.usedAt = this.#options.now()
+    this.#lanes.set(lane, [...this.links(lane), link])
+    void link.ended.then(() => this.#remove(lane, link))
+  }
+
+  #remove(lane: string, link: L): void {
+    const left = this.links(lane).filter((other) => other !== link)
+    if (left.length > 0) this.#lanes.set(lane, left)
+    else this.#lanes.delete(lane)
+  }
+
+  /** Closes the link that nobody used for longest. False when all are in use. */
+  #makeRoom(): boolean {
+    let oldest: { lane: string; link: L } | undefined
+    for (const [lane, links] of this.#lanes) {
+      for (const link of links) {
+        if (isIdle(link) && link.usedAt <= (oldest?.link.usedAt ?? Number.POSITIVE_INFINITY))
+          oldest = { lane, link }
+      }
+    }
+    if (!oldest) return false
+    this.#drop(oldest.lane, oldest.link)
+    return true
+  }
+
+  #drop(lane: string, link: L): void {
+    this.#remove(lane, link)
+    void link.close()
+  }
+
+  /** Closes what nobody has used since `before`. */
+  sweep(before: number): void {
+    for (const [lane, links] of this.#lanes) {
+      for (const link of links) if (isIdle(link) && link.usedAt <= before) this.#drop(lane, link)
+    }
+  }
+
+  async close(): Promise<void> {
+    const all = [...this.#lanes.values()].flat()
+    this.#lanes.clear()
+    await Promise.all(all.map((link) => link.close()))
+  }
+}
+
+function isIdle({ users, pins }: PooledLink): boolean {
+  return users === 0 && pins === 0
+}

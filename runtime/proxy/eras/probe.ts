@@ -1,0 +1,46 @@
+/**
+ * Asks a server over a link whether it speaks the stateless era, with one `server/discover`. Anything but a result that
+ * names the revision, or silence, means that it does not.
+ * Source: MCP 2026-07-28, stdio "Backward Compatibility".
+ */
+import { JsonObject, META, STATELESS_VERSION } from '../../mcp/index.ts'
+import type { Requester } from './requester.ts'
+
+/** A server that has not responded within this time does not know the method. */
+export const PROBE_MS = 10_000
+
+/** The raw DiscoverResult; undefined when the server does not speak the era. Rejects when the link is over. */
+export async function discover(
+  requester: Requester,
+  clientInfo: string,
+  timeoutMs = PROBE_MS,
+): Promise<Buffer | undefined> {
+  const silence = new AbortController()
+  const timer = setTimeout(() => silence.abort(new Error('no response')), timeoutMs)
+  timer.unref()
+  const meta = `{"${META.protocolVersion}":"${STATELESS_VERSION}","${META.clientInfo}":${clientInfo},"${META.clientCapabilities}":{}}`
+  try {
+    const { result } = await requester.request(
+      requester.newId(),
+      'server/discover',
+      `{"_meta":${meta}}`,
+      silence.signal,
+    )
+    return result && namesStateless(result) ? result : undefined
+  } catch (error) {
+    if (silence.signal.aborted) return undefined
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** True for a DiscoverResult with the stateless revision in it. */
+export function namesStateless(result: Buffer): boolean {
+  try {
+    const versions = new JsonObject(result).value('supportedVersions')
+    return Array.isArray(versions) && versions.includes(STATELESS_VERSION)
+  } catch {
+    return false
+  }
+}

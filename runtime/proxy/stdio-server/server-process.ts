@@ -1,0 +1,102 @@
+/**
+ * The processes of one stdio server: each is a conversation of its own, and one is started ahead, so that
+ * no client waits for a start.
+ *
+ * A process that ends at once without having been used says that the command does not work.
+ * Source: MCP 2025-11-25 and 2026-07-28, stdio.
+ */
+import { type Message, scanMessage } from '../../mcp/index.ts'
+import type { Log } from '../../net/index.ts'
+import type { ServerLink } from '../eras/link.ts'
+import { type PeerCommand, startPeer, type StdioPeer } from './peer.ts'
+
+export interface ProcessesOptions extends PeerCommand {
+  readonly log: Log
+  /** Gets what the servers write to standard error. */
+  readonly onLine: (line: string) => void
+  readonly now: () => number
+}
+
+/** A process that ends sooner than this without having been used is taken for one that cannot start. */
+const quickEndMs = 3_000
+
+export class Processes {
+  readonly #options: ProcessesOptions
+  readonly #failed = Promise.withResolvers<string>()
+  #spare: ServerProcess | undefined
+  #closed = false
+
+  constructor(options: ProcessesOptions) {
+    this.#options = options
+  }
+
+  /** Resolves with the reason when the server cannot be started at all. */
+  get failed(): Promise<string> {
+    return this.#failed.promise
+  }
+
+  /** A process for whoever asks. `onMessage` gets everything it says. */
+  take(onMessage: (message: Message) => void): ServerLink {
+    const process = this.#spare ?? new ServerProcess(this.#options)
+    this.#spare = undefined
+    process.onMessage = onMessage
+    this.keepSpare()
+    return process
+  }
+
+  keepSpare(): void {
+    if (this.#closed || this.#spare) return
+    const spare = new ServerProcess(this.#options)
+    this.#spare = spare
+    const startedAt = this.#options.now()
+    void spare.ended.then((why) => {
+      if (this.#spare !== spare) return
+      this.#spare = undefined
+      // One that ends later is started again on demand.
+      if (!this.#closed && this.#options.now() - startedAt < quickEndMs) this.#failed.resolve(why)
+    })
+  }
+
+  /** Ends the spare one; those in use belong to their users. */
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#failed.resolve('stopped')
+    await this.#spare?.close()
+  }
+}
+
+class ServerProcess implements ServerLink {
+  onMessage: ((message: Message) => void) | undefined
+  readonly ended: Promise<string>
+  readonly #peer: StdioPeer
+  readonly #log: Log
+
+  constructor(options: ProcessesOptions) {
+    this.#log = options.log
+    this.#peer = startPeer(options, (line) => this.#said(line), options.onLine)
+    this.ended = this.#peer.ended
+  }
+
+  #said(line: Buffer): void {
+    let message: Message
+    try {
+      message = scanMessage(line)
+    } catch {
+      this.#log.warn('the server printed a line that is not a JSON-RPC message; it was dropped')
+      return
+    }
+    try {
+      this.onMessage?.(message)
+    } catch (error) {
+      this.#log.warn('a message of the server could not be used; it was dropped', { err: error })
+    }
+  }
+
+  send(message: Buffer): void {
+    this.#peer.send(message)
+  }
+
+  close(): Promise<void> {
+    return this.#peer.close()
+  }
+}

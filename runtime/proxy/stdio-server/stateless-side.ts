@@ -1,0 +1,82 @@
+/**
+ * Stateless clients of a stdio server: finds out once which era the program speaks, and carries their requests to it, as
+ * they are or translated.
+ *
+ * Clients of one scope share processes; the scope is the caller as the proxy in front knows it.
+ * Source: MCP 2026-07-28, stdio "Backward Compatibility", versioning.
+ */
+import type { Log } from '../../net/index.ts'
+import type { OpenLink } from '../eras/link.ts'
+import { discover } from '../eras/probe.ts'
+import { StatelessTranslator } from '../eras/stateless-translator.ts'
+import { StatelessLink, StatelessRelay } from '../eras/stateless-relay.ts'
+import type { StatelessReply, StatelessRequest } from '../eras/stateless-reply.ts'
+
+export interface StatelessSideOptions {
+  readonly open: OpenLink
+  /** Raw JSON of our own `Implementation`: these processes serve many clients. */
+  readonly info: string
+  /** Processes that may run for stateless clients. */
+  readonly maxProcesses: () => number
+  readonly now: () => number
+  readonly log: Log
+  /** Default 10 s. */
+  readonly probeMs?: number | undefined
+}
+
+/** The scope of the process that was probed for its era: requests without a caller. */
+const commonScope = ''
+
+export class StatelessSide {
+  readonly #options: StatelessSideOptions
+  #handler: Promise<StatelessTranslator | StatelessRelay> | undefined
+  #known: StatelessTranslator | StatelessRelay | undefined
+
+  constructor(options: StatelessSideOptions) {
+    this.#options = options
+  }
+
+  /** Processes that run for stateless clients. */
+  get size(): number {
+    return this.#known?.size ?? 0
+  }
+
+  /** Carries a request out and sends its response. Rejects when the era of the server cannot be found out. */
+  async request(request: StatelessRequest, reply: StatelessReply): Promise<void> {
+    await (await this.#decided()).request(request, reply)
+  }
+
+  #decided(): Promise<StatelessTranslator | StatelessRelay> {
+    this.#handler ??= this.#decide().catch((error: unknown) => {
+      this.#handler = undefined
+      throw error
+    })
+    return this.#handler
+  }
+
+  async #decide(): Promise<StatelessTranslator | StatelessRelay> {
+    const { open, info, maxProcesses, now, log, probeMs } = this.#options
+    const link = new StatelessLink(open)
+    const stateless = await discover(link.requester, info, probeMs)
+    log.info('the era of the server is known', { era: stateless ? 'stateless' : 'session' })
+    const parts = { open, maxLinks: maxProcesses, now }
+    if (stateless) {
+      const relay = new StatelessRelay(parts)
+      relay.adopt(commonScope, link)
+      this.#known = relay
+      return relay
+    }
+    // A server of the session era that got a request before `initialize` may be in any state.
+    void link.close()
+    this.#known = new StatelessTranslator({ ...parts, infoFor: () => info })
+    return this.#known
+  }
+
+  sweep(before: number): void {
+    this.#known?.sweep(before)
+  }
+
+  async close(): Promise<void> {
+    await this.#known?.close()
+  }
+}
