@@ -28,7 +28,7 @@ export function isDnsSubdomain(name: string): boolean {
  */
 export function shortName(base: string, max: number): string {
   if (base.length <= max) return base
-  if (max < 10) throw new RangeError('shortName needs module for at least 10 characters')
+  if (max < 10) throw new RangeError('shortName needs space for at least 10 characters')
   const hash = createHash('sha256').update(base).digest('hex').slice(0, 8)
   return `${base.slice(0, max - 9).replace(/[-.]+$/, '')}-${hash}`
 }

@@ -47,7 +47,7 @@ const endpoints: Readonly<Record<string, Endpoint>> = {
 const registration: Endpoint = { methods: { POST: register }, for: 'programs' }
 const returning: Endpoint = { methods: { GET: callback }, for: 'people' }
 
-/** Builds the lookup: path as sent, without query, to the stage that responses it. */
+/** Builds the lookup: path as sent, without query, to the stage that handles it. */
 export function makeRoutes(context: Context): (path: string) => Stage<Exchange> | undefined {
   const { config, urls } = context
   const table = new Map<string, Stage<Exchange>>()

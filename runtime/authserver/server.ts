@@ -64,7 +64,7 @@ export interface AuthServerParts {
 
 export interface AuthServer {
   readonly issuer: string
-  /** The stage that responses this path (without query), or undefined when the path is the host's own. */
+  /** The stage that handles this path (without query), or undefined when the path is the host's own. */
   routes(path: string): Stage<Exchange> | undefined
   /** For runtime/incoming: verifies this server's tokens without asking anybody. */
   readonly keys: Keys

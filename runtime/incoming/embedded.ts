@@ -25,7 +25,7 @@ export interface SecretUse {
 
 export interface EmbeddedAuthServer {
   readonly config: AuthServerFacts
-  /** The stage that responses this path (without query), or undefined when the path is the host's own. */
+  /** The stage that handles this path (without query), or undefined when the path is the host's own. */
   routes(path: string): Stage<Exchange> | undefined
   /** Verify the server's tokens without asking anybody. */
   readonly keys: Keys

@@ -4,7 +4,7 @@
  *
  * Keys and values are strings. Every method either gives a definite answer or throws a GatehouseError:
  * `STORE_DOWN` (the server cannot be reached or did not answer in time: whether a write took effect is then unknown)
- * or `STORE_FULL` (a cap was reached; nothing was written). Nothing is ever evicted to make module, because a forgotten
+ * or `STORE_FULL` (a cap was reached; nothing was written). Nothing is ever evicted to make space, because a forgotten
  * "used" mark would be a security hole. Expired entries are absent on every read.
  *
  * Not here: encryption (sealed.ts), locks (lock.ts), what the values mean.

@@ -57,37 +57,34 @@ t.test(
   },
 )
 
-t.test(
-  'floods: untrusted clients who fill the memory leave module for those who are signed in',
-  async (t) => {
-    const rig = await startAuthServer(t, { store: makeMemoryStore({ maxBytes: 200_000 }) })
-    const done = await login(rig)
-    const tokens = await tokensOf(await redeem(rig, done))
-    const more = [await login(rig), await login(rig), await login(rig)]
-    for (const length of [4_096, 1_000, 100, 1]) {
-      for (;;) {
-        const { clientId } = done
-        const url = authorizeUrl(rig, {
-          client_id: clientId,
-          code_challenge: pkce().challenge,
-          state: 's'.repeat(length),
-        })
-        const response = await fetch(url, { redirect: 'manual' })
-        if (!/consent\?request/.test(response.headers.get('location') ?? '')) break
-      }
+t.test('floods: untrusted clients who fill the memory leave space for those who are signed in', async (t) => {
+  const rig = await startAuthServer(t, { store: makeMemoryStore({ maxBytes: 200_000 }) })
+  const done = await login(rig)
+  const tokens = await tokensOf(await redeem(rig, done))
+  const more = [await login(rig), await login(rig), await login(rig)]
+  for (const length of [4_096, 1_000, 100, 1]) {
+    for (;;) {
+      const { clientId } = done
+      const url = authorizeUrl(rig, {
+        client_id: clientId,
+        code_challenge: pkce().challenge,
+        state: 's'.repeat(length),
+      })
+      const response = await fetch(url, { redirect: 'manual' })
+      if (!/consent\?request/.test(response.headers.get('location') ?? '')) break
     }
-    const full = await fetch(`${rig.issuer}/oauth/register`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ redirect_uris: [redirectUri] }),
-    })
-    t.equal(full.status, 503)
-    for (const one of more) t.equal((await redeem(rig, one)).status, 200)
-    t.match(await tokensOf(await refresh(rig, done.clientId, tokens.refresh_token)), {
-      refresh_token: /^gh_rt_/,
-    })
-  },
-)
+  }
+  const full = await fetch(`${rig.issuer}/oauth/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ redirect_uris: [redirectUri] }),
+  })
+  t.equal(full.status, 503)
+  for (const one of more) t.equal((await redeem(rig, one)).status, 200)
+  t.match(await tokensOf(await refresh(rig, done.clientId, tokens.refresh_token)), {
+    refresh_token: /^gh_rt_/,
+  })
+})
 
 t.test('floods: bodies are cut at 64 KiB on every endpoint', async (t) => {
   const rig = await startAuthServer(t)

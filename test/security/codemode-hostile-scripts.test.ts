@@ -140,7 +140,7 @@ t.test('questions: scripts that wait for answers keep nobody from running script
   )
 })
 
-/** Code mode with settings that no configuration gives, before one tool that responses with its arguments. */
+/** Code mode with settings that no configuration gives, before one tool that responds with its arguments. */
 function inProcess(
   t: Test,
   settings: Partial<ScriptSettings>,

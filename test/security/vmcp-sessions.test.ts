@@ -81,7 +81,7 @@ t.test('the caller’s own token never travels to a backend', async (t) => {
   t.equal(backend.requests.findLast(({ method }) => method === 'tools/call')?.headers['x-team'], 'red')
 })
 
-t.test('a full table: idle sessions make module, busy ones do not', async (t) => {
+t.test('a full table: idle sessions make space, busy ones do not', async (t) => {
   const backend = await startRawBackend()
   let now = 1_000_000
   const clock = { now: () => now, after: () => () => {} }

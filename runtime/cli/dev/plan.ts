@@ -20,7 +20,7 @@ export interface Plan {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly port: number
-  /** Path that responses 200 when ready; undefined: a TCP connection is enough. */
+  /** Path that responds with 200 when ready; undefined: a TCP connection is enough. */
   readonly readyPath: string | undefined
   /** Set when the command speaks MCP on stdin and stdout and must be bridged to HTTP on `port`. */
   readonly stdio: boolean

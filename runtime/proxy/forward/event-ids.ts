@@ -15,7 +15,7 @@ export class EventIds {
     return this.#ids.has(id)
   }
 
-  /** Remembers an id; the oldest makes module. */
+  /** Remembers an id; the oldest makes space. */
   add(id: string): void {
     this.#ids.delete(id)
     this.#ids.add(id)

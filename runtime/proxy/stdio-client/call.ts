@@ -27,7 +27,7 @@ export interface Call {
   readonly headers: readonly string[]
   /** Ends the call early. */
   readonly signal: AbortSignal
-  /** Gets every message that arrives for this call, its response included; resolves when there is module for more. */
+  /** Gets every message that arrives for this call, its response included; resolves when there is space for more. */
   readonly onMessage: (message: Message) => Promise<void>
 }
 

@@ -47,7 +47,7 @@ export class InFlight {
     return this.#requests.get(id)
   }
 
-  /** Keeps track of what is no request; resolves when there is module for more. */
+  /** Keeps track of what is no request; resolves when there is space for more. */
   async other(accepted: Promise<void>): Promise<void> {
     this.#others.add(accepted)
     void accepted.then(() => {

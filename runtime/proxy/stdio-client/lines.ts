@@ -68,7 +68,7 @@ function trimEnd(line: Buffer): Buffer {
 }
 
 export interface LineWriter {
-  /** Writes a whole message as one line; resolves when the reader has module for more. Never rejects. */
+  /** Writes a whole message as one line; resolves when the reader has space for more. Never rejects. */
   write(message: Buffer): Promise<void>
   /** Resolves when nobody reads any more; what is written after that is dropped. */
   readonly closed: Promise<void>

@@ -148,7 +148,7 @@ export class Session implements ClientSession {
     this.#replay.sweep()
   }
 
-  /** Sends a message on one GET stream, or keeps it until there is one; the oldest make module. */
+  /** Sends a message on one GET stream, or keeps it until there is one; the oldest make space. */
   push(message: Buffer): void {
     const newest = [...this.#streams].at(-1)
     if (newest) {
@@ -208,7 +208,7 @@ export class Session implements ClientSession {
     )
   }
 
-  /** Sends a question with `send` and waits for the POST that responses it. `signal` withdraws it. */
+  /** Sends a question with `send` and waits for the POST that answers it. `signal` withdraws it. */
   askBy(send: (message: Buffer) => boolean, request: Ask, signal: AbortSignal): Promise<AskReply> {
     requireAbility(this.facts.abilities, request)
     if (signal.aborted) return Promise.reject(withdrawn())

@@ -1,7 +1,7 @@
 /**
  * All client sessions of this process: opens, finds and ends them, and lets none be used by anybody but its owner.
  *
- * Bounded: when the table is full, the session that was idle longest makes module; while all are in use, new ones are
+ * Bounded: when the table is full, the session that was idle longest makes space; while all are in use, new ones are
  * refused. With a shared store (records), a session opened on another replica is restored here.
  * Source: spec document 3 (sessionStorage); MCP 2025-11-25, "Session Management".
  */

@@ -197,7 +197,7 @@ await t.test('relay: what untrusted clients send is bounded', async (t) => {
     response = String((await once(again, 'data'))[0])
     again.destroy()
   }
-  t.pass('a request that ends makes module')
+  t.pass('a request that ends makes space')
 })
 
 await t.test('relay: only tunnels with the token get a name, and nothing else is there', async (t) => {
@@ -267,7 +267,7 @@ await t.test('relay: a client that is silent is dead, and its name free again', 
   t.teardown(() => target.close())
   const { urls } = await tunnelTo(t, target.url, relay.port, 'demo')
   t.equal(urls.length, 1)
-  // A client that responses lives on through many pings.
+  // A client that responds lives on through many pings.
   const started = performance.now()
   while (performance.now() - started < 200) {
     t.match(

@@ -250,7 +250,7 @@ t.test('tasks: no side is told that they are understood, and nobody gets one una
 })
 
 t.test(
-  'a stateless backend that responses with a task, or something unheard of, has broken the rules',
+  'a stateless backend that responds with a task, or something unheard of, has broken the rules',
   async (t) => {
     let type = 'task'
     const fixture = await startFixture({
@@ -311,41 +311,38 @@ for (const [from, to] of [
   })
 }
 
-t.test(
-  'a question ends with its request: the client hears of it, and there is module for more',
-  async (t) => {
-    let asked = 0
-    const backend = await startRawBackend({
-      responses: {
-        'tools/call': ({ res, id }) => {
-          res.writeHead(200, { 'content-type': 'text/event-stream' })
-          const question = `{"jsonrpc":"2.0","id":"q${asked++}","method":"elicitation/create","params":{"message":"?"}}`
-          res.end(
-            `data: ${question}\n\ndata: {"jsonrpc":"2.0","id":${id},"result":${textResult('gave up')}}\n\n`,
-          )
-          return undefined
-        },
+t.test('a question ends with its request: the client hears of it, and there is space for more', async (t) => {
+  let asked = 0
+  const backend = await startRawBackend({
+    responses: {
+      'tools/call': ({ res, id }) => {
+        res.writeHead(200, { 'content-type': 'text/event-stream' })
+        const question = `{"jsonrpc":"2.0","id":"q${asked++}","method":"elicitation/create","params":{"message":"?"}}`
+        res.end(
+          `data: ${question}\n\ndata: {"jsonrpc":"2.0","id":${id},"result":${textResult('gave up')}}\n\n`,
+        )
+        return undefined
       },
-      before: (_req, res, body) => {
-        if (!body.includes('"id":"q')) return false
-        res.writeHead(202).end()
-        t.fail(`a response that nobody waits for: ${body}`)
-        return true
-      },
-    })
-    const vmcp = await startTestVmcp({ raw: backend.url })
-    t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
-    const session = await openSession(vmcp.url, { capabilities: ABLE })
-    for (let i = 0; i < 70; i++) {
-      const { messages } = await session.request('tools/call', { name: 'raw_echo' })
-      const [question, withdrawal, result] = messages
-      if (i > 0 && i < 69) continue
-      t.equal(question?.method, 'elicitation/create')
-      t.match(withdrawal, { method: 'notifications/cancelled', params: { requestId: question?.id } })
-      t.match(result?.result, { content: [{ text: 'gave up' }] })
-    }
-  },
-)
+    },
+    before: (_req, res, body) => {
+      if (!body.includes('"id":"q')) return false
+      res.writeHead(202).end()
+      t.fail(`a response that nobody waits for: ${body}`)
+      return true
+    },
+  })
+  const vmcp = await startTestVmcp({ raw: backend.url })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const session = await openSession(vmcp.url, { capabilities: ABLE })
+  for (let i = 0; i < 70; i++) {
+    const { messages } = await session.request('tools/call', { name: 'raw_echo' })
+    const [question, withdrawal, result] = messages
+    if (i > 0 && i < 69) continue
+    t.equal(question?.method, 'elicitation/create')
+    t.match(withdrawal, { method: 'notifications/cancelled', params: { requestId: question?.id } })
+    t.match(result?.result, { content: [{ text: 'gave up' }] })
+  }
+})
 
 t.test('a question that the backend withdraws is withdrawn from the client', async (t) => {
   let release: (() => void) | undefined

@@ -154,7 +154,7 @@ t.test('checks that fail take a backend out of the lists, one that succeeds brin
   t.same(await names(r.session), ['shaky_echo', 'solid_echo'])
 })
 
-t.test('slow calls of one client keep nobody else from a backend that responses checks', async (t) => {
+t.test('slow calls of one client keep nobody else from a backend that passes its checks', async (t) => {
   const held: (() => void)[] = []
   const backend = await startRawBackend({
     tools: () => ['slow', 'quick'].map((name) => `{"name":"${name}","inputSchema":{"type":"object"}}`),

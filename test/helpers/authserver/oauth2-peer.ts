@@ -1,4 +1,4 @@
-/** A plain OAuth 2.0 server that responses as told, and an authorization server of ours that delegates to it. */
+/** A plain OAuth 2.0 server that responds as told, and an authorization server of ours that delegates to it. */
 import { decodeJwt } from 'jose'
 import type { Test } from 'tap'
 import type { OAuth2UpstreamConfig } from '../../../runtime/config/index.ts'
@@ -25,7 +25,7 @@ export const bearer = {
   refresh_token: 'upstream-rt',
 }
 
-/** An OAuth server that responses as told, and a server of ours that delegates to it. */
+/** An OAuth server that responds as told, and a server of ours that delegates to it. */
 export async function startPeer(
   t: Test,
   responses: PeerAnswers,

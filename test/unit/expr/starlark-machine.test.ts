@@ -25,7 +25,7 @@ import {
 
 const LIMITS = { maxSteps: 100_000, maxBytes: 16 * 1024 * 1024 }
 
-/** A world outside that responses when it is told to. */
+/** A world outside that responds when it is told to. */
 class Outside {
   readonly open: {
     readonly name: string

@@ -50,7 +50,7 @@ t.test('names: no two resources of any kind claim one object, whatever they are 
 })
 
 t.test(
-  'names: every Service name is a DNS label that starts with a letter; StatefulSets leave module for revisions',
+  'names: every Service name is a DNS label that starts with a letter; StatefulSets leave space for revisions',
   async (t) => {
     for (const name of given) {
       const { proxy, server, headless } = serverNames(name)

@@ -65,7 +65,7 @@ t.test('breaker: what ends while it is open changes nothing', async (t) => {
   t.ok(breaker.allows())
 })
 
-t.test('breaker: a trial that was given up leaves module for the next', async (t) => {
+t.test('breaker: a trial that was given up leaves space for the next', async (t) => {
   const { breaker, pass } = make()
   for (let i = 0; i < 3; i++) breaker.failure()
   pass(60_000)

@@ -90,7 +90,7 @@ t.test(
   },
 )
 
-t.test('connections: kinds of clients are bounded, the one not used for longest makes module', async (t) => {
+t.test('connections: kinds of clients are bounded, the one not used for longest makes space', async (t) => {
   const { raw, list, pass } = await start(t)
   for (let i = 0; i < 260; i++) {
     await list(`k${i}`)

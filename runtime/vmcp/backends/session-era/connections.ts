@@ -29,7 +29,7 @@ export interface Held {
 
 const MAX_POOLED = 256
 const MAX_PER_BACKEND = 4_096
-/** Connections that serve no session: one for each kind of client. The one not used for longest makes module. */
+/** Connections that serve no session: one for each kind of client. The one not used for longest makes space. */
 const MAX_SHARED = 256
 
 /** What connections tell the backend that they belong to. */

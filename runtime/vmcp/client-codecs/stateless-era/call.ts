@@ -68,7 +68,7 @@ export class ParkedCalls {
     return this.#calls.size
   }
 
-  /** Throws RATE_LIMITED, and cancels the call, when there is no module. */
+  /** Throws RATE_LIMITED, and cancels the call, when there is no space. */
   park(call: StatelessCall): void {
     const own = this.#perCaller.get(call.owner) ?? 0
     const { max, maxPerCaller } = this.#options

@@ -71,7 +71,7 @@ export function makeStateSealer(options: {
     open(state, binding) {
       const bytes = state.length > MAX_STATE ? undefined : Buffer.from(state, 'base64url')
       if (!bytes || bytes.length < 1 + IV_BYTES + TAG_BYTES || bytes[0] !== VERSION) return undefined
-      // One state has one spelling: base64 leaves module for bits that nobody checks.
+      // One state has one spelling: base64 leaves space for bits that nobody checks.
       if (bytes.toString('base64url') !== state) return undefined
       try {
         const decipher = createDecipheriv('aes-256-gcm', key(), bytes.subarray(1, 1 + IV_BYTES), {
