@@ -51,7 +51,7 @@ function visitOperator(operator: string, operand: unknown, found: Found): void {
       // Its names are the author's own, so they must not be taken for operators.
       visit(Object.values(operand), found)
       break
-    case 'CedarValue':
+    case 'Value':
       visitLiteral(operand, found)
       break
     case '.':
@@ -93,7 +93,7 @@ function visitNamed(value: unknown, found: Found): void {
 /** An entity, or a set of nothing but entities, written out in the policy. */
 function isPlainEntity(value: unknown): boolean {
   if (!isNode(value)) return false
-  const { CedarValue: literal, Set: members } = value
+  const { Value: literal, Set: members } = value
   if (literal !== undefined) return isNode(literal) && toUid(literal['__entity']) !== undefined
   return Array.isArray(members) && members.every(isPlainEntity)
 }

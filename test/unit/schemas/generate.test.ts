@@ -49,7 +49,7 @@ function copyOf(t: Test): string {
 
 function sources(t: Test, defs: Record<string, unknown>): string {
   const file = JSON.stringify({ title: 'x', $defs: defs })
-  return t.testdir({ kinds: { 'a.json': file }, runtime: {} })
+  return t.testdir({ kinds: { 'a.json': file }, shared: {}, runtime: {} })
 }
 
 await t.test('sources: an object that does not say what else it takes is refused', async (t) => {
@@ -75,6 +75,7 @@ await t.test('sources: one name cannot mean two things', async (t) => {
       'a.json': JSON.stringify({ $defs: { A: { type: 'string' } } }),
       'b.json': JSON.stringify({ $defs: { A: { type: 'integer' } } }),
     },
+    shared: {},
     runtime: {},
   })
   t.throws(() => loadBundle(folder), { message: /A exists twice/ })

@@ -9,11 +9,11 @@ import { bundleOptions } from '../../../manifests/bundle/options.ts'
 import { scriptWorker, workerFile } from '../../../runtime/vmcp/workers/index.ts'
 
 const root = resolve(import.meta.dirname, '../../..')
-const room = join(root, 'runtime/vmcp')
+const folder = join(root, 'runtime/vmcp')
 
 const program = `
-import { makeCodeMode, codeModeViolations } from ${JSON.stringify(join(room, 'codemode/index.ts'))}
-import { ownOperation, resultOutcome } from ${JSON.stringify(join(room, 'operation.ts'))}
+import { makeCodeMode, codeModeViolations } from ${JSON.stringify(join(folder, 'codemode/index.ts'))}
+import { ownOperation, resultOutcome } from ${JSON.stringify(join(folder, 'pipeline/operation.ts'))}
 const settings = { stepLimit: 1000, parallelMaxConcurrency: 2, toolCallTimeoutMs: 5000, scriptTimeoutMs: 5000, maxBytes: 1e7, maxScriptLength: 1e4 }
 const problems = codeModeViolations({ enabled: true })
 if (problems.length > 0) throw new Error(problems.join())
@@ -45,7 +45,7 @@ for (const ending of ['js', 'mjs']) {
     await build({
       ...options,
       outfile: join(dir, `script-worker.${ending}`),
-      entryPoints: [join(room, 'codemode/worker.ts')],
+      entryPoints: [join(folder, 'codemode/worker.ts')],
     })
     const run = () => promisify(execFile)(process.execPath, [outfile], { cwd: '/' })
     const { stdout, stderr } = await run()
@@ -60,6 +60,6 @@ for (const ending of ['js', 'mjs']) {
 }
 
 t.test('source: the worker is the file of its module', (t) => {
-  t.equal(workerFile(scriptWorker).pathname, join(room, 'codemode/worker.ts'))
+  t.equal(workerFile(scriptWorker).pathname, join(folder, 'codemode/worker.ts'))
   t.end()
 })
