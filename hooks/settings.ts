@@ -17,9 +17,14 @@ export interface HookSettings {
   readonly openshift: boolean
   /** Servers run local commands in place of their images (`gatehouse dev`), so no image has to be looked into. */
   readonly localCommands: boolean
+  /** An MCPServerEntry may name a server on the loopback interface (`gatehouse dev`), which a pod never reaches. */
+  readonly allowLoopback: boolean
   /** DNS suffix of the cluster. */
   readonly clusterDomain: string
 }
+
+/** What the checks of one object depend on. */
+export type CheckSettings = Pick<HookSettings, 'enableObo'> & Partial<Pick<HookSettings, 'allowLoopback'>>
 
 export interface DefaultRedis {
   /** host:port. */
@@ -39,6 +44,7 @@ export function hookSettings(
     imagePullSecrets: [],
     openshift: false,
     localCommands: false,
+    allowLoopback: false,
     clusterDomain: 'cluster.local',
     ...given,
   }

@@ -22,7 +22,14 @@ export {
   restrictedHeaders,
 } from './headers.ts'
 export { isKindName, type Kind, type KindName, kindOf, kinds } from './kinds.ts'
-export { envName, isDnsLabel, isDnsSubdomain, serverTools, shortName } from './names.ts'
+export {
+  envName,
+  isDnsLabel,
+  isDnsSubdomain,
+  localCommandAnnotation,
+  serverTools,
+  shortName,
+} from './names.ts'
 export { isSwitchedOn, switchViolation } from './switches.ts'
 export { below, formatViolations, nearest, type Violation, shapeOf } from './validation/violations.ts'
 export { apiGroup, apiVersion, category, type KindInfo, type PrinterColumn } from './schema.ts'

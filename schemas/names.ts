@@ -4,6 +4,9 @@
  */
 import { createHash } from 'node:crypto'
 
+/** The command that `gatehouse dev` runs in place of a server's image. */
+export const localCommandAnnotation = 'gatehouse.dev/local-command'
+
 /**
  * The part of an environment variable's name that stands for `name`: upper-cased, every character other than A-Z and
  * 0-9 becomes `_`. Two names can give one result (`a-b`, `a_b`); whoever composes several must check for that.

@@ -24,12 +24,12 @@ import { entryViolations } from '../kinds/mcpserverentry/validate.ts'
 import { serverViolations } from '../kinds/mcpserver/validate.ts'
 import { virtualServerViolations } from '../kinds/virtualmcpserver/validate.ts'
 import { byText } from '../kube.ts'
-import type { HookSettings } from '../settings.ts'
+import type { CheckSettings } from '../settings.ts'
 
 /** Problems that need code; the resource has its defaults and passes its schema. */
 export type ResourceCheck<K extends KindName> = (
   resource: Kinds[K],
-  settings: Pick<HookSettings, 'enableObo'>,
+  settings: CheckSettings,
 ) => readonly Violation[]
 
 const checks: { readonly [K in KindName]: ResourceCheck<K> } = {
@@ -48,10 +48,7 @@ const checks: { readonly [K in KindName]: ResourceCheck<K> } = {
 }
 
 /** All problems of one resource; the schema's alone when it does not even pass those. */
-export function resourceViolations(
-  object: unknown,
-  settings: Pick<HookSettings, 'enableObo'>,
-): readonly Violation[] {
+export function resourceViolations(object: unknown, settings: CheckSettings): readonly Violation[] {
   const problems = validateManifest(object)
   if (problems.length > 0) return inOrder(problems)
   const resource = withDefaults(object)

@@ -3,7 +3,7 @@
  */
 import { canonicalJson, type Violation, withDefaults } from '../../schemas/index.ts'
 import { isFields, isTerminating, type KubeObject } from '../kube.ts'
-import { defaultSettings, type HookSettings } from '../settings.ts'
+import { type CheckSettings, defaultSettings } from '../settings.ts'
 import { resourceViolations } from './checks.ts'
 import { warningsOf } from './warnings.ts'
 
@@ -17,7 +17,7 @@ export interface Verdict {
 export interface ValidateOptions {
   /** The object before an update. */
   readonly old?: unknown
-  readonly settings?: Pick<HookSettings, 'enableObo'>
+  readonly settings?: CheckSettings
 }
 
 /** Checks a manifest of any kind of this project. Never throws for a bad manifest. */

@@ -57,6 +57,10 @@ function authServer(config: EmbeddedAuthServerConfig, where: string): string[] {
 
 function server({ spec }: MCPServer): string[] {
   const found = primaryIgnored(spec)
+  // RFC 2606: a host that cannot exist. `gatehouse import` writes it where it knows no image.
+  if (/^[^/]+\.invalid(?::\d+)?\//.test(spec.image)) {
+    found.push('image stands for one that is still to be set; no cluster can pull it')
+  }
   const containers = listOf(fieldsOf(fieldsOf(spec.podTemplateSpec)['spec'])['containers']).map(fieldsOf)
   const command = containers.find((container) => container['name'] === 'mcp')?.['command']
   if (spec.transport === 'stdio' && !Array.isArray(command)) {

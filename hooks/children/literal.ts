@@ -35,6 +35,7 @@ function literalVariable(variable: EnvVar): EnvVar {
   return variable.value === undefined ? variable : { ...variable, value: escaped(variable.value) }
 }
 
-function escaped(text: string): string {
+/** A text that the kubelet, and what expands like it, leaves as it is. */
+export function escaped(text: string): string {
   return text.replaceAll('$', '$$$$')
 }

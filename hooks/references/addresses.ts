@@ -32,15 +32,24 @@ const neverNames = ['localhost', 'kubernetes', 'kubernetes.default', 'metadata.g
 const clusterSuffixes = ['.svc', '.cluster.local'] as const
 
 /** Why the address is refused, as the end of a sentence; undefined when it is fine. */
-export function addressFailure(url: string, allowPrivateEndpoint: boolean): string | undefined {
+export function addressFailure(
+  url: string,
+  allowPrivateEndpoint: boolean,
+  allowLoopback = false,
+): string | undefined {
   if (!URL.canParse(url)) return 'is not a URL'
   const { protocol, hostname, username, password } = new URL(url)
   if (protocol !== 'http:' && protocol !== 'https:') return 'must start with http:// or https://'
   if (username !== '' || password !== '') return 'must not carry credentials'
   const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+  if (allowLoopback && isLoopback(host)) return undefined
   const version = isIP(host)
   if (version !== 0) return ipFailure(host, version === 6 ? 'ipv6' : 'ipv4', allowPrivateEndpoint)
   return nameFailure(host, allowPrivateEndpoint)
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
 function ipFailure(host: string, family: 'ipv4' | 'ipv6', allowPrivate: boolean): string | undefined {

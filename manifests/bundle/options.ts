@@ -13,6 +13,8 @@ export const bundleOptions = {
   legalComments: 'none',
   // The policy engine reads its WebAssembly beside its own file; package.json says where that is.
   external: ['#cedar'],
+  // Its main file is UMD, whose inner `require` no bundler follows.
+  alias: { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' },
   // CommonJS packages inside the bundle ask for Node's own modules through `require`.
   banner: {
     js: "import{createRequire as gatehouseCreateRequire}from'node:module';const require=gatehouseCreateRequire(import.meta.url);",

@@ -68,6 +68,18 @@ const commands: Readonly<Record<string, CommandRow>> = {
     summary: 'run manifests here, without a cluster',
     load: async () => (await import('./commands/dev.ts')).addDevCommand(program),
   },
+  run: {
+    summary: 'run MCP servers behind one address, without manifests',
+    load: async () => (await import('./commands/run.ts')).addRunCommand(program),
+  },
+  import: {
+    summary: 'turn the servers of MCP clients into manifests',
+    load: async () => (await import('./commands/import.ts')).addImportCommand(program),
+  },
+  client: {
+    summary: 'put the gateway into MCP clients, and take it out',
+    load: async () => (await import('./commands/client.ts')).addClientCommand(program),
+  },
   unpack: {
     summary: 'copy this program, to run inside another image',
     hidden: true,

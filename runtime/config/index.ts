@@ -61,4 +61,4 @@ export {
 } from './shared/secrets.ts'
 export { loadProxyFile, needsVirtualServer, resolveProxyFile } from './proxy/file.ts'
 export { type VirtualServer, virtualServerOf } from './vmcp/from-proxy.ts'
-export { readYaml, type YamlDocument, type YamlError, type YamlRead } from './shared/yaml.ts'
+export { readYaml, readYamlTree, type YamlDocument, type YamlError, type YamlRead } from './shared/yaml.ts'

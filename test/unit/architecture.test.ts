@@ -29,13 +29,14 @@ const runtimeRooms: Record<string, readonly string[]> = {
   mcp: ['expr', 'net', 'store', 'observe'],
   oauth: ['expr', 'net', 'store', 'observe', 'mcp'],
   config: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth'],
+  clients: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth', 'config'],
   policy: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth', 'config'],
   outgoing: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth', 'config', 'policy'],
   incoming: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth', 'config', 'policy', 'outgoing'],
   proxy: foundation,
   vmcp: foundation,
   authserver: foundation,
-  cli: [...foundation, 'proxy', 'vmcp', 'authserver'],
+  cli: [...foundation, 'clients', 'proxy', 'vmcp', 'authserver'],
 }
 
 function below(room: string, order: readonly string[]): readonly string[] {
@@ -68,6 +69,9 @@ const gates: Record<string, readonly string[]> = {
   '@opentelemetry/sdk-trace': ['runtime/observe'],
   '@opentelemetry/sdk-metrics': ['runtime/observe'],
   commander: ['runtime/cli', 'hooks'],
+  'jsonc-parser': ['runtime/clients'],
+  'smol-toml': ['runtime/clients'],
+  diff: ['runtime/clients'],
 }
 
 function sources(dir: string): string[] {

@@ -8,6 +8,7 @@
  */
 import { fieldsOf, isFields, listOf, type Fields, type StringMap } from '../../kube.ts'
 import { validateRuntime } from '../../../schemas/index.ts'
+import { escaped } from '../../children/literal.ts'
 import { runtimeContainerSecurity } from '../../children/security.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { serverNames } from '../../children/names.ts'
@@ -40,8 +41,8 @@ const runtimeCommand = [
 export function bridgeOf(context: SyncContext<'MCPServer'>): Part<Bridge | undefined> {
   const { parent, settings } = context
   if (parent.spec.transport !== 'stdio' || settings.localCommands) return { value: undefined }
-  const command = commandOf(parent.spec.podTemplateSpec)
-  const [program, ...fixed] = command
+  const own = ownContainer(parent.spec.podTemplateSpec)
+  const [program, ...fixed] = wordsOf(own['command'])
   if (program === undefined) {
     return {
       failure: {
@@ -54,7 +55,11 @@ export function bridgeOf(context: SyncContext<'MCPServer'>): Part<Bridge | undef
   }
   const file = {
     name: context.name,
-    stdio: { command: program, args: [...fixed, ...(parent.spec.args ?? [])] },
+    // The bridge expands as the kubelet does: words of the podTemplateSpec are a pod's, those of the resource are literal.
+    stdio: {
+      command: program,
+      args: [...fixed, ...(own['args'] ? wordsOf(own['args']) : (parent.spec.args ?? []).map(escaped))],
+    },
     proxyMode: parent.spec.proxyMode,
     host: '0.0.0.0',
     port: serverPort(parent),
@@ -66,10 +71,13 @@ export function bridgeOf(context: SyncContext<'MCPServer'>): Part<Bridge | undef
   return { value: { files: { [proxyFile]: toYaml(file) }, apply: (template) => bridged(context, template) } }
 }
 
-function commandOf(podTemplateSpec: unknown): readonly string[] {
+function ownContainer(podTemplateSpec: unknown): Fields {
   const containers = listOf(fieldsOf(fieldsOf(podTemplateSpec)['spec'])['containers'])
-  const own = containers.filter(isFields).find((container) => container['name'] === serverContainer)
-  return listOf(own?.['command']).filter((word) => typeof word === 'string')
+  return containers.filter(isFields).find((container) => container['name'] === serverContainer) ?? {}
+}
+
+function wordsOf(words: unknown): readonly string[] {
+  return listOf(words).filter((word) => typeof word === 'string')
 }
 
 function bridged(context: SyncContext<'MCPServer'>, template: Fields): Fields {

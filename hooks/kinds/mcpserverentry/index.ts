@@ -69,7 +69,7 @@ const summary: Failure = {
 function check(context: SyncContext<'MCPServerEntry'>): boolean[] {
   const { conditions, parent } = context
   const { remoteUrl, allowPrivateEndpoint, groupRef, externalAuthConfigRef, caBundleRef } = parent.spec
-  const address = addressFailure(remoteUrl, allowPrivateEndpoint)
+  const address = addressFailure(remoteUrl, allowPrivateEndpoint, context.settings.allowLoopback)
   const checks = [
     conditions.check(
       'RemoteURLValidated',

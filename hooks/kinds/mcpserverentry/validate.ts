@@ -3,10 +3,11 @@
  */
 import type { MCPServerEntry, Violation } from '../../../schemas/index.ts'
 import { addressFailure } from '../../references/addresses.ts'
+import type { CheckSettings } from '../../settings.ts'
 import { headerForwardViolations } from '../../admission/headers.ts'
 
-export function entryViolations({ spec }: MCPServerEntry): Violation[] {
-  const failure = addressFailure(spec.remoteUrl, spec.allowPrivateEndpoint)
+export function entryViolations({ spec }: MCPServerEntry, settings: CheckSettings): Violation[] {
+  const failure = addressFailure(spec.remoteUrl, spec.allowPrivateEndpoint, settings.allowLoopback)
   return [
     ...(failure === undefined ? [] : [{ path: 'spec.remoteUrl', message: failure }]),
     ...headerForwardViolations(spec.headerForward, 'spec.headerForward'),

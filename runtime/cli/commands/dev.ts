@@ -7,17 +7,20 @@
 import { mkdtempSync, rmSync, statSync, watch } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { type Command, InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
 import type { ValidateResource } from '../manifests/check.ts'
 import { checkManifests, describeViolations } from '../manifests/check.ts'
+import { generatedObjects } from '../manifests/generators.ts'
 import { readManifests } from '../manifests/read.ts'
 import type { KubeObject } from '../local/objects.ts'
 import { clientAddressesOf } from '../dev/client-addresses.ts'
 import { localEnvironment } from '../dev/environment.ts'
+import { localHooks } from '../dev/local-hooks.ts'
 import { ScreenWriter } from '../dev/screen.ts'
 import { DevSession } from '../dev/session.ts'
 import { exitCode, printError } from '../output.ts'
-import { runtimeImage, version } from '../version.ts'
+import { runtimeImage } from '../version.ts'
+import { parsePort } from './port.ts'
 import { collect } from './validate.ts'
 
 interface Options {
@@ -53,15 +56,9 @@ export function addDevCommand(program: Command): void {
     })
 }
 
-function parsePort(text: string): number {
-  const port = Number(text)
-  if (!Number.isInteger(port) || port < 1 || port > 65535) throw new InvalidArgumentError('1 to 65535')
-  return port
-}
-
 async function dev(options: Options): Promise<number> {
-  const hooks = await import('../../../hooks/index.ts')
-  const first = load(options.filename, hooks.validateResource)
+  const { hooks, validate } = await localHooks()
+  const first = load(options.filename, validate)
   if (first.problems) {
     printError(first.problems)
     return exitCode.failed
@@ -82,7 +79,7 @@ async function dev(options: Options): Promise<number> {
   }
   const redraw = () => void draw(session).catch(failure)
   const session = new DevSession({
-    hooks: hooks.makeHooks(hooks.hookSettings({ runtimeImage, version, localCommands: true })),
+    hooks,
     port: options.port,
     runtimeImage,
     folder,
@@ -92,7 +89,7 @@ async function dev(options: Options): Promise<number> {
     onError: failure,
   })
   const reload = async () => {
-    const next = load(options.filename, hooks.validateResource)
+    const next = load(options.filename, validate)
     problems = next.problems
     if (!problems) await session.declare(next.docs)
     redraw()
@@ -119,7 +116,8 @@ function load(
   try {
     const manifests = readManifests(paths, () => '')
     const problems = describeViolations(checkManifests(manifests, validate))
-    return { docs: manifests.map(({ doc }) => doc as KubeObject), problems }
+    const docs = manifests.map(({ doc }) => doc as KubeObject)
+    return { docs: [...docs, ...generatedObjects(paths)], problems }
   } catch (error) {
     return { docs: [], problems: error instanceof Error ? error.message : String(error) }
   }

@@ -2,19 +2,18 @@
  * What to run for one workload of the local cluster: which command, with which environment, on which port.
  *
  * A container of the runtime image runs this very program with the container's own arguments. Any other container runs
- * the command in the annotation `gatehouse.dev/local-command` of the resource that owns it, in place of image and args.
+ * the command in the annotation `gatehouse.dev/local-command` of the resource that owns it, in place of image and args;
+ * `$(NAME)` in it stands for a variable of the container.
  */
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { hashOf } from '../../../schemas/index.ts'
+import { hashOf, localCommandAnnotation } from '../../../schemas/index.ts'
 import type { KubeObject } from '../local/objects.ts'
 import type { Addresses } from './addresses.ts'
 import { splitCommand } from './command-line.ts'
 import { type Container, podTemplateOf } from './pods.ts'
 import { expand } from './expand.ts'
 import { environmentOf, localPaths, type Mounts, writeVolumes } from './volumes.ts'
-
-export const localCommandAnnotation = 'gatehouse.dev/local-command'
 
 export interface Plan {
   readonly argv: readonly string[]
@@ -87,7 +86,8 @@ function commandOf(
   if (!line) return `annotate it with ${localCommandAnnotation} to run it here (its image needs a cluster)`
   const words = splitCommand(line.replaceAll('{port}', String(port)))
   if (typeof words === 'string') return `${localCommandAnnotation}: ${words}`
-  return { argv: ownNode(words), stdio: parent.spec?.['transport'] === 'stdio' }
+  const argv = ownNode(words.map((word) => expand(word, env)))
+  return { argv, stdio: parent.spec?.['transport'] === 'stdio' }
 }
 
 interface CommandInput {

@@ -18,7 +18,7 @@ export type RunnerState =
   | { readonly phase: 'failed'; readonly why: string; readonly lines: readonly string[] }
 
 /** Lines of output kept for the message when a process fails. */
-const keptLines = 12
+const keptLines = 20
 const graceMs = 3000
 const probeEveryMs = 100
 const backoffMs = [500, 1000, 2000, 4000, 8000, 15000] as const

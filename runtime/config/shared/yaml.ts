@@ -50,13 +50,22 @@ const maxViolations = 20
 
 /** Reads all documents of a text. Never throws. */
 export function readYaml(text: string): YamlRead {
+  const lines = new LineCounter()
+  const { documents, violations } = readYamlTree(text, lines)
+  return { documents: documents.map((document) => documentOf(document, lines)), violations }
+}
+
+/** The same as nodes with their offsets, for edits that leave everything else as it is. Never throws. */
+export function readYamlTree(
+  text: string,
+  lines = new LineCounter(),
+): { readonly documents: readonly Document[]; readonly violations: readonly YamlError[] } {
   if (Buffer.byteLength(text) > maxBytes) {
     return {
       documents: [],
       violations: [{ line: 1, message: `is larger than ${maxBytes / 1024 / 1024} MiB` }],
     }
   }
-  const lines = new LineCounter()
   const parsed = parseAllDocuments(text, {
     lineCounter: lines,
     uniqueKeys: false,
@@ -64,10 +73,10 @@ export function readYaml(text: string): YamlRead {
     prettyErrors: false,
     resolveKnownTags: false,
   })
-  const all: readonly Document[] = Array.isArray(parsed) ? parsed : []
-  const violations = all.flatMap((document) => violationsOf(document, lines))
+  const documents: readonly Document[] = Array.isArray(parsed) ? parsed : []
+  const violations = documents.flatMap((document) => violationsOf(document, lines))
   if (violations.length > 0) return { documents: [], violations: violations.slice(0, maxViolations) }
-  return { documents: all.map((document) => documentOf(document, lines)), violations: [] }
+  return { documents, violations: [] }
 }
 
 function violationsOf(document: Document, lines: LineCounter): YamlError[] {

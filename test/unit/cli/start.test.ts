@@ -20,7 +20,7 @@ await t.test('start: every command in the list answers for itself, and by help',
   const names = [...(/Commands:\n([\s\S]*?)\n\n/.exec(stdout)?.[1] ?? '').matchAll(/^ {2}(\w+)/gm)].map(
     ([, name]) => name ?? '',
   )
-  t.same(names, ['proxy', 'vmcp', 'relay', 'validate', 'render', 'dev', 'help'])
+  t.same(names, ['proxy', 'vmcp', 'relay', 'validate', 'render', 'dev', 'run', 'import', 'client', 'help'])
   for (const name of names.filter((each) => each !== 'help')) {
     const own = await runGatehouse([name, '--help'])
     t.match(own, { code: 0, stdout: new RegExp(`^Usage: gatehouse ${name} `) }, name)

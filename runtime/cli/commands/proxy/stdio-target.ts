@@ -8,6 +8,7 @@ import { GatehouseError, type ProxyFile } from '../../../../schemas/index.ts'
 import { environment, type ProxyInput } from '../../../config/index.ts'
 import { makeLog } from '../../../observe/index.ts'
 import { startStdioBridge } from '../../../proxy/index.ts'
+import { expand } from '../../dev/expand.ts'
 import { exitCode, print, printError } from '../../output.ts'
 import { version } from '../../version.ts'
 import { stopSignal } from './shared.ts'
@@ -37,9 +38,10 @@ export async function serveStdioTarget(file: ProxyFile, flags: ProxyInput, debug
     throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
   const log = makeLog({ level: debug ? 'debug' : 'info', name: 'stdio-bridge' })
   const stopped = stopSignal(new AbortController())
+  const env = childEnvironment()
   const bridge = await startStdioBridge({
-    command: [stdio.command, ...(stdio.args ?? [])],
-    env: childEnvironment(),
+    command: [stdio.command, ...(stdio.args ?? [])].map((word) => expand(word, env)),
+    env,
     cwd: process.cwd(),
     host: flags.host ?? file.host,
     port: Number(flags.port ?? file.port),

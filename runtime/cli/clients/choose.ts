@@ -1,0 +1,58 @@
+/**
+ * Which of a client's files a command works on.
+ */
+import { existsSync } from 'node:fs'
+import { nearest } from '../../../schemas/index.ts'
+import {
+  type ClientId,
+  clientIds,
+  clientRow,
+  type Host,
+  isClientId,
+  type Location,
+  locationsOf,
+  type Scope,
+} from '../../clients/index.ts'
+import { refused } from './host.ts'
+
+export interface Wanted {
+  readonly scope: Scope
+  readonly profile?: string | undefined
+}
+
+/** Throws INVALID_CONFIG naming what was meant. */
+export function clientNamed(name: string): ClientId {
+  if (isClientId(name)) return name
+  const close = nearest(name, clientIds)
+  throw refused(
+    `${name}: no such client${close === undefined ? '' : `; did you mean ${close}?`} Known: ${clientIds.join(', ')}`,
+  )
+}
+
+/** The file of a scope: the first that exists, else the first that the client would make. */
+export function locationFor(client: ClientId, { scope, profile }: Wanted, host: Host): Location {
+  const { title } = clientRow(client)
+  const wanted = profile === undefined ? scope : 'profile'
+  const all = locationsOf(client, host).filter((each) => each.scope === wanted)
+  const places = profile === undefined ? all : all.filter((each) => each.profile === profile)
+  const found = places.find(({ file }) => existsSync(file)) ?? places.find(({ row }) => !row.ifPresent)
+  if (found) return found
+  if (profile !== undefined) {
+    const known = all.map((each) => each.profile).join(', ')
+    throw refused(`--profile: ${title} has no profile ${profile} here${known ? `; it has ${known}` : ''}`)
+  }
+  const scopes = [...new Set(locationsOf(client, host).map((each) => each.scope))]
+  throw refused(
+    `--scope: ${title} has no ${scope} file on this system${scopes.length > 0 ? `; it has ${scopes.join(', ')}` : ''}`,
+  )
+}
+
+/** All files of a client that exist, each once. */
+export function existingLocations(client: ClientId, host: Host): readonly Location[] {
+  const seen = new Set<string>()
+  return locationsOf(client, host).filter(({ file }) => {
+    if (seen.has(file) || !existsSync(file)) return false
+    seen.add(file)
+    return true
+  })
+}

@@ -1,0 +1,260 @@
+/**
+ * `gatehouse client list|add|remove|undo|status`: the gateway's entry in the files of MCP clients.
+ */
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import {
+  clientIds,
+  type ClientId,
+  clientRow,
+  connectionEntry,
+  type Host,
+  maskedDiff,
+  needsProgram,
+  type Scope,
+  snippetOf,
+} from '../../clients/index.ts'
+import { exitCode, painter, print, printError } from '../output.ts'
+import { answerOf } from './check.ts'
+import { clientNamed, locationFor } from './choose.ts'
+import { recordsFolder, refused, shortPath, thisHost } from './host.ts'
+import { addEntry, type Done, type Operation, removeEntry, undoOperation } from './operate.ts'
+import { runningOf } from './running.ts'
+import { type ClientStatus, statusOf } from './status.ts'
+
+export interface PlaceOptions {
+  readonly name: string
+  readonly scope: Scope
+  readonly profile?: string
+  readonly replace: boolean
+  readonly dryRun: boolean
+  /** Makes the client's own folder when there is none. */
+  readonly create: boolean
+  /** Writes although the client runs. */
+  readonly whileRunning: boolean
+}
+
+export interface AddOptions extends PlaceOptions {
+  readonly url?: string
+  readonly server?: string
+  readonly bearerEnv?: string
+  readonly bearerFile?: string
+  readonly stdio: boolean
+  readonly print: boolean
+}
+
+export const defaultUrl = 'http://127.0.0.1:4483/mcp'
+
+/** Each client by itself: what one refuses does not stop the others. Returns the exit code. */
+async function each(words: readonly string[], work: (client: ClientId) => Promise<void>): Promise<number> {
+  const clients = words.map(clientNamed)
+  let failed = false
+  for (const client of clients) {
+    try {
+      await work(client)
+    } catch (error) {
+      failed = true
+      printError(`${clientRow(client).title}: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  }
+  return failed ? exitCode.failed : exitCode.ok
+}
+
+export async function addClients(words: readonly string[], options: AddOptions): Promise<number> {
+  const host = thisHost()
+  checkUrl(options)
+  return each(words, async (client) => {
+    const connection = {
+      client,
+      name: options.name,
+      url: options.url ?? defaultUrl,
+      bearerVariable: options.bearerEnv,
+      program: bridgeProgram(client, options),
+    }
+    const entry = connectionEntry(connection)
+    if (options.print) {
+      const { key, scope } = locationFor(client, options, host)
+      return showSnippet(connection, key, scope)
+    }
+    const operation = operationOn(client, options, host)
+    const done = await addEntry(operation, entry)
+    tell(operation, done, host, `"${options.name}" leads to ${options.server ?? connection.url}`)
+  })
+}
+
+/** The program that bridges, where the client needs one or the user wants one; by absolute paths. */
+export function bridgeProgram(client: ClientId, options: AddOptions): readonly string[] | undefined {
+  const { stdio, server, bearerFile, url } = options
+  if (!stdio && server === undefined && bearerFile === undefined && !needsProgram(client)) return undefined
+  if (options.bearerEnv !== undefined) {
+    throw refused(
+      '--bearer-env: is for clients that call the gateway themselves; a program takes --bearer-file FILE',
+    )
+  }
+  const [self = ''] = process.argv.slice(1)
+  const token = bearerFile === undefined ? [] : ['--remote-auth-bearer-token-file', bearerFile]
+  return [
+    process.execPath,
+    ...process.execArgv,
+    self,
+    'proxy',
+    'stdio',
+    server ?? url ?? defaultUrl,
+    ...token,
+  ]
+}
+
+function checkUrl({ url, server, bearerFile }: AddOptions): void {
+  if (url !== undefined && server !== undefined) throw refused('--server: cannot be combined with --url')
+  if (bearerFile !== undefined && !bearerFile.startsWith('/')) {
+    throw refused('--bearer-file: must be an absolute path, for a client starts programs anywhere')
+  }
+  if (url === undefined) return
+  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) throw refused('--url: must be an http or https URL')
+  const { username, password } = new URL(url)
+  if (username !== '' || password !== '') throw refused('--url: must not carry a user name or password')
+}
+
+export function removeClients(words: readonly string[], options: PlaceOptions): Promise<number> {
+  const host = thisHost()
+  return each(words, async (client) => {
+    const operation = operationOn(client, options, host)
+    const done = await removeEntry(operation)
+    tell(operation, done, host, `"${options.name}" is no longer there`)
+  })
+}
+
+export function undoClients(words: readonly string[], options: PlaceOptions): Promise<number> {
+  const host = thisHost()
+  return each(words, async (client) => {
+    const operation = operationOn(client, options, host)
+    const done = await undoOperation(operation)
+    tell(operation, done, host, 'the last change is taken back')
+  })
+}
+
+export function operationOn(client: ClientId, options: PlaceOptions, host: Host): Operation {
+  const location = locationFor(client, options, host)
+  const { title, rewrittenBy = [] } = clientRow(client)
+  const isOwnFile = location.scope !== 'project'
+  const running =
+    isOwnFile && !options.dryRun && !options.whileRunning ? runningOf(rewrittenBy, host) : undefined
+  if (running !== undefined) {
+    throw refused(
+      `${title} is running and writes its file from memory: quit it first, or say --while-running`,
+    )
+  }
+  const folder = dirname(location.file)
+  if (isOwnFile && !options.create && !existsSync(folder)) {
+    throw refused(
+      `there is no folder ${shortPath(folder, host)}: is ${title} installed here? --create makes it all the same`,
+    )
+  }
+  const { name, replace, dryRun } = options
+  return { location, name, records: recordsFolder(host), replace, dryRun, now: () => new Date() }
+}
+
+function tell({ location, dryRun }: Operation, done: Done, host: Host, what: string): void {
+  const { title, pickUp } = clientRow(location.client)
+  const place = shortPath(location.file, host)
+  if (done.outcome === 'none') return print(`${title}: nothing to do in ${place}`)
+  if (dryRun) {
+    print(`${title}: would change ${place}`)
+    return print(maskedDiff(done.text, done.changes, place))
+  }
+  print(`${title}: ${what}`)
+  print(
+    `  ${outcomes[done.outcome]} ${place}${done.backup === undefined ? '' : `, backup ${shortPath(done.backup, host)}`}`,
+  )
+  print(`  To see it: ${pickUp}.`)
+}
+
+const outcomes = {
+  changed: 'Changed',
+  created: 'Made',
+  removed: 'Removed, for it was made for the entry:',
+} as const
+
+function showSnippet(...given: Parameters<typeof snippetOf>): void {
+  const [connection, key, scope] = given
+  const { text, command, link } = snippetOf(connection, key, scope)
+  const { title, pickUp } = clientRow(connection.client)
+  print(`${title}: add this to its configuration`)
+  print(text)
+  if (command !== undefined) print(`or run\n  ${command}`)
+  if (link !== undefined) print(`or open\n  ${link}`)
+  print(`Then: ${pickUp}.`)
+}
+
+export interface StatusOptions {
+  readonly name: string
+  readonly output: 'text' | 'json'
+  readonly check: boolean
+  /** Clients of which nothing is found as well. */
+  readonly all: boolean
+}
+
+/** Words: the clients asked for; none: every client that has a file. */
+export async function clientStatus(words: readonly string[], options: StatusOptions): Promise<number> {
+  const host = thisHost()
+  const clients = words.length > 0 ? words.map(clientNamed) : clientIds
+  const rows = clients
+    .flatMap((client) => statusOf(client, options.name, host, recordsFolder(host)))
+    .filter((row) => row.exists || words.length > 0 || options.all)
+  const answers = new Map<string, string>()
+  for (const { url } of options.check ? rows : []) {
+    if (url !== undefined && !answers.has(url)) answers.set(url, await answerOf(url))
+  }
+  if (options.output === 'json')
+    print(
+      JSON.stringify(
+        rows.map((row) => asJson(row, answers)),
+        undefined,
+        2,
+      ),
+    )
+  else if (rows.length === 0)
+    print('No file of an MCP client was found here; --all lists where they would be.')
+  else for (const row of rows) print(line(row, answers, host, rows))
+  return rows.some(({ state }) => state === 'unreadable') ? exitCode.usage : exitCode.ok
+}
+
+function asJson(row: ClientStatus, answers: ReadonlyMap<string, string>) {
+  const { client, scope, file, exists, state, servers, url, why } = row
+  const answer = url === undefined ? undefined : answers.get(url)
+  return {
+    client,
+    scope,
+    file,
+    exists,
+    state,
+    servers,
+    ...(url !== undefined && { url }),
+    ...(why !== undefined && { why }),
+    ...(answer !== undefined && { answer }),
+  }
+}
+
+const styles = {
+  connected: 'green',
+  absent: 'dim',
+  differs: 'yellow',
+  shadowed: 'yellow',
+  unreadable: 'red',
+} as const
+
+function line(
+  row: ClientStatus,
+  answers: ReadonlyMap<string, string>,
+  host: Host,
+  rows: readonly ClientStatus[],
+): string {
+  const paint = painter(process.stdout.isTTY && process.stdout.hasColors())
+  const width = Math.max(...rows.map(({ client }) => client.length))
+  const count = row.servers.length === 1 ? '1 server' : `${row.servers.length} servers`
+  const what = row.exists ? (row.state === 'unreadable' ? '' : `  ${count}`) : '  no file'
+  const answer = row.url === undefined ? undefined : answers.get(row.url)
+  const detail = [row.url, answer, row.why].filter((part) => part !== undefined).join('  ')
+  const state = paint(styles[row.state], row.state.padEnd(10))
+  return `${row.client.padEnd(width)}  ${row.scope.padEnd(7)}  ${state}  ${shortPath(row.file, host)}${what}${detail ? `\n${' '.repeat(width + 2)}${detail}` : ''}`
+}

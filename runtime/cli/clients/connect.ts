@@ -1,0 +1,58 @@
+/**
+ * Connects clients to a gateway for as long as it runs: `gatehouse run --connect`.
+ */
+import { connectionEntry } from '../../clients/index.ts'
+import { printError } from '../output.ts'
+import { clientNamed } from './choose.ts'
+import { bridgeProgram, operationOn, type PlaceOptions, type AddOptions } from './client.ts'
+import { thisHost } from './host.ts'
+import { addEntry, type Operation, removeEntry } from './operate.ts'
+
+export interface Connected {
+  /** Takes the entries out again. */
+  undo(): Promise<void>
+}
+
+const place: PlaceOptions = {
+  name: 'gatehouse',
+  scope: 'user',
+  replace: false,
+  dryRun: false,
+  create: false,
+  whileRunning: false,
+}
+
+/** What a client refuses is told, and the others go on. */
+export async function connectClients(words: readonly string[], url: string): Promise<Connected> {
+  const host = thisHost()
+  const done: Operation[] = []
+  for (const word of words) {
+    try {
+      const client = clientNamed(word)
+      const program = bridgeProgram(client, {
+        ...place,
+        url,
+        stdio: false,
+        print: false,
+      } satisfies AddOptions)
+      const entry = connectionEntry({ client, name: place.name, url, program })
+      const operation = operationOn(client, place, host)
+      await addEntry(operation, entry)
+      done.push(operation)
+      printError(`Connected ${word}; the entry goes when this ends.`)
+    } catch (error) {
+      printError(`${word}: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  }
+  return {
+    async undo() {
+      for (const operation of done) {
+        await removeEntry(operation).catch((error: unknown) => {
+          printError(
+            `${operation.location.client}: ${error instanceof Error ? error.message : String(error)}`,
+          )
+        })
+      }
+    },
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * Reads a client's file, and replaces it so that no reader ever sees half of it.
+ *
+ * A symbolic link is followed and its target replaced. What replacing would damage is refused: files of other users,
+ * several hard links, read-only files, and whatever is no regular file.
+ */
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { maxFileBytes } from '../../clients/index.ts'
+import { refused } from './host.ts'
+
+export interface FileOnDisk {
+  /** Where the bytes are: the path with its links followed. */
+  readonly target: string
+  /** Undefined: there is no such file. */
+  readonly bytes: Buffer | undefined
+  readonly stats: Stats | undefined
+}
+
+/** Throws INVALID_CONFIG when the path is not that of a readable file of bounded size. */
+export function readFileOnDisk(path: string): FileOnDisk {
+  try {
+    return read(path)
+  } catch (error) {
+    if (error instanceof GatehouseError) throw error
+    throw refused(`${path} cannot be read: ${reasonOf(error)}`)
+  }
+}
+
+function read(path: string): FileOnDisk {
+  const target = followed(path)
+  const stats = statSync(target, { throwIfNoEntry: false })
+  if (!stats) return { target, bytes: undefined, stats: undefined }
+  if (stats.isDirectory()) throw refused(`${path} is a folder, not a file`)
+  if (!stats.isFile()) throw refused(`${path} is no regular file`)
+  if (stats.size > maxFileBytes) throw refused(`${path} is larger than 8 MiB`)
+  return { target, bytes: readFileSync(target), stats }
+}
+
+function followed(path: string): string {
+  const link = lstatSync(path, { throwIfNoEntry: false })
+  if (!link) return path
+  if (link.isSymbolicLink() && !existsSync(path)) {
+    throw refused(`${path} is a symbolic link that leads nowhere`)
+  }
+  return realpathSync(path)
+}
+
+/** Throws INVALID_CONFIG when the file may not be replaced. */
+export function refuseUnwritable(path: string, { stats }: FileOnDisk): void {
+  if (!stats) return
+  const self = process.getuid?.()
+  if (self !== undefined && stats.uid !== self)
+    throw refused(`${path} belongs to another user; it is left alone`)
+  if ((stats.mode & 0o200) === 0)
+    throw refused(`${path} is read-only; make it writable, or add the entry by hand (--print)`)
+  if (stats.nlink > 1) throw refused(`${path} has several hard links, which replacing it would separate`)
+}
+
+/**
+ * Puts `bytes` in place of the file: a temporary file in the same folder, flushed, then renamed. A new file never
+ * replaces one that appeared meanwhile. Returns false when it did, true when the file is in place.
+ */
+export async function replaceFile(
+  { target, stats }: FileOnDisk,
+  bytes: Uint8Array,
+  step: (name: 'written' | 'replaced') => void = () => {},
+): Promise<boolean> {
+  const folder = dirname(target)
+  const temporary = join(folder, `.${basename(target)}.gatehouse-${process.pid}.tmp`)
+  try {
+    mkdirSync(folder, { recursive: true })
+    // What an interrupted run of ours left behind.
+    for (const name of leftovers(folder, basename(target))) rmSync(join(folder, name), { force: true })
+    writeDurably(temporary, bytes, stats ? stats.mode & 0o777 : 0o600)
+    step('written')
+    if (stats) await rename(temporary, target)
+    else if (!create(temporary, target)) return false
+    step('replaced')
+    flushFolder(folder)
+    return true
+  } catch (cause) {
+    throw refused(`${target} cannot be written: ${reasonOf(cause)}`)
+  } finally {
+    rmSync(temporary, { force: true })
+  }
+}
+
+function leftovers(folder: string, file: string): readonly string[] {
+  return readdirSync(folder).filter((name) => name.startsWith(`.${file}.gatehouse-`) && name.endsWith('.tmp'))
+}
+
+export function removeFile({ target }: FileOnDisk): void {
+  rmSync(target)
+  flushFolder(dirname(target))
+}
+
+function writeDurably(path: string, bytes: Uint8Array, mode: number): void {
+  const file = openSync(path, 'wx', mode)
+  try {
+    for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** On Windows another program may hold the file open for a moment. */
+async function rename(from: string, to: string): Promise<void> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return renameSync(from, to)
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code ?? ''
+      if (!['EPERM', 'EBUSY', 'EACCES'].includes(code) || process.platform !== 'win32' || attempt >= 20)
+        throw error
+      await sleep(100)
+    }
+  }
+}
+
+function create(temporary: string, target: string): boolean {
+  try {
+    linkSync(temporary, target)
+    return true
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST') return false
+    // A file system without hard links.
+    renameSync(temporary, target)
+    return true
+  }
+}
+
+function flushFolder(folder: string): void {
+  try {
+    const handle = openSync(folder, 'r')
+    fsyncSync(handle)
+    closeSync(handle)
+  } catch {
+    // Some systems cannot flush a folder; the rename has happened all the same.
+  }
+}
+
+/** The system's reason in words, without the path, which the message has already. */
+export function reasonOf(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException
+  const words: Readonly<Record<string, string>> = {
+    EACCES: 'permission denied',
+    EPERM: 'permission denied',
+    ENOSPC: 'the disk is full',
+    EROFS: 'the file system is read-only',
+    EDQUOT: 'the disk quota is used up',
+    ENOTDIR: 'a part of the path is no folder',
+    ELOOP: 'too many symbolic links',
+  }
+  return words[code ?? ''] ?? message
+}

@@ -1,0 +1,137 @@
+/**
+ * `gatehouse client`: puts the gateway into the configuration of MCP clients, and takes it out again.
+ */
+import { type Command, Option } from 'commander'
+import type { AddOptions, PlaceOptions, StatusOptions } from '../clients/client.ts'
+
+export function addClientCommand(program: Command): void {
+  const client = program
+    .command('client')
+    .summary('put the gateway into MCP clients, and take it out')
+    .description(
+      'One entry per client leads to the gateway. Everything else in the client’s file stays as it is, byte for byte:\n' +
+        'comments, order, line ends. Each change is atomic, has a backup, and can be taken back.',
+    )
+    .addHelpText(
+      'after',
+      '\nExamples:\n' +
+        '  gatehouse client list                         which clients are here, and what they have\n' +
+        '  gatehouse client add cursor --dry-run         show the change\n' +
+        '  gatehouse client add cursor codex             make it, for http://127.0.0.1:4483/mcp\n' +
+        '  gatehouse client add vscode --print           the entry, command and link to use by hand\n' +
+        '  gatehouse client remove cursor',
+    )
+  addList(client)
+  addStatus(client)
+  addAdd(client)
+  addRemove(client)
+  addUndo(client)
+}
+
+const exitCodes =
+  '\nExit codes: 0 done, 1 refused or failed for a client, 2 wrong usage or a file that cannot be read.'
+
+function withPlace(command: Command): Command {
+  return command
+    .argument('<CLIENT...>', 'names as gatehouse client list --all prints them')
+    .option('--name <name>', 'name of the entry', 'gatehouse')
+    .addOption(
+      new Option(
+        '--scope <scope>',
+        'user: everywhere; project: this folder; local: this folder, in the user’s file',
+      )
+        .choices(['user', 'project', 'local'])
+        .default('user'),
+    )
+    .option('--profile <id>', 'a profile of VS Code instead')
+    .option('--replace', 'also an entry of that name that was not written by gatehouse', false)
+    .option('--dry-run', 'show the change and write nothing; values of other entries are not shown', false)
+    .option('--create', 'make the client’s folder when it has none here', false)
+    .option('--while-running', 'write although the client runs and may write its own version over it', false)
+    .addHelpText('after', exitCodes)
+}
+
+function addAdd(client: Command): void {
+  withPlace(
+    client.command('add').summary('add the entry').description('Adds the entry, or brings it up to date.'),
+  )
+    .option('--url <url>', 'address of the gateway (default: http://127.0.0.1:4483/mcp)')
+    .option(
+      '--server <name>',
+      'a server in the cluster of the current kubeconfig, through gatehouse proxy stdio',
+    )
+    .option(
+      '--bearer-env <variable>',
+      'variable of the client that holds a token; a reference is written, never a token',
+    )
+    .option('--bearer-file <path>', 'file with a token, for gatehouse proxy stdio')
+    .option(
+      '--stdio',
+      'through gatehouse proxy stdio, also where the client could call the gateway itself',
+      false,
+    )
+    .option('--print', 'print the entry, the client’s own command and its link instead of writing', false)
+    .action(async (words: string[], options: AddOptions) => {
+      const { addClients } = await import('../clients/client.ts')
+      process.exitCode = await addClients(words, options)
+    })
+}
+
+function addRemove(client: Command): void {
+  withPlace(
+    client.command('remove').summary('remove the entry').description('Removes the entry that add wrote.'),
+  ).action(async (words: string[], options: PlaceOptions) => {
+    const { removeClients } = await import('../clients/client.ts')
+    process.exitCode = await removeClients(words, options)
+  })
+}
+
+function addUndo(client: Command): void {
+  withPlace(
+    client
+      .command('undo')
+      .summary('take the last change back')
+      .description(
+        'Restores the file as it was before the last add or remove; the entry alone if others changed it since.',
+      ),
+  ).action(async (words: string[], options: PlaceOptions) => {
+    const { undoClients } = await import('../clients/client.ts')
+    process.exitCode = await undoClients(words, options)
+  })
+}
+
+function addList(client: Command): void {
+  withOutput(
+    client.command('list').summary('clients that are here').description('Lists the files of MCP clients.'),
+  )
+    .option('--all', 'clients without a file as well', false)
+    .action(async (options: StatusOptions) => {
+      const { clientStatus } = await import('../clients/client.ts')
+      process.exitCode = await clientStatus([], { ...options, check: false })
+    })
+}
+
+function addStatus(client: Command): void {
+  withOutput(
+    client
+      .command('status')
+      .summary('what stands about the gateway')
+      .description(
+        'absent: no entry. connected: the entry that add wrote. differs: an entry of that name with other contents.\n' +
+          'shadowed: another place of the client wins. unreadable: the file cannot be parsed.',
+      ),
+  )
+    .argument('[CLIENT...]', 'clients (default: all that have a file)')
+    .option('--check', 'also ask the gateway whether it answers', false)
+    .action(async (words: string[], options: StatusOptions) => {
+      const { clientStatus } = await import('../clients/client.ts')
+      process.exitCode = await clientStatus(words, { ...options, all: false })
+    })
+}
+
+function withOutput(command: Command): Command {
+  return command
+    .option('--name <name>', 'name of the entry', 'gatehouse')
+    .addOption(new Option('-o, --output <format>', 'how to report').choices(['text', 'json']).default('text'))
+    .addHelpText('after', exitCodes)
+}

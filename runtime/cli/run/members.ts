@@ -1,0 +1,122 @@
+/**
+ * What `gatehouse run` was told to run, as entries: the same that a client's file would give.
+ */
+import {
+  type ClientEntry,
+  type Host,
+  isClientId,
+  packageName,
+  type Program,
+  type Value,
+} from '../../clients/index.ts'
+import { refused } from '../clients/host.ts'
+import { readSources } from '../clients/sources.ts'
+import { splitCommand } from '../dev/command-line.ts'
+
+export interface MemberOptions {
+  readonly name?: string
+  readonly env: readonly string[]
+  readonly url: readonly string[]
+  readonly header: readonly string[]
+  readonly server: readonly string[]
+  readonly from: readonly string[]
+  readonly http: boolean
+}
+
+/** Throws INVALID_CONFIG when nothing is to be run, or something cannot be. */
+export function membersOf(
+  words: readonly string[],
+  options: MemberOptions,
+  host: Host,
+): readonly ClientEntry[] {
+  const [first = ''] = words
+  const isUrl = words.length === 1 && /^https?:\/\//i.test(first)
+  const env = new Map(options.env.map((text) => variableOf(text, host)))
+  const headers = new Map(options.header.map((text) => headerOf(text, host)))
+  const programs = [
+    ...(words.length > 0 && !isUrl ? [program(options.name, words, env, options.http)] : []),
+    ...options.server.map((text) => {
+      const [name, line] = pairOf('--server', text, 'NAME=COMMAND')
+      const split = splitCommand(line)
+      if (typeof split === 'string') throw refused(`--server ${name}: ${split}`)
+      return program(name, split, env, options.http)
+    }),
+  ]
+  const urls = isUrl ? [first, ...options.url] : options.url
+  const isAlone = urls.length === 1 && programs.length === 0
+  const members = [
+    ...programs,
+    ...urls.map((text) => remote(text, isAlone ? options.name : undefined, headers)),
+    ...options.from.flatMap((word) => entriesFrom(word, host)),
+  ]
+  if (members.length === 0) {
+    throw refused(
+      'nothing to run: give a command after --, --url URL, --server NAME=COMMAND or --from CLIENT',
+    )
+  }
+  return members
+}
+
+function entry(name: string, target: ClientEntry['target']): ClientEntry {
+  const source = { client: 'plain', scope: 'file', file: 'the command line' } as const
+  return { source, name, enabled: true, target, allow: undefined, notes: [] }
+}
+
+function program(
+  name: string | undefined,
+  words: readonly string[],
+  env: ReadonlyMap<string, Value>,
+  http: boolean,
+): ClientEntry {
+  const [command = [''], ...args] = words.map((word): Value => [word])
+  const target: Program = { kind: 'program', command, args, env, ...(http && { http }) }
+  return entry(name ?? packageName(target), target)
+}
+
+function remote(text: string, given: string | undefined, headers: ReadonlyMap<string, Value>): ClientEntry {
+  const [, named, url = ''] = /^(?:([A-Za-z0-9][\w.-]*)=)?(.*)$/s.exec(text) ?? []
+  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
+    throw refused('--url: must be an http or https URL, or NAME=URL')
+  }
+  const { hostname, port, pathname } = new URL(url)
+  const transport = pathname.endsWith('/sse') ? 'sse' : 'streamable-http'
+  const name = named ?? given ?? [nameOfHost(hostname), port].filter(Boolean).join('-')
+  return entry(name, { kind: 'remote', url: [url], transport, headers })
+}
+
+/** `mcp.example.com` is example. */
+function nameOfHost(hostname: string): string {
+  if (!/[a-z]/i.test(hostname.replace(/^\[.*\]$/, ''))) return 'server'
+  const labels = hostname.replace(/^(?:mcp|api|www)\./, '').split('.')
+  return labels.length > 1 ? labels.slice(0, -1).join('-') : hostname
+}
+
+function entriesFrom(word: string, host: Host): readonly ClientEntry[] {
+  return readSources([word], host, undefined).flatMap(({ file, fault, entries }) => {
+    if (fault !== undefined) throw refused(`--from ${isClientId(word) ? word : file}: ${fault}`)
+    return entries
+  })
+}
+
+/** `K=V`, or `K` with the value that it has here. */
+function variableOf(text: string, { env }: Host): [string, Value] {
+  const at = text.indexOf('=')
+  if (at > 0) return [text.slice(0, at), [text.slice(at + 1)]]
+  const value = env[text]
+  if (value === undefined) throw refused(`-e ${text}: is not set here; write ${text}=VALUE, or set it`)
+  return [text, [value]]
+}
+
+/** `NAME=VARIABLE`: a value on the command line could be read by every program of this machine. */
+function headerOf(text: string, { env }: Host): [string, Value] {
+  const [name, variable] = pairOf('--header', text, 'NAME=VARIABLE, the variable that holds the value')
+  const value = env[variable]
+  if (value === undefined) throw refused(`--header ${name}: the variable is not set here`)
+  return [name, [value]]
+}
+
+function pairOf(flag: string, text: string, form: string): [string, string] {
+  const at = text.indexOf('=')
+  if (at < 1 || at === text.length - 1) throw refused(`${flag}: must be ${form}`)
+  return [text.slice(0, at), text.slice(at + 1)]
+}

@@ -1,0 +1,221 @@
+/**
+ * `gatehouse run`: one MCP server, or several, behind one address, without manifests.
+ *
+ * Makes in memory what `import` would write and runs it as `dev` does: on the loopback interface, open to this machine.
+ * Standard output has one line, the address; everything else goes to standard error.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import {
+  type ClientEntry,
+  type Conversion,
+  type ConvertedEntry,
+  type ConvertOptions,
+  convertEntries,
+  folderFiles,
+  objectName,
+} from '../../clients/index.ts'
+import { connectClients, type Connected } from '../clients/connect.ts'
+import { refused, shortPath, thisHost } from '../clients/host.ts'
+import { saveFolder } from '../clients/save.ts'
+import { stopSignal } from '../commands/proxy/shared.ts'
+import { localEnvironment } from '../dev/environment.ts'
+import { localHooks } from '../dev/local-hooks.ts'
+import { DevSession } from '../dev/session.ts'
+import type { KubeObject } from '../local/objects.ts'
+import { exitCode, print, printError } from '../output.ts'
+import { runtimeImage } from '../version.ts'
+import { type MemberOptions, membersOf } from './members.ts'
+import { type Missing, waitForServers } from './wait.ts'
+
+export interface RunOptions extends MemberOptions {
+  readonly port?: number
+  readonly group: string
+  readonly save?: string
+  readonly force: boolean
+  readonly connect: readonly string[]
+  readonly verbose: boolean
+  readonly startTimeout: number
+}
+
+const defaultPort = 4483
+const keptLines = 20
+
+/** Returns the exit code. */
+export async function runServers(words: readonly string[], options: RunOptions): Promise<number> {
+  const host = thisHost()
+  const local = await localHooks()
+  const settings = convertOptions(options, host.home)
+  const entries = membersOf(words, options, host)
+  const conversion = convertEntries(entries, {
+    ...settings,
+    allowLoopback: true,
+    problemsOf: (manifest) => local.validate(manifest).problems,
+  })
+  tellLeftOut(conversion.entries)
+  if (conversion.members.length === 0) throw refused('no server is left to run')
+  if (options.save !== undefined) {
+    await save(options.save, entries, settings, options.force)
+    printError(
+      `Saved in ${shortPath(resolve(options.save), host)}: gatehouse dev -f ${options.save}, or kubectl apply -k`,
+    )
+  }
+  const port = await freePort(options.port)
+  const stop = new AbortController()
+  void stopSignal(stop)
+  return serve(conversion, { ...options, port, hooks: local.hooks, stop })
+}
+
+function convertOptions(
+  options: RunOptions,
+  home: string,
+): Omit<ConvertOptions, 'allowLoopback' | 'problemsOf'> {
+  if (options.group !== objectName(options.group)) {
+    throw refused('--group: must be a name of lower-case letters, digits and "-"')
+  }
+  return {
+    group: options.group,
+    description: 'Servers of gatehouse run',
+    incoming: { type: 'anonymous' },
+    secrets: 'manifest',
+    plain: new Set(),
+    images: new Map(),
+    keepSecretArgs: false,
+    includeDisabled: false,
+    prefixOne: false,
+    resolve: () => undefined,
+    home,
+  }
+}
+
+function tellLeftOut(entries: readonly ConvertedEntry[]): void {
+  for (const { entry, outcome, notes } of entries) {
+    if (outcome === 'not taken' || outcome === 'partly') printError(`${entry.name}: ${notes.join('; ')}`)
+  }
+}
+
+/** The manifests that a cluster takes: what only this machine has is refused. */
+async function save(
+  folder: string,
+  entries: readonly ClientEntry[],
+  settings: Omit<ConvertOptions, 'allowLoopback' | 'problemsOf'>,
+  force: boolean,
+): Promise<void> {
+  const { validateResource } = await import('../../../hooks/index.ts')
+  const conversion = convertEntries(entries, {
+    ...settings,
+    prefixOne: true,
+    allowLoopback: false,
+    problemsOf: (manifest) => validateResource(manifest).problems,
+  })
+  const first = conversion.entries.find(({ outcome }) => outcome === 'not taken')
+  if (first) throw refused(`--save: ${first.entry.name} cannot be saved: ${first.notes.join('; ')}`)
+  saveFolder(resolve(folder), folderFiles(conversion), force)
+}
+
+interface Serving extends RunOptions {
+  readonly port: number
+  readonly hooks: Iterable<
+    ConstructorParameters<typeof DevSession>[0]['hooks'] extends Iterable<infer H> ? H : never
+  >
+  readonly stop: AbortController
+}
+
+async function serve(conversion: Conversion, options: Serving): Promise<number> {
+  const { stop, startTimeout } = options
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-run-'))
+  const lines = new Map<string, string[]>()
+  const session = new DevSession({
+    hooks: options.hooks,
+    port: options.port,
+    runtimeImage,
+    folder,
+    ...localEnvironment(),
+    onChange: () => {},
+    onLine: (workload, line) => {
+      const name = ownerOf(workload)
+      lines.set(name, [...(lines.get(name) ?? []).slice(1 - keptLines), line])
+      if (options.verbose) printError(`[${workload.metadata.name}] ${line}`)
+    },
+    onError: (error) =>
+      printError(`gatehouse run: ${error instanceof Error ? error.message : String(error)}`),
+  })
+  let connected: Connected | undefined
+  try {
+    const names = conversion.members.map(({ metadata }) => metadata.name)
+    printError(`Starting ${names.join(', ')} …`)
+    await session.declare(documentsOf(conversion))
+    const start = await waitForServers(session, {
+      names,
+      linesOf: (name) => lines.get(name) ?? [],
+      timeoutMs: startTimeout * 1000,
+      signal: stop.signal,
+      onSlow: (name) =>
+        printError(`Still waiting for ${name}; a package may be on its way (-v shows what it prints)`),
+    })
+    if (start.state === 'stopped') return exitCode.ok
+    for (const missing of start.missing) tellMissing(missing)
+    if (start.state === 'failed') return start.missing.find(({ code }) => code)?.code ?? exitCode.failed
+    print(start.url)
+    connected = await connectClients(options.connect, start.url)
+    printError(connectHint(start.url, options.connect))
+    await stopped(stop.signal)
+    return exitCode.ok
+  } finally {
+    await connected?.undo()
+    await session.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** A server's own workload is named after it; its lines are told under that name. */
+function ownerOf({ metadata }: KubeObject): string {
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller)
+  return owner?.name ?? metadata.name
+}
+
+function documentsOf({ members, entrance, secrets }: Conversion): KubeObject[] {
+  return [...entrance, ...members, ...secrets.manifests] as unknown as KubeObject[]
+}
+
+function tellMissing({ name, why, lines }: Missing): void {
+  printError(`${name}: ${why}`)
+  for (const line of lines) printError(`  ${line}`)
+}
+
+function connectHint(url: string, connected: readonly string[]): string {
+  const add = url.includes(`:${defaultPort}/`) ? '' : ` --url ${url}`
+  const hint = connected.length > 0 ? '' : `Put it into a client: gatehouse client add cursor${add}\n`
+  return `${hint}Ctrl-C stops everything.`
+}
+
+function stopped(signal: AbortSignal): Promise<void> {
+  return new Promise((done) => {
+    if (signal.aborted) done()
+    else signal.addEventListener('abort', () => done(), { once: true })
+  })
+}
+
+/** The port asked for, which must be free; else the usual one, or any when that is taken. */
+async function freePort(wanted: number | undefined): Promise<number> {
+  const first = await tryPort(wanted ?? defaultPort)
+  if (first !== undefined) return first
+  if (wanted !== undefined) throw refused(`--port: ${wanted} is in use by another program`)
+  const other = await tryPort(0)
+  if (other === undefined) throw refused('no port of the loopback interface is free')
+  printError(`Port ${defaultPort} is in use by another program; ${other} is taken instead.`)
+  return other
+}
+
+function tryPort(port: number): Promise<number | undefined> {
+  return new Promise((done) => {
+    const server = createServer()
+    server.once('error', () => done(undefined))
+    server.listen(port, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => done(typeof address === 'object' && address ? address.port : undefined))
+    })
+  })
+}

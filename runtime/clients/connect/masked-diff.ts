@@ -1,0 +1,39 @@
+/**
+ * What an edit would change, as a unified diff that shows nothing of the file but names and punctuation.
+ *
+ * Only what is inserted is shown as it is: it holds no secret. Neighbours may hold tokens, comments as well.
+ */
+import { createTwoFilesPatch } from 'diff'
+import { type Change, piecesOf } from '../edit/changes.ts'
+
+export function maskedDiff(text: string, changes: readonly Change[], file: string): string {
+  const pieces = piecesOf(text, changes).map(({ text: piece, origin }) => ({
+    origin,
+    text: origin === 'inserted' ? piece : piece.replaceAll(/[^\n]+/g, maskLine),
+  }))
+  const side = (left: 'removed' | 'inserted') =>
+    pieces
+      .filter(({ origin }) => origin !== left)
+      .map((piece) => piece.text)
+      .join('')
+  return createTwoFilesPatch(file, file, side('inserted'), side('removed'), '', '', { context: 2 })
+    .replace(/^Index:.*\n=+\n/, '')
+    .replaceAll(/\t?\r?$/gm, '')
+}
+
+/** A piece of one line: its indent, its name and its brackets; `…` for the rest. */
+function maskLine(line: string): string {
+  if (/^[\s{}[\],]*$/.test(line)) return line
+  const header = /^\s*\[{1,2}[\w.-]+\]{1,2}/.exec(line)
+  if (header) return header[0] + maskRest(line.slice(header[0].length))
+  const [name = ''] = /^[\s{,]*(?:"[\w.@/ -]*"|[\w.-]+)\s*[:=]\s*/.exec(line) ?? []
+  if (name) return name + maskRest(line.slice(name.length))
+  return (/^\s*/.exec(line)?.[0] ?? '') + maskRest(line.trimStart())
+}
+
+function maskRest(rest: string): string {
+  if (/^[\s{}[\],]*$/.test(rest)) return rest
+  const opening = /^[{[]/.exec(rest)?.[0] ?? ''
+  const closing = /[}\]]*,?\s*$/.exec(rest)?.[0] ?? ''
+  return `${opening}…${closing}`
+}

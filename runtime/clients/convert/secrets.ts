@@ -1,0 +1,88 @@
+/**
+ * Which values are secret. When in doubt, they are: a value too many in a Secret costs nothing, one too few is leaked.
+ */
+
+/** Parts of names that make any value secret. */
+const words = [
+  'TOKEN',
+  'SECRET',
+  'PASS',
+  'PWD',
+  'PAT',
+  'KEY',
+  'CRED',
+  'AUTH',
+  'COOKIE',
+  'DSN',
+  'SIGNATURE',
+  'WEBHOOK',
+  'CONNECTIONSTRING',
+  'DATABASEURL',
+] as const
+
+/** Beginnings of the tokens of well-known services, and JSON Web Tokens. */
+const tokens =
+  /(?:gh[pousr]_|github_pat_|glpat-|sk-|sk_|pk_|rk_|xox[abeoprs]-|xapp-|AKIA|ASIA|AIza|ya29\.|eyJ[\w-]+\.|npm_|hf_|pypi-|dop_v1_|shpat_|lin_api_|ntn_|secret_|figd_|tvly-|-----BEGIN )[\w./+=-]{6,}/
+
+export function isSecretName(name: string): boolean {
+  const plain = name
+    .toUpperCase()
+    .replaceAll(/[^A-Z0-9]/g, '')
+    .replaceAll('PATH', '')
+  return words.some((word) => plain.includes(word))
+}
+
+/** Where in a text a known kind of token stands. */
+export function tokenIn(text: string): { readonly start: number; readonly end: number } | undefined {
+  const match = tokens.exec(text)
+  return match ? { start: match.index, end: match.index + match[0].length } : undefined
+}
+
+/** True unless the value is plainly harmless and its name says nothing else. */
+export function isSecret(name: string, value: string): boolean {
+  if (value === '') return false
+  return isSecretName(name) || !isPlain(value)
+}
+
+function isPlain(value: string): boolean {
+  if (tokenIn(value)) return false
+  return isBooleanOrNumber(value) || isWord(value) || isPath(value) || isPlainUrl(value)
+}
+
+function isBooleanOrNumber(value: string): boolean {
+  return /^(?:true|false|yes|no|on|off)$/i.test(value) || /^-?\d{1,12}(?:\.\d{1,6})?$/.test(value)
+}
+
+/** A word as people write it: short, and not letters and digits at random. */
+function isWord(value: string): boolean {
+  return /^[A-Za-z][A-Za-z0-9 .:,_-]{0,30}$/.test(value) && !looksRandom(value)
+}
+
+function isPath(value: string): boolean {
+  return /^(?:~|\.{1,2})?[/\\]|^[A-Za-z]:[/\\]/.test(value) && value.length <= 512 && !/[\n?=]/.test(value)
+}
+
+/** A URL whose every part is readable: no userinfo, query or fragment, and no part of the path made of random signs. */
+export function isPlainUrl(value: string): boolean {
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(value) || !URL.canParse(value)) return false
+  const { username, password, search, hash, pathname } = new URL(value)
+  return username + password + search + hash === '' && !pathname.split('/').some(looksRandom)
+}
+
+/** Letters and digits mixed over a length that no word has. */
+export function looksRandom(text: string): boolean {
+  return text.split(/[ .:,_-]/).some((part) => {
+    if (part.length >= 24) return true
+    return part.length >= 12 && /\d/.test(part) && /[A-Za-z]/.test(part)
+  })
+}
+
+/** Why a URL cannot stand in a manifest for everybody to read; undefined when it can. */
+export function secretInUrl(url: URL): string | undefined {
+  if (url.username !== '' || url.password !== '') return 'its URL carries a user name or password'
+  for (const [name, value] of url.searchParams) {
+    if (isSecretName(name) || tokenIn(value) || looksRandom(value))
+      return `its URL carries a secret in the query (${name})`
+  }
+  return tokenIn(url.pathname) ? 'its URL carries a secret in the path' : undefined
+}

@@ -1,0 +1,62 @@
+/**
+ * Changes of a text: which piece is replaced by which, so that every other byte stays by construction, and so that the
+ * change can be taken back exactly.
+ */
+
+/** At `offset`, `removed` stands and `inserted` takes its place. */
+export interface Change {
+  readonly offset: number
+  readonly removed: string
+  readonly inserted: string
+}
+
+export function insertion(offset: number, inserted: string): Change {
+  return { offset, removed: '', inserted }
+}
+
+export function replacement(text: string, start: number, end: number, inserted: string): Change {
+  return { offset: start, removed: text.slice(start, end), inserted }
+}
+
+/** A piece of the changed text: kept from before, or new. */
+export interface Piece {
+  readonly text: string
+  readonly origin: 'kept' | 'removed' | 'inserted'
+}
+
+/** The texts before and after, in order. Throws when a change does not fit the text. */
+export function piecesOf(text: string, changes: readonly Change[]): readonly Piece[] {
+  const pieces: Piece[] = []
+  let at = 0
+  for (const { offset, removed, inserted } of inOrder(changes)) {
+    if (offset < at || text.slice(offset, offset + removed.length) !== removed) {
+      throw new RangeError('a change does not fit the text')
+    }
+    pieces.push({ text: text.slice(at, offset), origin: 'kept' })
+    if (removed) pieces.push({ text: removed, origin: 'removed' })
+    if (inserted) pieces.push({ text: inserted, origin: 'inserted' })
+    at = offset + removed.length
+  }
+  return [...pieces, { text: text.slice(at), origin: 'kept' }]
+}
+
+export function applyChanges(text: string, changes: readonly Change[]): string {
+  return piecesOf(text, changes)
+    .filter(({ origin }) => origin !== 'removed')
+    .map((piece) => piece.text)
+    .join('')
+}
+
+/** The changes that lead from the changed text back. */
+export function invertChanges(changes: readonly Change[]): readonly Change[] {
+  let shift = 0
+  return inOrder(changes).map(({ offset, removed, inserted }) => {
+    const change = { offset: offset + shift, removed: inserted, inserted: removed }
+    shift += inserted.length - removed.length
+    return change
+  })
+}
+
+function inOrder(changes: readonly Change[]): readonly Change[] {
+  return changes.toSorted((a, b) => a.offset - b.offset)
+}

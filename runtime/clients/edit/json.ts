@@ -1,0 +1,221 @@
+/**
+ * Puts one member into a JSON text with comments, or takes it out, by splicing at its own range.
+ *
+ * A new member stands last, after the last value with its comma and that line's comments, in the style of its
+ * neighbours: their indent, one line or several, a trailing comma or none. Removal keeps every comment.
+ * Does not check the outcome: `edit.ts` parses it again.
+ */
+import { createScanner, type Node } from 'jsonc-parser'
+import { jsonTree, membersOf, token } from '../document/json.ts'
+import { indentAt, lineEndOf, lineStart, positionOf, refusedFile } from '../document/text.ts'
+import { type Change, insertion, replacement } from './changes.ts'
+
+/** The changes that set `path` to `value`. Throws INVALID_CONFIG when the path cannot be followed safely. */
+export function putJson(text: string, path: readonly string[], value: unknown, file: string): Change[] {
+  const root = jsonTree(text, file)
+  if (!root) return [insertion(text.length, newDocument(text, path, value))]
+  const { parent, rest, member } = follow(text, root, path, file)
+  if (member) {
+    const [key, old] = member.children ?? []
+    if (!key || !old) throw refusedFile(file, 'has a member without a value')
+    const shown = render(text, value, indentAt(text, key.offset), isOneLine(text, parent) ? 'line' : 'block')
+    return [replacement(text, old.offset, old.offset + old.length, shown)]
+  }
+  const [key = '', ...inner] = rest
+  const nested = inner.reduceRight<unknown>((held, name) => ({ [name]: held }), value)
+  return addMember(text, parent, key, nested)
+}
+
+/** The changes that remove `path`; none when it is not there. */
+export function dropJson(text: string, path: readonly string[], file: string): Change[] {
+  const root = jsonTree(text, file)
+  if (!root) return []
+  const { parent, member } = follow(text, root, path, file)
+  return member ? removeMember(text, parent, member) : []
+}
+
+interface Followed {
+  /** The innermost object that exists on the path. */
+  readonly parent: Node
+  /** Names from there on; one, when the parent is the last but one step. */
+  readonly rest: readonly string[]
+  /** The member at the end of the path, when it exists. */
+  readonly member: Node | undefined
+}
+
+function follow(text: string, root: Node, path: readonly string[], file: string): Followed {
+  let parent = root
+  for (const [index, name] of path.entries()) {
+    if (parent.type !== 'object') {
+      const { line } = positionOf(text, parent.offset)
+      const what = index === 0 ? 'the document' : `"${path[index - 1]}"`
+      throw refusedFile(`${file}:${line}:`, `${what} must be an object, but it is ${article(parent.type)}`)
+    }
+    const [member, twin] = membersOf(parent, name)
+    if (twin) {
+      const { line } = positionOf(text, twin.offset)
+      throw refusedFile(
+        `${file}:${line}:`,
+        `"${name}" stands twice; which one counts is not certain, so remove one`,
+      )
+    }
+    const value = member?.children?.[1]
+    if (!member || !value) return { parent, rest: path.slice(index), member: undefined }
+    if (index === path.length - 1) return { parent, rest: [name], member }
+    parent = value
+  }
+  return { parent, rest: [], member: undefined }
+}
+
+function article(type: string): string {
+  return /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`
+}
+
+function newDocument(text: string, path: readonly string[], value: unknown): string {
+  const end = lineEndOf(text)
+  const nested = path.reduceRight<unknown>((held, name) => ({ [name]: held }), value)
+  const lead = text === '' || text.endsWith('\n') ? '' : end
+  return `${lead}${JSON.stringify(nested, undefined, 2).replaceAll('\n', end)}${end}`
+}
+
+function addMember(text: string, parent: Node, key: string, value: unknown): Change[] {
+  const members = parent.children ?? []
+  const last = members.at(-1)
+  if (!last) return addFirst(text, parent, key, value)
+  const tail = tailOf(text, last.offset + last.length, parent)
+  const comma = tail.comma === undefined ? [insertion(last.offset + last.length, ',')] : []
+  const habit = tail.comma === undefined ? '' : ','
+  if (isOneLine(text, parent)) {
+    const gap = isSpaced(text, parent) ? ' ' : ''
+    const member = `${JSON.stringify(key)}:${gap}${render(text, value, '', 'line', gap)}`
+    return joined([...comma, insertion(tail.end, `${gap}${member}${habit}`)])
+  }
+  const indent = indentAt(
+    text,
+    members.find((member) => startsLine(text, member.offset))?.offset ?? last.offset,
+  )
+  const member = `${JSON.stringify(key)}: ${render(text, value, indent, 'block')}`
+  return joined([...comma, insertion(tail.end, `${lineEndOf(text)}${indent}${member}${habit}`)])
+}
+
+/** Two insertions at one place are one. */
+function joined(changes: readonly Change[]): Change[] {
+  const [first, second] = changes
+  if (!first || !second || first.offset !== second.offset) return [...changes]
+  return [insertion(first.offset, first.inserted + second.inserted)]
+}
+
+function addFirst(text: string, parent: Node, key: string, value: unknown): Change[] {
+  const open = parent.offset + 1
+  const close = parent.offset + parent.length - 1
+  if (!text.trimEnd().includes('\n') && text.trim() !== '{}') {
+    const gap = isSpaced(text, parent) ? ' ' : ''
+    return [insertion(open, `${JSON.stringify(key)}:${gap}${render(text, value, '', 'line', gap)}`)]
+  }
+  const end = lineEndOf(text)
+  const outer = indentAt(text, parent.offset)
+  const indent = outer + unitOf(text)
+  const member = `${end}${indent}${JSON.stringify(key)}: ${render(text, value, indent, 'block')}`
+  const comments = tailOf(text, open, parent).lastComment
+  const at = comments ?? open
+  const closesOnNewLine = text.slice(at, close).includes('\n')
+  return [insertion(at, closesOnNewLine ? member : `${member}${end}${outer}`)]
+}
+
+interface Tail {
+  /** Offset of the comma after the value. */
+  readonly comma: number | undefined
+  /** End of what belongs to the value's line: the comma and comments on it. */
+  readonly end: number
+  /** End of the last comment before the closing brace. */
+  readonly lastComment: number | undefined
+}
+
+/** What stands between a value that ends at `from` and the next member or the end of the object. */
+function tailOf(text: string, from: number, parent: Node): Tail {
+  const close = parent.offset + parent.length - 1
+  const scanner = createScanner(text, false)
+  scanner.setPosition(from)
+  let comma: number | undefined
+  let end = from
+  let lastComment: number | undefined
+  let sameLine = true
+  for (let kind: number = scanner.scan(); scanner.getTokenOffset() < close; kind = scanner.scan()) {
+    const tokenEnd = scanner.getTokenOffset() + scanner.getTokenLength()
+    if (kind === token.lineBreak) sameLine = false
+    else if (kind === token.comma) {
+      comma = scanner.getTokenOffset()
+      end = tokenEnd
+      sameLine = true
+    } else if (kind === token.lineComment || kind === token.blockComment) {
+      lastComment = tokenEnd
+      if (sameLine) end = tokenEnd
+    } else if (kind !== token.blank) break
+  }
+  return { comma, end, lastComment }
+}
+
+function removeMember(text: string, parent: Node, member: Node): Change[] {
+  const members = parent.children ?? []
+  const index = members.indexOf(member)
+  const previous = members[index - 1]
+  const own = tailOf(text, member.offset + member.length, parent)
+  const end = own.comma === undefined ? member.offset + member.length : own.comma + 1
+  const changes = [removal(text, member.offset, end)]
+  if (own.comma !== undefined || !previous) return changes
+  const { comma } = tailOf(text, previous.offset + previous.length, parent)
+  if (comma === undefined) return changes
+  const [first] = changes
+  // The comma and the member may be one stretch, as they are in one line.
+  if (first && first.offset <= comma + 1)
+    return [replacement(text, comma, first.offset + first.removed.length, '')]
+  return [replacement(text, comma, comma + 1, ''), ...changes]
+}
+
+/** Removes the member's lines where it has them for itself, else the member and the blanks after it. */
+function removal(text: string, start: number, end: number): Change {
+  const restOfLine = /^[ \t]*(?=\r?\n|$)/.exec(text.slice(end))
+  if (startsLine(text, start) && restOfLine) {
+    const newline = lineStart(text, start) - 1
+    const from = newline > 0 && text[newline - 1] === '\r' ? newline - 1 : newline
+    if (from >= 0) return replacement(text, from, end + restOfLine[0].length, '')
+  }
+  const blanks = /^[ \t]*/.exec(text.slice(end))?.[0] ?? ''
+  const closes = /^[}\]]/.test(text.slice(end + blanks.length))
+  if (!closes) return replacement(text, start, end + blanks.length, '')
+  const before = /[ \t]*$/.exec(text.slice(0, start))?.[0] ?? ''
+  return replacement(text, start - before.length, end, '')
+}
+
+function startsLine(text: string, offset: number): boolean {
+  return text.slice(lineStart(text, offset), offset).trim() === ''
+}
+
+/** The members stand on the line of the opening brace. */
+function isOneLine(text: string, { offset, length }: Node): boolean {
+  return !text.slice(offset, offset + length).includes('\n')
+}
+
+/** Colons are followed by a blank. */
+function isSpaced(text: string, node: Node): boolean {
+  const colon = node.children?.[0]?.colonOffset ?? node.parent?.colonOffset
+  return colon === undefined ? !/^[^\n]*":["{[\d]/.test(text) : text[colon + 1] === ' '
+}
+
+/** What one level is indented by: as the first indented name has it, else two blanks. */
+function unitOf(text: string): string {
+  return /\n([ \t]+)"/.exec(text)?.[1] ?? '  '
+}
+
+function render(text: string, value: unknown, indent: string, style: 'line' | 'block', gap = ' '): string {
+  if (style === 'block') {
+    return JSON.stringify(value, undefined, unitOf(text)).replaceAll('\n', `${lineEndOf(text)}${indent}`)
+  }
+  if (Array.isArray(value))
+    return `[${value.map((item) => render(text, item, '', 'line', gap)).join(`,${gap}`)}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const members = Object.entries(value).map(
+    ([key, item]) => `${JSON.stringify(key)}:${gap}${render(text, item, '', 'line', gap)}`,
+  )
+  return `{${members.join(`,${gap}`)}}`
+}

@@ -1,0 +1,141 @@
+/**
+ * Bridges: programs that let a client without HTTP use a remote server. Gatehouse calls that server itself.
+ *
+ * Known: mcp-remote, supergateway and mcp-proxy, started directly or by a package runner. A flag that is not known
+ * leaves the program as it is.
+ */
+import type { Transport } from '../catalog/client-row.ts'
+import type { Note, Program, Remote } from './entry.ts'
+import { transportOf } from './normalise.ts'
+import { packageOf } from './package.ts'
+import { fillValue, literalOf, parseValue, splitValue, type Value } from './value.ts'
+
+export interface Unwrapped<T> {
+  readonly target: T
+  readonly notes: readonly Note[]
+}
+
+interface Bridge {
+  /** Flags with what they mean; `value` and `switch` are of no concern to the server. */
+  readonly flags: Readonly<
+    Record<string, 'url' | 'header' | 'bearer' | 'transport' | 'name-and-value' | 'value' | 'switch'>
+  >
+  /** The first word that is no flag is the URL. */
+  readonly positional: boolean
+}
+
+const bridges: Readonly<Record<string, Bridge>> = {
+  'mcp-remote': {
+    flags: {
+      '--header': 'header',
+      '--transport': 'transport',
+      '--host': 'value',
+      '--resource': 'value',
+      '--auth-timeout': 'value',
+      '--static-oauth-client-metadata': 'value',
+      '--static-oauth-client-info': 'value',
+      '--allow-http': 'switch',
+      '--debug': 'switch',
+      '--silent': 'switch',
+      '--enable-proxy': 'switch',
+    },
+    positional: true,
+  },
+  supergateway: {
+    flags: {
+      '--sse': 'url',
+      '--streamableHttp': 'url',
+      '--header': 'header',
+      '--oauth2Bearer': 'bearer',
+      '--logLevel': 'value',
+    },
+    positional: false,
+  },
+  'mcp-proxy': {
+    flags: {
+      '--transport': 'transport',
+      '-H': 'name-and-value',
+      '--headers': 'name-and-value',
+      '--debug': 'switch',
+    },
+    positional: true,
+  },
+}
+
+/** The words by which bridges name a transport. */
+const transports: Readonly<Record<string, Transport>> = {
+  'http-first': 'streamable-http',
+  'http-only': 'streamable-http',
+  streamablehttp: 'streamable-http',
+  'sse-first': 'sse',
+  'sse-only': 'sse',
+  sse: 'sse',
+}
+
+export function unwrapBridge(program: Program): Unwrapped<Remote> | undefined {
+  const found = packageOf(program)
+  const bridge = found && Object.hasOwn(bridges, found.name) ? bridges[found.name] : undefined
+  if (!found || !bridge) return undefined
+  const read = readFlags(found.args, bridge)
+  const url = read?.url === undefined ? undefined : literalOf(read.url)
+  if (!read?.url || url === undefined || !/^https?:\/\//i.test(url) || !URL.canParse(url)) return undefined
+  const headers = [...read.headers].map(([name, value]) => [name, fromEnvironment(value, program)] as const)
+  const login = {
+    field: found.name,
+    text: 'its login is its own: log in again through Gatehouse if the server asks',
+    loses: false,
+  }
+  return {
+    target: {
+      kind: 'remote',
+      url: read.url,
+      transport: read.transport ?? transportOf(url),
+      headers: new Map(headers),
+    },
+    notes: [login],
+  }
+}
+
+interface Flags {
+  url: Value | undefined
+  transport: Remote['transport'] | undefined
+  readonly headers: Map<string, Value>
+}
+
+function readFlags(args: readonly Value[], bridge: Bridge): Flags | undefined {
+  const flags: Flags = { url: undefined, transport: undefined, headers: new Map() }
+  for (let i = 0; i < args.length; i++) {
+    const word = literalOf(args[i] ?? []) ?? ''
+    if (!word.startsWith('-')) {
+      // After the URL, mcp-remote takes the port of its login page.
+      if (bridge.positional) flags.url ??= args[i]
+      continue
+    }
+    const meaning = bridge.flags[word]
+    if (meaning === undefined) return undefined
+    if (meaning === 'switch') continue
+    const value = args[++i]
+    if (!value) return undefined
+    if (meaning === 'url') {
+      flags.url = value
+      flags.transport = word === '--sse' ? 'sse' : 'streamable-http'
+    } else if (meaning === 'bearer') flags.headers.set('Authorization', ['Bearer ', ...value])
+    else if (meaning === 'transport') flags.transport = transports[literalOf(value)?.toLowerCase() ?? '']
+    else if (meaning === 'header') {
+      const pair = splitValue(value, /:\s*/)
+      if (!pair) return undefined
+      flags.headers.set(literalOf(pair[0])?.trim() ?? '', pair[1])
+    } else if (meaning === 'name-and-value') {
+      const next = args[++i]
+      if (!next) return undefined
+      flags.headers.set(literalOf(value) ?? '', next)
+    }
+  }
+  return flags
+}
+
+/** These programs put `${NAME}` in a header's value in place from their environment. */
+function fromEnvironment(value: Value, { env }: Program): Value {
+  const read = value.flatMap((part) => (typeof part === 'string' ? parseValue(part, 'braces') : [part]))
+  return fillValue(read, ({ kind, name }) => (kind === 'env' ? env.get(name) : undefined))
+}

@@ -1,0 +1,182 @@
+/**
+ * One entry of a client's map of servers, from its own form to the common one.
+ *
+ * Every member is either taken, named in a note, or empty: nothing is dropped in silence. Values never get into notes.
+ */
+import type { EntryForm, Transport } from '../catalog/client-row.ts'
+import { isRecord } from '../document/document.ts'
+import type { ClientEntry, EntrySource, Note, Program, Remote, Target, Unusable } from './entry.ts'
+import { Members, shown } from './members.ts'
+import { literalOf, parseValue, type ReadSyntax, type Value } from './value.ts'
+
+export interface EntryContext {
+  readonly source: EntrySource
+  readonly form: EntryForm
+  readonly variables: ReadSyntax
+  /** Switched off by a list elsewhere in the file. */
+  readonly excluded: boolean
+}
+
+/** Never throws: what cannot be understood comes back as unusable, with the reason. */
+export function normaliseEntry(name: string, raw: unknown, context: EntryContext): ClientEntry {
+  const notes: Note[] = []
+  const entry = (target: Target, enabled = true, allow?: readonly string[]): ClientEntry => ({
+    source: context.source,
+    name,
+    enabled: enabled && !context.excluded,
+    target,
+    allow,
+    notes,
+  })
+  if (!isRecord(raw)) return entry({ kind: 'unusable', why: 'is not an object' })
+  const members = new Members(raw, notes)
+  const enabled = members.boolean('enabled') !== false && members.boolean('disabled') !== true
+  const target = targetOf(members, context)
+  if (target.kind === 'unusable' && target.harmless) notes.length = 0
+  else noteTheRest(members, context.form)
+  const { allow } = context.form
+  const names = allow === undefined ? undefined : members.texts(allow)?.filter((tool) => tool !== '*')
+  members.noteUnknown()
+  return entry(members.fault ?? target, enabled, names?.length ? names : undefined)
+}
+
+const types: Readonly<Record<string, Transport | 'stdio' | 'auto'>> = {
+  stdio: 'stdio',
+  local: 'stdio',
+  remote: 'auto',
+  http: 'auto',
+  'streamable-http': 'streamable-http',
+  streamableHttp: 'streamable-http',
+  streamable_http: 'streamable-http',
+  sse: 'sse',
+}
+const builtIn: ReadonlySet<string> = new Set([
+  'builtin',
+  'platform',
+  'frontend',
+  'inline_python',
+  'extension',
+])
+
+function targetOf(members: Members, context: EntryContext): Target {
+  const { form } = context
+  const type = members.text('type') ?? members.text('transport')
+  const source = members.peek('source')
+  if ((type !== undefined && builtIn.has(type)) || source === 'extension') {
+    return { kind: 'unusable', why: 'is built into the client; it is no MCP server', harmless: true }
+  }
+  const hasCommand = members.has(form.command) || members.has('command')
+  const urlName = Object.keys(form.urls).find((each) => members.has(each))
+  const kind = type === undefined ? (hasCommand ? 'stdio' : 'auto') : types[type]
+  if (kind === undefined) return unusable(`has type "${shown(type ?? '')}", which is not served`)
+  if (kind === 'stdio') return hasCommand ? programOf(members, context) : unusable('has no command')
+  if (urlName !== undefined) {
+    const written = type === undefined ? form.urls[urlName] : kind
+    return remoteOf(members, context, urlName, written ?? 'auto')
+  }
+  return hasCommand ? programOf(members, context) : unusable('has neither a command nor a URL')
+}
+
+function unusable(why: string): Unusable {
+  return { kind: 'unusable', why }
+}
+
+function programOf(members: Members, { form, variables }: EntryContext): Program | Unusable {
+  const name = members.has(form.command) ? form.command : 'command'
+  const whole = members.peek(name)
+  const read = (text: string): Value => parseValue(text, variables)
+  const env = new Map<string, Value>()
+  for (const field of new Set([form.env, 'env', 'environment'])) {
+    for (const [key, text] of members.textMap(field)) env.set(key, read(text))
+  }
+  for (const key of form.envNames === undefined ? [] : (members.names(form.envNames) ?? [])) {
+    if (!env.has(key)) env.set(key, [{ kind: 'env', name: key }])
+  }
+  const argv = argvOf(members, name, whole)
+  const [command, ...args] = argv.map(read)
+  if (!command || literalOf(command) === '') return unusable('has an empty command')
+  return { kind: 'program', command, args, env }
+}
+
+/** The command alone beside `args`, all of it in a list, or an object with `path`. */
+function argvOf(members: Members, name: string, whole: unknown): readonly string[] {
+  if (Array.isArray(whole)) return members.texts(name) ?? []
+  if (isRecord(whole)) {
+    members.take(name)
+    const inner = new Members(whole, [])
+    return [inner.text('path') ?? '', ...(inner.texts('args') ?? [])]
+  }
+  const command = members.text(name) ?? ''
+  return [command, ...(members.texts('args') ?? [])]
+}
+
+function remoteOf(
+  members: Members,
+  { form, variables }: EntryContext,
+  urlName: string,
+  written: Transport | 'auto',
+): Remote | Unusable {
+  const text = members.text(urlName) ?? ''
+  const url = parseValue(text, variables)
+  const literal = literalOf(url)
+  if (literal !== undefined && !/^https?:\/\//i.test(literal)) {
+    const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(literal)?.[1]
+    return unusable(
+      scheme === undefined ? 'has a URL without http://' : `speaks ${scheme}, which is not served`,
+    )
+  }
+  if (literal !== undefined && !URL.canParse(literal)) return unusable('has a URL that is not valid')
+  for (const other of Object.keys(form.urls)) members.take(other)
+  const headers = new Map<string, Value>()
+  for (const field of new Set([form.headers, 'headers', 'requestInit'])) {
+    for (const [key, value] of headersIn(members, field)) headers.set(key, parseValue(value, variables))
+  }
+  for (const [key, variable] of form.headerVariables === undefined
+    ? []
+    : members.textMap(form.headerVariables)) {
+    headers.set(key, [{ kind: 'env', name: variable }])
+  }
+  const token = form.bearerVariable === undefined ? undefined : members.text(form.bearerVariable)
+  if (token !== undefined) headers.set('Authorization', ['Bearer ', { kind: 'env', name: token }])
+  const transport = written === 'auto' ? transportOf(text) : written
+  return { kind: 'remote', url, transport, headers }
+}
+
+/** `requestInit` is how some files hold headers: one level further down. */
+function headersIn(members: Members, field: string): ReadonlyMap<string, string> {
+  const inner = members.peek(field)
+  if (field !== 'requestInit' || !isRecord(inner)) return members.textMap(field)
+  members.take(field)
+  return new Members(inner, []).textMap('headers')
+}
+
+export function transportOf(url: string): Transport {
+  const path = url.split(/[?#]/, 1)[0] ?? ''
+  return path.endsWith('/sse') ? 'sse' : 'streamable-http'
+}
+
+const login: readonly string[] = [
+  'oauth',
+  'auth',
+  'oauth_resource',
+  'oauth_client_id',
+  'scopes',
+  'authProviderType',
+]
+
+function noteTheRest(members: Members, form: EntryForm): void {
+  for (const field of form.own) members.noteIfSet(field, 'concerns the client only', false)
+  for (const field of login) {
+    members.noteIfSet(field, 'a login stays with its client: log in again through Gatehouse', true)
+  }
+  members.noteIfSet(
+    'cwd',
+    'the working folder is not taken over: the program starts where Gatehouse does',
+    true,
+  )
+  members.noteIfSet('envFile', 'a file of variables is not read: give them in env', true)
+  members.noteIfSet('headersHelper', 'headers made by a program are not taken over', true)
+  if (form.deny !== undefined) {
+    members.noteIfSet(form.deny, 'a list of hidden tools is not taken over; write the tools to show', true)
+  }
+}

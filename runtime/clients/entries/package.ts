@@ -1,0 +1,105 @@
+/**
+ * Which package a program is: started by a package runner (npx, uvx, …) or by its own name.
+ */
+import { basename } from 'node:path'
+import type { Program } from './entry.ts'
+import { literalOf, type Value } from './value.ts'
+
+export interface Package {
+  /** Without version and extras. */
+  readonly name: string
+  /** The arguments of the program itself. */
+  readonly args: readonly Value[]
+  readonly runner: Runner | undefined
+}
+
+export type Runner = 'node' | 'python'
+
+interface RunnerRow {
+  readonly runner: Runner
+  /** Words before the package. */
+  readonly verb?: readonly string[]
+  /** Flags that take a value. */
+  readonly valued: readonly string[]
+  /** The flag whose value is the package, when the first word is only the program's name. */
+  readonly from: readonly string[]
+}
+
+const npm = {
+  runner: 'node',
+  valued: ['--prefix', '--registry', '-c', '--call'],
+  from: ['-p', '--package'],
+} as const
+const uv = {
+  runner: 'python',
+  valued: ['--python', '-p', '--index', '--index-url', '--with', '--directory', '--refresh-package'],
+  from: ['--from'],
+} as const
+
+const runners: Readonly<Record<string, readonly RunnerRow[]>> = {
+  npx: [npm],
+  npm: [
+    { ...npm, verb: ['exec'] },
+    { ...npm, verb: ['x'] },
+  ],
+  bunx: [npm],
+  bun: [{ ...npm, verb: ['x'] }],
+  pnpx: [npm],
+  pnpm: [{ ...npm, verb: ['dlx'] }],
+  yarn: [{ ...npm, verb: ['dlx'] }],
+  uvx: [uv],
+  uv: [{ ...uv, verb: ['tool', 'run'] }],
+  pipx: [{ ...uv, verb: ['run'], from: ['--spec'] }],
+}
+
+export function packageOf({ command, args }: Pick<Program, 'command' | 'args'>): Package | undefined {
+  const name = programName(command)
+  if (name === undefined) return undefined
+  const rows = Object.hasOwn(runners, name) ? (runners[name] ?? []) : []
+  const words = args.map((value) => literalOf(value) ?? '')
+  const row = rows.find(({ verb = [] }) => verb.every((word, index) => words[index] === word))
+  if (!row) return rows.length > 0 ? undefined : { name: bare(name), args, runner: undefined }
+  for (let i = row.verb?.length ?? 0; i < words.length; i++) {
+    const word = words[i] ?? ''
+    if (word === '--') continue
+    if (!word.startsWith('-')) return { name: bare(word), args: args.slice(i + 1), runner: row.runner }
+    if (row.valued.includes(word) || row.from.includes(word)) i++
+  }
+  return undefined
+}
+
+const interpreters: ReadonlySet<string> = new Set(['node', 'deno', 'bun', 'tsx', 'python', 'python3', 'ruby'])
+/** Parts of a path that say nothing about what is in it. */
+const vague = /^(?:index|main|cli|app|run|server|dist|build|src|lib|bin|)$/
+
+/** What a program is best called: its package without scope, its script, or its own name. */
+export function packageName(program: Pick<Program, 'command' | 'args'>): string {
+  const own = programName(program.command) ?? ''
+  const name = interpreters.has(own) ? scriptName(program.args) : (packageOf(program)?.name ?? own)
+  return (name ?? own).replace(/^@[^/]+\//, '') || 'server'
+}
+
+/** The last telling part of the first argument that is no flag. */
+function scriptName(args: readonly Value[]): string | undefined {
+  const script = args
+    .map((value) => literalOf(value) ?? '')
+    .find((word) => word !== '' && !word.startsWith('-'))
+  const parts = script?.replaceAll('\\', '/').split('/') ?? []
+  return parts
+    .map((part) => part.replace(/\.(?:[cm]?[jt]s|py|rb)$/, ''))
+    .findLast((part) => !vague.test(part))
+}
+
+/** The last part of a program's path, lower case, without `.exe` and its like; undefined when it is not literal. */
+export function programName(command: Value): string | undefined {
+  const text = literalOf(command)
+  if (text === undefined) return undefined
+  return basename(text.replaceAll('\\', '/'))
+    .toLowerCase()
+    .replace(/\.(exe|cmd|bat)$/, '')
+}
+
+/** `@scope/name@1.2` and `name[extra]==1.2` without what follows the name. */
+function bare(name: string): string {
+  return /^(@[^/]+\/)?[^@[=<>~!]+/.exec(name)?.[0] ?? name
+}

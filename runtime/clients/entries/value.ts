@@ -1,0 +1,97 @@
+/**
+ * A text of an entry, with the references to variables in it told apart from what is literal.
+ *
+ * Each client has a syntax of its own; what is no reference there stays text.
+ */
+import type { VariableSyntax } from '../catalog/client-row.ts'
+
+export interface Reference {
+  /**
+   * env: a variable of the client's environment. input: a question to the user. file: the contents of a file. place:
+   * something only the client knows, such as the folder that is open.
+   */
+  readonly kind: 'env' | 'input' | 'file' | 'home' | 'place'
+  readonly name: string
+  /** Used when the variable is not set. */
+  readonly fallback?: string
+}
+
+/** Literal pieces and references, in order. */
+export type Value = readonly (string | Reference)[]
+
+/** Files of no known client: the syntaxes that cannot be mistaken for one another. */
+export type ReadSyntax = VariableSyntax | 'any'
+
+const braces = String.raw`\$\{(?<env>[A-Za-z_]\w*)(?::-(?<fallback>[^}]*))?\}`
+const prefixed = String.raw`\$\{(?<kind>env|input|file|command|config):(?<name>[^}]+)\}|\$\{(?<place>workspaceFolder|workspaceRoot|workspaceFolderBasename|userHome|pathSeparator|extensionInstallFolder)(?::[^}]*)?\}`
+const dollar = String.raw`\$(?<bare>[A-Za-z_]\w*)`
+const bareBraces = String.raw`\{(?<kind>env|file):(?<name>[^}]+)\}`
+
+const patterns: Readonly<Record<ReadSyntax, RegExp | undefined>> = {
+  none: undefined,
+  braces: new RegExp(braces, 'g'),
+  dollar: new RegExp(`${braces}|${dollar}`, 'g'),
+  prefixed: new RegExp(prefixed, 'g'),
+  'bare-braces': new RegExp(bareBraces, 'g'),
+  any: new RegExp(`${prefixed}|${braces}`, 'g'),
+}
+
+export function parseValue(text: string, syntax: ReadSyntax): Value {
+  const pattern = patterns[syntax]
+  if (!pattern) return text === '' ? [] : [text]
+  const parts: (string | Reference)[] = []
+  let at = 0
+  for (const match of text.matchAll(pattern)) {
+    if (match.index > at) parts.push(text.slice(at, match.index))
+    parts.push(referenceOf(match.groups ?? {}))
+    at = match.index + match[0].length
+  }
+  if (at < text.length) parts.push(text.slice(at))
+  return parts
+}
+
+function referenceOf(groups: Readonly<Record<string, string | undefined>>): Reference {
+  const { env, fallback, bare, kind, name = '', place } = groups
+  if (place === 'userHome') return { kind: 'home', name: place }
+  if (place !== undefined) return { kind: 'place', name: place }
+  if (kind === 'input' || kind === 'file') return { kind, name }
+  if (kind === 'command' || kind === 'config') return { kind: 'place', name: `${kind}:${name}` }
+  return { kind: 'env', name: env ?? bare ?? name, ...(fallback !== undefined && { fallback }) }
+}
+
+/** The text when it holds no reference. */
+export function literalOf(value: Value): string | undefined {
+  return value.every((part) => typeof part === 'string') ? value.join('') : undefined
+}
+
+export function referencesIn(value: Value): readonly Reference[] {
+  return value.filter((part) => typeof part !== 'string')
+}
+
+/** Splits at the first of the characters; undefined when no literal piece has it. */
+export function splitValue(value: Value, separator: RegExp): readonly [Value, Value] | undefined {
+  for (const [index, part] of value.entries()) {
+    if (typeof part !== 'string') continue
+    const match = separator.exec(part)
+    if (!match) continue
+    const before = part.slice(0, match.index)
+    const after = part.slice(match.index + match[0].length)
+    return [
+      [...value.slice(0, index), ...(before ? [before] : [])],
+      [...(after ? [after] : []), ...value.slice(index + 1)],
+    ]
+  }
+  return undefined
+}
+
+/** Replaces references by what a lookup knows; the others stay. */
+export function fillValue(value: Value, lookup: (reference: Reference) => Value | undefined): Value {
+  const filled = value.flatMap((part) => (typeof part === 'string' ? [part] : (lookup(part) ?? [part])))
+  const parts: (string | Reference)[] = []
+  for (const part of filled) {
+    const last = parts.at(-1)
+    if (typeof part === 'string' && typeof last === 'string') parts[parts.length - 1] = last + part
+    else parts.push(part)
+  }
+  return parts
+}

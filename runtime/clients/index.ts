@@ -1,0 +1,25 @@
+/**
+ * The files of MCP clients: where they are, what is in them, how they become manifests, and how one entry is put into
+ * them and taken out. Pure: reading and writing files is the caller's.
+ */
+export { type ClientId, clientIds, clientRow, isClientId } from './catalog/clients.ts'
+export type { ClientRow, Platform, Scope } from './catalog/client-row.ts'
+export { type Host, type Location, locationsOf } from './catalog/locations.ts'
+export { type Connection, connectionEntry, needsProgram } from './connect/entry.ts'
+export { maskedDiff } from './connect/masked-diff.ts'
+export { type Snippet, snippetOf } from './connect/snippet.ts'
+export { type Conversion, type ConvertedEntry, convertEntries, type Outcome } from './convert/convert.ts'
+export { type FolderFile, folderFiles } from './convert/folder.ts'
+export type { Manifest } from './convert/manifest.ts'
+export { objectName } from './convert/names.ts'
+export type { ConvertOptions } from './convert/options.ts'
+export type { MissingValue } from './convert/secret-store.ts'
+export { parseDocument } from './document/document.ts'
+export { decodeText, encodeText, type FileText, maxFileBytes } from './document/text.ts'
+export { applyChanges, type Change, invertChanges } from './edit/changes.ts'
+export { dropEntry, type Edit, type EditTarget, entryAt, putEntry } from './edit/edit.ts'
+export { type ClientEntry, type Note, type Program, referencesOf, type Remote } from './entries/entry.ts'
+export { shown } from './entries/members.ts'
+export { packageName } from './entries/package.ts'
+export { clientOfPath, type ReadEntries, readEntries } from './entries/read.ts'
+export type { Reference, Value } from './entries/value.ts'

@@ -1,0 +1,347 @@
+/**
+ * The files of clients under operations: what may happen to a file on a disk, and that nothing of it is ever lost.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { addEntry, type Operation, removeEntry, undoOperation } from '../../../runtime/cli/clients/operate.ts'
+import { Records } from '../../../runtime/cli/clients/records.ts'
+import type { Location } from '../../../runtime/clients/index.ts'
+
+const entry = { url: 'http://127.0.0.1:4483/mcp' }
+const original =
+  '{\n  // mine\n  "mcpServers": {\n    "a": { "command": "x", "env": { "T": "canary" } } // theirs\n  }\n}\n'
+
+function operationOn(file: string, folder: string, given: Partial<Operation> = {}): Operation {
+  const location: Location = {
+    client: 'cursor',
+    scope: 'user',
+    profile: undefined,
+    file,
+    key: ['mcpServers'],
+    row: { scope: 'user', path: file },
+  }
+  return {
+    location,
+    name: 'gatehouse',
+    records: join(folder, 'state'),
+    replace: false,
+    dryRun: false,
+    now: () => new Date(),
+    ...given,
+  }
+}
+
+/** A file in a folder of its own, and an operation on it. */
+function setUp(t: Pick<Test, 'testdir'>, contents: string | undefined = original) {
+  const folder = realpathSync(t.testdir({}))
+  const file = join(folder, 'mcp.json')
+  if (contents !== undefined) writeFileSync(file, contents)
+  return {
+    folder,
+    file,
+    read: () => readFileSync(file, 'utf8'),
+    on: (given: Partial<Operation> = {}) => operationOn(file, folder, given),
+  }
+}
+
+t.test(
+  'add and remove: the file is as it was, with its mode, and no other file is left beside it',
+  async (t) => {
+    const { file, folder, read, on } = setUp(t)
+    chmodSync(file, 0o640)
+    const added = await addEntry(on(), entry)
+    t.equal(added.outcome, 'changed')
+    t.match(read(), '"gatehouse"')
+    t.equal(statSync(file).mode & 0o777, 0o640)
+    t.equal(readFileSync(added.backup ?? '', 'utf8'), original)
+    t.equal(statSync(added.backup ?? '').mode & 0o777, 0o600)
+    t.equal(statSync(join(folder, 'state')).mode & 0o777, 0o700)
+    t.equal((await addEntry(on(), entry)).outcome, 'none', 'again')
+    t.equal((await removeEntry(on())).outcome, 'changed')
+    t.equal(read(), original)
+    t.equal((await removeEntry(on())).outcome, 'none', 'again')
+    t.strictSame(readdirSync(folder).toSorted(), ['mcp.json', 'state'])
+  },
+)
+
+t.test('add and remove: a byte order mark, CRLF and a missing last line end stay', async (t) => {
+  const contents = '\ufeff{\r\n\t"mcpServers": {\r\n\t\t"a": {},\r\n\t},\r\n}'
+  const { read, on } = setUp(t, contents)
+  await addEntry(on(), entry)
+  t.ok(read().startsWith('\ufeff{\r\n'))
+  t.notMatch(read(), /[^\r]\n/)
+  await removeEntry(on())
+  t.equal(read(), contents)
+})
+
+t.test('add and remove: a file that did not exist is made for its owner only, and goes again', async (t) => {
+  const { file, on } = setUp(t)
+  const missing = { location: { ...on().location, file: join(file, '../new/mcp.json') } }
+  t.equal((await addEntry(on(missing), entry)).outcome, 'created')
+  t.equal(statSync(missing.location.file).mode & 0o777, 0o600)
+  t.equal((await removeEntry(on(missing))).outcome, 'removed')
+  t.notOk(existsSync(missing.location.file))
+  t.equal((await undoOperation(on(missing))).outcome, 'created', 'and back')
+  t.match(readFileSync(missing.location.file, 'utf8'), '"gatehouse"')
+})
+
+t.test('add and remove: the address may change in between', async (t) => {
+  const { read, on } = setUp(t)
+  await addEntry(on(), entry)
+  await addEntry(on(), { url: 'http://127.0.0.1:9/mcp' })
+  t.match(read(), '127.0.0.1:9/')
+  await removeEntry(on())
+  t.equal(read(), original)
+})
+
+t.test('remove: what others did meanwhile stays', async (t) => {
+  const { file, read, on } = setUp(t)
+  await addEntry(on(), entry)
+  writeFileSync(file, read().replace('"command": "x"', '"command": "y"').replace('// mine', '// mine, too'))
+  await removeEntry(on())
+  t.equal(read(), original.replace('"command": "x"', '"command": "y"').replace('// mine', '// mine, too'))
+})
+
+t.test('an entry that is not ours is left alone, unless asked for, and then comes back', async (t) => {
+  const theirs = '{"mcpServers": {"gatehouse": {"url": "https://theirs.example"}}}'
+  const { read, on } = setUp(t, theirs)
+  await t.rejects(addEntry(on(), entry), {
+    code: 'INVALID_CONFIG',
+    message: /"gatehouse" is there already and was not written by gatehouse/,
+  })
+  await t.rejects(removeEntry(on()), { code: 'INVALID_CONFIG' })
+  t.equal(read(), theirs)
+  await addEntry(on({ replace: true }), entry)
+  t.match(read(), '127.0.0.1')
+  await removeEntry(on())
+  t.equal(read(), theirs, 'what stood there before is back')
+})
+
+t.test('an entry of ours that somebody changed is left alone', async (t) => {
+  const { file, read, on } = setUp(t)
+  await addEntry(on(), entry)
+  writeFileSync(file, read().replace(':4483', ':5555'))
+  const changed = read()
+  await t.rejects(removeEntry(on()), { message: /or was changed since/ })
+  await t.rejects(undoOperation(on()), { message: /the entry was changed since; --replace/ })
+  t.equal(read(), changed)
+  await removeEntry(on({ replace: true }))
+  t.equal(read(), original)
+})
+
+t.test('undo: takes back one operation after the other, exactly', async (t) => {
+  const { read, on } = setUp(t)
+  await addEntry(on(), entry)
+  const added = read()
+  await removeEntry(on())
+  await undoOperation(on())
+  t.equal(read(), added)
+  await undoOperation(on())
+  t.equal(read(), original)
+  await t.rejects(undoOperation(on()), { message: /nothing was done there that could be taken back/ })
+})
+
+t.test('undo: when others changed the file since, only the entry goes back', async (t) => {
+  const { file, read, on } = setUp(t, '{"mcpServers": {"gatehouse": {"url": "https://theirs.example"}}}')
+  await addEntry(on({ replace: true }), entry)
+  writeFileSync(file, read().replace('{"mcpServers"', '{"new": 1, "mcpServers"'))
+  await undoOperation(on())
+  t.strictSame(JSON.parse(read()), { new: 1, mcpServers: { gatehouse: { url: 'https://theirs.example' } } })
+})
+
+t.test('dry run: nothing is written, not even a record', async (t) => {
+  const { folder, read, on } = setUp(t)
+  const done = await addEntry(on({ dryRun: true }), entry)
+  t.ok(done.changes.length > 0)
+  t.equal(read(), original)
+  t.strictSame(readdirSync(folder), ['mcp.json'])
+})
+
+t.test('links: a symbolic link stays one, and its target is replaced', async (t) => {
+  const { folder, file, on } = setUp(t)
+  const link = join(folder, 'link.json')
+  symlinkSync('mcp.json', link)
+  const linked = { location: { ...on().location, file: link } }
+  await addEntry(on(linked), entry)
+  t.equal(realpathSync(link), file)
+  t.match(readFileSync(file, 'utf8'), '"gatehouse"')
+  await removeEntry(on())
+  t.equal(readFileSync(file, 'utf8'), original, 'one file, one history, by either name')
+})
+
+t.test('files that replacing would damage are refused and stay as they are', async (t) => {
+  const refused = async (name: string, prepare: (file: string, folder: string) => void, message: RegExp) => {
+    await t.test(name, async (t) => {
+      const { file, folder, on } = setUp(t)
+      prepare(file, folder)
+      const before = existsSync(file) && statSync(file).isFile() ? readFileSync(file) : undefined
+      await t.rejects(addEntry(on(), entry), { code: 'INVALID_CONFIG', message })
+      if (before) t.ok(readFileSync(file).equals(before), 'unchanged')
+      t.notOk(
+        readdirSync(folder).some((each) => each.endsWith('.tmp')),
+        'no half-written file',
+      )
+    })
+  }
+  await refused('read-only', (file) => chmodSync(file, 0o444), /is read-only/)
+  await refused(
+    'several hard links',
+    (file, folder) => linkSync(file, join(folder, 'twin')),
+    /has several hard links/,
+  )
+  await refused(
+    'too large',
+    (file) => writeFileSync(file, `{"a": "${'x'.repeat(9 * 1024 * 1024)}"}`),
+    /is larger than 8 MiB/,
+  )
+  await refused(
+    'UTF-16',
+    (file) => writeFileSync(file, Buffer.from('\ufeff{}', 'utf16le')),
+    /is UTF-16; save it as UTF-8/,
+  )
+  await refused(
+    'no UTF-8',
+    (file) => writeFileSync(file, Buffer.from([0x7b, 0xff, 0x7d])),
+    /is not valid UTF-8/,
+  )
+  await refused(
+    'half-written',
+    (file) => writeFileSync(file, original.slice(0, 60)),
+    /mcp\.json:\d+:\d+: not valid JSON/,
+  )
+})
+
+t.test('paths that are no files are refused', async (t) => {
+  const { folder, on } = setUp(t)
+  const at = (file: string) => on({ location: { ...on().location, file } })
+  mkdirSync(join(folder, 'dir'))
+  await t.rejects(addEntry(at(join(folder, 'dir')), entry), { message: /is a folder, not a file/ })
+  symlinkSync('nowhere', join(folder, 'dangling'))
+  await t.rejects(addEntry(at(join(folder, 'dangling')), entry), {
+    message: /is a symbolic link that leads nowhere/,
+  })
+  await t.rejects(addEntry(at('/dev/null'), entry), { message: /is no regular file/ })
+  await t.rejects(addEntry(at(join(folder, 'mcp.json/x.json')), entry), {
+    message: /cannot be read: a part of the path is no folder/,
+  })
+})
+
+t.test(
+  'a file that changes while we work is read again; one that always changes is left alone',
+  async (t) => {
+    const { file, read, on } = setUp(t)
+    let changes = 0
+    const meddle = (limit: number) => (step: string) => {
+      if (step === 'read' && changes < limit)
+        writeFileSync(file, original.replace('mine', `mine ${++changes}`))
+    }
+    await addEntry(on({ onStep: meddle(2) }), entry)
+    t.match(read(), /mine 2[\s\S]*"gatehouse"/, 'on top of the newest version')
+    await removeEntry(on())
+    changes = 0
+    await t.rejects(addEntry(on({ onStep: meddle(100) }), entry), {
+      message: /was changed by another program three times/,
+    })
+    t.notMatch(read(), '"gatehouse"')
+  },
+)
+
+t.test('two at a time: both entries arrive', async (t) => {
+  const { read, on } = setUp(t)
+  await Promise.all([addEntry(on({ name: 'one' }), entry), addEntry(on({ name: 'two' }), entry)])
+  t.match(read(), /"one"[\s\S]*"two"|"two"[\s\S]*"one"/)
+})
+
+t.test('a lock that was left behind does not stop anybody', async (t) => {
+  const { folder, file, read, on } = setUp(t)
+  await addEntry(on(), entry)
+  const [id] = readdirSync(join(folder, 'state')).map((name) => name.split('.')[0] ?? '')
+  const lock = join(folder, 'state', `${id}.lock`)
+  const gone = spawn(process.execPath, ['-e', ''])
+  await once(gone, 'exit')
+  writeFileSync(lock, String(gone.pid))
+  await removeEntry(on())
+  t.equal(read(), original, 'of a process that has ended')
+  writeFileSync(lock, String(process.pid))
+  const old = new Date(Date.now() - 120_000)
+  utimesSync(lock, old, old)
+  await addEntry(on(), entry)
+  t.match(read(), '"gatehouse"', 'older than any operation takes')
+  t.equal(new Records(join(folder, 'state'), file).read().length, 3)
+})
+
+t.test('the last ten operations are remembered, with their backups', async (t) => {
+  const { folder, read, on } = setUp(t)
+  let time = 0
+  const now = () => new Date(1_800_000_000_000 + ++time * 1000)
+  for (let n = 0; n < 8; n++) {
+    await addEntry(on({ now }), entry)
+    await removeEntry(on({ now }))
+  }
+  const state = readdirSync(join(folder, 'state'))
+  t.equal(state.filter((name) => name.endsWith('.bak')).length, 10)
+  t.equal(read(), original)
+})
+
+t.test('a kill at any step leaves the old file or the new one, and the next run goes on', async (t) => {
+  for (const step of ['read', 'recorded', 'written', 'replaced']) {
+    await t.test(step, async (t) => {
+      const { folder, file, read, on } = setUp(t)
+      const { location, records } = on()
+      const script = `
+        import { addEntry } from '${join(import.meta.dirname, '../../../runtime/cli/clients/operate.ts')}'
+        await addEntry({ location: ${JSON.stringify(location)}, name: 'gatehouse', records: ${JSON.stringify(records)}, replace: false,
+          dryRun: false, now: () => new Date(), onStep: (step) => { if (step === '${step}') process.kill(process.pid, 'SIGKILL') } }, ${JSON.stringify(entry)})`
+      const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: 'inherit' })
+      const [, signal] = (await once(child, 'exit')) as [number | null, string | null]
+      t.equal(signal, 'SIGKILL')
+      const after = read()
+      if (step === 'replaced') t.match(after, '"gatehouse"')
+      else t.equal(after, original)
+      await addEntry(on(), entry)
+      t.match(read(), '"gatehouse"')
+      await removeEntry(on())
+      t.equal(read(), original)
+      t.strictSame(readdirSync(folder).toSorted(), ['mcp.json', 'state'], 'nothing is left beside it')
+      t.ok(existsSync(file))
+    })
+  }
+})
+
+t.test(
+  'a file of another user is left alone',
+  { skip: process.getuid?.() !== 0 && 'needs root' },
+  async (t) => {
+    const { file, read, on } = setUp(t)
+    const { chownSync } = await import('node:fs')
+    chownSync(file, 65534, 65534)
+    await t.rejects(addEntry(on(), entry), { message: /belongs to another user/ })
+    t.equal(read(), original)
+  },
+)
+
+t.test('a disk that refuses is told, and the file is whole', async (t) => {
+  const { file, read, on } = setUp(t)
+  const state = on().records
+  mkdirSync(state)
+  // A folder in the place of the records' draft: what a full or broken disk does at this point.
+  const id = (await import('node:crypto')).createHash('sha256').update(file).digest('hex').slice(0, 24)
+  mkdirSync(join(state, `${id}.json`))
+  await t.rejects(addEntry(on(), entry), { message: /the records in .* cannot be kept/ })
+  t.equal(read(), original)
+})

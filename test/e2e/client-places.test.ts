@@ -1,0 +1,72 @@
+/** `gatehouse client`: what it shows, where it writes, and what it refuses, as a user types it. */
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { makeClientHome } from '../helpers/clients/client-home.ts'
+import { untyped } from '../helpers/untyped.ts'
+
+const { home, clients: all, env, fileOf, changed, gatehouse } = makeClientHome(t)
+
+await t.test(
+  'client add: a dry run and a snippet change nothing and show no secret of the file',
+  async (t) => {
+    const dry = await gatehouse('client', 'add', ...all, '--dry-run')
+    t.equal(dry.code, 0, dry.stderr)
+    t.match(dry.stdout, /\+ {4}"gatehouse": \{/)
+    const print = await gatehouse('client', 'add', ...all, '--print')
+    t.match(
+      print.stdout,
+      /claude mcp add --transport http --scope user gatehouse http:\/\/127\.0\.0\.1:4483\/mcp/,
+    )
+    t.match(print.stdout, /cursor:\/\/anysphere\.cursor-deeplink\/mcp\/install\?name=gatehouse&config=/)
+    t.notMatch(dry.stdout + dry.stderr + print.stdout, /canary|ghp_/)
+    t.strictSame(changed(), [])
+  },
+)
+
+await t.test('client add: in a project, and where another place of the client wins', async (t) => {
+  const project = join(home, 'project')
+  mkdirSync(join(project, '.cursor'), { recursive: true })
+  writeFileSync(
+    join(project, '.cursor/mcp.json'),
+    '{"mcpServers": {"gatehouse": {"url": "https://theirs.example"}}}',
+  )
+  const main = join(import.meta.dirname, '../../runtime/cli/main.ts')
+  const inProject = (...args: string[]) => {
+    return spawnSync(process.execPath, [main, 'client', ...args], { cwd: project, env, encoding: 'utf8' })
+  }
+  t.equal(inProject('add', 'cursor').status, 0)
+  t.match(inProject('status', 'cursor').stdout, /shadowed .*\n.*has another entry of that name, which wins/)
+  t.equal(inProject('add', 'gemini', '--scope', 'project').status, 0)
+  t.match(JSON.parse(readFileSync(join(project, '.gemini/settings.json'), 'utf8')), {
+    mcpServers: { gatehouse: {} },
+  })
+  t.equal(inProject('add', 'claude-code', '--scope', 'local').status, 0)
+  t.match(untyped(JSON.parse(readFileSync(join(home, '.claude.json'), 'utf8')))['projects'][project], {
+    mcpServers: { gatehouse: { type: 'http' } },
+  })
+  inProject('remove', 'claude-code', '--scope', 'local')
+  inProject('remove', 'cursor')
+  t.strictSame(changed(), [])
+})
+
+await t.test('client: what is wrong is told per client, and the others go on', async (t) => {
+  const file = fileOf('gemini')
+  writeFileSync(file, '{"mcpServers": {')
+  const { code, stderr, stdout } = await gatehouse('client', 'add', 'gemini', 'junie', 'roo')
+  t.equal(code, 1)
+  t.match(stderr, /Gemini CLI: .*settings\.json:1:\d+: not valid JSON/)
+  t.match(stderr, /Roo Code: Roo Code is only read/)
+  t.match(stdout, /JetBrains Junie: "gatehouse" leads to/)
+  t.equal(readFileSync(file, 'utf8'), '{"mcpServers": {', 'untouched')
+  const status = await gatehouse('client', 'status')
+  t.equal(status.code, 2)
+  t.match(status.stdout, /gemini +user +unreadable/)
+  const unknown = await gatehouse('client', 'add', 'cusror')
+  t.equal(unknown.code, 2)
+  t.match(unknown.stderr, /cusror: no such client; did you mean cursor\?/)
+  rmSync(join(home, '.junie'), { recursive: true })
+  const absent = await gatehouse('client', 'add', 'junie')
+  t.match(absent.stderr, /there is no folder ~\/\.junie\/mcp: is JetBrains Junie installed here\? --create/)
+})

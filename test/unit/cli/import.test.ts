@@ -1,0 +1,118 @@
+/** `gatehouse import`: files that are broken, odd or hostile, and flags that are wrong. */
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { thisHost } from '../../../runtime/cli/clients/host.ts'
+import { type ImportOptions, importServers } from '../../../runtime/cli/clients/import.ts'
+import { reportLines, reportObject } from '../../../runtime/cli/clients/report.ts'
+import { readSources } from '../../../runtime/cli/clients/sources.ts'
+import { painter } from '../../../runtime/cli/output.ts'
+import { convertEntries } from '../../../runtime/clients/index.ts'
+
+const aliasBomb = Array.from(
+  { length: 30 },
+  (_, i) => `b${i}: &b${i} [*${i ? `b${i - 1}` : 'a'}, *${i ? `b${i - 1}` : 'a'}]`,
+)
+
+t.test('import: a file that cannot be read is told with its place, and the others are read', async (t) => {
+  const folder = t.testdir({})
+  const place = (name: string, text: string | Buffer) => {
+    writeFileSync(join(folder, name), text)
+    return join(folder, name)
+  }
+  const good = place('good.json', '{"mcpServers": {"a": {"command": "x"}}}')
+  mkdirSync(join(folder, 'dir.json'))
+  const bad: Readonly<Record<string, readonly [string, RegExp]>> = {
+    'half-written JSON': [
+      place('half.json', '{"mcpServers": {"a": {"comm'),
+      /half\.json:1:\d+: not valid JSON/,
+    ],
+    'broken TOML': [
+      place('config.toml', '[mcp_servers.a]\ncommand = "x'),
+      /config\.toml:2:\d+: not valid TOML/,
+    ],
+    'broken YAML': [place('config.yaml', 'extensions:\n  a: [1'), /config\.yaml:\d+: not valid YAML/],
+    'an alias bomb': [
+      place('bomb.yaml', `a: &a [x]\n${aliasBomb.join('\n')}\n`),
+      /stands for too much through aliases/,
+    ],
+    huge: [place('huge.json', Buffer.alloc(9 * 1024 * 1024, 0x20)), /larger than 8 MiB/],
+    deep: [place('deep.json', '['.repeat(100_000)), /nested deeper/],
+    binary: [place('binary.json', Buffer.from([0, 0xff, 0xfe, 1])), /not valid UTF-8/],
+    empty: [place('empty.json', ''), /holds no MCP servers/],
+    'a folder': [join(folder, 'dir.json'), /is a folder, not a file/],
+  }
+  const words = [good, ...Object.values(bad).map(([file]) => file)]
+  const [first, ...others] = readSources(words, thisHost(folder), undefined)
+  t.match(first, { fault: undefined, entries: [{ name: 'a' }] })
+  for (const [index, [name, [, message]]] of Object.entries(bad).entries())
+    t.match(others[index]?.fault, message, name)
+  symlinkSync('nowhere', join(folder, 'gone.json'))
+  t.throws(() => readSources(['gone.json'], thisHost(folder), undefined), /gone\.json: no such file/)
+  t.throws(
+    () => readSources(['nobody'], thisHost(folder), undefined),
+    /nobody: no such client or file\. Clients: claude-desktop/,
+  )
+})
+
+t.test('import: names out of a file reach no terminal as they are, and are no members of ours', async (t) => {
+  const folder = t.testdir({
+    'x.json':
+      '{"mcpServers": {"\\u001b[31mred\\n": {"command": "x", "\\u001b[2J": 1}, "__proto__": {"command": "y"}, "constructor": {"command": "z"}}}',
+  })
+  const sources = readSources(['x.json'], thisHost(folder), undefined)
+  const conversion = convertEntries(
+    sources.flatMap(({ entries }) => entries),
+    {
+      group: 'g',
+      description: 'd',
+      incoming: { type: 'anonymous' },
+      secrets: 'manifest',
+      plain: new Set(),
+      images: new Map(),
+      keepSecretArgs: false,
+      includeDisabled: false,
+      allowLoopback: false,
+      prefixOne: true,
+      resolve: () => undefined,
+      home: '/h',
+      problemsOf: () => [],
+    },
+  )
+  const text = reportLines(sources, conversion, thisHost(folder), painter(false)).join('\n')
+  t.equal(text.includes('\u001b'), false)
+  t.match(text, /taken {6}__proto__ +MCPServer\/proto/)
+  t.match(text, /taken {6}constructor +MCPServer\/constructor/)
+  t.match(
+    reportObject(sources, conversion, []).servers,
+    [{ name: '\u001b[31mred\n' }],
+    'JSON has the name itself',
+  )
+})
+
+t.test('import: flags that are wrong are refused before anything is read', async (t) => {
+  const options: ImportOptions = {
+    force: false,
+    output: 'text',
+    group: 'imported',
+    target: 'dev',
+    secrets: 'manifest',
+    plain: [],
+    image: [],
+    keepSecretArgs: false,
+    resolveEnv: false,
+    includeDisabled: false,
+  }
+  const cases: readonly (readonly [Partial<ImportOptions>, RegExp])[] = [
+    [{ target: 'cluster' }, /^--target cluster: needs --oidc-config NAME and --audience AUDIENCE/],
+    [{ image: ['x'] }, /^--image: must be NAME=IMAGE/],
+    [{ group: 'Not A Name' }, /^--group: must be a name/],
+    [{ as: 'cusror' }, /^cusror: no such client; did you mean cursor\?/],
+  ]
+  for (const [given, message] of cases) {
+    await t.rejects(importServers(['/dev/null'], { ...options, ...given }), {
+      code: 'INVALID_CONFIG',
+      message,
+    })
+  }
+})

@@ -1,0 +1,42 @@
+/** `$(NAME)` in a local command stands for a variable of the container. */
+import t from 'tap'
+import { Addresses } from '../../../runtime/cli/dev/addresses.ts'
+import { planOf } from '../../../runtime/cli/dev/plan.ts'
+import type { KubeObject } from '../../../runtime/cli/local/objects.ts'
+
+t.test('dev: the local command takes variables of the container, from Secrets as well', async (t) => {
+  const secret: KubeObject = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 's', namespace: 'default' },
+    stringData: { key: "it's $(X)" },
+  }
+  const line = `tool --key '$(KEY)' '$$(KEY)' --port {port}`
+  const parent: KubeObject = {
+    apiVersion: 'gatehouse.dev/v1beta1',
+    kind: 'MCPServer',
+    metadata: { name: 'a', namespace: 'default', annotations: { 'gatehouse.dev/local-command': line } },
+    spec: { transport: 'stdio' },
+  }
+  const container = {
+    name: 'mcp',
+    image: 'i',
+    env: [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 's', key: 'key' } } }],
+  }
+  const workload: KubeObject = {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'a', namespace: 'default' },
+    spec: { template: { spec: { containers: [container] } } },
+  }
+  const plan = await planOf(workload, parent, {
+    objects: [workload, secret],
+    addresses: new Addresses(4483),
+    folder: t.testdir({}),
+    runtimeImage: 'runtime',
+    self: ['gatehouse'],
+    baseEnv: {},
+  })
+  if (typeof plan === 'string') return t.fail(plan)
+  t.strictSame(plan.argv, ['tool', '--key', "it's $(X)", '$(KEY)', '--port', String(plan.port)])
+})

@@ -1,0 +1,56 @@
+/** `gatehouse run`: what is refused before anything is started, by flag. */
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import { type RunOptions, runServers } from '../../../runtime/cli/run/run.ts'
+import { runGatehouse } from '../../helpers/gatehouse.ts'
+
+const nothing: RunOptions = {
+  env: [],
+  url: [],
+  header: [],
+  server: [],
+  from: [],
+  http: false,
+  group: 'gatehouse',
+  force: false,
+  connect: [],
+  verbose: false,
+  startTimeout: 120,
+}
+
+t.test('run: wrong usage is told by flag, and nothing is started', async (t) => {
+  const taken = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => taken.close())
+  await once(taken, 'listening')
+  const address = taken.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  const folder = join(t.testdir({}), 'new')
+  const cases: readonly (readonly [readonly string[], Partial<RunOptions>, RegExp])[] = [
+    [[], {}, /^nothing to run: give a command after --/],
+    [[], { url: ['ftp://x'] }, /^--url: must be an http or https URL/],
+    [[], { server: ['x'] }, /^--server: must be NAME=COMMAND/],
+    [[], { server: ['x=a | b'] }, /^--server x: "\|" needs a shell/],
+    [['x'], { env: ['GATEHOUSE_NOT_SET'] }, /^-e GATEHOUSE_NOT_SET: is not set here/],
+    [
+      [],
+      { url: ['https://a.example'], header: ['A=GATEHOUSE_NOT_SET'] },
+      /^--header A: the variable is not set here/,
+    ],
+    [[], { from: ['nobody'] }, /^nobody: no such client or file/],
+    [['x'], { group: 'Not A Name' }, /^--group: must be a name/],
+    [['x'], { port }, /^--port: \d+ is in use by another program/],
+    [['http://127.0.0.1:9/mcp'], { save: folder }, /^--save: .* cannot be saved: its URL is of this machine/],
+    [['http://169.254.169.254/mcp'], {}, /^no server is left to run/],
+  ]
+  for (const [words, options, message] of cases) {
+    await t.rejects(runServers(words, { ...nothing, ...options }), { code: 'INVALID_CONFIG', message })
+  }
+})
+
+t.test('run: flags out of range end with code 2', async (t) => {
+  const { code, stderr } = await runGatehouse(['run', '--start-timeout', '0', '--', 'x'])
+  t.equal(code, 2)
+  t.match(stderr, /1 to 3600/)
+})

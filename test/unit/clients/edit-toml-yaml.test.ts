@@ -1,0 +1,159 @@
+/** One entry into TOML and YAML, and out again: every other byte stays. */
+import { parse as parseToml } from 'smol-toml'
+import t from 'tap'
+import { applyChanges, invertChanges } from '../../../runtime/clients/edit/changes.ts'
+import { dropEntry, putEntry } from '../../../runtime/clients/edit/edit.ts'
+import { scanToml } from '../../../runtime/clients/edit/toml-scan.ts'
+
+const toml = (text: string) =>
+  ({ format: 'toml', text, path: ['mcp_servers', 'gatehouse'], file: 'config.toml' }) as const
+const yaml = (text: string) =>
+  ({ format: 'yaml', text, path: ['extensions', 'gatehouse'], file: 'config.yaml' }) as const
+const url = 'http://127.0.0.1:4483/mcp'
+const block = `[mcp_servers.gatehouse]\nurl = "${url}"\n`
+
+const tomlGolden: Readonly<Record<string, readonly [string, string]>> = {
+  'an empty file': ['', block],
+  'no line end at the end': ['model = "x"', `model = "x"\n\n${block}`],
+  CRLF: ['model = "x"\r\n', `model = "x"\r\n\r\n${block.replaceAll('\n', '\r\n')}`],
+  'comments, lists over lines, and headers inside of strings': [
+    '# c\n[mcp_servers.a]\nargs = ["x", # [mcp_servers.gatehouse]\n "]"]\nnote = """\n[mcp_servers.gatehouse]\n"""\n\n# end\n[t] # t\n',
+    `# c\n[mcp_servers.a]\nargs = ["x", # [mcp_servers.gatehouse]\n "]"]\nnote = """\n[mcp_servers.gatehouse]\n"""\n\n# end\n[t] # t\n\n${block}`,
+  ],
+}
+
+t.test('toml: a new table stands at the end, and goes without a trace', async (t) => {
+  for (const [name, [before, after]] of Object.entries(tomlGolden)) {
+    const edit = putEntry(toml(before), { url })
+    t.equal(edit.text, after, name)
+    t.equal(applyChanges(edit.text, invertChanges(edit.changes)), before, `${name}: taken back`)
+    if (before.endsWith('\n')) t.equal(dropEntry(toml(after)).text, before, `${name}: removed`)
+  }
+})
+
+t.test(
+  'toml: a table in the middle is removed with its sub-tables, and replaced where it stands',
+  async (t) => {
+    const before = `[mcp_servers.a]\ncommand = "a"\n\n[mcp_servers.gatehouse]\nurl = "old"\n[mcp_servers.gatehouse.env]\nX = '''\n[b]\n'''\n\n# of b\n[mcp_servers.b]\ncommand = "b"\n`
+    t.equal(
+      dropEntry(toml(before)).text,
+      '[mcp_servers.a]\ncommand = "a"\n\n# of b\n[mcp_servers.b]\ncommand = "b"\n',
+    )
+    const edit = putEntry(toml(before), { url })
+    t.equal(edit.text, `[mcp_servers.a]\ncommand = "a"\n\n${block}\n# of b\n[mcp_servers.b]\ncommand = "b"\n`)
+    t.equal(applyChanges(edit.text, invertChanges(edit.changes)), before)
+  },
+)
+
+t.test('toml: what a header would contradict is refused', async (t) => {
+  const cases: Readonly<Record<string, readonly [string, RegExp]>> = {
+    'an inline map': [
+      'x = 1\nmcp_servers = { a = { command = "x" } }\n',
+      /^config\.toml:2: mcp_servers is written inline/,
+    ],
+    'dotted keys': [
+      'mcp_servers.a.command = "x"\n',
+      /^config\.toml:1: mcp_servers is written inline or with dotted keys/,
+    ],
+    'an inline entry': [
+      '[mcp_servers]\na = { command = "x" }\n',
+      /^config\.toml:2: mcp_servers is written inline/,
+    ],
+    'a table in two places': [
+      '[mcp_servers.gatehouse]\nurl = "x"\n[t]\n[mcp_servers.gatehouse.env]\nA = "b"\n',
+      /^config\.toml:4: \[mcp_servers\.gatehouse\.env\] stands apart from its table/,
+    ],
+    'a half-written file': ['[mcp_servers.a]\ncommand = "np', /^config\.toml:2:\d+: not valid TOML: /],
+    'a repeated key': ['a = 1\na = 2\n', /^config\.toml:2:\d+: not valid TOML: /],
+  }
+  for (const [name, [text, message]] of Object.entries(cases)) {
+    t.throws(() => putEntry(toml(text), { url }), { code: 'INVALID_CONFIG', message }, name)
+  }
+})
+
+t.test('toml: every statement is found, in every form that a value can have', async (t) => {
+  const text = [
+    'bare-key = 1',
+    '"quoted key" = true # c',
+    '\'literal\' . "dotted" = 1979-05-27 07:32:00',
+    'uni = "a \\u00e9 \\" b"',
+    "lit = 'a \\'",
+    'long = """\nx "" y """""',
+    "llong = '''\nx '' y '''''",
+    'list = [ [1, 2], ["]", \'[\', """]"""], { a = "}" } ]',
+    'inf = -inf',
+    '[a."b.c".d] # c',
+    'x = 1',
+    '[[ lists . of ]]',
+    'y = 2',
+  ].join('\n')
+  parseToml(text)
+  const found = scanToml(text).map(({ kind, path }) => [kind, path])
+  t.strictSame(found, [
+    ['pair', ['bare-key']],
+    ['pair', ['quoted key']],
+    ['pair', ['literal', 'dotted']],
+    ['pair', ['uni']],
+    ['pair', ['lit']],
+    ['pair', ['long']],
+    ['pair', ['llong']],
+    ['pair', ['list']],
+    ['pair', ['inf']],
+    ['table', ['a', 'b.c', 'd']],
+    ['pair', ['x']],
+    ['list-of-tables', ['lists', 'of']],
+    ['pair', ['y']],
+  ])
+})
+
+const extension = { enabled: true, type: 'streamable_http', uri: url }
+const lines = (indent: string, end = '\n') =>
+  ['  gatehouse:', '    enabled: true', '    type: streamable_http', `    uri: ${url}`]
+    .map((line) => `${indent}${line.slice(2)}${end}`)
+    .join('')
+
+const yamlGolden: Readonly<Record<string, readonly [string, string]>> = {
+  'no map of extensions': ['a: 1\n', `a: 1\nextensions:\n${lines('  ')}`],
+  'a key without a value': ['extensions: # c\n# d\nz: 1\n', `extensions: # c\n${lines('  ')}# d\nz: 1\n`],
+  'comments, lists over lines and block texts': [
+    'extensions:\n  dev:\n    args: [a,\n      b] # c\n    note: |\n      x\n      y\n\n# tail\nz: 1\n',
+    `extensions:\n  dev:\n    args: [a,\n      b] # c\n    note: |\n      x\n      y\n${lines('  ')}\n# tail\nz: 1\n`,
+  ],
+  'a text that keeps its blank lines': [
+    'extensions:\n  a:\n    t: |+\n      x\n\n\nz: 1\n',
+    `extensions:\n  a:\n    t: |+\n      x\n\n\n${lines('  ')}z: 1\n`,
+  ],
+  'CRLF and another indent': [
+    'extensions:\r\n    dev:\r\n        enabled: true # c\r\nz: 1\r\n',
+    `extensions:\r\n    dev:\r\n        enabled: true # c\r\n${lines('    ', '\r\n')}z: 1\r\n`,
+  ],
+}
+
+t.test('yaml: a new member stands last in its map, and goes without a trace', async (t) => {
+  for (const [name, [before, after]] of Object.entries(yamlGolden)) {
+    const edit = putEntry(yaml(before), extension)
+    t.equal(edit.text, after, name)
+    t.equal(applyChanges(edit.text, invertChanges(edit.changes)), before, `${name}: taken back`)
+  }
+  const [, before] = yamlGolden['comments, lists over lines and block texts'] ?? []
+  t.equal(dropEntry(yaml(before ?? '')).text, yamlGolden['comments, lists over lines and block texts']?.[0])
+})
+
+t.test('yaml: what cannot be edited by lines is refused', async (t) => {
+  const cases: Readonly<Record<string, readonly [string, RegExp]>> = {
+    'a map in flow style': ['extensions: {a: {b: 1}}\n', /^config\.yaml:1: this map is in flow style/],
+    'an alias': [
+      'a: &x\n  b: 1\nextensions: *x\n',
+      /^config\.yaml:3: "extensions" must be a map, not an alias$/,
+    ],
+    'a list': ['extensions:\n  - a\n', /"extensions" must be a map$/],
+    'a list at the top': ['- a\n', /^config\.yaml must hold a map at the top$/],
+    'two documents': ['a: 1\n---\nb: 2\n', /^config\.yaml holds several YAML documents/],
+    'a repeated key': ['a: 1\na: 2\n', /^config\.yaml:2: not valid YAML: the key "a" is repeated$/],
+    'a half-written file': ['extensions:\n  a: [1,\n', /^config\.yaml:\d+: not valid YAML: /],
+    'too deep': [`a: ${'['.repeat(300)}${']'.repeat(300)}`, /not valid YAML: is nested/],
+  }
+  for (const [name, [text, message]] of Object.entries(cases)) {
+    t.throws(() => putEntry(yaml(text), extension), { code: 'INVALID_CONFIG', message }, name)
+  }
+})

@@ -1,0 +1,279 @@
+/** Entries of clients in the common form: what is taken, what is told, and what is behind a wrapper. */
+import t from 'tap'
+import { type ClientId, clientOfPath, readEntries } from '../../../runtime/clients/index.ts'
+
+function read(client: ClientId | 'plain', servers: unknown) {
+  const key = { vscode: 'servers', zed: 'context_servers', opencode: 'mcp' }[client as string] ?? 'mcpServers'
+  const { entries } = readEntries({ file: 'x.json', client, text: JSON.stringify({ [key]: servers }) })
+  return entries
+}
+
+const one = (client: ClientId | 'plain', entry: unknown) => read(client, { s: entry })[0]
+const run = (...words: string[]) => {
+  const [command, ...args] = words
+  return one('plain', { command, args })?.target
+}
+
+t.test('entries: a URL without a type means what that client makes of it', async (t) => {
+  const transportOf = (client: ClientId, entry: unknown) => {
+    const target = one(client, entry)?.target
+    return target?.kind === 'remote' ? target.transport : target?.kind
+  }
+  t.equal(transportOf('cursor', { url: 'https://a.example/mcp' }), 'streamable-http')
+  t.equal(transportOf('cursor', { url: 'https://a.example/sse?x=1' }), 'sse')
+  t.equal(transportOf('cline', { url: 'https://a.example/mcp' }), 'sse')
+  t.equal(transportOf('cline', { url: 'https://a.example/mcp', type: 'streamableHttp' }), 'streamable-http')
+  t.equal(transportOf('gemini', { url: 'https://a.example/mcp' }), 'sse')
+  t.equal(transportOf('gemini', { httpUrl: 'https://a.example/sse' }), 'streamable-http')
+  t.equal(transportOf('gemini', { url: 'https://a.example/mcp', type: 'http' }), 'streamable-http')
+  t.equal(transportOf('windsurf', { serverUrl: 'https://a.example/mcp' }), 'streamable-http')
+  t.equal(transportOf('opencode', { type: 'remote', url: 'https://a.example/mcp' }), 'streamable-http')
+})
+
+t.test('entries: commands in every form', async (t) => {
+  const words = (client: ClientId, entry: unknown) => {
+    const target = one(client, entry)?.target
+    return target?.kind === 'program' ? [target.command, ...target.args].flat() : target
+  }
+  t.strictSame(words('cursor', { command: 'a', args: ['b', 3, true] }), ['a', 'b', '3', 'true'])
+  t.strictSame(words('opencode', { type: 'local', command: ['a', 'b'] }), ['a', 'b'])
+  t.strictSame(words('zed', { command: { path: 'a', args: ['b'] } }), ['a', 'b'])
+})
+
+t.test('entries: every reference to a variable is told from text, in the syntax of its client', async (t) => {
+  const header = (client: ClientId, value: string) => {
+    const target = one(client, {
+      url: 'https://a.example/mcp',
+      type: client === 'opencode' ? 'remote' : 'http',
+      headers: { H: value },
+    })?.target
+    return target?.kind === 'remote' ? target.headers.get('H') : target
+  }
+  const env = { kind: 'env', name: 'V' }
+  t.strictSame(header('claude-code', 'a${V}b${W:-d}'), [
+    'a',
+    env,
+    'b',
+    { kind: 'env', name: 'W', fallback: 'd' },
+  ])
+  t.strictSame(header('claude-code', '${env:V}'), ['${env:V}'])
+  t.strictSame(header('cursor', '${env:V}${V}'), [env, '${V}'])
+  t.strictSame(header('vscode', 'Bearer ${input:my key}'), ['Bearer ', { kind: 'input', name: 'my key' }])
+  t.strictSame(header('windsurf', '${file:/x}'), [{ kind: 'file', name: '/x' }])
+  t.strictSame(header('gemini', '$V-${V}'), [env, '-', env])
+  t.strictSame(header('zed', '${V}$V'), ['${V}$V'])
+  t.strictSame(header('opencode', '{env:V}'), [env])
+  t.strictSame(header('vscode', '${workspaceFolder}'), [{ kind: 'place', name: 'workspaceFolder' }])
+  t.strictSame(header('cursor', '${userHome}'), [{ kind: 'home', name: 'userHome' }])
+})
+
+t.test('entries: nothing is dropped in silence', async (t) => {
+  const entry = one('cursor', {
+    command: 'a',
+    cwd: '/x',
+    envFile: '.env',
+    timeout: 5,
+    auth: { CLIENT_SECRET: 'canary' },
+    mystery: 'canary',
+    empty: [],
+    off: false,
+  })
+  t.strictSame(
+    entry?.notes.map(({ field, loses }) => [field, loses]),
+    [
+      ['timeout', false],
+      ['auth', true],
+      ['cwd', true],
+      ['envFile', true],
+      ['mystery', true],
+    ],
+  )
+  t.notMatch(JSON.stringify(entry?.notes), 'canary')
+})
+
+t.test('entries: what is no server says why', async (t) => {
+  const cases: readonly (readonly [unknown, string])[] = [
+    [5, 'is not an object'],
+    [{}, 'has neither a command nor a URL'],
+    [{ command: 5 }, 'has a member "command" that is not a text'],
+    [{ command: 'a', args: 'b' }, 'has a member "args" that is not a list of texts'],
+    [{ command: 'a', env: { A: {} } }, 'has a member "env" that is not an object of texts'],
+    [{ url: 'ws://a' }, 'speaks ws, which is not served'],
+    [{ url: 'unix:///a' }, 'speaks unix, which is not served'],
+    [{ url: 'a.example' }, 'has a URL without http://'],
+    [{ url: 'http://' }, 'has a URL that is not valid'],
+    [{ type: 'ws', url: 'wss://a' }, 'has type "ws", which is not served'],
+    [{ type: 'stdio' }, 'has no command'],
+  ]
+  for (const [entry, why] of cases) t.match(one('plain', entry)?.target, { kind: 'unusable', why })
+})
+
+t.test('wrappers: a Windows shell, and this gateway itself', async (t) => {
+  t.match(run('cmd', '/c', 'npx', '-y', 'x'), { kind: 'program', command: ['npx'] })
+  t.match(run('C:\\Windows\\System32\\CMD.EXE', '/C', 'npx'), { kind: 'program', command: ['npx'] })
+  t.match(run('/opt/gatehouse', 'proxy', 'stdio', 'https://a'), { kind: 'unusable', harmless: true })
+  t.match(run('node', '/x/gatehouse.js', 'proxy', 'stdio', 'https://a'), { kind: 'unusable', harmless: true })
+  t.match(run('npx', 'gatehouse', 'proxy', 'stdio', 'https://a'), { kind: 'unusable', harmless: true })
+  t.match(run('other', 'proxy', 'stdio', 'https://a'), { kind: 'program' })
+})
+
+t.test('wrappers: a container is its image, with variables and volumes', async (t) => {
+  const target = run(
+    'docker',
+    'run',
+    '-i',
+    '--rm',
+    '-e',
+    'A',
+    '-e',
+    'B=1=2',
+    '--env=C=3',
+    '-v',
+    '/h:/m:ro',
+    '--mount',
+    'type=bind,src=/s,dst=/d',
+    '--network',
+    'host',
+    '--name=x',
+    'img:1',
+    'serve',
+    '-e',
+    'mine',
+  )
+  t.match(target, {
+    kind: 'program',
+    container: {
+      image: 'img:1',
+      args: [['serve'], ['-e'], ['mine']],
+      volumes: [
+        { host: '/h', mount: '/m', readOnly: true },
+        { host: '/s', mount: '/d', readOnly: false },
+      ],
+    },
+  })
+  if (target?.kind !== 'program') return t.fail('no program')
+  t.strictSame(
+    [...target.env],
+    [
+      ['A', [{ kind: 'env', name: 'A' }]],
+      ['B', ['1=2']],
+      ['C', ['3']],
+    ],
+  )
+  t.strictSame(
+    target.args.flat(),
+    [
+      'run',
+      '-i',
+      '--rm',
+      '-e',
+      'A',
+      '-e',
+      'B',
+      '--env=C',
+      '-v',
+      '/h:/m:ro',
+      '--mount',
+      'type=bind,src=/s,dst=/d',
+      '--network',
+      'host',
+      '--name=x',
+      'img:1',
+      'serve',
+      '-e',
+      'mine',
+    ],
+    'values are left to the environment',
+  )
+  t.match(one('plain', { command: 'docker', args: ['run', '--network', 'host', 'img'] })?.notes, [
+    { field: '--network' },
+  ])
+  t.match(
+    run('docker', 'run', '--unknown', 'x', 'img'),
+    { kind: 'program', container: undefined },
+    'an unknown flag',
+  )
+  t.match(run('docker', 'compose', 'up'), { kind: 'program', container: undefined })
+})
+
+t.test('wrappers: bridges are the remote server behind them', async (t) => {
+  const target = one('claude-desktop', {
+    command: 'npx',
+    args: [
+      '-y',
+      'mcp-remote@0.1.2',
+      'https://a.example/mcp',
+      '3334',
+      '--header',
+      'X-Key: ${KEY}',
+      '--transport',
+      'sse-only',
+      '--allow-http',
+    ],
+    env: { KEY: 'canary' },
+  })?.target
+  t.match(target, { kind: 'remote', url: ['https://a.example/mcp'], transport: 'sse' })
+  t.strictSame(target?.kind === 'remote' && [...target.headers], [['X-Key', ['canary']]])
+  t.match(
+    run('npx', '-y', 'supergateway', '--streamableHttp', 'https://a.example/x', '--oauth2Bearer', 't'),
+    {
+      kind: 'remote',
+      transport: 'streamable-http',
+      headers: new Map([['Authorization', ['Bearer t']]]),
+    },
+  )
+  t.match(run('uvx', 'mcp-proxy', '-H', 'X-A', 'b', '--transport', 'streamablehttp', 'https://a.example/x'), {
+    kind: 'remote',
+    transport: 'streamable-http',
+  })
+  t.match(run('npx', 'mcp-remote', 'https://a.example', '--unknown-flag', 'x'), { kind: 'program' })
+  t.match(run('npx', 'mcp-remote-other', 'https://a.example'), { kind: 'program' })
+})
+
+t.test('files: whose file it is follows from its path, else from its contents', async (t) => {
+  const paths: Readonly<Record<string, string | undefined>> = {
+    '/x/.cursor/mcp.json': 'cursor',
+    '/x/.vscode/mcp.json': 'vscode',
+    '/x/.mcp.json': 'claude-code',
+    '.mcp.json': 'claude-code',
+    'C:\\Users\\ada\\AppData\\Roaming\\Claude\\claude_desktop_config.json': 'claude-desktop',
+    'claude_desktop_config.json': 'claude-desktop',
+    '/x/.gemini/settings.json': 'gemini',
+    '/x/.config/zed/settings.json': 'zed',
+    '/x/mcp.json': undefined,
+    '/x/settings.json': undefined,
+    '/x/not.mcp.json': undefined,
+  }
+  for (const [path, client] of Object.entries(paths)) t.equal(clientOfPath(path), client, path)
+  const by = (text: string, file = 'standard input') => readEntries({ file, text }).client
+  t.equal(by('{"servers": {"a": {"command": "x"}}}'), 'vscode')
+  t.equal(by('{"context_servers": {"a": {"command": "x"}}}'), 'zed')
+  t.equal(by('{"mcp": {"a": {"type": "local", "command": ["x"]}}}'), 'opencode')
+  t.equal(by('[mcp_servers.a]\ncommand = "x"\n'), 'codex')
+  t.equal(by('# c\nextensions:\n  a:\n    cmd: x\n'), 'goose')
+  t.equal(by('// c\n{"mcpServers": {"a": {"command": "x"}}}'), 'plain')
+  t.throws(() => by('{"other": 1}'), /standard input holds no MCP servers/)
+  t.throws(() => by('{"mcpServers": []}'), /"mcpServers" must be an object with one member per server/)
+})
+
+t.test(
+  'files: the second version of OpenCode’s file, lists of excluded servers, projects of Claude Code',
+  async (t) => {
+    const opencode = { mcp: { servers: { a: { type: 'local', command: ['x'], disabled: true } } } }
+    const { entries } = readEntries({ file: 'opencode.json', text: JSON.stringify(opencode) })
+    t.match(entries, [{ name: 'a', enabled: false }])
+    const gemini = { mcp: { excluded: ['b'] }, mcpServers: { a: { command: 'x' }, b: { command: 'y' } } }
+    t.match(readEntries({ file: '/x/.gemini/settings.json', text: JSON.stringify(gemini) }).entries, [
+      { enabled: true },
+      { enabled: false },
+    ])
+    const claude = {
+      mcpServers: { a: { command: 'x' } },
+      projects: { '/p': { mcpServers: { a: { command: 'y' } } }, '/q': {} },
+    }
+    t.match(readEntries({ file: '/x/.claude.json', text: JSON.stringify(claude) }).entries, [
+      { name: 'a', source: { client: 'claude-code' } },
+      { name: 'a', source: { scope: 'local', within: '/p' } },
+    ])
+  },
+)

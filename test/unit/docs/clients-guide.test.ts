@@ -1,0 +1,28 @@
+/** The guide of clients speaks of flags and clients that exist. */
+import { readFileSync } from 'node:fs'
+import { Command } from 'commander'
+import t from 'tap'
+import { addClientCommand } from '../../../runtime/cli/commands/client.ts'
+import { addImportCommand } from '../../../runtime/cli/commands/import.ts'
+import { addRunCommand } from '../../../runtime/cli/commands/run.ts'
+import { clientIds } from '../../../runtime/clients/index.ts'
+
+const page = readFileSync('docs/guides/clients.md', 'utf8')
+
+t.test('guide: every flag in it exists', async (t) => {
+  const program = new Command()
+  addImportCommand(program)
+  addClientCommand(program)
+  addRunCommand(program)
+  const all = program.commands.flatMap((command) => [command, ...command.commands])
+  const known = new Set(all.flatMap(({ options }) => options.map(({ long }) => long)))
+  // Of the proxy command.
+  for (const flag of ['--target-uri', '--remote-auth']) known.add(flag)
+  const named = new Set([...page.matchAll(/--[a-z][a-z-]*[a-z]/g)].map(([flag]) => flag))
+  t.ok(named.size > 20)
+  for (const flag of named) t.ok(known.has(flag), flag)
+})
+
+t.test('guide: every client is named', async (t) => {
+  for (const id of clientIds) t.ok(page.includes(`\`${id}\``), id)
+})
