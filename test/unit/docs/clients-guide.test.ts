@@ -10,7 +10,7 @@ import { clientIds } from '../../../runtime/clients/index.ts'
 const page = readFileSync('docs/guides/clients.md', 'utf8')
 
 t.test('guide: every flag in it exists', async (t) => {
-  const program = new Command()
+  const program = new Command().enablePositionalOptions()
   addImportCommand(program)
   addClientCommand(program)
   addRunCommand(program)

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { validateResource } from '../../../hooks/index.ts'
 import { addressFailure } from '../../../hooks/references/addresses.ts'
 
 const never = [
@@ -60,4 +61,35 @@ t.test('addressFault: private addresses need allowPrivateEndpoint', async (t) =>
 
 t.test('addressFault: public addresses are fine', async (t) => {
   for (const url of outside) t.equal(addressFailure(url, false), undefined, url)
+})
+
+t.test('addressFault: on one machine, and nowhere else, loopback is allowed', async (t) => {
+  for (const url of [
+    'http://localhost:8000/mcp',
+    'http://127.0.0.1/',
+    'http://127.1.2.3',
+    'http://[::1]:8000',
+  ]) {
+    t.equal(addressFailure(url, false, true), undefined, url)
+  }
+  for (const url of [
+    'http://169.254.169.254',
+    'http://0.0.0.0',
+    'http://metadata.google.internal',
+    'http://a.localhost.svc',
+  ]) {
+    t.type(addressFailure(url, true, true) ?? addressFailure(url, false, true), 'string', url)
+  }
+  const entry = {
+    apiVersion: 'gatehouse.dev/v1beta1',
+    kind: 'MCPServerEntry',
+    metadata: { name: 'a' },
+    spec: { remoteUrl: 'http://localhost:8000/mcp', transport: 'streamable-http', groupRef: { name: 'g' } },
+  }
+  t.match(
+    validateResource(entry).problems,
+    [{ path: 'spec.remoteUrl' }],
+    'the webhook and gatehouse validate refuse it',
+  )
+  t.strictSame(validateResource(entry, { settings: { enableObo: false, allowLoopback: true } }).problems, [])
 })

@@ -81,6 +81,23 @@ t.test('MCPServer: stdio runs behind a bridge in the server’s own container', 
     host: '0.0.0.0',
     port: 8080,
   })
+  const named = { name: 'mcp', command: ['node', '$(FILE)'], args: ['--token', '$(TOKEN)'] }
+  const pod = world(
+    server('files', {
+      transport: 'stdio',
+      args: ['ignored'],
+      podTemplateSpec: { spec: { containers: [named] } },
+    }),
+  ).settle()
+  const literal = world(server('files', { transport: 'stdio', args: ['$(TOKEN)'], podTemplateSpec })).settle()
+  t.match(
+    [fileOf(pod, 'mcp-files-server-config'), fileOf(literal, 'mcp-files-server-config')],
+    [
+      { stdio: { command: 'node', args: ['$(FILE)', '--token', '$(TOKEN)'] } },
+      { stdio: { command: 'node', args: ['server.js', '$$(TOKEN)'] } },
+    ],
+    'words of the pod may name variables, those of the resource are literal',
+  )
   const { spec } = podOf(w, 'StatefulSet', 'mcp-files-server')
   t.strictSame(spec.initContainers?.[0]?.args, ['unpack', '/gatehouse'])
   t.equal(spec.containers[0]?.command?.[0], '/gatehouse/ld.so')
