@@ -224,7 +224,7 @@ export async function startGateway(
   const env = {
     ...process.env,
     [upstreamSecretVariable]: upstreamSecret,
-    NODE_OPTIONS: `--import=${join(import.meta.dirname, 'moved-clock.ts')}`,
+    NODE_OPTIONS: `--import=${join(import.meta.dirname, '../moved-clock.ts')}`,
     TEST_CLOCK_FILE: clock,
     ...options.env,
   }

@@ -5,7 +5,10 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 
-const suite = join(import.meta.dirname, '../../node_modules/@modelcontextprotocol/conformance/dist/index.js')
+const suite = join(
+  import.meta.dirname,
+  '../../../node_modules/@modelcontextprotocol/conformance/dist/index.js',
+)
 
 export interface ConformanceResult {
   /** 0: every required scenario passed. */

@@ -12,7 +12,7 @@ import type { Landing, SeenLogin, WorkingClient } from '../authserver/signed-in-
 
 const program = join(
   import.meta.dirname,
-  '../../node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js',
+  '../../../node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js',
 )
 
 interface InspectorOptions {

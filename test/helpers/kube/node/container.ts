@@ -83,7 +83,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-const PACKAGES = resolve(import.meta.dirname, '../../../node_modules')
+const PACKAGES = resolve(import.meta.dirname, '../../../../node_modules')
 
 function scriptOf(plan: ContainerPlan): string {
   const { pod, container, image, folder } = plan
