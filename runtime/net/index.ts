@@ -20,6 +20,7 @@ export {
   makeFetch,
 } from './outgoing/fetch.ts'
 export { namedByConnection, repeatedSingleton } from './headers.ts'
+export { type Entry, InFlight } from './in-flight.ts'
 export { type ListenerLimits, listenerLimits, maxBodyBytes } from './limits.ts'
 export {
   holdsStream,

@@ -40,7 +40,7 @@ export class SchemaCheck {
   /** True when even a small value can take long. */
   readonly isHeavy: boolean
   readonly #schema: Fields
-  readonly #meter: Meter = { spend: () => {} }
+  readonly #meter: Meter = { spend: spendNothing }
   readonly #engines = new Map<boolean, Ajv2020>()
 
   constructor({ $schema: _, ...schema }: Fields) {
@@ -76,7 +76,7 @@ export class SchemaCheck {
     try {
       return validate(value) ? [] : describe(validate.errors)
     } finally {
-      this.#meter.spend = () => {}
+      this.#meter.spend = spendNothing
       validate.errors = null
     }
   }
@@ -94,6 +94,8 @@ export class SchemaCheck {
 }
 
 const KEY = 'workflow'
+
+const spendNothing: Spend = () => {}
 
 interface Meter {
   spend: Spend

@@ -96,7 +96,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
     connections.set(socket, { endStream: undefined, req: undefined, res: undefined })
-    socket.destroySoon = () => closeAfterResponse(socket)
+    const destroySoon = () => closeAfterResponse(socket)
+    socket.destroySoon = destroySoon
     socket.once('close', () => sockets.delete(socket))
   })
   // The body reader sends "100 Continue" once the request has passed every earlier stage.
@@ -150,7 +151,8 @@ function closeAfterResponse(socket: Socket): void {
     Socket.prototype.destroySoon.call(socket)
     return
   }
-  connection.endStream = () => socket.destroy()
+  const endStream = () => socket.destroy()
+  connection.endStream = endStream
   closeInStages(socket)
 }
 

@@ -95,13 +95,14 @@ class ProxyRoutes extends Dispatcher {
     this.#direct = direct
     this.#environment = environment
     const tls = ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] }
-    this.#make = (uri) =>
+    const make = (uri: string) =>
       new ProxyAgent({
         ...pool,
         uri,
         requestTls: { timeout: dialTimeoutMs, ...tls },
         proxyTls: { timeout: dialTimeoutMs, ...tls },
       })
+    this.#make = make
   }
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {

@@ -130,21 +130,24 @@ export function watchResponse(res: ServerResponse, keepBytes: number, onOpen?: (
   const watch = new ResponseWatch(keepBytes)
   const write = callable(res.write.bind(res))
   const end = callable(res.end.bind(res))
-  res.write = ((...args: unknown[]) => {
+  const watchedWrite = (...args: unknown[]) => {
     take(watch, args)
     return write(...args)
-  }) as typeof res.write
-  res.end = ((...args: unknown[]) => {
+  }
+  const watchedEnd = (...args: unknown[]) => {
     take(watch, args)
     return end(...args)
-  }) as typeof res.end
+  }
+  res.write = watchedWrite as typeof res.write
+  res.end = watchedEnd as typeof res.end
   if (onOpen) {
     const writeHead = callable(res.writeHead.bind(res))
-    res.writeHead = ((...args: unknown[]) => {
+    const watchedHead = (...args: unknown[]) => {
       const result = writeHead(...args)
       onOpen()
       return result
-    }) as typeof res.writeHead
+    }
+    res.writeHead = watchedHead as typeof res.writeHead
   }
   return watch
 }

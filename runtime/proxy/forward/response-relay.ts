@@ -58,7 +58,9 @@ export class ResponseRelay implements DispatchHandler {
   readonly #policy: ResponsePolicy
   readonly #resolve: (aside: DiscardedResponse) => void
   readonly #reject: (error: GatehouseError) => void
-  readonly #onClose: () => void
+  readonly #onClose = (): void => {
+    if (this.#state !== 'done') this.#controller?.abort(clientGone)
+  }
   #controller: DispatchController | undefined
   #state: 'waiting' | 'reading' | 'committed' | 'aside' | 'done' = 'waiting'
   #held: Held | undefined
@@ -79,9 +81,6 @@ export class ResponseRelay implements DispatchHandler {
     this.#policy = policy
     this.#resolve = resolve
     this.#reject = reject
-    this.#onClose = () => {
-      if (this.#state !== 'done') this.#controller?.abort(clientGone)
-    }
     exchange.res.once('close', this.#onClose)
   }
 

@@ -69,21 +69,22 @@ const clientGone = new Error('the client disconnected')
 
 class RelayedResponse implements DispatchHandler {
   readonly #exchange: ProxyExchange
-  readonly #done: () => void
-  readonly #onClose: () => void
+  readonly #finished: () => void
+  readonly #onClose = (): void => {
+    this.#controller?.abort(clientGone)
+    this.#finished()
+  }
   #controller: DispatchController | undefined
 
   constructor(exchange: ProxyExchange, done: () => void) {
     this.#exchange = exchange
-    this.#onClose = () => {
-      this.#controller?.abort(clientGone)
-      done()
-    }
-    this.#done = () => {
-      exchange.res.off('close', this.#onClose)
-      done()
-    }
+    this.#finished = done
     exchange.res.once('close', this.#onClose)
+  }
+
+  #done(): void {
+    this.#exchange.res.off('close', this.#onClose)
+    this.#finished()
   }
 
   refuse(error: GatehouseError): void {

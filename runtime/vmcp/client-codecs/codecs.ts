@@ -1,5 +1,5 @@
 /** Puts the client edges together: both codecs over one core, with what they share. */
-import type { Log } from '../../net/index.ts'
+import { InFlight, type Log } from '../../net/index.ts'
 import type { Clock } from '../clock.ts'
 import type { Core } from '../pipeline/core.ts'
 import { type Advertise, advertisedBy, everything } from '../edge/advertised.ts'
@@ -50,7 +50,7 @@ const MAX_PARKED_PER_CALLER = 100
 
 export function makeEdges(options: EdgesOptions): Edges {
   const { core, sessions, perform, serverInfo, passthroughHeaders, clock, log } = options
-  const responses = new Set<HttpResponse>()
+  const responses = new InFlight<HttpResponse>()
   const parked = new ParkedCalls({
     max: MAX_PARKED,
     maxPerCaller: MAX_PARKED_PER_CALLER,
@@ -98,7 +98,7 @@ export function makeEdges(options: EdgesOptions): Edges {
     }),
     keepAlive() {
       listeners.keepAlive()
-      for (const response of responses) response.keepAlive()
+      for (const response of responses.values()) response.keepAlive()
     },
     close() {
       parked.close(new Error('the server is shutting down'))

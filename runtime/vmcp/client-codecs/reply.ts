@@ -40,6 +40,7 @@ export class Reply implements HttpResponse {
   readonly #openLasting: (() => LastingStream) | undefined
   #lasting: LastingStream | undefined
   #onClose: (() => void) | undefined
+  readonly #abandoned = (): void => this.#onClose?.()
   #streaming = false
 
   constructor(req: IncomingMessage, res: ServerResponse, { headers = {}, lasting }: ReplyOptions = {}) {
@@ -67,7 +68,7 @@ export class Reply implements HttpResponse {
     if (lasting) {
       // From now on it is the stream that counts, not the connection that carries it.
       this.#lasting = lasting
-      lasting.onAbandoned = () => this.#onClose?.()
+      lasting.onAbandoned = this.#abandoned
       lasting.attach(this.res)
     }
     return true

@@ -314,7 +314,8 @@ class Vmcp implements VmcpServer {
     })
     this.origin = listener.url
     this.url = `${listener.url}${MCP_PATH}`
-    this.#closeListener = () => listener.close({ graceMs: this.#options.graceMs ?? DEFAULT_GRACE_MS })
+    const closeListener = () => listener.close({ graceMs: this.#options.graceMs ?? DEFAULT_GRACE_MS })
+    this.#closeListener = closeListener
     this.#reporter = this.#makeReporter()
     this.#timer = setInterval(() => this.#sweep(), SWEEP_MS)
     this.#timer.unref()

@@ -22,7 +22,10 @@ const RESUBSCRIBE_MS = 30_000
 export function makeSessionLife(core: Core, save: (session: Session) => void): SessionLife {
   return {
     used(session) {
-      session.onLost ??= (backend) => void renew(core, session, backend)
+      if (!session.onLost) {
+        const renewal = (backend: string) => void renew(core, session, backend)
+        session.onLost = renewal
+      }
       if (!session.restored) return
       session.restored = false
       // The session comes from another replica: what it is subscribed to is watched from here now.

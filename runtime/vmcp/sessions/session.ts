@@ -18,7 +18,7 @@ import {
   requireAbility,
   withoutReservedMeta,
 } from '../../mcp/index.ts'
-import type { Caller } from '../../net/index.ts'
+import { type Caller, InFlight } from '../../net/index.ts'
 import { writeBounded } from '../client-codecs/stream.ts'
 import type { Ask, AskReply, BackendSession, ClientAbilities, ClientSession } from '../pipeline/operation.ts'
 import { ReplayBudget, type ReplayStream, ReplayStreams } from './replay.ts'
@@ -54,6 +54,13 @@ export interface SessionChanges {
   readonly seen: Readonly<Record<string, string>> | undefined
 }
 
+/** A request of the client that is not answered yet. */
+export interface RequestInFlight {
+  /** Raw JSON. */
+  readonly id: string
+  cancel(reason: Error): void
+}
+
 interface ServerRequest {
   resolve(reply: AskReply): void
   reject(error: Error): void
@@ -68,10 +75,11 @@ export class Session implements ClientSession {
   /** Set by `logging/setLevel`; undefined: the backend's own choice. */
   logLevel: string | undefined
   usedAt = 0
+  /** When the table of sessions last moved it to its end. */
+  movedAt = 0
   /** True until the subscriptions of a session from another replica are renewed here. */
   restored = false
-  /** Requests in flight by raw id; the function cancels. */
-  readonly inFlight = new Map<string, (reason: Error) => void>()
+  readonly inFlight = new InFlight<RequestInFlight>()
   /** Subscribed resources and the backend of each. */
   readonly subscriptions = new Map<string, string>()
   /** Sessions that backends keep for this one. */
@@ -271,7 +279,7 @@ export class Session implements ClientSession {
   /** Ends everything that is in flight and every stream. */
   end(reason: Error): void {
     this.over = true
-    for (const cancel of this.inFlight.values()) cancel(reason)
+    for (const request of this.inFlight.values()) request.cancel(reason)
     for (const question of this.#questions.values()) question.reject(reason)
     this.#replay.close()
     for (const stream of this.#streams.keys()) stream.end()

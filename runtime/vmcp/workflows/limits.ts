@@ -13,10 +13,11 @@ export class Limit {
     const onOuter = () => this.abort(outer.reason)
     const cancel = clock.after(Math.min(timeoutMs, LONGEST_MS), () => this.abort(failure()))
     outer.addEventListener('abort', onOuter, { once: true })
-    this.#end = () => {
+    const end = () => {
       cancel()
       outer.removeEventListener('abort', onOuter)
     }
+    this.#end = end
     if (outer.aborted) onOuter()
   }
 

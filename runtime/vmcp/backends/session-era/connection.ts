@@ -277,7 +277,7 @@ export class SessionConnection implements Connection {
       const onAbort = (): void => pending.reject(reasonOf(signal))
       const settle = (): boolean => {
         signal.removeEventListener('abort', onAbort)
-        return inbound.forget(id)
+        return inbound.forget(expected)
       }
       const pending: Pending = {
         id,
@@ -290,7 +290,7 @@ export class SessionConnection implements Connection {
           if (settle()) reject(error)
         },
       }
-      inbound.expect(pending)
+      const expected = inbound.expect(pending)
       signal.addEventListener('abort', onAbort, { once: true })
       channel
         .send(message, {

@@ -13,6 +13,7 @@ import {
   rawErrorMessage,
   resultMessage,
 } from '../../../mcp/index.ts'
+import { type Entry, InFlight } from '../../../net/index.ts'
 import type { AskReply, Outcome } from '../../pipeline/operation.ts'
 import type { ConnectionEvents, ListKind, Relay } from '../connection.ts'
 import { abortable, type Deadline } from '../transport/deadline.ts'
@@ -43,7 +44,7 @@ export interface Pending {
 export class Inbound {
   readonly #events: ConnectionEvents
   readonly #reply: (message: Buffer) => void
-  readonly #pending = new Map<string, Pending>()
+  readonly #pending = new InFlight<Pending>()
   readonly #questions = new Map<string, ServerRequest>()
 
   constructor(events: ConnectionEvents, reply: (message: Buffer) => void) {
@@ -51,17 +52,16 @@ export class Inbound {
     this.#reply = reply
   }
 
-  expect(pending: Pending): void {
-    this.#pending.set(pending.id, pending)
+  /** The result is what `forget` takes. */
+  expect(pending: Pending): Entry<Pending> {
+    return this.#pending.add(pending)
   }
 
   /** False when it was settled before. Questions asked for the request are withdrawn: nobody waits for the responses. */
-  forget(id: string): boolean {
-    const pending = this.#pending.get(id)
-    if (!pending) return false
-    this.#pending.delete(id)
+  forget(expected: Entry<Pending>): boolean {
+    if (!this.#pending.remove(expected)) return false
     for (const question of this.#questions.values()) {
-      if (question.pending === pending) question.cancel.abort(OVER)
+      if (question.pending === expected.value) question.cancel.abort(OVER)
     }
     return true
   }
@@ -78,24 +78,26 @@ export class Inbound {
 
   /** `on` is the request on whose response stream the message arrived. */
   handle(message: Message, on: Pending | undefined): void {
-    if (message.method === '') this.#response(message)
+    if (message.method === '') this.#response(message, on)
     else if (message.kind === 'request') this.#question(message, on)
     else this.#notification(message, on)
   }
 
-  #response(message: Message): void {
-    const pending = message.id === undefined ? undefined : this.#pending.get(message.id)
+  #response(message: Message, on: Pending | undefined): void {
+    const pending = this.#withId(message.id, on)
     if (!pending) return
     if (message.result) pending.resolve({ kind: 'result', result: message.result })
     else if (message.error) pending.resolve({ kind: 'error', error: message.error })
   }
 
+  /** The request of an id; nearly always the one on whose response stream the message arrived. */
+  #withId(id: string | undefined, on: Pending | undefined): Pending | undefined {
+    if (id === undefined) return undefined
+    return on?.id === id ? on : this.#pending.find((pending) => pending.id === id)
+  }
+
   #newest(): Pending | undefined {
-    let newest: Pending | undefined
-    for (const pending of this.#pending.values()) {
-      if (pending.relay) newest = pending
-    }
-    return newest
+    return this.#pending.find(({ relay }) => relay !== undefined)
   }
 
   #question(message: Message, on: Pending | undefined): void {
@@ -148,7 +150,7 @@ export class Inbound {
     const { method, params } = message
     const kind = LIST_CHANGED[method]
     if (kind) this.#events.listChanged(kind)
-    else if (method === 'notifications/progress') this.#progress(params)
+    else if (method === 'notifications/progress') this.#progress(params, on)
     else if (method === 'notifications/message') this.#log(params, on ?? this.#newest())
     else if (method === 'notifications/resources/updated') {
       if (params) this.#events.resourceUpdated(params)
@@ -156,11 +158,11 @@ export class Inbound {
     else this.#events.notification(method, params)
   }
 
-  #progress(params: Buffer | undefined): void {
+  #progress(params: Buffer | undefined, on: Pending | undefined): void {
     if (!params) return
     const object = new JsonObject(params)
     const token = object.raw('progressToken')?.toString()
-    const relay = token === undefined ? undefined : this.#pending.get(token)?.relay
+    const relay = this.#withId(token, on)?.relay
     if (relay?.progressToken === undefined) return
     relay.progress(object.with({ progressToken: relay.progressToken }))
   }

@@ -16,6 +16,7 @@ import {
   RPC,
   scanMessage,
 } from '../../../mcp/index.ts'
+import { InFlight } from '../../../net/index.ts'
 import type { BackendSession } from '../../pipeline/operation.ts'
 import {
   type Channel,
@@ -49,7 +50,7 @@ export class StreamableChannel implements Channel {
   readonly #events: ChannelEvents
   readonly #closed = new AbortController()
   readonly #retired = new AbortController()
-  readonly #inFlight = new Set<ExchangeControl>()
+  readonly #inFlight = new InFlight<ExchangeControl>()
   #sessionId: string | undefined
   #version: string | undefined
 
@@ -79,13 +80,13 @@ export class StreamableChannel implements Channel {
       if (isResponse && !responded) {
         responded = true
         timer = setTimeout(
-          () => control.cancel?.(new Error('the stream stayed open after the response')),
+          () => control.exchange?.fail(new Error('the stream stayed open after the response')),
           LINGER_MS,
         )
       }
       options.onMessage(received)
     }
-    this.#inFlight.add(control)
+    const exchange = this.#inFlight.add(control)
     try {
       const response = await this.#post(message, options, position, onMessage, control)
       if (response.stream) {
@@ -99,7 +100,7 @@ export class StreamableChannel implements Channel {
       if (!responded) throw error
     } finally {
       clearTimeout(timer)
-      this.#inFlight.delete(control)
+      this.#inFlight.remove(exchange)
     }
   }
 
@@ -256,7 +257,7 @@ export class StreamableChannel implements Channel {
     if (this.#closed.signal.aborted) return
     const reason = new ConnectionClosed()
     this.#closed.abort(reason)
-    for (const control of this.#inFlight) control.cancel?.(reason)
+    for (const control of this.#inFlight.values()) control.exchange?.fail(reason)
     if (this.#sessionId === undefined || !end) return
     const signal = AbortSignal.timeout(2_000)
     try {

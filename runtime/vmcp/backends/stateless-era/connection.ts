@@ -122,7 +122,7 @@ export class StatelessConnection implements Connection {
         resolve(outcome)
         // The response ends the stream; a backend that does not end it keeps nobody waiting.
         linger = setTimeout(
-          () => control.cancel?.(new Error('the stream stayed open after the response')),
+          () => control.exchange?.fail(new Error('the stream stayed open after the response')),
           LINGER_MS,
         )
       }

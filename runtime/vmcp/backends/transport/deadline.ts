@@ -10,7 +10,7 @@ import { reasonOf } from './http.ts'
 export class Deadline {
   readonly #controller = new AbortController()
   readonly #outer: AbortSignal
-  readonly #onOuter: () => void
+  readonly #onOuter = (): void => this.#controller.abort(reasonOf(this.#outer))
   #leftMs: number
   #startedAt = 0
   #timer: NodeJS.Timeout | undefined
@@ -19,7 +19,6 @@ export class Deadline {
   constructor(timeoutMs: number, outer: AbortSignal) {
     this.#leftMs = timeoutMs
     this.#outer = outer
-    this.#onOuter = () => this.#controller.abort(reasonOf(outer))
     if (outer.aborted) this.#onOuter()
     else {
       outer.addEventListener('abort', this.#onOuter, { once: true })

@@ -37,7 +37,8 @@ export interface BackendRequest {
 
 /** Cheaper than another signal: most exchanges are never ended early. */
 export interface ExchangeControl {
-  cancel?: (error: Error) => void
+  /** Set while the exchange runs. */
+  exchange?: { fail(error: Error): void }
 }
 
 export interface BackendResponse {
@@ -104,7 +105,7 @@ function once(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promis
       return
     }
     const handler = new ResponseHandler(request, resolve, reject)
-    if (request.control) request.control.cancel = (error) => handler.fail(error)
+    if (request.control) request.control.exchange = handler
     try {
       dispatcher.dispatch(
         {
@@ -132,7 +133,7 @@ class ResponseHandler implements DispatchHandler {
   readonly #request: BackendRequest
   readonly #resolve: (response: BackendResponse) => void
   readonly #reject: (error: Error) => void
-  readonly #onAbort: () => void
+  readonly #onAbort = (): void => this.fail(reasonOf(this.#request.signal))
   #controller: DispatchController | undefined
   #status = 0
   #headers: IncomingHttpHeaders = {}
@@ -149,7 +150,6 @@ class ResponseHandler implements DispatchHandler {
     this.#request = request
     this.#resolve = resolve
     this.#reject = reject
-    this.#onAbort = () => this.fail(reasonOf(request.signal))
     request.signal.addEventListener('abort', this.#onAbort, { once: true })
   }
 

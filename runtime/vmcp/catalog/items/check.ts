@@ -26,6 +26,9 @@ import {
 } from './rules.ts'
 import { inputForms, outputForms } from './schemas.ts'
 
+/** No client could use what is larger, and looking at it would keep others waiting. */
+const MAX_BYTES = 1024 * 1024
+
 export interface UsableItem {
   /** Name of a tool or prompt, URI of a resource, template of a resource template. */
   readonly key: string
@@ -107,6 +110,7 @@ export function checkItem(kind: Kind, json: Buffer): UsableItem | UnusableItem {
   let key: string | undefined
   try {
     if (json[0] !== 0x7b) return { key, failure: 'it is no object' }
+    if (json.length > MAX_BYTES) return { key, failure: `it is larger than ${MAX_BYTES} bytes` }
     const item = new JsonObject(json)
     const [named = ''] = REQUIRED[kind]
     key = item.text(named) || undefined

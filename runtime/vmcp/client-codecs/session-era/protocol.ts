@@ -21,9 +21,14 @@ import {
   SESSION_VERSIONS,
   sessionResult,
 } from '../../../mcp/index.ts'
-import type { Caller, Log } from '../../../net/index.ts'
+import type { Caller, InFlight, Log } from '../../../net/index.ts'
 import type { Client, Operation, Outcome } from '../../pipeline/operation.ts'
-import { MAX_IN_FLIGHT, MAX_SUBSCRIPTIONS, type Session } from '../../sessions/session.ts'
+import {
+  MAX_IN_FLIGHT,
+  MAX_SUBSCRIPTIONS,
+  type RequestInFlight,
+  type Session,
+} from '../../sessions/session.ts'
 import type { SessionTable } from '../../sessions/table.ts'
 import { type Advertise, advertisedMembers } from '../../edge/advertised.ts'
 import type { HttpResponse } from '../response.ts'
@@ -39,7 +44,7 @@ export interface SessionProtocolOptions {
   readonly serverInfo: string
   readonly advertise: Advertise
   /** Answers in the making: kept alive while they take long. */
-  readonly responses: Set<HttpResponse>
+  readonly responses: InFlight<HttpResponse>
   readonly log: Log
 }
 
@@ -145,7 +150,7 @@ export class SessionProtocol {
         const detail = `Invalid params: level must be one of ${LOG_LEVELS.join(', ')}`
         response.end(errorMessage(id, new GatehouseError('INVALID_PARAMS', { detail })))
       }
-    } else if (session.inFlight.has(id)) response.end(refusal(id, 'the id is in use'))
+    } else if (requestOf(session, id)) response.end(refusal(id, 'the id is in use'))
     else if (session.inFlight.size >= MAX_IN_FLIGHT) response.end(refusal(id, 'too many requests at a time'))
     else if (message.method === 'resources/subscribe' && session.subscriptions.size >= MAX_SUBSCRIPTIONS)
       response.end(refusal(id, 'too many subscriptions'))
@@ -178,12 +183,15 @@ export class SessionProtocol {
       },
     })
     let cancelled = false
-    session.inFlight.set(id, (reason) => {
-      cancelled = true
-      operation.cancel(reason)
+    const request = session.inFlight.add({
+      id,
+      cancel(reason) {
+        cancelled = true
+        operation.cancel(reason)
+      },
     })
     const ignore = response.onClose(() => operation.cancel(new Error('the client went away')))
-    this.#options.responses.add(response)
+    const answering = this.#options.responses.add(response)
     try {
       const outcome = await this.#options.perform(operation)
       if (outcome.kind === 'error') response.end(rawErrorMessage(id, outcome.error))
@@ -195,8 +203,8 @@ export class SessionProtocol {
       else response.end(sessionError(id, error))
     } finally {
       ignore()
-      this.#options.responses.delete(response)
-      session.inFlight.delete(id)
+      this.#options.responses.remove(answering)
+      session.inFlight.remove(request)
     }
   }
 
@@ -214,7 +222,7 @@ export class SessionProtocol {
         break
       case 'notifications/cancelled': {
         const id = params.raw('requestId')?.toString()
-        if (id !== undefined) session.inFlight.get(id)?.(new Error('the client cancelled the request'))
+        if (id !== undefined) requestOf(session, id)?.cancel(new Error('the client cancelled the request'))
         break
       }
       case 'notifications/roots/list_changed':
@@ -229,6 +237,10 @@ export class SessionProtocol {
 /** Who the caller is, or what the caller may do, is what is wrong: the status has to say so. */
 export function isForHttp(error: unknown): boolean {
   return error instanceof GatehouseError && (error.status === 401 || error.code === 'FORBIDDEN')
+}
+
+function requestOf({ inFlight }: Session, id: string): RequestInFlight | undefined {
+  return inFlight.find((request) => request.id === id)
 }
 
 function refusal(id: string, why: string): Buffer {

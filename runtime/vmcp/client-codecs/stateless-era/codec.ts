@@ -27,7 +27,7 @@ import {
   SUPPORTED_VERSIONS,
   visitRequests,
 } from '../../../mcp/index.ts'
-import type { Caller } from '../../../net/index.ts'
+import type { Caller, InFlight } from '../../../net/index.ts'
 import type { Ask, Client, Operation, Outcome } from '../../pipeline/operation.ts'
 import { type Advertise, advertisedMembers } from '../../edge/advertised.ts'
 import type { HttpResponse } from '../response.ts'
@@ -47,7 +47,7 @@ export interface StatelessEdgeOptions {
   readonly serverInfo: string
   readonly advertise: Advertise
   readonly passthroughHeaders: () => readonly string[]
-  readonly responses: Set<HttpResponse>
+  readonly responses: InFlight<HttpResponse>
   readonly sealer: StateSealer
   readonly parked: ParkedCalls
   readonly listeners: Listeners
@@ -129,7 +129,7 @@ export class StatelessEdge {
     reply: Reply,
   ): Promise<void> {
     const { responses } = this.#options
-    responses.add(reply)
+    const answering = responses.add(reply)
     try {
       const binding = new RequestBinding(client.caller.key, message.method, params)
       const call = await this.#callOf(exchange, message, params, client, meta, binding)
@@ -138,7 +138,7 @@ export class StatelessEdge {
       if (isForHttp(error) && !reply.streaming) throw error
       this.#fail(reply, id, error)
     } finally {
-      responses.delete(reply)
+      responses.remove(answering)
     }
   }
 
