@@ -11,7 +11,7 @@ import t from 'tap'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const ASSIGNED =
-  /[\w\])]\??(?:\.#?\w+|\[[^'\]\n]*\])\s*(?:\?\?|\|\||&&)?=\s*\(*\s*(?:async\s+)?(?:function\b|\w+\s*=>|\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?::[^=;{}()]*)?=>)/g
+  /[\w\])]\??(?:\.#?\w+|\[[^'\]\n]+\])\s*(?:\?\?|\|\||&&)?=\s*\(*\s*(?:async\s+)?(?:function\b|\w+\s*=>|\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?::[^=;{}()]*)?=>)/g
 
 function offences(source: string): string[] {
   return [...source.matchAll(ASSIGNED)].map(([text]) => text.replaceAll(/\s+/g, ' '))
@@ -28,6 +28,7 @@ t.test('the pattern finds what it is for, and nothing else', async (t) => {
     t.equal(offences(text).length, 1, text)
   for (const text of [
     'const f = () => 1',
+    'more: () => readonly string[] = () => []',
     "const f: A['f'] = () => 1",
     'readonly #f = (): void => this.g()',
     'this.#f = f',

@@ -24,7 +24,8 @@ export class HttpReply implements StatelessReply {
     this.gone = gone.signal
     const onClose = (): void => gone.abort(new Error('the client went away'))
     res.once('close', onClose)
-    this.#stop = () => res.off('close', onClose)
+    const stop = () => void res.off('close', onClose)
+    this.#stop = stop
   }
 
   send(message: Buffer): void {
