@@ -152,7 +152,7 @@ function show(sources: readonly Source[], conversion: Conversion, { host, saved,
 }
 
 function codeOf(sources: readonly Source[], { entries }: Conversion): number {
-  if (sources.some(({ fault }) => fault !== undefined)) return exitCode.usage
+  if (sources.some(({ error }) => error !== undefined)) return exitCode.usage
   const isLess = entries.some(({ outcome }) => outcome === 'partly' || outcome === 'not taken')
   return isLess ? exitCode.failed : exitCode.ok
 }

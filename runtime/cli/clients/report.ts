@@ -31,9 +31,9 @@ export function reportLines(
   const width = Math.max(6, ...conversion.entries.map(({ entry }) => shown(entry.name).length))
   for (const source of sources) {
     lines.push(paint('bold', `${titleOf(source)}  ${shortPath(source.file, host)}`))
-    if (source.fault !== undefined) lines.push(`  ${paint('red', 'unreadable')}  ${source.fault}`)
+    if (source.error !== undefined) lines.push(`  ${paint('red', 'unreadable')}  ${source.error}`)
     const own = conversion.entries.filter(({ entry }) => source.entries.includes(entry))
-    if (source.fault === undefined && own.length === 0) lines.push(paint('dim', '  no servers'))
+    if (source.error === undefined && own.length === 0) lines.push(paint('dim', '  no servers'))
     for (const converted of own) lines.push(...entryLines(converted, width, paint))
     lines.push('')
   }
@@ -65,11 +65,11 @@ function entryLines(
 export function reportObject(sources: readonly Source[], conversion: Conversion, written: readonly string[]) {
   return {
     schema: 'gatehouse.dev/import/v1',
-    sources: sources.map(({ client, file, fault, entries }) => ({
+    sources: sources.map(({ client, file, error, entries }) => ({
       client: client ?? null,
       file,
       servers: entries.length,
-      ...(fault !== undefined && { fault }),
+      ...(error !== undefined && { error }),
     })),
     servers: conversion.entries.map(({ entry, outcome, object, secrets, notes }) => ({
       client: entry.source.client,

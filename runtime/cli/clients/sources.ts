@@ -23,7 +23,7 @@ export interface Source {
   readonly client: ClientId | 'plain' | undefined
   readonly file: string
   readonly entries: readonly ClientEntry[]
-  readonly fault: string | undefined
+  readonly error: string | undefined
 }
 
 /**
@@ -72,8 +72,8 @@ function readText(
   try {
     const { text } = decodeText(read(), file)
     const { client: found, entries } = readEntries({ file, text, client, ...place })
-    return { client: found, file, entries, fault: undefined }
+    return { client: found, file, entries, error: undefined }
   } catch (error) {
-    return { client, file, entries: [], fault: error instanceof Error ? error.message : String(error) }
+    return { client, file, entries: [], error: error instanceof Error ? error.message : String(error) }
   }
 }

@@ -92,8 +92,8 @@ function nameOfHost(hostname: string): string {
 }
 
 function entriesFrom(word: string, host: Host): readonly ClientEntry[] {
-  return readSources([word], host, undefined).flatMap(({ file, fault, entries }) => {
-    if (fault !== undefined) throw refused(`--from ${isClientId(word) ? word : file}: ${fault}`)
+  return readSources([word], host, undefined).flatMap(({ file, error, entries }) => {
+    if (error !== undefined) throw refused(`--from ${isClientId(word) ? word : file}: ${error}`)
     return entries
   })
 }

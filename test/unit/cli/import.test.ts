@@ -44,9 +44,9 @@ t.test('import: a file that cannot be read is told with its place, and the other
   }
   const words = [good, ...Object.values(bad).map(([file]) => file)]
   const [first, ...others] = readSources(words, thisHost(folder), undefined)
-  t.match(first, { fault: undefined, entries: [{ name: 'a' }] })
+  t.match(first, { error: undefined, entries: [{ name: 'a' }] })
   for (const [index, [name, [, message]]] of Object.entries(bad).entries())
-    t.match(others[index]?.fault, message, name)
+    t.match(others[index]?.error, message, name)
   symlinkSync('nowhere', join(folder, 'gone.json'))
   t.throws(() => readSources(['gone.json'], thisHost(folder), undefined), /gone\.json: no such file/)
   t.throws(
