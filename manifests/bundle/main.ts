@@ -39,7 +39,11 @@ const programs: readonly Program[] = [
   {
     name: 'gatehouse',
     folder: 'runtime',
-    entries: { main: 'runtime/cli/main.ts', 'script-worker': 'runtime/vmcp/codemode/worker.ts' },
+    entries: {
+      main: 'runtime/cli/main.ts',
+      'script-worker': 'runtime/vmcp/codemode/worker.ts',
+      'workflow-worker': 'runtime/vmcp/workflows/evaluation/worker.ts',
+    },
   },
   { name: 'gatehouse-hooks', folder: 'hooks', entries: { main: 'hooks/server/main.ts' } },
 ]

@@ -15,5 +15,7 @@ export {
   type Template,
   TemplateError,
 } from './template/index.ts'
+export { SchemaCheck, schemaCheck, type Spend } from './schema-check.ts'
 export { propertyOf } from './templates.ts'
+export { booleanIn, integerIn, isJsonType, type JsonType, numberIn } from './typed-text.ts'
 export { workflowWarnings } from './warnings.ts'

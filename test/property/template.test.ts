@@ -5,12 +5,15 @@
 import fc from 'fast-check'
 import t from 'tap'
 import {
+  defaultLimits,
   EvaluationError,
   expand,
   isSingleAction,
+  Meter,
   parseJson,
   type TemplateValue,
   valueOf,
+  WorkLimitError,
 } from '../../runtime/expr/template/index.ts'
 import { functionNames, parseTemplate, type Template, TemplateError } from '../../schemas/workflow/index.ts'
 import { pathsRead } from '../../schemas/workflow/template/index.ts'
@@ -30,9 +33,9 @@ function parsed(text: string): Template | undefined {
 function survives(template: Template, data: TemplateValue): boolean {
   for (const work of [expand, ...(isSingleAction(template) ? [valueOf] : [])]) {
     try {
-      work(template, data, limits)
+      work(template, data, new Meter(limits))
     } catch (error) {
-      if (!(error instanceof EvaluationError)) return false
+      if (!(error instanceof EvaluationError || error instanceof WorkLimitError)) return false
     }
   }
   return pathsRead(template).every((path) => path.length <= 8)
@@ -84,7 +87,7 @@ const { template: nested } = fc.letrec<{ template: string }>((tie) => ({
   ),
 }))
 const data = fc.json().map((text) => {
-  const value = parseJson(text)
+  const value = parseJson(text, new Meter(defaultLimits))
   return { a: value, b: { c: value }, n: 3n }
 })
 
@@ -107,5 +110,7 @@ t.test('template: whatever parses can be worked out, or fails by its own error',
 
 t.test('template: a text without actions is itself', async () => {
   const plain = fc.string({ unit: 'binary' }).filter((text) => !text.includes('{{') && text.isWellFormed())
-  fc.assert(fc.property(plain, (text) => expand(parseTemplate(text), null) === text))
+  fc.assert(
+    fc.property(plain, (text) => expand(parseTemplate(text), null, new Meter(defaultLimits)) === text),
+  )
 })

@@ -17,6 +17,7 @@ import { bareNames, startTestVmcp } from '../helpers/vmcp/vmcp.ts'
 const TOOL = 'execute_tool_script'
 /** A heap that is full soon. */
 const POOL: PoolOptions = {
+  tasks: 'scripts',
   maxWorkers: 3,
   maxPerCaller: 3,
   maxWaiting: 5,

@@ -6,7 +6,7 @@
  */
 import type { Command, Node, Operand, Pipe, Template } from '../../../schemas/workflow/index.ts'
 import { callFunction } from './functions.ts'
-import { defaultLimits, type Limits, Meter, Output } from './meter.ts'
+import { type Meter, Output } from './meter.ts'
 import { writeAction } from './print.ts'
 import {
   EvaluationError,
@@ -21,9 +21,8 @@ import {
   type TemplateValue,
 } from './value.ts'
 
-/** The text of a template. Throws EvaluationError. */
-export function expand(template: Template, data: TemplateValue, limits: Limits = defaultLimits): string {
-  const meter = new Meter(limits)
+/** The text of a template. Throws EvaluationError, WorkLimitError. */
+export function expand(template: Template, data: TemplateValue, meter: Meter): string {
   const run = new Run(template, meter, new Output(meter))
   run.start(template.body, data)
   return run.text
@@ -35,16 +34,11 @@ export function isSingleAction({ body }: Template): boolean {
   return body.length === 1 && first?.kind === 'action' && first.pipe.variables.length === 0
 }
 
-/** The value of a single action, not its text; undefined when there is none. Throws EvaluationError. */
-export function valueOf(
-  template: Template,
-  data: TemplateValue,
-  limits: Limits = defaultLimits,
-): TemplateValue {
+/** The value of a single action, not its text; undefined when there is none. Throws EvaluationError, WorkLimitError. */
+export function valueOf(template: Template, data: TemplateValue, meter: Meter): TemplateValue {
   const [first] = template.body
   if (!isSingleAction(template) || first?.kind !== 'action')
     throw new TypeError('the template is more than one action')
-  const meter = new Meter(limits)
   return new Run(template, meter, new Output(meter)).pipe(first.pipe, data)
 }
 

@@ -3,25 +3,44 @@
  *
  * Written like Go does: no blanks, names sorted; but without HTML escapes.
  */
-import { Meter, Output, defaultLimits } from './meter.ts'
+import { type Meter, Output } from './meter.ts'
 import { EvaluationError, isList, isObject, sortedNames, type TemplateValue } from './value.ts'
 
 /** A number that may be too long for a float; inside of strings it does no harm, only the slower way is taken. */
 const longNumber = /[0-9]{16}/
 const integer = /^-?[0-9]+$/
+/** More digits than any float has, and few enough to compute with. */
+const maxDigits = 400
+/** How much longer a text takes whose numbers are read one by one. */
+const exactFactor = 6
 
-/** Throws SyntaxError. */
-export function parseJson(text: string): TemplateValue {
-  if (!longNumber.test(text)) return JSON.parse(text)
+/** Throws SyntaxError; EvaluationError for a number that is too long; WorkLimitError. */
+export function parseJson(text: string, meter: Meter): TemplateValue {
+  const isExact = longNumber.test(text)
+  meter.spend((1 + structureOf(text)) * (isExact ? exactFactor : 1))
+  meter.spendText(text.length)
+  if (!isExact) return JSON.parse(text)
   return JSON.parse(text, (_name: string, value: unknown, context?: { source?: string }) => {
     const { source } = context ?? {}
     if (typeof value !== 'number' || Number.isSafeInteger(value) || source === undefined) return value
-    return integer.test(source) ? BigInt(source) : value
+    if (!integer.test(source)) return value
+    if (source.length > maxDigits) throw new EvaluationError(`a number has more than ${maxDigits} digits`)
+    return BigInt(source)
   })
 }
 
-/** The value as compact JSON; null when there is none. Throws EvaluationError beyond the limits. */
-export function jsonText(value: TemplateValue, meter = new Meter(defaultLimits)): string {
+/** About how many values a JSON text has: what separates and opens them, in strings too. */
+export function structureOf(text: string): number {
+  let count = 0
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit === 0x2c || unit === 0x5b || unit === 0x7b) count++
+  }
+  return count
+}
+
+/** The value as compact JSON; null when there is none. Throws EvaluationError beyond the limits, WorkLimitError. */
+export function jsonText(value: TemplateValue, meter: Meter): string {
   const out = new Output(meter)
   write(value, out, 0)
   return out.text
@@ -55,12 +74,12 @@ function scalar(value: undefined | null | boolean | number | bigint | string): s
   return value === undefined ? 'null' : JSON.stringify(value)
 }
 
-/** JSON text as a value. Throws EvaluationError. */
+/** JSON text as a value. Throws EvaluationError, WorkLimitError. */
 export function fromJson(text: string, meter: Meter): TemplateValue {
-  meter.spendText(text.length * 2)
   try {
-    return parseJson(text)
-  } catch {
-    throw new EvaluationError('fromJson: the text is not JSON')
+    return parseJson(text, meter)
+  } catch (error) {
+    if (error instanceof SyntaxError) throw new EvaluationError('fromJson: the text is not JSON')
+    throw error
   }
 }

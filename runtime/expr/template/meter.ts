@@ -1,13 +1,15 @@
 /**
- * Bounds of one expansion: work, size of texts, nesting. A template is written by an operator, but what it works on comes
- * from callers and backends.
+ * Bounds of what is computed with templates: work, size of texts, nesting. A template is written by an operator, but what it
+ * works on comes from callers and backends. One meter may serve several expansions.
  */
 import { EvaluationError } from './value.ts'
 
 export interface Limits {
   /** Longest text made, in bytes. */
   readonly maxBytes: number
-  /** Units of work: one for each value looked at, and one for every 64 characters written or compared. */
+  /**
+   * Units of work, each about 100 ns: one for each value looked at, and one for every 64 characters written or compared.
+   */
   readonly maxWork: number
 }
 
@@ -17,19 +19,34 @@ export const defaultLimits: Limits = { maxBytes: 10 * 1024 * 1024, maxWork: 1_00
 const maxDepth = 100
 const charactersPerUnit = 64
 
+/** More work than was allowed. Other than an EvaluationError it says nothing about the template. */
+export class WorkLimitError extends Error {
+  constructor() {
+    super('it takes too much work')
+    this.name = 'WorkLimitError'
+  }
+}
+
 export class Meter {
   readonly maxBytes: number
+  readonly #maxWork: number
   #left: number
 
   constructor({ maxBytes, maxWork }: Limits) {
     this.maxBytes = maxBytes
+    this.#maxWork = maxWork
     this.#left = maxWork
   }
 
-  /** Throws EvaluationError when the budget is used up. */
+  /** Units of work that were spent. */
+  get spent(): number {
+    return this.#maxWork - this.#left
+  }
+
+  /** Throws WorkLimitError when the budget is used up. */
   spend(units = 1): void {
     this.#left -= units
-    if (this.#left < 0) throw new EvaluationError('the template takes too much work')
+    if (this.#left < 0) throw new WorkLimitError()
   }
 
   spendText(characters: number): void {

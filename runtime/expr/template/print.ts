@@ -3,7 +3,7 @@
  *
  * Source: Go fmt, verb %v, and Go text/template, "Functions".
  */
-import { defaultLimits, Meter, Output } from './meter.ts'
+import { type Meter, Output } from './meter.ts'
 import { floatText } from './numbers.ts'
 import { isList, isNil, isObject, sortedNames, type TemplateValue } from './value.ts'
 
@@ -15,9 +15,9 @@ export function writeAction(value: TemplateValue, out: Output): void {
   else write(value, out, 0)
 }
 
-/** The text of a value as an action prints it. Throws EvaluationError beyond the limits. */
-export function valueText(value: TemplateValue): string {
-  const out = new Output(new Meter(defaultLimits))
+/** The text of a value as an action prints it. Throws EvaluationError beyond the limits, WorkLimitError. */
+export function valueText(value: TemplateValue, meter: Meter): string {
+  const out = new Output(meter)
   writeAction(value, out)
   return out.text
 }

@@ -52,6 +52,7 @@ export function scriptPool(memory = ownMemory()): PoolOptions {
   const held = Math.floor(memory / 2 / (HEAP_MB * 1024 * 1024))
   const maxWorkers = Math.min(MAX_RUNNING, Math.max(1, held))
   return {
+    tasks: 'scripts',
     maxWorkers,
     maxPerCaller: Math.max(1, Math.floor(maxWorkers * 0.75)),
     maxWaiting: 200,

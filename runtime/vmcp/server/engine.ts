@@ -25,7 +25,7 @@ import { Notifier, type Watcher } from './notifier.ts'
 import type { ClientSession } from '../pipeline/operation.ts'
 import type { Observation } from '../pipeline/observation.ts'
 import { makeOutgoingAuth, type OutgoingAuth } from '../backends/outgoing-auth.ts'
-import { makeWorkflows } from '../workflows/index.ts'
+import { Evaluator, makeWorkflows } from '../workflows/index.ts'
 
 /** How often backends that could not be set up are tried again. */
 const RETRY_MS = 30_000
@@ -52,6 +52,7 @@ export class Engine {
   readonly core: Core
   readonly outgoing: OutgoingAuth
   readonly #options: EngineOptions
+  readonly #evaluator: Evaluator
   readonly #fleet: Fleet
   readonly #notifier: Notifier
   #monitor: HealthMonitor
@@ -67,6 +68,7 @@ export class Engine {
     this.#options = options
     this.#config = config
     this.outgoing = makeOutgoingAuth(env, upstreamTokens, log)
+    this.#evaluator = new Evaluator(log)
     this.#monitor = this.#makeMonitor(config)
     this.#fleet = this.#makeFleet()
     this.core = new Core(this.#parts(config), makeCursors(options.stateSecret))
@@ -167,6 +169,7 @@ export class Engine {
       audit,
       telemetry,
       log,
+      evaluator: this.#evaluator,
     })
   }
 
@@ -285,5 +288,6 @@ export class Engine {
     this.stop()
     await this.#fleet.close()
     await this.outgoing.close()
+    await this.#evaluator.close()
   }
 }

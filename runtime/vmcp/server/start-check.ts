@@ -16,6 +16,7 @@ import { embeddedViolations, injectionViolation } from './embedded-auth.ts'
 import { incomingConfig } from './incoming-config.ts'
 import { optimizerViolations } from '../optimizer/index.ts'
 import { makeOutgoingAuth, strategiesOf } from '../backends/outgoing-auth.ts'
+import { workerViolations, workflowWorker } from '../workers/index.ts'
 import { workflowErrors } from '../workflows/index.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -62,6 +63,9 @@ function serverViolations(config: VmcpConfig, { env, authServer }: StartParts): 
     ...optimizerViolations(config.optimizer, env),
     ...codeModeViolations(config.codeMode),
     ...workflowErrors(config.compositeTools),
+    ...(config.compositeTools?.length ? workerViolations(workflowWorker) : []).map(
+      (line) => `compositeTools: ${line}`,
+    ),
   ]
 }
 

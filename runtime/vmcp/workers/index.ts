@@ -1,4 +1,10 @@
 /** Worker threads: a bounded pool that is shared fairly, and where their programs are. */
 export { callerOf } from './caller-of.ts'
 export { type Lease, type PoolOptions, ownMemory, WorkerPool } from './pool.ts'
-export { scriptWorker, workerFile, type WorkerProgram, workerViolations } from './worker-file.ts'
+export {
+  scriptWorker,
+  workerFile,
+  type WorkerProgram,
+  workerViolations,
+  workflowWorker,
+} from './worker-file.ts'

@@ -12,6 +12,8 @@ import { Slots } from './slots.ts'
 import { workerFile, type WorkerProgram } from './worker-file.ts'
 
 export interface PoolOptions {
+  /** What the tasks are, in the plural, for messages. */
+  readonly tasks: string
   /** Tasks that run at a time. */
   readonly maxWorkers: number
   /** Of which one caller gets at most so many. */

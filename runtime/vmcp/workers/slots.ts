@@ -9,7 +9,13 @@ import type { PoolOptions } from './pool.ts'
 
 type SlotOptions = Pick<
   PoolOptions,
-  'maxWorkers' | 'maxPerCaller' | 'maxWaiting' | 'maxParked' | 'maxParkedPerCaller' | 'maxParkedBytes'
+  | 'tasks'
+  | 'maxWorkers'
+  | 'maxPerCaller'
+  | 'maxWaiting'
+  | 'maxParked'
+  | 'maxParkedPerCaller'
+  | 'maxParkedBytes'
 >
 
 interface Waiting {
@@ -37,7 +43,7 @@ export class Slots {
       this.#running.add(caller)
       return Promise.resolve()
     }
-    if (!resumes && !this.#makeRoom(caller)) return Promise.reject(tooMany('too many scripts at a time'))
+    if (!resumes && !this.#makeRoom(caller)) return Promise.reject(this.#tooMany('at a time'))
     return new Promise((resolve, reject) => {
       const leave = (error: Error): void => {
         signal.removeEventListener('abort', onAbort)
@@ -74,7 +80,7 @@ export class Slots {
       this.#parked.of(caller) >= maxParkedPerCaller ||
       this.#parkedBytes + bytes > maxParkedBytes
     )
-      throw tooMany('too many scripts wait for responses of users')
+      throw this.#tooMany('wait for responses of users')
     this.#parked.add(caller)
     this.#parkedBytes += bytes
     this.release(caller)
@@ -84,6 +90,10 @@ export class Slots {
   unpark(caller: string, bytes: number): void {
     this.#parked.remove(caller)
     this.#parkedBytes -= bytes
+  }
+
+  #tooMany(what: string): GatehouseError {
+    return new GatehouseError('RATE_LIMITED', { detail: `too many ${this.#options.tasks} ${what}` })
   }
 
   #mayStart(caller: string): boolean {
@@ -99,7 +109,7 @@ export class Slots {
     for (const entry of waiting) counts.add(entry.caller)
     const last = waiting.findLast((entry) => counts.of(entry.caller) === counts.most)
     if (!last || counts.most <= counts.of(caller) + 1) return false
-    last.refuse(tooMany('too many scripts at a time'))
+    last.refuse(this.#tooMany('at a time'))
     return true
   }
 
@@ -137,10 +147,6 @@ class Counts {
     else this.#counts.delete(key)
     this.total--
   }
-}
-
-function tooMany(detail: string): GatehouseError {
-  return new GatehouseError('RATE_LIMITED', { detail })
 }
 
 function reasonOf(signal: AbortSignal): Error {

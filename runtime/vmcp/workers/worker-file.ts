@@ -15,6 +15,11 @@ export interface WorkerProgram {
 
 export const scriptWorker: WorkerProgram = { name: 'script-worker', source: '../codemode/worker.ts' }
 
+export const workflowWorker: WorkerProgram = {
+  name: 'workflow-worker',
+  source: '../workflows/evaluation/worker.ts',
+}
+
 export function workerFile({ name, source }: WorkerProgram, here = import.meta.url): URL {
   const ending = extname(fileURLToPath(here))
   return new URL(ending === '.ts' ? source : `./${name}${ending}`, here)

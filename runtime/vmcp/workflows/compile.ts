@@ -1,31 +1,22 @@
 /**
- * A workflow made ready to run: templates parsed, durations read, schemas compiled. Once per configuration.
+ * A workflow made ready to run: the order of its steps, durations, retries, and the program of what is computed for it
+ * (evaluation/). Once per configuration.
  *
- * Expects a definition without problems (schemas/workflow); what only compiling a schema finds is a problem too.
+ * Expects a definition without violations (schemas/workflow); what only compiling a schema finds is an error too.
  * Source: spec document 3, compositeTools.
  */
-import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
-import addFormats from 'ajv-formats'
-import {
-  type CompositeTool,
-  fieldsOf,
-  isFields,
-  parseDuration,
-  type WorkflowStep,
-} from '../../../schemas/index.ts'
-import { parseTemplate, type Template } from '../../../schemas/workflow/index.ts'
-import type { TemplateValue } from '../../expr/template/index.ts'
+import { type CompositeTool, fieldsOf, parseDuration, type WorkflowStep } from '../../../schemas/index.ts'
 import { type MirroredArgument, mirroredArguments } from '../../mcp/index.ts'
-import { type Argument, compileArguments } from './steps/arguments.ts'
+import { compileProgram, type Program } from './evaluation/index.ts'
 import type { Retry } from './limits.ts'
-import { compileOutput, type OutputField } from './output.ts'
 
 export type Reaction = 'abort' | 'continue' | 'skip_remaining'
 
 export interface ToolCall {
   /** As the definition names it. */
   readonly tool: string
-  readonly arguments: readonly Argument[]
+  /** Names of the arguments that are templates. */
+  readonly templates: readonly string[]
   readonly retry: Retry
   /** How long one call may take; undefined: as long as the backend has. */
   readonly timeoutMs: number | undefined
@@ -35,21 +26,15 @@ export type StepWork =
   | ({ readonly type: 'tool' } & ToolCall)
   | {
       readonly type: 'elicitation'
-      readonly message: Template
       /** Raw JSON. */
       readonly schema: string
-      readonly accepts: ValidateFunction
       readonly onDecline: Reaction
       /** undefined: not said. */
       readonly onCancel: Reaction | undefined
     }
   | {
       readonly type: 'forEach'
-      readonly collection: Template
-      readonly itemVar: string
-      readonly maxIterations: number
       readonly maxParallel: number
-      readonly condition: Template | undefined
       readonly call: ToolCall
       /** True when failures of iterations do not fail the step. */
       readonly tolerant: boolean
@@ -58,11 +43,9 @@ export type StepWork =
 export interface CompiledStep {
   readonly id: string
   readonly dependsOn: readonly string[]
-  readonly condition: Template | undefined
   readonly timeoutMs: number
   /** Goes on after a failure. */
   readonly continues: boolean
-  readonly defaultResults: TemplateValue
   readonly work: StepWork
 }
 
@@ -71,9 +54,7 @@ export interface Workflow {
   readonly definition: CompositeTool
   readonly steps: readonly CompiledStep[]
   readonly timeoutMs: number
-  readonly defaults: Readonly<Record<string, unknown>>
-  readonly accepts: ValidateFunction | undefined
-  readonly output: readonly OutputField[] | undefined
+  readonly program: Program
   /** Tools that steps name, each once. */
   readonly tools: ReadonlySet<string>
   readonly mirrored: readonly MirroredArgument[]
@@ -88,23 +69,15 @@ const RETRY_MS = 1_000
 
 /** Throws what is wrong with a schema or template, which is an Error with a message for operators. */
 export function compileWorkflow(definition: CompositeTool): Workflow {
-  const { name, parameters, output } = definition
   const steps = definition.steps.map(compileStep)
-  const properties = Object.entries(fieldsOf(fieldsOf(parameters)['properties']))
-  const defaults = properties.flatMap(([key, schema]) =>
-    isFields(schema) && schema['default'] !== undefined ? [[key, schema['default']] as const] : [],
-  )
-  const hasParameters = Object.keys(fieldsOf(parameters)).length > 0
   return {
-    name,
+    name: definition.name,
     definition,
     steps,
     timeoutMs: durationOf(definition.timeout) ?? WORKFLOW_MS,
-    defaults: Object.fromEntries(defaults),
-    accepts: hasParameters ? compileSchema(fieldsOf(parameters)) : undefined,
-    output: output && compileOutput(output),
+    program: compileProgram(definition),
     tools: new Set(steps.flatMap(({ work }) => toolsOf(work))),
-    mirrored: mirroredArguments(parameters),
+    mirrored: mirroredArguments(definition.parameters),
   }
 }
 
@@ -113,48 +86,31 @@ function toolsOf(work: StepWork): string[] {
   return [work.type === 'tool' ? work.tool : work.call.tool]
 }
 
-function compileSchema(schema: Readonly<Record<string, unknown>>): ValidateFunction {
-  const ajv = new Ajv2020({ strict: false, logger: false, allErrors: true })
-  addFormats.default(ajv)
-  const { $schema: _, ...plain } = schema
-  return ajv.compile(plain)
-}
-
 function compileStep(step: WorkflowStep): CompiledStep {
   const continues = step.onError?.action === 'continue'
   const timeoutMs = durationOf(step.timeout) ?? STEP_MS
   return {
     id: step.id,
     dependsOn: step.dependsOn ?? [],
-    condition: conditionOf(step.condition),
     timeoutMs: step.type === 'elicitation' ? Math.min(timeoutMs, QUESTION_MS) : timeoutMs,
     continues,
-    defaultResults: step.defaultResults as TemplateValue,
     work: compileWork(step, continues),
   }
 }
 
 function compileWork(step: WorkflowStep, continues: boolean): StepWork {
   switch (step.type) {
-    case 'elicitation': {
-      const schema = fieldsOf(step.schema)
+    case 'elicitation':
       return {
         type: 'elicitation',
-        message: parseTemplate(step.message ?? ''),
-        schema: JSON.stringify(schema),
-        accepts: compileSchema(schema),
+        schema: JSON.stringify(fieldsOf(step.schema)),
         onDecline: step.onDecline?.action ?? 'abort',
         onCancel: step.onCancel?.action,
       }
-    }
     case 'forEach':
       return {
         type: 'forEach',
-        collection: parseTemplate(step.collection ?? ''),
-        itemVar: step.itemVar,
-        maxIterations: step.maxIterations,
         maxParallel: step.maxParallel,
-        condition: conditionOf(step.step?.condition),
         call: compileCall({ tool: '', ...step.step }),
         tolerant: continues || step.step?.onError?.action === 'continue',
       }
@@ -168,14 +124,12 @@ function compileCall(step: Pick<WorkflowStep, 'tool' | 'arguments' | 'onError' |
   const retries = onError?.action === 'retry' ? (onError.retryCount ?? 0) : 0
   return {
     tool: step.tool ?? '',
-    arguments: compileArguments(step.arguments),
+    templates: Object.entries(fieldsOf(step.arguments)).flatMap(([name, value]) =>
+      typeof value === 'string' ? [name] : [],
+    ),
     retry: { count: Math.min(retries, MAX_RETRIES), delayMs: durationOf(onError?.retryDelay) ?? RETRY_MS },
     timeoutMs: durationOf(step.timeout),
   }
-}
-
-function conditionOf(text: string | undefined): Template | undefined {
-  return text === undefined || text === '' ? undefined : parseTemplate(text)
 }
 
 /** Milliseconds; nothing and zero mean that nothing was said. */

@@ -11,7 +11,7 @@ import { JsonObject } from '../../mcp/index.ts'
 import type { Composer, Violation, ToolEntry } from '../catalog/types.ts'
 import type { Workflow } from './compile.ts'
 import type { BoundTool, WorkflowParts } from './context.ts'
-import { outputSchema } from './output.ts'
+import { outputSchema } from './evaluation/index.ts'
 import { runWorkflow } from './run.ts'
 
 export function makeComposer(workflows: readonly Workflow[], parts: WorkflowParts): Composer {

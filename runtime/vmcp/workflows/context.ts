@@ -2,12 +2,20 @@
  * What everything in one execution of a workflow works with.
  */
 import type { Audit, AuditOutcome, Telemetry, WorkflowEventType } from '../../observe/index.ts'
-import type { TemplateValue, ValueObject } from '../../expr/template/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Clock } from '../clock.ts'
 import type { ToolEntry } from '../catalog/types.ts'
 import type { Operation, Outcome } from '../pipeline/operation.ts'
 import type { Workflow } from './compile.ts'
+import {
+  type Evaluator,
+  type ExecutionState,
+  type SharedBytes,
+  shared,
+  type TaskKind,
+  type Tasks,
+} from './evaluation/index.ts'
+import { StepError } from './errors.ts'
 
 /** Calls a tool of a backend, hidden ones too; `timeoutMs` is the least that the backend has for it. */
 export type CallTool = (
@@ -24,6 +32,8 @@ export interface WorkflowParts {
   readonly audit: Audit
   readonly telemetry: Telemetry
   readonly log: Log
+  /** Computes what executions need; shared by all workflows of a server. */
+  readonly evaluator: Evaluator
 }
 
 /** A tool of a step, as the catalog has it. */
@@ -31,15 +41,6 @@ export interface BoundTool {
   readonly entry: ToolEntry
   /** Its input schema; read when it is needed first. */
   readonly inputSchema: () => unknown
-}
-
-/** The root of what templates see. */
-export interface TemplateData {
-  readonly params: ValueObject
-  readonly steps: Record<string, ValueObject>
-  readonly vars: ValueObject
-  readonly workflow: ValueObject
-  readonly [more: string]: TemplateValue
 }
 
 /** One execution. */
@@ -51,6 +52,30 @@ export interface Context {
   /** The client's call. */
   readonly operation: Operation
   readonly parts: WorkflowParts
+  /** What the execution has used of what it may use. */
+  readonly used: { spent: number; bytes: number }
+}
+
+/** Has something computed for an execution. Rejects with StepError, WorkflowError, or the reason of the signal. */
+export function compute<K extends TaskKind>(
+  { workflow, operation, parts, used }: Context,
+  state: ExecutionState,
+  task: { readonly kind: K } & Tasks[K]['task'],
+  signal: AbortSignal,
+): Promise<Tasks[K]['result']> {
+  const { client } = operation
+  return parts.evaluator.evaluate(workflow.program, state, task, { client, signal, budget: used })
+}
+
+/** What one execution may hold of arguments and results. */
+const MAX_BYTES = 32 * 1024 * 1024
+
+/** Keeps bytes for the time of an execution. Throws StepError when it holds too much. */
+export function keep({ used }: Context, bytes: Uint8Array): SharedBytes {
+  used.bytes += bytes.length
+  if (used.bytes > MAX_BYTES)
+    throw new StepError(`the results of the workflow are larger than ${MAX_BYTES / 2 ** 20} MiB together`)
+  return bytes.buffer instanceof SharedArrayBuffer ? (bytes as SharedBytes) : shared(bytes)
 }
 
 export interface AuditFacts {

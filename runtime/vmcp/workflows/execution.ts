@@ -6,56 +6,46 @@
  * Source: spec document 3, compositeTools (steps, dependsOn, condition, onError, timeout).
  */
 import { formatDuration } from '../../../schemas/index.ts'
-import { type TemplateValue, type ValueObject } from '../../expr/template/index.ts'
 import type { CompiledStep } from './compile.ts'
-import { isTrue } from './steps/condition.ts'
-import { auditWorkflow, type Context, type TemplateData } from './context.ts'
-import { elicit } from './steps/elicitation.ts'
+import { auditWorkflow, type Context, compute } from './context.ts'
 import { StepError, StepTimeout, WorkflowError, WorkflowTimeout } from './errors.ts'
-import { runForEach } from './steps/for-each.ts'
+import type { ExecutionState, Plan, SharedBytes, StepOutput, StepState } from './evaluation/index.ts'
 import { Limit, reasonOf } from './limits.ts'
-import { callTool } from './steps/tool-step.ts'
+import { elicit } from './steps/elicitation.ts'
+import { runForEach } from './steps/for-each.ts'
+import { callTool, typesFor } from './steps/tool-step.ts'
 
 const MAX_RUNNING = 10
 
 type Status = 'pending' | 'running' | 'completed' | 'failed' | 'skipped' | 'cancelled'
 
 interface Done {
-  readonly output: TemplateValue
-  readonly content?: ValueObject
+  readonly output: StepOutput
   readonly skipsRemaining?: boolean
 }
 
+const NOTHING: StepOutput = { kind: 'none' }
+const DEFAULTS: StepOutput = { kind: 'defaults' }
+
 export class Execution {
-  readonly data: TemplateData
+  readonly #args: SharedBytes
+  readonly #steps = new Map<string, StepState>()
   readonly #context: Context
   readonly #statuses: Map<string, Status>
   readonly #limit: Limit
   readonly #startedAt: number
-  #last: TemplateValue = null
+  #last: string | undefined
   #running = 0
   #ended = 0
   #failure: { readonly error: Error } | undefined
   #finish: (() => void) | undefined
 
-  constructor(context: Context, params: ValueObject) {
-    const { workflow, parts, operation, id } = context
+  constructor(context: Context, args: SharedBytes) {
+    const { workflow, parts, operation } = context
     this.#context = context
+    this.#args = args
     this.#startedAt = parts.clock.now()
     this.#statuses = new Map(workflow.steps.map((step) => [step.id, 'pending']))
-    this.data = {
-      params,
-      // Without a prototype: a step may be called anything.
-      steps: Object.create(null),
-      vars: {},
-      workflow: {
-        id,
-        start_time: new Date(this.#startedAt).toISOString().replace(/\.[0-9]+Z$/, 'Z'),
-        status: 'pending',
-        step_count: 0n,
-        duration_ms: 0n,
-      },
-    }
     this.#limit = new Limit(
       parts.clock,
       operation.signal,
@@ -64,8 +54,8 @@ export class Execution {
     )
   }
 
-  /** Output of the step that completed last; null when none has. */
-  get last(): TemplateValue {
+  /** The step that completed last. */
+  get last(): string | undefined {
     return this.#last
   }
 
@@ -73,16 +63,29 @@ export class Execution {
     return [...this.#statuses.values()].filter((status) => status === 'completed').length
   }
 
+  /** What templates see while steps run. */
+  get state(): ExecutionState {
+    return this.#stateAs('pending', 0, 0)
+  }
+
   /** What templates see when all steps have ended. */
-  get finalData(): TemplateData {
+  get finalState(): ExecutionState {
     const { clock } = this.#context.parts
-    const workflow = {
-      ...this.data.workflow,
-      status: 'completed',
-      step_count: BigInt(this.completed),
-      duration_ms: BigInt(Math.round(clock.now() - this.#startedAt)),
+    return this.#stateAs('completed', this.completed, clock.now() - this.#startedAt)
+  }
+
+  #stateAs(status: string, stepCount: number, durationMs: number): ExecutionState {
+    return {
+      args: this.#args,
+      steps: this.#steps,
+      workflow: {
+        id: this.#context.id,
+        start_time: new Date(this.#startedAt).toISOString().replace(/\.[0-9]+Z$/, 'Z'),
+        status,
+        step_count: stepCount,
+        duration_ms: durationMs,
+      },
     }
-    return { ...this.data, workflow }
   }
 
   /** How far each step came, for people. */
@@ -131,7 +134,7 @@ export class Execution {
 
   #start(step: CompiledStep): void {
     this.#running += 1
-    this.#put(step, 'running', { output: {} })
+    this.#put(step, 'running', NOTHING)
     void this.#runStep(step)
       .catch((error: unknown) => this.#stop(error instanceof Error ? error : new Error('cancelled')))
       .then(() => {
@@ -146,9 +149,9 @@ export class Execution {
       })
   }
 
-  #put(step: CompiledStep, status: Status, { output, content = {} }: Done, error?: string): void {
+  #put(step: CompiledStep, status: Status, output: StepOutput, error?: string): void {
     this.#statuses.set(step.id, status)
-    this.data.steps[step.id] = { status, output, content, ...(error === undefined ? {} : { error }) }
+    this.#steps.set(step.id, { status, output, ...(error === undefined ? {} : { error }) })
   }
 
   #stop(error: Error): void {
@@ -169,18 +172,19 @@ export class Execution {
     )
     const facts = () => ({ duration_ms: clock.now() - startedAt, retry_count: retries })
     try {
-      if (step.condition && !isTrue(step.condition, this.data)) {
-        this.#put(step, 'skipped', { output: step.defaultResults ?? {} })
+      const plan = await this.#plan(step, limit.signal)
+      if (plan.kind === 'skip') {
+        this.#put(step, 'skipped', DEFAULTS)
         auditWorkflow(this.#context, 'vmcp_workflow_step_skipped', 'success', {
           stepId: step.id,
           extra: { condition: 'false' },
         })
         return
       }
-      this.#auditStart(step)
-      const done = await this.#work(step, limit.signal, () => (retries += 1))
-      this.#put(step, 'completed', done)
-      this.#last = done.output
+      if (plan.kind !== 'failed' || plan.started) this.#auditStart(step)
+      const done = await this.#work(step, plan, limit.signal, () => (retries += 1))
+      this.#put(step, 'completed', done.output)
+      this.#last = step.id
       auditWorkflow(this.#context, 'vmcp_workflow_step_completed', 'success', {
         stepId: step.id,
         extra: facts(),
@@ -201,40 +205,48 @@ export class Execution {
     })
   }
 
-  async #work(step: CompiledStep, signal: AbortSignal, onRetry: () => void): Promise<Done> {
+  #plan(step: CompiledStep, signal: AbortSignal): Promise<Plan> {
+    const { work } = step
+    const types = work.type === 'tool' ? typesFor(this.#context, work) : {}
+    return compute(this.#context, this.state, { kind: 'plan', step: step.id, types }, signal)
+  }
+
+  async #work(step: CompiledStep, plan: Plan, signal: AbortSignal, onRetry: () => void): Promise<Done> {
     const context = this.#context
     const { work } = step
-    switch (work.type) {
-      case 'elicitation':
-        return elicit(context, work, step, this.data, signal)
-      case 'forEach':
-        return { output: await runForEach(context, work, this.data, signal, onRetry) }
-      default: {
-        // The step's own time is what the call has; only one that the definition names wins over the backend's.
-        return callTool(context, work, this.data, signal, onRetry)
-      }
-    }
+    const { state } = this
+    if (plan.kind === 'failed') throw new StepError(plan.message)
+    if (work.type === 'elicitation' && plan.kind === 'ask')
+      return elicit(context, { step, work, message: plan.message, state, signal })
+    if (work.type === 'forEach' && plan.kind === 'loop')
+      return { output: await runForEach(context, { step, work, plan, state, signal, onRetry }) }
+    if (work.type !== 'tool' || plan.kind !== 'call') throw new TypeError('the plan is not for this step')
+    // The step's own time is what the call has; only one that the definition names wins over the backend's.
+    const bytes = await callTool(context, work, { args: plan.args, state, signal, onRetry })
+    return { output: { kind: 'result', bytes } }
   }
 
   #failed(step: CompiledStep, error: unknown, extra: Readonly<Record<string, number>>): void {
     if (this.#limit.signal.aborted) {
-      this.#put(step, 'cancelled', { output: {} }, 'cancelled')
+      this.#put(step, 'cancelled', NOTHING, 'cancelled')
       auditWorkflow(this.#context, 'vmcp_workflow_step_failed', 'failure', { stepId: step.id, extra })
       return
     }
-    if (!(error instanceof StepError))
-      this.#context.parts.log.error('a step of a workflow failed', { step: step.id, err: error })
-    const message = error instanceof StepError ? error.message : 'internal error'
-    this.#put(step, 'failed', { output: step.continues ? (step.defaultResults ?? {}) : {} }, message)
+    const isKnown = error instanceof StepError || error instanceof WorkflowError
+    if (!isKnown) this.#context.parts.log.error('a step of a workflow failed', { step: step.id, err: error })
+    const message = isKnown ? error.message : 'internal error'
+    this.#put(step, 'failed', step.continues ? DEFAULTS : NOTHING, message)
     auditWorkflow(this.#context, 'vmcp_workflow_step_failed', 'failure', { stepId: step.id, extra })
-    if (!step.continues) this.#stop(new WorkflowError(`step ${JSON.stringify(step.id)}: ${message}`))
+    // What concerns the workflow as a whole is not tolerated by a step.
+    if (!step.continues || error instanceof WorkflowError)
+      this.#stop(new WorkflowError(`step ${JSON.stringify(step.id)}: ${message}`))
   }
 
   /** Every step that has not started yet is skipped; what runs goes on. */
   #skipRemaining(): void {
     for (const step of this.#context.workflow.steps) {
       if (this.#statuses.get(step.id) !== 'pending') continue
-      this.#put(step, 'skipped', { output: step.defaultResults ?? {} })
+      this.#put(step, 'skipped', DEFAULTS)
       auditWorkflow(this.#context, 'vmcp_workflow_step_skipped', 'success', { stepId: step.id })
       this.#told(step)
     }

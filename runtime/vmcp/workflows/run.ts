@@ -6,22 +6,11 @@
  * Source: spec document 3, compositeTools.
  */
 import { randomUUID } from 'node:crypto'
-import { isFields } from '../../../schemas/index.ts'
-import {
-  EvaluationError,
-  isObject,
-  jsonText,
-  parseJson,
-  type TemplateValue,
-  type ValueObject,
-} from '../../expr/template/index.ts'
 import { type Operation, type Outcome, resultOutcome } from '../pipeline/operation.ts'
 import type { Workflow } from './compile.ts'
-import { auditWorkflow, type BoundTool, type Context, type WorkflowParts } from './context.ts'
-import { describe } from './steps/elicitation.ts'
+import { auditWorkflow, type BoundTool, type Context, compute, keep, type WorkflowParts } from './context.ts'
+import { StepError, WorkflowError, WorkflowTimeout } from './errors.ts'
 import { Execution } from './execution.ts'
-import { WorkflowError, WorkflowTimeout } from './errors.ts'
-import { buildOutput } from './output.ts'
 
 export async function runWorkflow(
   workflow: Workflow,
@@ -29,7 +18,8 @@ export async function runWorkflow(
   operation: Operation,
   parts: WorkflowParts,
 ): Promise<Outcome> {
-  const context: Context = { id: randomUUID(), workflow, tools, operation, parts }
+  const used = { spent: 0, bytes: 0 }
+  const context: Context = { id: randomUUID(), workflow, tools, operation, parts, used }
   const { metrics, tracer } = parts.telemetry
   const labels = { 'workflow.name': workflow.name }
   const startedAt = parts.clock.now()
@@ -61,10 +51,14 @@ async function execute(context: Context): Promise<End> {
   })
   let execution: Execution | undefined
   try {
-    execution = new Execution(context, paramsOf(workflow, raw))
+    const { signal } = operation
+    const begun = new Execution(context, keep(context, raw ?? NO_ARGUMENTS))
+    await compute(context, begun.state, { kind: 'check' }, signal)
+    execution = begun
     await execution.run()
-    const output = workflow.output ? buildOutput(workflow.output, execution.finalData) : execution.last
-    const outcome = response(output)
+    const { finalState, last } = execution
+    const bytes = await compute(context, finalState, { kind: 'output', last }, signal)
+    const outcome = { kind: 'result', result: Buffer.from(bytes) } as const
     auditWorkflow(context, 'vmcp_workflow_completed', 'success', {
       extra: { duration_ms: parts.clock.now() - startedAt, step_count: execution.completed },
       response: outcome.result,
@@ -86,39 +80,10 @@ function failure({ operation, parts }: Context, thrown: unknown, execution: Exec
   const steps = execution ? ` (steps: ${execution.progress})` : ''
   if (error instanceof WorkflowTimeout)
     return { kind: 'failed', error, text: `Workflow execution timeout exceeded: ${error.message}${steps}` }
-  if (error instanceof WorkflowError)
+  if (error instanceof WorkflowError || error instanceof StepError)
     return { kind: 'failed', error, text: `Workflow execution failed: ${error.message}${steps}` }
-  if (error instanceof EvaluationError)
-    return { kind: 'failed', error, text: `Workflow execution failed: the output: ${error.message}` }
   parts.log.error('a workflow failed', { err: error })
   return { kind: 'failed', error, text: 'Workflow execution failed: internal error' }
 }
 
-/** The arguments with their defaults. Throws WorkflowError naming what does not match the parameters. */
-function paramsOf({ defaults, accepts }: Workflow, raw: Buffer | undefined): ValueObject {
-  const text = raw?.toString() ?? '{}'
-  // Integers that a float cannot hold are exact for templates; for the schema they are plain numbers.
-  const plain: unknown = JSON.parse(text)
-  if (!isFields(plain)) throw new WorkflowError('invalid arguments: they must be an object')
-  const filled = { ...missingOf(defaults, plain), ...plain }
-  if (accepts && !accepts(filled)) throw new WorkflowError(`invalid arguments: ${describe(accepts.errors)}`)
-  const exact = parseJson(text)
-  return { ...(missingOf(defaults, plain) as ValueObject), ...(isObject(exact) ? exact : {}) }
-}
-
-/** An argument that is there, even as null, has no default. */
-function missingOf(
-  defaults: Readonly<Record<string, unknown>>,
-  given: Readonly<Record<string, unknown>>,
-): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(Object.entries(defaults).filter(([name]) => !Object.hasOwn(given, name)))
-}
-
-function response(output: TemplateValue): Extract<Outcome, { readonly kind: 'result' }> {
-  const text = jsonText(output)
-  const structured = isObject(output) ? `,"structuredContent":${text}` : ''
-  return {
-    kind: 'result',
-    result: Buffer.from(`{"content":[{"type":"text","text":${JSON.stringify(text)}}]${structured}}`),
-  }
-}
+const NO_ARGUMENTS: Buffer = Buffer.from('{}')

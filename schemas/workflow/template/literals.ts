@@ -103,6 +103,8 @@ const numberForm =
   /[+-]?(?:0[xX](?:_?[0-9a-fA-F])+|0[bB](?:_?[01])+|0[oO](?:_?[0-7])+|(?:[0-9](?:_?[0-9])*)?(\.(?:[0-9](?:_?[0-9])*)?)?([eE][+-]?[0-9](?:_?[0-9])*)?)/y
 const wordChar = /[\p{L}\p{Nd}_]/u
 const largestInt = 2n ** 63n - 1n
+/** Digits of the largest one in base 2, with its prefix and zeros in front. */
+const longestInt = 80
 
 function numeric(template: string, at: number): Found {
   numberForm.lastIndex = at
@@ -128,6 +130,7 @@ function intOf(text: string): bigint {
   const octal = /^0[0-9]+$/.test(digits)
   if (octal && /[89]/.test(digits))
     throw new TemplateError(`${text} is not a number: a leading 0 means octal`)
+  if (digits.length > longestInt) throw new TemplateError('a number is too large')
   const size = BigInt(octal ? `0o${digits}` : digits)
   const value = text.startsWith('-') ? -size : size
   if (value > largestInt || value < -largestInt - 1n)

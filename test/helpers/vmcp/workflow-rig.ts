@@ -6,7 +6,7 @@ import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import type { ToolEntry } from '../../../runtime/vmcp/catalog/types.ts'
 import type { AskReply, Operation, Outcome } from '../../../runtime/vmcp/pipeline/operation.ts'
-import { makeWorkflows, workflowErrors } from '../../../runtime/vmcp/workflows/index.ts'
+import { Evaluator, makeWorkflows, workflowErrors } from '../../../runtime/vmcp/workflows/index.ts'
 import { type CompositeTool, withDefaults } from '../../../schemas/index.ts'
 
 /** A workflow as a resource would give it, defaults filled in. Fails when it has an error. */
@@ -76,6 +76,8 @@ export interface RigOptions {
   readonly response?: (call: Call) => unknown
   readonly ask?: (params: Record<string, unknown>, signal: AbortSignal | undefined) => Promise<AskReply>
   readonly elicits?: boolean
+  /** Default: one of its own, with the limits of a server. */
+  readonly evaluator?: Evaluator
 }
 
 export function outcome(result: object): Outcome {
@@ -125,6 +127,7 @@ export async function rig(definition: CompositeTool, options: RigOptions = {}): 
     audit,
     telemetry: await makeTelemetry(undefined, { serverName: 's', version: '1', log: silentLog }),
     log: silentLog,
+    evaluator: options.evaluator ?? new Evaluator(silentLog),
   })
   const made = composer?.(new Map(tools.map((tool) => [tool.key, tool])))
   const listed = made?.entries[0]

@@ -5,7 +5,13 @@
  * here, the row says why in `differs`, and what Go did in `go`.
  */
 import t from 'tap'
-import { EvaluationError, expand, type TemplateValue } from '../../../runtime/expr/template/index.ts'
+import {
+  defaultLimits,
+  EvaluationError,
+  expand,
+  Meter,
+  type TemplateValue,
+} from '../../../runtime/expr/template/index.ts'
 import { parseTemplate, TemplateError } from '../../../schemas/workflow/index.ts'
 import table from './template-cases.json' with { type: 'json' }
 
@@ -27,7 +33,7 @@ function dataOf(value: unknown): TemplateValue {
 
 function run(text: string, data: TemplateValue): Omit<Row, 'template'> {
   try {
-    return { output: expand(parseTemplate(text), data) }
+    return { output: expand(parseTemplate(text), data, new Meter(defaultLimits)) }
   } catch (error) {
     if (error instanceof TemplateError) return { failure: 'parse' }
     if (error instanceof EvaluationError) return { failure: 'run' }

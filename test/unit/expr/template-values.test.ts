@@ -3,18 +3,22 @@
  */
 import t from 'tap'
 import {
+  defaultLimits,
   EvaluationError,
   expand,
   isSingleAction,
   jsonText,
+  Meter,
   parseJson,
   type TemplateValue,
   valueOf,
+  WorkLimitError,
 } from '../../../runtime/expr/template/index.ts'
 import { parseTemplate } from '../../../schemas/workflow/index.ts'
 
-const run = (text: string, data: TemplateValue, limits?: { maxBytes: number; maxWork: number }) =>
-  expand(parseTemplate(text), data, limits)
+const meter = (limits = defaultLimits) => new Meter(limits)
+const run = (text: string, data: TemplateValue, limits = defaultLimits) =>
+  expand(parseTemplate(text), data, meter(limits))
 const small = { maxBytes: 1000, maxWork: 10_000 }
 
 t.test('single action: its value can be taken as it is', async (t) => {
@@ -31,31 +35,44 @@ t.test('single action: its value can be taken as it is', async (t) => {
     '{{$x := 1}}{{$x}}',
   ])
     t.notOk(isSingleAction(parseTemplate(text)), text)
-  t.equal(valueOf(parseTemplate('{{.n}}'), data), 5)
-  t.strictSame(valueOf(parseTemplate('{{.list}}'), data), [1, 2])
-  t.equal(valueOf(parseTemplate('{{.gone}}'), data), undefined)
-  t.equal(valueOf(parseTemplate('{{.none}}'), data), null)
-  t.throws(() => valueOf(parseTemplate('x'), data), TypeError)
+  t.equal(valueOf(parseTemplate('{{.n}}'), data, meter()), 5)
+  t.strictSame(valueOf(parseTemplate('{{.list}}'), data, meter()), [1, 2])
+  t.equal(valueOf(parseTemplate('{{.gone}}'), data, meter()), undefined)
+  t.equal(valueOf(parseTemplate('{{.none}}'), data, meter()), null)
+  t.throws(() => valueOf(parseTemplate('x'), data, meter()), TypeError)
 })
 
 t.test('integers: what a float cannot hold stays exact', async (t) => {
   const data = parseJson(
     '{"id":9007199254740993,"ids":[12345678901234567890],"f":1.5,"text":"1234567890123456789"}',
+    meter(),
   )
   t.equal(
     run('{{.id}} {{.ids}} {{.f}} {{json .}}', data),
     '9007199254740993 [12345678901234567890] 1.5 {"f":1.5,"id":9007199254740993,"ids":[12345678901234567890],"text":"1234567890123456789"}',
+    meter(),
   )
   t.equal(run('{{gt .id 9007199254740992}} {{eq .id 9007199254740993}}', data), 'true true')
   t.equal(run('{{fromJson "9007199254740993"}}', {}), '9007199254740993')
   t.equal(
-    jsonText(parseJson('{"b":1e400,"a":[1.0,100000000000000000000.5]}')),
+    jsonText(parseJson('{"b":1e400,"a":[1.0,100000000000000000000.5]}', meter()), meter()),
     '{"a":[1,100000000000000000000],"b":null}',
   )
 })
 
+t.test('integers: what is longer than any use of it is refused before it is computed with', async (t) => {
+  const digits = '7'.repeat(400)
+  t.equal(run('{{.n}}', parseJson(`{"n":${digits}}`, meter())), digits)
+  t.throws(() => parseJson(`{"n":${digits}7}`, meter()), /a number has more than 400 digits/)
+  t.throws(() => run(`{{fromJson "${digits}7"}}`, null), /a number has more than 400 digits/)
+  t.strictSame(parseJson(`{"n":1.${digits}7e5,"s":"${digits}7"}`, meter()), {
+    n: 177777.77777777778,
+    s: `${digits}7`,
+  })
+})
+
 t.test('names: those of JavaScript mean nothing', async (t) => {
-  const data = parseJson('{"a":{"__proto__":1},"s":"x"}')
+  const data = parseJson('{"a":{"__proto__":1},"s":"x"}', meter())
   t.equal(
     run('{{.constructor}} {{.a.toString}} {{index .a "hasOwnProperty"}} {{.a.__proto__}}', data),
     '<no value> <no value> <no value> 1',
@@ -96,7 +113,7 @@ t.test('limits: text, work and depth are bounded', async (t) => {
     ['{{range .l}}{{if len $.a}}{{end}}{{end}}', { l: Array.from({ length: 1000 }, () => 1), a: long }],
     ['{{range 10000}}{{$x := fromJson $}}{{end}}', '"x"'],
   ]
-  for (const [text, data] of tooMuch) t.throws(() => run(text, data, small), /too much work/, text)
+  for (const [text, data] of tooMuch) t.throws(() => run(text, data, small), WorkLimitError, text)
   t.throws(() => run('{{define "r"}}{{template "r" .}}{{end}}{{template "r" .}}', null), /depth limit/)
   let deep: TemplateValue = 1
   for (let i = 0; i < 150; i++) deep = [deep]

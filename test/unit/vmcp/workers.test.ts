@@ -6,6 +6,7 @@ import type { ClientSession } from '../../../runtime/vmcp/pipeline/operation.ts'
 import { callerOf, type PoolOptions, scriptWorker, WorkerPool } from '../../../runtime/vmcp/workers/index.ts'
 
 const SMALL: PoolOptions = {
+  tasks: 'scripts',
   maxWorkers: 2,
   maxPerCaller: 2,
   maxWaiting: 2,

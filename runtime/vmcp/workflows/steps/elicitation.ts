@@ -5,117 +5,99 @@
  * once. The schema is the configured one, the message is a template.
  * Source: spec document 3, steps (message, schema, onDecline, onCancel); MCP, client/elicitation.
  */
-import type { ErrorObject } from 'ajv'
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { isObject, parseJson, type TemplateValue, type ValueObject } from '../../../expr/template/index.ts'
 import { JsonError, JsonObject } from '../../../mcp/index.ts'
 import { abortable } from '../../backends/transport/deadline.ts'
-import type { Reaction, StepWork } from '../compile.ts'
-import type { Context, TemplateData } from '../context.ts'
-import { expandText } from '../expansion.ts'
+import type { CompiledStep, Reaction, StepWork } from '../compile.ts'
+import { type Context, compute, keep } from '../context.ts'
 import { StepError, StepTimeout } from '../errors.ts'
+import type { ExecutionState, StepOutput } from '../evaluation/index.ts'
 import { reasonOf } from '../limits.ts'
 
 const MAX_RESPONSE_BYTES = 1024 * 1024
-const MAX_ANSWER_DEPTH = 10
 
 export interface ElicitationResult {
-  readonly output: ValueObject
+  readonly output: StepOutput
   /** True: no step that has not started yet does. */
   readonly skipsRemaining: boolean
 }
 
+export interface Question {
+  readonly step: CompiledStep
+  readonly work: Elicitation
+  readonly message: string
+  readonly state: ExecutionState
+  readonly signal: AbortSignal
+}
+
 type Elicitation = Extract<StepWork, { readonly type: 'elicitation' }>
 
-/** Rejects with StepError, or with the reason of the signal when the workflow ends. */
-export async function elicit(
-  { operation }: Context,
-  step: Elicitation,
-  { continues }: { readonly continues: boolean },
-  data: TemplateData,
-  signal: AbortSignal,
-): Promise<ElicitationResult> {
-  const message = expandText(step.message, data, 'message')
+/** Rejects with StepError, WorkflowError, or with the reason of the signal when the workflow ends. */
+export async function elicit(context: Context, question: Question): Promise<ElicitationResult> {
+  const { step, work, message, signal } = question
+  const { operation } = context
   // A stateless client is told what it lacks by the end of its whole request: not where the workflow can go on.
-  if (continues && !operation.client.abilities.elicitation)
+  if (step.continues && !operation.client.abilities.elicitation)
     throw new StepError('elicitation request failed: the client does not support elicitation')
-  const params = Buffer.from(`{"message":${JSON.stringify(message)},"requestedSchema":${step.schema}}`)
+  const params = Buffer.from(`{"message":${JSON.stringify(message)},"requestedSchema":${work.schema}}`)
   let raw: Buffer | undefined
   try {
     const reply = await abortable(operation.ask({ method: 'elicitation/create', params }, signal), signal)
     raw = reply.result
   } catch (error) {
     const reason: unknown = signal.aborted ? reasonOf(signal) : error
-    if (reason instanceof StepTimeout && step.onCancel && step.onCancel !== 'abort')
-      return reaction('timeout', step.onCancel)
+    if (reason instanceof StepTimeout && work.onCancel && work.onCancel !== 'abort')
+      return reaction('timeout', work.onCancel)
     if (reason instanceof StepTimeout) throw new StepError(`elicitation request ${reason.message}`)
     if (signal.aborted) throw reason
     const why = error instanceof GatehouseError ? error.message : 'the client could not be asked'
     throw new StepError(`elicitation request failed: ${why}`, { cause: error })
   }
   if (!raw) throw new StepError('elicitation request failed: the client answered with an error')
-  return readResponse(raw, step)
+  return readResponse(context, raw, question)
 }
 
-function readResponse(raw: Buffer, step: Elicitation): ElicitationResult {
+async function readResponse(context: Context, raw: Buffer, question: Question): Promise<ElicitationResult> {
   if (raw.length > MAX_RESPONSE_BYTES)
     throw new StepError('elicitation request failed: response content too large')
+  const { onDecline, onCancel } = question.work
   const { action, content } = parsed(raw)
   switch (action) {
     case 'accept':
-      return { output: { action, content: checked(content, step) }, skipsRemaining: false }
+      return { output: await accepted(context, content, question), skipsRemaining: false }
     case 'decline':
-      if (step.onDecline !== 'abort') return reaction(action, step.onDecline)
+      if (onDecline !== 'abort') return reaction(action, onDecline)
       throw new StepError('elicitation request was declined by user')
     case 'cancel':
-      if (step.onCancel && step.onCancel !== 'abort') return reaction(action, step.onCancel)
+      if (onCancel && onCancel !== 'abort') return reaction(action, onCancel)
       throw new StepError('elicitation request was cancelled by user')
     default:
       throw new StepError('invalid elicitation response action')
   }
 }
 
-function parsed(raw: Buffer): { action: string | undefined; content: TemplateValue } {
+function parsed(raw: Buffer): { action: string | undefined; content: Buffer } {
   try {
     const response = new JsonObject(raw)
-    return {
-      action: response.text('action'),
-      content: parseJson(response.raw('content')?.toString() ?? 'null'),
-    }
+    return { action: response.text('action'), content: response.raw('content') ?? Buffer.from('null') }
   } catch (error) {
-    if (error instanceof JsonError || error instanceof SyntaxError)
+    if (error instanceof JsonError)
       throw new StepError('elicitation request failed: the response cannot be read')
     throw error
   }
 }
 
+async function accepted(
+  context: Context,
+  raw: Buffer,
+  { step, state, signal }: Question,
+): Promise<StepOutput> {
+  const task = { kind: 'answer', step: step.id, content: keep(context, raw) } as const
+  return { kind: 'answer', action: 'accept', content: await compute(context, state, task, signal) }
+}
+
 function reaction(action: string, reaction: Reaction): ElicitationResult {
   const skipsRemaining = reaction === 'skip_remaining'
-  return { output: skipsRemaining ? { action, skipped: true } : { action }, skipsRemaining }
-}
-
-/** What was filled in; anything else than an object counts as nothing. */
-function checked(content: TemplateValue, { accepts }: Elicitation): ValueObject {
-  const given = isObject(content) ? content : {}
-  if (isDeeper(given, MAX_ANSWER_DEPTH))
-    throw new StepError(
-      `elicitation request failed: the response is nested more than ${MAX_ANSWER_DEPTH} deep`,
-    )
-  if (accepts(given)) return given
-  throw new StepError(`the response does not match the schema: ${describe(accepts.errors)}`)
-}
-
-function isDeeper(value: TemplateValue, depth: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  return depth === 0 || Object.values(value).some((inner: TemplateValue) => isDeeper(inner, depth - 1))
-}
-
-/** Paths and rules, never values. */
-export function describe(errors: readonly ErrorObject[] | null | undefined): string {
-  const lines = (errors ?? []).slice(0, 10).map(({ instancePath, message, params }) => {
-    const extra: unknown = params['additionalProperty']
-    const which = typeof extra === 'string' ? ` (${JSON.stringify(extra.slice(0, 80))})` : ''
-    return `${instancePath === '' ? '/' : instancePath} ${message ?? 'is not valid'}${which}`
-  })
-  return lines.join('; ')
+  const output = { kind: 'answer', action } as const
+  return { output: skipsRemaining ? { ...output, skipped: true } : output, skipsRemaining }
 }

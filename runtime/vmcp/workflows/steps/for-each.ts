@@ -6,45 +6,43 @@
  * Source: spec document 3, steps (collection, itemVar, maxIterations, maxParallel, step).
  */
 import { formatDuration } from '../../../../schemas/index.ts'
-import { isList, parseJson, type TemplateValue, type ValueObject } from '../../../expr/template/index.ts'
-import type { StepWork } from '../compile.ts'
-import { isTrue } from './condition.ts'
-import type { Context, TemplateData } from '../context.ts'
-import { expandText, singleValue } from '../expansion.ts'
+import type { CompiledStep, StepWork, ToolCall } from '../compile.ts'
+import { type Context, compute, keep } from '../context.ts'
 import { StepError, StepTimeout } from '../errors.ts'
+import type { ExecutionState, IterationPlan, IterationState, Plan, StepOutput } from '../evaluation/index.ts'
 import { Limit, reasonOf } from '../limits.ts'
-import { callTool } from './tool-step.ts'
+import { callTool, typesFor } from './tool-step.ts'
 
 type ForEach = Extract<StepWork, { readonly type: 'forEach' }>
 
-/** Rejects with StepError, or with the reason of the signal. */
-export async function runForEach(
-  context: Context,
-  step: ForEach,
-  data: TemplateData,
-  signal: AbortSignal,
-  onRetry: () => void,
-): Promise<ValueObject> {
-  const items = collectionOf(step, data)
-  if (items.length > step.maxIterations) {
-    throw new StepError(`collection size ${items.length} exceeds maxIterations ${step.maxIterations}`)
-  }
-  const iterations = items.map(
-    (item, index): ValueObject => ({ index: BigInt(index), item, status: 'cancelled', output: {} }),
-  )
+export interface LoopRun {
+  readonly step: CompiledStep
+  readonly work: ForEach
+  readonly plan: Extract<Plan, { readonly kind: 'loop' }>
+  readonly state: ExecutionState
+  readonly signal: AbortSignal
+  readonly onRetry: () => void
+}
+
+/** Rejects with StepError, WorkflowError, or with the reason of the signal. */
+export async function runForEach(context: Context, run: LoopRun): Promise<StepOutput> {
+  const { work, signal } = run
+  const { count } = run.plan
+  const items = keep(context, run.plan.items)
+  const plans = new IterationPlans(context, run)
+  const iterations = Array.from({ length: count }, (): IterationState => ({ status: 'cancelled' }))
   const stop = new AbortController()
   const both = AbortSignal.any([signal, stop.signal])
   let next = 0
   let failure: { readonly error: unknown } | undefined
   const worker = async (): Promise<void> => {
-    while (!failure && !both.aborted && next < items.length) {
+    while (!failure && !both.aborted && next < count) {
       const index = next++
-      const item = items[index]
       try {
-        iterations[index] = await iterate(context, step, { index, item, data, signal: both, onRetry })
+        iterations[index] = await iterate(context, run, await plans.take(index, both), both)
       } catch (error) {
-        iterations[index] = { ...iterations[index], status: 'failed', error: messageOf(error) }
-        if (step.tolerant && error instanceof StepError && !signal.aborted) continue
+        iterations[index] = { status: 'failed', error: messageOf(error) }
+        if (work.tolerant && error instanceof StepError && !signal.aborted) continue
         failure ??= {
           error: error instanceof StepError ? new StepError(`iteration ${index}: ${error.message}`) : error,
         }
@@ -52,72 +50,73 @@ export async function runForEach(
       }
     }
   }
-  await Promise.all(Array.from({ length: Math.min(step.maxParallel, items.length) }, worker))
+  await Promise.all(Array.from({ length: Math.min(work.maxParallel, count) }, worker))
   if (signal.aborted) throw reasonOf(signal)
   if (failure) throw failure.error
-  const completed = iterations.filter(({ status }) => status === 'completed').length
-  const skipped = iterations.filter(({ status }) => status === 'skipped').length
-  return {
-    iterations,
-    count: BigInt(items.length),
-    completed: BigInt(completed),
-    failed: BigInt(items.length - completed - skipped),
-  }
+  return { kind: 'loop', items, iterations }
 }
 
-interface Iteration {
-  readonly index: number
-  readonly item: TemplateValue
-  readonly data: TemplateData
-  readonly signal: AbortSignal
-  readonly onRetry: () => void
+/** What iterations do, computed some at a time, and let go of when they begin. */
+class IterationPlans {
+  readonly #context: Context
+  readonly #run: LoopRun
+  readonly #planned = new Map<number, IterationPlan>()
+  #end = 0
+  #planning: Promise<void> | undefined
+
+  constructor(context: Context, run: LoopRun) {
+    this.#context = context
+    this.#run = run
+  }
+
+  async take(index: number, signal: AbortSignal): Promise<IterationPlan> {
+    while (this.#end <= index) {
+      this.#planning ??= this.#planNext(signal).finally(() => (this.#planning = undefined))
+      await this.#planning
+    }
+    const plan = this.#planned.get(index)
+    this.#planned.delete(index)
+    if (!plan) throw new TypeError('an iteration is taken once')
+    return plan
+  }
+
+  async #planNext(signal: AbortSignal): Promise<void> {
+    const { step, work, plan, state } = this.#run
+    const types = typesFor(this.#context, work.call)
+    const task = { kind: 'iterations', step: step.id, items: plan.items, from: this.#end, types } as const
+    for (const made of await compute(this.#context, state, task, signal)) this.#planned.set(this.#end++, made)
+  }
 }
 
 async function iterate(
   context: Context,
-  { itemVar, condition, call }: ForEach,
-  { index, item, data, signal, onRetry }: Iteration,
-): Promise<ValueObject> {
-  const own: TemplateData = { ...data, forEach: { [itemVar]: item, index: BigInt(index) } }
-  const entry = { index: BigInt(index), item }
-  if (condition && !isTrue(condition, own)) return { ...entry, status: 'skipped', output: {} }
-  const { timeoutMs } = call
-  const limit =
-    timeoutMs === undefined
-      ? undefined
-      : new Limit(
-          context.parts.clock,
-          signal,
-          timeoutMs,
-          () => new StepTimeout(timeoutMs, formatDuration(timeoutMs)),
-        )
+  { work, state, onRetry }: LoopRun,
+  plan: IterationPlan,
+  signal: AbortSignal,
+): Promise<IterationState> {
+  if (plan.kind === 'skip') return { status: 'skipped' }
+  if (plan.kind === 'failed') throw new StepError(plan.message)
+  const limit = limitOf(context, work.call, signal)
   try {
-    const { output } = await callTool(context, call, own, limit?.signal ?? signal, onRetry)
-    return { ...entry, status: 'completed', output }
+    const { args } = plan
+    const result = await callTool(context, work.call, {
+      args,
+      state,
+      signal: limit?.signal ?? signal,
+      onRetry,
+    })
+    return { status: 'completed', result }
   } finally {
     limit?.end()
   }
 }
 
+function limitOf({ parts }: Context, { timeoutMs }: ToolCall, signal: AbortSignal): Limit | undefined {
+  if (timeoutMs === undefined) return undefined
+  const late = () => new StepTimeout(timeoutMs, formatDuration(timeoutMs))
+  return new Limit(parts.clock, signal, timeoutMs, late)
+}
+
 function messageOf(error: unknown): string {
   return error instanceof StepError ? error.message : 'cancelled'
-}
-
-/** The list that the template gives: as a value, or as JSON text; null is an empty list. */
-function collectionOf({ collection }: ForEach, data: TemplateData): readonly TemplateValue[] {
-  const single = singleValue(collection, data, 'collection')
-  if (single && isList(single.value)) return single.value
-  const text = expandText(collection, data, 'collection')
-  const value = jsonOf(text)
-  if (isList(value)) return value
-  if (value === null) return []
-  throw new StepError('collection must resolve to a JSON array')
-}
-
-function jsonOf(text: string): TemplateValue {
-  try {
-    return parseJson(text)
-  } catch {
-    return undefined
-  }
 }

@@ -1,22 +1,24 @@
 /**
- * Calls the tool of a step: arguments, the call itself, again when it fails in a way that may pass.
+ * Calls the tool of a step, again when it fails in a way that may pass.
  *
  * The call belongs to the client's own: same caller, same credentials, and what the backend says or asks on its way goes
  * to the client. It is neither authorized nor counted again: the workflow was. It is audited.
  * Source: spec document 3, steps (tool, arguments, onError).
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { jsonText } from '../../../expr/template/index.ts'
 import { JsonObject, RPC } from '../../../mcp/index.ts'
 import { abortable } from '../../backends/transport/deadline.ts'
 import { innerOperation, type Operation, type Outcome } from '../../pipeline/operation.ts'
-import { expandArguments } from './arguments.ts'
 import type { ToolCall } from '../compile.ts'
-import type { BoundTool, Context, TemplateData } from '../context.ts'
-import { guarded } from '../expansion.ts'
-import { StepError } from '../errors.ts'
+import { type BoundTool, type Context, compute, keep } from '../context.ts'
+import { StepError, WorkflowError } from '../errors.ts'
+import {
+  type ArgumentTypes,
+  argumentTypes,
+  type ExecutionState,
+  type SharedBytes,
+} from '../evaluation/index.ts'
 import { reasonOf, retrying } from '../limits.ts'
-import { readToolResult, type ToolResult } from './tool-result.ts'
 
 /** Errors that come back the same however often one tries: refusals, and what is wrong with the call itself. */
 const FINAL_CODES: ReadonlySet<string> = new Set([
@@ -39,23 +41,36 @@ const FINAL_RPC: ReadonlySet<unknown> = new Set([
   403,
 ])
 
-/** Rejects with StepError, or with the reason of the signal. */
-export async function callTool(
-  context: Context,
-  call: ToolCall,
-  data: TemplateData,
-  signal: AbortSignal,
-  onRetry: () => void,
-): Promise<ToolResult> {
-  const bound = context.tools.get(call.tool)
-  if (!bound) throw new StepError(`tool ${call.tool}: there is no such tool`)
+/** A call that is ready to be made. */
+export interface ReadyCall {
+  /** A JSON object. */
+  readonly args: Uint8Array
+  readonly state: ExecutionState
+  readonly signal: AbortSignal
+  readonly onRetry: () => void
+}
+
+/** The types that a tool wants for those of its arguments that are templates. Throws StepError. */
+export function typesFor(context: Context, { tool, templates }: ToolCall): ArgumentTypes {
+  return argumentTypes(boundTool(context, tool).inputSchema(), templates)
+}
+
+function boundTool({ tools }: Context, name: string): BoundTool {
+  const bound = tools.get(name)
+  if (!bound) throw new StepError(`tool ${name}: there is no such tool`)
+  return bound
+}
+
+/** The raw result. Rejects with StepError, WorkflowError, or with the reason of the signal. */
+export async function callTool(context: Context, call: ToolCall, ready: ReadyCall): Promise<SharedBytes> {
+  const { signal, onRetry, args } = ready
+  const bound = boundTool(context, call.tool)
   const { clock, random } = context.parts
-  const args = expandArguments(call.arguments, data, bound.inputSchema())
-  const text = guarded('arguments', () => jsonText(args))
-  const params = Buffer.from(`{"name":${JSON.stringify(bound.entry.original)},"arguments":${text}}`)
+  const head = Buffer.from(`{"name":${JSON.stringify(bound.entry.original)},"arguments":`)
+  const params = Buffer.concat([head, args, Buffer.from('}')])
   return retrying(call.retry, { clock, random, signal, onRetry }, async () => {
     try {
-      return await once(context, bound, params, signal, call.timeoutMs)
+      return await once(context, bound, { ...ready, params, timeoutMs: call.timeoutMs })
     } catch (error) {
       if (signal.aborted) throw reasonOf(signal)
       throw asError(context, call.tool, error)
@@ -63,7 +78,8 @@ export async function callTool(
   })
 }
 
-function asError({ parts }: Context, tool: string, error: unknown): StepError {
+function asError({ parts }: Context, tool: string, error: unknown): Error {
+  if (error instanceof WorkflowError) return error
   if (error instanceof StepError) {
     return new StepError(`tool ${tool}: ${error.message}`, { retryable: error.retryable })
   }
@@ -75,20 +91,20 @@ function asError({ parts }: Context, tool: string, error: unknown): StepError {
   return new StepError(`tool ${tool}: internal error`)
 }
 
-async function once(
-  context: Context,
-  { entry }: BoundTool,
-  params: Buffer,
-  signal: AbortSignal,
-  timeoutMs: number | undefined,
-): Promise<ToolResult> {
+interface Attempt extends ReadyCall {
+  readonly params: Buffer
+  readonly timeoutMs: number | undefined
+}
+
+async function once(context: Context, { entry }: BoundTool, attempt: Attempt): Promise<SharedBytes> {
   const { parts, operation } = context
+  const { params, signal, timeoutMs } = attempt
   const startedAt = parts.clock.now()
   let outcome: Outcome | undefined
   let failed = true
   try {
     outcome = await abortable(parts.call(inner(operation, params, signal), entry, timeoutMs), signal)
-    const result = readOutcome(outcome)
+    const result = await readOutcome(context, outcome, attempt)
     failed = false
     return result
   } finally {
@@ -110,10 +126,18 @@ function inner(operation: Operation, params: Buffer, signal: AbortSignal): Opera
   return { ...made, signal, progressToken: undefined }
 }
 
-function readOutcome(outcome: Outcome): ToolResult {
+async function readOutcome(
+  context: Context,
+  outcome: Outcome,
+  { state, signal }: Attempt,
+): Promise<SharedBytes> {
   switch (outcome.kind) {
-    case 'result':
-      return readToolResult(outcome.result)
+    case 'result': {
+      const bytes = keep(context, outcome.result)
+      const failure = await compute(context, state, { kind: 'failure', bytes }, signal)
+      if (failure !== undefined) throw new StepError(failure, { retryable: true })
+      return bytes
+    }
     case 'error': {
       const error = new JsonObject(outcome.error)
       const message = error.text('message') || 'the backend refused the call'

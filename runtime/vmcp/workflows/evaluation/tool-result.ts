@@ -6,8 +6,10 @@
  * Source: spec document 3, compositeTools.
  */
 import {
+  EvaluationError,
   isList,
   isObject,
+  type Meter,
   parseJson,
   type TemplateValue,
   type ValueObject,
@@ -19,20 +21,26 @@ export interface ToolResult {
   readonly content: ValueObject
 }
 
-/** Throws StepError when the tool says that it failed, or the result is none. */
-export function readToolResult(raw: Buffer): ToolResult {
-  const result = parsed(raw)
+/** What a tool says about its failure; undefined when it succeeded. Throws StepError when the result is none. */
+export function failureIn(text: string, meter: Meter): string | undefined {
+  const result = parsed(text, meter)
+  return result['isError'] === true ? errorText(result) : undefined
+}
+
+/** Throws StepError when the result is none. */
+export function readToolResult(text: string, meter: Meter): ToolResult {
+  const result = parsed(text, meter)
   const content = contentMap(result['content'])
   const structured = result['structuredContent']
-  if (result['isError'] === true) throw new StepError(errorText(result), { retryable: true })
   return { output: isObject(structured) ? structured : content, content }
 }
 
-function parsed(raw: Buffer): ValueObject {
+function parsed(text: string, meter: Meter): ValueObject {
   try {
-    const value = parseJson(raw.toString())
+    const value = parseJson(text, meter)
     if (isObject(value)) return value
   } catch (error) {
+    if (error instanceof EvaluationError) throw new StepError(`the result: ${error.message}`)
     if (!(error instanceof SyntaxError)) throw error
   }
   throw new StepError('the backend sent a response that is not valid MCP', { retryable: true })

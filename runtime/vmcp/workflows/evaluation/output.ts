@@ -4,12 +4,24 @@
  * Without an output block the output of the step that finished last is returned (execution.ts).
  * Source: spec document 3, compositeTools, output.
  */
-import { fieldsOf, isFields, type OutputProperty, type WorkflowOutput } from '../../../schemas/index.ts'
-import { parseTemplate, propertyOf, type Template } from '../../../schemas/workflow/index.ts'
-import { noValue, type TemplateValue, type ValueObject, valueText } from '../../expr/template/index.ts'
-import { fromText, isOfType, type JsonType } from './convert.ts'
-import { expandText, guarded, singleValue } from './expansion.ts'
-import { StepError, WorkflowError } from './errors.ts'
+import { fieldsOf, isFields, type OutputProperty, type WorkflowOutput } from '../../../../schemas/index.ts'
+import {
+  type JsonType,
+  parseTemplate,
+  propertyOf,
+  type Template,
+} from '../../../../schemas/workflow/index.ts'
+import {
+  defaultLimits,
+  Meter,
+  noValue,
+  type TemplateValue,
+  type ValueObject,
+  valueText,
+} from '../../../expr/template/index.ts'
+import { StepError, WorkflowError } from '../errors.ts'
+import { fromText, isOfType } from './convert.ts'
+import { expandText, guarded, type Scope, singleValue } from './expansion.ts'
 
 export interface OutputField {
   readonly name: string
@@ -43,33 +55,35 @@ function compileField(name: string, property: OutputProperty, isRequired: boolea
 /** A default in the type of its property: fractions are cut off, texts are read, anything becomes a text. */
 function asType(value: TemplateValue, type: JsonType): TemplateValue {
   if (value === undefined || value === null) return undefined
-  if (type === 'string') return valueText(value)
+  // Configuration: its size is bounded where it is accepted.
+  const meter = new Meter(defaultLimits)
+  if (type === 'string') return valueText(value, meter)
   if (type === 'integer' && typeof value === 'number') return Math.trunc(value)
   if (isOfType(value, type)) return value
-  return typeof value === 'string' ? fromText(value, type) : undefined
+  return typeof value === 'string' ? fromText(value, type, meter) : undefined
 }
 
-/** Throws WorkflowError naming the property. */
-export function buildOutput(fields: readonly OutputField[], data: TemplateValue): ValueObject {
-  return build(fields, data, '')
+/** Throws WorkflowError naming the property, WorkLimitError. */
+export function buildOutput(fields: readonly OutputField[], scope: Scope): ValueObject {
+  return build(fields, scope, '')
 }
 
-function build(fields: readonly OutputField[], data: TemplateValue, parent: string): ValueObject {
+function build(fields: readonly OutputField[], scope: Scope, parent: string): ValueObject {
   return Object.fromEntries(
     fields.map((field) => {
       const path = parent + field.name
       return [
         field.name,
-        'fields' in field.source ? build(field.source.fields, data, `${path}.`) : one(field, data, path),
+        'fields' in field.source ? build(field.source.fields, scope, `${path}.`) : one(field, scope, path),
       ]
     }),
   )
 }
 
-function one(field: OutputField, data: TemplateValue, path: string): TemplateValue {
+function one(field: OutputField, scope: Scope, path: string): TemplateValue {
   const { type, source, fallback, isRequired } = field
   if (!('template' in source)) return undefined
-  const found = attempt(source.template, data, type)
+  const found = attempt(source.template, scope, type)
   if (found.value !== undefined) return found.value
   if (fallback !== undefined) return fallback
   if (found.isMissing && type === 'string' && !isRequired) return noValue
@@ -84,14 +98,14 @@ interface Attempt {
 }
 
 /** A value of another kind than text is taken as it is when it has the right type. */
-function attempt(template: Template, data: TemplateValue, type: JsonType): Attempt {
+function attempt(template: Template, scope: Scope, type: JsonType): Attempt {
   try {
-    const single = singleValue(template, data, 'value')
+    const single = singleValue(template, scope, 'value')
     if (single && type !== 'string' && isOfType(single.value, type)) return { value: single.value }
     const text = single
-      ? guarded('value', () => valueText(single.value))
-      : expandText(template, data, 'value')
-    return text === noValue ? { isMissing: true } : { value: fromText(text, type) }
+      ? guarded('value', () => valueText(single.value, scope.meter))
+      : expandText(template, scope, 'value')
+    return text === noValue ? { isMissing: true } : { value: fromText(text, type, scope.meter) }
   } catch (error) {
     if (error instanceof StepError) return { why: error.message }
     throw error

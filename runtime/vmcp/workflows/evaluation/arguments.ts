@@ -1,0 +1,89 @@
+/**
+ * Arguments of a step's tool: strings of the first level are templates, everything else goes as it is.
+ *
+ * What a template gives is converted to the type that the tool's input schema asks for. A template that is one action and
+ * nothing else hands its value over as it is, and leaves the argument out when there is none, or null where the tool takes none.
+ * Source: spec document 3, steps, arguments.
+ */
+import { fieldsOf } from '../../../../schemas/index.ts'
+import {
+  isJsonType,
+  type JsonType,
+  parseTemplate,
+  type Template,
+} from '../../../../schemas/workflow/index.ts'
+import { type Meter, type TemplateValue, type ValueObject, valueText } from '../../../expr/template/index.ts'
+import { fromText, isOfType } from './convert.ts'
+import { expandText, guarded, type Scope, singleValue } from './expansion.ts'
+
+export type Argument =
+  | { readonly name: string; readonly template: Template }
+  | { readonly name: string; readonly value: TemplateValue }
+
+/** Types that the schema of a tool names for its arguments; none where it names none. */
+export type ArgumentTypes = Readonly<Record<string, readonly string[]>>
+
+export function compileArguments(given: unknown): readonly Argument[] {
+  return Object.entries(fieldsOf(given)).map(([name, value]) =>
+    typeof value === 'string'
+      ? { name, template: parseTemplate(value) }
+      : { name, value: value as TemplateValue },
+  )
+}
+
+/** The types of the arguments that `names` names, as the input schema of a tool has them. */
+export function argumentTypes(inputSchema: unknown, names: readonly string[]): ArgumentTypes {
+  const properties = fieldsOf(fieldsOf(inputSchema)['properties'])
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const types = typesOf(Object.hasOwn(properties, name) ? properties[name] : undefined)
+      return types.length === 0 ? [] : [[name, types]]
+    }),
+  )
+}
+
+function typesOf(schema: unknown): readonly string[] {
+  const { type } = fieldsOf(schema)
+  if (typeof type === 'string') return [type]
+  return Array.isArray(type) ? type.filter((one): one is string => typeof one === 'string') : []
+}
+
+/** Throws StepError, WorkLimitError. */
+export function expandArguments(args: readonly Argument[], scope: Scope, types: ArgumentTypes): ValueObject {
+  const members: [string, TemplateValue][] = []
+  for (const arg of args) {
+    if ('value' in arg) members.push([arg.name, arg.value])
+    else {
+      const wanted = Object.hasOwn(types, arg.name) ? (types[arg.name] ?? []) : []
+      const value = expandOne(arg.template, scope, wanted, `argument ${JSON.stringify(arg.name)}`)
+      if (value !== undefined) members.push([arg.name, value])
+    }
+  }
+  return Object.fromEntries(members)
+}
+
+function expandOne(template: Template, scope: Scope, types: readonly string[], where: string): TemplateValue {
+  const { meter } = scope
+  const single = singleValue(template, scope, where)
+  const wantsText = types.length === 0 || types.includes('string')
+  if (!single) return converted(expandText(template, scope, where), types, wantsText, meter)
+  const { value } = single
+  if (value === undefined) return undefined
+  // A null that the tool does not take is left out: it has no text that would mean it.
+  if (value === null) return types.length === 0 || types.includes('null') ? null : undefined
+  if (typeof value !== 'string' && !wantsText) {
+    if (types.some((type) => isJsonType(type) && isOfType(value, type))) return value
+  }
+  const text = guarded(where, () => valueText(value, meter))
+  return converted(text, types, wantsText, meter)
+}
+
+/** A text that cannot be converted stays one: the tool says what it thinks of it. */
+function converted(text: string, types: readonly string[], wantsText: boolean, meter: Meter): TemplateValue {
+  if (wantsText) return text
+  for (const type of types.filter((candidate): candidate is JsonType => isJsonType(candidate))) {
+    const value = fromText(text, type, meter)
+    if (value !== undefined) return value
+  }
+  return text
+}

@@ -1,0 +1,68 @@
+/**
+ * Templates of one place in a workflow: expanding one, and what is said when that fails. Everything here throws
+ * WorkLimitError when the meter has no more.
+ */
+import type { Template } from '../../../../schemas/workflow/index.ts'
+import {
+  EvaluationError,
+  expand,
+  isSingleAction,
+  type Meter,
+  type TemplateValue,
+  valueOf,
+} from '../../../expr/template/index.ts'
+import { StepError } from '../errors.ts'
+
+/** What templates see, and the budget that they use. */
+export interface Scope {
+  readonly data: TemplateValue
+  readonly meter: Meter
+}
+
+/** The text of a template. Throws StepError naming `where`. */
+export function expandText(template: Template, { data, meter }: Scope, where: string): string {
+  return guarded(where, () => expand(template, data, meter))
+}
+
+/** The value of a template that is one action; undefined for any other template. Throws StepError naming `where`. */
+export function singleValue(
+  template: Template,
+  { data, meter }: Scope,
+  where: string,
+): { readonly value: TemplateValue } | undefined {
+  return isSingleAction(template)
+    ? guarded(where, () => ({ value: valueOf(template, data, meter) }))
+    : undefined
+}
+
+/** Turns errors of templates into errors of the step, naming `where`. */
+export function guarded<T>(where: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof EvaluationError)
+      throw new StepError(`${where}: template expansion failed: ${error.message}`)
+    throw error
+  }
+}
+
+const answers: ReadonlyMap<string, boolean> = new Map([
+  ['true', true],
+  ['True', true],
+  ['TRUE', true],
+  ['false', false],
+  ['False', false],
+  ['FALSE', false],
+])
+
+/**
+ * True unless there is a condition that says otherwise; white space around its answer does not count. Throws StepError for
+ * any other answer.
+ * Source: spec document 3, steps, condition.
+ */
+export function isWanted(condition: Template | undefined, scope: Scope): boolean {
+  if (!condition) return true
+  const answer = answers.get(expandText(condition, scope, 'condition').trim())
+  if (answer === undefined) throw new StepError("condition must evaluate to 'true' or 'false'")
+  return answer
+}

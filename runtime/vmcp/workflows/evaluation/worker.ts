@@ -1,0 +1,28 @@
+/**
+ * The worker thread in which large tasks are carried out, one at a time. It has no access to anything but its messages.
+ *
+ * This file is bundled by itself, beside the program; see workers/worker-file.ts.
+ */
+import { parentPort } from 'node:worker_threads'
+import { LRUCache } from 'lru-cache'
+import type { CompositeTool } from '../../../../schemas/index.ts'
+import { evaluate } from './evaluate.ts'
+import { compileProgram, type Program } from './program.ts'
+import type { ToWorker } from './tasks.ts'
+
+/** Workflows that were used lately. */
+const programs = new LRUCache<string, Program>({ max: 20 })
+
+function programOf(source: string): Program {
+  const known = programs.get(source)
+  if (known) return known
+  const definition: CompositeTool = JSON.parse(source)
+  const made = compileProgram(definition)
+  programs.set(source, made)
+  return made
+}
+
+parentPort?.on('message', ({ source, state, task, maxWork }: ToWorker) => {
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
+  parentPort?.postMessage(evaluate(programOf(source), state, task, maxWork))
+})

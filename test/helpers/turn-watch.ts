@@ -1,0 +1,46 @@
+/**
+ * Loaded into a server's process with `--import`: measures the turns of its event loop in CPU time of the main thread,
+ * which other processes on a busy machine do not lengthen. Speaks over the IPC channel: `{watch: true}` starts, `{watch:
+ * false}` stops and answers `{longestUs, yardUs}`, where `yardUs` is what a fixed piece of work costs in this process
+ * now.
+ */
+import { cpuUsage } from './thread-time.ts'
+
+let watching = false
+let last = 0
+let longest = 0
+let yard = 0
+
+function turn(): void {
+  if (!watching) return
+  const now = cpuUsage()
+  longest = Math.max(longest, now - last)
+  last = cpuUsage()
+  setImmediate(turn)
+}
+
+/** A fixed piece of work of the kinds that servers do: parsing, loops over bytes, allocation. */
+function yardstick(): number {
+  const text = JSON.stringify(Array.from({ length: 20_000 }, (_, i) => ({ a: i, b: [`${i}`] })))
+  const bytes = Buffer.from(text)
+  const began = cpuUsage()
+  const value: unknown[] = JSON.parse(text)
+  let sum = value.length
+  for (const byte of bytes) sum = (sum * 31 + byte) | 0
+  return sum === 0 ? 0 : cpuUsage() - began
+}
+
+process.on('message', (message: { readonly watch: boolean }) => {
+  if (message.watch) {
+    yard = Math.max(yardstick(), yardstick())
+    longest = 0
+    watching = true
+    last = cpuUsage()
+    setImmediate(turn)
+    process.send?.({ watching: true })
+    return
+  }
+  watching = false
+  process.send?.({ longestUs: longest, yardUs: Math.max(yard, yardstick()) })
+})
+process.channel?.unref()
