@@ -6,8 +6,14 @@ import { EventEmitter, once } from 'node:events'
 import t, { type Test } from 'tap'
 import { silentLog } from '../../runtime/net/index.ts'
 import { startStdioBridge } from '../../runtime/proxy/index.ts'
-import { type Control, type EraCell, eraOperations } from '../helpers/mcp/era-operations.ts'
-import { type ClientKind, connect, type TestClient } from '../helpers/mcp/clients.ts'
+import { type ClientKind, connect, connectToProgram, type TestClient } from '../helpers/mcp/clients.ts'
+import {
+  type Control,
+  controlOf as stateOf,
+  type EraCell,
+  eraOperations,
+} from '../helpers/mcp/era-operations.ts'
+import { startFixture } from '../helpers/mcp/fixture-server/index.ts'
 
 t.setTimeout(300_000)
 
@@ -80,4 +86,30 @@ for (const era of programs) {
       }
     })
   }
+}
+
+for (const [kind, era] of [
+  ['sdk2-stateless', 'session'],
+  ['sdk1', 'stateless'],
+  ['sdk2-session', 'stateless'],
+] as const) {
+  t.test(`proxy stdio: ${kind} client, ${era} HTTP server`, { timeout: 120_000 }, async (t) => {
+    const fixture = await startFixture({ era })
+    const client = await connectToProgram(kind, {
+      command: process.execPath,
+      args: ['runtime/cli/main.ts', 'proxy', 'stdio', fixture.url],
+    })
+    t.teardown(async () => {
+      await client.close()
+      await fixture.close()
+    })
+    t.equal(client.version()?.name, `fixture-${era}`)
+    const cell = { client, control: stateOf(fixture.state) }
+    for (const [name, operation] of Object.entries(own)) {
+      await t.test(name, async (t) => {
+        client.asked.length = 0
+        await operation(t, cell)
+      })
+    }
+  })
 }

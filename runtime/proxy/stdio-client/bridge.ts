@@ -32,6 +32,7 @@ import {
   type Transport,
   type TransportEvents,
 } from './call.ts'
+import type { EraTranslation } from './era-translation.ts'
 import { longestRetryMs, maxMessageBytes } from './http.ts'
 import { InFlight } from './in-flight.ts'
 import { type LineWriter, readLines } from './lines.ts'
@@ -47,6 +48,8 @@ export interface BridgeOptions {
   readonly signal: AbortSignal
   /** How long responses that are due are waited for after the end of the input. */
   readonly drainMs: number
+  /** Translates for a server of the other era; absent: everything goes to the server as it is. */
+  readonly eras?: EraTranslation
 }
 
 /** Pages of a tool list that are read to learn its mirrored arguments. */
@@ -101,6 +104,7 @@ export class RawBridge {
       signal.removeEventListener('abort', stop)
       this.#stop.abort()
       this.#inFlight.cancelAll()
+      await this.#options.eras?.close()
       await this.#transport.close()
     }
   }
@@ -177,6 +181,9 @@ export class RawBridge {
    * rejects.
    */
   #request(message: Message, era: Era, signal: AbortSignal): Promise<void> {
+    const { eras } = this.#options
+    const translated = eras?.carry(message, era, signal)
+    if (translated) return translated
     const { promise, resolve } = Promise.withResolvers<void>()
     let responded = false
     const onMessage = async (received: Message): Promise<void> => {
@@ -184,20 +191,26 @@ export class RawBridge {
       if (isResponse && responded) return
       responded ||= isResponse
       if (isResponse) this.#note(message, received, era)
-      await this.#write(received.bytes)
+      const done = isResponse && (await eras?.takeOver(message, received, era, signal)) === true
+      if (!done) await this.#write(received.bytes)
       if (isResponse) resolve()
     }
     this.#deliver(message, era, signal, onMessage)
       .catch(async (error: unknown) => {
         if (responded || signal.aborted || this.#stop.signal.aborted) return
-        await this.#write(errorMessage(message.id, this.#errorOf(message, error)))
+        const response = errorMessage(message.id, this.#errorOf(message, error))
+        if (!(await eras?.takeOver(message, scanMessage(response), era, signal))) await this.#write(response)
       })
-      .finally(resolve)
+      .finally(() => {
+        if (!responded) resolve()
+      })
     return promise
   }
 
   async #notify(message: Message, era: Era): Promise<void> {
     try {
+      const translated = this.#options.eras?.carry(message, era)
+      if (translated) return await translated
       await this.#deliver(message, era, this.#stop.signal, (received) => this.#write(received.bytes))
       if (message.method !== 'notifications/initialized') return
       this.#initialized = message

@@ -14,6 +14,8 @@ import { makeDispatcher } from '../../net/index.ts'
 import { type RunParts, runProxy } from '../run.ts'
 import { AnyTransport } from './any-transport.ts'
 import { RawBridge } from './bridge.ts'
+import type { TransportEvents } from './call.ts'
+import { EraTranslation } from './era-translation.ts'
 import { Http, maxMessageBytes } from './http.ts'
 import { makeLineWriter } from './lines.ts'
 
@@ -47,14 +49,18 @@ export async function runStdio(options: StdioOptions): Promise<boolean> {
     const endpoint = new URL(proxy.url)
     endpoint.pathname = options.path
     const http = new Http({ dispatcher, endpoint, headers: ['Authorization', `Bearer ${token}`], log })
-    const bridge = new RawBridge({
-      input: options.input,
-      writer,
-      transport: (events) => new AnyTransport(http, events),
+    const shared = {
+      transport: (events: TransportEvents) => new AnyTransport(http, events),
       log,
       signal: options.signal ?? new AbortController().signal,
-      drainMs: options.drainMs ?? 30_000,
+    }
+    const eras = new EraTranslation({
+      writer,
+      log,
+      run: (input, own) => new RawBridge({ ...shared, input, writer: own, drainMs: 0 }).run(),
     })
+    const drainMs = options.drainMs ?? 30_000
+    const bridge = new RawBridge({ ...shared, input: options.input, writer, drainMs, eras })
     await bridge.run()
     return !bridge.unreachable
   } finally {

@@ -1,0 +1,182 @@
+/**
+ * `proxy stdio` between a client and a server of different protocol eras. The client's messages go to the server as they
+ * are, until the server refuses the client's era and turns out to speak the other one; from then on they are translated.
+ *
+ * A translated conversation with the server is a bridge of its own, with its own session.
+ * Source: MCP 2026-07-28, versioning, streamable HTTP and stdio "Backward Compatibility".
+ */
+import { PassThrough } from 'node:stream'
+import {
+  checkStatelessBody,
+  type Era,
+  JsonObject,
+  type Message,
+  paramsOf,
+  RPC,
+  scanMessage,
+  STATELESS_VERSION,
+  SUPPORTED_VERSIONS,
+} from '../../mcp/index.ts'
+import type { Log } from '../../net/index.ts'
+import type { ServerLink } from '../eras/link.ts'
+import { discover } from '../eras/probe.ts'
+import { Requester } from '../eras/requester.ts'
+import { SessionTranslator } from '../eras/session-translator.ts'
+import type { StatelessRequest } from '../eras/stateless-reply.ts'
+import { StatelessTranslator } from '../eras/stateless-translator.ts'
+import type { LineWriter } from './lines.ts'
+
+/** Runs a bridge between two streams until the input ends; what `RawBridge` is. */
+export type RunBridge = (input: PassThrough, writer: LineWriter) => Promise<void>
+
+export interface EraTranslationOptions {
+  readonly writer: LineWriter
+  readonly run: RunBridge
+  readonly log: Log
+}
+
+/** Sessions at the server that one client may need at a time. */
+const maxLinks = 32
+const ownInfo = '{"name":"gatehouse","version":"0.0.0"}'
+const never = new AbortController().signal
+
+export class EraTranslation {
+  readonly #options: EraTranslationOptions
+  readonly #links = new Set<ServerLink>()
+  #session: SessionTranslator | undefined
+  #stateless: StatelessTranslator | undefined
+  #opening: Promise<StatelessTranslator | undefined> | undefined
+
+  constructor(options: EraTranslationOptions) {
+    this.#options = options
+  }
+
+  /** Takes a message of the client that has to be translated. Undefined: it goes to the server as it is. */
+  carry(message: Message, era: Era, signal: AbortSignal = never): Promise<void> | undefined {
+    if (era === 'session') return this.#session?.fromClient(message)
+    if (!this.#stateless || message.kind !== 'request') return undefined
+    return this.#translate(this.#stateless, message, signal)
+  }
+
+  /** After an error response: true when the server speaks the other era, and the request was carried out there. */
+  async takeOver(message: Message, response: Message, era: Era, signal: AbortSignal): Promise<boolean> {
+    if (!response.error) return false
+    if (era === 'session') return message.method === 'initialize' && this.#openStateless(message)
+    if (!mayBeForeign(message.method, new JsonObject(response.error))) return false
+    this.#opening ??= this.#openSession(message).finally(() => {
+      this.#opening = undefined
+    })
+    const translator = await this.#opening
+    if (!translator) return false
+    await this.#translate(translator, message, signal)
+    return true
+  }
+
+  /** A server that refuses `initialize` is asked whether it speaks the stateless era. */
+  async #openStateless(initialize: Message): Promise<boolean> {
+    let receive: (message: Message) => void = () => undefined
+    const link = this.#open((message) => receive(message))
+    const requester = new Requester((message) => link.send(message))
+    receive = (message) => void requester.take(message)
+    const discovered = await discover(requester, ownInfo).catch(() => undefined)
+    if (!discovered) {
+      void link.close()
+      return false
+    }
+    const { writer, log } = this.#options
+    const session = new SessionTranslator({
+      toServer: (message) => link.send(message),
+      client: { send: (message) => writer.write(message), drop: () => undefined },
+      log,
+      discovered,
+    })
+    receive = (message) => void session.fromServer(message)
+    this.#session = session
+    await session.fromClient(initialize)
+    return true
+  }
+
+  /** A server that refuses a stateless request is asked for a session. */
+  async #openSession(message: Message): Promise<StatelessTranslator | undefined> {
+    if (this.#stateless) return this.#stateless
+    const translator = new StatelessTranslator({
+      open: (onMessage) => this.#open(onMessage),
+      infoFor: (info) => info?.toString() ?? ownInfo,
+      maxLinks: () => maxLinks,
+      now: Date.now,
+    })
+    try {
+      await translator.open(requestOf(message))
+      this.#stateless = translator
+      return translator
+    } catch {
+      await translator.close()
+      return undefined
+    }
+  }
+
+  #translate(translator: StatelessTranslator, message: Message, gone: AbortSignal): Promise<void> {
+    const write = (line: Buffer): Promise<void> => this.#options.writer.write(line)
+    return translator.request(requestOf(message), {
+      streams: true,
+      gone,
+      send: write,
+      end: write,
+      drop: () => {
+        const params = `{"requestId":${message.id ?? 'null'},"reason":"the subscription has ended"}`
+        void write(Buffer.from(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":${params}}`))
+      },
+    })
+  }
+
+  #open(onMessage: (message: Message) => void): ServerLink {
+    const input = new PassThrough()
+    const writer: LineWriter = {
+      write: async (line) => onMessage(scanMessage(line)),
+      closed: new Promise(() => undefined),
+    }
+    const done = this.#options.run(input, writer).catch(() => undefined)
+    const link: ServerLink = {
+      send: (message) => void input.write(Buffer.concat([message, newline])),
+      ended: done.then(() => 'the connection was closed'),
+      close: async () => {
+        input.end()
+        await done
+      },
+    }
+    this.#links.add(link)
+    void link.ended.then(() => this.#links.delete(link))
+    return link
+  }
+
+  /** Ends every conversation that was opened here. */
+  async close(): Promise<void> {
+    await this.#stateless?.close()
+    await Promise.all([...this.#links].map((link) => link.close()))
+  }
+}
+
+const newline = Buffer.from('\n')
+
+/** Throws MessageError for a request that lacks what its revision demands. */
+function requestOf(message: Message): StatelessRequest {
+  const params = paramsOf(message)
+  const meta = checkStatelessBody(message, params, SUPPORTED_VERSIONS)
+  return { id: message.id ?? '', method: message.method, params, meta, scope: '' }
+}
+
+/** Statuses by which servers without the stateless era turn its requests away. */
+const foreignStatuses: ReadonlySet<unknown> = new Set([400, 404, 405, 406])
+
+/** True for an error that a server of the stateless era would not give to this request. */
+function mayBeForeign(method: string, error: JsonObject): boolean {
+  const code = error.value('code')
+  if (code === RPC.headerMismatch || code === RPC.capabilityRequired) return false
+  if (code === RPC.versionUnsupported) {
+    const supported = error.object('data')?.value('supported')
+    return !Array.isArray(supported) || !supported.includes(STATELESS_VERSION)
+  }
+  if (method === 'server/discover') return true
+  if (code === -32000 || code === RPC.invalidRequest) return true
+  return code === RPC.internal && foreignStatuses.has(error.object('data')?.value('status'))
+}
