@@ -51,7 +51,7 @@ export function authServerPart(
     primaryUpstreamProvider: target.primaryUpstreamProvider,
     tokenLifespans: config.tokenLifespans,
     storage: storagePart(config, target),
-    upstreamProviders: config.upstreamProviders.map((upstream) => upstreamPart(upstream, config, target)),
+    upstreamProviders: config.upstreamProviders.map((upstream) => upstreamPart(upstream, target)),
   })
 }
 
@@ -69,18 +69,14 @@ function keyFiles(
   })
 }
 
-function upstreamPart(
-  upstream: UpstreamProvider,
-  config: EmbeddedAuthServerConfig,
-  target: AuthServerTarget,
-) {
+function upstreamPart(upstream: UpstreamProvider, target: AuthServerTarget) {
   const { name, type, oidcConfig, oauth2Config } = upstream
   return {
     name,
     type,
-    ...(oidcConfig && { oidcConfig: withSecret(oidcConfig, name, config, target) }),
+    ...(oidcConfig && { oidcConfig: withSecret(oidcConfig, name, target) }),
     ...(oauth2Config && {
-      oauth2Config: withDcr(withSecret(oauth2Config, name, config, target), name, target.needs),
+      oauth2Config: withDcr(withSecret(oauth2Config, name, target), name, target.needs),
     }),
   }
 }
@@ -88,14 +84,13 @@ function upstreamPart(
 function withSecret<T extends { readonly redirectUri?: string; readonly clientSecretRef?: SecretRef }>(
   given: T,
   upstream: string,
-  config: EmbeddedAuthServerConfig,
   target: AuthServerTarget,
 ): Omit<T, 'clientSecretRef'> & { readonly redirectUri: string } {
   const { clientSecretRef, ...rest } = given
   const variable = `GATEHOUSE_UPSTREAM_CLIENT_SECRET_${variablePart(upstream)}`
   return {
     ...rest,
-    redirectUri: given.redirectUri ?? `${callbackBase(config, target)}/oauth/callback`,
+    redirectUri: given.redirectUri ?? defaultCallback(target),
     ...(clientSecretRef && { clientSecretEnv: target.needs.secretEnv(variable, clientSecretRef) }),
   }
 }
@@ -119,14 +114,9 @@ function withDcr<T extends { readonly dcrConfig?: { readonly initialAccessTokenR
   }
 }
 
-/**
- * Base of the default callback: the resource URL, unless it has a path, for the callback is served at the root of the
- * authorization server and not below the MCP endpoint.
- */
-function callbackBase(config: EmbeddedAuthServerConfig, { resource }: AuthServerTarget): string {
-  const hasPath = URL.canParse(resource) && new URL(resource).pathname !== '/'
-  const base = hasPath ? (config.authorizationEndpointBaseUrl ?? config.issuer) : resource
-  return base.replace(/\/+$/, '')
+/** Where providers send the browser back, unless the resource says otherwise: `{resourceUrl}/oauth/callback`. */
+function defaultCallback({ resource }: AuthServerTarget): string {
+  return `${resource.replace(/\/+$/, '')}/oauth/callback`
 }
 
 function storagePart(config: EmbeddedAuthServerConfig, target: AuthServerTarget) {

@@ -53,7 +53,12 @@ t.test('login: a client that registers gets tokens for a user the provider knows
 })
 
 t.test('login: an issuer with a path, with a callback beside it or anywhere on the host', async (t) => {
-  for (const callback of ['/tenant/oauth/callback', '/oauth/callback', '/some/where/else']) {
+  for (const callback of [
+    '/mcp/oauth/callback',
+    '/tenant/oauth/callback',
+    '/oauth/callback',
+    '/some/where/else',
+  ]) {
     const uri = (issuer: string): string => `${new URL(issuer).origin}${callback}`
     const rig = await startAuthServer(t, {
       issuerPath: '/tenant',
@@ -63,6 +68,9 @@ t.test('login: an issuer with a path, with a callback beside it or anywhere on t
     const done = await login(rig)
     t.equal(done.response.searchParams.get('iss'), rig.issuer)
     t.match(await tokensOf(await redeem(rig, done)), { access_token: /^ey/ }, callback)
+    const { origin } = new URL(rig.issuer)
+    const elsewhere = await fetch(`${origin}/oauth/callback?state=unknown&code=c`)
+    t.equal(elsewhere.status, 400, 'the path at the root of the host responds, too')
   }
 })
 

@@ -46,7 +46,8 @@ export async function startFormProvider(
       {
         client_id: 'gatehouse',
         client_secret: upstreamSecret,
-        redirect_uris: [`${gateway}/oauth/callback`],
+        // The default: {resourceUrl}/oauth/callback.
+        redirect_uris: [`${gateway}/mcp/oauth/callback`],
         grant_types: ['authorization_code', 'refresh_token'],
       },
     ],
@@ -185,7 +186,6 @@ export function authServerFile(options: {
         issuerUrl: provider.issuer,
         clientId: 'gatehouse',
         clientSecretEnv: upstreamSecretVariable,
-        redirectUri: `${origin}/oauth/callback`,
       },
     })),
     ...options.more,

@@ -88,7 +88,7 @@ t.test('storage: in a cluster the prefix of keys is a hash tag', async (t) => {
 })
 
 t.test(
-  'upstreams: secrets and initial access tokens by variable, callback at the root of the server',
+  'upstreams: secrets and initial access tokens by variable, callback below the resource URL',
   async (t) => {
     const dcr = {
       name: 'dyn.corp'.replace('.', '-'),
@@ -106,7 +106,7 @@ t.test(
     const { file } = fileOf({ upstreamProviders: [dcr] }, { resource: 'https://files.example.com/mcp' })
     t.match(file.upstreamProviders[0], {
       oauth2Config: {
-        redirectUri: 'https://login.example.com/oauth/callback',
+        redirectUri: 'https://files.example.com/mcp/oauth/callback',
         dcrConfig: { initialAccessTokenEnv: 'GATEHOUSE_UPSTREAM_DCR_INITIAL_ACCESS_TOKEN_DYN_CORP' },
       },
     })
