@@ -1,4 +1,5 @@
 /** The door of the contract module: what hooks and runtime may import. */
+export { type AddressPolicy, addressViolation, endpointPolicy, isRefusedAddress } from './addresses.ts'
 export { canonicalJson, hashOf } from './canonical.ts'
 export { type CelProgram, compileCel } from './validation/cel.ts'
 export { formatDuration, parseDuration } from './duration.ts'

@@ -1,5 +1,5 @@
 /** The door of the network module: listener, pipeline, body limits, origin guard, header tables, outgoing connections. */
-export { type AddressPolicy, isLoopbackHost, isRefusedAddress, unbracket } from './addresses.ts'
+export { isLoopbackHost, unbracket } from './addresses.ts'
 export { readBody, refuseBodyByHead } from './listener/body.ts'
 export { type Caller, LOCAL_ISSUER, makeCaller } from './caller.ts'
 export { AddressRefusedError, type LookupAll } from './outgoing/connector.ts'

@@ -541,6 +541,10 @@ export type RuntimeAuthz = Omit<filled.RuntimeAuthz, "entitiesJson" | "groupEnti
   readonly groupEntityType?: string
 }
 
+export type RuntimeBackend = Omit<filled.RuntimeBackend, "addresses"> & {
+  readonly addresses?: "any" | "private" | "public"
+}
+
 export type RuntimeIncomingAuth = Omit<filled.RuntimeIncomingAuth, "oidc" | "authz"> & {
   readonly oidc?: RuntimeOidc
   readonly authz?: RuntimeAuthz
@@ -654,9 +658,10 @@ export type VirtualMCPServerStatus = Omit<filled.VirtualMCPServerStatus, "phase"
   readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed"
 }
 
-export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "codeMode" | "compositeTools" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "sessionStorage" | "telemetry"> & {
+export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "sessionStorage" | "telemetry"> & {
   readonly aggregation: Aggregation
   readonly audit?: Audit
+  readonly backends?: readonly RuntimeBackend[]
   readonly codeMode?: CodeMode
   readonly compositeTools?: readonly CompositeTool[]
   readonly incomingAuth: RuntimeIncomingAuth

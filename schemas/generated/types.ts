@@ -1685,6 +1685,24 @@ export type RuntimeAuthz = {
   readonly primaryUpstreamProvider?: string
 }
 
+/** A backend MCP server. */
+export type RuntimeBackend = {
+  /** Name of the backend, as in the group; selects its authentication. */
+  readonly name: string
+  /** URL of the backend. */
+  readonly url: string
+  /** Transport of the backend. */
+  readonly transport: "sse" | "streamable-http"
+  /** entry means a direct remote MCP server. */
+  readonly type?: "entry" | ""
+  /** PEM file with trust anchors; only for type entry. */
+  readonly caBundlePath?: string
+  /** Metadata; the key group is set by the service. */
+  readonly metadata?: { readonly [name: string]: string }
+  /** Addresses the backend may have: any; private: not loopback; public: no private ranges either. Link-local and metadata addresses are refused by all. Checked on the address dialled. */
+  readonly addresses: "any" | "private" | "public"
+}
+
 /** How clients are authenticated. */
 export type RuntimeIncomingAuth = {
   /** anonymous or local: everybody; oidc: tokens are validated. */
@@ -2136,7 +2154,7 @@ export type VmcpFile = {
   /** Audit log: one record per MCP operation. Off unless enabled. */
   readonly audit?: Audit
   /** Backends that are not members of the group; used when outgoingAuth.source is inline. */
-  readonly backends?: readonly Backend[]
+  readonly backends?: readonly RuntimeBackend[]
   /** The tool execute_tool_script, with which clients run Starlark scripts over the tools they may use. Off unless enabled. */
   readonly codeMode?: CodeMode
   /** Workflows to offer as tools: names of VirtualMCPCompositeToolDefinitions in the same namespace. */

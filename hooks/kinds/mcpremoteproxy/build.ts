@@ -1,8 +1,8 @@
 /**
  * From a checked MCPRemoteProxy to its desired children, or to the errors that stand in the way.
  */
+import { addressViolation, endpointPolicy } from '../../../schemas/index.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
-import { addressFailure } from '../../references/addresses.ts'
 import { sizeFailure } from '../../children/size.ts'
 import type { Failure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
@@ -48,7 +48,7 @@ export function build(context: Context): Built {
     targetUri: spec.remoteUrl,
     transport: spec.transport,
     proxyMode: spec.transport,
-    targetAddresses: spec.allowPrivateEndpoint ? ('private' as const) : ('public' as const),
+    targetAddresses: endpointPolicy(spec.allowPrivateEndpoint),
   }
   const proxy = front(context, target, addressOf(context), needs)
   checkReplicaSessions(conditions, context.settings, spec.sessionStorage?.provider, spec.replicas)
@@ -68,7 +68,7 @@ export function build(context: Context): Built {
 function reasonOf({ problems, stored }: Context): string {
   const spec = stored['spec'] as { remoteUrl?: unknown; allowPrivateEndpoint?: unknown } | undefined
   const url = spec?.remoteUrl
-  if (typeof url === 'string' && addressFailure(url, spec?.allowPrivateEndpoint === true))
+  if (typeof url === 'string' && addressViolation(url, endpointPolicy(spec?.allowPrivateEndpoint === true)))
     return 'RemoteURLInvalid'
   if (problems.some(({ path }) => path.startsWith('spec.authzConfig'))) return 'AuthzPolicySyntaxInvalid'
   return 'ConfigurationInvalid'

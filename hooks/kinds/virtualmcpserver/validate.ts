@@ -4,7 +4,12 @@
  * Nothing about other objects, and not the http issuer: those are found at reconcile.
  * Source: spec document 3, Errors and Limits.
  */
-import type { Violation, VirtualMCPServer, VirtualMCPServerSpec } from '../../../schemas/index.ts'
+import {
+  addressViolation,
+  type Violation,
+  type VirtualMCPServer,
+  type VirtualMCPServerSpec,
+} from '../../../schemas/index.ts'
 import { workflowViolations } from '../../../schemas/workflow/index.ts'
 import { authzViolations } from '../../admission/authz.ts'
 import { overrideViolations } from '../../admission/tools.ts'
@@ -20,6 +25,7 @@ export function virtualServerViolations({ spec }: VirtualMCPServer): Violation[]
     ...aggregationViolations(spec),
     ...optimizerViolations(spec),
     ...compositeViolations(spec),
+    ...addressViolations(spec),
   ]
 }
 
@@ -62,4 +68,16 @@ function compositeViolations({ config }: VirtualMCPServerSpec): Violation[] {
   return (config?.compositeTools ?? []).flatMap((tool, index) =>
     workflowViolations(tool, `spec.config.compositeTools[${index}]`),
   )
+}
+
+/** Static backends and the embedding service may be anywhere but where no honest server is. */
+function addressViolations({ config }: VirtualMCPServerSpec): Violation[] {
+  const named = [
+    ...(config?.backends ?? []).map(({ url }, index) => [`spec.config.backends[${index}].url`, url] as const),
+    ['spec.config.optimizer.embeddingService', config?.optimizer?.embeddingService ?? ''] as const,
+  ]
+  return named.flatMap(([path, url]) => {
+    const message = url === '' ? undefined : addressViolation(url, 'any')
+    return message === undefined ? [] : [{ path, message }]
+  })
 }

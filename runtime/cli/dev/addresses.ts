@@ -31,8 +31,18 @@ export class Addresses {
     return port
   }
 
-  /** Rewrites every in-cluster Service URL of `text` whose workload has a local port. */
+  /**
+   * Rewrites every in-cluster Service URL of `text` whose workload has a local port. Where a file allows private
+   * addresses for such a URL, loopback is allowed in its place.
+   */
   localise(text: string, objects: readonly KubeObject[]): string {
+    const localised = this.#localUrls(text, objects)
+    return localised === text
+      ? text
+      : localised.replaceAll(/^([\s-]*(?:addresses|targetAddresses): )private$/gm, '$1any')
+  }
+
+  #localUrls(text: string, objects: readonly KubeObject[]): string {
     return text.replaceAll(
       /https?:\/\/([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?:\.cluster\.local)?(?::(\d+))?/g,
       (url, service: string, namespace: string, port: string | undefined) => {

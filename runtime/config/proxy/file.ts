@@ -10,8 +10,7 @@
  * Source: `schemas/runtime/proxy.json`; spec document 1.
  */
 import { readFileSync } from 'node:fs'
-import { GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
-import type { AddressPolicy } from '../../net/index.ts'
+import { type AddressPolicy, GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { parseConfig, readConfigText } from '../shared/config-file.ts'
 import type { Environment } from './env.ts'

@@ -5,8 +5,13 @@
  * Half of a security setting is an error, never an open door. Nothing here listens, connects or opens a browser.
  * Source: spec document 1, rules 1 to 7 and the flag tables.
  */
-import { isSwitchedOn, type OutgoingStrategy, type RuntimeSessionStorage } from '../../../schemas/index.ts'
-import type { AddressPolicy, ProxyEnvironment } from '../../net/index.ts'
+import {
+  type AddressPolicy,
+  isSwitchedOn,
+  type OutgoingStrategy,
+  type RuntimeSessionStorage,
+} from '../../../schemas/index.ts'
+import type { ProxyEnvironment } from '../../net/index.ts'
 import { type Environment, proxyEnvironment, variables } from './env.ts'
 import { SettingErrors, originViolation } from '../shared/setting-errors.ts'
 import { injectedHeaders, type InjectedHeader } from './injected-headers.ts'

@@ -3,7 +3,7 @@
  * policies, tool filters, rate limits, audit, telemetry.
  *
  * Names stay as the backend has them (priority with one entry never renames). What the transparent proxy alone can do
- * (a login of its own, address rules, a stdio target) is refused here rather than left out.
+ * (a login of its own, a stdio target) is refused here rather than left out.
  * Source: `schemas/runtime/proxy.json`, `schemas/runtime/vmcp.json`.
  */
 import { envName, GatehouseError, type input, type ProxyFile } from '../../../schemas/index.ts'
@@ -27,7 +27,6 @@ export function virtualServerOf(file: ProxyFile, env: Environment): VirtualServe
       ? ['targetUri: is required beside policies, filters, limits, audit and telemetry']
       : []),
     ...(file.remoteAuth?.enabled === true ? ['remoteAuth: cannot be combined with them'] : []),
-    ...(file.targetAddresses === 'any' ? [] : ['targetAddresses: must be any beside them']),
   ]
   if (targetUri === undefined || violations.length > 0) {
     throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
@@ -52,6 +51,7 @@ export function virtualServerOf(file: ProxyFile, env: Environment): VirtualServe
         name: file.name,
         url: endpointOf(targetUri, file.transport),
         transport: file.transport,
+        addresses: file.targetAddresses,
         ...(file.targetCaBundlePath !== undefined && {
           type: 'entry' as const,
           caBundlePath: file.targetCaBundlePath,

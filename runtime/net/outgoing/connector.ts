@@ -1,7 +1,7 @@
 /**
  * Opens the sockets of outgoing HTTP connections: TCP first, then TLS over it, each with its own time limit.
  *
- * With `guard`, an address that the table of addresses.ts refuses is never dialled, whether it was written as a
+ * With `guard`, an address that the policy refuses (schemas/addresses.ts) is never dialled, whether it was written as a
  * literal (in any notation) or came out of a lookup, for http and https alike. Of a name's addresses only the allowed
  * ones are tried, so the address that was checked is the address that is dialled (no rebinding in between).
  */
@@ -9,7 +9,8 @@ import { type LookupAddress, type LookupOptions, lookup as systemLookup } from '
 import { connect as connectTcp, isIP, type LookupFunction } from 'node:net'
 import { getCACertificates } from 'node:tls'
 import { buildConnector } from 'undici'
-import { type AddressPolicy, isRefusedAddress, unbracket } from '../addresses.ts'
+import { type AddressPolicy, isRefusedAddress } from '../../../schemas/index.ts'
+import { unbracket } from '../addresses.ts'
 import { dialTimeoutMs, tlsTimeoutMs } from '../limits.ts'
 
 /** The guard refused to dial. `code` is stable; the message names the host, not the address it resolved to. */
@@ -45,7 +46,7 @@ const resolveAll: LookupAll = (hostname, options, callback) => {
 /** Makes an undici connector. The callback's error is AddressRefusedError, a system error, or a TLS error. */
 export function makeConnector(options: ConnectorOptions): buildConnector.connector {
   const { guard } = options
-  const policy: AddressPolicy = guard === 'private' ? 'private' : 'public'
+  const policy: AddressPolicy = typeof guard === 'string' ? guard : 'public'
   const resolve = options.lookup ?? resolveAll
   const dialMs = options.dialTimeoutMs ?? dialTimeoutMs
   const tls = buildConnector({

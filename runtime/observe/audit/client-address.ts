@@ -7,7 +7,8 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
-import { isRefusedAddress, unbracket } from '../../net/index.ts'
+import { isRefusedAddress } from '../../../schemas/index.ts'
+import { unbracket } from '../../net/index.ts'
 
 const MAX_HOPS = 32
 

@@ -6,7 +6,8 @@
  */
 import { lookup } from 'node:dns/promises'
 import type { Target } from '../../config/index.ts'
-import { isRefusedAddress, makeFetch, type ProxyEnvironment, unbracket } from '../../net/index.ts'
+import { isRefusedAddress } from '../../../schemas/index.ts'
+import { makeFetch, type ProxyEnvironment, unbracket } from '../../net/index.ts'
 import type { Fetch } from '../../oauth/index.ts'
 
 export interface LoginFetch {

@@ -6,7 +6,13 @@
  */
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { type Backend, GatehouseError, parseDuration } from '../../../schemas/index.ts'
+import {
+  type AddressPolicy,
+  addressViolation,
+  GatehouseError,
+  parseDuration,
+  type RuntimeBackend,
+} from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { AuthServerFacts } from '../../incoming/index.ts'
 import { injectionViolation } from '../server/embedded-auth.ts'
@@ -21,6 +27,8 @@ export interface BackendParts {
 /** What a backend runs with, but for its connections. */
 export interface ConfiguredBackend {
   readonly url: URL
+  /** Where connections may lead. */
+  readonly addresses: AddressPolicy
   /** PEM certificates trusted beside the system's. */
   readonly ca: string | undefined
   readonly headers: Readonly<Record<string, string>>
@@ -33,7 +41,11 @@ export type Configured =
   | { readonly ready?: undefined; readonly problems: readonly string[] }
 
 /** The settings of one backend, or all of its problems as `field: rule` lines. Never throws. */
-export function configuredBackend(backend: Backend, config: VmcpConfig, parts: BackendParts): Configured {
+export function configuredBackend(
+  backend: RuntimeBackend,
+  config: VmcpConfig,
+  parts: BackendParts,
+): Configured {
   const { outgoing, authServer } = parts
   const problems: string[] = []
   const attempt = <T>(read: () => T): T | undefined => {
@@ -54,7 +66,7 @@ export function configuredBackend(backend: Backend, config: VmcpConfig, parts: B
   if (problems.length > 0 || !url || !headers || !auth) return { problems }
   const { timeouts } = config.operational
   const timeoutMs = parseDuration(timeouts.perWorkload?.[backend.name] ?? timeouts.default)
-  return { ready: { url, ca, headers, auth, timeoutMs } }
+  return { ready: { url, addresses: backend.addresses, ca, headers, auth, timeoutMs } }
 }
 
 /** The backends of a configuration that cannot be served, with why. */
@@ -70,13 +82,14 @@ function linesOf(error: unknown): readonly string[] {
   return [`cannot be set up: ${error instanceof Error ? error.name : 'unknown error'}`]
 }
 
-function urlOf({ name, url }: Backend): URL {
-  if (URL.canParse(url)) return new URL(url)
-  throw invalid(`backends.${name}.url: is not a URL`)
+function urlOf({ name, url, addresses }: RuntimeBackend): URL {
+  const violation = addressViolation(url, addresses)
+  if (violation !== undefined) throw invalid(`backends.${name}.url: ${violation}`)
+  return new URL(url)
 }
 
 /** The content of the bundle, which must hold certificates: a broken one would trust nobody, or fail at each call. */
-function bundleOf({ name, caBundlePath }: Backend): string | undefined {
+function bundleOf({ name, caBundlePath }: RuntimeBackend): string | undefined {
   if (caBundlePath === undefined) return undefined
   const field = `backends.${name}.caBundlePath`
   let text: string

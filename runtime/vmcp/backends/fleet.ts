@@ -3,7 +3,7 @@
  * those that did not change keep their connections and listings.
  */
 import { hash } from 'node:crypto'
-import type { Backend as BackendConfig } from '../../../schemas/index.ts'
+import type { AddressPolicy, RuntimeBackend } from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import { type Dispatcher, type Log, makeDispatcher } from '../../net/index.ts'
 import { Backend, type BackendEvents } from './backend.ts'
@@ -31,7 +31,7 @@ export interface FleetOptions {
   /** Told of every read of a backend's lists: what was wrong with the items, or that it failed. */
   readonly onListRead: (backend: Backend, read: ListErrors | 'failed') => void
   readonly available: (name: string) => boolean
-  readonly configure: (backend: BackendConfig, config: VmcpConfig) => Configured
+  readonly configure: (backend: RuntimeBackend, config: VmcpConfig) => Configured
 }
 
 export interface FleetChange {
@@ -110,8 +110,8 @@ export class Fleet {
     return { backend, listings, available: () => available(settings.name) }
   }
 
-  #settings(backend: BackendConfig, ready: ConfiguredBackend, config: VmcpConfig): BackendSettings {
-    const { url, ca, headers, auth, timeoutMs } = ready
+  #settings(backend: RuntimeBackend, ready: ConfiguredBackend, config: VmcpConfig): BackendSettings {
+    const { url, addresses, ca, headers, auth, timeoutMs } = ready
     const passthrough = config.passthroughHeaders ?? []
     const fingerprint = JSON.stringify([backend, timeoutMs, auth.fingerprint, passthrough, ca, headers])
     return {
@@ -119,7 +119,7 @@ export class Fleet {
       transport: backend.transport,
       target: {
         url,
-        dispatcher: this.#dispatcher(ca),
+        dispatcher: this.#dispatcher(ca, addresses),
         credentials: auth.credentials,
         headers,
         trace: this.#options.observation?.calls.carrier,
@@ -131,12 +131,16 @@ export class Fleet {
     }
   }
 
-  /** One pool of connections for each set of trust anchors. */
-  #dispatcher(ca: string | undefined): Dispatcher {
-    const key = ca ?? ''
+  /** One pool of connections for each set of trust anchors and each rule for addresses. */
+  #dispatcher(ca: string | undefined, addresses: AddressPolicy): Dispatcher {
+    const key = `${addresses} ${ca ?? ''}`
     const known = this.#dispatchers.get(key)
     if (known) return known
-    const dispatcher = makeDispatcher({ ...(ca === undefined ? {} : { ca }), headersTimeoutMs: 0 })
+    const dispatcher = makeDispatcher({
+      guard: addresses,
+      ...(ca === undefined ? {} : { ca }),
+      headersTimeoutMs: 0,
+    })
     this.#dispatchers.set(key, dispatcher)
     return dispatcher
   }

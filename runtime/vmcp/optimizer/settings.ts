@@ -5,7 +5,7 @@
  * header names. Here follows what needs the environment or a URL parser.
  * Source: spec document 3, config.optimizer.
  */
-import { isHeaderValue, type Optimizer, parseDuration } from '../../../schemas/index.ts'
+import { addressViolation, isHeaderValue, type Optimizer, parseDuration } from '../../../schemas/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { vmcpEnvironment } from '../../config/index.ts'
 
@@ -81,11 +81,13 @@ export function optimizerViolations(config: Optimizer | undefined, env: Environm
 
 function urlViolations(url: string): string[] {
   const path = 'optimizer.embeddingService'
+  const violation = addressViolation(url, 'any')
   if (!URL.canParse(url)) return [`${path}: is not a URL`]
   const { username, password, search, hash } = new URL(url)
   const problems: string[] = []
   if (username !== '' || password !== '')
     problems.push(`${path}: must not carry credentials; use ${vmcpEnvironment.embeddingApiKey}`)
+  else if (violation !== undefined) problems.push(`${path}: ${violation}`)
   if (search !== '' || hash !== '') problems.push(`${path}: must be a base URL without query or fragment`)
   return problems
 }

@@ -2,7 +2,7 @@
  * The side towards backends as one thing: the fleet, its health, the catalog made of it, and the word to clients when
  * that changes. Takes a changed configuration while it runs.
  */
-import type { Backend as BackendConfig } from '../../../schemas/index.ts'
+import type { RuntimeBackend } from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { AuthServerFacts } from '../../incoming/index.ts'
 import type { Log } from '../../net/index.ts'
@@ -240,7 +240,7 @@ export class Engine {
     })
   }
 
-  #configure(backend: BackendConfig, config: VmcpConfig): Configured {
+  #configure(backend: RuntimeBackend, config: VmcpConfig): Configured {
     return configuredBackend(backend, config, {
       outgoing: this.outgoing,
       authServer: this.#options.authServer,

@@ -3,11 +3,14 @@
  * and the excluded one is named in status, health, log and metric. When it is put right it is served.
  */
 import { writeFileSync } from 'node:fs'
+import { lookup } from 'node:dns/promises'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { rootCertificates } from 'node:tls'
 import t from 'tap'
 import { type ReadVmcpConfig, readVmcpConfig } from '../../../runtime/config/index.ts'
 import { type Clock, startVmcp, type VmcpServer } from '../../../runtime/vmcp/index.ts'
+import { isRefusedAddress } from '../../../schemas/index.ts'
 import { keepingLog } from '../../helpers/authserver/authserver.ts'
 import { runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
 import { openSession } from '../../helpers/mcp/wire.ts'
@@ -133,6 +136,16 @@ const cases: readonly Case[] = [
     problem: /caBundlePath: the file holds a certificate that cannot be read/,
   },
   { what: 'its address cannot be parsed', backend: { url: 'http://[half' }, problem: /url: is not a URL/ },
+  {
+    what: 'its address is that of a metadata service',
+    backend: { url: 'http://169.254.169.254/mcp' },
+    problem: /backends\.bad\.url: names a link-local, .*metadata address/,
+  },
+  {
+    what: 'its address is not among those that it may have',
+    backend: { addresses: 'private' },
+    problem: /backends\.bad\.url: names a loopback address/,
+  },
   { what: 'its address is no web address', backend: { url: 'ftp://a' }, problem: /backends\[1\]\.url/ },
   { what: 'its transport is unknown', backend: { transport: 'pigeon' }, problem: /backends\[1\]\.transport/ },
   { what: 'it has an unknown setting', backend: { ulr: 'x' }, problem: /backends\[1\].*ulr/ },
@@ -275,6 +288,29 @@ t.test('two backends of one name: both are excluded, for nobody knows which is m
   )
   t.match(excluded, [{ name: 'twin', problems: [/repeats the name/] }])
 })
+
+const ownAddress = await lookup(hostname()).catch(() => undefined)
+const skip =
+  ownAddress && isRefusedAddress(ownAddress.address)
+    ? false
+    : 'this machine has no name for an address of its own network'
+
+t.test(
+  'a name that leads elsewhere than it may: the address is checked when it is dialled',
+  { skip },
+  async (t) => {
+    const { log, text: logged } = keepingLog()
+    const { config, excluded } = fileOf({
+      backend: { url: `http://${hostname()}:9/mcp`, addresses: 'public' },
+    })
+    t.same(excluded, [])
+    const vmcp = await startVmcp(config, { port: 0, graceMs: 200, log })
+    t.teardown(() => vmcp.close())
+    const session = await openSession(vmcp.url)
+    await session.request('tools/list', {})
+    t.match(logged(), 'ADDRESS_REFUSED')
+  },
+)
 
 t.test('a mounted file that comes late: the backend is set up without a restart', async (t) => {
   const path = join(t.testdir({}), 'ca.pem')

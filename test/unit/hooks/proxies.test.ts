@@ -3,6 +3,8 @@
  */
 import t from 'tap'
 import { parse } from 'yaml'
+import { needsVirtualServer, virtualServerOf } from '../../../runtime/config/index.ts'
+import { validateRuntime } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'
 import {
   auth,
@@ -388,3 +390,20 @@ t.test('MCPServer: being deleted it is Terminating; asked to restart it rolls bo
     t.match(restarted.get(kind, name), { spec: { template: { metadata: { annotations } } } })
   }
 })
+
+t.test(
+  'MCPRemoteProxy with a section that reads every message: its file serves, with the rule for addresses',
+  async (t) => {
+    for (const allowPrivateEndpoint of [false, true]) {
+      const w = world(remote('crm', { audit: { enabled: true }, allowPrivateEndpoint })).ready()
+      const files = w.get('ConfigMap', 'mcp-crm-remote-proxy-config')['data'] as Record<string, string>
+      const { config: file } = validateRuntime('proxy', parse(files['proxy.yaml'] ?? ''))
+      if (!file) return t.fail('the file fits its schema')
+      t.ok(needsVirtualServer(file).length > 0)
+      t.match(virtualServerOf(file, {}).config.backends, [
+        { name: 'crm', addresses: allowPrivateEndpoint ? 'private' : 'public' },
+      ])
+    }
+    return undefined
+  },
+)

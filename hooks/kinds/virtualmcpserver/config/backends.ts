@@ -4,7 +4,7 @@
  * A member whose authentication cannot be resolved is left out of the configuration altogether: it must never fall
  * through to the default strategy. It stays visible in the status.
  */
-import { type Backend, envName } from '../../../../schemas/index.ts'
+import { type AddressPolicy, endpointPolicy, envName, type input } from '../../../../schemas/index.ts'
 import type { Failure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { Strategy } from '../../../externalauth/index.ts'
@@ -19,7 +19,7 @@ export interface ResolvedBackend {
   /** Undefined for a static backend of the resource itself. */
   readonly member: Member | undefined
   /** What goes into the configuration; undefined when the backend cannot be used yet, or at all. */
-  readonly backend: Backend | undefined
+  readonly backend: input.RuntimeBackend | undefined
   /** Left out for backends without one of their own: the default applies. */
   readonly strategy: Strategy | undefined
   readonly authConfigRef: string | undefined
@@ -86,12 +86,17 @@ function resolveMember(context: Context, member: Member, resolver: Outgoing): Re
           name: member.name,
           url: member.url ?? '',
           transport: member.transport,
-          ...(member.kind === 'MCPServerEntry' && { type: 'entry' }),
+          ...(member.kind === 'MCPServerEntry' && { type: 'entry', addresses: addressesOf(member) }),
           ...(caBundle && { caBundlePath: caBundlePath(member.name, caBundle.key) }),
           metadata: metadataOf(member, context.parent.spec.groupRef.name, context.namespace),
         }
       : undefined,
   }
+}
+
+/** Where connections to an entry may lead: its name may come to mean another address than when it was admitted. */
+function addressesOf({ object }: Member): AddressPolicy {
+  return endpointPolicy(fieldsOf(object['spec'])['allowPrivateEndpoint'] === true)
 }
 
 interface CaBundle {

@@ -1,0 +1,180 @@
+/**
+ * Which network addresses a URL may lead to: the one rule for admission, which sees the text, and for the connector,
+ * which sees the address that is dialled.
+ *
+ * No name is looked up here. A name that admission accepts is checked again, as an address, when it is dialled.
+ * Source: RFC 6890 special-purpose registries; RFC 6052 and RFC 3056 for embedded IPv4; metadata services of clouds.
+ */
+import { BlockList, isIP, isIPv4 } from 'node:net'
+
+/**
+ * `any`: also loopback and private networks. `private`: not loopback. `public`: no special-purpose range at all.
+ * Link-local, multicast, unspecified and metadata addresses are refused by all three.
+ */
+export type AddressPolicy = 'any' | 'private' | 'public'
+
+/** What `allowPrivateEndpoint` of an MCPServerEntry or MCPRemoteProxy permits. */
+export function endpointPolicy(allowPrivateEndpoint: boolean): AddressPolicy {
+  return allowPrivateEndpoint ? 'private' : 'public'
+}
+
+type Range = readonly [network: string, prefix: number]
+
+/** Link-local, multicast, unspecified and reserved, and metadata services that lie within private ranges. */
+const neverRanges = blockList(
+  [
+    ['0.0.0.0', 8],
+    ['100.100.100.200', 32],
+    ['169.254.0.0', 16],
+    ['224.0.0.0', 4],
+    ['240.0.0.0', 4],
+  ],
+  [
+    ['::', 128],
+    ['fd00:ec2::254', 128],
+    ['fe80::', 10],
+    ['ff00::', 8],
+  ],
+)
+
+const loopbackRanges = blockList([['127.0.0.0', 8]], [['::1', 128]])
+
+const privateRanges = blockList(
+  [
+    ['10.0.0.0', 8],
+    ['100.64.0.0', 10],
+    ['172.16.0.0', 12],
+    ['192.168.0.0', 16],
+  ],
+  [['fc00::', 7]],
+)
+
+/** Ranges that lead nowhere on the public network. */
+const otherSpecialRanges = blockList(
+  [
+    ['192.0.0.0', 24],
+    ['192.0.2.0', 24],
+    ['192.88.99.0', 24],
+    ['198.18.0.0', 15],
+    ['198.51.100.0', 24],
+    ['203.0.113.0', 24],
+  ],
+  [
+    ['64:ff9b:1::', 48],
+    ['100::', 64],
+    ['2001::', 32],
+    ['2001:db8::', 32],
+    ['3fff::', 20],
+    ['fec0::', 10],
+  ],
+)
+
+type Level = 'never' | 'loopback' | 'private' | 'special' | 'public'
+
+const refusedBy: Readonly<Record<AddressPolicy, readonly Level[]>> = {
+  any: ['never'],
+  private: ['never', 'loopback'],
+  public: ['never', 'loopback', 'private', 'special'],
+}
+
+/** True when a connection under this policy may not go to this IP address (text form, zone allowed). Not an IP: true. */
+export function isRefusedAddress(address: string, policy: AddressPolicy = 'public'): boolean {
+  const level = levelOf(address)
+  return level === undefined || refusedBy[policy].includes(level)
+}
+
+/** Undefined when it is not an IP address. */
+function levelOf(address: string): Level | undefined {
+  const bare = address.split('%', 1)[0] ?? ''
+  const family = isIP(bare)
+  if (family === 0) return undefined
+  const embedded = family === 6 ? embeddedIPv4(bare) : undefined
+  const subject = embedded ?? bare
+  const type = isIPv4(subject) ? 'ipv4' : 'ipv6'
+  if (neverRanges.check(subject, type)) return 'never'
+  if (loopbackRanges.check(subject, type)) return 'loopback'
+  if (privateRanges.check(subject, type)) return 'private'
+  return otherSpecialRanges.check(subject, type) ? 'special' : 'public'
+}
+
+const localNames = ['localhost'] as const
+/** The API server of the cluster, and metadata services. */
+const neverNames = ['kubernetes', 'kubernetes.default', 'metadata.google.internal'] as const
+const clusterSuffixes = ['.svc', '.cluster.local'] as const
+
+/** Why a URL may not be used under this policy, as the end of a sentence; undefined when it may. */
+export function addressViolation(url: string, policy: AddressPolicy): string | undefined {
+  if (!URL.canParse(url)) return 'is not a URL'
+  const { protocol, hostname, username, password } = new URL(url)
+  if (protocol !== 'http:' && protocol !== 'https:') return 'must start with http:// or https://'
+  if (username !== '' || password !== '') return 'must not carry credentials'
+  const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+  const level = levelOf(host)
+  return level === undefined ? nameViolation(host, policy) : levelViolation(level, policy)
+}
+
+const permit = 'set allowPrivateEndpoint to permit it'
+
+function levelViolation(level: Level, policy: AddressPolicy): string | undefined {
+  if (level === 'never')
+    return 'names a link-local, multicast, unspecified or metadata address, which is never allowed'
+  if (!refusedBy[policy].includes(level)) return undefined
+  if (level === 'loopback') return 'names a loopback address, which is never allowed'
+  // Ranges for documentation and tests lead nowhere: nothing is gained by refusing them before they are dialled.
+  return level === 'private' ? `names a private address; ${permit}` : undefined
+}
+
+function nameViolation(host: string, policy: AddressPolicy): string | undefined {
+  const bare = host.replace(/\.svc(\.cluster\.local)?$/, '')
+  const isOneOf = (names: readonly string[]): boolean =>
+    names.some((name) => bare === name || host === name || host.endsWith(`.${name}`))
+  if (isOneOf(neverNames)) return 'names the Kubernetes API or a metadata service, which is never allowed'
+  if (policy !== 'any' && isOneOf(localNames)) return 'names the local host, which is never allowed'
+  if (policy === 'public' && clusterSuffixes.some((suffix) => host.endsWith(suffix))) {
+    return `names a service inside the cluster; ${permit}`
+  }
+  return undefined
+}
+
+function blockList(v4: readonly Range[], v6: readonly Range[]): BlockList {
+  const list = new BlockList()
+  for (const [network, prefix] of v4) list.addSubnet(network, prefix, 'ipv4')
+  for (const [network, prefix] of v6) list.addSubnet(network, prefix, 'ipv6')
+  return list
+}
+
+/** The IPv4 address inside a mapped, compatible, NAT64 or 6to4 address. */
+function embeddedIPv4(address: string): string | undefined {
+  const words = expand(address)
+  const [first = 0, second = 0, third = 0] = words
+  if (first === 0x2002) return dotted(second, third)
+  const zeros = words.slice(1, 5).every((word) => word === 0)
+  const tail = dotted(words[6] ?? 0, words[7] ?? 0)
+  if (first === 0x64 && second === 0xff9b && words.slice(2, 6).every((word) => word === 0)) return tail
+  if (first === 0 && zeros && words[5] === 0xffff) return tail
+  // IPv4-compatible (::a.b.c.d), obsolete; ::0 and ::1 are checked as IPv6.
+  if (first === 0 && zeros && words[5] === 0 && (words[6] !== 0 || (words[7] ?? 0) > 1)) return tail
+  return undefined
+}
+
+function dotted(high: number, low: number): string {
+  return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
+}
+
+/** The eight 16-bit words of a valid IPv6 address. */
+function expand(address: string): number[] {
+  let text = address
+  const lastColon = text.lastIndexOf(':')
+  const last = text.slice(lastColon + 1)
+  if (isIPv4(last)) {
+    const [a = 0, b = 0, c = 0, d = 0] = last.split('.').map(Number)
+    text = `${text.slice(0, lastColon + 1)}${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`
+  }
+  const [head = '', tail] = text.split('::')
+  const left = head === '' ? [] : head.split(':')
+  const right = tail === undefined || tail === '' ? [] : tail.split(':')
+  const fill = tail === undefined ? 0 : 8 - left.length - right.length
+  return [...left, ...Array.from({ length: fill }, () => '0'), ...right].map((word) =>
+    Number.parseInt(word, 16),
+  )
+}
