@@ -3,7 +3,7 @@
  *
  * Every reference is one hop away and checked here, so that a virtual server needs no more than the phase.
  */
-import { addressViolation, endpointPolicy } from '../../../schemas/index.ts'
+import { addressFailure } from '../../references/addresses.ts'
 import { type Failure } from '../../sync/conditions.ts'
 import { SyncContext } from '../../sync/context.ts'
 import { fieldsOf } from '../../kube.ts'
@@ -69,11 +69,7 @@ const summary: Failure = {
 function check(context: SyncContext<'MCPServerEntry'>): boolean[] {
   const { conditions, parent } = context
   const { remoteUrl, allowPrivateEndpoint, groupRef, externalAuthConfigRef, caBundleRef } = parent.spec
-<<<<<<< HEAD
   const address = addressFailure(remoteUrl, allowPrivateEndpoint, context.settings.allowLoopback)
-=======
-  const address = addressViolation(remoteUrl, endpointPolicy(allowPrivateEndpoint))
->>>>>>> 06647c2 (fix: one rule for addresses, at admission and where they are dialled)
   const checks = [
     conditions.check(
       'RemoteURLValidated',

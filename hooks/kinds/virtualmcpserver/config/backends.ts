@@ -4,7 +4,8 @@
  * A member whose authentication cannot be resolved is left out of the configuration altogether: it must never fall
  * through to the default strategy. It stays visible in the status.
  */
-import { type AddressPolicy, endpointPolicy, envName, type input } from '../../../../schemas/index.ts'
+import { type AddressPolicy, envName, type input } from '../../../../schemas/index.ts'
+import { policyFor } from '../../../references/addresses.ts'
 import type { Failure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { Strategy } from '../../../externalauth/index.ts'
@@ -86,7 +87,7 @@ function resolveMember(context: Context, member: Member, resolver: Outgoing): Re
           name: member.name,
           url: member.url ?? '',
           transport: member.transport,
-          ...(member.kind === 'MCPServerEntry' && { type: 'entry', addresses: addressesOf(member) }),
+          ...(member.kind === 'MCPServerEntry' && { type: 'entry', addresses: addressesOf(context, member) }),
           ...(caBundle && { caBundlePath: caBundlePath(member.name, caBundle.key) }),
           metadata: metadataOf(member, context.parent.spec.groupRef.name, context.namespace),
         }
@@ -95,8 +96,9 @@ function resolveMember(context: Context, member: Member, resolver: Outgoing): Re
 }
 
 /** Where connections to an entry may lead: its name may come to mean another address than when it was admitted. */
-function addressesOf({ object }: Member): AddressPolicy {
-  return endpointPolicy(fieldsOf(object['spec'])['allowPrivateEndpoint'] === true)
+function addressesOf({ settings }: Context, { object, url }: Member): AddressPolicy {
+  const isAllowed = fieldsOf(object['spec'])['allowPrivateEndpoint'] === true
+  return policyFor(url ?? '', isAllowed, settings.allowLoopback)
 }
 
 interface CaBundle {
