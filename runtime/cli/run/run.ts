@@ -23,6 +23,7 @@ import { saveFolder } from '../clients/save.ts'
 import { stopSignal } from '../commands/proxy/shared.ts'
 import { localEnvironment } from '../dev/environment.ts'
 import { localHooks } from '../dev/local-hooks.ts'
+import { podTemplateOf } from '../dev/pods.ts'
 import { DevSession } from '../dev/session.ts'
 import type { KubeObject } from '../local/objects.ts'
 import { exitCode, print, printError } from '../output.ts'
@@ -136,7 +137,9 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
     onChange: () => {},
     onLine: (workload, line) => {
       const name = ownerOf(workload)
-      lines.set(name, [...(lines.get(name) ?? []).slice(1 - keptLines), line])
+      // What our own proxy in front of a server says is no word of the server.
+      const isOwn = podTemplateOf(workload)?.spec.containers[0]?.image === runtimeImage
+      if (!isOwn) lines.set(name, [...(lines.get(name) ?? []).slice(1 - keptLines), line])
       if (options.verbose) printError(`[${workload.metadata.name}] ${line}`)
     },
     onError: (error) =>

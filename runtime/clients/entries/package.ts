@@ -84,7 +84,9 @@ function scriptName(args: readonly Value[]): string | undefined {
   const script = args
     .map((value) => literalOf(value) ?? '')
     .find((word) => word !== '' && !word.startsWith('-'))
-  const parts = script?.replaceAll('\\', '/').split('/') ?? []
+  // Code on the command line is no path.
+  if (script === undefined || !/^[\w@.\\/:~ -]+$/.test(script)) return undefined
+  const parts = script.replaceAll('\\', '/').split('/')
   return parts
     .map((part) => part.replace(/\.(?:[cm]?[jt]s|py|rb)$/, ''))
     .findLast((part) => !vague.test(part))

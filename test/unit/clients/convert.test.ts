@@ -332,5 +332,6 @@ t.test('names of programs: the package, the script, or the program', async (t) =
   t.equal(nameOf('uvx', '--from', 'git+https://x', 'mcp-server-git'), 'mcp-server-git')
   t.equal(nameOf('node', '--flag', '/x/server-everything/dist/index.js', 'stdio'), 'server-everything')
   t.equal(nameOf('python3', 'tools/weather.py'), 'weather')
+  t.equal(nameOf('node', '-e', 'setInterval(() => {}, 1e6)'), 'node')
   t.equal(nameOf('/usr/bin/some-mcp'), 'some-mcp')
 })
