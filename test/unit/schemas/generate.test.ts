@@ -95,6 +95,7 @@ await t.test('sources: a reference beside other keywords extends what it names',
         },
       }),
     },
+    shared: {},
     runtime: {
       'f.json': JSON.stringify({
         title: 'F',
