@@ -2,7 +2,7 @@
 import { InFlight, type Log } from '../../net/index.ts'
 import type { Clock } from '../clock.ts'
 import type { Core } from '../pipeline/core.ts'
-import { type Advertise, advertisedBy, everything } from '../edge/advertised.ts'
+import { type Advertise, advertisedBy, everything } from './advertised.ts'
 import type { HttpResponse } from './response.ts'
 import { Listeners, type ListenersOptions } from './stateless-era/listeners.ts'
 import { makeStateSealer } from './stateless-era/sealed-state.ts'

@@ -30,7 +30,7 @@ import {
   type Session,
 } from '../../sessions/session.ts'
 import type { SessionTable } from '../../sessions/table.ts'
-import { type Advertise, advertisedMembers } from '../../edge/advertised.ts'
+import { type Advertise, advertisedMembers } from '../advertised.ts'
 import type { HttpResponse } from '../response.ts'
 import { abilitiesOf, NO_ABILITIES, readInfo } from '../client.ts'
 import { LiveOperation } from '../live-operation.ts'

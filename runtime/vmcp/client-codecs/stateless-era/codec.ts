@@ -29,7 +29,7 @@ import {
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight } from '../../../net/index.ts'
 import type { Ask, Client, Operation, Outcome } from '../../pipeline/operation.ts'
-import { type Advertise, advertisedMembers } from '../../edge/advertised.ts'
+import { type Advertise, advertisedMembers } from '../advertised.ts'
 import type { HttpResponse } from '../response.ts'
 import { abilitiesOf, canonical, passedHeaders } from '../client.ts'
 import type { VmcpExchange } from '../exchange.ts'
