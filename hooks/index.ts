@@ -1,4 +1,4 @@
-/** The door of the hooks half: for the command line, the generator of manifests, and tests. */
+/** Public API of the hooks half: for the command line, the generator of manifests, and tests. */
 export {
   type AdmissionReview,
   allowDelete,

@@ -1,4 +1,4 @@
-/** The door of the contract module: what hooks and runtime may import. */
+/** Public API of the contract module: what hooks and runtime may import. */
 export { type AddressPolicy, addressViolation, endpointPolicy, isRefusedAddress } from './addresses.ts'
 export { canonicalJson, hashOf } from './canonical.ts'
 export { type CelProgram, compileCel } from './validation/cel.ts'

@@ -75,7 +75,7 @@ function deletion(old: unknown): Verdict {
 
 /**
  * A group holds nothing that is lost with it, and is deleted together with its members as often as not: what refers to
- * it keeps running, says so in a condition, and goes on when the group is back. So its deletion is told of, not refused.
+ * it keeps running, says so in a condition, and goes on when the group is back. So its deletion is allowed with a warning.
  */
 function groupWarnings({ kind, status }: Readonly<Record<string, unknown>>): string[] {
   const lists = isFields(status) ? [status['servers'], status['remoteProxies'], status['entries']] : []

@@ -1,4 +1,4 @@
-/** The door of the certificates module: the command that the hooks program carries, and what tests need of its parts. */
+/** Public API of the certificates module: the command that the hooks program carries, and what tests need of its parts. */
 export { connect } from './cluster.ts'
 export { addCertificatesCommand, serviceNames } from './command.ts'
 export { type Fitness, fitness, joinBundle, sameBundle, splitBundle } from './inspect.ts'

@@ -24,7 +24,7 @@ import { type CertificateFiles, loadCertificate, watchCertificate } from './tls.
  * How long a request may take to arrive. Nobody who calls us waits longer for the response, and a slow unmanaged object must not
  * hold a place for minutes.
  */
-const patience = { headersTimeout: 5_000, requestTimeout: 15_000, connectionsCheckingInterval: 2_000 }
+const timeouts = { headersTimeout: 5_000, requestTimeout: 15_000, connectionsCheckingInterval: 2_000 }
 
 interface Flags {
   readonly host: string
@@ -116,8 +116,8 @@ async function serve(flags: Flags): Promise<void> {
     ...(token && { token }),
     ...(events && { events }),
   })
-  const secure = files && createHttpsServer({ ...loadCertificate(files), ...patience }, app)
-  const server = secure ?? createHttpServer(patience, app)
+  const secure = files && createHttpsServer({ ...loadCertificate(files), ...timeouts }, app)
+  const server = secure ?? createHttpServer(timeouts, app)
   // Longer than any keep-alive of Metacontroller's client, so that we never close a connection it is about to use.
   server.keepAliveTimeout = 120_000
   const watching =

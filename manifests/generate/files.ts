@@ -118,7 +118,7 @@ function chartFile(version: string): string {
     {
       apiVersion: 'v2',
       name: 'gatehouse',
-      description: "One guarded door to all of a team's MCP servers",
+      description: "One guarded entrance to all of a team's MCP servers",
       type: 'application',
       version,
       appVersion: version,

@@ -18,7 +18,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 })
 
 const program = new Command('gatehouse')
-  .description('One guarded door to all of a team’s MCP servers.')
+  .description('One guarded entrance to all of a team’s MCP servers.')
   .version(version, '-V, --version', 'print the version')
   .option('--debug', 'log at debug level', false)
   .showSuggestionAfterError()

@@ -1,4 +1,4 @@
-/** The door of the config module. */
+/** Public API of the config module. */
 export {
   type AuthServerConfig,
   authServerDefaults,

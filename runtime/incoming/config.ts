@@ -2,7 +2,7 @@
  * What the incoming side is configured with: one type for the flags of the proxy and for the virtual server's
  * `incomingAuth`.
  *
- * Values are final here: files read, environment resolved. A half-given setting is an error, never an open door.
+ * Values are final here: files read, environment resolved. A half-given setting is an error, never open access.
  * Source: spec document 1 (incoming flags), spec document 3 (config.incomingAuth.oidc).
  */
 import { endpointViolation } from '../oauth/index.ts'

@@ -1,4 +1,4 @@
-/** The door of the incoming module: who is calling, and how an untrusted client learns where to sign in. */
+/** Public API of the incoming module: who is calling, and how an untrusted client learns where to sign in. */
 export { type Authenticator, type AuthenticatorParts, makeAuthenticator } from './authenticate.ts'
 export { type ChallengeError, challengeFor } from './challenge.ts'
 export { type IncomingConfig, type OidcConfig, oidcViolations, resourceUrl } from './config.ts'

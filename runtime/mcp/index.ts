@@ -1,4 +1,4 @@
-/** The door of the wire module: JSON-RPC, server-sent events and the two protocol eras. No I/O. */
+/** Public API of the wire module: JSON-RPC, server-sent events and the two protocol eras. No I/O. */
 export {
   checkStateless,
   checkStatelessBody,

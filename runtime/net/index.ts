@@ -1,4 +1,4 @@
-/** The door of the network module: listener, pipeline, body limits, origin guard, header tables, outgoing connections. */
+/** Public API of the network module: listener, pipeline, body limits, origin guard, header tables, outgoing connections. */
 export { isLoopbackHost, unbracket } from './addresses.ts'
 export { readBody, refuseBodyByHead } from './listener/body.ts'
 export { type Caller, LOCAL_ISSUER, makeCaller } from './caller.ts'

@@ -1,4 +1,4 @@
-/** The door of the OAuth module: client primitives shared by the proxy, the outgoing strategies and the server. */
+/** Public API of the OAuth module: client primitives shared by the proxy, the outgoing strategies and the server. */
 export { type OAuthResponse, oauthResponse, oauthCode, sendOAuthError } from './response.ts'
 export {
   type AuthorizationRequest,

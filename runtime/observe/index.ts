@@ -1,4 +1,4 @@
-/** The door of the observe module: log, audit, metrics and traces. */
+/** Public API of the observe module: log, audit, metrics and traces. */
 export type { Log, LogFields } from '../net/index.ts'
 export {
   type Audit,

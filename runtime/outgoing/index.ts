@@ -1,4 +1,4 @@
-/** The door of the outgoing module: how we authenticate to a backend. */
+/** Public API of the outgoing module: how we authenticate to a backend. */
 export { CredentialCache, type Obtained } from './cache.ts'
 export type { StrategyConfig } from './config.ts'
 export { makeOutgoing, type Outgoing, type OutgoingParts } from './registry.ts'

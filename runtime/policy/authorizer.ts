@@ -53,7 +53,7 @@ export interface AuthorizerParts {
   readonly serverName: string
   /** Required for primaryUpstreamProvider; without it the claims are those of the presented token. */
   readonly upstreamTokens?: UpstreamTokenSource | undefined
-  /** Told of each failure of the engine. */
+  /** Called with each failure of the engine. */
   readonly engineFailed?: (() => void) | undefined
   readonly log?: Log | undefined
 }

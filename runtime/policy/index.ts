@@ -1,4 +1,4 @@
-/** The door of the policy module: who may do what (Cedar), and how often (token buckets). */
+/** Public API of the policy module: who may do what (Cedar), and how often (token buckets). */
 export {
   type Authorizer,
   type AuthorizerConfig,

@@ -1,4 +1,4 @@
-/** The door of the proxy module: the transparent proxy in front of one MCP server, and the stdio bridge. */
+/** Public API of the proxy module: the transparent proxy in front of one MCP server, and the stdio bridge. */
 export { authServerViolations } from './auth-server.ts'
 export { type BridgeOptions, startStdioBridge, type StdioBridge } from './stdio-server/bridge.ts'
 export { groupEnded, signalGroup } from './stdio-server/process-group.ts'

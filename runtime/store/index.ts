@@ -1,4 +1,4 @@
-/** The door of the store module: memory and Redis behind one small interface. */
+/** Public API of the store module: memory and Redis behind one small interface. */
 export { type LockOptions, withLock } from './lock.ts'
 export { makeMemoryStore, type MemoryStoreOptions } from './memory.ts'
 export { makeRedisStore, type RedisStoreConfig } from './redis.ts'

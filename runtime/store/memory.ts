@@ -43,7 +43,7 @@ class Memory {
   readonly #maxBytes: number
   #bytes = 0
   #version = 0
-  #sweepAt = first
+  #evictAt = first
 
   constructor(options: MemoryStoreOptions) {
     this.now = options.now ?? Date.now
@@ -102,18 +102,18 @@ class Memory {
 
   /** `share` is the part of each cap that may be used. */
   #fits(entries: number, bytes: number, share: number): boolean {
-    const room = (): boolean =>
+    const space = (): boolean =>
       this.#slots.size + entries <= this.#maxEntries * share &&
       (bytes <= 0 || this.#bytes + bytes <= this.#maxBytes * share)
     // Sweeping at each doubling costs a constant per write; a full store is swept once more before it refuses.
-    if (this.#slots.size >= this.#sweepAt || !room()) this.#sweep()
-    return room()
+    if (this.#slots.size >= this.#evictAt || !space()) this.#evict()
+    return space()
   }
 
-  #sweep(): void {
+  #evict(): void {
     const now = this.now()
     for (const [key, slot] of this.#slots) if (slot.expiresAtMs <= now) this.drop(key)
-    this.#sweepAt = Math.max(first, this.#slots.size * 2)
+    this.#evictAt = Math.max(first, this.#slots.size * 2)
   }
 }
 

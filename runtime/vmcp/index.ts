@@ -1,4 +1,4 @@
-/** The door of the virtual server. */
+/** Public API of the virtual server. */
 export type { Clock } from './clock.ts'
 export type {
   Ask,

@@ -1,6 +1,6 @@
 /**
  * Composite tools (workflows): the checks that the schema cannot say, and the template language. Hooks check at
- * admission and in the sync, the runtime checks at start and executes. A door of its own, because it brings a JSON
+ * admission and in the sync, the runtime checks at start and executes. A public API of its own, because it brings a JSON
  * Schema compiler along that few need.
  */
 export { workflowViolations } from './checks.ts'

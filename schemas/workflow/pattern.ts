@@ -11,7 +11,7 @@ import { RE2JS } from '@bufbuild/re2'
 export class PatternError extends Error {
   constructor(message: string) {
     super(message)
-    this.name = 'PatternFault'
+    this.name = 'PatternError'
   }
 }
 
@@ -28,7 +28,7 @@ const maxLength = 1_000
 /** Instructions of a compiled pattern; each may be active at each character. */
 const maxSize = 5_000
 
-/** Throws PatternFault. */
+/** Throws PatternError. */
 export function compilePattern(source: string): Pattern {
   if (source.length > maxLength) throw new PatternError(`it is longer than ${maxLength} characters`)
   if (sizeOf(source) > maxSize) throw new PatternError('its repeats make it too large')

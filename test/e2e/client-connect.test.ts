@@ -70,11 +70,11 @@ await t.test('client status: says where the entry is, and asks the gateway', asy
   const { stdout, code } = await gatehouse('client', 'status', '--check', '-o', 'json')
   t.equal(code, 0)
   t.notMatch(stdout, 'canary')
-  const rows = JSON.parse(stdout) as { client: string; state: string; url?: string; answer?: string }[]
+  const rows = JSON.parse(stdout) as { client: string; state: string; url?: string; response?: string }[]
   for (const client of all) {
     t.match(
       rows.find((row) => row.client === client),
-      { state: 'connected', url, answer: 'answers as gatehouse' },
+      { state: 'connected', url, response: 'answers as gatehouse' },
       client,
     )
   }

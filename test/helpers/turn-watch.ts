@@ -1,7 +1,7 @@
 /**
  * Loaded into a server's process with `--import`: measures the turns of its event loop in CPU time of the main thread,
  * which other processes on a busy machine do not lengthen. Speaks over the IPC channel: `{watch: true}` starts, `{watch:
- * false}` stops and answers `{longestUs, yardUs}`, where `yardUs` is what a fixed piece of work costs in this process
+ * false}` stops and responses `{longestUs, yardUs}`, where `yardUs` is what a fixed piece of work costs in this process
  * now.
  */
 import { cpuUsage } from './thread-time.ts'

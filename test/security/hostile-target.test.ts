@@ -4,7 +4,7 @@ import { createServer, type Socket } from 'node:net'
 import t from 'tap'
 import { json, rawRequest, rpc, startRig } from '../helpers/proxy/rig.ts'
 
-/** A TCP server that answers every request head with these bytes. */
+/** A TCP server that responses every request head with these bytes. */
 async function startTcp(
   response: (socket: Socket, head: string) => void,
 ): Promise<{ url: string; close(): Promise<void> }> {

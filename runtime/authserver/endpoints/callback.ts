@@ -32,7 +32,7 @@ export async function callback(exchange: Exchange, context: Context): Promise<vo
   }
   const next =
     'request' in waiting
-      ? await finishLeg(waiting, finish, readSignIn(exchange, context.urls.secure), context)
+      ? await finishUpstreamStep(waiting, finish, readSignIn(exchange, context.urls.secure), context)
       : { location: await finishConnection(exchange, waiting, upstream, finish, context) }
   sendNext(exchange, next, browserId, context)
 }
@@ -50,7 +50,7 @@ async function takeWaiting(
       'the response of the sign-in service does not say which login it is for',
     )
   }
-  const waiting = (await context.state.legs.take(state)) ?? (await context.state.connections.take(state))
+  const waiting = (await context.state.upstreamSteps.take(state)) ?? (await context.state.connections.take(state))
   if (!waiting) throw goneError()
   return waiting
 }
@@ -90,33 +90,33 @@ function checkSender(
 }
 
 /** Where the browser goes after this upstream step. */
-async function finishLeg(
-  leg: UpstreamStep,
+async function finishUpstreamStep(
+  step: UpstreamStep,
   finish: (proof: LoginProof) => Promise<Finished>,
   signedIn: string | undefined,
   context: Context,
 ): Promise<Next> {
-  const { maxAgeSec, prompt } = leg.request
-  const first = leg.person === undefined
+  const { maxAgeSec, prompt } = step.request
+  const first = step.person === undefined
   let done: Finished
   try {
     done = await finish({
-      codeVerifier: leg.codeVerifier,
-      nonce: leg.nonce,
+      codeVerifier: step.codeVerifier,
+      nonce: step.nonce,
       ...(first && maxAgeSec !== undefined ? { maxAgeSec } : {}),
-      ...(first && prompt.includes('login') ? { notBeforeSec: Math.floor(leg.startedAtMs / 1000) } : {}),
+      ...(first && prompt.includes('login') ? { notBeforeSec: Math.floor(step.startedAtMs / 1000) } : {}),
     })
   } catch (error) {
-    return { location: await upstreamStepFailed(context, leg, leg.provider, error) }
+    return { location: await upstreamStepFailed(context, step, step.provider, error) }
   }
-  const person = userOf(context.config.issuer, leg.provider, done.identity, nowSec(context))
-  const login = withUpstreamStep(leg, done.tokens, person)
+  const person = userOf(context.config.issuer, step.provider, done.identity, nowSec(context))
+  const login = withUpstreamStep(step, done.tokens, person)
   context.emit({
     type: 'login_completed',
     outcome: 'success',
-    clientId: shownClient(leg.request.clientId),
+    clientId: shownClient(step.request.clientId),
     userId: login.person?.userId,
-    upstream: leg.provider,
+    upstream: step.provider,
   })
   return advance(context, login, signedIn)
 }

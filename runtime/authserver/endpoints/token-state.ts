@@ -58,18 +58,18 @@ async function grantOf(token: string, context: Context): Promise<Found | undefin
 export async function introspect(exchange: Exchange, context: Context): Promise<void> {
   const form = await formOf(exchange)
   refuseRepeated(form)
-  const asker = await authenticateAsker(exchange, form, context)
+  const requester = await authenticateRequester(exchange, form, context)
   const token = form.require('token')
-  sendPrivate(exchange, 200, (await describeToken(token, asker, context)) ?? { active: false })
+  sendPrivate(exchange, 200, (await describeToken(token, requester, context)) ?? { active: false })
 }
 
 interface Requester {
   readonly clientId: string
-  /** Set when the asker is a user's token: then only that user's tokens are told about. */
+  /** Set when the requester is a user's token: then only that user's tokens are told about. */
   readonly userId: string | undefined
 }
 
-async function authenticateAsker(exchange: Exchange, form: Parameters, context: Context): Promise<Requester> {
+async function authenticateRequester(exchange: Exchange, form: Parameters, context: Context): Promise<Requester> {
   const presented = bearerToken(exchange)
   if (presented !== undefined) {
     const claims = await verifyAccessToken(presented, context)
@@ -92,11 +92,11 @@ async function authenticateAsker(exchange: Exchange, form: Parameters, context: 
 
 async function describeToken(
   token: string,
-  asker: Requester,
+  requester: Requester,
   context: Context,
 ): Promise<Record<string, unknown> | undefined> {
   const mine = (clientId: string, userId: string): boolean =>
-    clientId === asker.clientId && (asker.userId === undefined || asker.userId === userId)
+    clientId === requester.clientId && (requester.userId === undefined || requester.userId === userId)
   const refresh = await context.grants.inspectRefreshToken(token)
   if (refresh) {
     const { family, isCurrent } = refresh

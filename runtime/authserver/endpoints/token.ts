@@ -56,13 +56,13 @@ function stillRegistered(granted: Granted, client: RegisteredClient): Granted {
   return { ...granted, scopes: granted.scopes.filter((scope) => client.scopes.includes(scope)) }
 }
 
-async function redeemCode(form: Parameters, asker: Requester, context: Context): Promise<Granted> {
+async function redeemCode(form: Parameters, requester: Requester, context: Context): Promise<Granted> {
   const code = form.require('code')
   const codeVerifier = form.require('code_verifier')
   if (!/^[\w.~-]{43,128}$/.test(codeVerifier)) {
     throw new OAuthError('invalid_grant', 'code_verifier must be 43 to 128 unreserved characters')
   }
-  const by = { ...asker, redirectUri: form.get('redirect_uri'), codeVerifier }
+  const by = { ...requester, redirectUri: form.get('redirect_uri'), codeVerifier }
   // The scope of a code is settled; the parameter has no meaning here (RFC 6749 section 4.1.3).
   return context.grants.redeem(code, by, { scopes: undefined, resources: resourcesOf(form, context) })
 }

@@ -73,7 +73,7 @@ const person = record({
 })
 export type User = NonNullable<ReturnType<typeof person>>
 
-export const leg = record({
+export const upstreamStep = record({
   request,
   provider: text,
   /** Providers that the user agreed to, in order. */
@@ -91,7 +91,7 @@ export const leg = record({
   obtained: list(upstreamTokens),
   startedAtMs: count,
 })
-export type UpstreamStep = NonNullable<ReturnType<typeof leg>>
+export type UpstreamStep = NonNullable<ReturnType<typeof upstreamStep>>
 
 /** A provider that a user connects, or connects again, to a client from the page of connected accounts. */
 export const connection = record({

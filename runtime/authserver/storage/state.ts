@@ -97,7 +97,7 @@ export function makeState(store: Store, secrets: Secrets, options: SealOptions =
     sealed,
     clients: of('client', records.client, untrusted),
     requests: of('request', records.request, untrusted),
-    legs: of('leg', records.leg, untrusted),
+    upstreamSteps: of('upstream-step', records.upstreamStep, untrusted),
     connections: of('connect', records.connection),
     programs: of('programs', records.programs),
     confirmations: of('confirm', records.confirmation),

@@ -132,14 +132,14 @@ export async function startUpstreamStep(
   } catch (error) {
     return upstreamStepFailed(context, login, upstream.name, error)
   }
-  const leg: UpstreamStep = {
+  const step: UpstreamStep = {
     ...login,
     provider: upstream.name,
     codeVerifier,
     nonce,
     startedAtMs: context.now(),
   }
-  await context.state.legs.put(state, leg, loginMs)
+  await context.state.upstreamSteps.put(state, step, loginMs)
   return location
 }
 

@@ -304,7 +304,7 @@ function view(row: Row): UpstreamToken {
   }
 }
 
-/** One asker may give up; the refresh goes on for the others, and because the provider has rotated already. */
+/** One requester may give up; the refresh goes on for the others, and because the provider has rotated already. */
 async function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return work
   let stop: (() => void) | undefined

@@ -35,7 +35,7 @@ const initialize = {
   },
 }
 
-/** From a JSON answer, or from an event stream of one. */
+/** From a JSON response, or from an event stream of one. */
 function serverName(text: string): string | undefined {
   const json = /^data: ?(\{.*)$/m.exec(text)?.[1] ?? text
   try {

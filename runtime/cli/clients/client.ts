@@ -201,27 +201,27 @@ export async function clientStatus(words: readonly string[], options: StatusOpti
   const rows = clients
     .flatMap((client) => statusOf(client, options.name, host, recordsFolder(host)))
     .filter((row) => row.exists || words.length > 0 || options.all)
-  const answers = new Map<string, string>()
+  const responses = new Map<string, string>()
   for (const { url } of options.check ? rows : []) {
-    if (url !== undefined && !answers.has(url)) answers.set(url, await answerOf(url))
+    if (url !== undefined && !responses.has(url)) responses.set(url, await answerOf(url))
   }
   if (options.output === 'json')
     print(
       JSON.stringify(
-        rows.map((row) => asJson(row, answers)),
+        rows.map((row) => asJson(row, responses)),
         undefined,
         2,
       ),
     )
   else if (rows.length === 0)
     print('No file of an MCP client was found here; --all lists where they would be.')
-  else for (const row of rows) print(line(row, answers, host, rows))
+  else for (const row of rows) print(line(row, responses, host, rows))
   return rows.some(({ state }) => state === 'unreadable') ? exitCode.usage : exitCode.ok
 }
 
-function asJson(row: ClientStatus, answers: ReadonlyMap<string, string>) {
+function asJson(row: ClientStatus, responses: ReadonlyMap<string, string>) {
   const { client, scope, file, exists, state, servers, url, why } = row
-  const answer = url === undefined ? undefined : answers.get(url)
+  const response = url === undefined ? undefined : responses.get(url)
   return {
     client,
     scope,
@@ -231,7 +231,7 @@ function asJson(row: ClientStatus, answers: ReadonlyMap<string, string>) {
     servers,
     ...(url !== undefined && { url }),
     ...(why !== undefined && { why }),
-    ...(answer !== undefined && { answer }),
+    ...(response !== undefined && { response }),
   }
 }
 
@@ -245,7 +245,7 @@ const styles = {
 
 function line(
   row: ClientStatus,
-  answers: ReadonlyMap<string, string>,
+  responses: ReadonlyMap<string, string>,
   host: Host,
   rows: readonly ClientStatus[],
 ): string {
@@ -253,8 +253,8 @@ function line(
   const width = Math.max(...rows.map(({ client }) => client.length))
   const count = row.servers.length === 1 ? '1 server' : `${row.servers.length} servers`
   const what = row.exists ? (row.state === 'unreadable' ? '' : `  ${count}`) : '  no file'
-  const answer = row.url === undefined ? undefined : answers.get(row.url)
-  const detail = [row.url, answer, row.why].filter((part) => part !== undefined).join('  ')
+  const response = row.url === undefined ? undefined : responses.get(row.url)
+  const detail = [row.url, response, row.why].filter((part) => part !== undefined).join('  ')
   const state = paint(styles[row.state], row.state.padEnd(10))
   return `${row.client.padEnd(width)}  ${row.scope.padEnd(7)}  ${state}  ${shortPath(row.file, host)}${what}${detail ? `\n${' '.repeat(width + 2)}${detail}` : ''}`
 }

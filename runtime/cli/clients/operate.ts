@@ -158,7 +158,7 @@ async function run(operation: Operation, plan: (current: Current) => Plan | unde
   throw refused(`${location.file} was changed by another program three times meanwhile; try again`)
 }
 
-/** A fault of our own folder is told like one of the client's file; nothing has been replaced then. */
+/** An error of our own folder is told like one of the client's file; nothing has been replaced then. */
 async function told<T>(folder: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()

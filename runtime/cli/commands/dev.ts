@@ -74,8 +74,8 @@ async function dev(options: Options): Promise<number> {
     const title = `gatehouse dev · ${options.filename.join(' ')}`
     const starting = shown.workloads.some(({ phase }) => phase === 'starting')
     startedAt = starting ? undefined : (startedAt ?? Date.now())
-    const doors = await clientAddressesOf(shown, startedAt)
-    writer.show({ title, problems, workloads: shown.workloads, doors })
+    const addresses = await clientAddressesOf(shown, startedAt)
+    writer.show({ title, problems, workloads: shown.workloads, addresses })
   }
   const redraw = () => void draw(session).catch(failure)
   const session = new DevSession({

@@ -2,7 +2,7 @@
  * The virtual servers of a session as their clients see them: address, readiness, and each backend's health as the
  * running server reports it on `/status`.
  *
- * A door is open once everything behind it answers: who connects a moment earlier misses tools. What does not come up
+ * A address is open once everything behind it answers: who connects a moment earlier misses tools. What does not come up
  * holds it for ten seconds after the last workload has started.
  */
 import type { ClientAddress } from './screen.ts'

@@ -11,7 +11,7 @@ export interface Screen {
   /** Problems of the latest edit, which is not applied; '' when all is well. */
   readonly problems: string
   readonly workloads: readonly WorkloadView[]
-  readonly doors: readonly ClientAddress[]
+  readonly addresses: readonly ClientAddress[]
 }
 
 /** A VirtualMCPServer and the address clients use. */
@@ -55,7 +55,7 @@ export class ScreenWriter {
         lines.push(paint('dim', `      ${line}`))
       }
     }
-    for (const door of screen.doors) lines.push('', ...this.#renderDoor(door))
+    for (const address of screen.addresses) lines.push('', ...this.#renderAddress(address))
     if (screen.problems) {
       lines.push('', paint('red', 'The latest edit is not applied:'), screen.problems)
     }
@@ -63,19 +63,19 @@ export class ScreenWriter {
     return lines.join('\n')
   }
 
-  #renderDoor(door: ClientAddress): string[] {
+  #renderAddress(address: ClientAddress): string[] {
     const paint = this.#paint
-    if (!door.ready) return [`  ${door.name}: ${door.message || 'starting'}`]
-    const backends = door.backends.map(({ name, health }) =>
+    if (!address.ready) return [`  ${address.name}: ${address.message || 'starting'}`]
+    const backends = address.backends.map(({ name, health }) =>
       paint(health === 'healthy' ? 'green' : 'yellow', health === 'healthy' ? name : `${name} (${health})`),
     )
     return [
-      `  ${paint('bold', door.name)}  ${paint('cyan', door.url)}`,
+      `  ${paint('bold', address.name)}  ${paint('cyan', address.url)}`,
       `  behind it: ${backends.length > 0 ? backends.join(', ') : 'no backends yet'}`,
       '',
       '  Connect a client:',
-      `    npx @modelcontextprotocol/inspector --cli ${door.url} --transport http --method tools/list`,
-      `    or, in a client's configuration:  "${door.name}": { "type": "http", "url": "${door.url}" }`,
+      `    npx @modelcontextprotocol/inspector --cli ${address.url} --transport http --method tools/list`,
+      `    or, in a client's configuration:  "${address.name}": { "type": "http", "url": "${address.url}" }`,
     ]
   }
 
@@ -92,22 +92,22 @@ export class ScreenWriter {
       this.#say(id, `${label(view.parent)}: ${describe(view)}`)
       if (view.phase === 'failed') this.#say(`${id} lines`, (view.lines ?? []).slice(-5).join('\n'))
     }
-    for (const door of screen.doors) this.#sayDoor(door)
+    for (const address of screen.addresses) this.#sayAddress(address)
     this.#say('problems', screen.problems && `the latest edit is not applied:\n${screen.problems}`)
   }
 
-  #sayDoor(door: ClientAddress): void {
-    if (!door.ready) return
-    const backends = door.backends.map(({ name, health }) =>
+  #sayAddress(address: ClientAddress): void {
+    if (!address.ready) return
+    const backends = address.backends.map(({ name, health }) =>
       health === 'healthy' ? name : `${name} (${health})`,
     )
-    this.#say(`${door.name} backends`, `${door.name}: behind it: ${backends.join(', ') || 'no backends yet'}`)
+    this.#say(`${address.name} backends`, `${address.name}: behind it: ${backends.join(', ') || 'no backends yet'}`)
     this.#say(
-      `${door.name} url`,
+      `${address.name} url`,
       [
-        `${door.name}: ready at ${door.url}`,
+        `${address.name}: ready at ${address.url}`,
         'Connect a client:',
-        `  npx @modelcontextprotocol/inspector --cli ${door.url} --transport http --method tools/list`,
+        `  npx @modelcontextprotocol/inspector --cli ${address.url} --transport http --method tools/list`,
         'Edits to the manifests apply at once. Ctrl-C stops everything.',
       ].join('\n'),
     )

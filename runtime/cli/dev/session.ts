@@ -87,7 +87,7 @@ export class DevSession {
   }
 
   /** Asks for one more step; asking again before it ran changes nothing. */
-  #poke(): void {
+  #notify(): void {
     if (this.#stepWaiting || this.#stopped) return
     this.#stepWaiting = true
     void this.#enqueue(async () => {
@@ -143,7 +143,7 @@ export class DevSession {
     if (running?.plan.fingerprint === plan.fingerprint) return
     await running?.stop()
     const runner = new Runner(plan, {
-      onChange: () => this.#poke(),
+      onChange: () => this.#notify(),
       onLine: (line) => this.#options.onLine(workload, line),
     })
     this.#runners.set(key, runner)

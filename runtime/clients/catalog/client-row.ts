@@ -25,7 +25,7 @@ export interface FileRow {
 
 export type Transport = 'streamable-http' | 'sse'
 
-/** `auto`: what a client does that tries both: the old transport only for a path that ends in `/sse`. */
+/** `auto`: what a client does that tries both: the HTTP+SSE (deprecated) transport only for a path that ends in `/sse`. */
 export type WrittenTransport = Transport | 'auto'
 
 /** How the members of one entry are called. */

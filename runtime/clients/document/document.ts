@@ -1,7 +1,7 @@
 /**
  * Parses a client's file in whichever format it has, to plain values.
  *
- * Faults name file, line and column. Nothing is repaired: what cannot be parsed is not edited either.
+ * Errors name file, line and column. Nothing is repaired: what cannot be parsed is not edited either.
  */
 import { TomlError, parse as parseToml } from 'smol-toml'
 import { type Document, isMap } from 'yaml'

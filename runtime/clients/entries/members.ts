@@ -9,7 +9,7 @@ export class Members {
   readonly #notes: Note[]
   readonly #taken = new Set<string>()
   /** Set when a member has a type that cannot be used. */
-  fault: Unusable | undefined
+  failure: Unusable | undefined
 
   constructor(raw: Readonly<Record<string, unknown>>, notes: Note[]) {
     this.#raw = raw
@@ -87,7 +87,7 @@ export class Members {
   }
 
   #wrong(name: string, wanted: string): undefined {
-    this.fault ??= { kind: 'unusable', why: `has a member "${name}" that is not ${wanted}` }
+    this.failure ??= { kind: 'unusable', why: `has a member "${name}" that is not ${wanted}` }
     return undefined
   }
 }

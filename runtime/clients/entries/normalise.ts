@@ -37,7 +37,7 @@ export function normaliseEntry(name: string, raw: unknown, context: EntryContext
   const { allow } = context.form
   const names = allow === undefined ? undefined : members.texts(allow)?.filter((tool) => tool !== '*')
   members.noteUnknown()
-  return entry(members.fault ?? target, enabled, names?.length ? names : undefined)
+  return entry(members.failure ?? target, enabled, names?.length ? names : undefined)
 }
 
 const types: Readonly<Record<string, Transport | 'stdio' | 'auto'>> = {

@@ -2,7 +2,7 @@
  * The settings of the proxy command: checks everything that was given, at once and before any login, and resolves
  * secrets by their precedence.
  *
- * Half of a security setting is an error, never an open door. Nothing here listens, connects or opens a browser.
+ * Half of a security setting is an error, never open access. Nothing here listens, connects or opens a browser.
  * Source: spec document 1, rules 1 to 7 and the flag tables.
  */
 import {

@@ -79,7 +79,7 @@ export interface StatelessIdentity {
   readonly capabilities: Buffer
 }
 
-/** Params for a stateless server: every request says who asks and what the asker can do. */
+/** Params for a stateless server: every request says who asks and what the requester can do. */
 export function statelessParams(request: OutgoingParams, identity: StatelessIdentity, token: string): Buffer {
   const { params, logLevel } = request
   const meta = params.object('_meta') ?? EMPTY

@@ -173,8 +173,8 @@ async function shutDown(
   server.close()
   for (const socket of sockets) connections.get(socket)?.endStream?.()
   for (const socket of upgraded) socket.end()
-  // A connection that finishes its response after close() stays open as a kept one: sweep until all are gone.
-  const sweep = setInterval(() => server.closeIdleConnections(), 20)
+  // A connection that finishes its response after close() stays open: close idle ones until all are gone.
+  const timer = setInterval(() => server.closeIdleConnections(), 20)
   // One that was opened ahead of any request is not idle to Node; a request may just be on its way.
   const unused = setTimeout(() => {
     for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
@@ -183,7 +183,7 @@ async function shutDown(
     for (const socket of sockets) socket.destroy()
   }, graceMs)
   await closed
-  clearInterval(sweep)
+  clearInterval(timer)
   clearTimeout(unused)
   for (const socket of upgraded) socket.destroy()
   clearTimeout(cut)

@@ -25,7 +25,7 @@ import {
   spanName,
   statusOf,
   typeOf,
-} from './judge.ts'
+} from './outcome.ts'
 import { countRequest, makeKnownNames } from './request-metrics.ts'
 import { clientName, type MessageView, type ParamsView, readRpc, withTool } from './rpc.ts'
 import type { RpcResponse } from './rpc-answer.ts'

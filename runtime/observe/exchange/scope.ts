@@ -39,7 +39,7 @@ export interface HttpSide {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   watch: ResponseWatch | undefined
-  /** The pipeline's exchange, when the observer was told of it. */
+  /** The pipeline's exchange, when the observer knows it. */
   exchange: Exchange | undefined
 }
 

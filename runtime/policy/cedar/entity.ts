@@ -1,4 +1,4 @@
-/** Entities as the engine is told of them. Source: Cedar, entity JSON format. */
+/** Entities as the engine gets them. Source: Cedar, entity JSON format. */
 import type { CedarValue, Uid } from '../../../schemas/cedar/index.ts'
 
 export type Attributes = Readonly<Record<string, CedarValue>>

@@ -19,7 +19,7 @@ const MAX_DECIMAL = 922_337_203_685_477
 /** Members by which Cedar recognises entities and extension values: they must not come from outside. */
 const ESCAPES: ReadonlySet<string> = new Set(['__entity', '__extn', '__expr'])
 
-/** How much the policies are told of one caller, or of one call: what is beyond it counts as what Cedar cannot hold. */
+/** How much the policies see of one caller, or of one call: what is beyond it counts as what Cedar cannot hold. */
 export class Budget {
   #characters = 2 * MAX_TEXT
 

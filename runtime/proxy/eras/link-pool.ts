@@ -4,7 +4,7 @@
  * never share a link with requests of another.
  *
  * A request gets the oldest link of its lane that is free, so that a client whose requests follow each other meets the
- * same one. Bounded in number over all lanes; an idle link of another lane makes room.
+ * same one. Bounded in number over all lanes; an idle link of another lane makes module.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 
@@ -108,7 +108,7 @@ export class LinkPool<L extends PooledLink> {
   }
 
   /** Closes what nobody has used since `before`. */
-  sweep(before: number): void {
+  evict(before: number): void {
     for (const [lane, links] of this.#lanes) {
       for (const link of links) if (isIdle(link) && link.usedAt <= before) this.#drop(lane, link)
     }

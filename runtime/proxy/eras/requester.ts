@@ -102,7 +102,7 @@ export function reasonOf(signal: AbortSignal | undefined): Error {
   return reason instanceof Error ? reason : new Error('cancelled')
 }
 
-/** The fault of a link that is over. */
+/** The error of a link that is over. */
 export function linkOver(why: string): GatehouseError {
   return new GatehouseError('BACKEND_UNREACHABLE', { detail: `the server has ended: ${why}` })
 }

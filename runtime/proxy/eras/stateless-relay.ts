@@ -158,8 +158,8 @@ export class StatelessRelay {
     }
   }
 
-  sweep(before: number): void {
-    this.#pool.sweep(before)
+  evict(before: number): void {
+    this.#pool.evict(before)
   }
 
   close(): Promise<void> {

@@ -247,13 +247,13 @@ export class StatelessTranslator {
     }
   }
 
-  /** Throws when there is no room; then the call ends. */
+  /** Throws when there is no module; then the call ends. */
   #park(begun: Begun, request: StatelessRequest): string {
     begun.reply = undefined
     try {
       return this.#parked.put(begun, request)
     } catch (error) {
-      begun.asking.cancel(error instanceof Error ? error : new Error('there is no room'))
+      begun.asking.cancel(error instanceof Error ? error : new Error('there is no module'))
       throw error
     }
   }
@@ -278,8 +278,8 @@ export class StatelessTranslator {
   }
 
   /** Ends sessions that nobody has used since `before`. */
-  sweep(before: number): void {
-    this.#pool.sweep(before)
+  evict(before: number): void {
+    this.#pool.evict(before)
   }
 
   async close(): Promise<void> {

@@ -51,7 +51,7 @@ export type DiscardedResponse = { readonly status: number; readonly headers: Inc
 const maxDropped = 65_536
 
 const clientGone = new Error('the client disconnected')
-const setAside = new Error('the response was set aside')
+const discarded = new Error('the response was discarded')
 
 export class ResponseRelay implements DispatchHandler {
   readonly #exchange: ProxyExchange
@@ -110,15 +110,15 @@ export class ResponseRelay implements DispatchHandler {
     if (status < 200) return
     const decision = this.#policy.decide(status, headers)
     if (decision === 'aside') {
-      this.#setAside(status, headers)
-      if (Number(headers['content-length'] ?? Infinity) > maxDropped) controller.abort(setAside)
+      this.#discard(status, headers)
+      if (Number(headers['content-length'] ?? Infinity) > maxDropped) controller.abort(discarded)
     } else if (decision === 'read' && Number(headers['content-length'] ?? 0) <= MAX_REFUSAL_BYTES) {
       this.#state = 'reading'
       this.#held = { status, text, headers, chunks: [], size: 0 }
     } else this.#commit(status, text, headers)
   }
 
-  #setAside(status: number, headers: IncomingHttpHeaders): void {
+  #discard(status: number, headers: IncomingHttpHeaders): void {
     this.#state = 'aside'
     this.#exchange.res.off('close', this.#onClose)
     this.#resolve({ status, headers })
@@ -131,7 +131,7 @@ export class ResponseRelay implements DispatchHandler {
       this.#commit(status, text, headers)
     } catch (error) {
       this.#fail(error instanceof Error ? error : new Error('the head cannot be sent'))
-      this.#controller?.abort(setAside)
+      this.#controller?.abort(discarded)
       return
     }
     for (const chunk of chunks) this.#pass(chunk)
@@ -141,7 +141,7 @@ export class ResponseRelay implements DispatchHandler {
   #check(held: Held): void {
     const { status, headers } = held
     if (this.#policy.decide(status, headers, Buffer.concat(held.chunks)) === 'aside') {
-      this.#setAside(status, headers)
+      this.#discard(status, headers)
     } else this.#release(held)
   }
 
@@ -170,7 +170,7 @@ export class ResponseRelay implements DispatchHandler {
   onResponseData(controller: DispatchController, chunk: Buffer): void {
     if (this.#state === 'aside') {
       this.#dropped += chunk.length
-      if (this.#dropped > maxDropped) controller.abort(setAside)
+      if (this.#dropped > maxDropped) controller.abort(discarded)
       return
     }
     if (this.#held) {

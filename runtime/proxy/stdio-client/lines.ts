@@ -77,7 +77,7 @@ export interface LineWriter {
 export function makeLineWriter(output: Writable): LineWriter {
   const { promise: closed, resolve: close } = Promise.withResolvers<void>()
   let open = true
-  let room: Promise<void> | undefined
+  let space: Promise<void> | undefined
   const onEnd = (): void => {
     open = false
     close()
@@ -89,11 +89,11 @@ export function makeLineWriter(output: Writable): LineWriter {
     async write(message) {
       if (!open) return
       if (!output.write(Buffer.concat([oneLine(message), newline]))) {
-        room ??= new Promise<void>((resolve) => output.once('drain', resolve)).then(() => {
-          room = undefined
+        space ??= new Promise<void>((resolve) => output.once('drain', resolve)).then(() => {
+          space = undefined
         })
       }
-      if (room) await Promise.race([room, closed])
+      if (space) await Promise.race([space, closed])
     },
   }
 }

@@ -81,7 +81,7 @@ class BridgeExchange extends Exchange {
 }
 
 const paths = { 'streamable-http': ['/mcp'], sse: ['/sse', '/messages'] } as const
-const sweepMs = 60_000
+const evictMs = 60_000
 /** Longest scope that is used; the proxy in front sends a digest. */
 const maxScope = 128
 
@@ -148,14 +148,14 @@ class Bridge {
     const { host } = this.#options
     this.#guard = makeOriginGuard({ host, port: listener.port, allowedOrigins: [] }).check
     this.#processes.keepSpare()
-    const sweep = setInterval(() => this.#sweep(), sweepMs)
-    sweep.unref()
+    const timer = setInterval(() => this.#evict(), evictMs)
+    timer.unref()
     return {
       url: `${listener.url}${paths[this.#mode][0]}`,
       port: listener.port,
       failed: this.#processes.failed,
       close: async () => {
-        clearInterval(sweep)
+        clearInterval(timer)
         const spare = this.#processes.close()
         const ending = [...this.#sessions.values()].map((session) => session.close())
         await Promise.all([spare, ...ending, this.#stateless.close(), listener.close({ graceMs: 1000 })])
@@ -274,9 +274,9 @@ class Bridge {
     return session
   }
 
-  #sweep(): void {
+  #evict(): void {
     const oldest = this.#now() - this.#ttlMs
-    this.#stateless.sweep(oldest)
+    this.#stateless.evict(oldest)
     for (const session of this.#sessions.values()) {
       if (session.lastUsed > oldest || session.busy) continue
       this.#sessions.delete(session.id)

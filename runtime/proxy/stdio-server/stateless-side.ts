@@ -72,8 +72,8 @@ export class StatelessSide {
     return this.#known
   }
 
-  sweep(before: number): void {
-    this.#known?.sweep(before)
+  evict(before: number): void {
+    this.#known?.evict(before)
   }
 
   async close(): Promise<void> {

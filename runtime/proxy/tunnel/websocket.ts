@@ -71,11 +71,11 @@ export class WebSocketStream extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
-    let room = true
+    let space = true
     for (let at = 0; at < chunk.length; at += chunkBytes) {
-      room = this.#send(opcodes.binary, chunk.subarray(at, at + chunkBytes))
+      space = this.#send(opcodes.binary, chunk.subarray(at, at + chunkBytes))
     }
-    if (room || this.#socket.destroyed) done()
+    if (space || this.#socket.destroyed) done()
     else this.once('socketdrain', done)
   }
 

@@ -47,7 +47,7 @@ export interface BackendOptions {
 
 export class Backend {
   readonly settings: BackendSettings
-  readonly novelty: NewClientLimiter
+  readonly newClients: NewClientLimiter
   readonly #options: BackendOptions
   readonly #connections: Connections
   #verdict: Verdict = 'unknown'
@@ -59,7 +59,7 @@ export class Backend {
     this.settings = settings
     this.#options = options
     const { events, info, log, now } = options
-    this.novelty = new NewClientLimiter(now)
+    this.newClients = new NewClientLimiter(now)
     this.#connections = new Connections({
       settings,
       info,
@@ -282,8 +282,8 @@ export class Backend {
   /** The abilities under which a client is known to the backend; plain ones when too many new kinds have come of late. */
   #admitted(abilities: ClientAbilities, isKnown: (signature: string) => boolean): ClientAbilities {
     if (!abilities.plain || isKnown(abilities.signature)) return abilities
-    if (!this.novelty.any) return abilities.plain
-    this.novelty.take()
+    if (!this.newClients.any) return abilities.plain
+    this.newClients.take()
     return abilities
   }
 
@@ -295,9 +295,9 @@ export class Backend {
   }
 
   /** Closes what nobody used for `idleMs`, but what belongs to sessions. */
-  sweep(idleMs: number): void {
-    this.#connections.sweep(idleMs)
-    this.#stateless?.sweep(this.#options.now() - idleMs)
+  evict(idleMs: number): void {
+    this.#connections.evict(idleMs)
+    this.#stateless?.evict(this.#options.now() - idleMs)
   }
 
   async close(): Promise<void> {

@@ -10,7 +10,7 @@ import { Backend, type BackendEvents } from './backend.ts'
 import type { BackendObservation } from './transport/measure.ts'
 import type { BackendSettings } from './settings.ts'
 import type { Configured, ConfiguredBackend } from './backend-settings.ts'
-import type { ListErrors } from '../catalog/items/faults.ts'
+import type { ListErrors } from '../catalog/items/errors.ts'
 import type { Listing } from '../catalog/listing.ts'
 import { Listings } from '../catalog/listings.ts'
 import type { Member } from '../catalog/views.ts'
@@ -28,7 +28,7 @@ export interface FleetOptions {
   readonly onState: () => void
   /** Told when a listing will not be shown any more. */
   readonly onDropped: (listing: Listing) => void
-  /** Told of every read of a backend's lists: what was wrong with the items, or that it failed. */
+  /** Called with every read of a backend's lists: what was wrong with the items, or that it failed. */
   readonly onListRead: (backend: Backend, read: ListErrors | 'failed') => void
   readonly available: (name: string) => boolean
   readonly configure: (backend: RuntimeBackend, config: VmcpConfig) => Configured
@@ -146,8 +146,8 @@ export class Fleet {
   }
 
   /** Closes idle connections. */
-  sweep(idleMs: number): void {
-    for (const { backend } of this.#members.values()) backend.sweep(idleMs)
+  evict(idleMs: number): void {
+    for (const { backend } of this.#members.values()) backend.evict(idleMs)
   }
 
   async close(): Promise<void> {

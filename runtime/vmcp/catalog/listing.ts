@@ -11,7 +11,7 @@ import type { Sender } from '../backends/session-era/channel.ts'
 import type { Connection, Request, ServerInfo } from '../backends/connection.ts'
 import type { Outcome } from '../pipeline/operation.ts'
 import { checkItem } from './items/check.ts'
-import { FaultCollector, type ListErrors } from './items/faults.ts'
+import { ErrorCollector, type ListErrors } from './items/errors.ts'
 import type { Kind } from './types.ts'
 
 export interface Item {
@@ -78,7 +78,7 @@ const TEMPLATES: List = {
 /** Rejects with BACKEND_* errors, or BACKEND_PROTOCOL when the lists break the protocol. */
 export async function readListing(options: ListOptions): Promise<Listing> {
   const { capabilities } = options.server
-  const violations = new FaultCollector(options.backend)
+  const violations = new ErrorCollector(options.backend)
   const [tools, resources, templates, prompts] = await Promise.all([
     capabilities.tools ? readAll(options, TOOLS, violations) : [],
     capabilities.resources ? readAll(options, RESOURCES, violations) : [],
@@ -98,7 +98,7 @@ export async function readListing(options: ListOptions): Promise<Listing> {
 }
 
 /** A tool with the arguments that are mirrored in headers; none when it marks them wrongly. */
-function callable(item: Item, violations: FaultCollector): ToolItem[] {
+function callable(item: Item, violations: ErrorCollector): ToolItem[] {
   if (!item.json.includes('x-mcp-header')) return [{ ...item, mirrored: [] }]
   try {
     return [{ ...item, mirrored: mirroredArguments(new JsonObject(item.json).value('inputSchema')) }]
@@ -108,7 +108,7 @@ function callable(item: Item, violations: FaultCollector): ToolItem[] {
   }
 }
 
-async function readAll(options: ListOptions, list: List, violations: FaultCollector): Promise<Item[]> {
+async function readAll(options: ListOptions, list: List, violations: ErrorCollector): Promise<Item[]> {
   const { method } = list
   const items = new Map<string, Item>()
   const cursors = new Set<string>()
@@ -152,7 +152,7 @@ async function collect(
   result: JsonObject,
   { kind, member }: List,
   items: Map<string, Item>,
-  violations: FaultCollector,
+  violations: ErrorCollector,
 ): Promise<void> {
   const list = result.raw(member)
   if (list?.[0] !== 0x5b) throw protocol(`${member} is no list`)
@@ -166,7 +166,7 @@ async function collect(
   }
 }
 
-function add(kind: Kind, json: Buffer, items: Map<string, Item>, violations: FaultCollector): void {
+function add(kind: Kind, json: Buffer, items: Map<string, Item>, violations: ErrorCollector): void {
   const checked = checkItem(kind, json)
   const { key } = checked
   if ('failure' in checked) violations.leftOut(kind, key, checked.failure)

@@ -11,7 +11,7 @@ import type { Log } from '../../net/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import type { Clock } from '../clock.ts'
 import type { Client, ClientAbilities } from '../pipeline/operation.ts'
-import { errorLogger, type ListErrors } from './items/faults.ts'
+import { errorLogger, type ListErrors } from './items/errors.ts'
 import { type Listing, readListing } from './listing.ts'
 import { asError, isClosed, isRefusal } from './read-failure.ts'
 import { sameItems, sameServer } from './same-listing.ts'
@@ -53,7 +53,7 @@ export interface ListingsOptions {
   readonly onState: () => void
   /** Told when a listing will not be answered any more. */
   readonly onDropped: (listing: Listing) => void
-  /** Told of every read: what was wrong with the items, or that it failed. */
+  /** Called with every read: what was wrong with the items, or that it failed. */
   readonly observe: (read: ListErrors | 'failed') => void
 }
 
@@ -97,7 +97,7 @@ export class Listings {
     const { abilities } = client
     if (!abilities.plain || this.isForked(client)) return abilities
     const isKnown = this.#kept.has(this.#keyFor(client, abilities))
-    return isKnown || this.#backend.novelty.any ? abilities : abilities.plain
+    return isKnown || this.#backend.newClients.any ? abilities : abilities.plain
   }
 
   /** True when the client's session has a listing of its own. */
@@ -140,7 +140,7 @@ export class Listings {
     for (let round = 0; ; round++) {
       const abilities = this.#abilitiesOf(client)
       const key = this.#keyFor(client, abilities)
-      if (abilities.plain && !this.#kept.has(key)) this.#backend.novelty.take()
+      if (abilities.plain && !this.#kept.has(key)) this.#backend.newClients.take()
       const kept = this.#keep(key)
       if (kept.freshUntil > this.#options.clock.now()) {
         if (kept.listing) return kept.listing

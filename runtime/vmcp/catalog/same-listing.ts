@@ -1,5 +1,5 @@
 /** Tells whether two listings of a backend say the same. */
-import type { ListErrors } from './items/faults.ts'
+import type { ListErrors } from './items/errors.ts'
 import type { Listing } from './listing.ts'
 
 /** True when they offer the same, and the same was wrong with them. */

@@ -1,4 +1,4 @@
-/** The door of code mode (`config.codeMode`): scripts that call tools. */
+/** Public API of code mode (`config.codeMode`): scripts that call tools. */
 import type { CodeMode } from '../../../schemas/index.ts'
 import type { Feature } from '../pipeline/pipeline.ts'
 import { type CodeModeParts, makeCodeMode } from './feature.ts'

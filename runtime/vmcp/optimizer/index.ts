@@ -1,4 +1,4 @@
-/** The door of tool search (`config.optimizer`). */
+/** Public API of tool search (`config.optimizer`). */
 import { hash } from 'node:crypto'
 import type { Optimizer } from '../../../schemas/index.ts'
 import type { Feature } from '../pipeline/pipeline.ts'

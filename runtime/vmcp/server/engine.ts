@@ -11,7 +11,7 @@ import type { Backend } from '../backends/backend.ts'
 import type { ConnectionScope } from '../backends/session-era/connections.ts'
 import { type BackendState, excludedState } from '../backends/backend-state.ts'
 import { makeCursors } from '../catalog/cursors.ts'
-import type { ListErrors } from '../catalog/items/faults.ts'
+import type { ListErrors } from '../catalog/items/errors.ts'
 import type { LookupParts } from '../catalog/lookup.ts'
 import type { Composer } from '../catalog/types.ts'
 import { Views } from '../catalog/views.ts'
@@ -74,7 +74,7 @@ export class Engine {
     this.core = new Core(this.#parts(config), makeCursors(options.stateSecret))
     this.#notifier = new Notifier({
       watchers: options.watchers,
-      onError: (error) => log.debug('a client could not be told of changes', { err: error }),
+      onError: (error) => log.debug('a client could not be notified of changes', { err: error }),
     })
   }
 
@@ -118,10 +118,10 @@ export class Engine {
             'mcp.protocol.revision': backend.era,
           })
           this.#fleet.members.get(backend.name)?.listings.expire()
-          this.#notifier.poke()
+          this.#notifier.notify()
         },
       },
-      onListing: () => this.#notifier.poke(),
+      onListing: () => this.#notifier.notify(),
       onListRead: (backend, read) => this.#countRead(backend, read),
       onState: () => this.core.parts.views.changed(),
       onDropped: ({ serial }) => this.core.parts.views.forget(serial),
@@ -145,7 +145,7 @@ export class Engine {
     const listings = this.#fleet.members.get(backend.name)?.listings
     if (scope.kind === 'session' && backend.era === 'session') listings?.fork(scope.session.id)
     listings?.expire(scope.kind === 'listing' ? scope.key : undefined)
-    this.#notifier.poke()
+    this.#notifier.notify()
   }
 
   #parts(config: VmcpConfig): LookupParts {
@@ -182,7 +182,7 @@ export class Engine {
       onChange: (name) => {
         this.core.parts.views.changed()
         this.#fleet.members.get(name)?.listings.expire()
-        this.#notifier.poke()
+        this.#notifier.notify()
         this.#options.onChange()
       },
     })
@@ -209,7 +209,7 @@ export class Engine {
     this.core.replace(this.#parts(config))
     this.#options.observation.telemetry.metrics.backendsDiscovered(this.#fleet.members.size, {})
     if (added.length + removed.length > 0) this.#options.log.info('backends changed', { added, removed })
-    this.#notifier.poke()
+    this.#notifier.notify()
     this.#options.onChange()
     this.#retryLater()
   }
@@ -273,8 +273,8 @@ export class Engine {
   }
 
   /** Closes connections that nobody has used for so long. */
-  sweep(idleMs: number): void {
-    this.#fleet.sweep(idleMs)
+  evict(idleMs: number): void {
+    this.#fleet.evict(idleMs)
   }
 
   /** No more checks and words to clients; requests in flight go on. */

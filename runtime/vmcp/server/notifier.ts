@@ -40,11 +40,11 @@ export class Notifier {
   /** What callers may see has changed, whatever there is: everybody has to ask again. */
   pokeAll(): void {
     this.#everybody = true
-    this.poke()
+    this.notify()
   }
 
   /** Something may have changed. */
-  poke(): void {
+  notify(): void {
     if (this.#closed) return
     if (this.#running) {
       this.#again = true
@@ -71,7 +71,7 @@ export class Notifier {
     this.#running = false
     if (this.#again) {
       this.#again = false
-      this.poke()
+      this.notify()
     }
   }
 

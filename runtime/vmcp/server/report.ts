@@ -89,7 +89,7 @@ export class Reporter {
   }
 
   /** Something changed. */
-  poke(): void {
+  notify(): void {
     if (this.#soon || this.#closed) return
     this.#soon = true
     this.#schedule(SOON_MS)

@@ -89,9 +89,9 @@ const DEFAULT_MAX_SESSIONS = 10_000
 const DEFAULT_SHARED_SESSIONS = 1_000
 const DEFAULT_GRACE_MS = 10_000
 /** How often idle things are looked for, and how long connections may be idle. */
-const SWEEP_MS = 5_000
+const EVICT_MS = 5_000
 const IDLE_MS = 5 * 60_000
-const KEEP_ALIVE_SWEEPS = 5
+const KEEP_ALIVE_EVICTIONS = 5
 
 /** Binds and starts serving. Rejects with INVALID_CONFIG, or with the system's error when it cannot bind. */
 export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Promise<VmcpServer> {
@@ -133,7 +133,7 @@ class Vmcp implements VmcpServer {
   #stateSecret: string | undefined
   #reporter: Reporter | undefined
   #stopping = false
-  #sweeps = 0
+  #evictions = 0
   #closeListener: (() => Promise<void>) | undefined
   #timer: NodeJS.Timeout | undefined
 
@@ -159,7 +159,7 @@ class Vmcp implements VmcpServer {
       clock,
       log,
       watchers: () => this.#watchers(),
-      onChange: () => this.#reporter?.poke(),
+      onChange: () => this.#reporter?.notify(),
       stateSecret: () => this.#stateSecret,
       observation,
     })
@@ -317,7 +317,7 @@ class Vmcp implements VmcpServer {
     const closeListener = () => listener.close({ graceMs: this.#options.graceMs ?? DEFAULT_GRACE_MS })
     this.#closeListener = closeListener
     this.#reporter = this.#makeReporter()
-    this.#timer = setInterval(() => this.#sweep(), SWEEP_MS)
+    this.#timer = setInterval(() => this.#evict(), EVICT_MS)
     this.#timer.unref()
     this.#log.info('virtual MCP server listening', {
       url: this.url,
@@ -369,12 +369,12 @@ class Vmcp implements VmcpServer {
     }
   }
 
-  #sweep(): void {
+  #evict(): void {
     void this.#shareSecret()
-    this.#sessions.sweep()
-    this.#engine.sweep(IDLE_MS)
+    this.#sessions.evict()
+    this.#engine.evict(IDLE_MS)
     countSecretUses(this.#options.authServer, this.#observation.telemetry.metrics)
-    if (++this.#sweeps % KEEP_ALIVE_SWEEPS !== 0) return
+    if (++this.#evictions % KEEP_ALIVE_EVICTIONS !== 0) return
     for (const session of this.#sessions.all()) session.keepAlive()
     this.#edges.keepAlive()
   }

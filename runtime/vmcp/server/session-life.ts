@@ -1,6 +1,6 @@
 /**
- * What follows from events in a client session: backends are warmed up, told of changed roots and levels, and sessions
- * are told of changed lists.
+ * What follows from events in a client session: backends are warmed up, notified of changed roots and levels, and sessions
+ * are notified of changed lists.
  */
 import type { ListKind } from '../backends/connection.ts'
 import type { Catalog } from '../catalog/catalog.ts'

@@ -220,7 +220,7 @@ export class ReplayStreams {
   }
 
   /** Forgets streams that ended some time ago. */
-  sweep(): void {
+  evict(): void {
     for (const [name, stream] of this.#streams) {
       if (!stream.stale) continue
       this.#streams.delete(name)

@@ -153,7 +153,7 @@ export class Session implements ClientSession {
 
   keepAlive(): void {
     for (const stream of this.#streams.keys()) writeBounded(stream, KEEP_ALIVE)
-    this.#replay.sweep()
+    this.#replay.evict()
   }
 
   /** Sends a message on one GET stream, or keeps it until there is one; the oldest make space. */
@@ -216,7 +216,7 @@ export class Session implements ClientSession {
     )
   }
 
-  /** Sends a question with `send` and waits for the POST that answers it. `signal` withdraws it. */
+  /** Sends a question with `send` and waits for the POST that responses it. `signal` withdraws it. */
   askBy(send: (message: Buffer) => boolean, request: Ask, signal: AbortSignal): Promise<AskReply> {
     requireAbility(this.facts.abilities, request)
     if (signal.aborted) return Promise.reject(withdrawn())

@@ -147,7 +147,7 @@ export class SessionTable {
   }
 
   /** Ends what has been idle too long. */
-  sweep(): void {
+  evict(): void {
     const before = this.#options.now() - this.#options.ttlMs
     for (const session of this.#live.values()) {
       // A shared session may be in use on another replica; the store knows when its life is over.

@@ -68,7 +68,7 @@ const samples: { readonly [K in Exclude<keyof State, 'store' | 'sealed'>]: objec
     used: true,
   },
   requests: request,
-  legs: { ...waiting, ...leg, startedAtMs: 1 },
+  upstreamSteps: { ...waiting, ...leg, startedAtMs: 1 },
   connections: { ...leg, sessionId: 's', userId: 'u' },
   programs: { clients: ['c'] },
   confirmations: { ...waiting, person },

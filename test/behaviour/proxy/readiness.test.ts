@@ -15,7 +15,7 @@ async function readyz(url: string): Promise<{ status: number; body: unknown }> {
   return { status: response.status, body: await response.json() }
 }
 
-/** A server on a given port that answers everything. */
+/** A server on a given port that responses everything. */
 async function serverOn(t: TapTest, port: number): Promise<void> {
   const server = createServer((_req, res) => res.end('{}'))
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))

@@ -1,6 +1,6 @@
 /**
  * Stateless clients of stdio servers, and session clients of stateless programs, on the wire: who meets whom in a process,
- * what waits for a client, and what is refused. Programs are the fixture backend, and small ones for faults.
+ * what waits for a client, and what is refused. Programs are the fixture backend, and small ones for errors.
  */
 import { EventEmitter, once } from 'node:events'
 import t, { type Test } from 'tap'
@@ -35,8 +35,8 @@ async function bridgeTo(
 }
 
 /** The tool comes and goes with the state of one process. */
-async function hasExtraTool(answer: Promise<{ text: string }>): Promise<boolean> {
-  return (await answer).text.includes('"extra_tool"')
+async function hasExtraTool(response: Promise<{ text: string }>): Promise<boolean> {
+  return (await response).text.includes('"extra_tool"')
 }
 
 function isToolChange({ method }: { method?: string }): boolean {
@@ -44,7 +44,7 @@ function isToolChange({ method }: { method?: string }): boolean {
 }
 
 for (const era of ['session', 'stateless'])
-  t.test(`${era} program: the answers of the stateless era are complete, with their statuses`, async (t) => {
+  t.test(`${era} program: the responses of the stateless era are complete, with their statuses`, async (t) => {
     const { url } = await bridgeTo(t, [program, era])
     const discovered = await stateless(url, 'server/discover')
     t.equal(discovered.status, 200)
@@ -68,8 +68,8 @@ for (const era of ['session', 'stateless'])
       ['tools/call', { name: 'test_sampling', arguments: { prompt: 'x' } }, 400, -32021],
     ]
     for (const [method, params, status, code] of cases) {
-      const answer = await stateless(url, method, params)
-      t.match({ status: answer.status, code: answer.response?.error?.code }, { status, code }, method)
+      const response = await stateless(url, method, params)
+      t.match({ status: response.status, code: response.response?.error?.code }, { status, code }, method)
     }
     const { body, headers } = statelessRequest('tools/list')
     const { 'mcp-method': _, ...lacking } = headers
@@ -158,20 +158,20 @@ t.test('session program: a question reaches the client whose call it is for, and
     return String(response?.result?.['requestState'])
   })
   t.not(states[0], states[1])
-  const answer = (name: string) => ({ 'ask-1': { action: 'accept', content: { username: name } } })
-  const wrong = await call('for ada', { requestState: states[1], inputResponses: answer('ada') })
+  const response = (name: string) => ({ 'ask-1': { action: 'accept', content: { username: name } } })
+  const wrong = await call('for ada', { requestState: states[1], inputResponses: response('ada') })
   t.match(wrong.response?.error, { code: -32602, message: /no longer waits/ }, 'a state is for its request')
   const done = await Promise.all([
-    call('for ada', { requestState: states[0], inputResponses: answer('ada') }),
-    call('for bob', { requestState: states[1], inputResponses: answer('bob') }),
+    call('for ada', { requestState: states[0], inputResponses: response('ada') }),
+    call('for bob', { requestState: states[1], inputResponses: response('bob') }),
   ])
   t.match(done[0]?.text, 'ada')
   t.match(done[1]?.text, 'bob')
-  const again = await call('for ada', { requestState: states[0], inputResponses: answer('ada') })
+  const again = await call('for ada', { requestState: states[0], inputResponses: response('ada') })
   t.match(again.response?.error, { code: -32602 }, 'and good once')
 })
 
-t.test('session program: an answer that says nothing is asked for again', async (t) => {
+t.test('session program: a response that says nothing is asked for again', async (t) => {
   const { url } = await bridgeTo(t, [program, 'session'])
   const params = { name: 'test_elicitation', arguments: { message: 'who?' } }
   const first = await stateless(url, 'tools/call', params, { capabilities: askable })
@@ -246,12 +246,12 @@ for (const era of ['session', 'stateless'])
     t.equal((await stateless(url, 'tools/list')).status, 200)
   })
 
-t.test('limits: processes are bounded for both eras together, and idle ones make room', async (t) => {
+t.test('limits: processes are bounded for both eras together, and idle ones make module', async (t) => {
   const { url } = await bridgeTo(t, [program, 'session'], { maxSessions: 4 })
   const as = (caller: string) => ({ headers: { 'x-gatehouse-caller': caller } })
   for (const caller of ['a', 'b', 'c', 'd', 'e'])
     t.equal((await stateless(url, 'tools/list', {}, as(caller))).status, 200)
-  // Two are busy now: each waits for an answer of its client.
+  // Two are busy now: each waits for a response of its client.
   const ask = (caller: string) =>
     stateless(
       url,
@@ -290,8 +290,8 @@ t.test('a program that speaks neither era: its own refusal of initialize reaches
     })`
   const { url } = await bridgeTo(t, ['-e', refuses])
   t.match((await openSession(url)).initialized.error, { code: -32050, message: 'not today' })
-  const answer = await stateless(url, 'tools/list')
-  t.match(answer.response?.error, { code: -32603 })
+  const response = await stateless(url, 'tools/list')
+  t.match(response.response?.error, { code: -32603 })
 })
 
 t.test('stateless program, session client: its words are in every request, and its level, too', async (t) => {

@@ -22,13 +22,13 @@ export interface ProbeAnswer {
 export type ProbeQuestion = { readonly collect: boolean } | { readonly snapshot: string }
 
 /** What a collection frees outside the heap is given back a little later, by another thread. */
-const SWEEP_MS = 100
+const EVICT_MS = 100
 
 async function response(collect: boolean): Promise<ProbeAnswer> {
   const before = process.memoryUsage()
   if (collect) {
     globalThis.gc?.()
-    await new Promise((resolve) => setTimeout(resolve, SWEEP_MS))
+    await new Promise((resolve) => setTimeout(resolve, EVICT_MS))
     globalThis.gc?.()
   }
   const after = collect ? process.memoryUsage() : undefined

@@ -1,5 +1,5 @@
 /**
- * MCP clients of both SDK generations that sign in by OAuth, and the person who does it in a real Chromium: reads the
+ * MCP clients of both SDK generations that sign in by OAuth, and the user who does it in a real Chromium: reads the
  * consent page, types name and password at every provider, and ends on the client's own page.
  */
 import { existsSync } from 'node:fs'
@@ -92,7 +92,7 @@ export async function signIn(
 }
 
 export interface KeptProvider extends OAuthClientProvider {
-  /** Where the client sent its person. */
+  /** Where the client sent its user. */
   readonly sentTo: () => URL | undefined
   readonly clientId: () => string
   readonly accessToken: () => string
@@ -127,7 +127,7 @@ export function keptProvider(landing: Landing, clientMetadataUrl?: string): Kept
 
 export type Generation = 'sdk1' | 'sdk2'
 
-/** What every kind of client can do once its person has signed in. */
+/** What every kind of client can do once its user has signed in. */
 export interface WorkingClient {
   readonly login: SeenLogin
   clientId(): string
@@ -177,7 +177,7 @@ function attemptOf(generation: Generation, url: string, authProvider: KeptProvid
   }
 }
 
-/** Connects from nothing: refused, discovers, registers, sends the person away, gets tokens, connects. */
+/** Connects from nothing: refused, discovers, registers, sends the user away, gets tokens, connects. */
 export async function connectSignedIn(options: {
   readonly generation: Generation
   readonly url: string

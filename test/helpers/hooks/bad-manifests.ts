@@ -35,7 +35,7 @@ const vmcp = ['quickstart', 'VirtualMCPServer'] as const
 const login = ['oidc', 'VirtualMCPServer'] as const
 const everyone = ['redis-sessions', 'VirtualMCPServer'] as const
 const server = ['redis-sessions', 'MCPServer'] as const
-const door = ['embedded-auth-server', 'VirtualMCPServer'] as const
+const entrance = ['embedded-auth-server', 'VirtualMCPServer'] as const
 const exchange = ['token-exchange', 'MCPExternalAuthConfig'] as const
 const cloud = ['cloud-sts', 'MCPExternalAuthConfig'] as const
 const search = ['optimizer', 'VirtualMCPServer'] as const
@@ -98,13 +98,13 @@ export const badManifests: readonly BadManifest[] = [
   // embedded authorization server
   rule(
     'primaryUpstreamProvider is no upstream',
-    door,
+    entrance,
     [set('/spec/authServerConfig/primaryUpstreamProvider', 'gitlab')],
     'primaryUpstreamProvider must be the name of one of upstreamProviders',
   ),
   rule(
     'redis block with memory',
-    door,
+    entrance,
     [
       set('/spec/authServerConfig/storage', {
         type: 'memory',
@@ -115,13 +115,13 @@ export const badManifests: readonly BadManifest[] = [
   ),
   rule(
     'redis without its block',
-    door,
+    entrance,
     [set('/spec/authServerConfig/storage', { type: 'redis' })],
     'redis must be set exactly when type is redis',
   ),
   rule(
     'addr and sentinelConfig',
-    door,
+    entrance,
     [
       set('/spec/authServerConfig/storage', {
         type: 'redis',
@@ -136,7 +136,7 @@ export const badManifests: readonly BadManifest[] = [
   ),
   rule(
     'sentinelAddrs and sentinelService',
-    door,
+    entrance,
     [
       set('/spec/authServerConfig/storage', {
         type: 'redis',
@@ -150,33 +150,33 @@ export const badManifests: readonly BadManifest[] = [
   ),
   rule(
     'oidcConfig with oauth2',
-    door,
+    entrance,
     [set(`${provider}/0/type`, 'oauth2')],
     'oidcConfig must be set exactly when type is oidc',
   ),
   rule(
     'clientId and dcrConfig',
-    door,
+    entrance,
     [set(`${github}/dcrConfig`, { discoveryUrl: 'https://github.com/d' })],
     'exactly one of clientId and dcrConfig must be set',
   ),
   rule(
     'managed parameter',
-    door,
+    entrance,
     [set(`${provider}/0/oidcConfig/additionalAuthorizationParams`, { state: 'x' })],
     'a parameter managed by the server cannot be set',
   ),
-  schema('no upstream', door, [set(provider, [])], 'upstreamProviders'),
-  schema('two upstreams of one name', door, [set(`${provider}/1/name`, 'company')], 'upstreamProviders'),
+  schema('no upstream', entrance, [set(provider, [])], 'upstreamProviders'),
+  schema('two upstreams of one name', entrance, [set(`${provider}/1/name`, 'company')], 'upstreamProviders'),
   schema(
     'issuer with a trailing slash',
-    door,
+    entrance,
     [set('/spec/authServerConfig/issuer', 'https://mcp.example.com/')],
     'issuer',
   ),
   schema(
     'cimd cache of size 0',
-    door,
+    entrance,
     [set('/spec/authServerConfig/cimd', { enabled: true, cacheMaxSize: 0 })],
     'cacheMaxSize',
   ),

@@ -238,7 +238,7 @@ t.test('programs: images, known, given and unknown', async (t) => {
   ])
 })
 
-t.test('remote servers: every header is a secret, and addresses are judged as at admission', async (t) => {
+t.test('remote servers: every header is a secret, and addresses are checked as at admission', async (t) => {
   const { members, secrets, entries } = convert({
     a: {
       url: 'https://a.example/mcp',

@@ -1,4 +1,4 @@
-/** Incoming configuration: half a security setting is an error, never an open door. */
+/** Incoming configuration: half a security setting is an error, never open access. */
 import t from 'tap'
 import { makeAuthenticator, type OidcConfig, oidcViolations } from '../../../runtime/incoming/index.ts'
 import { proves } from '../../helpers/proves.ts'

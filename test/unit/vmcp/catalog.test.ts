@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { Catalog } from '../../../runtime/vmcp/catalog/catalog.ts'
-import { NO_FAULTS } from '../../../runtime/vmcp/catalog/items/faults.ts'
+import { NO_FAULTS } from '../../../runtime/vmcp/catalog/items/errors.ts'
 import type { Listing } from '../../../runtime/vmcp/catalog/listing.ts'
 import { type Aggregation, validateRuntime } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'

@@ -64,7 +64,7 @@ async function start(
     list,
     pass(ms: number) {
       now += ms
-      backend.sweep(IDLE_MS)
+      backend.evict(IDLE_MS)
     },
   }
 }

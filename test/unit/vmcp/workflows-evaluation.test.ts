@@ -127,7 +127,7 @@ const cases: Readonly<Record<string, { spec: object; args?: string; options?: Ri
       ],
     },
   },
-  'an answer of the user': {
+  'a response of the user': {
     spec: {
       steps: [
         {
@@ -142,7 +142,7 @@ const cases: Readonly<Record<string, { spec: object; args?: string; options?: Ri
     args: exact,
     options: { ask: () => reply({ action: 'accept', content: { ok: true } }) },
   },
-  'an answer that does not match': {
+  'a response that does not match': {
     spec: {
       steps: [
         {
@@ -186,7 +186,7 @@ t.test('evaluation: a worker gives the same as the server itself', async (t) => 
       [here, there].map(async (evaluator) => {
         const r = await rig(definition, { ...options, evaluator })
         return {
-          answer: await r.run(args),
+          response: await r.run(args),
           calls: r.calls.map(({ raw }) => raw).sort(),
           questions: r.questions,
         }

@@ -2,7 +2,7 @@
  * Workflows in the list of tools: what they say of themselves, when they are there, and how their tools are found.
  */
 import t from 'tap'
-import { NO_FAULTS } from '../../../runtime/vmcp/catalog/items/faults.ts'
+import { NO_FAULTS } from '../../../runtime/vmcp/catalog/items/errors.ts'
 import { Catalog } from '../../../runtime/vmcp/catalog/catalog.ts'
 import { proves } from '../../helpers/proves.ts'
 import { draft, rig, toolEntry, workflow } from '../../helpers/vmcp/workflow-rig.ts'

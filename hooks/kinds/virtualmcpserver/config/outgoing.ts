@@ -59,7 +59,7 @@ export function outgoingAuth(context: Context, needs: PodNeeds): Outgoing {
       const entry = refOf(Object.hasOwn(entries, backend) ? entries[backend] : undefined)
       const name = entry ?? own
       const explicit = entry !== undefined
-      // A broken default must not open the door to backends that rely on it.
+      // A broken default must not open backends that rely on it.
       if (name === undefined) {
         return { strategy: undefined, authConfigRef: fallback, explicit, failure: byDefault?.failure }
       }

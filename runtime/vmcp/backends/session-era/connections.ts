@@ -165,7 +165,7 @@ export class Connections {
    * connection goes on which changes of lists are announced, the lists are read once more: whoever still looks at them
    * keeps it open.
    */
-  sweep(idleMs: number): void {
+  evict(idleMs: number): void {
     const before = this.#options.now() - idleMs
     for (const [key, held] of this.#held) {
       if (held.scope.kind === 'session' || held.usedAt > before || held.connection.busy > 0) continue

@@ -76,7 +76,7 @@ export class StatelessSide {
    * Ends streams for lists that nobody has read since `before`. They are read once more first: whoever still looks at
    * them keeps the stream open.
    */
-  sweep(before: number): void {
+  evict(before: number): void {
     for (const [key, watch] of this.#lists) {
       if (watch.usedAt > before) continue
       if (!watch.doubted) {

@@ -39,7 +39,7 @@ export interface SessionProtocolOptions {
   readonly sessions: SessionTable
   /** The core with everything that stands before it. */
   readonly perform: (operation: Operation) => Promise<Outcome>
-  /** Told of everything that happens to a session. */
+  /** Called with everything that happens to a session. */
   readonly life: SessionLife
   readonly serverInfo: string
   readonly advertise: Advertise

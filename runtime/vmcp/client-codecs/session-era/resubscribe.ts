@@ -13,7 +13,7 @@ export interface Resubscription {
   readonly uris: () => readonly string[]
   /** Rejects when the backend cannot be reached; false when it does not watch the resource any more. */
   readonly subscribe: (uri: string, signal: AbortSignal) => Promise<boolean>
-  /** Told of each resource that is watched again: what happened to it meanwhile was heard by nobody. */
+  /** Called with each resource that is watched again: what happened to it meanwhile was heard by nobody. */
   readonly watched: (uri: string) => void
   readonly over: () => boolean
 }

@@ -54,8 +54,8 @@ function carryOut(
       return check(program, state, meter)
     case 'failure':
       return failureIn(textOf(task.bytes), meter)
-    case 'answer':
-      return answer(program, task, meter)
+    case 'response':
+      return response(program, task, meter)
     default: {
       const scope = { data: dataOf(program, state, meter), meter }
       if (task.kind === 'plan') return plan(stepOf(program, task), scope, task.types)
@@ -192,11 +192,11 @@ function iteration(step: Loop, scope: Scope, types: ArgumentTypes): IterationPla
 const maxAnswerDepth = 10
 
 /** What was filled in; anything else than an object counts as nothing. Throws StepError. */
-function answer(program: Program, task: Task<'answer'>, meter: Meter): SharedBytes {
+function response(program: Program, task: Task<'response'>, meter: Meter): SharedBytes {
   const step = stepOf(program, task)
   if (step.type !== 'elicitation') throw new TypeError('the step asks nobody')
   const text = textOf(task.content)
-  const isFilled = isObject(guarded('answer', () => parseJson(text, meter)))
+  const isFilled = isObject(guarded('response', () => parseJson(text, meter)))
   // For the schema, numbers are what JavaScript makes of them.
   const plain: TemplateValue = isFilled ? JSON.parse(text) : {}
   if (isDeeper(plain, maxAnswerDepth))

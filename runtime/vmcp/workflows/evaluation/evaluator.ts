@@ -2,7 +2,7 @@
  * Has tasks of executions carried out: at once when they are small, in a worker when they are not, so that nothing that a
  * caller or a backend sends keeps the server from its other work.
  *
- * A task begins in the server under a small budget of work; when that is used up it is carried out anew in a worker. Tasks
+ * A task begins in the server under a small budget of work; when that is used up it is carried out again in a worker. Tasks
  * without budget left in this turn of the event loop go to a worker at once. An execution as a whole has a budget too.
  */
 import { setImmediate } from 'node:timers'
@@ -107,7 +107,7 @@ export class Evaluator {
   /** Undefined: the task is not for the server. */
   #inline(program: Program, state: ExecutionState, task: Task): Evaluated | undefined {
     const { inlineWork, turnWork } = this.#limits
-    const checksSchema = task.kind === 'check' || task.kind === 'answer'
+    const checksSchema = task.kind === 'check' || task.kind === 'response'
     if (this.#turnLeft < inlineWork || (checksSchema && program.isHeavy)) return undefined
     const made = evaluate(program, state, task, inlineWork)
     this.#turnLeft -= made.spent

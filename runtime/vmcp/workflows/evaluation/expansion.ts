@@ -46,7 +46,7 @@ export function guarded<T>(where: string, work: () => T): T {
   }
 }
 
-const answers: ReadonlyMap<string, boolean> = new Map([
+const responses: ReadonlyMap<string, boolean> = new Map([
   ['true', true],
   ['True', true],
   ['TRUE', true],
@@ -56,13 +56,13 @@ const answers: ReadonlyMap<string, boolean> = new Map([
 ])
 
 /**
- * True unless there is a condition that says otherwise; white space around its answer does not count. Throws StepError for
+ * True unless there is a condition that says otherwise; white space around its response does not count. Throws StepError for
  * any other answer.
  * Source: spec document 3, steps, condition.
  */
 export function isWanted(condition: Template | undefined, scope: Scope): boolean {
   if (!condition) return true
-  const answer = answers.get(expandText(condition, scope, 'condition').trim())
-  if (answer === undefined) throw new StepError("condition must evaluate to 'true' or 'false'")
-  return answer
+  const response = responses.get(expandText(condition, scope, 'condition').trim())
+  if (response === undefined) throw new StepError("condition must evaluate to 'true' or 'false'")
+  return response
 }

@@ -24,7 +24,7 @@ export type StepOutput =
   /** Raw MCP result. */
   | { readonly kind: 'result'; readonly bytes: SharedBytes }
   | {
-      readonly kind: 'answer'
+      readonly kind: 'response'
       readonly action: string
       readonly content?: SharedBytes
       readonly skipped?: true
@@ -106,7 +106,7 @@ export function resultOf(
       return readToolResult(textOf(output.bytes), meter)
     case 'defaults':
       return { output: program.steps.get(id)?.defaultResults ?? {}, content: {} }
-    case 'answer':
+    case 'response':
       return { output: answerData(output, meter), content: {} }
     case 'loop':
       return { output: loopData(output, meter), content: {} }
@@ -116,7 +116,7 @@ export function resultOf(
 }
 
 function answerData(
-  { action, content, skipped }: Extract<StepOutput, { kind: 'answer' }>,
+  { action, content, skipped }: Extract<StepOutput, { kind: 'response' }>,
   meter: Meter,
 ): ValueObject {
   return {

@@ -21,7 +21,7 @@ export interface Tasks {
   /** Why a tool failed, by its own result; undefined: it did not. */
   failure: { task: { readonly bytes: SharedBytes }; result: string | undefined }
   /** Whether what a user filled in matches the schema of the question; what counts of it. */
-  answer: { task: { readonly step: string; readonly content: SharedBytes }; result: SharedBytes }
+  response: { task: { readonly step: string; readonly content: SharedBytes }; result: SharedBytes }
   /** The result of the call; `last` is the step whose output is returned where the workflow has none. */
   output: { task: { readonly last: string | undefined }; result: SharedBytes }
 }

@@ -92,12 +92,12 @@ async function accepted(
   raw: Buffer,
   { step, state, signal }: Question,
 ): Promise<StepOutput> {
-  const task = { kind: 'answer', step: step.id, content: keep(context, raw) } as const
-  return { kind: 'answer', action: 'accept', content: await compute(context, state, task, signal) }
+  const task = { kind: 'response', step: step.id, content: keep(context, raw) } as const
+  return { kind: 'response', action: 'accept', content: await compute(context, state, task, signal) }
 }
 
 function reaction(action: string, reaction: Reaction): ElicitationResult {
   const skipsRemaining = reaction === 'skip_remaining'
-  const output = { kind: 'answer', action } as const
+  const output = { kind: 'response', action } as const
   return { output: skipsRemaining ? { ...output, skipped: true } : output, skipsRemaining }
 }

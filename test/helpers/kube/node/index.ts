@@ -5,7 +5,7 @@
  * A test that uses it runs itself again in namespaces of its own (`insideNamespaces`), so that addresses, names and mounts
  * are the cluster's, nothing on this machine is touched, and at its end nothing is left running. Needs Linux, root, `ip`.
  *
- * Source: the Kubernetes documentation of pods, probes, volumes and Services. What is missing is told of by an error.
+ * Source: the Kubernetes documentation of pods, probes, volumes and Services. What is missing is reported as an error.
  */
 import { fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'

@@ -28,7 +28,7 @@ interface Sort {
   readonly named: Violation[]
 }
 
-export class FaultCollector {
+export class ErrorCollector {
   readonly #backend: string
   readonly #repaired: Sort = { count: 0, named: [] }
   readonly #leftOut: Sort = { count: 0, named: [] }
