@@ -20,7 +20,14 @@ export {
   type SessionVerdict,
   sessionVerdict,
 } from './lost-session.ts'
-export { type Message, MessageError, type MessageKind, paramsOf, scanMessage } from './message.ts'
+export {
+  type Message,
+  MessageError,
+  type MessageKind,
+  paramsOf,
+  scanClientMessage,
+  scanMessage,
+} from './message.ts'
 export {
   argumentHeaders,
   disagreeingArgument,

@@ -25,9 +25,9 @@ export class JsonObject {
   readonly #members: readonly Member[]
 
   /** Throws JsonError when `bytes` is not one complete object with distinct member names. */
-  constructor(bytes: Buffer, options: { ignoreCase?: boolean } = {}) {
+  constructor(bytes: Buffer, options: { ignoreCase?: boolean; maxValues?: number } = {}) {
     const start = skipWhitespace(bytes, 0)
-    const { members, end } = scanMembers(bytes, start)
+    const { members, end } = scanMembers(bytes, start, options.maxValues)
     if (skipWhitespace(bytes, end) !== bytes.length)
       throw new JsonError('unexpected text after the object', end)
     refuseDuplicates(members, options.ignoreCase ?? false)

@@ -30,6 +30,14 @@ export class TooManyMembers extends JsonError {
   }
 }
 
+/** A text with more values than the reader takes. */
+export class TooManyValues extends JsonError {
+  constructor(offset: number) {
+    super('too many values', offset)
+    this.name = 'TooManyValues'
+  }
+}
+
 /** Nesting beyond this is refused: no honest message comes near it, and readers further on may recurse. */
 export const MAX_DEPTH = 256
 
@@ -181,11 +189,16 @@ function skipName(text: Uint8Array, at: number): number {
   return skipWhitespace(text, i + 1)
 }
 
-/** `at` is the first byte of a value; answers the index after it. */
-export function skipValue(text: Uint8Array, at: number): number {
+/**
+ * `at` is the first byte of a value; answers the index after it. Throws TooManyValues when it holds more than `maxValues`
+ * values, itself included.
+ */
+export function skipValue(text: Uint8Array, at: number, maxValues = Infinity): number {
   let i = at
   let depth = 0
+  let values = 0
   for (;;) {
+    if (++values > maxValues) throw new TooManyValues(i)
     const c = text[i]
     let opened = false
     if (c === OPEN_OBJECT || c === OPEN_ARRAY) {
@@ -235,9 +248,14 @@ export function readString(text: Buffer, from: number, to: number): string {
 
 /**
  * The members of the object that begins at `at` and the index after its closing brace. Values are checked in full.
- * Names are not compared: see JsonObject for that. Throws TooManyMembers beyond `MAX_MEMBERS`.
+ * Names are not compared: see JsonObject for that. Throws TooManyMembers beyond `MAX_MEMBERS`, and TooManyValues when one
+ * member has more than `maxValues`.
  */
-export function scanMembers(text: Buffer, at: number): { members: Member[]; end: number } {
+export function scanMembers(
+  text: Buffer,
+  at: number,
+  maxValues = Infinity,
+): { members: Member[]; end: number } {
   if (text[at] !== OPEN_OBJECT) throw new JsonError('object expected', at)
   const members: Member[] = []
   let i = skipWhitespace(text, at + 1)
@@ -248,7 +266,7 @@ export function scanMembers(text: Buffer, at: number): { members: Member[]; end:
     i = skipWhitespace(text, nameEnd)
     if (text[i] !== COLON) throw new JsonError('colon expected', i)
     const from = skipWhitespace(text, i + 1)
-    const to = skipValue(text, from)
+    const to = skipValue(text, from, maxValues)
     if (members.length === MAX_MEMBERS) throw new TooManyMembers(nameAt)
     members.push({ name: readString(text, nameAt, nameEnd), nameAt, from, to })
     i = skipWhitespace(text, to)

@@ -10,7 +10,7 @@
 import { isUtf8 } from 'node:buffer'
 import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas/index.ts'
 import { JsonObject } from './json-object.ts'
-import { DuplicateMember, JsonError, MAX_MEMBERS, TooManyMembers } from './json-scan.ts'
+import { DuplicateMember, JsonError, MAX_MEMBERS, TooManyMembers, TooManyValues } from './json-scan.ts'
 import { isBatch } from './json-start.ts'
 
 export type MessageKind = 'request' | 'notification' | 'result' | 'error'
@@ -42,16 +42,27 @@ export class MessageError extends GatehouseError {
   }
 }
 
+/**
+ * How many values one member of a client's message may hold. The scan of a message happens in one turn of the event loop,
+ * and on its way a message is scanned up to three times: so many values take some 10 ms each time.
+ */
+export const MAX_CLIENT_VALUES = 250_000
+
+/** Reads a message of a client, as scanMessage does. INVALID_REQUEST, too, when it holds too many values. */
+export function scanClientMessage(body: Buffer): Message {
+  return scanMessage(body, MAX_CLIENT_VALUES)
+}
+
 const INTEGER = /^-?(?:0|[1-9]\d*)$/
 
 /**
  * Reads a message. Throws MessageError: PARSE_ERROR (not JSON, not UTF-8), BATCH_REFUSED, INVALID_REQUEST (JSON, but
  * no message of JSON-RPC 2.0).
  */
-export function scanMessage(body: Buffer): Message {
+export function scanMessage(body: Buffer, maxValues?: number): Message {
   if (isBatch(body)) throw new MessageError('BATCH_REFUSED', undefined)
   if (!isUtf8(body)) throw new MessageError('PARSE_ERROR', undefined)
-  const object = readObject(body)
+  const object = readObject(body, maxValues)
   const rawId = object.raw('id')
   const id = rawId === undefined ? undefined : rawId.toString()
   const usable = id !== undefined && (id.startsWith('"') || INTEGER.test(id)) ? id : undefined
@@ -61,9 +72,9 @@ export function scanMessage(body: Buffer): Message {
   return readResponse(object, id, usable)
 }
 
-function readObject(body: Buffer): JsonObject {
+function readObject(body: Buffer, maxValues = Infinity): JsonObject {
   try {
-    return new JsonObject(body, { ignoreCase: true })
+    return new JsonObject(body, { ignoreCase: true, maxValues })
   } catch (cause) {
     const why = whyUnread(cause)
     if (why !== undefined)
@@ -76,6 +87,7 @@ function readObject(body: Buffer): JsonObject {
 /** What is wrong with an object that is valid JSON. */
 export function whyUnread(cause: unknown): string | undefined {
   if (cause instanceof DuplicateMember) return 'a member occurs twice'
+  if (cause instanceof TooManyValues) return `a member has more than ${MAX_CLIENT_VALUES} values`
   return cause instanceof TooManyMembers ? `an object has more than ${MAX_MEMBERS} members` : undefined
 }
 

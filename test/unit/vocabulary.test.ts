@@ -26,16 +26,26 @@ const retired: readonly Retired[] = [
   { pattern: /\bstrangers?\b|\bstrangers[A-Z]/i, use: 'untrusted client, unmanaged object' },
   { pattern: /\blegs?\b|\bleg[A-Z]|Legs?\b/, use: 'upstream authorization step, side' },
   { pattern: /\bvaults?\b/i, use: 'upstream token store' },
-  { pattern: /\b(?:person|persons|people|programs?)\b/i, use: 'user or resource owner, client', under: oauth },
+  {
+    pattern: /\b(?:person|persons|people|programs?)\b/i,
+    use: 'user or resource owner, client',
+    under: oauth,
+  },
   { pattern: /\bkept\b|keepInDirectory/, use: 'persisted, cached, stored, retained' },
   { pattern: /\btak(?:e|es|en|ing) up\b|\btakenUp\b/, use: 'reload, reloaded, hotReloadable' },
   { pattern: /\banew\b/i, use: 'again' },
   { pattern: /\bunder way\b/i, use: 'in flight' },
   { pattern: /\btold of\b/i, use: 'warned of, reported' },
-  { pattern: /\b(?:Novelty|outlaw|Surroundings|setAside|echoChildren|patience|poke[ds]?|sweeps?|asker)\b/i, use: 'see the glossary' },
+  {
+    pattern: /\b(?:Novelty|outlaw|Surroundings|setAside|echoChildren|patience|poke[ds]?|sweeps?|asker)\b/i,
+    use: 'see the glossary',
+  },
   { pattern: /\bold(?:er)? (?:HTTP\+SSE |SSE )?transport\b/i, use: 'HTTP+SSE (deprecated) transport' },
   { pattern: /\b(?:the|an|its|every|each|this|that|no|their|such|one|whose) answers?\b/i, use: 'response' },
-  { pattern: /\bquestions? (?:to|for|of) (?:the |a )?(?:user|client|person)s?\b/i, use: 'server request, elicitation' },
+  {
+    pattern: /\bquestions? (?:to|for|of) (?:the |a )?(?:user|client|person)s?\b/i,
+    use: 'server request, elicitation',
+  },
   { pattern: /\bin clear\b/i, use: 'in plaintext' },
   { pattern: /\bpassed over\b/i, use: 'skipped' },
   { pattern: /\bis no (?:header|valid|host|URL|tool|number|duration)\b/i, use: 'is not a valid …' },
@@ -61,7 +71,10 @@ t.test('vocabulary: no retired word in sources and docs', async (t) => {
       .split('\n')
       .flatMap((line, i) =>
         retired
-          .filter(({ under, pattern }) => (under ?? ['']).some((start) => path.startsWith(start)) && pattern.test(line))
+          .filter(
+            ({ under, pattern }) =>
+              (under ?? ['']).some((start) => path.startsWith(start)) && pattern.test(line),
+          )
           .map(({ pattern, use }) => `${path}:${i + 1}: "${pattern.exec(line)?.[0]}"; write ${use}`),
       ),
   )

@@ -50,7 +50,8 @@ async function takeWaiting(
       'the response of the sign-in service does not say which login it is for',
     )
   }
-  const waiting = (await context.state.upstreamSteps.take(state)) ?? (await context.state.connections.take(state))
+  const waiting =
+    (await context.state.upstreamSteps.take(state)) ?? (await context.state.connections.take(state))
   if (!waiting) throw goneError()
   return waiting
 }

@@ -69,7 +69,11 @@ interface Requester {
   readonly userId: string | undefined
 }
 
-async function authenticateRequester(exchange: Exchange, form: Parameters, context: Context): Promise<Requester> {
+async function authenticateRequester(
+  exchange: Exchange,
+  form: Parameters,
+  context: Context,
+): Promise<Requester> {
   const presented = bearerToken(exchange)
   if (presented !== undefined) {
     const claims = await verifyAccessToken(presented, context)

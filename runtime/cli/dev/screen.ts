@@ -101,7 +101,10 @@ export class ScreenWriter {
     const backends = address.backends.map(({ name, health }) =>
       health === 'healthy' ? name : `${name} (${health})`,
     )
-    this.#say(`${address.name} backends`, `${address.name}: behind it: ${backends.join(', ') || 'no backends yet'}`)
+    this.#say(
+      `${address.name} backends`,
+      `${address.name}: behind it: ${backends.join(', ') || 'no backends yet'}`,
+    )
     this.#say(
       `${address.name} url`,
       [

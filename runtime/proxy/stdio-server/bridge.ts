@@ -22,6 +22,7 @@ import {
   MessageError,
   metaOf,
   paramsOf,
+  scanClientMessage,
   scanMessage,
   single,
   STATELESS_VERSION,
@@ -135,7 +136,7 @@ class Bridge {
         guard: (x) => this.#guard?.(x),
         parse: async (x) => {
           await readBody(x)
-          if (x.req.method === 'POST') x.message = scanMessage(x.body)
+          if (x.req.method === 'POST') x.message = scanClientMessage(x.body)
         },
         dispatch: (x) => (this.#mode === 'sse' ? this.#dispatchOld(x) : this.#dispatch(x)),
         recover: (x, error) => this.#recover(x, error),

@@ -7,7 +7,14 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Authenticator } from '../../incoming/index.ts'
-import { eraOf, MessageError, metaOf, paramsOf, scanMessage, STATELESS_VERSION } from '../../mcp/index.ts'
+import {
+  eraOf,
+  MessageError,
+  metaOf,
+  paramsOf,
+  scanClientMessage,
+  STATELESS_VERSION,
+} from '../../mcp/index.ts'
 import {
   type Log,
   type OriginGuard,
@@ -103,7 +110,7 @@ async function parse(exchange: VmcpExchange): Promise<void> {
   if (exchange.req.method === 'OPTIONS') throw notAllowed(exchange.path)
   if (exchange.req.method !== 'POST') return
   await readBody(exchange)
-  const message = scanMessage(exchange.body)
+  const message = scanClientMessage(exchange.body)
   exchange.message = message
   exchange.params = paramsOf(message)
   exchange.era =

@@ -44,47 +44,53 @@ function isToolChange({ method }: { method?: string }): boolean {
 }
 
 for (const era of ['session', 'stateless'])
-  t.test(`${era} program: the responses of the stateless era are complete, with their statuses`, async (t) => {
-    const { url } = await bridgeTo(t, [program, era])
-    const discovered = await stateless(url, 'server/discover')
-    t.equal(discovered.status, 200)
-    t.match(discovered.response?.result, {
-      resultType: 'complete',
-      capabilities: { tools: { listChanged: true } },
-      _meta: { 'io.modelcontextprotocol/serverInfo': { name: `fixture-${era}` } },
-    })
-    t.match(discovered.response?.result?.['supportedVersions'], ['2026-07-28'])
-    t.match((await stateless(url, 'tools/list')).response?.result, {
-      resultType: 'complete',
-      cacheScope: 'private',
-      ttlMs: Number,
-    })
-    const cases: [method: string, params: Record<string, unknown>, status: number, code: number][] = [
-      ['resources/read', { uri: 'test://nothing' }, 400, -32602],
-      ['no/such/method', {}, 404, -32601],
-      ['ping', {}, 404, -32601],
-      ['logging/setLevel', { level: 'info' }, 404, -32601],
-      ['subscriptions/listen', {}, 400, -32602],
-      ['tools/call', { name: 'test_sampling', arguments: { prompt: 'x' } }, 400, -32021],
-    ]
-    for (const [method, params, status, code] of cases) {
-      const response = await stateless(url, method, params)
-      t.match({ status: response.status, code: response.response?.error?.code }, { status, code }, method)
-    }
-    const { body, headers } = statelessRequest('tools/list')
-    const { 'mcp-method': _, ...lacking } = headers
-    t.match((await post(url, body, lacking)).response?.error, { code: -32020 })
-    const future = { ...headers, 'mcp-protocol-version': '2099-01-01' }
-    t.match((await post(url, body.replaceAll('2026-07-28', '2099-01-01'), future)).response?.error, {
-      code: -32022,
-      data: { supported: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] },
-    })
-    for (const method of ['GET', 'DELETE']) {
-      const refused = await fetch(url, { method, headers: { 'mcp-protocol-version': '2026-07-28' } })
-      t.match({ status: refused.status, allow: refused.headers.get('allow') }, { status: 405, allow: 'POST' })
-    }
-    t.equal((await post(url, '{"jsonrpc":"2.0","method":"notifications/x"}', headers)).status, 202)
-  })
+  t.test(
+    `${era} program: the responses of the stateless era are complete, with their statuses`,
+    async (t) => {
+      const { url } = await bridgeTo(t, [program, era])
+      const discovered = await stateless(url, 'server/discover')
+      t.equal(discovered.status, 200)
+      t.match(discovered.response?.result, {
+        resultType: 'complete',
+        capabilities: { tools: { listChanged: true } },
+        _meta: { 'io.modelcontextprotocol/serverInfo': { name: `fixture-${era}` } },
+      })
+      t.match(discovered.response?.result?.['supportedVersions'], ['2026-07-28'])
+      t.match((await stateless(url, 'tools/list')).response?.result, {
+        resultType: 'complete',
+        cacheScope: 'private',
+        ttlMs: Number,
+      })
+      const cases: [method: string, params: Record<string, unknown>, status: number, code: number][] = [
+        ['resources/read', { uri: 'test://nothing' }, 400, -32602],
+        ['no/such/method', {}, 404, -32601],
+        ['ping', {}, 404, -32601],
+        ['logging/setLevel', { level: 'info' }, 404, -32601],
+        ['subscriptions/listen', {}, 400, -32602],
+        ['tools/call', { name: 'test_sampling', arguments: { prompt: 'x' } }, 400, -32021],
+      ]
+      for (const [method, params, status, code] of cases) {
+        const response = await stateless(url, method, params)
+        t.match({ status: response.status, code: response.response?.error?.code }, { status, code }, method)
+      }
+      const { body, headers } = statelessRequest('tools/list')
+      const { 'mcp-method': _, ...lacking } = headers
+      t.match((await post(url, body, lacking)).response?.error, { code: -32020 })
+      const future = { ...headers, 'mcp-protocol-version': '2099-01-01' }
+      t.match((await post(url, body.replaceAll('2026-07-28', '2099-01-01'), future)).response?.error, {
+        code: -32022,
+        data: { supported: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] },
+      })
+      for (const method of ['GET', 'DELETE']) {
+        const refused = await fetch(url, { method, headers: { 'mcp-protocol-version': '2026-07-28' } })
+        t.match(
+          { status: refused.status, allow: refused.headers.get('allow') },
+          { status: 405, allow: 'POST' },
+        )
+      }
+      t.equal((await post(url, '{"jsonrpc":"2.0","method":"notifications/x"}', headers)).status, 202)
+    },
+  )
 
 for (const era of ['session', 'stateless'])
   t.test(

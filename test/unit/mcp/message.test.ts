@@ -1,5 +1,6 @@
 import t from 'tap'
-import { MessageError, paramsOf, scanMessage } from '../../../runtime/mcp/index.ts'
+import { MessageError, paramsOf, scanClientMessage, scanMessage } from '../../../runtime/mcp/index.ts'
+import { MAX_CLIENT_VALUES } from '../../../runtime/mcp/message.ts'
 
 function scan(text: string) {
   return scanMessage(Buffer.from(text))
@@ -63,4 +64,15 @@ t.test('scanMessage: text that is not UTF-8 is refused', async (t) => {
 t.test('paramsOf: names that differ in case alone are refused', async (t) => {
   const message = scan('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","Name":"b"}}')
   t.throws(() => paramsOf(message), { code: 'INVALID_PARAMS', id: '1' })
+})
+
+t.test('scanClientMessage: a message of a client holds a bounded number of values', async (t) => {
+  const call = (values: number) =>
+    Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"m","params":{"l":[${'1,'.repeat(values - 3)}1]}}`)
+  t.equal(scanClientMessage(call(MAX_CLIENT_VALUES)).method, 'm')
+  t.throws(() => scanClientMessage(call(MAX_CLIENT_VALUES + 1)), {
+    code: 'INVALID_REQUEST',
+    message: `Invalid Request: a member has more than ${MAX_CLIENT_VALUES} values`,
+  })
+  t.equal(scanMessage(call(MAX_CLIENT_VALUES + 1)).method, 'm', 'a backend may send more')
 })
