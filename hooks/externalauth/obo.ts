@@ -5,7 +5,7 @@
  * anything else. Source: spec document 2, "spec.obo".
  */
 import { type OboConfig, parseDuration, type Violation } from '../../schemas/index.ts'
-import { faulty } from '../runtime-config/part.ts'
+import { failed } from '../runtime-config/part.ts'
 import { definedFields } from '../children/defined.ts'
 import { type ExternalAuthModule, present } from './module.ts'
 
@@ -18,13 +18,13 @@ export const obo: ExternalAuthModule = {
   validate: () => [],
   secrets: ({ obo: config }) => present([config?.clientSecretRef]),
   toRuntime({ obo: config }, { needs, variable, upstreams, enableObo }) {
-    if (!enableObo) return faulty('EnterpriseRequired', enterpriseRequired)
+    if (!enableObo) return failed('EnterpriseRequired', enterpriseRequired)
     const problems = oboViolations(config)
-    if (problems.length > 0) return faulty('InvalidConfig', problems.map(({ message }) => message).join('; '))
+    if (problems.length > 0) return failed('InvalidConfig', problems.map(({ message }) => message).join('; '))
     if (!config?.clientSecretRef) return { value: undefined }
     const provider = config.subjectTokenProviderName
     if (provider !== undefined && !(upstreams ?? []).includes(provider)) {
-      return faulty('SubjectProviderUnknown', `There is no upstream provider ${provider}`)
+      return failed('SubjectProviderUnknown', `There is no upstream provider ${provider}`)
     }
     const settings = definedFields({
       tokenUrl: `${config.authority ?? defaultAuthority}/${config.tenantId}/oauth2/v2.0/token`,

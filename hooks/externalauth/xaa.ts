@@ -1,5 +1,5 @@
 /** Type `xaa`: cross-application access. It needs an id token, so it refuses to guess between several upstreams. */
-import { faulty } from '../runtime-config/part.ts'
+import { failed } from '../runtime-config/part.ts'
 import { definedFields } from '../children/defined.ts'
 import { type ExternalAuthModule, present, subjectProvider } from './module.ts'
 
@@ -10,7 +10,7 @@ export const xaa: ExternalAuthModule = {
     if (!config) return { value: undefined }
     const { needs, variable, upstreams } = target
     if (!config.subjectProviderName && (upstreams ?? []).length > 1) {
-      return faulty(
+      return failed(
         'AmbiguousSubjectProvider',
         `subjectProviderName must say which of ${(upstreams ?? []).join(', ')} gives the id token`,
       )

@@ -15,7 +15,7 @@ import { resourceViolations } from '../admission/checks.ts'
 import type { Failure } from '../sync/conditions.ts'
 import { type AnyContext, currentCondition } from '../sync/context.ts'
 import { fieldsOf, type KubeObject } from '../kube.ts'
-import { faulty, type Part } from '../runtime-config/part.ts'
+import { failed, type Part } from '../runtime-config/part.ts'
 
 type Context = AnyContext
 
@@ -46,10 +46,10 @@ export function configCalled<K extends KindName>(
 ): Part<Kinds[K]> {
   const stored = context.find(kind, name)
   const config = context.filled(kind, name)
-  if (!stored || !config) return faulty(reasons.notFound, `${kind} ${name} does not exist`)
+  if (!stored || !config) return failed(reasons.notFound, `${kind} ${name} does not exist`)
   const problems = resourceViolations(stored, context.settings)
   if (problems.length > 0)
-    return faulty(reasons.notValid, `${kind} ${name} is not valid: ${formatViolations(problems)}`)
+    return failed(reasons.notValid, `${kind} ${name} is not valid: ${formatViolations(problems)}`)
   const failure = verdictFailure(stored, reasons.notValid)
   return failure ? { failure } : { value: config }
 }

@@ -10,12 +10,12 @@ import type { AuthzConfig, MCPAuthzConfig, RuntimeAuthz } from '../../schemas/in
 import { jsonIn } from '../json-bounds.ts'
 import { fieldsOf, isFields, type KubeObject } from '../kube.ts'
 import { definedFields } from '../children/defined.ts'
-import { faulty, type Part } from './part.ts'
+import { failed, type Part } from './part.ts'
 
 /** Policies of an MCPAuthzConfig. Another type than cedarv1 is an error that names it. */
 export function sharedAuthz(config: MCPAuthzConfig): Part<RuntimeAuthz> {
   if (config.spec.type !== 'cedarv1') {
-    return faulty(
+    return failed(
       'AuthzConfigRefNotValid',
       `MCPAuthzConfig ${config.metadata.name} is of type ${config.spec.type}; only cedarv1 is supported here`,
     )
@@ -58,11 +58,11 @@ function mapAuthz(
   const key = configMap?.key ?? 'authz.json'
   const where = `ConfigMap ${configMap?.name}, key ${key}`
   const text = fieldsOf(map?.['data'])[key]
-  if (typeof text !== 'string') return faulty('AuthzConfigMapNotFound', `${where} does not exist`)
+  if (typeof text !== 'string') return failed('AuthzConfigMapNotFound', `${where} does not exist`)
   const envelope = jsonIn(text)
-  if (!isFields(envelope)) return faulty('AuthzConfigMapInvalid', `${where} is not a JSON object`)
+  if (!isFields(envelope)) return failed('AuthzConfigMapInvalid', `${where} is not a JSON object`)
   if (envelope['type'] !== 'cedarv1')
-    return faulty('AuthzConfigMapInvalid', `${where} is not of type cedarv1`)
+    return failed('AuthzConfigMapInvalid', `${where} is not of type cedarv1`)
   const cedar = fieldsOf(envelope['cedar'])
   const named =
     cedar['group_entity_type'] === undefined ? { ...cedar, group_entity_type: groupEntityType } : cedar
@@ -80,7 +80,7 @@ function cedarPart(
     policies.length === 0 ||
     !policies.every((item) => typeof item === 'string')
   ) {
-    return faulty(reason, `${where}: policies must be a list of at least one policy`)
+    return failed(reason, `${where}: policies must be a list of at least one policy`)
   }
   return checked(
     {
@@ -113,10 +113,10 @@ function checked(candidate: Candidate, reason: string, where: string): Part<Runt
     const lines = problems.map(
       ({ path, message }) => `${path === 'entitiesJson' ? 'the entities' : path} ${message}`,
     )
-    return faulty(reason, `${where}: ${lines.join('; ')}`)
+    return failed(reason, `${where}: ${lines.join('; ')}`)
   }
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(candidate.groupEntityType)) {
-    return faulty(reason, `${where}: the group entity type must be an identifier without a namespace`)
+    return failed(reason, `${where}: the group entity type must be an identifier without a namespace`)
   }
   return { value: definedFields({ ...candidate }) }
 }

@@ -7,6 +7,6 @@ export type Part<T> =
   | { readonly value: T; readonly failure?: undefined }
   | { readonly value?: undefined; readonly failure: Failure }
 
-export function faulty(reason: string, message: string): { readonly failure: Failure } {
+export function failed(reason: string, message: string): { readonly failure: Failure } {
   return { failure: { reason, message } }
 }

@@ -16,22 +16,14 @@ interface Retired {
   readonly under?: readonly string[]
 }
 
-const oauth = ['runtime/authserver/', 'runtime/oauth/', 'docs/authorization-server.md']
-
 const retired: readonly Retired[] = [
   { pattern: /\brooms?\b/i, use: 'module' },
-  { pattern: /\bdoors?\b/i, use: 'public API, index.ts, entrance' },
+  { pattern: /(?<!front-)\bdoors?\b/i, use: 'public API, index.ts, entrance' },
   { pattern: /\bfaults?\b|\bfaulty\b|Faults?\b|\bfault[A-Z]/, use: 'error, validation error, violation' },
   { pattern: /\bjudg(?:e|es|ed|ing)\b|\bjudge[A-Z]/i, use: 'validate, evaluate, check' },
   { pattern: /\bstrangers?\b|\bstrangers[A-Z]/i, use: 'untrusted client, unmanaged object' },
   { pattern: /\blegs?\b|\bleg[A-Z]|Legs?\b/, use: 'upstream authorization step, side' },
   { pattern: /\bvaults?\b/i, use: 'upstream token store' },
-  {
-    pattern: /\b(?:person|persons|people|programs?)\b/i,
-    use: 'user or resource owner, client',
-    under: oauth,
-  },
-  { pattern: /\bkept\b|keepInDirectory/, use: 'persisted, cached, stored, retained' },
   { pattern: /\btak(?:e|es|en|ing) up\b|\btakenUp\b/, use: 'reload, reloaded, hotReloadable' },
   { pattern: /\banew\b/i, use: 'again' },
   { pattern: /\bunder way\b/i, use: 'in flight' },
@@ -48,7 +40,7 @@ const retired: readonly Retired[] = [
   },
   { pattern: /\bin clear\b/i, use: 'in plaintext' },
   { pattern: /\bpassed over\b/i, use: 'skipped' },
-  { pattern: /\bis no (?:header|valid|host|URL|tool|number|duration)\b/i, use: 'is not a valid …' },
+  { pattern: /(?<!there )\bis no (?:header|valid|URL|tool|number|duration)\b/i, use: 'is not a valid …' },
 ]
 
 /** The glossary and this test name the words; the changelog tells history. */
@@ -78,6 +70,6 @@ t.test('vocabulary: no retired word in sources and docs', async (t) => {
           .map(({ pattern, use }) => `${path}:${i + 1}: "${pattern.exec(line)?.[0]}"; write ${use}`),
       ),
   )
-  for (const line of found) t.comment(line)
+  for (const line of found.slice(0, 200)) t.comment(line)
   t.equal(found.length, 0, `${found.length} uses of retired words`)
 })

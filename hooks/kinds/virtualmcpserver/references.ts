@@ -8,7 +8,7 @@ import type { Failure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { fieldsOf } from '../../kube.ts'
 import type { PodNeeds } from '../../runtime-config/needs.ts'
-import { type Part, faulty } from '../../runtime-config/part.ts'
+import { type Part, failed } from '../../runtime-config/part.ts'
 import { literalHeaders, telemetryPart } from '../../runtime-config/telemetry.ts'
 import {
   configHashOf,
@@ -50,12 +50,12 @@ function withReferenced(
   for (const { name } of refs) {
     const definition = context.find('VirtualMCPCompositeToolDefinition', name)
     if (!definition) {
-      return faulty('CompositeToolRefNotFound', `VirtualMCPCompositeToolDefinition ${name} does not exist`)
+      return failed('CompositeToolRefNotFound', `VirtualMCPCompositeToolDefinition ${name} does not exist`)
     }
     const problems = resourceViolations(definition, context.settings)
     const first = problems[0]
     if (first) {
-      return faulty(
+      return failed(
         'CompositeToolRefInvalid',
         `VirtualMCPCompositeToolDefinition ${name} is not valid: ${first.path}: ${first.message}`,
       )
@@ -63,7 +63,7 @@ function withReferenced(
     const spec = context.filled('VirtualMCPCompositeToolDefinition', name)?.spec
     if (!spec) continue
     if (tools.some((tool) => tool.name === spec.name)) {
-      return faulty('CompositeToolRefInvalid', `more than one workflow is called ${spec.name}`)
+      return failed('CompositeToolRefInvalid', `more than one workflow is called ${spec.name}`)
     }
     tools.push(spec)
   }
@@ -105,7 +105,7 @@ const optimizerDefaults: Optimizer = {
 
 function embeddingUrl(context: Context, name: string): Part<string> {
   const server = context.find('EmbeddingServer', name)
-  if (!server) return faulty('EmbeddingServerNotFound', `EmbeddingServer ${name} does not exist`)
+  if (!server) return failed('EmbeddingServerNotFound', `EmbeddingServer ${name} does not exist`)
   const { phase, readyReplicas, url } = fieldsOf(server['status'])
   if (
     phase !== 'Ready' ||
@@ -113,7 +113,7 @@ function embeddingUrl(context: Context, name: string): Part<string> {
     readyReplicas < 1 ||
     typeof url !== 'string'
   ) {
-    return faulty('EmbeddingServerNotReady', 'Waiting for EmbeddingServer to become ready')
+    return failed('EmbeddingServerNotReady', 'Waiting for EmbeddingServer to become ready')
   }
   return { value: url }
 }

@@ -7,7 +7,7 @@ import type { VariableSyntax } from '../catalog/client-row.ts'
 
 export interface Reference {
   /**
-   * env: a variable of the client's environment. input: a question to the user. file: the contents of a file. place:
+   * env: a variable of the client's environment. input: asked from the user. file: the contents of a file. place:
    * something only the client knows, such as the folder that is open.
    */
   readonly kind: 'env' | 'input' | 'file' | 'home' | 'place'

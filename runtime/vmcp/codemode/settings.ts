@@ -7,7 +7,7 @@ export interface ScriptSettings {
   /** Tool calls of one script that are in flight at once. */
   readonly parallelMaxConcurrency: number
   readonly toolCallTimeoutMs: number
-  /** For a whole script, waiting for a worker included; questions to the user are not counted. */
+  /** For a whole script, waiting for a worker included; elicitations are not counted. */
   readonly scriptTimeoutMs: number
   /** What a script may ask for in memory, in estimated bytes and all in all. */
   readonly maxBytes: number

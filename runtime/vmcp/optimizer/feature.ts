@@ -147,7 +147,7 @@ function failure(text: string): Outcome {
   return resultOutcome({ content: [{ type: 'text', text }], isError: true })
 }
 
-/** Recognises the core's word that there is no tool of this name. */
+/** Recognises the core's error for an unknown tool. */
 function isAbsence(name: string): (failure: unknown) => boolean {
   const { message } = notFound(name)
   return (failure) =>

@@ -15,7 +15,7 @@ import { issuerFailure, type Strategy, toStrategy } from '../../../externalauth/
 import { headerIdentifiers } from '../../../runtime-config/header-forward.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { authServerPart } from '../../../runtime-config/auth-server.ts'
-import { faulty, type Part } from '../../../runtime-config/part.ts'
+import { failed, type Part } from '../../../runtime-config/part.ts'
 import { sessionStoragePart } from '../../../runtime-config/session-storage.ts'
 import { configHashOf } from '../../../references/resolve.ts'
 import { definedFields } from '../../../children/defined.ts'
@@ -109,7 +109,7 @@ function embeddedServer(
         injectionFailure(server, reference ? external : undefined))
   if (why === undefined) return { value: server }
   context.conditions.set(type, false, reason, why)
-  return faulty(reason, why)
+  return failed(reason, why)
 }
 
 /** The embedded server is the incoming OIDC provider: both must speak of the same issuer and resource. */

@@ -15,7 +15,7 @@ import type { KubeObject } from '../../../kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { ownAuthz, sharedAuthz } from '../../../runtime-config/authz.ts'
 import { needsAccountToken, oidcPart } from '../../../runtime-config/oidc.ts'
-import { faulty, type Part } from '../../../runtime-config/part.ts'
+import { failed, type Part } from '../../../runtime-config/part.ts'
 import { telemetryPart } from '../../../runtime-config/telemetry.ts'
 import {
   authzReasons,
@@ -170,7 +170,7 @@ function authServerCalled(context: Context, name: string): Part<MCPExternalAuthC
     notValid: 'AuthServerRefInvalidConfig',
   })
   if (part.failure || part.value.spec.type === 'embeddedAuthServer') return part
-  return faulty(
+  return failed(
     'AuthServerRefInvalidType',
     `MCPExternalAuthConfig ${name} is of type ${part.value.spec.type}; authServerRef needs embeddedAuthServer`,
   )

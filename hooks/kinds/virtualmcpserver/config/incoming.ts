@@ -9,7 +9,7 @@ import { fieldsOf } from '../../../kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { ownAuthz, sharedAuthz } from '../../../runtime-config/authz.ts'
 import { oidcPart } from '../../../runtime-config/oidc.ts'
-import { faulty, type Part } from '../../../runtime-config/part.ts'
+import { failed, type Part } from '../../../runtime-config/part.ts'
 import {
   authzReasons,
   configCalled,
@@ -64,7 +64,7 @@ function checkAuth({ conditions }: Context, failure: Failure | undefined): void 
 function oidcOf(context: Context, needs: PodNeeds, defaultResource: string): Part<RuntimeOidc> {
   const reference = context.parent.spec.incomingAuth.oidcConfigRef
   if (!reference)
-    return faulty('OIDCConfigRefNotFound', 'spec.incomingAuth.oidcConfigRef is required for type oidc')
+    return failed('OIDCConfigRefNotFound', 'spec.incomingAuth.oidcConfigRef is required for type oidc')
   const config = checkedConfig(context, 'MCPOIDCConfig', reference.name, oidcCondition)
   if (config.failure) return config
   return {
