@@ -1,6 +1,6 @@
 /**
  * Durations as resources write them: groups of a decimal number and a unit, as in `30s` or `1h30m`.
- * No sign, no bare numbers, no days. Source: spec document 2, "Resources and their fields".
+ * No sign, no bare numbers, no days. Source: docs/specification/external-auth.md, "Resources and their fields".
  */
 import { GatehouseError } from './errors.ts'
 

@@ -3,8 +3,8 @@
  *
  * Hooks, runtime and the generated schemas (CEL rules, patterns) all read it, so that what admission accepts the running
  * server accepts, too. Names are compared without regard to case.
- * Source: RFC 9110, sections 5.1, 5.5 and 7.6.1; MCP 2025-11-25 and 2026-07-28, streamable HTTP; spec document 1
- * (--remote-forward-headers), spec document 3 (passthroughHeaders).
+ * Source: RFC 9110, sections 5.1, 5.5 and 7.6.1; MCP 2025-11-25 and 2026-07-28, streamable HTTP; docs/specification/proxy-command.md
+ * (--remote-forward-headers), docs/specification/virtual-server.md (passthroughHeaders).
  */
 
 /** Headers of one connection; removed in both directions, with those that `Connection` names. `te: trailers` stays. */

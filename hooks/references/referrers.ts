@@ -3,7 +3,7 @@
  *
  * References are read through guards, for the referrers may be of any state. A referrer that is being deleted does not
  * count. Entries count, but cannot be listed: the status knows three kinds of workloads.
- * Source: spec document 2, "status", "Incoming references".
+ * Source: docs/specification/external-auth.md#status, "status", "Incoming references".
  */
 import type { WorkloadReference } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'

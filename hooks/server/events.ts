@@ -3,7 +3,7 @@
  * the response has gone out: best effort, never on the response path, never twice.
  *
  * The name is derived from parent, reason and generation, so a replay meets "already exists" and is done.
- * Source: spec document 3, "Events".
+ * Source: docs/specification/virtual-server.md#events, "Events".
  */
 import { createHash } from 'node:crypto'
 import type { KubeObject } from '../kube.ts'

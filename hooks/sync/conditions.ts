@@ -3,7 +3,7 @@
  *
  * `lastTransitionTime` is copied from the parent's status while the condition's status is unchanged, so that a second
  * sync over the same facts writes nothing. A condition that is not set again is dropped, for the response replaces the
- * whole status. Limits of type, reason and message: spec document 2, "status".
+ * whole status. Limits of type, reason and message: docs/specification/external-auth.md#status, "status".
  */
 import { byText, fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'
 import { isTimestamp } from './observed-time.ts'

@@ -11,7 +11,7 @@ export interface HostedAuthServer extends AuthServer {
 }
 
 export interface HostParts extends Omit<AuthServerParts, 'store'> {
-  /** Proxies in front of one server support one upstream (spec document 2, upstreamProviders). Default: any number. */
+  /** Proxies in front of one server support one upstream (docs/specification/external-auth.md#upstreamProviders, upstreamProviders). Default: any number. */
   readonly maxUpstreams?: number
 }
 

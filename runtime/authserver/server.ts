@@ -5,7 +5,7 @@
  * Refuses to start on any configuration error, all of them in one error. What only time can mend (a provider or the
  * store that does not answer) is readiness instead. Keys and secrets are read again every few seconds, so mounted files
  * that are rotated count without a restart.
- * Source: spec document 2, spec.embeddedAuthServer; spec document 3, spec.authServerConfig.
+ * Source: docs/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer; docs/specification/virtual-server.md, spec.authServerConfig.
  */
 import { createHash } from 'node:crypto'
 import { GatehouseError } from '../../schemas/index.ts'
@@ -308,7 +308,7 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
   }
 }
 
-/** Providers whose endpoints the operator typed as http (spec document 2 allows it for oauth2Config and userInfo). */
+/** Providers whose endpoints the operator typed as http (docs/specification/external-auth.md allows it for oauth2Config and userInfo). */
 function plainEndpoints({ upstreams }: AuthServerConfig): readonly string[] {
   const isPlain = (url: string | undefined): boolean => {
     if (url === undefined) return false

@@ -3,7 +3,7 @@
  *
  * Endpoints hang below the issuer. Pages that set cookies (consent) live where the callbacks are: a cookie belongs to
  * one host, and the login must end in the browser that began it.
- * Source: spec document 2, Endpoints; RFC 8414 section 3; OpenID Connect Discovery section 4.
+ * Source: docs/specification/external-auth.md#endpoints, Endpoints; RFC 8414 section 3; OpenID Connect Discovery section 4.
  */
 import type { AuthServerConfig } from '../config/index.ts'
 

@@ -1,7 +1,7 @@
 /**
  * The embedded authorization server as the features that host it see it, and the rules that tie it to their own
  * settings. The server itself is another feature; runtime/cli hands it over.
- * Source: spec document 2, spec.embeddedAuthServer; spec document 3, spec.authServerConfig.
+ * Source: docs/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer; docs/specification/virtual-server.md, spec.authServerConfig.
  */
 import type { AuthServerConfig } from '../config/index.ts'
 import type { Caller, Exchange, Stage } from '../net/index.ts'

@@ -3,7 +3,7 @@
  *
  * A token that looks like a JWT is verified here when keys can be had; anything else is introspected when an endpoint
  * is configured. Rejects with TokenRefused for a bad token and with OAuthClientError when it could not be checked. Scopes are
- * not enforced. Source: RFC 7519, RFC 9068, RFC 7662, spec document 1 (authentication).
+ * not enforced. Source: RFC 7519, RFC 9068, RFC 7662, docs/specification/proxy-command.md#authentication (authentication).
  */
 import { decodeProtectedHeader } from 'jose'
 import type { Caller } from '../net/index.ts'

@@ -4,7 +4,7 @@
  *
  * The upstream token is read without checking its signature: it came straight from the provider, over the login that
  * this installation made, and is not the caller's to choose.
- * Source: spec document 3, incomingAuth.authz.primaryUpstreamProvider.
+ * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.primaryUpstreamProvider.
  */
 import type { Caller } from '../net/index.ts'
 

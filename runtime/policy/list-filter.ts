@@ -2,7 +2,7 @@
  * Takes out of a list what a caller may not use. What stays is the bytes that the list was made of.
  *
  * An item without a readable name is taken out: nobody could be asked about it.
- * Source: spec document 3, endpoints (tools/list: hidden tools are omitted).
+ * Source: docs/specification/virtual-server.md#endpoints, endpoints (tools/list: hidden tools are omitted).
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { JsonError, JsonObject, scanElements } from '../mcp/index.ts'

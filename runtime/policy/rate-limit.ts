@@ -8,7 +8,7 @@
  *
  * Stands after parsing and before authorization. When the store cannot be asked, calls go on uncounted (or are refused,
  * as configured), without waiting for it each time.
- * Source: spec document 3, config.rateLimiting; design, section 3 "Request".
+ * Source: docs/specification/virtual-server.md#rateLimiting, config.rateLimiting; design, section 3 "Request".
  */
 import { hash } from 'node:crypto'
 import {

@@ -1,7 +1,7 @@
 /**
  * The proxy's incoming authentication, made of its settings when the port is known.
  *
- * Source: spec document 1, "Incoming (OIDC) flags" and --resource-url.
+ * Source: docs/specification/proxy-command.md#incoming, "Incoming (OIDC) flags" and --resource-url.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { type ProxyConfig, type ProxyOidc, rotatingSecret } from '../config/index.ts'

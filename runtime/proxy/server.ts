@@ -2,7 +2,7 @@
  * The transparent proxy as one running server: listener, pipeline, forwarder.
  *
  * Takes everything ready-made (validated target, credential, authentication); reads no flags, files or environment.
- * Source: spec document 1.
+ * Source: docs/specification/proxy-command.md.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatehouseError } from '../../schemas/index.ts'

@@ -2,7 +2,7 @@
  * Reads the document of static entities: bounded first, then read by the engine.
  *
  * The engine recurses over nested values and over chains of parents, and works out everything above every entity, whose
- * number can grow with the square of the document. Source: spec document 3, incomingAuth.authz.entitiesJson.
+ * number can grow with the square of the document. Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
  */
 import { type Fields, isFields } from '../validation/fields.ts'
 import { callEngine, EngineFailure, errorText } from './engine.ts'

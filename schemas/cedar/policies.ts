@@ -2,7 +2,7 @@
  * Reads policy texts, each of which may hold several policies: bounded first, then read by the engine.
  *
  * Admission, syncs and the running server all read here, so that what one accepts the others take.
- * Source: spec document 3, incomingAuth.authz.policies.
+ * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.policies.
  */
 import { LRUCache } from 'lru-cache'
 import type { Violation } from '../validation/violations.ts'

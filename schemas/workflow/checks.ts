@@ -1,7 +1,7 @@
 /**
  * Checks of a composite tool that the schema cannot say: one validator for inline workflows, for definitions, and for
  * the syncs, so that no bad workflow ever reaches a running server.
- * Source: spec document 3, "compositeTools".
+ * Source: docs/specification/virtual-server.md#compositeTools, "compositeTools".
  */
 import type { CompositeTool, WorkflowStep } from '../generated/types.ts'
 import type { Violation } from '../validation/violations.ts'

@@ -1,6 +1,6 @@
 /**
  * Checks of the output of a workflow: its properties, nested ones too, and their defaults.
- * Source: spec document 3, compositeTools, output.
+ * Source: docs/specification/virtual-server.md#compositeTools, compositeTools, output.
  */
 import { fieldsOf, isFields } from '../validation/fields.ts'
 import type { CompositeTool, OutputProperty } from '../generated/types.ts'

@@ -1,6 +1,6 @@
 /**
  * Checks of single steps: what each type needs, and that nothing is set that its type does not use.
- * Source: spec document 3, compositeTools, "Step item".
+ * Source: docs/specification/virtual-server.md#compositeTools, compositeTools, "Step item".
  */
 import type { CompositeTool, WorkflowStep } from '../generated/types.ts'
 import { oneOf, type Violation } from '../validation/violations.ts'

@@ -81,7 +81,7 @@ function* stepTexts(step: WorkflowStep, path: string): Iterable<Text> {
   yield* argumentTexts(step.step?.arguments, `${path}.step.arguments`, inner)
 }
 
-/** Only the strings of the first level are templates. Source: spec document 3, steps, arguments. */
+/** Only the strings of the first level are templates. Source: docs/specification/virtual-server.md#steps, steps, arguments. */
 function* argumentTexts(
   values: unknown,
   path: string,

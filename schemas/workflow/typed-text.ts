@@ -1,6 +1,6 @@
 /**
  * Texts that stand for values of a JSON type: what templates give is text, what tools and outputs want often is not.
- * Source: spec document 3, compositeTools (output property types).
+ * Source: docs/specification/virtual-server.md#compositeTools, compositeTools (output property types).
  */
 
 /** The types of output properties. */

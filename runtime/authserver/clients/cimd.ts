@@ -3,9 +3,9 @@
  *
  * Any untrusted client can make this server fetch: so the fetch is guarded (public addresses only, no redirects, a few
  * kilobytes, a few seconds), limited per host and caller, merged when simultaneous, and remembered when it failed. The cache is an
- * LRU with one fixed lifetime; Cache-Control is not read (spec document 2). While a client's host is down,
+ * LRU with one fixed lifetime; Cache-Control is not read (docs/specification/external-auth.md). While a client's host is down,
  * or no more may be fetched, a copy of the last day may still serve a login.
- * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25; spec document 2, cimd.
+ * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25; docs/specification/external-auth.md#cimd, cimd.
  */
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'

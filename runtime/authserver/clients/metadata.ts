@@ -5,7 +5,7 @@
  * are narrowed to what is offered, and refused only when nothing usable is left. Redirect URIs are never changed.
  * Display texts are the client's own claims; they are shown escaped and marked as such, and nothing they point to is
  * ever fetched.
- * Source: RFC 7591 sections 2 and 3.2.2; draft-ietf-oauth-client-id-metadata-document-02; spec document 2.
+ * Source: RFC 7591 sections 2 and 3.2.2; draft-ietf-oauth-client-id-metadata-document-02; docs/specification/external-auth.md.
  */
 import type { AuthServerConfig } from '../../config/index.ts'
 import { OAuthError } from '../endpoints/oauth-error.ts'

@@ -4,7 +4,7 @@
  * Who the user is, the browser's cookie says, which only a completed login here has set; nothing secret is shown.
  * Connecting is a login at one provider for one client: it must end in the browser that began it, for the first
  * provider as the same user, and changes nothing but that provider's tokens. Every change comes by the page's own form.
- * Source: spec document 2, upstreamProviders; RFC 9700 section 4.7.
+ * Source: docs/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9700 section 4.7.
  */
 import type { Exchange } from '../../net/index.ts'
 import { makeLoginSecrets, OAuthClientError } from '../../oauth/index.ts'

@@ -6,7 +6,7 @@
  * by page with a pause after each, one replica at a time, and leaves the result in the store for all of them. It begins a
  * while after a change, so that replicas that are slower to see the new secret do not find records that they cannot open.
  * Refresh tokens are with the clients: they can only be waited for, until they were used or are over.
- * Source: spec document 2, hmacSecretRefs ("First entry is current, the rest only verify").
+ * Source: docs/specification/external-auth.md, hmacSecretRefs ("First entry is current, the rest only verify").
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'

@@ -6,7 +6,7 @@
  * for one can never pass for another. Without configured keys they are made here and die with the process.
  * Rotation: add the new key second, roll out; move it first, roll out; drop an old signing key after one token lifetime,
  * an old HMAC secret when nothing needs it any more (storage/rotation.ts).
- * Source: spec document 2 (signingKeySecretRefs, hmacSecretRefs); RFC 7517, RFC 7638, RFC 5869.
+ * Source: docs/specification/external-auth.md (signingKeySecretRefs, hmacSecretRefs); RFC 7517, RFC 7638, RFC 5869.
  */
 import {
   createHmac,

@@ -6,7 +6,7 @@
  * hash of the random part, never by the secret itself.
  * Because a refresh token follows from family and generation, repeating a rotation yields the same successor without
  * keeping tokens anywhere.
- * Source: spec document 2 (hmacSecretRefs); RFC 6749 section 10.10; RFC 9700 section 4.14.
+ * Source: docs/specification/external-auth.md (hmacSecretRefs); RFC 6749 section 10.10; RFC 9700 section 4.14.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import type { KeyRing } from './key-ring.ts'

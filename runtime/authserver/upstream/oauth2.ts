@@ -4,7 +4,7 @@
  * Identity comes from the token response (`identityFromToken`), else from userinfo, else it is synthesized from the
  * access token: an opaque subject that another login will not repeat, without name or e-mail. Non-standard responses are
  * read through `tokenResponseMapping`. A 200 that carries an error (`error`, or `ok: false`) is a refusal.
- * Source: spec document 2, oauth2Config; RFC 6749 sections 4.1 and 6.
+ * Source: docs/specification/external-auth.md#oauth2Config, oauth2Config; RFC 6749 sections 4.1 and 6.
  */
 import {
   followTokenPath,
@@ -239,7 +239,7 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
   } satisfies Upstream
 }
 
-/** `tk-` and half of a SHA-256: the same for this access token only (spec document 2, oauth2Config). */
+/** `tk-` and half of a SHA-256: the same for this access token only (docs/specification/external-auth.md#oauth2Config, oauth2Config). */
 export function synthesizedSubject(accessToken: string): string {
   return `tk-${createHash('sha256').update(accessToken).digest('hex').slice(0, 32)}`
 }

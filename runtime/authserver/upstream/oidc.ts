@@ -4,7 +4,7 @@
  * The subject is the configured claim and never falls back to another one: two users must not become one, nor one two.
  * The userinfo endpoint is asked only when `userInfoOverride` names it, after the ID token was verified, and only for
  * name and e-mail; its subject must be the ID token's (OpenID Connect Core section 5.3.2).
- * Source: spec document 2, oidcConfig; OpenID Connect Core sections 3.1.2 and 3.1.3, RFC 9207.
+ * Source: docs/specification/external-auth.md#oidcConfig, oidcConfig; OpenID Connect Core sections 3.1.2 and 3.1.3, RFC 9207.
  */
 import { decodeJwt, type JWTPayload } from 'jose'
 import type { OidcUpstreamConfig } from '../../config/index.ts'

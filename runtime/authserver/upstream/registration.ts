@@ -5,7 +5,7 @@
  * GET and no fallbacks; a document without registration_endpoint is a failure, not an invitation to guess. With
  * `registrationEndpoint` the endpoints are those of the configuration. A registration whose metadata no longer fits the
  * configuration is not used again: the key in the store is made of everything that was registered.
- * Source: spec document 2, dcrConfig; RFC 7591; RFC 8414 section 3.
+ * Source: docs/specification/external-auth.md#dcrConfig, dcrConfig; RFC 7591; RFC 8414 section 3.
  */
 import type { OAuth2UpstreamConfig, UpstreamRegistrationConfig } from '../../config/index.ts'
 import {

@@ -4,7 +4,7 @@
  * The first provider gives the identity and cannot be left out; the others only add tokens. Providers that the user
  * is still connected to through this client are not asked again. Tokens travel in the (sealed) record of the upstream step and
  * become rows only when the code is issued, so an abandoned login leaves nothing behind.
- * Source: spec document 2, upstreamProviders; RFC 9207.
+ * Source: docs/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9207.
  */
 import type { Context } from '../context.ts'
 import { matchesRedirectUri } from '../clients/redirect-uri.ts'

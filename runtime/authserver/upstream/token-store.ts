@@ -6,7 +6,7 @@
  * without a refresh token, means that the user must sign in there again; silence of the provider does not: a token that
  * is still valid is used until it ends. Where nothing works without the token (the only provider, or one that is
  * `required`), the grant ends with it: else the client would go on refreshing a grant that opens nothing.
- * Source: spec document 2 (upstreamInject, tokenExchange, primaryUpstreamProvider); RFC 6749 section 6; RFC 9700
+ * Source: docs/specification/external-auth.md#upstreamInject (upstreamInject, tokenExchange, primaryUpstreamProvider); RFC 6749 section 6; RFC 9700
  * section 4.14 (providers revoke on double use, hence the lock).
  */
 import { LRUCache } from 'lru-cache'

@@ -2,7 +2,7 @@
  * Asks a userinfo endpoint who a token belongs to, and picks subject, name and e-mail by configured field names.
  *
  * Field lists hold top-level names; the first non-empty value wins. Numbers become text without losing digits.
- * Source: spec document 2, userInfo; OpenID Connect Core section 5.3; RFC 6750.
+ * Source: docs/specification/external-auth.md#userInfo, userInfo; OpenID Connect Core section 5.3; RFC 6750.
  */
 import { identifierOf, parseKeepingDigits, type UserInfoConfig } from '../../config/index.ts'
 import { isObject, type JsonObject, OAuthClientError, send } from '../../oauth/index.ts'

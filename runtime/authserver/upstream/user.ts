@@ -2,7 +2,7 @@
  * Who a provider's subject is here: an id that is the same on every replica and after every restart, because it follows
  * from issuer, provider and subject. Nothing about a user is stored to find them again, so nothing must be erased but
  * their sessions and consents. Renaming a provider or changing its subjectClaim makes other users of everybody.
- * Source: spec document 2, oidcConfig.subjectClaim ("re-keys existing users"); RFC 9562 section 5.8 (UUID version 8).
+ * Source: docs/specification/external-auth.md#oidcConfig, oidcConfig.subjectClaim ("re-keys existing users"); RFC 9562 section 5.8 (UUID version 8).
  */
 import { createHash } from 'node:crypto'
 import type { User } from '../storage/records.ts'

@@ -3,7 +3,7 @@
  *
  * `authServerViolations` is every rule that needs no network, all errors at once; the server refuses to start on any.
  * Errors of the network (an upstream or the store that does not answer) are readiness, not start-up failures.
- * Source: spec document 2, spec.embeddedAuthServer and Limits; RFC 8414 section 2 (issuer).
+ * Source: docs/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC 8414 section 2 (issuer).
  */
 import type { RedisStoreConfig } from '../../store/index.ts'
 
@@ -133,7 +133,7 @@ export const defaultScopesSupported: readonly string[] = ['openid', 'profile', '
 const minute = 60_000
 const hour = 60 * minute
 
-/** Values of absent fields, by the names of spec document 2. */
+/** Values of absent fields, by the names of docs/specification/external-auth.md. */
 export const authServerDefaults = {
   accessTokenMs: hour,
   refreshTokenMs: 168 * hour,

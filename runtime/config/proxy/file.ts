@@ -7,7 +7,7 @@
  * A file that asks for what needs a look into every message (policies, tool filters, rate limits, audit, telemetry) is
  * not for the transparent proxy: `needsVirtualServer` says so, and virtual-server.ts turns it into the file of a virtual
  * server with one backend.
- * Source: `schemas/runtime/proxy.json`; spec document 1.
+ * Source: `schemas/runtime/proxy.json`; docs/specification/proxy-command.md.
  */
 import { readFileSync } from 'node:fs'
 import { type AddressPolicy, GatehouseError, type ProxyFile } from '../../../schemas/index.ts'

@@ -4,7 +4,7 @@
  * On the command line a target has no path of its own: the client's path is forwarded byte for byte. In a file it may
  * have one, which then takes the place of the client's. Its query, if any, goes before the client's. Userinfo and
  * fragment are dropped.
- * Source: spec document 1 (--target-uri); reference behaviour of remote servers.
+ * Source: docs/specification/proxy-command.md (--target-uri); reference behaviour of remote servers.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'

@@ -1,6 +1,6 @@
 /**
  * Which of several sources gives a secret: flag, then file, then environment; the first that is given wins.
- * Source: spec document 1, rule 3.
+ * Source: docs/specification/proxy-command.md#rules, rule 3.
  */
 import { Secret } from '../../observe/index.ts'
 import { type Environment, readVariable, type Variable } from '../proxy/env.ts'

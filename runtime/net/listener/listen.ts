@@ -5,7 +5,7 @@
  * Does not route, authenticate or read bodies: `handler` does (see pipeline.ts). Cleartext only; TLS is terminated in
  * front. The end of a listener has four steps: stop accepting, end event streams and upgraded sockets, wait for
  * requests in flight, cut what is left when the grace is over.
- * Source: spec document 1 (listener flags), reference limits; RFC 9112.
+ * Source: docs/specification/proxy-command.md#listener (listener flags), reference limits; RFC 9112.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'

@@ -5,7 +5,7 @@
  * Says who did what with which outcome. Records no header, token or session id; bodies only when the configuration
  * asks for them, redacted and cut. It sees refusals, but decides nothing, and a line that cannot be written never
  * fails a request. Off, it costs nothing: no line is built and no response is watched.
- * Source: spec document 3, config.audit and "Events".
+ * Source: docs/specification/virtual-server.md#audit, config.audit and "Events".
  */
 import { randomUUID } from 'node:crypto'
 import { openSync } from 'node:fs'

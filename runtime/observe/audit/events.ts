@@ -3,7 +3,7 @@
  * and a test compares the two.
  *
  * The names come from the schema (`AuditEventType`), so a configuration can select each of them.
- * Source: spec document 3, "Events" and config.audit.
+ * Source: docs/specification/virtual-server.md#events, "Events" and config.audit.
  */
 import type { AuditEventType } from '../../../schemas/index.ts'
 

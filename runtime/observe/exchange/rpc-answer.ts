@@ -3,7 +3,7 @@
  *
  * Protocol errors show in the first bytes. A tool that failed says so by `isError`, usually behind its content, so the
  * last bytes are looked at as well. A response that hides it between the two counts as a success.
- * Source: spec document 3, config.audit.detectApplicationErrors; JSON-RPC 2.0 section 5; MCP 2025-11-25, tools.
+ * Source: docs/specification/virtual-server.md#audit, config.audit.detectApplicationErrors; JSON-RPC 2.0 section 5; MCP 2025-11-25, tools.
  */
 import { decodeString, skipSpace, skipString, skipValue, walkMembers } from '../json-prefix.ts'
 import { redactText } from '../redact.ts'

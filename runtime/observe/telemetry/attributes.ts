@@ -4,7 +4,7 @@
  * compares the two.
  *
  * No query, header or session id is recorded: a query is marked as present, a session id stands as a short hash.
- * Source: spec document 3, config.telemetry; OpenTelemetry semantic conventions (HTTP, MCP, generative AI, RPC).
+ * Source: docs/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry semantic conventions (HTTP, MCP, generative AI, RPC).
  */
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'

@@ -3,7 +3,7 @@
  *
  * A label has few values: nothing that a client can make up freely is one, so addresses and resource URIs stand on
  * spans only. Labels in `legacy` are doubles under older names, written while useLegacyAttributes is on.
- * Source: spec document 3, config.telemetry; OpenTelemetry semantic conventions for MCP and generative AI.
+ * Source: docs/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry semantic conventions for MCP and generative AI.
  */
 export interface MetricRow {
   /** Name for OTLP; see prometheusName for the scraped one. */

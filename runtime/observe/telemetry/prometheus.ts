@@ -2,7 +2,7 @@
  * Metrics as Prometheus scrapes them: text format 0.0.4 on a route of the main listener.
  *
  * The exporter of the OpenTelemetry project would open a listener of its own, so only its serialiser is used.
- * Source: spec document 3, "Endpoints" (/metrics).
+ * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (/metrics).
  */
 import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus'
 import { MetricReader, type ResourceMetrics } from '@opentelemetry/sdk-metrics'

@@ -4,7 +4,7 @@
  * Reads no environment of its own: variables are given. Header values may name variables as `${NAME}`, so that secrets
  * stay out of the file; `$${NAME}` is the text `${NAME}`. The endpoint is the base of both signals: `/v1/traces` and
  * `/v1/metrics` are appended. The encoding is protobuf unless the standard variables say JSON.
- * Source: spec document 3, config.telemetry; OpenTelemetry protocol exporter specification.
+ * Source: docs/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry protocol exporter specification.
  */
 import { readFileSync } from 'node:fs'
 import {

@@ -3,7 +3,7 @@
  *
  * Off, everything is there and does nothing; the SDK is not even loaded. A collector that cannot be reached never
  * fails or delays a request, and closing waits for it a few seconds at most.
- * Source: spec document 3, config.telemetry and "Endpoints".
+ * Source: docs/specification/virtual-server.md#telemetry, config.telemetry and "Endpoints".
  */
 import type { Telemetry as TelemetryConfig } from '../../../schemas/index.ts'
 import { type Exchange, type Log, silentLog } from '../../net/index.ts'

@@ -1,4 +1,4 @@
-/** The caller's own token of an upstream provider. Source: spec document 2 (upstreamInject). */
+/** The caller's own token of an upstream provider. Source: docs/specification/external-auth.md#upstreamInject (upstreamInject). */
 import type { StrategyModule } from '../config.ts'
 import { providerViolations } from '../config.ts'
 import { setBearer } from '../strategy.ts'

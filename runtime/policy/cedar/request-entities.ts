@@ -4,7 +4,7 @@
  *
  * What is configured for an entity of a request is merged into it. The request has the last word on an attribute, but
  * for a tool's hints: what a tool says of itself counts less than what the configuration says of it.
- * Source: spec document 3, incomingAuth.authz.entitiesJson.
+ * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
  */
 import { keyOf, type Uid } from '../../../schemas/cedar/index.ts'
 import type { Attributes, Entity } from './entity.ts'

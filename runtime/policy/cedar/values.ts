@@ -3,7 +3,7 @@
  *
  * Cedar has whole numbers of 64 bits, decimals of four digits, and nothing for null. What cannot be said in Cedar is
  * answered with undefined, and whoever asked must then not decide as if the value had not been there.
- * Source: spec document 3, incomingAuth.authz; Cedar, entity JSON format.
+ * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz; Cedar, entity JSON format.
  */
 import type { CedarValue } from '../../../schemas/cedar/index.ts'
 

@@ -3,7 +3,7 @@
  *
  * Open only while a login runs. A redirect whose state is not ours is answered and otherwise ignored: any web page can
  * send one, and it must not be able to end the login.
- * Source: spec document 1 (--remote-auth-callback-port); RFC 8252 section 7.3; RFC 6749 section 10.12.
+ * Source: docs/specification/proxy-command.md (--remote-auth-callback-port); RFC 8252 section 7.3; RFC 6749 section 10.12.
  */
 import { type Exchange, isLoopbackHost, type Listener, listen, type Log, pipeline } from '../../net/index.ts'
 import { Exchange as PlainExchange } from '../../net/index.ts'

@@ -5,7 +5,7 @@
  * One renewal or login at a time; whoever needs it waits for the same one. A renewal that fails for a while leaves the
  * token in use as long as it lives. Interactive logins after the first are limited, so that a broken target cannot
  * make browser windows pop up.
- * Source: spec document 1, "Outgoing"; MCP 2025-11-25 authorization ("Scope Challenge Handling").
+ * Source: docs/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization ("Scope Challenge Handling").
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Target } from '../../config/index.ts'

@@ -2,7 +2,7 @@
  * One interactive login: authorization code with PKCE, through the user's browser and the local callback server.
  *
  * Prints the URL for people; errors for the terminal name what to do. Nothing is retried.
- * Source: spec document 1, rules 2 and 4, --remote-auth-*; RFC 6749, 7636, 7591, 8252, 8707, 9207.
+ * Source: docs/specification/proxy-command.md#rules, rules 2 and 4, --remote-auth-*; RFC 6749, 7636, 7591, 8252, 8707, 9207.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import {

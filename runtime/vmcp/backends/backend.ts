@@ -4,7 +4,7 @@
  * A session-era backend gets one connection for each client session, and a pool for everybody else; where a client can
  * be asked back, a pooled connection serves one request at a time, so that a question always belongs to one client.
  * A stateless backend needs one connection in all. Numbers are bounded; idle connections are closed.
- * Source: design, section 3; spec document 3 (backends).
+ * Source: design, section 3; docs/specification/virtual-server.md#backends (backends).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { JsonObject, RPC } from '../../mcp/index.ts'

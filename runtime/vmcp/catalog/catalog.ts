@@ -1,6 +1,6 @@
 /**
  * The merged view of several listings: what one kind of client sees, and where each name leads. Pure and immutable.
- * Source: spec document 3, config.aggregation.
+ * Source: docs/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { hash } from 'node:crypto'
 import type { Aggregation } from '../../../schemas/index.ts'

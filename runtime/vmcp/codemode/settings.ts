@@ -1,4 +1,4 @@
-/** The settings of scripts. Source: spec document 3, config.codeMode. */
+/** The settings of scripts. Source: docs/specification/virtual-server.md#codeMode, config.codeMode. */
 import { type CodeMode, parseDuration, withDefaults } from '../../../schemas/index.ts'
 import { ownMemory, type PoolOptions } from '../workers/index.ts'
 

@@ -1,7 +1,7 @@
 /**
  * What a script gets of a tool's result: the structured content, or else all of the content. Texts are parsed when they
  * are JSON, which the worker finds out.
- * Source: spec document 3, "Endpoints" (execute_tool_script).
+ * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import { JsonError, JsonObject, scanElements } from '../../mcp/index.ts'
 import type { Outcome } from '../pipeline/operation.ts'

@@ -1,7 +1,7 @@
 /**
  * Circuit breaker of one backend: counts consecutive failures of calls and checks alike, keeps requests away while
  * open, and lets one trial through when the time is over.
- * Source: spec document 3, operational.failureHandling.circuitBreaker.
+ * Source: docs/specification/virtual-server.md#operational, operational.failureHandling.circuitBreaker.
  */
 export type CircuitState = 'closed' | 'open' | 'half-open'
 

@@ -3,7 +3,7 @@
  *
  * Names of fields match whatever their case, and a `tool_name` that stands among the parameters is taken out of there:
  * models write it so. Arguments are read once; what is read here is what policies check and what is carried out.
- * Source: spec document 3, "Endpoints" (find_tool, call_tool).
+ * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
  */
 import { serverTools } from '../../../schemas/index.ts'
 import { DuplicateMember, JsonObject } from '../../mcp/index.ts'

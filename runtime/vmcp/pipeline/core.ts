@@ -2,7 +2,7 @@
  * Carries out operations: answers lists from the catalog and takes everything else to the backend it belongs to.
  *
  * Knows no protocol revision and no HTTP. What stands between it and the edges is in pipeline.ts.
- * Source: spec document 3 (what the service does, operational.failureHandling).
+ * Source: docs/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'

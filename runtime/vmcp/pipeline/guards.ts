@@ -2,7 +2,7 @@
  * What stands between an authenticated request and the core: authorization, then rate limits, as the configuration says.
  *
  * Made again for a changed configuration; requests in flight keep the responses that they got.
- * Source: spec document 3 (incomingAuth.authz, rateLimiting); design, section 3 "Request".
+ * Source: docs/specification/virtual-server.md#incomingAuth (incomingAuth.authz, rateLimiting); design, section 3 "Request".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'

@@ -1,6 +1,6 @@
 /**
  * What `/status`, `/readyz` and the health endpoints say. Names and states only: no addresses, no error texts.
- * Source: spec document 3 (status.discoveredBackends); names in snake case, backends sorted.
+ * Source: docs/specification/virtual-server.md#status (status.discoveredBackends); names in snake case, backends sorted.
  */
 import type { BackendState } from '../backends/backend-state.ts'
 import type { Catalog } from '../catalog/catalog.ts'

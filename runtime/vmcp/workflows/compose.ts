@@ -4,7 +4,7 @@
  * A step names its tool by the name in the routing table, or as `workload.tool` with the backend's own name for it, which
  * stays right whatever becomes of conflicts. What a tool says of itself (read-only, destructive …) sets the least that
  * the workflow must admit; a definition that claims more harmlessness is left out.
- * Source: spec document 3, compositeTools, steps (tool); MCP, ToolAnnotations.
+ * Source: docs/specification/virtual-server.md#compositeTools, compositeTools, steps (tool); MCP, ToolAnnotations.
  */
 import { fieldsOf } from '../../../schemas/index.ts'
 import { JsonObject } from '../../mcp/index.ts'

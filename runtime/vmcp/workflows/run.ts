@@ -3,7 +3,7 @@
  *
  * Whatever goes wrong in the workflow is a result that a model can read (`isError`), never an error of the protocol; only a
  * call that its client gave up is rejected.
- * Source: spec document 3, compositeTools.
+ * Source: docs/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import { randomUUID } from 'node:crypto'
 import { type Operation, type Outcome, resultOutcome } from '../pipeline/operation.ts'

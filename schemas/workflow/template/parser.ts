@@ -3,7 +3,7 @@
  *
  * Everything that can be known without values is checked here: structure, functions, variables, named templates. A
  * variable must be declared where it is used; Go finds that out later, for some of them.
- * Source: Go text/template; spec document 3, "Templates use double-brace expressions".
+ * Source: Go text/template; docs/specification/virtual-server.md, "Templates use double-brace expressions".
  */
 import { piecesOf, type Token } from './lexer.ts'
 import {

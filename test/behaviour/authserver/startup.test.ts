@@ -273,11 +273,13 @@ const pem = (): string =>
     .privateKey.export({ type: 'pkcs8', format: 'pem' })
     .toString()
 
-t.test('file: everything of the file arrives, with the defaults of spec document 2', async (t) => {
-  const { file } = folder(t)
-  const path = file(
-    'authserver.yaml',
-    `
+t.test(
+  'file: everything of the file arrives, with the defaults of docs/specification/external-auth.md',
+  async (t) => {
+    const { file } = folder(t)
+    const path = file(
+      'authserver.yaml',
+      `
 issuer: https://mcp.example.com
 allowedAudiences: [https://mcp.example.com]
 signingKeyFiles: [${file('key.pem', pem())}]
@@ -308,54 +310,55 @@ upstreamProviders:
       userInfo: { endpointUrl: https://hub.example.com/me, fieldMapping: { subjectFields: [id] } }
       tokenResponseMapping: { accessTokenPath: a.b }
 `,
-  )
-  const config = loadAuthServerConfig(path, { REDIS_USER: 'u', REDIS_PASSWORD: '', HUB_SECRET: 'from-env' })
-  t.match(config, {
-    issuer: 'https://mcp.example.com',
-    insecureAllowHttp: false,
-    scopesSupported: ['openid', 'profile', 'email', 'offline_access'],
-    baselineClientScopes: [],
-    accessTokenMs: hour,
-    refreshTokenMs: 168 * hour,
-    authCodeMs: hour / 6,
-    consent: true,
-    registration: { enabled: true, confidentialClients: false },
-    cimd: { cacheMaxSize: 256, cacheTtlMs: 300_000, allowLoopback: false },
-    disableUpstreamTokenInjection: false,
-    storage: {
-      type: 'redis',
-      redis: {
-        addr: 'redis.example.com:6379',
-        username: 'u',
-        password: '',
-        tls: { ca: 'CA' },
-        dialTimeoutMs: 5000,
-        readTimeoutMs: 3000,
-        writeTimeoutMs: 3000,
+    )
+    const config = loadAuthServerConfig(path, { REDIS_USER: 'u', REDIS_PASSWORD: '', HUB_SECRET: 'from-env' })
+    t.match(config, {
+      issuer: 'https://mcp.example.com',
+      insecureAllowHttp: false,
+      scopesSupported: ['openid', 'profile', 'email', 'offline_access'],
+      baselineClientScopes: [],
+      accessTokenMs: hour,
+      refreshTokenMs: 168 * hour,
+      authCodeMs: hour / 6,
+      consent: true,
+      registration: { enabled: true, confidentialClients: false },
+      cimd: { cacheMaxSize: 256, cacheTtlMs: 300_000, allowLoopback: false },
+      disableUpstreamTokenInjection: false,
+      storage: {
+        type: 'redis',
+        redis: {
+          addr: 'redis.example.com:6379',
+          username: 'u',
+          password: '',
+          tls: { ca: 'CA' },
+          dialTimeoutMs: 5000,
+          readTimeoutMs: 3000,
+          writeTimeoutMs: 3000,
+        },
       },
-    },
-  })
-  const [first, second] = config.upstreams
-  t.match(first, {
-    type: 'oidc',
-    redirectUri: 'https://mcp.example.com/oauth/callback',
-    scopes: ['openid', 'offline_access'],
-    subjectClaim: 'sub',
-  })
-  t.equal(first?.clientSecret?.(), 'from-file')
-  t.match(second, {
-    type: 'oauth2',
-    userInfo: { httpMethod: 'GET', subjectFields: ['id'], nameFields: ['name'], emailFields: ['email'] },
-    tokenResponseMapping: {
-      accessTokenPath: 'a.b',
-      expiresInPath: 'expires_in',
-      refreshTokenPath: 'refresh_token',
-      scopePath: 'scope',
-    },
-  })
-  t.equal(second?.clientSecret?.(), 'from-env')
-  t.equal(config.secrets().hmacSecrets[0]?.length, 40, 'not trimmed')
-})
+    })
+    const [first, second] = config.upstreams
+    t.match(first, {
+      type: 'oidc',
+      redirectUri: 'https://mcp.example.com/oauth/callback',
+      scopes: ['openid', 'offline_access'],
+      subjectClaim: 'sub',
+    })
+    t.equal(first?.clientSecret?.(), 'from-file')
+    t.match(second, {
+      type: 'oauth2',
+      userInfo: { httpMethod: 'GET', subjectFields: ['id'], nameFields: ['name'], emailFields: ['email'] },
+      tokenResponseMapping: {
+        accessTokenPath: 'a.b',
+        expiresInPath: 'expires_in',
+        refreshTokenPath: 'refresh_token',
+        scopePath: 'scope',
+      },
+    })
+    t.equal(second?.clientSecret?.(), 'from-env')
+    t.equal(config.secrets().hmacSecrets[0]?.length, 40, 'not trimmed')
+  },
+)
 
 t.test('file: missing files and variables, unknown fields and broken YAML are all named', async (t) => {
   const text = `

@@ -4,7 +4,7 @@
  * Order, in both modes: the entry for the backend in spec.outgoingAuth.backends, the member's own reference, the
  * default, nothing. An entry of type `discovered` means the member's own reference. A configuration that cannot be used
  * leaves the backend out; it never falls through to the default.
- * Source: spec document 3, "spec.outgoingAuth".
+ * Source: docs/specification/virtual-server.md#outgoingAuth, "spec.outgoingAuth".
  */
 import type { BackendAuth } from '../../../../schemas/index.ts'
 import type { Failure } from '../../../sync/conditions.ts'

@@ -3,7 +3,7 @@
  *
  * Pods decide first: without a ready one the last report means nothing. Then the backends: all routable is Ready, some is
  * Degraded, none is Degraded while pods serve, all still unknown is Pending; an empty group is Ready.
- * Source: spec document 3, "status" (backendCount is ready plus unauthenticated).
+ * Source: docs/specification/virtual-server.md#status, "status" (backendCount is ready plus unauthenticated).
  */
 import { canonicalJson, type DiscoveredBackend } from '../../../../schemas/index.ts'
 import type { WorkloadState } from '../../../children/workload.ts'

@@ -5,7 +5,7 @@
  * Flags come from the table in runtime/config; everything is checked there before anything is opened. Standard output
  * carries one line, from which scripts read the port; the log and what people must see go to standard error.
  * Exit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed.
- * Source: spec document 1.
+ * Source: docs/specification/proxy-command.md.
  */
 import cluster from 'node:cluster'
 import type { Command } from 'commander'

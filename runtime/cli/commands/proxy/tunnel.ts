@@ -4,7 +4,7 @@
  *
  * TARGET is the target's URL (without a path) or the name of a resource in the current cluster. Standard output carries
  * the public URL, one line for each time that it changes, and nothing else. Exit codes as for the proxy command.
- * Source: spec document 1 (`proxy tunnel`).
+ * Source: docs/specification/proxy-command.md (`proxy tunnel`).
  */
 import type { Command } from 'commander'
 import { GatehouseError } from '../../../../schemas/index.ts'

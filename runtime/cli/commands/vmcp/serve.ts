@@ -1,7 +1,7 @@
 /**
  * Runs a virtual server in this process with everything that belongs to it, until a signal: its embedded authorization
  * server, and changes of its file.
- * Source: spec document 3; spec document 2, embeddedAuthServer.
+ * Source: docs/specification/virtual-server.md; docs/specification/external-auth.md#embeddedAuthServer, embeddedAuthServer.
  */
 import { isSwitchedOn } from '../../../../schemas/index.ts'
 import { checkAuthServer } from '../../../authserver/index.ts'

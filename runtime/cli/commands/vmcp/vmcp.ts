@@ -3,7 +3,7 @@
  *
  * `serve` runs in the foreground until SIGINT or SIGTERM and reloads changes of its configuration file without a
  * restart. A changed file with errors is reported and left alone; the running configuration goes on.
- * Source: spec document 3; runtime/config/vmcp/file.ts for the file.
+ * Source: docs/specification/virtual-server.md; runtime/config/vmcp/file.ts for the file.
  */
 import type { Command } from 'commander'
 import {

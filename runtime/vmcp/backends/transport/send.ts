@@ -4,7 +4,7 @@
  * Lowest are headers passed through from the client, then those that the operator configured, then what the protocol
  * needs, then the credential. When the backend refuses a credential that can be had again, the request is sent once
  * more: a 401 says that it was not carried out.
- * Source: spec document 3 (passthroughHeaders, outgoingAuth).
+ * Source: docs/specification/virtual-server.md (passthroughHeaders, outgoingAuth).
  */
 import type { ChannelTarget, Sender } from '../session-era/channel.ts'
 import { type BackendResponse, type BackendRequest, exchangeWithBackend } from './http.ts'

@@ -3,7 +3,7 @@
  *
  * What a template gives is converted to the type that the tool's input schema asks for. A template that is one action and
  * nothing else hands its value over as it is, and leaves the argument out when there is none, or null where the tool takes none.
- * Source: spec document 3, steps, arguments.
+ * Source: docs/specification/virtual-server.md#steps, steps, arguments.
  */
 import { fieldsOf } from '../../../../schemas/index.ts'
 import {

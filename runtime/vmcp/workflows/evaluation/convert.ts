@@ -1,6 +1,6 @@
 /**
  * From texts to values of a JSON type: what templates give is text, what tools and outputs want often is not.
- * Source: spec document 3, compositeTools (output property types).
+ * Source: docs/specification/virtual-server.md#compositeTools, compositeTools (output property types).
  */
 import { booleanIn, integerIn, type JsonType, numberIn } from '../../../../schemas/workflow/index.ts'
 import {

@@ -58,7 +58,7 @@ const responses: ReadonlyMap<string, boolean> = new Map([
 /**
  * True unless there is a condition that says otherwise; white space around its response does not count. Throws StepError for
  * any other answer.
- * Source: spec document 3, steps, condition.
+ * Source: docs/specification/virtual-server.md#steps, steps, condition.
  */
 export function isWanted(condition: Template | undefined, scope: Scope): boolean {
   if (!condition) return true

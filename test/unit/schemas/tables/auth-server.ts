@@ -1,4 +1,4 @@
-/** Spec document 2: the embedded authorization server. */
+/** docs/specification/external-auth.md: the embedded authorization server. */
 import { externalAuth } from './external-auth.ts'
 import {
   absent,

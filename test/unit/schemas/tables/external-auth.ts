@@ -1,4 +1,4 @@
-/** Spec document 2: MCPExternalAuthConfig without the embedded authorization server. */
+/** docs/specification/external-auth.md: MCPExternalAuthConfig without the embedded authorization server. */
 import {
   absent,
   booleanRow,

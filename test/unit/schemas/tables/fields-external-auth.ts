@@ -1,4 +1,4 @@
-/** Field lists of spec document 2. */
+/** Field lists of docs/specification/external-auth.md. */
 import { type Fields, type Kinds, list, under } from './field-list.ts'
 
 export const configStatus = {
@@ -32,7 +32,7 @@ const userInfo = {
     emailFields list of string`),
 }
 
-/** Spec document 2, EmbeddedAuthServerConfig. */
+/** docs/specification/external-auth.md#embeddedAuthServer, EmbeddedAuthServerConfig. */
 export const authServerFields: Fields = {
   '': list(`
     issuer! string
@@ -152,7 +152,7 @@ export const cloudSts: Fields = {
     priority int32`),
 }
 
-/** Spec document 2. */
+/** docs/specification/external-auth.md. */
 export const externalAuthFields: Kinds = {
   MCPExternalAuthConfig: {
     spec: list(`

@@ -1,4 +1,4 @@
-/** Field lists of spec document 3. */
+/** Field lists of docs/specification/virtual-server.md. */
 import { type Fields, type Kinds, list, under } from './field-list.ts'
 import { authServerFields, cloudSts } from './fields-external-auth.ts'
 
@@ -319,7 +319,7 @@ const backendAuth = list(`
   type! string
   externalAuthConfigRef object`)
 
-/** Spec document 3. */
+/** docs/specification/virtual-server.md. */
 export const virtualServerFields: Kinds = {
   VirtualMCPServer: {
     spec: list(`

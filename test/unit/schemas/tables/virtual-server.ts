@@ -1,4 +1,4 @@
-/** Spec document 3: VirtualMCPServer, all but spec.config. */
+/** docs/specification/virtual-server.md: VirtualMCPServer, all but spec.config. */
 import { companions } from './external-auth.ts'
 import {
   absent,

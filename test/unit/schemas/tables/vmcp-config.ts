@@ -1,4 +1,4 @@
-/** Spec document 3: spec.config. */
+/** docs/specification/virtual-server.md#config: spec.config. */
 import {
   absent,
   booleanRow,

@@ -1,4 +1,4 @@
-/** Spec document 3: compositeTools, inline and as VirtualMCPCompositeToolDefinition. */
+/** docs/specification/virtual-server.md#compositeTools: compositeTools, inline and as VirtualMCPCompositeToolDefinition. */
 import {
   absent,
   type Doc,
