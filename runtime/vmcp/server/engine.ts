@@ -25,6 +25,7 @@ import { Notifier, type Watcher } from './notifier.ts'
 import type { ClientSession } from '../pipeline/operation.ts'
 import type { Observation } from '../pipeline/observation.ts'
 import { makeOutgoingAuth, type OutgoingAuth } from '../backends/outgoing-auth.ts'
+import { nameProblems } from './start-check.ts'
 import { Evaluator, makeWorkflows } from '../workflows/index.ts'
 
 /** How often backends that could not be set up are tried again. */
@@ -60,6 +61,7 @@ export class Engine {
   /** Backends that the file itself rules out. */
   #invalid: readonly ExcludedBackend[] = []
   #excluded: readonly ExcludedBackend[] = []
+  #nameProblems: readonly string[] = []
   #cancelRetry: (() => void) | undefined
 
   /** Backends are there only after the first `apply`. */
@@ -93,6 +95,11 @@ export class Engine {
       }),
     )
     return [...states, ...this.#excluded.map(excludedState)].sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  /** Names in the settings that no backend has, one line for each. */
+  get nameProblems(): readonly string[] {
+    return this.#nameProblems
   }
 
   #makeFleet(): Fleet {
@@ -197,6 +204,7 @@ export class Engine {
     const { added, removed, excluded } = this.#fleet.apply(config)
     this.#invalid = invalid
     this.#exclude([...invalid, ...excluded])
+    this.#checkNames(config)
     for (const name of removed) this.#monitor.remove(name)
     if (JSON.stringify(healthSettings(config)) === JSON.stringify(healthSettings(this.#config))) {
       for (const name of added) this.#watch(name)
@@ -226,6 +234,14 @@ export class Engine {
         })
     }
     observation.telemetry.metrics.backendsExcluded(this.#excluded.length, {})
+  }
+
+  /** Logs only what is new: a configuration may be applied often. */
+  #checkNames(config: VmcpConfig): void {
+    const before = this.#nameProblems
+    this.#nameProblems = nameProblems(config, this.#invalid)
+    const problems = this.#nameProblems.filter((line) => !before.includes(line))
+    if (problems.length > 0) this.#options.log.warn('settings name backends that do not exist', { problems })
   }
 
   /** Sets excluded backends up once what they lacked is there: a mounted file may come after the process started. */

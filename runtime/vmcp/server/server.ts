@@ -352,7 +352,10 @@ class Vmcp implements VmcpServer {
           sessions: this.#sessions.size,
           backends: this.#engine.states(),
           catalogs: this.#engine.core.parts.views.catalogs(),
-          problems: this.#features.flatMap((feature) => feature.problems?.() ?? []),
+          problems: [
+            ...this.#engine.nameProblems,
+            ...this.#features.flatMap((feature) => feature.problems?.() ?? []),
+          ],
         }),
       backends: () => this.#engine.states(),
       monitoring: () => healthSettings(this.#config).intervalMs > 0,

@@ -3,7 +3,7 @@
  * makes those of the whole before it starts and before it takes a changed file; `gatehouse vmcp validate` makes all.
  */
 import { cedarViolations } from '../../../schemas/cedar/index.ts'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { formatViolations, GatehouseError, unknownBackends } from '../../../schemas/index.ts'
 import { workflowWarnings } from '../../../schemas/workflow/index.ts'
 import { type ExcludedBackend, type VmcpConfig, vmcpSwitchViolations } from '../../config/index.ts'
 import { type AuthServerFacts, type IncomingConfig, oidcViolations } from '../../incoming/index.ts'
@@ -43,14 +43,34 @@ export function checkStart(
   if (problems.length > 0) throw invalidConfig([...problems, ...backendViolations(config, parts, excluded)])
 }
 
-/** Throws INVALID_CONFIG naming every problem, those of single backends and of strategies that nobody uses included. */
+/**
+ * Throws INVALID_CONFIG naming every problem, those of single backends, of strategies that nobody uses and of names that no
+ * backend has included.
+ */
 export function checkAll(
   config: VmcpConfig,
   parts: StartParts,
   excluded: readonly ExcludedBackend[] = [],
 ): void {
-  const problems = [...serverViolations(config, parts), ...backendViolations(config, parts, excluded)]
+  const problems = [
+    ...serverViolations(config, parts),
+    ...backendViolations(config, parts, excluded),
+    ...nameProblems(config, excluded),
+  ]
   if (problems.length > 0) throw invalidConfig(problems)
+}
+
+/**
+ * Names in the settings that no backend of the file has, one line for each. A file without backends may be one whose
+ * backends are still to come: nothing is said about its names.
+ */
+export function nameProblems(
+  config: VmcpConfig,
+  excluded: readonly ExcludedBackend[] = [],
+): readonly string[] {
+  const names = [...(config.backends ?? []), ...excluded].map(({ name }) => name)
+  if (names.length === 0) return []
+  return unknownBackends(config, names).map((violation) => formatViolations([violation]))
 }
 
 function serverViolations(config: VmcpConfig, { env, authServer }: StartParts): readonly string[] {

@@ -1,0 +1,83 @@
+/**
+ * Names of backends in a virtual server's settings that no backend has. A misspelled name leaves a backend without its
+ * credentials, its timeout or its filter, and nothing else shows it.
+ */
+import { fieldsOf } from './fields.ts'
+import { below, nearest, type Violation } from './violations.ts'
+
+/** The settings that name backends: those of the runtime's file, or of `spec.config`. May be of any state. */
+export interface NamingSettings {
+  readonly outgoingAuth?: unknown
+  readonly aggregation?: unknown
+  readonly operational?: unknown
+}
+
+/** Bounds the time that the search for similar names takes. */
+const maxSuggestions = 5
+const maxCompared = 200
+/** Bounds the length of the result; a last line says how many more there are. */
+const maxViolations = 50
+
+/** One violation for each name in `settings` that is not among `known`; paths start with `parent`. */
+export function unknownBackends(
+  settings: NamingSettings,
+  known: Iterable<string>,
+  parent = '',
+): readonly Violation[] {
+  const names = new Set(known)
+  const unknown = namesIn(settings, parent).filter(({ name }) => !names.has(name))
+  const suggest = suggestions([...names].slice(0, maxCompared))
+  const violations = unknown.slice(0, maxViolations).map(({ path, name }) => ({
+    path,
+    message: `there is no backend ${JSON.stringify(name)}${suggest(name)}`,
+  }))
+  const more = unknown.length - violations.length
+  if (more > 0) violations.push({ path: parent, message: `${more} more names match no backend` })
+  return violations
+}
+
+function suggestions(names: readonly string[]): (name: string) => string {
+  const searched = new Map<string, string>()
+  return (name) => {
+    if (!searched.has(name) && searched.size < maxSuggestions) {
+      const guess = nearest(name, names)
+      searched.set(name, guess === undefined ? '' : `; did you mean "${guess}"?`)
+    }
+    return searched.get(name) ?? ''
+  }
+}
+
+interface Named {
+  readonly path: string
+  readonly name: string
+}
+
+function namesIn(settings: NamingSettings, parent: string): readonly Named[] {
+  const at = (...keys: readonly string[]) => keys.reduce(below, parent)
+  const { tools, conflictResolutionConfig } = fieldsOf(settings.aggregation)
+  const order = listOf(fieldsOf(conflictResolutionConfig)['priorityOrder'])
+  const orderPath = at('aggregation', 'conflictResolutionConfig', 'priorityOrder')
+  return [
+    ...keysOf(fieldsOf(settings.outgoingAuth)['backends'], at('outgoingAuth', 'backends')),
+    ...order.flatMap((name, i) => named(name, below(orderPath, i))),
+    ...listOf(tools).flatMap((entry, i) =>
+      named(fieldsOf(entry)['workload'], below(below(at('aggregation', 'tools'), i), 'workload')),
+    ),
+    ...keysOf(
+      fieldsOf(fieldsOf(settings.operational)['timeouts'])['perWorkload'],
+      at('operational', 'timeouts', 'perWorkload'),
+    ),
+  ]
+}
+
+function keysOf(map: unknown, path: string): readonly Named[] {
+  return Object.keys(fieldsOf(map)).map((name) => ({ name, path: below(path, name) }))
+}
+
+function named(name: unknown, path: string): readonly Named[] {
+  return typeof name === 'string' ? [{ name, path }] : []
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}

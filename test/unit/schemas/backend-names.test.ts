@@ -1,0 +1,61 @@
+/** Names of backends in settings that no backend has: each is found, with its path and the name that was meant. */
+import t from 'tap'
+import { unknownBackends } from '../../../schemas/index.ts'
+
+const settings = (name: string) => ({
+  outgoingAuth: { backends: { [name]: { type: 'unauthenticated' } } },
+  aggregation: {
+    conflictResolutionConfig: { priorityOrder: ['files', name] },
+    tools: [{ workload: 'files' }, { workload: name }],
+  },
+  operational: { timeouts: { perWorkload: { [name]: '5s' } } },
+})
+
+await t.test('backend names: every place that names a backend is checked', async (t) => {
+  const message = 'there is no backend "ntoes"; did you mean "notes"?'
+  t.same(unknownBackends(settings('ntoes'), ['files', 'notes']), [
+    { path: 'outgoingAuth.backends.ntoes', message },
+    { path: 'aggregation.conflictResolutionConfig.priorityOrder[1]', message },
+    { path: 'aggregation.tools[1].workload', message },
+    { path: 'operational.timeouts.perWorkload.ntoes', message },
+  ])
+  t.same(unknownBackends(settings('notes'), new Set(['files', 'notes'])), [])
+})
+
+await t.test(
+  'backend names: paths start with the parent; nothing is suggested without a similar name',
+  async (t) => {
+    t.same(unknownBackends({ outgoingAuth: { backends: { zzz: {} } } }, ['files'], 'spec'), [
+      { path: 'spec.outgoingAuth.backends.zzz', message: 'there is no backend "zzz"' },
+    ])
+  },
+)
+
+await t.test('backend names: settings of any state are read', async (t) => {
+  for (const value of [
+    undefined,
+    null,
+    1,
+    'x',
+    [],
+    { backends: 1, tools: {}, timeouts: [] },
+    { tools: [null, 1, {}] },
+  ]) {
+    t.same(unknownBackends({ outgoingAuth: value, aggregation: value, operational: value }, []), [])
+  }
+})
+
+await t.test('backend names: names of properties of every object are names like others', async (t) => {
+  t.same(unknownBackends(settings('constructor'), ['files']).length, 4)
+})
+
+await t.test(
+  'backend names: many unknown names make a bounded list that says how many more there are',
+  async (t) => {
+    const priorityOrder = Array.from({ length: 1000 }, (_, i) => `${'x'.repeat(50)}${i}`)
+    const known = Array.from({ length: 1000 }, (_, i) => `${'x'.repeat(45)}y${i}`)
+    const found = unknownBackends({ aggregation: { conflictResolutionConfig: { priorityOrder } } }, known)
+    t.equal(found.length, 51)
+    t.same(found.at(-1), { path: '', message: '950 more names match no backend' })
+  },
+)
