@@ -13,11 +13,18 @@ interface Place {
   readonly value: unknown
 }
 
+/** Nobody reads more at once. */
+const most = 1000
+
 /** Problems from the validator's errors on `document`, whose schema is `root`. */
 export function problemsOf(root: Schema, document: unknown, errors: readonly ErrorObject[]): Violation[] {
   const problems: Violation[] = []
   const spoken = new Set<string>()
   for (const error of [...errors].sort((a, b) => rank(a) - rank(b))) {
+    if (problems.length >= most) {
+      problems.push({ path: '', message: `has more than ${most} errors; the others are not shown` })
+      break
+    }
     const place = placeOf(root, document, error.instancePath)
     const problem = say(error, place)
     // One error, one line: a value of the wrong type also misses the enum, an empty string also misses the pattern.

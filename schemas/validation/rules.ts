@@ -43,6 +43,8 @@ function visit(
 ): void {
   if (value === null || value === undefined) return
   const schema = resolved(reference)
+  // Too many entries are an error already, and rules about each of so many take long.
+  if (hasTooMany(schema, value)) return
   const rules = schema['x-kubernetes-validations']
   if (rules && isRuled(schema, value)) {
     const self = toCel(schema, value)
@@ -55,6 +57,11 @@ function visit(
   eachChild(schema, value, (child, childSchema, key) =>
     visit(childSchema, child, below(path, key), known, problems),
   )
+}
+
+function hasTooMany({ maxItems, maxProperties }: Schema, value: unknown): boolean {
+  if (Array.isArray(value)) return maxItems !== undefined && value.length > maxItems
+  return maxProperties !== undefined && isObject(value) && Object.keys(value).length > maxProperties
 }
 
 /** A rule is only asked about a value of the type it is written for. */

@@ -13,6 +13,7 @@ import { problemsOf } from './messages.ts'
 import { nearest, oneOf, type Violation, shapeOf } from './violations.ts'
 import { checkRules } from './rules.ts'
 import { apiVersion } from '../schema.ts'
+import { manifestSize, runtimeSize, sizeViolation } from './size.ts'
 
 type Validator = (typeof compiled)[keyof typeof compiled]
 
@@ -22,7 +23,8 @@ const validators: Readonly<Record<string, Validator>> = compiled
 
 /** Problems of a manifest; empty when it is valid. The status is not checked: users do not write it. */
 export function validateManifest(doc: unknown): readonly Violation[] {
-  if (isTooDeep(doc)) return tooDeep
+  const oversize = sizeViolation(isObject(doc) ? withoutSystemFields(doc) : doc, manifestSize)
+  if (oversize) return [oversize]
   const kind = kindIn(doc)
   if (typeof kind !== 'string') return kind
   return check(kind, filled(definition(kind), withoutStatus(doc)))
@@ -60,7 +62,8 @@ export type RuntimeResult<N extends RuntimeName> =
 export function validateRuntime<N extends RuntimeName>(name: N, doc: unknown): RuntimeResult<N> {
   const type = bundle.runtime[name]
   if (type === undefined) throw new TypeError(`no runtime file is called ${name}`)
-  if (isTooDeep(doc)) return { problems: tooDeep }
+  const oversize = sizeViolation(doc, runtimeSize)
+  if (oversize) return { problems: [oversize] }
   const config = filled(definition(type), doc)
   const problems = check(type, config)
   return isWithout(problems, name, config) ? { config, problems: [] } : { problems }
@@ -89,19 +92,11 @@ function check(name: string, document: unknown): Violation[] {
   return all.sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
 }
 
-/** Far beyond any honest document, and far below what overflows the stack here. */
-const deepest = 200
-const tooDeep: readonly Violation[] = [{ path: '', message: `is nested more than ${deepest} levels deep` }]
-
-function isTooDeep(doc: unknown): boolean {
-  let level: unknown[] = [doc]
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > deepest) return true
-    level = level.flatMap((value) =>
-      typeof value === 'object' && value !== null ? Object.values(value) : [],
-    )
-  }
-  return false
+/** What only the API server and the hooks write: as large as it is. */
+function withoutSystemFields({ status: _, metadata, ...rest }: Readonly<Record<string, unknown>>): unknown {
+  if (!isObject(metadata)) return { ...rest, metadata }
+  const { managedFields: _managed, ...own } = metadata
+  return { ...rest, metadata: own }
 }
 
 function withoutStatus(doc: unknown): unknown {

@@ -192,8 +192,8 @@ await t.test('messages: a document nested beyond reason is refused, not choked o
 })
 
 await t.test('messages: a huge or odd document is answered, not choked on', async (t) => {
-  const many = Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`field${i}`, i]))
-  t.equal(validateManifest(document('MCPServer', { image: 'x', ...many })).length, 2000)
+  const many = Object.fromEntries(Array.from({ length: 900 }, (_, i) => [`field${i}`, i]))
+  t.equal(validateManifest(document('MCPServer', { image: 'x', ...many })).length, 900)
   const proto: unknown = JSON.parse(
     '{"apiVersion":"gatehouse.dev/v1beta1","kind":"MCPGroup","metadata":{"name":"x"},"spec":{"__proto__":{"x":1},"constructor":1}}',
   )

@@ -1,0 +1,52 @@
+/**
+ * Bounds the size of documents before they are validated: validators look at every value, and report every error.
+ *
+ * The bounds stand far beyond honest documents (a rendered configuration has 240 KiB) and far below what takes long or
+ * overflows the stack.
+ */
+import { below, type Violation } from './violations.ts'
+
+export interface SizeLimits {
+  /** Objects, lists and scalars. */
+  readonly values: number
+  /** Items of one list, members of one object. */
+  readonly members: number
+  /** All strings and names together. */
+  readonly characters: number
+}
+
+/** The API server stores no object of more than 1.5 MiB. */
+export const manifestSize: SizeLimits = { values: 20_000, members: 2_000, characters: 1_500_000 }
+/** Files are written by hooks, or by who runs the server. */
+export const runtimeSize: SizeLimits = { values: 100_000, members: 5_000, characters: 8_000_000 }
+
+const maxDepth = 200
+
+/** The first thing in a document that is too large; undefined when nothing is. */
+export function sizeViolation(document: unknown, limits: SizeLimits): Violation | undefined {
+  let values = 0
+  let characters = 0
+
+  function visit(value: unknown, path: string, depth: number): Violation | undefined {
+    values += 1
+    if (values > limits.values) return { path: '', message: `holds more than ${limits.values} values` }
+    if (depth > maxDepth) return { path: '', message: `is nested more than ${maxDepth} levels deep` }
+    if (typeof value === 'string') characters += value.length
+    if (characters > limits.characters)
+      return { path: '', message: `holds more than ${limits.characters} characters` }
+    if (typeof value !== 'object' || value === null) return undefined
+    const members = Object.entries(value)
+    if (members.length > limits.members) {
+      const what = Array.isArray(value) ? 'items' : 'members'
+      return { path, message: `has ${members.length} ${what}; at most ${limits.members} are allowed` }
+    }
+    for (const [key, member] of members) {
+      characters += key.length
+      const violation = visit(member, below(path, Array.isArray(value) ? Number(key) : key), depth + 1)
+      if (violation) return violation
+    }
+    return undefined
+  }
+
+  return visit(document, '', 0)
+}
