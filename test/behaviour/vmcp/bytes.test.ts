@@ -9,7 +9,7 @@ proves('3.config.aggregation.conflictResolution.prefix')
 
 const ARGUMENTS = '{ "n":123456789012345678901234567890, "f":1e400,"s":"\\u00e9\\/","deep":[{"x":null}] }'
 const RESULT =
-  '{"content":[{"type":"hologram","data":12345678901234567890,"_meta":{"a/b":1}}],"structuredContent":[1,2.50],"x-unknown":{"y":1.0},"_meta":{"com.example/k":9007199254740993}}'
+  '{"content":[{"type":"hologram","data":12345678901234567890,"_meta":{"a/b":1}}],"structuredContent":{"l":[1,2.50]},"x-unknown":{"y":1.0},"_meta":{"com.example/k":9007199254740993}}'
 const TOOL =
   '{"name":"echo","title":"Echo","icons":[{"src":"data:,"}],"description":"Echoes","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","maximum":1E+2},"_meta":{"big":9007199254740993},"execution":{"taskSupport":"forbidden"}}'
 
@@ -42,7 +42,7 @@ t.test('a stateless client gets the same content, in stateless dress', async (t)
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
   const { text, response } = await stateless(vmcp.url, 'tools/call', { name: 'raw_echo' })
   t.match(text, '"data":12345678901234567890')
-  t.match(text, '"structuredContent":[1,2.50],"x-unknown":{"y":1.0}')
+  t.match(text, '"structuredContent":{"l":[1,2.50]},"x-unknown":{"y":1.0}')
   t.match(text, '"com.example/k":9007199254740993')
   t.equal(response?.result?.['resultType'], 'complete')
   const received = backend.requests.find(({ method }) => method === 'tools/call')
