@@ -1,7 +1,7 @@
 /** Public API of the contract module: what hooks and runtime may import. */
 export { type AddressPolicy, addressViolation, endpointPolicy, isRefusedAddress } from './addresses.ts'
 export { canonicalJson, hashOf } from './canonical.ts'
-export { type NamingSettings, unknownBackends } from './validation/backend-names.ts'
+export { type NamingSettings, type UnknownBackend, unknownBackends } from './validation/backend-names.ts'
 export { type CelProgram, compileCel } from './validation/cel.ts'
 export { formatDuration, parseDuration } from './duration.ts'
 export { type ErrorCode, GatehouseError, type ErrorOptions, errors } from './errors.ts'

@@ -14,6 +14,7 @@ import type {
 import { workflowWarnings } from '../../schemas/workflow/index.ts'
 import { issuerFailure } from '../externalauth/embedded-auth-server.ts'
 import { fieldsOf, listOf } from '../kube.ts'
+import { unknownBackendsOf } from '../references/backend-names.ts'
 
 type Warnings<K extends KindName> = (resource: Kinds[K]) => readonly string[]
 
@@ -101,8 +102,27 @@ function virtualServer({ spec }: VirtualMCPServer): string[] {
   if (config?.backends?.length && spec.outgoingAuth?.source !== 'inline') {
     found.push('config.backends is used only with outgoingAuth.source inline')
   }
+  found.push(...backendNames(spec))
   if (spec.embeddingServerRef && config?.optimizer?.embeddingService !== undefined) {
     found.push('config.optimizer.embeddingService is overridden by embeddingServerRef')
   }
   return spec.authServerConfig ? [...found, ...authServer(spec.authServerConfig, 'authServerConfig')] : found
+}
+
+/**
+ * Names beside those of static backends. Members of the group are backends too and not known here, so a name is doubted
+ * only where a static backend has a similar one.
+ */
+function backendNames(spec: VirtualMCPServer['spec']): string[] {
+  if (spec.outgoingAuth?.source !== 'inline') return []
+  const names = (spec.config?.backends ?? []).map(({ name }) => name)
+  return unknownBackendsOf(spec, names).flatMap(({ path, similar }) =>
+    similar === undefined
+      ? []
+      : [clip(`no static backend has this name; did you mean ${similar}? ${path}`, 120)],
+  )
+}
+
+function clip(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length - 1)}…` : text
 }

@@ -12,6 +12,11 @@ export interface NamingSettings {
   readonly operational?: unknown
 }
 
+export interface UnknownBackend extends Violation {
+  /** The known name that was probably meant. */
+  readonly similar?: string
+}
+
 /** Bounds the time that the search for similar names takes. */
 const maxSuggestions = 5
 const maxCompared = 200
@@ -23,27 +28,27 @@ export function unknownBackends(
   settings: NamingSettings,
   known: Iterable<string>,
   parent = '',
-): readonly Violation[] {
+): readonly UnknownBackend[] {
   const names = new Set(known)
   const unknown = namesIn(settings, parent).filter(({ name }) => !names.has(name))
   const suggest = suggestions([...names].slice(0, maxCompared))
-  const violations = unknown.slice(0, maxViolations).map(({ path, name }) => ({
-    path,
-    message: `there is no backend ${JSON.stringify(name)}${suggest(name)}`,
-  }))
+  const violations = unknown.slice(0, maxViolations).map(({ path, name }): UnknownBackend => {
+    const message = `there is no backend ${JSON.stringify(name)}`
+    const similar = suggest(name)
+    return similar === undefined
+      ? { path, message }
+      : { path, message: `${message}; did you mean "${similar}"?`, similar }
+  })
   const more = unknown.length - violations.length
   if (more > 0) violations.push({ path: parent, message: `${more} more names match no backend` })
   return violations
 }
 
-function suggestions(names: readonly string[]): (name: string) => string {
-  const searched = new Map<string, string>()
+function suggestions(names: readonly string[]): (name: string) => string | undefined {
+  const searched = new Map<string, string | undefined>()
   return (name) => {
-    if (!searched.has(name) && searched.size < maxSuggestions) {
-      const guess = nearest(name, names)
-      searched.set(name, guess === undefined ? '' : `; did you mean "${guess}"?`)
-    }
-    return searched.get(name) ?? ''
+    if (!searched.has(name) && searched.size < maxSuggestions) searched.set(name, nearest(name, names))
+    return searched.get(name)
   }
 }
 

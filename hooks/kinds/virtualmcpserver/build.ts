@@ -15,6 +15,7 @@ import { PodNeeds } from '../../runtime-config/needs.ts'
 import { specFailure } from '../../references/resolve.ts'
 import { toYaml } from '../../children/yaml.ts'
 import { authServerFileOf, checkAuthServer, checkInvalidAuthServer } from './config/auth-server.ts'
+import { checkBackendNames } from './config/backend-names.ts'
 import type { ResolvedBackend } from './config/backends.ts'
 import { childrenOf, commonNeeds, podTemplate } from './children.ts'
 import { configOf, restartHash } from './config/config.ts'
@@ -98,6 +99,13 @@ function check(context: Context, needs: PodNeeds) {
   for (const [what, hash] of Object.entries(hashes)) needs.revision(what, hash)
   const outgoing = outgoingAuth(context, needs)
   const backends = backendsWithNeeds(context, needs, outgoing)
+  // Without its group nobody knows the members.
+  if (group?.reason !== 'GroupRefNotFound') {
+    checkBackendNames(
+      context,
+      backends.map((backend) => backend.name),
+    )
+  }
   const parts = [
     tools.failure,
     search.failure,

@@ -276,6 +276,13 @@ t.test('admission: warns of what is legal and seldom meant', async (t) => {
       }),
       /deprecated/,
     ],
+    [
+      virtual({
+        outgoingAuth: { source: 'inline', backends: { aplha: { type: 'discovered' } } },
+        config: { backends: [{ name: 'alpha', url: 'https://a', transport: 'sse' }] },
+      }),
+      /did you mean alpha\? spec\.outgoingAuth\.backends\.aplha/,
+    ],
     [server('s', { transport: 'stdio' }), /needs the command/],
   ]
   for (const [manifest, text] of warned) {

@@ -155,3 +155,34 @@ t.test('AuthzPolicySyntaxInvalid: a proxy names the policy that is none', async 
     message: /policies\[1\]/,
   })
 })
+
+t.test('UnknownBackend: settings for a backend that is not there are named; nothing stops', async (t) => {
+  const spec = {
+    outgoingAuth: { source: 'discovered', backends: { flies: { type: 'discovered' } } },
+    config: {
+      aggregation: {
+        conflictResolution: 'priority',
+        conflictResolutionConfig: { priorityOrder: ['files', 'notes'] },
+        tools: [{ workload: 'files' }],
+      },
+      operational: { timeouts: { perWorkload: { flies: '5s' } } },
+    },
+  }
+  const w = world(server('files'), virtual(spec)).ready()
+  t.same(doorCondition(w, 'BackendNamesValidated')?.message.split('; ').sort(), [
+    'did you mean "files"?',
+    'did you mean "files"?',
+    'spec.config.aggregation.conflictResolutionConfig.priorityOrder[1]: there is no backend "notes"',
+    'spec.config.operational.timeouts.perWorkload.flies: there is no backend "flies"',
+    'spec.outgoingAuth.backends.flies: there is no backend "flies"',
+  ])
+  t.match(doorCondition(w, 'BackendNamesValidated'), { status: 'False', reason: 'UnknownBackend' })
+  t.ok(w.get('Deployment', 'vmcp-door'), 'the server runs')
+  const all = world(server('files'), entry('flies'), server('notes'), virtual(spec)).ready()
+  t.match(doorCondition(all, 'BackendNamesValidated'), { status: 'True', reason: 'AllKnown' })
+  t.equal(
+    doorCondition(world(server('files'), virtual()).ready(), 'BackendNamesValidated'),
+    undefined,
+    'nothing to say without names',
+  )
+})

@@ -12,12 +12,13 @@ const settings = (name: string) => ({
 })
 
 await t.test('backend names: every place that names a backend is checked', async (t) => {
+  const similar = 'notes'
   const message = 'there is no backend "ntoes"; did you mean "notes"?'
   t.same(unknownBackends(settings('ntoes'), ['files', 'notes']), [
-    { path: 'outgoingAuth.backends.ntoes', message },
-    { path: 'aggregation.conflictResolutionConfig.priorityOrder[1]', message },
-    { path: 'aggregation.tools[1].workload', message },
-    { path: 'operational.timeouts.perWorkload.ntoes', message },
+    { path: 'outgoingAuth.backends.ntoes', message, similar },
+    { path: 'aggregation.conflictResolutionConfig.priorityOrder[1]', message, similar },
+    { path: 'aggregation.tools[1].workload', message, similar },
+    { path: 'operational.timeouts.perWorkload.ntoes', message, similar },
   ])
   t.same(unknownBackends(settings('notes'), new Set(['files', 'notes'])), [])
 })
