@@ -1,5 +1,6 @@
 /** `gatehouse import`: the files of every client as manifests that pass, run, and keep no secret in the open. */
 import {
+  cpSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -14,9 +15,11 @@ import t from 'tap'
 import { freePort, runGatehouse, startGatehouse } from '../helpers/gatehouse.ts'
 import { connect } from '../helpers/mcp/clients.ts'
 
-const home = join(import.meta.dirname, '../fixtures/clients/home')
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'gatehouse-import-')))
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+// A copy: programs write to the home folder that they are given.
+const home = join(folder, 'home')
+cpSync(join(import.meta.dirname, '../fixtures/clients/home'), home, { recursive: true })
 const env = { ...process.env, HOME: home, XDG_STATE_HOME: join(folder, 'state'), XDG_CONFIG_HOME: '' }
 const gatehouse = (args: readonly string[], more: NodeJS.ProcessEnv = {}) =>
   runGatehouse(args, '', { ...env, ...more })
