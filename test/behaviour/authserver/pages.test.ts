@@ -21,7 +21,7 @@ const missingBrowser: string | false = existsSync(executablePath)
 
 t.setTimeout(180_000)
 
-const artefacts = join(import.meta.dirname, '../artefacts')
+const artefacts = join(import.meta.dirname, '../../artefacts')
 
 async function open(t: Test): Promise<Browser> {
   mkdirSync(artefacts, { recursive: true })
