@@ -6,6 +6,7 @@ export {
   validateResource,
   type Verdict,
 } from './admission/index.ts'
+export { referenceCheck } from './references/among.ts'
 export { type EventSink, eventSink, type HookEvent } from './server/events.ts'
 export type { KubeObject } from './kube.ts'
 export { jsonLog, type Log } from './server/log.ts'

@@ -1,9 +1,15 @@
 /** The backends that a virtual server's spec names. */
-import { type UnknownBackend, unknownBackends, type VirtualMCPServerSpec } from '../../schemas/index.ts'
+import { type NamingSettings, type UnknownBackend, unknownBackends } from '../../schemas/index.ts'
+
+/** The parts of the spec that name backends; may be of any state. */
+interface NamingSpec {
+  readonly outgoingAuth?: unknown
+  readonly config?: Pick<NamingSettings, 'aggregation' | 'operational'> | null | undefined
+}
 
 /** One violation for each name that is not among `known`. */
 export function unknownBackendsOf(
-  { outgoingAuth, config }: VirtualMCPServerSpec,
+  { outgoingAuth, config }: NamingSpec,
   known: readonly string[],
 ): readonly UnknownBackend[] {
   // config.outgoingAuth is superseded: nothing reads it.

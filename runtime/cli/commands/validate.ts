@@ -17,7 +17,8 @@ export function addValidateCommand(program: Command): void {
     .command('validate')
     .summary('check manifests offline')
     .description(
-      'Checks manifests exactly as the admission webhook would, without a cluster.\n' +
+      'Checks manifests exactly as the admission webhook would, without a cluster, and what they refer to:\n' +
+        'a reference to an object that is not given is an error when others of its kind are, else a warning.\n' +
         'Documents of other API groups are skipped.',
     )
     .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect)
@@ -38,9 +39,9 @@ export function collect(value: string, previous: readonly string[] = []): string
 }
 
 async function validate(options: Options): Promise<number> {
-  const { validateResource } = await import('../../../hooks/index.ts')
+  const { referenceCheck, validateResource } = await import('../../../hooks/index.ts')
   const manifests = readManifests(options.filename, () => readFileSync(0, 'utf8'))
-  const checked = checkManifests(manifests, validateResource)
+  const checked = checkManifests(manifests, validateResource, referenceCheck)
   const invalid = checked.filter(({ problems }) => problems.length > 0)
   if (options.output === 'json') {
     const rows = checked.map(({ manifest, problems, warnings }) => ({

@@ -16,6 +16,9 @@ export type ValidateResource = (doc: unknown) => {
   readonly warnings: readonly string[]
 }
 
+/** The hooks' check of what documents refer to, among all of them. */
+export type ReferenceCheck = (docs: readonly unknown[]) => ValidateResource
+
 /** `Kind/name` as kubectl prints it, or what can be said of a document that lacks them. */
 export function nameOf(manifest: Manifest): string {
   const { kind, metadata } = manifest.doc as { kind?: unknown; metadata?: { name?: unknown } | null }
@@ -30,11 +33,19 @@ export function isOurs(manifest: Manifest): boolean {
   return apiVersion === undefined && typeof kind === 'string' && kindOf(kind) !== undefined
 }
 
-/** Validates every document of ours, and that no two share kind, namespace and name. */
-export function checkManifests(manifests: readonly Manifest[], validate: ValidateResource): Checked[] {
+/**
+ * Validates every document of ours, that no two share kind, namespace and name, and with `references` what they refer to.
+ */
+export function checkManifests(
+  manifests: readonly Manifest[],
+  validate: ValidateResource,
+  references: ReferenceCheck = () => () => ({ problems: [], warnings: [] }),
+): Checked[] {
+  const checkReferences = references(manifests.filter(isOurs).map(({ doc }) => doc))
   const seen = new Map<string, Manifest>()
   return manifests.filter(isOurs).map((manifest) => {
     const { problems, warnings } = validate(manifest.doc)
+    const referring = checkReferences(manifest.doc)
     const namespace = (manifest.doc as { metadata?: { namespace?: unknown } }).metadata?.namespace
     const key = `${nameOf(manifest)} ${typeof namespace === 'string' ? namespace : 'default'}`
     const first = seen.get(key)
@@ -42,7 +53,11 @@ export function checkManifests(manifests: readonly Manifest[], validate: Validat
     const duplicate: Violation[] = first
       ? [{ path: 'metadata.name', message: `is taken already, at ${first.file}:${first.line}` }]
       : []
-    return { manifest, problems: [...problems, ...duplicate], warnings }
+    return {
+      manifest,
+      problems: [...problems, ...referring.problems, ...duplicate],
+      warnings: [...warnings, ...referring.warnings],
+    }
   })
 }
 

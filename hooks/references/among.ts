@@ -1,0 +1,124 @@
+/**
+ * Checks offline what manifests refer to: other objects of this project in the same namespace, and the backends that a
+ * virtual server names. Only the given manifests are known. A reference is an error where others of its kind are among
+ * them, and a warning where none is: the object may be on the cluster already.
+ *
+ * Documents may be of any state.
+ */
+import { below, formatViolations, type KindName, nearest, type Violation } from '../../schemas/index.ts'
+import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'
+import { unknownBackendsOf } from './backend-names.ts'
+import { groupMembers } from './members.ts'
+
+export interface ReferenceFindings {
+  readonly problems: readonly Violation[]
+  readonly warnings: readonly string[]
+}
+
+/** The kind that a field refers to, wherever in a spec it is. */
+const kindOfField: Readonly<Record<string, KindName>> = {
+  authServerRef: 'MCPExternalAuthConfig',
+  authzConfigRef: 'MCPAuthzConfig',
+  compositeToolRefs: 'VirtualMCPCompositeToolDefinition',
+  embeddingServerRef: 'EmbeddingServer',
+  externalAuthConfigRef: 'MCPExternalAuthConfig',
+  groupRef: 'MCPGroup',
+  oidcConfigRef: 'MCPOIDCConfig',
+  telemetryConfigRef: 'MCPTelemetryConfig',
+  toolConfigRef: 'MCPToolConfig',
+}
+
+/** Fields whose content has other rules than this project's. */
+const foreign: ReadonlySet<string> = new Set(['podTemplateSpec', 'arguments', 'metadata'])
+
+/** Nesting that is looked into; references lie at most five levels deep. */
+const maxDepth = 10
+
+/** A check of single documents against all of them. */
+export function referenceCheck(docs: readonly unknown[]): (doc: unknown) => ReferenceFindings {
+  const objects = docs.map(fieldsOf).filter(isNamed)
+  const inNamespace = (namespace: string) => (kind: string) =>
+    objects.filter((object) => object.kind === kind && namespaceOf(object) === namespace)
+  return (doc) => {
+    const object = fieldsOf(doc)
+    const given = inNamespace(namespaceOf(object))
+    const findings = referencesIn(object['spec'], 'spec', maxDepth).map((reference) =>
+      findingOf(
+        reference,
+        given(reference.kind).map(({ metadata }) => metadata.name),
+      ),
+    )
+    const problems = findings.flatMap(({ problem }) => problem ?? [])
+    const warnings = findings.flatMap(({ warning }) => warning ?? [])
+    const names = object['kind'] === 'VirtualMCPServer' ? backendViolations(object, given) : []
+    return { problems: [...problems, ...names], warnings }
+  }
+}
+
+function isNamed(doc: Fields): doc is Fields & KubeObject {
+  return typeof doc['kind'] === 'string' && typeof fieldsOf(doc['metadata'])['name'] === 'string'
+}
+
+function namespaceOf(doc: Fields): string {
+  const { namespace } = fieldsOf(doc['metadata'])
+  return typeof namespace === 'string' && namespace !== '' ? namespace : 'default'
+}
+
+interface Reference {
+  readonly path: string
+  readonly kind: KindName
+  readonly name: string
+}
+
+function referencesIn(value: unknown, path: string, depth: number): readonly Reference[] {
+  if (depth === 0) return []
+  if (Array.isArray(value)) {
+    return value.flatMap((item, i) => referencesIn(item, below(path, i), depth - 1))
+  }
+  return Object.entries(fieldsOf(value)).flatMap(([field, inner]) => {
+    if (foreign.has(field)) return []
+    const at = below(path, field)
+    const kind = Object.hasOwn(kindOfField, field) ? kindOfField[field] : undefined
+    if (kind === undefined) return referencesIn(inner, at, depth - 1)
+    return Array.isArray(inner)
+      ? inner.flatMap((item, i) => referenceTo(kind, item, below(at, i)))
+      : referenceTo(kind, inner, at)
+  })
+}
+
+function referenceTo(kind: KindName, value: unknown, path: string): readonly Reference[] {
+  const { name } = fieldsOf(value)
+  return typeof name === 'string' && name !== '' ? [{ kind, name, path: below(path, 'name') }] : []
+}
+
+function findingOf({ path, kind, name }: Reference, given: readonly string[]) {
+  if (given.includes(name)) return {}
+  const quoted = JSON.stringify(name)
+  if (given.length === 0) {
+    const message = `${kind} ${quoted} is not among the given files; it must be on the cluster`
+    return { warning: formatViolations([{ path, message }]) }
+  }
+  const similar = nearest(name, given)
+  const guess = similar === undefined ? '' : `; did you mean "${similar}"?`
+  return { problem: { path, message: `there is no ${kind} ${quoted} among the given files${guess}` } }
+}
+
+/** Nothing is said where no member of the group is given: all of them may be on the cluster. */
+function backendViolations(
+  server: Fields,
+  given: (kind: string) => readonly KubeObject[],
+): readonly Violation[] {
+  const spec = fieldsOf(server['spec'])
+  const group = fieldsOf(spec['groupRef'])['name']
+  if (typeof group !== 'string') return []
+  const { members } = groupMembers({ members: given }, group)
+  if (members.length === 0) return []
+  const isInline = fieldsOf(spec['outgoingAuth'])['source'] === 'inline'
+  const backends = isInline ? listOf(fieldsOf(spec['config'])['backends']).filter(isFields) : []
+  const known = [...members, ...backends].flatMap(({ name }) => (typeof name === 'string' ? [name] : []))
+  const { aggregation, operational } = fieldsOf(spec['config'])
+  return unknownBackendsOf(
+    { outgoingAuth: spec['outgoingAuth'], config: { aggregation, operational } },
+    known,
+  )
+}
