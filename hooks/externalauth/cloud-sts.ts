@@ -1,5 +1,5 @@
 /** Type `cloudSts`: temporary role credentials for the caller's identity, and requests signed with SigV4. */
-import { compileCel, GatehouseError, type Violation, type RoleMapping } from '../../schemas/index.ts'
+import { compileBoundedCel, GatehouseError, type Violation, type RoleMapping } from '../../schemas/index.ts'
 import { definedFields } from '../children/defined.ts'
 import { type ExternalAuthModule, subjectProvider } from './module.ts'
 
@@ -21,7 +21,7 @@ export const cloudSts: ExternalAuthModule = {
 function matcherViolations({ matcher }: RoleMapping, path: string): Violation[] {
   if (matcher === undefined) return []
   try {
-    compileCel(matcher)
+    compileBoundedCel(matcher)
     return []
   } catch (error) {
     return [{ path, message: error instanceof GatehouseError ? error.message : 'is not a CEL expression' }]

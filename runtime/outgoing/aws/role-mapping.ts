@@ -4,7 +4,7 @@
  * Mappings are tried by ascending priority, those without one last, equal ones in configuration order. A mapping whose
  * expression fails on these claims does not match. Source: docs/specification/external-auth.md#cloudSts (cloudSts.roleMappings).
  */
-import { type CelProgram, compileCel } from '../../../schemas/index.ts'
+import { type CelProgram, compileBoundedCel, compileCel } from '../../../schemas/index.ts'
 import type { CloudStsBlock } from '../config.ts'
 
 type Mapping = NonNullable<CloudStsBlock['roleMappings']>[number]
@@ -38,7 +38,7 @@ function matcherOf(mapping: Mapping, contains: CelProgram, roleClaim: string): (
   if (mapping.matcher === undefined) {
     return (claims) => isTrue(contains, { claims, roleClaim, value: mapping.claim ?? null })
   }
-  const program = compileCel(mapping.matcher)
+  const program = compileBoundedCel(mapping.matcher)
   return (claims) => isTrue(program, { claims })
 }
 

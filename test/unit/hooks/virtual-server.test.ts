@@ -572,6 +572,30 @@ t.test('headerForward: each entry has variables of its own, and ambiguous names 
   )
 })
 
+t.test('headerForward: an entry that is not valid whatever its status says is left out alone', async (t) => {
+  const w = door({}, entry('good'), entry('bad'))
+  const request = JSON.parse(JSON.stringify(w.request('VirtualMCPServer', 'door'))) as {
+    related: Record<string, Record<string, { spec: Record<string, unknown> }>>
+  }
+  const bad = request.related['MCPServerEntry.gatehouse.dev/v1beta1']?.['team/bad']
+  t.ok(bad)
+  for (const headerForward of [{ addHeadersFromSecret: ['x'] }, 5, { addPlaintextHeaders: { Host: 'x' } }]) {
+    if (bad) bad.spec['headerForward'] = headerForward
+    const { status } = w.hooks.byKind('VirtualMCPServer')?.sync(request) ?? {}
+    t.match(status, {
+      discoveredBackends: [
+        {
+          name: 'bad',
+          status: 'unavailable',
+          message: /MCPServerEntry bad is not valid: spec\.headerForward/,
+        },
+        { name: 'good' },
+      ],
+    })
+    t.notMatch(status, { phase: 'Failed' })
+  }
+})
+
 t.test('size: a configuration that no ConfigMap can hold keeps what runs', async (t) => {
   const w = world(server('files'), virtual()).ready()
   const policies = Array.from(

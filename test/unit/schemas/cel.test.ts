@@ -1,6 +1,6 @@
 /** The wrapper around the CEL library: values in and out, and errors as errors of this product. */
 import t from 'tap'
-import { compileCel } from '../../../schemas/index.ts'
+import { compileBoundedCel, compileCel } from '../../../schemas/index.ts'
 
 await t.test('compileCel: evaluates on plain values', async (t) => {
   const claims = { sub: 'alice', groups: ['admins', 'dev'], nested: { level: 3 }, verified: true, none: null }
@@ -47,4 +47,23 @@ await t.test('compileCel: an evaluation that fails throws, it is not false', asy
 
 await t.test('compileCel: a hostile regular expression takes linear time', async (t) => {
   t.equal(compileCel("s.matches('^(a+)+$')")({ s: `${'a'.repeat(5000)}b` }), false)
+})
+
+await t.test('compileBoundedCel: loops over claims cannot stand in one another', async (t) => {
+  for (const text of [
+    "'admins' in claims.groups",
+    "claims.groups.exists(g, g.startsWith('team-'))",
+    "claims.groups.exists(g, g in ['a', 'b', 'c'])",
+    "['a', 'b'].all(prefix, claims.groups.exists(g, g.startsWith(prefix)))",
+    "claims.groups.exists(g, g == 'a') && claims.roles.exists(r, r == 'b')",
+  ])
+    t.doesNotThrow(() => compileBoundedCel(text), text)
+  for (const text of [
+    'claims.groups.all(a, claims.groups.exists(b, a == b))',
+    'claims.groups.all(a, a in claims.groups)',
+    'claims.groups.map(a, claims.groups.filter(b, a == b)).size() > 0',
+    'claims.groups.all(a, claims.groups.all(b, claims.groups.all(c, a + b == c)))',
+  ])
+    t.throws(() => compileBoundedCel(text), { code: 'INVALID_CONFIG', message: /^too expensive/ }, text)
+  t.equal(compileBoundedCel("claims.groups.exists(g, g == 'b')")({ claims: { groups: ['a', 'b'] } }), true)
 })

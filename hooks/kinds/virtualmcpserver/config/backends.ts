@@ -4,7 +4,8 @@
  * A member whose authentication cannot be resolved is left out of the configuration altogether: it must never fall
  * through to the default strategy. It stays visible in the status.
  */
-import { type AddressPolicy, envName, type input } from '../../../../schemas/index.ts'
+import { type AddressPolicy, envName, formatViolations, type input } from '../../../../schemas/index.ts'
+import { resourceViolations } from '../../../admission/checks.ts'
 import { policyFor } from '../../../references/addresses.ts'
 import type { Failure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
@@ -73,7 +74,7 @@ function withoutSharedVariables(backends: readonly ResolvedBackend[]): readonly 
 function resolveMember(context: Context, member: Member, resolver: Outgoing): ResolvedBackend {
   const auth = resolver.strategyFor(member.name, member.authRef)
   const caBundle = member.kind === 'MCPServerEntry' ? caBundleOf(context, member) : undefined
-  const failure = auth.failure ?? caBundle?.failure
+  const failure = auth.failure ?? caBundle?.failure ?? headersFailure(context, member)
   const usable = member.url !== undefined && failure === undefined
   return {
     name: member.name,
@@ -93,6 +94,15 @@ function resolveMember(context: Context, member: Member, resolver: Outgoing): Re
         }
       : undefined,
   }
+}
+
+/** Headers are not read from an entry that is not valid: it may have been admitted under other rules. */
+function headersFailure(context: Context, { kind, name, object }: Member): Failure | undefined {
+  if (kind !== 'MCPServerEntry' || fieldsOf(object['spec'])['headerForward'] === undefined) return undefined
+  const violations = resourceViolations(object, context.settings)
+  if (violations.length === 0) return undefined
+  const message = `MCPServerEntry ${name} is not valid: ${formatViolations(violations)}`
+  return { reason: 'EntryNotValid', message: message.slice(0, 1024) }
 }
 
 /** Where connections to an entry may lead: its name may come to mean another address than when it was admitted. */

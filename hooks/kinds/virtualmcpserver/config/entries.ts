@@ -47,6 +47,7 @@ function setCondition(context: Context, resolved: ResolvedBackend): void {
 
 function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedBackend): void {
   if (member?.kind !== 'MCPServerEntry') return
+  // Present only with a backend, whose headers have been checked.
   if (fieldsOf(member.object['spec'])['headerForward'] !== undefined) {
     addHeaderForward(needs, name, context.filled('MCPServerEntry', name)?.spec.headerForward)
   }

@@ -1,0 +1,43 @@
+/**
+ * Estimates what an expression costs to evaluate, from its syntax tree: CEL has no endless loops, but loops in loops.
+ *
+ * A list that is written out counts with its length, every other one as if it had a thousand items.
+ */
+const unknownLength = 1000
+
+/** Steps of one evaluation, as far as the expression tells. `node` is a node of the tree, or any part of one. */
+export function costOf(node: unknown): number {
+  if (typeof node !== 'object' || node === null) return 0
+  const { case: kind, value }: { case?: unknown; value?: unknown } = node
+  if (kind === 'comprehensionExpr') return loopCost(value as Loop)
+  const own = kind === 'callExpr' ? 1 + searchCost(value as Call) : 0
+  return Object.values(node).reduce<number>((sum, part) => sum + costOf(part), own)
+}
+
+interface Loop {
+  readonly iterRange: unknown
+  readonly loopStep: unknown
+  readonly loopCondition: unknown
+  readonly result: unknown
+}
+
+function loopCost({ iterRange, loopStep, loopCondition, result }: Loop): number {
+  const once = 1 + costOf(loopStep) + costOf(loopCondition)
+  return costOf(iterRange) + lengthOf(iterRange) * once + costOf(result)
+}
+
+interface Call {
+  readonly function: string
+  readonly args: readonly unknown[]
+}
+
+/** `x in list` looks at every item. */
+function searchCost({ function: name, args }: Call): number {
+  return name === '@in' ? lengthOf(args[1]) : 0
+}
+
+function lengthOf(list: unknown): number {
+  const { exprKind }: { exprKind?: unknown } = list as object
+  const { case: kind, value } = (exprKind ?? {}) as { case?: unknown; value?: { elements?: unknown } }
+  return kind === 'listExpr' && Array.isArray(value?.elements) ? value.elements.length : unknownLength
+}
