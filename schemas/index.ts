@@ -2,7 +2,6 @@
 export { type AddressPolicy, addressViolation, endpointPolicy, isRefusedAddress } from './addresses.ts'
 export { canonicalJson, hashOf } from './canonical.ts'
 export { type NamingSettings, type UnknownBackend, unknownBackends } from './validation/backend-names.ts'
-export { type NamingSettings, unknownBackends } from './validation/backend-names.ts'
 export { type CelProgram, compileBoundedCel, compileCel } from './validation/cel.ts'
 export { formatDuration, parseDuration } from './duration.ts'
 export { type ErrorCode, GatehouseError, type ErrorOptions, errors } from './errors.ts'
