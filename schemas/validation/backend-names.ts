@@ -18,8 +18,8 @@ export interface UnknownBackend extends Violation {
 }
 
 /** Bounds the time that the search for similar names takes. */
-const maxSuggestions = 5
-const maxCompared = 200
+const maxSuggestions = 3
+const maxCompared = 100
 /** Bounds the length of the result; a last line says how many more there are. */
 const maxViolations = 50
 
