@@ -58,11 +58,16 @@ interface TextRead {
   readonly wrong?: number
 }
 
-/** Every sync reads the same texts again. */
-const known = new LRUCache<string, TextRead>({
-  maxSize: 4 * 1024 * 1024,
-  sizeCalculation: (read, text) => 2 * (text.length + JSON.stringify(read).length),
-})
+/** Every sync, and every reload of a configuration, reads the same texts again. */
+function makeCache<V extends object>(megabytes: number): LRUCache<string, V> {
+  return new LRUCache({
+    maxSize: megabytes * 1024 * 1024,
+    sizeCalculation: (read, text) => 2 * (text.length + JSON.stringify(read).length),
+  })
+}
+
+const known = makeCache<TextRead>(4)
+const forms = makeCache<PolicyJson>(8)
 
 function readText(text: string): TextRead {
   const before = known.get(text)
@@ -95,7 +100,10 @@ function readBounded(text: string): TextRead {
 
 /** The JSON form of a policy that `readPolicies` gave. Throws EngineFailure. */
 export function policyJson(policy: string): PolicyJson {
+  const before = forms.get(policy)
+  if (before) return before
   const response = callEngine((engine) => engine.policyToJson(policy))
-  if (response.type === 'success') return response.json
-  throw new EngineFailure(new Error(errorText(response.errors)))
+  if (response.type === 'failure') throw new EngineFailure(new Error(errorText(response.errors)))
+  forms.set(policy, response.json)
+  return response.json
 }

@@ -226,7 +226,7 @@ t.test('static entities: are merged with those of the request', async (t) => {
     'principal.boss.clearance == 9',
     'principal in ServiceGroup::"founders" && principal in ServiceGroup::"ops"',
     'resource.owner == "ops" && resource.name == "echo"',
-    'resource in Module::"b" && resource in MCP::"front" && resource in Site::"c"',
+    'resource in Room::"b" && resource in MCP::"front" && resource in Site::"c"',
     'MCP::"front".zone == "eu"',
     'action in Action::"write" && action.operation == "call"',
     'principal.clearance > ServiceGroup::"limits".clearance',
