@@ -11,13 +11,19 @@ const longNumber = /[0-9]{16}/
 const integer = /^-?[0-9]+$/
 /** More digits than any float has, and few enough to compute with. */
 const maxDigits = 400
+/**
+ * Units of work for each value. More than the time that it takes: what one task may read has to fit into the heap of a
+ * worker, because a worker whose heap ends inside of one native call (JSON.parse) can take the whole process with it. With
+ * 10 million units that is 3.3 million values; 5 million empty objects end a heap of 256 MB, 10 million have ended the process.
+ */
+const valueUnits = 3
 /** How much longer a text takes whose numbers are read one by one. */
-const exactFactor = 6
+const exactFactor = 2 * valueUnits
 
 /** Throws SyntaxError; EvaluationError for a number that is too long; WorkLimitError. */
 export function parseJson(text: string, meter: Meter): TemplateValue {
   const isExact = longNumber.test(text)
-  meter.spend((1 + structureOf(text)) * (isExact ? exactFactor : 1))
+  meter.spend((1 + structureOf(text)) * (isExact ? exactFactor : valueUnits))
   meter.spendText(text.length)
   if (!isExact) return JSON.parse(text)
   return JSON.parse(text, (_name: string, value: unknown, context?: { source?: string }) => {

@@ -125,9 +125,11 @@ t.test('limits: text, work and depth are bounded', async (t) => {
 })
 
 t.test('limits: a text of the largest size can be taken apart and put together', async (t) => {
-  const text = JSON.stringify(Array.from({ length: 400_000 }, (_, i) => `item ${i} of many`))
+  const text = JSON.stringify(
+    Array.from({ length: 100_000 }, (_, i) => `item ${i} of very many, all alike`.padEnd(90, '.')),
+  )
   t.ok(text.length > 8_000_000)
-  t.equal(run('{{len (fromJson .)}}', text), '400000')
+  t.equal(run('{{len (fromJson .)}}', text), '100000')
   t.equal(run('{{.}}', text).length, text.length)
 })
 
