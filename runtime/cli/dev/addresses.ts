@@ -4,6 +4,7 @@
  *
  * A port stays with its workload as long as the session lives, so a restart keeps every URL.
  */
+import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 import type { KubeObject } from '../local/objects.ts'
 import { objectKey } from '../local/objects.ts'
@@ -24,7 +25,7 @@ export class Addresses {
     const key = `${objectKey(workload)}:${containerPort}`
     let port = this.#ports.get(key)
     if (port === undefined) {
-      port = isEntrance && !this.#preferredTaken ? this.#preferred : await freePort()
+      port = isEntrance && !this.#preferredTaken ? this.#preferred : await freePort([...this.#ports.values()])
       if (isEntrance) this.#preferredTaken = true
       this.#ports.set(key, port)
     }
@@ -87,14 +88,27 @@ interface ServiceSpec {
   ports?: { port: number; targetPort?: number | string }[]
 }
 
-/** A loopback port that is free now. */
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
+/** Below what Linux, macOS and Windows give to connections and to listeners without a wish. */
+const firstPort = 20_000
+const portCount = 12_000
+const maxTries = 50
+
+/**
+ * A loopback port that is free now, and that the system gives to nobody by itself: the program that will listen there may
+ * need seconds to start, and another program's server at its address would be taken for it.
+ */
+async function freePort(taken: readonly number[]): Promise<number> {
+  for (let tries = 0; tries < maxTries; tries++) {
+    const port = firstPort + randomInt(portCount)
+    if (!taken.includes(port) && (await isFree(port))) return port
+  }
+  throw new Error(`no free port was found between ${firstPort} and ${firstPort + portCount}`)
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
     const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
   })
 }

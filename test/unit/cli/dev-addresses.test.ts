@@ -36,3 +36,12 @@ t.test('localise: a service is on loopback, and what allowed private addresses a
   for (const url of ['https://mcp.example.com/mcp', 'http://other.team.svc/mcp'])
     t.equal(addresses.localise(file(url), [workload, service]), file(url), 'nothing local: nothing changes')
 })
+
+t.test('ports: outside of what the system gives to others by itself, and kept for the session', async (t) => {
+  const addresses = new Addresses(4483)
+  const workload = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'w', namespace: 'n' } }
+  const port = await addresses.portOf(workload, 8080, false)
+  t.ok(port >= 20_000 && port < 32_000, String(port))
+  t.equal(await addresses.portOf(workload, 8080, false), port)
+  t.not(await addresses.portOf(workload, 8081, false), port)
+})
