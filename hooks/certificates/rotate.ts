@@ -133,8 +133,8 @@ export async function publish(
   for (const target of cluster.targets) {
     const former = (await target.read().catch(() => [])).flatMap((bundle) => current(bundle, now))
     const known = new Set(wanted)
-    const kept = [...new Set(former)].filter((one) => !known.has(one)).slice(0, 1)
-    all = (await spread([target], joinBundle([...wanted, ...kept]), options.report)) && all
+    const previous = [...new Set(former)].filter((one) => !known.has(one)).slice(0, 1)
+    all = (await spread([target], joinBundle([...wanted, ...previous]), options.report)) && all
   }
   refuseUntrusted(all)
 }

@@ -1,5 +1,5 @@
 /**
- * Names of generated objects, kept apart between kinds and from one resource to another.
+ * Names of generated objects, distinct between kinds and from one resource to another.
  *
  * Resource names may have dots and 253 characters, Services at most 63 and no dots: what does not fit gets a hash of the
  * whole name. Every kind has a prefix or suffix that no other kind can produce, so that an MCPServer, an MCPRemoteProxy

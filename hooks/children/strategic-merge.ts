@@ -87,10 +87,10 @@ function sameKey(a: Fields, b: Fields, keys: readonly string[]): boolean {
 }
 
 function fieldsWithoutNulls(value: Fields): Fields {
-  const kept = Object.entries(value).filter(
+  const rest = Object.entries(value).filter(
     ([key, item]) => item !== null && item !== undefined && !key.startsWith('$'),
   )
-  return Object.fromEntries(kept.map(([key, item]) => [key, withoutNulls(item)]))
+  return Object.fromEntries(rest.map(([key, item]) => [key, withoutNulls(item)]))
 }
 
 function withoutNulls(value: unknown): unknown {

@@ -54,7 +54,7 @@ export function checkReplicaSessions(
 ): void {
   const redis = provider === 'redis' || (provider === undefined && settings.defaultRedis !== undefined)
   if (redis)
-    conditions.set('SessionStorageWarning', false, 'SessionStorageConfigured', 'Sessions are kept in Redis')
+    conditions.set('SessionStorageWarning', false, 'SessionStorageConfigured', 'Sessions are stored in Redis')
   else if ((replicas ?? 0) > 1) {
     conditions.set(
       'SessionStorageWarning',

@@ -1,7 +1,7 @@
 /**
  * What a sync works with: the request, typed and defaulted access to what it holds, and the conditions being built.
  *
- * Everything here is derived from the request alone. Nothing is kept between two calls.
+ * Everything here is derived from the request alone. no state is held between two calls.
  */
 import {
   apiVersion,

@@ -69,7 +69,7 @@ const systemFields = [
 ] as const
 
 function withoutSystemFields(metadata: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const kept = { ...metadata }
-  for (const field of systemFields) delete kept[field]
-  return kept
+  const own = { ...metadata }
+  for (const field of systemFields) delete own[field]
+  return own
 }

@@ -27,25 +27,25 @@ type Handler = (exchange: Exchange, context: Context) => Promise<void>
 interface Endpoint {
   readonly methods: Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'DELETE', Handler>>>
   /** Clients get JSON and CORS; users get pages. */
-  readonly for: 'programs' | 'people'
+  readonly for: 'clients' | 'users'
 }
 
-const document = (handler: Handler): Endpoint => ({ methods: { GET: handler }, for: 'programs' })
+const document = (handler: Handler): Endpoint => ({ methods: { GET: handler }, for: 'clients' })
 
 const endpoints: Readonly<Record<string, Endpoint>> = {
-  [paths.authorize]: { methods: { GET: authorize, POST: authorize }, for: 'people' },
-  [paths.consent]: { methods: { GET: showConsent, POST: submitConsent }, for: 'people' },
-  [paths.accounts]: { methods: { GET: showAccounts, POST: changeAccounts }, for: 'people' },
-  [paths.confirm]: { methods: { GET: showConfirmation, POST: submitConfirmation }, for: 'people' },
-  [paths.token]: { methods: { POST: token }, for: 'programs' },
-  [paths.revoke]: { methods: { POST: revoke }, for: 'programs' },
-  [paths.introspect]: { methods: { POST: introspect }, for: 'programs' },
-  [paths.userinfo]: { methods: { GET: userinfo, POST: userinfo }, for: 'programs' },
+  [paths.authorize]: { methods: { GET: authorize, POST: authorize }, for: 'users' },
+  [paths.consent]: { methods: { GET: showConsent, POST: submitConsent }, for: 'users' },
+  [paths.accounts]: { methods: { GET: showAccounts, POST: changeAccounts }, for: 'users' },
+  [paths.confirm]: { methods: { GET: showConfirmation, POST: submitConfirmation }, for: 'users' },
+  [paths.token]: { methods: { POST: token }, for: 'clients' },
+  [paths.revoke]: { methods: { POST: revoke }, for: 'clients' },
+  [paths.introspect]: { methods: { POST: introspect }, for: 'clients' },
+  [paths.userinfo]: { methods: { GET: userinfo, POST: userinfo }, for: 'clients' },
   [paths.jwks]: document(showKeys),
 }
 
-const registration: Endpoint = { methods: { POST: register }, for: 'programs' }
-const returning: Endpoint = { methods: { GET: callback }, for: 'people' }
+const registration: Endpoint = { methods: { POST: register }, for: 'clients' }
+const returning: Endpoint = { methods: { GET: callback }, for: 'users' }
 
 /** Builds the lookup: path as sent, without query, to the stage that handles it. */
 export function makeRoutes(context: Context): (path: string) => Stage<Exchange> | undefined {
@@ -79,14 +79,14 @@ export function makeRoutes(context: Context): (path: string) => Stage<Exchange> 
     if (!/^[\w-]{1,64}$/.test(clientId)) return undefined
     const handler: Handler = (exchange) => manage(exchange, clientId, context)
     const methods = { GET: handler, PUT: handler, DELETE: handler }
-    return (exchange) => response(exchange, { methods, for: 'programs' }, context)
+    return (exchange) => response(exchange, { methods, for: 'clients' }, context)
   }
 }
 
 async function response(exchange: Exchange, endpoint: Endpoint, context: Context): Promise<void> {
   const { req, res } = exchange
   const allow = allowed(endpoint)
-  if (endpoint.for === 'programs') {
+  if (endpoint.for === 'clients') {
     res.setHeader('Access-Control-Allow-Origin', '*')
     res.setHeader('Access-Control-Expose-Headers', 'WWW-Authenticate, Retry-After')
     if (req.method === 'OPTIONS') return preflight(exchange, allow)
@@ -106,8 +106,8 @@ function allowed(endpoint: Endpoint): readonly string[] {
   const methods = Object.keys(endpoint.methods)
   return [
     ...methods,
-    ...(methods.includes('GET') && endpoint.for === 'programs' ? ['HEAD'] : []),
-    ...(endpoint.for === 'programs' ? ['OPTIONS'] : []),
+    ...(methods.includes('GET') && endpoint.for === 'clients' ? ['HEAD'] : []),
+    ...(endpoint.for === 'clients' ? ['OPTIONS'] : []),
   ]
 }
 
@@ -120,7 +120,7 @@ function handlerFor(endpoint: Endpoint, method: string | undefined): Handler | u
       return endpoint.methods[method]
     case 'HEAD':
       // Node sends no body for HEAD. Following a link must not consume a login, so pages have none.
-      return endpoint.for === 'programs' ? endpoint.methods.GET : undefined
+      return endpoint.for === 'clients' ? endpoint.methods.GET : undefined
     default:
       return undefined
   }
@@ -144,7 +144,7 @@ function refuse(exchange: Exchange, endpoint: Endpoint, error: unknown, context:
       err: failure.cause ?? failure,
     })
   } else context.log.debug('a request was refused', { path: exchange.path, reason: failure.error })
-  if (endpoint.for === 'people' && prefersPage(exchange)) {
+  if (endpoint.for === 'users' && prefersPage(exchange)) {
     const page = errorPage(failure.message)
     sendPage(exchange, failure.status, page.html, { ...page.headers, ...failure.headers })
   } else sendOAuthError(exchange, failure)

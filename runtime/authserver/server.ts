@@ -268,7 +268,7 @@ function warnAboutEphemeral(ring: KeyRing, config: AuthServerConfig, store: Stor
     config.upstreams.some((upstream) => upstream.type === 'oauth2' && upstream.dcr)
   ) {
     log.warn(
-      'upstream client registrations are kept in memory: every restart and every replica registers again',
+      'upstream client registrations are stored in memory: every restart and every replica registers again',
     )
   }
 }

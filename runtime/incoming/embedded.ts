@@ -68,7 +68,7 @@ export function providersOnly({ upstreams }: Pick<AuthServerFacts, 'upstreams'>)
   return { providers: upstreams.map(({ name }) => name), get: async () => undefined }
 }
 
-/** Lines for a person who looks at /readyz: which older secrets may go. */
+/** Lines for whoever looks at /readyz: which older secrets may go. */
 export function secretNotes(uses: readonly SecretUse[] | undefined): readonly string[] {
   if (uses === undefined) return ['older HMAC secrets: what still needs them is being counted']
   return uses.map(({ position, records, refreshTokens }) =>

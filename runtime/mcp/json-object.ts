@@ -1,5 +1,5 @@
 /**
- * A JSON object kept as bytes: reads single members and makes a changed copy in which every untouched byte stays.
+ * A JSON object held as bytes: reads single members and makes a changed copy in which every untouched byte stays.
  *
  * An object with the same member twice is refused: two readers could take different ones, and a policy decision on
  * the one would be carried out on the other.

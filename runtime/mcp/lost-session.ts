@@ -10,7 +10,7 @@ import { JsonObject } from './json-object.ts'
 import { type Message, scanMessage } from './message.ts'
 
 /** What a status says about the session that the request named: gone, not gone, or to be decided by the body. */
-export type SessionVerdict = 'lost' | 'kept' | 'read'
+export type SessionVerdict = 'lost' | 'alive' | 'read'
 
 /** No refusal of a session is longer than this; a body beyond it does not have to be read. */
 export const MAX_REFUSAL_BYTES: number = 64 * 1024
@@ -25,7 +25,7 @@ const UNAUTHORIZED_TEXT = /session not found/i
 export function sessionVerdict(status: number, challenged: boolean): SessionVerdict {
   if (status === 404 || status === 410) return 'lost'
   if (status === 400) return 'read'
-  return status === 401 && !challenged ? 'read' : 'kept'
+  return status === 401 && !challenged ? 'read' : 'alive'
 }
 
 /** Decides by head and body whether the server has lost the session that the request named. */

@@ -7,7 +7,7 @@ export interface ListenerLimits {
   readonly headersTimeoutMs: number
   /** Time to receive the whole request, body included. */
   readonly requestTimeoutMs: number
-  /** Idle time after which a kept connection is closed. */
+  /** Idle time after which an idle connection is closed. */
   readonly keepAliveTimeoutMs: number
   /** Header block; beyond it the response is 431. */
   readonly maxHeaderBytes: number

@@ -59,7 +59,7 @@ export const managedParameters: ReadonlySet<string> = new Set([
   'nonce',
 ])
 
-/** The URL to send the browser to. Parameters already in the endpoint's query are kept, ours replace equal names. */
+/** The URL to send the browser to. Parameters already in the endpoint's query stay, ours replace equal names. */
 export function authorizationUrl(request: AuthorizationRequest): URL {
   const url = new URL(request.endpoint)
   const set = (name: string, value: string | undefined) => {

@@ -2,7 +2,7 @@
  * Reads and writes WWW-Authenticate challenges.
  *
  * Reading follows the whole grammar: several header lines, several challenges per line, token68, quoted strings, any
- * case. A malformed rest is dropped, what was read before it is kept; nothing throws. Writing quotes every value.
+ * case. A malformed rest is dropped, what was read before it stays; nothing throws. Writing quotes every value.
  * Source: RFC 9110 sections 11.2 to 11.6.1 and 5.6; RFC 6750 section 3; RFC 9728 section 5.1.
  */
 export interface Challenge {
@@ -37,7 +37,7 @@ export function findChallenge(
   return matching.find((challenge) => prefer !== undefined && challenge.params.has(prefer)) ?? matching[0]
 }
 
-/** One challenge as header text; parameters that are undefined are left out, order is kept. */
+/** One challenge as header text; parameters that are undefined are left out, in order. */
 export function formatChallenge(
   scheme: string,
   params: readonly (readonly [name: string, value: string | undefined])[],

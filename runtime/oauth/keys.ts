@@ -1,5 +1,5 @@
 /**
- * The public keys of an issuer: fetched, kept, renewed, and picked for one token.
+ * The public keys of an issuer: fetched, cached, renewed, and picked for one token.
  *
  * One fetch at a time whatever the load. A set is renewed in the background after ten minutes, fetched again at once
  * for an unknown key (but at most every 30 s), and used for up to an hour while the issuer is down. Picking a key is

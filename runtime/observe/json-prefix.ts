@@ -1,5 +1,5 @@
 /**
- * Steps over JSON text that may end anywhere, because only its beginning was kept.
+ * Steps over JSON text that may end anywhere, because only its beginning was stored.
  *
  * Tolerant: text that is no JSON is stepped over somehow, and nothing is decided by the result but what is recorded.
  * Every function answers the index after what it skipped, or -1 when the text ends first.

@@ -4,11 +4,11 @@
  * A line that is alone is written in the same turn of the event loop; under load lines wait for each other, a few
  * milliseconds at most, because a system call per turn costs more than the line. The end of the process writes out the
  * rest. A pipe whose reader is slow is tried again later; when it stays full, the oldest lines are dropped and counted
- * rather than kept without bound.
+ * rather than buffered without bound.
  */
 import { closeSync, writeSync } from 'node:fs'
 
-const maxKeptChars = 1_048_576
+const maxBufferedChars = 1_048_576
 const retryMs = 20
 /** Two writes are at least this far apart, unless much is waiting. */
 const paceMs = 5
@@ -42,7 +42,7 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
   function write(line: string): void {
     lines.push(line)
     chars += line.length
-    while (chars > maxKeptChars && lines.length > 1) {
+    while (chars > maxBufferedChars && lines.length > 1) {
       chars -= lines.shift()?.length ?? 0
       dropped++
     }

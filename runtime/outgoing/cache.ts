@@ -1,8 +1,8 @@
 /**
  * The one cache of credentials that strategies obtained for callers: exchanged tokens, temporary role credentials.
  *
- * One request per key whatever the load; kept until shortly before expiry; bounded. Keys are digests over everything
- * the credential depends on: caller, subject token, strategy, configuration with its secrets. Failures are not kept.
+ * One request per key whatever the load; cached until shortly before expiry; bounded. Keys are digests over everything
+ * the credential depends on: caller, subject token, strategy, configuration with its secrets. Failures are not cached.
  * A waiter that goes away does not end the request that others wait for.
  */
 import { hash } from 'node:crypto'

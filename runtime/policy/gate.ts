@@ -52,7 +52,7 @@ export interface Gate {
 
 /** After so long a filter lets others have a turn. */
 const TURN_MS = 5
-/** Views of one page of a list that are kept. */
+/** Cached views of one page of a list. */
 const MAX_VIEWS = 64
 
 /** A page of a list: taken apart once, with the views of it by fingerprint of the caller. */
@@ -91,23 +91,23 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
     throw new GatehouseError('INVALID_PARAMS', { detail: `tool ${JSON.stringify(question.id)} not found` })
   }
 
-  async function keptOf(
+  async function allowedOf(
     subject: PolicySubject,
     items: readonly ListedItem[],
     method: string,
     signal: AbortSignal | undefined,
   ): Promise<ListedItem[]> {
     const action = lists[method]?.action ?? 'call_tool'
-    const kept: ListedItem[] = []
+    const allowed: ListedItem[] = []
     let began = performance.now()
     for (const item of items) {
-      if (allows(subject, { action, id: item.id, hints: item.hints })) kept.push(item)
+      if (allows(subject, { action, id: item.id, hints: item.hints })) allowed.push(item)
       if (performance.now() - began < TURN_MS) continue
       await setImmediate()
       signal?.throwIfAborted()
       began = performance.now()
     }
-    return kept
+    return allowed
   }
 
   return {
@@ -130,9 +130,9 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
       pages.set(result, page)
       const known = page.views.get(subject.fingerprint)
       if (known) return known
-      const kept = await keptOf(subject, page.items, method, signal)
-      const isWhole = kept.length === page.items.length && !page.incomplete
-      const view = isWhole ? result : withItems(row, page, kept)
+      const allowed = await allowedOf(subject, page.items, method, signal)
+      const isWhole = allowed.length === page.items.length && !page.incomplete
+      const view = isWhole ? result : withItems(row, page, allowed)
       if (page.views.size >= MAX_VIEWS) page.views.clear()
       page.views.set(subject.fingerprint, view)
       return view

@@ -53,7 +53,11 @@ const OPEN = Buffer.from('[')
 const CLOSE = Buffer.from(']')
 
 /** The result with only some of its items. */
-export function withItems({ member }: ListRow, { result }: ParsedList, kept: readonly ListedItem[]): Buffer {
-  const parts = kept.flatMap(({ json }, index) => (index === 0 ? [json] : [COMMA, json]))
+export function withItems(
+  { member }: ListRow,
+  { result }: ParsedList,
+  allowed: readonly ListedItem[],
+): Buffer {
+  const parts = allowed.flatMap(({ json }, index) => (index === 0 ? [json] : [COMMA, json]))
   return result.with({ [member]: Buffer.concat([OPEN, ...parts, CLOSE]) })
 }

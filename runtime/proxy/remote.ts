@@ -149,7 +149,9 @@ export async function makeLogin(
     log,
     notify,
     open: (url) => openBrowser(url, parts.browser),
-    kept: settings.keep ? persistInDirectory(settings.keep.dir, settings.keep.password, log) : persistNothing,
+    persisted: settings.keep
+      ? persistInDirectory(settings.keep.dir, settings.keep.password, log)
+      : persistNothing,
     needIdToken: config.exchange?.subjectTokenType.endsWith(':id_token') ?? false,
     signal: parts.signal ? AbortSignal.any([stop.signal, parts.signal]) : stop.signal,
     now: Date.now,

@@ -35,7 +35,7 @@ return 1`)
 
 /**
  * KEYS: buckets. ARGV: cost, then capacity and refill time in ms per bucket. Answers {1} or {0, wait in ms, index}.
- * A level is kept as "tokens life": how long ago it was written follows from the life that is left, so the script
+ * A level is stored as "tokens life": how long ago it was written follows from the life that is left, so the script
  * needs no clock and works for users who may not call TIME.
  */
 export const takeTokens = script(`

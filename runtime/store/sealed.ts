@@ -1,5 +1,5 @@
 /**
- * A store whose values are encrypted, for everything that holds a token, a secret or a person's data.
+ * A store whose values are encrypted, for everything that holds a token, a secret or a user's data.
  *
  * AES-256-GCM with a fresh random nonce per write; the full key name is authenticated with it, so a value moved to
  * another key cannot be read. Keys are derived by HKDF-SHA-256 from the secret set: the first secret seals, every

@@ -1,5 +1,5 @@
 /**
- * The one interface behind which all state that must outlive a request is kept: sessions, authorization codes, refresh
+ * The one interface behind which all state that must outlive a request is stored: sessions, authorization codes, refresh
  * families, upstream tokens, rate-limit buckets.
  *
  * Keys and values are strings. Every method either gives a definite answer or throws a GatehouseError:
@@ -59,7 +59,7 @@ export interface Store {
   touch(key: string, ttlMs: number): Promise<boolean>
   /**
    * Compare and set: writes `next` only if the entry is still the one that was seen (`undefined`: still absent).
-   * `next` undefined deletes. Without `ttlMs` the remaining life is kept. Returns false when another was faster.
+   * `next` undefined deletes. Without `ttlMs` the remaining life stays. Returns false when another was faster.
    */
   swap(key: string, seen: StoreEntry | undefined, next: string | undefined, ttlMs?: number): Promise<boolean>
   /** Takes `cost` (default 1) tokens from every bucket, or from none when one of them cannot give. */

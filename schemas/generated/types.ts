@@ -832,7 +832,7 @@ export type MCPRemoteProxySpec = {
   readonly sessionAffinity: SessionAffinity
   /** Replicas of the proxy. Unset: left to an autoscaler. */
   readonly replicas?: number
-  /** Where sessions are kept. */
+  /** Where sessions are stored. */
   readonly sessionStorage?: SessionStorageConfig
   /** Strategic-merge patch over the proxy pod; its container is named gatehouse. Checked by the webhook, not by the schema. */
   readonly podTemplateSpec?: { readonly [name: string]: unknown }
@@ -989,7 +989,7 @@ export type MCPServerSpec = {
   readonly replicas?: number
   /** Replicas of the server itself. Unset: left to an autoscaler. */
   readonly backendReplicas?: number
-  /** Where sessions are kept. */
+  /** Where sessions are stored. */
   readonly sessionStorage?: SessionStorageConfig
   /** Rate limits of tool calls. Needs Redis session storage. */
   readonly rateLimiting?: RateLimitConfig
@@ -1305,7 +1305,7 @@ export type OpenTelemetryMetrics = {
 export type OpenTelemetryTracing = {
   /** Sends traces. */
   readonly enabled: boolean
-  /** Share of traces kept, 0.0 to 1.0. */
+  /** Share of traces recorded, 0.0 to 1.0. */
   readonly samplingRate: string
 }
 
@@ -1450,7 +1450,7 @@ export type ProxyFile = {
   readonly telemetry?: Telemetry
   /** Rate limits of tool calls. Needs Redis session storage. */
   readonly rateLimiting?: RateLimitConfig
-  /** Where sessions are kept. The Redis password comes from an environment variable. */
+  /** Where sessions are stored. The Redis password comes from an environment variable. */
   readonly sessionStorage?: RuntimeSessionStorage
   /** Which tools are offered, and under which names. */
   readonly tools?: ProxyTools
@@ -1755,7 +1755,7 @@ export type RuntimeOutgoingAuth = {
   readonly backends?: { readonly [name: string]: OutgoingStrategy }
 }
 
-/** Where sessions are kept. The Redis password comes from an environment variable. */
+/** Where sessions are stored. The Redis password comes from an environment variable. */
 export type RuntimeSessionStorage = {
   /** Session store. */
   readonly provider: "memory" | "redis"
@@ -1785,7 +1785,7 @@ export type SensitiveHeader = {
 /** Session affinity of the Service. None suits stateless servers and balancers with their own affinity. */
 export type SessionAffinity = "ClientIP" | "None"
 
-/** Where sessions are kept. */
+/** Where sessions are stored. */
 export type SessionStorageConfig = {
   /** memory: lost with the pod; redis: shared by all replicas. */
   readonly provider: "memory" | "redis"
@@ -1833,7 +1833,7 @@ export type Telemetry = {
   readonly insecure: boolean
   /** Sends metrics. */
   readonly metricsEnabled: boolean
-  /** Share of traces kept, 0.0 to 1.0. */
+  /** Share of traces recorded, 0.0 to 1.0. */
   readonly samplingRate: string
   /** Service name; default: the server name. */
   readonly serviceName?: string
@@ -2061,7 +2061,7 @@ export type VirtualMCPConfig = {
   readonly passthroughHeaders?: readonly string[]
   /** Rate limits of tool calls. Needs Redis session storage. */
   readonly rateLimiting?: RateLimitConfig
-  /** Where sessions are kept. The Redis password comes from an environment variable. */
+  /** Where sessions are stored. The Redis password comes from an environment variable. */
   readonly sessionStorage?: RuntimeSessionStorage
   /** OpenTelemetry. Deprecated on a cluster: use spec.telemetryConfigRef. */
   readonly telemetry?: Telemetry
@@ -2107,7 +2107,7 @@ export type VirtualMCPServerSpec = {
   readonly serviceType: "ClusterIP" | "NodePort" | "LoadBalancer"
   /** Session affinity of the Service. None suits stateless servers and balancers with their own affinity. */
   readonly sessionAffinity: SessionAffinity
-  /** Where sessions are kept. */
+  /** Where sessions are stored. */
   readonly sessionStorage?: SessionStorageConfig
   /** A shared MCPTelemetryConfig. */
   readonly telemetryConfigRef?: MCPTelemetryConfigReference
@@ -2173,7 +2173,7 @@ export type VmcpFile = {
   readonly passthroughHeaders?: readonly string[]
   /** Rate limits of tool calls. Needs Redis session storage. */
   readonly rateLimiting?: RateLimitConfig
-  /** Where sessions are kept. The Redis password comes from an environment variable. */
+  /** Where sessions are stored. The Redis password comes from an environment variable. */
   readonly sessionStorage?: RuntimeSessionStorage
   /** OpenTelemetry. Deprecated on a cluster: use spec.telemetryConfigRef. */
   readonly telemetry?: Telemetry

@@ -16,18 +16,18 @@ import { mapSchemas } from './schema-parts.ts'
 /** Takes units from a budget; throws when nothing is left. */
 export type Spend = (units: number) => void
 
-const maxKept = 200
-const kept = new Map<string, SchemaCheck>()
+const maxCached = 200
+const cached = new Map<string, SchemaCheck>()
 
 /** The check of a schema without problems (json-schema.ts). Equal schemas have one. */
 export function schemaCheck(schema: Fields): SchemaCheck {
   const text = JSON.stringify(schema)
-  const known = kept.get(text)
+  const known = cached.get(text)
   if (known) return known
   const made = new SchemaCheck(schema)
-  const [oldest] = kept.keys()
-  if (kept.size >= maxKept && oldest !== undefined) kept.delete(oldest)
-  kept.set(text, made)
+  const [oldest] = cached.keys()
+  if (cached.size >= maxCached && oldest !== undefined) cached.delete(oldest)
+  cached.set(text, made)
   return made
 }
 

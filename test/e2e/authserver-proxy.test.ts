@@ -23,7 +23,7 @@ import { proves } from '../helpers/proves.ts'
 import { makeCertificates, missingRedisTls } from '../helpers/redis.ts'
 import {
   connectSignedIn,
-  keptProvider,
+  storingProvider,
   missingBrowser,
   openBrowser,
   signIn,
@@ -107,7 +107,7 @@ for (const generation of ['sdk1', 'sdk2'] as const) {
     const client = await connectSignedIn({
       generation,
       url: rig.url,
-      provider: keptProvider(landing),
+      provider: storingProvider(landing),
       login: (start) => signIn(browser, landing, start, 'carol'),
     })
     t.teardown(() => client.close())
@@ -167,7 +167,7 @@ t.test(
     const client = await connectSignedIn({
       generation: 'sdk2',
       url: rig.url,
-      provider: keptProvider(landing),
+      provider: storingProvider(landing),
       login: (start) => signIn(browser, landing, start, 'dave'),
     })
     t.teardown(() => client.close())
@@ -241,7 +241,7 @@ t.test('proxy: disableUpstreamTokenInjection strips', { skip, timeout: 120_000 }
   const client = await connectSignedIn({
     generation: 'sdk1',
     url: rig.url,
-    provider: keptProvider(landing),
+    provider: storingProvider(landing),
     login: (start) => signIn(browser, landing, start, 'carol'),
   })
   t.teardown(() => client.close())

@@ -25,7 +25,7 @@ import { proves } from '../helpers/proves.ts'
 import { type Certificates, makeCertificates, missingRedisTls, startRedis } from '../helpers/redis.ts'
 import {
   connectSignedIn,
-  keptProvider,
+  storingProvider,
   missingBrowser,
   openBrowser,
   type SignedInClient,
@@ -172,7 +172,7 @@ async function connect(
   const client = await connectSignedIn({
     generation: name,
     url: rig.url,
-    provider: keptProvider(landing, await documentFor(landing.redirectUri)),
+    provider: storingProvider(landing, await documentFor(landing.redirectUri)),
     login: (start) => signIn(browser, landing, start, 'alice'),
   })
   t.teardown(() => client.close())
@@ -252,7 +252,7 @@ t.test(
     const client = await connectSignedIn({
       generation: 'sdk1',
       url: rig.url,
-      provider: keptProvider(landing),
+      provider: storingProvider(landing),
       login: (start) => signIn(browser, landing, start, 'bob'),
     })
     t.teardown(() => client.close())

@@ -38,6 +38,12 @@ const retired: readonly Retired[] = [
     pattern: /\bquestions? (?:to|for|of) (?:the |a )?(?:user|client|person)s?\b/i,
     use: 'server request, elicitation',
   },
+  { pattern: /\bkept\b|Kept\b|\bkeepInDirectory\b/i, use: 'stored, persisted, cached' },
+  {
+    pattern: /\b(?:persons?|people|programs?)\b/i,
+    use: 'user or resource owner, client',
+    under: ['runtime/authserver/', 'runtime/incoming/', 'docs/authorization-server.md'],
+  },
   { pattern: /\bin clear\b/i, use: 'in plaintext' },
   { pattern: /\bpassed over\b/i, use: 'skipped' },
   { pattern: /(?<!there )\bis no (?:header|valid|URL|tool|number|duration)\b/i, use: 'is not a valid …' },

@@ -2,7 +2,7 @@
  * EmbeddingServer: runs a text embedding server for the optimizer.
  *
  * Volume claim templates of a StatefulSet cannot be changed: when the model cache differs from what runs, the old
- * template is kept and a condition says that the change needs a new object.
+ * template stays and a condition says that the change needs a new object.
  */
 import { childKinds } from '../../sync/child-kinds.ts'
 import { workloadState } from '../../children/workload.ts'

@@ -20,7 +20,7 @@ import { networkPolicy } from './network.ts'
 type Context = SyncContext<'MCPServer'>
 
 export interface Built {
-  /** Undefined when something needed is broken: what runs is kept. */
+  /** Undefined when something needed is broken: what runs stays. */
   readonly children: readonly KubeObject[] | undefined
   readonly violations: readonly Failure[]
   readonly hashes: ProxyConfig['hashes']

@@ -29,7 +29,7 @@ import { checkSessions, checkSessionSecret } from './config/sessions.ts'
 type Context = SyncContext<'VirtualMCPServer'>
 
 export interface Built {
-  /** Undefined when something needed is broken: what runs is kept. */
+  /** Undefined when something needed is broken: what runs stays. */
   readonly children: readonly KubeObject[] | undefined
   readonly backends: readonly ResolvedBackend[]
   /** For backends without a strategy of their own. */

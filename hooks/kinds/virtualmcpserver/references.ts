@@ -131,9 +131,9 @@ export function aggregation(context: Context): Part<Aggregation> {
     const config = checkedConfig(context, 'MCPToolConfig', toolConfigRef.name, toolCondition)
     if (config.failure) return config
     const { spec } = config.value
-    const { filter: _filter, overrides: _overrides, ...kept } = rest
+    const { filter: _filter, overrides: _overrides, ...settings } = rest
     tools.push({
-      ...kept,
+      ...settings,
       ...(spec.toolsFilter && spec.toolsFilter.length > 0 && { filter: spec.toolsFilter }),
       ...(spec.toolsOverride && { overrides: spec.toolsOverride }),
     })

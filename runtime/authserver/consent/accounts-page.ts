@@ -26,7 +26,7 @@ export interface ConnectedClient {
 }
 
 /** A client whose session ended by itself, because the sign-in at this provider did. */
-export interface OverProgram {
+export interface OverClient {
   readonly name: string
   readonly provider: string
 }
@@ -34,23 +34,23 @@ export interface OverProgram {
 export interface AccountsParts {
   /** The field that ties the forms to this browser. */
   readonly form: string
-  readonly programs: readonly ConnectedClient[]
-  readonly over: readonly OverProgram[]
+  readonly clients: readonly ConnectedClient[]
+  readonly over: readonly OverClient[]
   readonly problem: string | undefined
   readonly who: string | undefined
 }
 
 export function accountsPage(context: Context, parts: AccountsParts): Page {
-  const { programs, over, problem, who } = parts
+  const { clients, over, problem, who } = parts
   const action = context.urls.accounts
   const body = html`<h1>Connected accounts</h1>
 ${who === undefined ? undefined : html`<p>You are <bdi>${who}</bdi>.</p>`}
 ${problem === undefined ? undefined : html`<p class="warn" role="alert">${problem} could not be connected. Nothing was changed.</p>`}
-${programs.length === 0 ? html`<p>No client is signed in for you.</p>` : programs.map((program) => section(program, parts.form, action))}
+${clients.length === 0 ? html`<p>No client is signed in for you.</p>` : clients.map((client) => section(client, parts.form, action))}
 ${over.map(({ name, provider }) => html`<fieldset><legend><bdi>${name}</bdi></legend><p>Signed out: the sign-in at ${provider} has ended and could not be renewed. Sign in again from this client.</p></fieldset>`)}
 <form method="post" action="${action}"><input type="hidden" name="form" value="${parts.form}">
 <button name="action" value="leave">Sign out of this browser</button>
-<p class="soft">Your programs stay signed in.</p>
+<p class="soft">Your clients stay signed in.</p>
 </form>`
   return page('Connected accounts', body, providerTargets(context))
 }
@@ -61,8 +61,8 @@ export function leftPage(): Page {
   return page('Signed out of this browser', body)
 }
 
-function section(program: ConnectedClient, form: string, action: string): Html {
-  const { name, described, accounts, handle } = program
+function section(client: ConnectedClient, form: string, action: string): Html {
+  const { name, described, accounts, handle } = client
   const hidden = html`<input type="hidden" name="form" value="${form}"><input type="hidden" name="client" value="${handle}">`
   return html`<fieldset><legend><bdi>${name}</bdi></legend>
 <p class="soft">${described ? 'Described by this host.' : 'The name was chosen by the client itself, not verified.'}</p>
@@ -70,17 +70,17 @@ function section(program: ConnectedClient, form: string, action: string): Html {
 ${accounts.map((account) => row(account, name, hidden, action))}
 </dl>
 <form method="post" action="${action}">${hidden}
-<button name="action" value="end" aria-label="Sign ${name} out">Sign this program out</button>
+<button name="action" value="end" aria-label="Sign ${name} out">Sign this client out</button>
 </form></fieldset>`
 }
 
-function row(account: Account, program: string, hidden: Html, action: string): Html {
+function row(account: Account, client: string, hidden: Html, action: string): Html {
   const { name, host, state } = account
   const change = state === 'none' ? 'Connect' : 'Renew'
   return html`<div><dt>${name} (${host})</dt><dd>${text(account)}
 <form method="post" action="${action}" class="buttons">${hidden}<input type="hidden" name="provider" value="${name}">
-${account.mayConnect ? html`<button name="action" value="connect" aria-label="${change} ${name} for ${program}">${change}</button>` : undefined}
-${state === 'none' ? undefined : html`<button name="action" value="disconnect" aria-label="Disconnect ${name} from ${program}">Disconnect</button>`}
+${account.mayConnect ? html`<button name="action" value="connect" aria-label="${change} ${name} for ${client}">${change}</button>` : undefined}
+${state === 'none' ? undefined : html`<button name="action" value="disconnect" aria-label="Disconnect ${name} from ${client}">Disconnect</button>`}
 </form></dd></div>`
 }
 

@@ -89,7 +89,7 @@ export function makeForm(
   keys: KeyRing,
   secure: boolean,
 ): { cookie: string; field: string } {
-  // The value is kept while it lives, so that pages in several tabs all work.
+  // The value stays while it lives, so that pages in several tabs all work.
   const held = read(exchange, form, secure)
   const value = held !== undefined && /^[\w-]{22}$/.test(held) ? held : randomId(16)
   return { cookie: write(form, value, secure), field: keys.mac('csrf', `${value}.${subject}`) }

@@ -27,11 +27,11 @@ const scopeTexts: ReadonlyMap<string, string> = new Map([
 export function consentPage(
   request: AuthRequest,
   context: Context,
-  parts: FormParts & { readonly person?: User },
+  parts: FormParts & { readonly user?: User },
 ): Page {
   const name = request.clientName ?? 'A client without a name'
   const body = html`<h1><bdi>${name}</bdi> wants to act for you</h1>
-${signedInAs(parts.person)}
+${signedInAs(parts.user)}
 <dl>
 ${facts(request)}
 <div><dt>Wants access to</dt><dd><ul>${request.resources.map((one) => html`<li>${one}</li>`)}</ul></dd></div>
@@ -40,7 +40,7 @@ ${facts(request)}
 ${warning(request)}
 <form method="post" action="${parts.action}">
 ${hidden(parts)}
-${providers(context, parts.person !== undefined)}
+${providers(context, parts.user !== undefined)}
 <div class="buttons">
 <button class="main" name="action" value="approve">Allow and continue</button>
 <button name="action" value="deny">Cancel</button>
@@ -49,9 +49,9 @@ ${providers(context, parts.person !== undefined)}
   return page(`Allow ${name}?`, body, targets(request, context))
 }
 
-function signedInAs(person: User | undefined): Html | undefined {
-  if (person === undefined) return undefined
-  const who = person.email ?? person.name
+function signedInAs(user: User | undefined): Html | undefined {
+  if (user === undefined) return undefined
+  const who = user.email ?? user.name
   return html`<p>You are signed in${who === undefined ? '' : ` as ${who}`}. This client has not been allowed to act for you yet.</p>`
 }
 
@@ -122,7 +122,7 @@ export function providerTargets(context: Context): readonly string[] {
 
 /** A client's request that failed before anybody agreed to anything: the user decides whether to go where it says. */
 export function leavingPage(host: string, location: string): Page {
-  const body = html`<h1>This program asked for something it cannot have</h1>
+  const body = html`<h1>This client asked for something it cannot have</h1>
 <p>You can go back to it and tell it so. It will take you to:</p>
 <dl><div><dt>Address</dt><dd>${host}</dd></div></dl>
 <p><a href="${location}" rel="noreferrer noopener">Go back to ${host}</a></p>

@@ -44,7 +44,7 @@ async function visitorOf(exchange: Exchange, context: Context): Promise<Visitor>
 export async function showAccounts(exchange: Exchange, context: Context): Promise<void> {
   const { userId } = await visitorOf(exchange, context)
   const sessions = await context.sessions.of(userId)
-  const programs = await Promise.all(sessions.map((session) => programOf(session, context)))
+  const clients = await Promise.all(sessions.map((session) => connectedClientOf(session, context)))
   const over = await Promise.all(
     (await context.sessions.ended(userId)).map(async ({ clientId, provider }) => ({
       ...(await nameOf(clientId, context)),
@@ -56,7 +56,7 @@ export async function showAccounts(exchange: Exchange, context: Context): Promis
   const [latest] = sessions
   const page = accountsPage(context, {
     form: form.field,
-    programs,
+    clients,
     over,
     problem,
     who: latest?.email ?? latest?.name,
@@ -79,7 +79,7 @@ async function nameOf(
   return { name: client?.name ?? 'A client without a name', described: false }
 }
 
-async function programOf(session: LoginSession, context: Context): Promise<ConnectedClient> {
+async function connectedClientOf(session: LoginSession, context: Context): Promise<ConnectedClient> {
   return {
     handle: handleOf(session),
     ...(await nameOf(session.clientId, context)),

@@ -131,7 +131,7 @@ function refuseRepeated({ parameters }: Draft): void {
 }
 
 /**
- * Everything that is kept until the login ends is bounded, for any untrusted client can begin one. RFC 6749 appendix A.5 allows
+ * Everything that is stored until the login ends is bounded, for any untrusted client can begin one. RFC 6749 appendix A.5 allows
  * visible ASCII in `state`; JSON would write a control character as six.
  */
 function refuseOversized({ parameters }: Draft): void {

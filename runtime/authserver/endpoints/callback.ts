@@ -98,7 +98,7 @@ async function finishUpstreamStep(
   context: Context,
 ): Promise<Next> {
   const { maxAgeSec, prompt } = step.request
-  const first = step.person === undefined
+  const first = step.user === undefined
   let done: Finished
   try {
     done = await finish({
@@ -110,13 +110,13 @@ async function finishUpstreamStep(
   } catch (error) {
     return { location: await upstreamStepFailed(context, step, step.provider, error) }
   }
-  const person = userOf(context.config.issuer, step.provider, done.identity, nowSec(context))
-  const login = withUpstreamStep(step, done.tokens, person)
+  const user = userOf(context.config.issuer, step.provider, done.identity, nowSec(context))
+  const login = withUpstreamStep(step, done.tokens, user)
   context.emit({
     type: 'login_completed',
     outcome: 'success',
     clientId: shownClient(step.request.clientId),
-    userId: login.person?.userId,
+    userId: login.user?.userId,
     upstream: step.provider,
   })
   return advance(context, login, signedIn)

@@ -30,7 +30,7 @@ export async function showConfirmation(exchange: Exchange, context: Context): Pr
   const parts = { handle, form: form.field, action: context.urls.confirm }
   const page =
     waiting.failed === undefined
-      ? consentPage(waiting.request, context, { ...parts, person: waiting.person })
+      ? consentPage(waiting.request, context, { ...parts, user: waiting.user })
       : providerPage(waiting, context, parts)
   sendPage(exchange, 200, page.html, { ...page.headers, 'Set-Cookie': [form.cookie] })
 }
@@ -58,15 +58,15 @@ async function decide(
   signedIn: string | undefined,
   context: Context,
 ): Promise<Next> {
-  const { request, chosen, browser, obtained, person, failed } = waiting
+  const { request, chosen, browser, obtained, user, failed } = waiting
   const action = form.get('action')
-  const login: LoginUnderWay = { request, chosen, browser, obtained, person }
+  const login: LoginUnderWay = { request, chosen, browser, obtained, user }
   const { consentOf, approvedAtMs } = waiting
   const agreed = {
     ...(consentOf === undefined ? {} : { consentOf }),
     ...(approvedAtMs === undefined ? {} : { approvedAtMs }),
   }
-  const about = { clientId: shownClient(request.clientId), userId: person.userId }
+  const about = { clientId: shownClient(request.clientId), userId: user.userId }
   if (failed === undefined) {
     if (action === 'approve') {
       context.emit({ type: 'consent_given', outcome: 'success', ...about })

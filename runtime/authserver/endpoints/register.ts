@@ -6,7 +6,7 @@
  * A client that asks for a secret is registered as a public one unless confidential clients are switched on: the response
  * says so, as RFC 7591 section 3.2.1 allows, and such clients get along without. One that asks for a method with keys or
  * certificates of its own (private_key_jwt, tls_client_auth) is refused: registered as a public client it would be turned
- * away at the token endpoint only. Secrets and management tokens are kept as hashes only.
+ * away at the token endpoint only. Secrets and management tokens are stored as hashes only.
  * Source: RFC 7591, RFC 7592; docs/specification/external-auth.md (baselineClientScopes).
  */
 import { randomUUID, timingSafeEqual } from 'node:crypto'

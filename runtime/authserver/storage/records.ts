@@ -17,7 +17,7 @@ export const client = record({
   grantTypes: list(text),
   scopes: list(text),
   authMethod: oneOf('none', 'client_secret_basic', 'client_secret_post'),
-  /** SHA-256 of the secret; the secret itself is never kept. */
+  /** SHA-256 of the secret; the secret itself is never stored. */
   secretHash: maybe(text),
   /** SHA-256 of the registration access token (RFC 7592). */
   managementHash: maybe(text),
@@ -65,13 +65,13 @@ const upstreamTokenMembers = {
 const upstreamTokens = record(upstreamTokenMembers)
 export type UpstreamTokens = Of<typeof upstreamTokenMembers>
 
-const person = record({
+const user = record({
   userId: text,
   name: maybe(text),
   email: maybe(text),
   authTimeSec: count,
 })
-export type User = NonNullable<ReturnType<typeof person>>
+export type User = NonNullable<ReturnType<typeof user>>
 
 export const upstreamStep = record({
   request,
@@ -86,7 +86,7 @@ export const upstreamStep = record({
   consentOf: maybe(text),
   /** When the page was answered; undefined when it was skipped. */
   approvedAtMs: maybe(count),
-  person: maybe(person),
+  user: maybe(user),
   /** Tokens of the upstream steps that are done; they become rows only when the code is issued. */
   obtained: list(upstreamTokens),
   startedAtMs: count,
@@ -112,7 +112,7 @@ export const confirmation = record({
   consentOf: maybe(text),
   /** When the page was answered; undefined when it was skipped. */
   approvedAtMs: maybe(count),
-  person,
+  user,
   obtained: list(upstreamTokens),
   /** The provider that could not be connected; absent: consent is asked for. */
   failed: maybe(text),
@@ -178,7 +178,7 @@ export type Row = NonNullable<ReturnType<typeof row>>
 export const signIn = record({ userId: text })
 
 /** The clients that a user has let in, the latest first; whether they still are, their sessions say. */
-export const programs = record({ clients: list(text) })
+export const connectedClients = record({ clients: list(text) })
 
 /** Why the session of a user with a client is over, when nobody ended it: the provider whose sign-in was over. */
 export const ending = record({ provider: text })

@@ -99,7 +99,7 @@ export function makeState(store: Store, secrets: Secrets, options: SealOptions =
     requests: of('request', records.request, untrusted),
     upstreamSteps: of('upstream-step', records.upstreamStep, untrusted),
     connections: of('connect', records.connection),
-    programs: of('programs', records.programs),
+    connectedClients: of('connectedClients', records.connectedClients),
     confirmations: of('confirm', records.confirmation),
     codes: of('code', records.code),
     families: of(familyName, records.family),

@@ -72,11 +72,11 @@ export async function signIdToken(keys: KeyRing, request: IdTokenRequest): Promi
 /** Claims that a scope opens (OpenID Connect Core section 5.4). */
 export function personal(
   scopes: readonly string[],
-  person: { readonly name?: string | undefined; readonly email?: string | undefined },
+  user: { readonly name?: string | undefined; readonly email?: string | undefined },
 ): { name?: string; email?: string } {
   return {
-    ...(scopes.includes('profile') && person.name !== undefined ? { name: person.name } : {}),
-    ...(scopes.includes('email') && person.email !== undefined ? { email: person.email } : {}),
+    ...(scopes.includes('profile') && user.name !== undefined ? { name: user.name } : {}),
+    ...(scopes.includes('email') && user.email !== undefined ? { email: user.email } : {}),
   }
 }
 

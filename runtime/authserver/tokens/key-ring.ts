@@ -41,7 +41,7 @@ export interface KeyRing {
   readonly jwks: JSONWebKeySet
   /** Raw secrets for sealing the store, current first. */
   readonly sealSecrets: readonly Uint8Array[]
-  /** Names the current HMAC secret in what is kept (sealId). */
+  /** Names the current HMAC secret in what is stored (sealId). */
   readonly secretId: string
   readonly ephemeral: { readonly signing: boolean; readonly hmac: boolean }
   /** HMAC-SHA-256 of the text by the current secret, base64url. */

@@ -21,7 +21,7 @@ const maxGrants = 20
 const maxTries = 32
 const eagerTries = 4
 /** Clients of one user that are listed; beyond, the oldest are only reachable by their own tokens. */
-const maxPrograms = 100
+const maxConnectedClients = 100
 /** Lists and links live at least this long: longer than any session that the defaults allow. */
 const listedMs = 35 * 24 * 3_600_000
 /** How long another replica may go on accepting tokens of a grant that was ended elsewhere. */
@@ -83,21 +83,21 @@ export class Sessions {
    * The grant ends at `endsAtMs` unless it is prolonged.
    */
   async open(
-    person: User,
+    user: User,
     clientId: string,
     obtained: readonly UpstreamTokens[],
     endsAtMs: number,
   ): Promise<{ sessionId: string; grantId: string }> {
     const grant = { id: randomId(), endsAtMs }
     const personal = {
-      ...(person.name === undefined ? {} : { name: person.name }),
-      ...(person.email === undefined ? {} : { email: person.email }),
+      ...(user.name === undefined ? {} : { name: user.name }),
+      ...(user.email === undefined ? {} : { email: user.email }),
     }
     const providers = obtained.map((tokens) => tokens.provider)
-    const linkKey = key(person.userId, clientId)
+    const linkKey = key(user.userId, clientId)
     const session = await this.#race('a link', async () => {
       const link = await this.#state.links.read(linkKey)
-      const running = await this.#linked(link?.value, person.userId, clientId)
+      const running = await this.#linked(link?.value, user.userId, clientId)
       const joined =
         running &&
         (await this.#change(running.id, (old) => ({
@@ -112,7 +112,7 @@ export class Sessions {
         return joined
       }
       // A session that ended meanwhile is not revived: its end may still be in flight.
-      const made = { id: randomId(), userId: person.userId, clientId, providers, grants: [grant], endsAtMs }
+      const made = { id: randomId(), userId: user.userId, clientId, providers, grants: [grant], endsAtMs }
       const next: LoginSession = { ...made, ...personal }
       await this.#state.sessions.put(next.id, next, endsAtMs - this.#now())
       // Of logins that end at once one makes the session; the others join it.
@@ -128,14 +128,14 @@ export class Sessions {
 
   /** The running sessions of a user, one for each client, the latest first. */
   async of(userId: string): Promise<readonly LoginSession[]> {
-    const listed = await this.#state.programs.get(userId)
+    const listed = await this.#state.connectedClients.get(userId)
     const found = await Promise.all((listed?.clients ?? []).map((clientId) => this.find(userId, clientId)))
     return found.filter((session) => session !== undefined)
   }
 
   /** Clients of a user whose session is over because the sign-in at a provider was; the latest first. */
   async ended(userId: string): Promise<readonly Ended[]> {
-    const listed = await this.#state.programs.get(userId)
+    const listed = await this.#state.connectedClients.get(userId)
     const found = await Promise.all(
       (listed?.clients ?? []).map(async (clientId) => {
         const ending = await this.#state.endings.get(key(userId, clientId))
@@ -194,12 +194,14 @@ export class Sessions {
 
   /** Puts a client at the head of the user's list. */
   async #list({ userId, clientId, endsAtMs }: LoginSession): Promise<void> {
-    const { programs } = this.#state
+    const { connectedClients } = this.#state
     await this.#race('a list', async () => {
-      const seen = await programs.read(userId)
+      const seen = await connectedClients.read(userId)
       const others = (seen?.value.clients ?? []).filter((id) => id !== clientId)
-      const next = { clients: [clientId, ...others].slice(0, maxPrograms) }
-      return (await this.#write(programs, userId, seen, next, this.#listedMs({ endsAtMs }))) || undefined
+      const next = { clients: [clientId, ...others].slice(0, maxConnectedClients) }
+      return (
+        (await this.#write(connectedClients, userId, seen, next, this.#listedMs({ endsAtMs }))) || undefined
+      )
     })
   }
 
@@ -243,7 +245,7 @@ export class Sessions {
     const leftMs = session.endsAtMs - this.#now()
     await Promise.all([
       this.#state.links.touch(key(session.userId, session.clientId), this.#listedMs(session)),
-      this.#state.programs.touch(session.userId, this.#listedMs(session)),
+      this.#state.connectedClients.touch(session.userId, this.#listedMs(session)),
       ...session.providers.map((provider) => this.#state.rows.touch(rowKey(sessionId, provider), leftMs)),
     ])
     return true
@@ -340,8 +342,8 @@ export class Sessions {
 
   /** Grants that fell out of the list lose their refresh family too. */
   async #forget(before: LoginSession, after: LoginSession): Promise<void> {
-    const kept = new Set(after.grants.map((grant) => grant.id))
-    const gone = before.grants.filter((grant) => !kept.has(grant.id))
+    const remaining = new Set(after.grants.map((grant) => grant.id))
+    const gone = before.grants.filter((grant) => !remaining.has(grant.id))
     await Promise.all(gone.map((grant) => this.#state.families.delete(grant.id)))
   }
 }

@@ -142,7 +142,7 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
       claims = await verify(idToken, { accessToken: fresh.accessToken })
     } catch (error) {
       if (!(error instanceof OAuthClientError)) throw error
-      log.warn('a refreshed ID token cannot be verified, the one before is kept', { err: error })
+      log.warn('a refreshed ID token cannot be verified, the previous one stays', { err: error })
       return without
     }
     const subject = text('subject', claims[subjectClaim]).subject

@@ -1,7 +1,7 @@
 /**
  * Registers this server as a client of an upstream provider (dcrConfig), once for all replicas.
  *
- * Lazily, under a lock, and kept in the store until its secret is about to expire. `discoveryUrl` is asked with one
+ * Lazily, under a lock, and saved in the store until its secret is about to expire. `discoveryUrl` is asked with one
  * GET and no fallbacks; a document without registration_endpoint is a failure, not an invitation to guess. With
  * `registrationEndpoint` the endpoints are those of the configuration. A registration whose metadata no longer fits the
  * configuration is not used again: the key in the store is made of everything that was registered.

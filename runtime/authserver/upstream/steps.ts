@@ -24,7 +24,7 @@ import type { Upstream } from './upstream.ts'
 /** A login in flight; a UpstreamStep is this plus the secrets of one upstream request. */
 export type LoginUnderWay = Pick<
   UpstreamStep,
-  'request' | 'chosen' | 'browser' | 'consentOf' | 'approvedAtMs' | 'person' | 'obtained'
+  'request' | 'chosen' | 'browser' | 'consentOf' | 'approvedAtMs' | 'user' | 'obtained'
 >
 
 export interface Next {
@@ -40,35 +40,35 @@ export async function advance(
   login: LoginUnderWay,
   signedIn: string | undefined,
 ): Promise<Next> {
-  const { person, request } = login
-  if (person && login.consentOf !== undefined && !(await stillConsents(context, login, person))) {
+  const { user, request } = login
+  if (user && login.consentOf !== undefined && !(await stillConsents(context, login, user))) {
     if (request.prompt.includes('none')) {
       return { location: errorRedirect(context, request, 'consent_required', 'consent has not been given') }
     }
-    return { location: await pause(context, login, person) }
+    return { location: await pause(context, login, user) }
   }
   const next = await nextUpstream(context, login)
   if (next) return { location: await startUpstreamStep(context, login, next) }
-  if (!person) {
+  if (!user) {
     return { location: errorRedirect(context, request, 'server_error', 'no upstream provider is configured') }
   }
-  return complete(context, login, person, signedIn)
+  return complete(context, login, user, signedIn)
 }
 
 /**
  * Whether the consent that let this login skip the page counts for who is there now: somebody else may sit at this
  * browser, and the user may have withdrawn it meanwhile. Asked before anything else goes on.
  */
-async function stillConsents(context: Context, login: LoginUnderWay, person: User): Promise<boolean> {
-  if (login.consentOf !== person.userId) return false
-  const consent = await findConsent(context.state, person.userId, login.request)
+async function stillConsents(context: Context, login: LoginUnderWay, user: User): Promise<boolean> {
+  if (login.consentOf !== user.userId) return false
+  const consent = await findConsent(context.state, user.userId, login.request)
   return consent !== undefined && within(login.chosen, consent.providers)
 }
 
 /** The first chosen provider that this login still needs. */
 async function nextUpstream(context: Context, login: LoginUnderWay): Promise<Upstream | undefined> {
-  const { person, request } = login
-  const connected = person ? await connectedProviders(context, person, request.clientId) : new Set<string>()
+  const { user, request } = login
+  const connected = user ? await connectedProviders(context, user, request.clientId) : new Set<string>()
   const missing = context.upstreams.find(
     ({ name }, index) =>
       !login.obtained.some((tokens) => tokens.provider === name) &&
@@ -80,10 +80,10 @@ async function nextUpstream(context: Context, login: LoginUnderWay): Promise<Ups
 /** Providers whose tokens this user already has through this client, and that are still of use. */
 async function connectedProviders(
   context: Context,
-  person: User,
+  user: User,
   clientId: string,
 ): Promise<ReadonlySet<string>> {
-  const session = await context.sessions.find(person.userId, clientId)
+  const session = await context.sessions.find(user.userId, clientId)
   if (!session) return new Set()
   const rows = await Promise.all(
     session.providers.map((provider) => context.state.rows.get(rowKey(session.id, provider))),
@@ -91,7 +91,7 @@ async function connectedProviders(
   const usable = rows.filter(
     (row) =>
       row !== undefined &&
-      row.userId === person.userId &&
+      row.userId === user.userId &&
       row.clientId === clientId &&
       (row.refreshToken !== undefined || row.expiresAtMs === undefined || row.expiresAtMs > context.now()),
   )
@@ -108,7 +108,7 @@ export async function startUpstreamStep(
   const { request } = login
   const { state, codeVerifier, codeChallenge, nonce } = secrets
   // Only the first upstream step says who the user is; the others are asked for no more than silence.
-  const first = login.person === undefined
+  const first = login.user === undefined
   const prompt = request.prompt
     .filter((value) => value === 'none' || (first && value !== 'consent'))
     .join(' ')
@@ -151,22 +151,22 @@ export async function upstreamStepFailed(
   error: unknown,
 ): Promise<string> {
   if (!(error instanceof OAuthClientError) && !isTransient(error)) throw error
-  const { request, person } = login
+  const { request, user } = login
   const { code, text } = meaning(error)
   context.log.warn('a login at an upstream provider failed', { upstream: provider, err: error })
   context.emit({
     type: 'login_failed',
     outcome: code === 'access_denied' ? 'denied' : 'failure',
     clientId: shownClient(request.clientId),
-    userId: person?.userId,
+    userId: user?.userId,
     upstream: provider,
     reason: code,
   })
-  if (!person) return errorRedirect(context, request, code, text)
+  if (!user) return errorRedirect(context, request, code, text)
   if (request.prompt.includes('none')) {
     return errorRedirect(context, request, 'interaction_required', 'the login needs the user')
   }
-  return pause(context, login, person, provider)
+  return pause(context, login, user, provider)
 }
 
 /** What an error of the upstream means to the client. Nothing that the upstream wrote is passed on. */
@@ -189,7 +189,7 @@ function meaning(failure: unknown): { code: OAuthCode; text: string } {
 }
 
 /** Keeps the login until the user has answered the page at /oauth/confirm. */
-async function pause(context: Context, login: LoginUnderWay, person: User, failed?: string): Promise<string> {
+async function pause(context: Context, login: LoginUnderWay, user: User, failed?: string): Promise<string> {
   const handle = randomId()
   const { request, chosen, browser, obtained, consentOf, approvedAtMs } = login
   await context.state.confirmations.put(
@@ -198,7 +198,7 @@ async function pause(context: Context, login: LoginUnderWay, person: User, faile
       request,
       chosen,
       browser,
-      person,
+      user,
       obtained,
       ...(failed === undefined ? {} : { failed }),
       ...(consentOf === undefined ? {} : { consentOf }),
@@ -213,7 +213,7 @@ async function pause(context: Context, login: LoginUnderWay, person: User, faile
 async function complete(
   context: Context,
   login: LoginUnderWay,
-  person: User,
+  user: User,
   signedIn: string | undefined,
 ): Promise<Next> {
   const { config, state, clients, sessions, grants, now } = context
@@ -224,33 +224,33 @@ async function complete(
     throw new OAuthError('invalid_client', 'the client is no longer registered')
   const scopes = request.scopes.filter((scope) => client.scopes.includes(scope))
   const endsAtMs = now() + config.authCodeMs + 60_000
-  const { sessionId, grantId } = await sessions.open(person, request.clientId, login.obtained, endsAtMs)
+  const { sessionId, grantId } = await sessions.open(user, request.clientId, login.obtained, endsAtMs)
   const grant: Grant = {
     grantId,
     sessionId,
     clientId: request.clientId,
     clientKind: request.clientKind,
-    userId: person.userId,
+    userId: user.userId,
     scopes,
     resources: request.resources,
     refreshable: request.refreshable && scopes.includes('offline_access'),
-    authTimeSec: person.authTimeSec,
+    authTimeSec: user.authTimeSec,
   }
   const code = await grants.issueCode(grant, request)
   const signIn = randomId()
   const { approvedAtMs, chosen } = login
   await Promise.all([
-    state.signIns.put(signIn, { userId: person.userId }, signInMs),
+    state.signIns.put(signIn, { userId: user.userId }, signInMs),
     signedIn === undefined ? undefined : state.signIns.delete(signedIn),
     approvedAtMs === undefined
       ? undefined
-      : rememberConsent(state, person.userId, request, chosen, approvedAtMs),
+      : rememberConsent(state, user.userId, request, chosen, approvedAtMs),
   ])
   context.emit({
     type: 'code_issued',
     outcome: 'success',
     clientId: shownClient(request.clientId),
-    userId: person.userId,
+    userId: user.userId,
     sessionHash: sessionHash(sessionId),
   })
   const location = clientRedirect(request.redirectUri, config.issuer, {
@@ -279,10 +279,10 @@ export function errorRedirect(
 export function withUpstreamStep(
   login: LoginUnderWay,
   tokens: UpstreamTokens,
-  person: User | undefined,
+  user: User | undefined,
 ): LoginUnderWay {
   const { request, chosen, browser, consentOf, approvedAtMs, obtained } = login
-  const who = login.person ?? person
+  const who = login.user ?? user
   return {
     request,
     chosen,
@@ -290,6 +290,6 @@ export function withUpstreamStep(
     obtained: [...obtained.filter((one) => one.provider !== tokens.provider), tokens],
     ...(consentOf === undefined ? {} : { consentOf }),
     ...(approvedAtMs === undefined ? {} : { approvedAtMs }),
-    ...(who === undefined ? {} : { person: who }),
+    ...(who === undefined ? {} : { user: who }),
   }
 }

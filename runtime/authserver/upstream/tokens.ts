@@ -1,4 +1,4 @@
-/** Token responses of upstream providers as the record that is kept. */
+/** Token responses of upstream providers as a stored record. */
 import type { TokenSet } from '../../oauth/index.ts'
 import type { UpstreamTokens } from '../storage/records.ts'
 

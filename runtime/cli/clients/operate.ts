@@ -164,7 +164,7 @@ async function told<T>(folder: string, work: () => Promise<T>): Promise<T> {
     return await work()
   } catch (error) {
     if (error instanceof GatehouseError) throw error
-    throw refused(`the records in ${folder} cannot be kept: ${reasonOf(error)}`)
+    throw refused(`the records in ${folder} cannot be written: ${reasonOf(error)}`)
   }
 }
 

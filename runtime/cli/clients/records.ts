@@ -41,7 +41,7 @@ export interface FileRecord {
   readonly at: string
 }
 
-const kept = 10
+const maxRecords = 10
 
 export function hashOfBytes(bytes: Uint8Array | undefined): string | null {
   return bytes === undefined ? null : createHash('sha256').update(bytes).digest('hex')
@@ -75,7 +75,7 @@ export class Records {
   write(records: readonly FileRecord[]): void {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
     const draft = this.#path(`${process.pid}.tmp`)
-    writeFileSync(draft, JSON.stringify({ version: 1, records: records.slice(-kept) }), { mode: 0o600 })
+    writeFileSync(draft, JSON.stringify({ version: 1, records: records.slice(-maxRecords) }), { mode: 0o600 })
     renameSync(draft, this.#path('json'))
   }
 
@@ -87,7 +87,7 @@ export class Records {
     const backups = readdirSync(this.#folder)
       .filter((name) => name.startsWith(this.#id) && name.endsWith('.bak'))
       .toSorted()
-    for (const old of backups.slice(0, -kept)) rmSync(join(this.#folder, old), { force: true })
+    for (const old of backups.slice(0, -maxRecords)) rmSync(join(this.#folder, old), { force: true })
     return path
   }
 

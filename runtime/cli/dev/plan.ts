@@ -101,8 +101,8 @@ interface CommandInput {
 
 /** Replaces the pod's listening address by the local one. */
 function listenLocally(args: readonly string[], port: number): string[] {
-  const kept = args.filter((arg) => !/^--(host|port)=/.test(arg))
-  return [...kept, '--host=127.0.0.1', `--port=${port}`]
+  const rest = args.filter((arg) => !/^--(host|port)=/.test(arg))
+  return [...rest, '--host=127.0.0.1', `--port=${port}`]
 }
 
 /** `node` means the node that runs this program, whatever the machine has. */

@@ -17,7 +17,7 @@ export type RunnerState =
   | { readonly phase: 'ready' }
   | { readonly phase: 'failed'; readonly why: string; readonly lines: readonly string[] }
 
-/** Lines of output kept for the message when a process fails. */
+/** Lines of output stored for the message when a process fails. */
 const keptLines = 20
 const graceMs = 3000
 const probeEveryMs = 100

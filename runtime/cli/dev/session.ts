@@ -1,5 +1,5 @@
 /**
- * One `gatehouse dev` session: manifests on disk -> the hooks -> local processes, kept in step until it is stopped.
+ * One `gatehouse dev` session: manifests on disk -> the hooks -> local processes, synchronised until it is stopped.
  *
  * A wrong edit changes nothing: its problems are shown and what runs keeps running. All work goes through one queue, so
  * that hooks, files and processes never see half a change.

@@ -8,7 +8,7 @@ import type { KubeObject } from './objects.ts'
 
 export const lastAppliedAnnotation = 'metacontroller.k8s.io/last-applied-configuration'
 
-/** The live object after applying `desired`; `live` undefined on creation. Status and system metadata are kept. */
+/** The live object after applying `desired`; `live` undefined on creation. Status and system metadata stay. */
 export function applyChild(live: KubeObject | undefined, desired: KubeObject): KubeObject {
   const { status: _, ...wanted } = desired
   const previous = live ? lastApplied(live) : {}

@@ -58,7 +58,7 @@ export class EntryContext {
     throw new NotTaken(`its ${field} uses ${names.join(', ')}: set it and say --resolve-env`)
   }
 
-  /** Puts a value into a Secret; a reference alone is kept under the name of what it refers to. */
+  /** Puts a value into a Secret; a reference alone stays under the name of what it refers to. */
   secret(wanted: string, value: Value): SecretKey {
     const [only] = value
     const name = value.length === 1 && typeof only === 'object' ? only.name : wanted

@@ -18,10 +18,10 @@ export function replacement(text: string, start: number, end: number, inserted: 
   return { offset: start, removed: text.slice(start, end), inserted }
 }
 
-/** A piece of the changed text: kept from before, or new. */
+/** A piece of the changed text: unchanged, or new. */
 export interface Piece {
   readonly text: string
-  readonly origin: 'kept' | 'removed' | 'inserted'
+  readonly origin: 'unchanged' | 'removed' | 'inserted'
 }
 
 /** The texts before and after, in order. Throws when a change does not fit the text. */
@@ -32,12 +32,12 @@ export function piecesOf(text: string, changes: readonly Change[]): readonly Pie
     if (offset < at || text.slice(offset, offset + removed.length) !== removed) {
       throw new RangeError('a change does not fit the text')
     }
-    pieces.push({ text: text.slice(at, offset), origin: 'kept' })
+    pieces.push({ text: text.slice(at, offset), origin: 'unchanged' })
     if (removed) pieces.push({ text: removed, origin: 'removed' })
     if (inserted) pieces.push({ text: inserted, origin: 'inserted' })
     at = offset + removed.length
   }
-  return [...pieces, { text: text.slice(at), origin: 'kept' }]
+  return [...pieces, { text: text.slice(at), origin: 'unchanged' }]
 }
 
 export function applyChanges(text: string, changes: readonly Change[]): string {

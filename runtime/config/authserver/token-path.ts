@@ -26,7 +26,7 @@ export function parseTokenPath(path: string): TokenPath | string {
   return 'jwt' in (steps[0] ?? { key: '' }) ? 'must name a value before @upstreamjwt' : steps
 }
 
-/** Splits at unescaped dots and pipes; escapes are kept for the caller. */
+/** Splits at unescaped dots and pipes; escapes are left to the caller. */
 function split(path: string): readonly string[] {
   const parts = ['']
   for (let at = 0; at < path.length; at++) {

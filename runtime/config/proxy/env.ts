@@ -45,11 +45,11 @@ export const variables = {
   },
   stateDir: {
     name: 'GATEHOUSE_STATE_DIR',
-    meaning: 'directory for kept logins; default: the user’s state directory',
+    meaning: 'directory for persisted logins; default: the user’s state directory',
   },
   statePassword: {
     name: 'GATEHOUSE_SECRETS_PASSWORD',
-    meaning: 'password that encrypts kept logins, instead of a key file',
+    meaning: 'password that encrypts persisted logins, instead of a key file',
   },
   clientMetadataUrl: {
     name: 'GATEHOUSE_CLIENT_METADATA_URL',

@@ -45,7 +45,7 @@ export interface OAuthSettings {
   readonly timeoutMs: number
   /** Of renewals that failed. */
   readonly pace: RenewalPace
-  /** Undefined: nothing is kept beyond this process. */
+  /** Undefined: nothing is persisted beyond this process. */
   readonly keep: { readonly dir: string; readonly password: Secret | undefined } | undefined
 }
 

@@ -82,13 +82,13 @@ function without(document: unknown, names: ReadonlySet<string>): unknown {
   const { backends, entries, timeouts, tools } = partsOf(document)
   return [
     [['backends'], backends.filter((item, i) => !names.has(nameOf(item, i)))],
-    [['outgoingAuth', 'backends'], kept(entries, names)],
-    [['operational', 'timeouts', 'perWorkload'], kept(timeouts, names)],
+    [['outgoingAuth', 'backends'], only(entries, names)],
+    [['operational', 'timeouts', 'perWorkload'], only(timeouts, names)],
     [['aggregation', 'tools'], tools.filter((item) => !names.has(String(fieldsOf(item)['workload'])))],
   ].reduce<unknown>((result, [path, value]) => replaced(result, path as readonly string[], value), document)
 }
 
-function kept(map: Fields, names: ReadonlySet<string>): Fields {
+function only(map: Fields, names: ReadonlySet<string>): Fields {
   return Object.fromEntries(Object.entries(map).filter(([name]) => !names.has(name)))
 }
 

@@ -60,7 +60,7 @@ export function typeName(value: TemplateValue): string {
   return names[typeof value] ?? 'map[string]interface {}'
 }
 
-/** An integer, whichever kind it is kept as; undefined for everything else. */
+/** An integer, whichever kind it is stored as; undefined for everything else. */
 export function integerOf(value: TemplateValue): bigint | undefined {
   if (typeof value === 'bigint') return value
   return typeof value === 'number' && Number.isSafeInteger(value) ? BigInt(value) : undefined

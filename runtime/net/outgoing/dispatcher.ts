@@ -44,7 +44,7 @@ export function makeDispatcher(options: DispatcherOptions = {}): Dispatcher {
     pipelining: reuse ? 1 : 0,
     bodyTimeout: 0,
     headersTimeout: options.headersTimeoutMs ?? 60_000,
-    // Shorter than what servers and balancers usually keep, so that a kept connection is rarely closed under us.
+    // Shorter than what servers and balancers usually keep, so that an idle connection is rarely closed under us.
     keepAliveTimeout: 30_000,
     keepAliveMaxTimeout: 600_000,
     allowH2: false,

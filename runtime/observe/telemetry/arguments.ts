@@ -31,7 +31,7 @@ export function describeArguments(raw: Buffer): string {
   return cut(parts.join(', '), MAX_ALL_CHARS)
 }
 
-/** True for names that are kept from spans: more than those that surely hold a credential. */
+/** True for names that are left out of spans: more than those that surely hold a credential. */
 export function isSensitive(name: string): boolean {
   return SENSITIVE.test(name) || isSecretName(name)
 }

@@ -194,7 +194,7 @@ export const METRICS = {
     name: 'gatehouse_vmcp_optimizer_token_savings_percent',
     kind: 'histogram',
     bounds: PERCENT_BOUNDS,
-    help: 'Share of tool descriptions that a search kept from the client',
+    help: 'Share of tool descriptions that a search left out',
     labels: [],
   },
   optimizerCallToolRequests: {

@@ -293,7 +293,7 @@ class Forwarding implements ResponsePolicy {
   }
 }
 
-/** Key under which sessions of this caller are kept. */
+/** Key under which sessions of this caller are stored. */
 export function ownerOf(exchange: ProxyExchange): string {
   return exchange.caller?.key ?? ''
 }

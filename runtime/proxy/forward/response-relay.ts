@@ -1,7 +1,7 @@
 /**
  * Carries one response of the target to the client, chunk by chunk, as undici's dispatch handler.
  *
- * Either the response is committed (head written, body streamed with back-pressure, trailers kept) or it is set aside
+ * Either the response is committed (head written, body streamed with back-pressure, trailers included) or it is set aside
  * for the forwarder to act on (redirect, lost session, refused credential), and its body is dropped. Nothing is
  * buffered beyond what the two sockets hold, but the short body of a refusal that only its text explains. A target that
  * breaks off in the middle breaks the client's answer off too: a cut body is never completed.

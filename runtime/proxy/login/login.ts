@@ -1,6 +1,6 @@
 /**
  * The proxy's own login at its target, over its whole life: found necessary, done, renewed ahead of expiry, renewed
- * when the target refuses the token, widened when the target asks for more scopes, kept for the next start.
+ * when the target refuses the token, widened when the target asks for more scopes, persisted for the next start.
  *
  * One renewal or login at a time; whoever needs it waits for the same one. A renewal that fails for a while leaves the
  * token in use as long as it lives. Interactive logins after the first are limited, so that a broken target cannot
@@ -35,7 +35,7 @@ export interface LoginParts extends SignInParts {
 
 type Flight = 'login' | 'renew' | 'step-up'
 
-/** All that is needed to use and renew a login. Plain JSON, kept between runs. */
+/** All that is needed to use and renew a login. Plain JSON, persisted between runs. */
 interface LoginState extends LoginClient {
   readonly located: Located
   readonly tokens: TokenSet
@@ -76,7 +76,7 @@ export class Login implements TokenSource {
   }
 
   /**
-   * Reloads a kept login, or finds out what the target wants and signs in. Resolves when requests can be served.
+   * Reloads a persisted login, or finds out what the target wants and signs in. Resolves when requests can be served.
    * Rejects with OAuthClientError, GatehouseError or the signal's reason.
    */
   async start(): Promise<void> {
@@ -85,8 +85,8 @@ export class Login implements TokenSource {
 
   async #start(): Promise<void> {
     const { settings, target, dispatcher, fetch, log } = this.#parts
-    const kept = this.#parts.kept.read(this.#keptName())
-    if (isSession(kept) && (await this.#takeUp(kept))) return
+    const persisted = this.#parts.persisted.read(this.#persistedName())
+    if (isSession(persisted) && (await this.#reload(persisted))) return
     const typed = settings.issuer !== undefined || settings.authorizeUrl !== undefined
     if (settings.required && typed) return this.#signIn(`${target.origin}${target.path ?? '/mcp'}`, undefined)
     const found = await detect(target, dispatcher, fetch)
@@ -97,14 +97,14 @@ export class Login implements TokenSource {
     this.#open = true
   }
 
-  /** The configured client; its secret may have changed since the login was kept. */
+  /** The configured client; its secret may have changed since the login was persisted. */
   #configuredClient(): OAuthClient | undefined {
     const { clientId, clientSecret } = this.#parts.settings
     return clientId === undefined ? undefined : { clientId, clientSecret: clientSecret?.reveal() }
   }
 
-  async #takeUp(kept: LoginState): Promise<boolean> {
-    const session = { ...kept, client: this.#configuredClient() ?? kept.client }
+  async #reload(persisted: LoginState): Promise<boolean> {
+    const session = { ...persisted, client: this.#configuredClient() ?? persisted.client }
     this.#session = session
     if (!this.#isDue(session)) {
       this.#schedule()
@@ -114,9 +114,9 @@ export class Login implements TokenSource {
       await this.#refresh(session)
       return true
     } catch (error) {
-      this.#parts.log.info('the kept login is no longer valid', { err: error })
+      this.#parts.log.info('the persisted login is no longer valid', { err: error })
       this.#session = undefined
-      this.#parts.kept.remove(this.#keptName())
+      this.#parts.persisted.remove(this.#persistedName())
       return false
     }
   }
@@ -199,7 +199,7 @@ export class Login implements TokenSource {
         // A client of our own that the server no longer knows: the refresh token was bound to it.
         const lost = this.#parts.settings.clientId === undefined && refusesClient(error)
         if (isGrantRefused(error) || lost) {
-          this.#parts.kept.remove(this.#keptName())
+          this.#parts.persisted.remove(this.#persistedName())
           throw this.#fail('the login to the target has ended: sign in again by restarting the proxy', error)
         }
         if (isTransient(error) && !this.#isOver(session)) return
@@ -277,7 +277,7 @@ export class Login implements TokenSource {
 
   #adopt(session: LoginState): void {
     this.#session = session
-    this.#parts.kept.write(this.#keptName(), session)
+    this.#parts.persisted.write(this.#persistedName(), session)
     this.#schedule()
   }
 
@@ -345,7 +345,7 @@ export class Login implements TokenSource {
     await this.#flight.done
   }
 
-  #keptName(): string {
+  #persistedName(): string {
     const { target, settings } = this.#parts
     const { issuer, tokenUrl, clientId, scopes, resource } = settings
     return JSON.stringify(['login', uriOf(target), issuer, tokenUrl, clientId, scopes, resource])

@@ -12,7 +12,7 @@ import type { Log } from '../../net/index.ts'
 import type { Secret } from '../../observe/index.ts'
 
 export interface PersistedLogin {
-  /** The value kept under this name; undefined when there is none that can be read. */
+  /** The value persisted under this name; undefined when there is none that can be read. */
   read(name: string): unknown
   write(name: string, value: unknown): void
   remove(name: string): void
@@ -31,7 +31,7 @@ export function persistInDirectory(dir: string, password: Secret | undefined, lo
     return key
   }
   function complain(error: unknown): void {
-    if (!complained) log.warn('logins cannot be kept for the next start', { dir, err: error })
+    if (!complained) log.warn('logins cannot be persisted for the next start', { dir, err: error })
     complained = true
   }
   const pathOf = (name: string): string =>

@@ -6,7 +6,7 @@
  * The secret of a registration may end. It is renewed a day ahead where the server offers to manage registrations, so
  * that the client, and with it the login, stays the same; only at an address of the registration endpoint's origin,
  * because the management token must reach nobody else.
- * Source: docs/specification/proxy-command.md#rules, rules 2 and 4; RFC 7591, RFC 7592; reference behaviour of kept registrations.
+ * Source: docs/specification/proxy-command.md#rules, rules 2 and 4; RFC 7591, RFC 7592; reference behaviour of persisted registrations.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { OAuthSettings } from '../../config/index.ts'
@@ -29,7 +29,7 @@ export interface ClientParts {
   readonly settings: OAuthSettings
   readonly fetch: Fetch
   readonly log: Log
-  readonly kept: PersistedLogin
+  readonly persisted: PersistedLogin
   readonly signal: AbortSignal
   readonly now: () => number
 }
@@ -65,7 +65,7 @@ export async function* clientCandidates(
   redirectUri: string,
   parts: ClientParts,
 ): AsyncGenerator<Candidate, void> {
-  const { settings, kept, fetch, signal, now } = parts
+  const { settings, persisted, fetch, signal, now } = parts
   const { server } = located
   const endpoint = server.registration_endpoint
   const hasFallback = endpoint !== undefined
@@ -79,13 +79,13 @@ export async function* clientCandidates(
     if (!hasFallback) return
   }
   const name = nameOf(located, redirectUri)
-  const known = kept.read(name)
+  const known = persisted.read(name)
   if (isRegistration(known)) {
     const value = await renewed({ redirectUri, value: known }, located, parts)
     if (endOf(value) > now() + usableMs) {
       yield { ...own(redirectUri, value), hasFallback }
       if (!hasFallback) return
-      kept.remove(name)
+      persisted.remove(name)
     }
   }
   if (endpoint === undefined) {
@@ -95,7 +95,7 @@ export async function* clientCandidates(
     })
   }
   const made = await registerClient(endpoint, metadata(located, redirectUri), { fetch, signal })
-  kept.write(name, made)
+  persisted.write(name, made)
   yield { ...own(redirectUri, made), hasFallback: false }
 }
 
@@ -111,19 +111,19 @@ export async function renewedClient(
 }
 
 /** The server no longer knows it: the next login registers again. */
-export function forgetRegistration(located: Located, redirectUri: string, kept: PersistedLogin): void {
-  kept.remove(nameOf(located, redirectUri))
+export function forgetRegistration(located: Located, redirectUri: string, persisted: PersistedLogin): void {
+  persisted.remove(nameOf(located, redirectUri))
 }
 
 async function renewed(
   { redirectUri, value }: OwnRegistration,
   located: Located,
-  { fetch, kept, log, signal, now }: ClientParts,
+  { fetch, persisted, log, signal, now }: ClientParts,
 ): Promise<Registration> {
   if (endOf(value) - now() > renewAheadMs || !isManaged(value, located)) return value
   try {
     const made = await updateRegistration(value, metadata(located, redirectUri), { fetch, signal })
-    kept.write(nameOf(located, redirectUri), made)
+    persisted.write(nameOf(located, redirectUri), made)
     log.info('the client registration at the authorization server was renewed')
     return made
   } catch (error) {

@@ -1,7 +1,7 @@
 /**
  * One interactive login: authorization code with PKCE, through the user's browser and the local callback server.
  *
- * Prints the URL for people; errors for the terminal name what to do. Nothing is retried.
+ * Prints the URL for the user; errors for the terminal name what to do. Nothing is retried.
  * Source: docs/specification/proxy-command.md#rules, rules 2 and 4, --remote-auth-*; RFC 6749, 7636, 7591, 8252, 8707, 9207.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -23,7 +23,7 @@ import { isRefusedClient, refusesClient } from './refusal.ts'
 import { type LoginClient, clientCandidates, type ClientParts, forgetRegistration } from './registration.ts'
 
 export interface SignInParts extends ClientParts {
-  /** Prints a line for the person at the terminal. */
+  /** Prints a line for the user at the terminal. */
   readonly notify: (line: string) => void
   /** Opens the browser; false when that did not work. */
   readonly open: (url: string) => Promise<boolean>
@@ -150,7 +150,7 @@ async function codeFlow(
   } catch (error) {
     // A registration that the server no longer knows must not be tried for ever.
     if (error instanceof OAuthClientError && error.error === 'invalid_client') {
-      forgetRegistration(located, callback.redirectUri, parts.kept)
+      forgetRegistration(located, callback.redirectUri, parts.persisted)
     }
     throw error
   } finally {

@@ -1,7 +1,7 @@
 /**
  * Sessions of the session era that passed through this proxy, bound to the caller who opened them.
  *
- * Bounded three ways: count, bytes kept for recovery, and two hours without use. With a shared store other processes
+ * Bounded three ways: count, bytes stored for recovery, and two hours without use. With a shared store other processes
  * know them, too; this one asks it when it does not know an id itself. Knows nothing of how a session is opened again:
  * recovery.ts.
  * Source: MCP 2025-11-25, "ProxiedSession Management"; docs/specification/proxy-command.md leaves sessions open.
@@ -35,7 +35,7 @@ export interface ProxiedSession {
   recovering: Promise<Recovery> | undefined
 }
 
-/** What is kept of a session outside this process. */
+/** What is stored of a session outside this process. */
 export interface SessionRecord {
   readonly upstreamId: string
   /** UTF-8 text of the initialize request. */
@@ -77,14 +77,14 @@ export interface SessionTableOptions {
 }
 
 const maxInitBytes = 65_536
-const maxKeptBytes = 67_108_864
+const maxCachedBytes = 67_108_864
 
 export function makeSessionTable(log: Log, options: SessionTableOptions = {}): SessionTable {
   const { now, shared } = options
   const idleMs = options.idleMs ?? 7_200_000
   const sessions = new LRUCache<string, ProxiedSession>({
     max: options.maxSessions ?? 10_000,
-    maxSize: maxKeptBytes,
+    maxSize: maxCachedBytes,
     sizeCalculation: (session) => 256 + (session.initBody?.length ?? 0) + stateBytes(session.state),
     ttl: idleMs,
     updateAgeOnGet: true,
@@ -133,11 +133,11 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): S
     find: (owner, clientId) => sessions.get(keyOf(owner, clientId)),
     lookUp: (owner, clientId) => (shared ? fromShared(shared, keyOf(owner, clientId), clientId) : undefined),
     open(owner, id, initBody) {
-      const kept = initBody && initBody.length <= maxInitBytes ? Buffer.from(initBody) : undefined
+      const stored = initBody && initBody.length <= maxInitBytes ? Buffer.from(initBody) : undefined
       const session: ProxiedSession = {
         clientId: id,
         upstreamId: id,
-        initBody: kept,
+        initBody: stored,
         state: new Map(),
         eventIds: undefined,
         recovering: undefined,

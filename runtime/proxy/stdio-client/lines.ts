@@ -12,7 +12,7 @@ const empty: Buffer = Buffer.alloc(0)
 
 /**
  * Lines of the stream without their ends; empty ones are left out. A line beyond `maxBytes` is dropped while it
- * arrives, and what is kept of it stands in its place.
+ * arrives, and what is held of it stands in its place.
  */
 export async function* readLines(input: Readable, maxBytes: number): AsyncGenerator<Buffer | Oversize> {
   let line = new PartialLine(maxBytes)

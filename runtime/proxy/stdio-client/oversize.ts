@@ -1,11 +1,11 @@
 /**
  * A line of the input that is too long to be read: its beginning and its end, which is where clients write the id.
  *
- * A request that is refused without its id leaves its sender waiting, so the id is looked for in what was kept. It is
+ * A request that is refused without its id leaves its sender waiting, so the id is looked for in what was buffered. It is
  * taken only where the text before it, or after it, proves that it is a member of the message itself.
  */
 
-/** Bytes that are kept of each end. */
+/** Bytes that are buffered of each end. */
 export const keptBytes = 512
 
 export class Oversize {

@@ -1,5 +1,5 @@
 /**
- * One public request on its way through a tunnel, byte for byte: both bodies are streamed, nothing is kept, and nothing
+ * One public request on its way through a tunnel, byte for byte: both bodies are streamed, nothing is stored, and nothing
  * of MCP is looked at. The proxy at the other end is the one that checks, limits and remembers.
  *
  * Only what belongs to this hop ends here (RFC 9110 section 7.6.1). A tunnel that breaks in the middle breaks the response

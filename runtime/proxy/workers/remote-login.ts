@@ -1,4 +1,4 @@
-/** The proxy's login as a worker sees it: the token of the primary process, kept until shortly before it ends. */
+/** The proxy's login as a worker sees it: the token of the primary process, cached until shortly before it ends. */
 import type { Challenge } from '../../oauth/index.ts'
 import type { TokenSource } from '../credential.ts'
 import { type Channel, isObject } from './channel.ts'

@@ -24,7 +24,7 @@ export interface BackendEvents {
   /** The list behind a listing connection, or of one session, has changed. */
   listChanged(backend: Backend, kind: ListKind, scope: ConnectionScope): void
   resourceUpdated(backend: Backend, scope: ConnectionScope, params: Buffer): void
-  /** Asked before every request of a client; throws BACKEND_UNAVAILABLE while requests are kept away. */
+  /** Asked before every request of a client; throws BACKEND_UNAVAILABLE while requests are held back. */
   admit(backend: Backend): void
   /** How a request went; undefined for success. */
   outcome(backend: Backend, error: Error | undefined): void

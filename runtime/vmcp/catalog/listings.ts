@@ -1,5 +1,5 @@
 /**
- * The listings of one backend, kept by kind of client: credentials where they matter, and declared capabilities,
+ * The listings of one backend, cached by kind of client: credentials where they matter, and declared capabilities,
  * because a backend may offer different things to clients of different abilities.
  *
  * One read at a time per key; concurrent callers share it. A read is good until the backend announces a change, or for
@@ -70,7 +70,7 @@ export class Listings {
   readonly #backend: Backend
   readonly #options: ListingsOptions
   /** Insertion order is order of use. */
-  readonly #kept = new Map<string, CachedListing>()
+  readonly #cached = new Map<string, CachedListing>()
   /** Sessions that the backend shows something of their own. */
   readonly #forked = new Set<string>()
   readonly #logViolations: (violations: ListErrors) => void
@@ -96,7 +96,7 @@ export class Listings {
   #abilitiesOf(client: Client): ClientAbilities {
     const { abilities } = client
     if (!abilities.plain || this.isForked(client)) return abilities
-    const isKnown = this.#kept.has(this.#keyFor(client, abilities))
+    const isKnown = this.#cached.has(this.#keyFor(client, abilities))
     return isKnown || this.#backend.newClients.any ? abilities : abilities.plain
   }
 
@@ -107,24 +107,24 @@ export class Listings {
 
   /** Until when the response of `get` stays as it is, unless onState says otherwise. */
   freshUntil(client: Client): number {
-    return this.#kept.get(this.keyOf(client))?.freshUntil ?? 0
+    return this.#cached.get(this.keyOf(client))?.freshUntil ?? 0
   }
 
   /** What is known now, without asking anybody. */
   peek(client: Client): Listing | undefined {
-    return this.#kept.get(this.keyOf(client))?.listing
+    return this.#cached.get(this.keyOf(client))?.listing
   }
 
   /** Why the lists of a client could not be read the last time; undefined when they could. */
   failureOf(client: Client): Error | undefined {
-    return this.#kept.get(this.keyOf(client))?.failure
+    return this.#cached.get(this.keyOf(client))?.failure
   }
 
   /** The worst of what is known under any key. */
   get state(): ListsState {
     let staleSince: number | undefined
     let [repaired, leftOut] = [0, 0]
-    for (const { listing, staleSince: since } of this.#kept.values()) {
+    for (const { listing, staleSince: since } of this.#cached.values()) {
       if (since !== undefined && since < (staleSince ?? Number.POSITIVE_INFINITY)) staleSince = since
       repaired = Math.max(repaired, listing?.violations.repaired ?? 0)
       leftOut = Math.max(leftOut, listing?.violations.leftOut ?? 0)
@@ -140,21 +140,21 @@ export class Listings {
     for (let round = 0; ; round++) {
       const abilities = this.#abilitiesOf(client)
       const key = this.#keyFor(client, abilities)
-      if (abilities.plain && !this.#kept.has(key)) this.#backend.newClients.take()
-      const kept = this.#keep(key)
-      if (kept.freshUntil > this.#options.clock.now()) {
-        if (kept.listing) return kept.listing
-        if (kept.failure) throw kept.failure
+      if (abilities.plain && !this.#cached.has(key)) this.#backend.newClients.take()
+      const cached = this.#keep(key)
+      if (cached.freshUntil > this.#options.clock.now()) {
+        if (cached.listing) return cached.listing
+        if (cached.failure) throw cached.failure
       }
-      const reading = this.#read(key, kept, { ...client, abilities })
+      const reading = this.#read(key, cached, { ...client, abilities })
       // What could not be read a moment ago may fail as slowly once more: nobody waits for it who has something to show.
-      if (kept.listing && (!patient || kept.failure)) {
+      if (cached.listing && (!patient || cached.failure)) {
         reading.catch(() => {})
-        return kept.listing
+        return cached.listing
       }
       const listing = await reading
       // Another change while it was read: once more, but not for ever.
-      if (kept.freshUntil > 0 || round > 1) return this.#joined(client, key, listing)
+      if (cached.freshUntil > 0 || round > 1) return this.#joined(client, key, listing)
     }
   }
 
@@ -162,7 +162,7 @@ export class Listings {
   #joined(client: Client, key: string, listing: Listing): Listing {
     const { session } = client
     if (!session || key !== forkKey(session.id)) return listing
-    const shared = this.#kept.get(this.keyOf({ ...client, session: undefined }))
+    const shared = this.#cached.get(this.keyOf({ ...client, session: undefined }))
     if (
       !shared?.listing ||
       shared.freshUntil <= this.#options.clock.now() ||
@@ -187,28 +187,28 @@ export class Listings {
   }
 
   #drop(key: string): void {
-    const kept = this.#kept.get(key)
-    if (!kept) return
-    kept.cancelRetry?.()
-    this.#kept.delete(key)
-    this.#unused(kept.listing)
+    const cached = this.#cached.get(key)
+    if (!cached) return
+    cached.cancelRetry?.()
+    this.#cached.delete(key)
+    this.#unused(cached.listing)
   }
 
   /** A listing is not needed under some key any more; others may still answer it. */
   #unused(listing: Listing | undefined): void {
     if (!listing) return
-    for (const kept of this.#kept.values()) if (kept.listing === listing) return
+    for (const cached of this.#cached.values()) if (cached.listing === listing) return
     this.#options.onDropped(listing)
   }
 
   #keep(key: string): CachedListing {
-    const known = this.#kept.get(key)
+    const known = this.#cached.get(key)
     if (known) {
-      this.#kept.delete(key)
-      this.#kept.set(key, known)
+      this.#cached.delete(key)
+      this.#cached.set(key, known)
       return known
     }
-    const kept: CachedListing = {
+    const cached: CachedListing = {
       listing: undefined,
       failure: undefined,
       staleSince: undefined,
@@ -218,42 +218,42 @@ export class Listings {
       retries: 0,
       cancelRetry: undefined,
     }
-    this.#kept.set(key, kept)
-    if (this.#kept.size > MAX_KEYS) {
-      const [oldest] = this.#kept.keys()
+    this.#cached.set(key, cached)
+    if (this.#cached.size > MAX_KEYS) {
+      const [oldest] = this.#cached.keys()
       if (oldest !== undefined) this.#drop(oldest)
     }
-    return kept
+    return cached
   }
 
-  #read(key: string, kept: CachedListing, client: Client): Promise<Listing> {
-    if (!kept.reading) {
-      kept.outdated = false
-      kept.cancelRetry?.()
-      kept.reading = this.#readNow(key, client)
+  #read(key: string, cached: CachedListing, client: Client): Promise<Listing> {
+    if (!cached.reading) {
+      cached.outdated = false
+      cached.cancelRetry?.()
+      cached.reading = this.#readNow(key, client)
         .then(
-          (listing) => this.#succeeded(kept, listing),
-          (error: unknown) => this.#failed(key, kept, client, error),
+          (listing) => this.#succeeded(cached, listing),
+          (error: unknown) => this.#failed(key, cached, client, error),
         )
         .finally(() => {
-          kept.reading = undefined
+          cached.reading = undefined
         })
     }
-    return kept.reading
+    return cached.reading
   }
 
-  #succeeded(kept: CachedListing, listing: Listing): Listing {
-    const before = kept.listing
+  #succeeded(cached: CachedListing, listing: Listing): Listing {
+    const before = cached.listing
     this.#options.observe(listing.violations)
     this.#logViolations(listing.violations)
-    // Equal content keeps its identity, so that nothing has to be merged again or kept twice.
+    // Equal content keeps its identity, so that nothing has to be merged again or stored twice.
     const present = this.#equalTo(listing, before) ?? listing
-    kept.listing = present
-    kept.failure = undefined
-    if (kept.staleSince !== undefined) this.#options.log.info('the lists of the backend can be read again')
-    kept.staleSince = undefined
-    kept.retries = 0
-    kept.freshUntil = kept.outdated ? 0 : this.#options.clock.now() + goodFor(listing)
+    cached.listing = present
+    cached.failure = undefined
+    if (cached.staleSince !== undefined) this.#options.log.info('the lists of the backend can be read again')
+    cached.staleSince = undefined
+    cached.retries = 0
+    cached.freshUntil = cached.outdated ? 0 : this.#options.clock.now() + goodFor(listing)
     this.#options.onState()
     if (present !== before) {
       this.#unused(before)
@@ -265,44 +265,44 @@ export class Listings {
   /** A listing that says the same: the one before, or what another kind of client gets. */
   #equalTo(listing: Listing, before: Listing | undefined): Listing | undefined {
     if (before && sameItems(before, listing)) return before
-    for (const { listing: other } of this.#kept.values()) {
+    for (const { listing: other } of this.#cached.values()) {
       if (other && sameItems(other, listing) && sameServer(other, listing)) return other
     }
     return undefined
   }
 
   /** Answers the last good listing, if that may stay in use. Throws what went wrong otherwise. */
-  #failed(key: string, kept: CachedListing, client: Client, error: unknown): Listing {
+  #failed(key: string, cached: CachedListing, client: Client, error: unknown): Listing {
     const { clock, log } = this.#options
-    const before = kept.listing
+    const before = cached.listing
     this.#options.observe('failed')
-    kept.failure = asError(error)
-    kept.freshUntil = clock.now() + FAILURE_MS
-    this.#retryLater(key, kept, client)
-    if (before && !isRefusal(kept.failure)) {
-      if (kept.staleSince === undefined)
+    cached.failure = asError(error)
+    cached.freshUntil = clock.now() + FAILURE_MS
+    this.#retryLater(key, cached, client)
+    if (before && !isRefusal(cached.failure)) {
+      if (cached.staleSince === undefined)
         log.warn('the lists of the backend cannot be read; the last ones stay in use', { err: error })
-      kept.staleSince ??= clock.now()
+      cached.staleSince ??= clock.now()
       this.#options.onState()
       return before
     }
-    kept.listing = undefined
-    kept.staleSince = undefined
+    cached.listing = undefined
+    cached.staleSince = undefined
     this.#options.onState()
     if (before) {
       this.#unused(before)
       this.#options.onRead(undefined, before)
     }
-    throw kept.failure
+    throw cached.failure
   }
 
   /** Tries again by itself, so that clients hear when the backend is back. */
-  #retryLater(key: string, kept: CachedListing, client: Client): void {
-    if (this.#closed || kept.retries >= MAX_RETRIES || this.#kept.get(key) !== kept) return
-    const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** kept.retries++, MAX_RETRY_MS)
-    kept.cancelRetry = this.#options.clock.after(pauseMs, () => {
-      kept.cancelRetry = undefined
-      this.#read(key, kept, client).catch(() => {})
+  #retryLater(key: string, cached: CachedListing, client: Client): void {
+    if (this.#closed || cached.retries >= MAX_RETRIES || this.#cached.get(key) !== cached) return
+    const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** cached.retries++, MAX_RETRY_MS)
+    cached.cancelRetry = this.#options.clock.after(pauseMs, () => {
+      cached.cancelRetry = undefined
+      this.#read(key, cached, client).catch(() => {})
     })
   }
 
@@ -338,27 +338,27 @@ export class Listings {
 
   /** Marks the listing of a client as out of date when its backend does not announce changes and it is not brand-new. */
   expireUnannounced(client: Client): void {
-    const kept = this.#kept.get(this.keyOf(client))
-    if (!kept?.listing || goodFor(kept.listing) === ANNOUNCED_MS) return
-    const readAt = kept.freshUntil - UNANNOUNCED_MS
+    const cached = this.#cached.get(this.keyOf(client))
+    if (!cached?.listing || goodFor(cached.listing) === ANNOUNCED_MS) return
+    const readAt = cached.freshUntil - UNANNOUNCED_MS
     if (readAt + BRAND_NEW_MS > this.#options.clock.now()) return
-    kept.freshUntil = 0
+    cached.freshUntil = 0
     this.#options.onState()
   }
 
   /** Marks listings as out of date: one key, or all. */
   expire(key?: string): void {
-    for (const [name, kept] of this.#kept) {
+    for (const [name, cached] of this.#cached) {
       if (key !== undefined && name !== key) continue
-      kept.freshUntil = 0
-      kept.outdated = true
+      cached.freshUntil = 0
+      cached.outdated = true
     }
     this.#options.onState()
   }
 
   close(): void {
     this.#closed = true
-    for (const kept of this.#kept.values()) kept.cancelRetry?.()
+    for (const cached of this.#cached.values()) cached.cancelRetry?.()
   }
 }
 

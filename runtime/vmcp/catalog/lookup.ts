@@ -45,7 +45,7 @@ export class Lookup {
 
   /**
    * Looks for something that a client named; asks the backends again before it says that there is no such thing. What is
-   * found may belong to a backend that requests are kept away from.
+   * found may belong to a backend that requests are held back from.
    */
   async find<E>(client: Client, look: (catalog: Catalog) => E | undefined): Promise<E | undefined> {
     const found = look(await this.view(client, false))

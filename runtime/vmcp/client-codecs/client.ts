@@ -9,7 +9,7 @@ import type { Caller } from '../../net/index.ts'
 import type { ClientAbilities } from '../pipeline/operation.ts'
 
 const MAX_DISTINCT = 1_000
-/** What a client may say about itself; it is kept with its session and shown to every backend. */
+/** What a client may say about itself; it is stored with its session and shown to every backend. */
 const MAX_CAPABILITIES_BYTES = 16 * 1024
 const MAX_INFO_BYTES = 16 * 1024
 /** What the protocol itself defines of capabilities, by name. */

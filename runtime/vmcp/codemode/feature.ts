@@ -29,7 +29,7 @@ export interface CodeModeParts {
   readonly pool?: WorkerPool | undefined
 }
 
-/** Sets of tools that are kept ready, measured by their lists. */
+/** Cached sets of tools, measured by their lists. */
 const MAX_KEPT_BYTES = 16 * 1024 * 1024
 
 interface ReadySet extends ToolSet {

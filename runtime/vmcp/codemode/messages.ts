@@ -61,5 +61,5 @@ export type FromWorker =
   | { readonly kind: 'done'; readonly value: Uint8Array; readonly isObject: boolean }
   | { readonly kind: 'failed'; readonly message: string }
 
-/** Lines of logs that are kept, and their sum in characters. */
+/** Lines of logs that are returned, and their sum in characters. */
 export const MAX_LOG_CHARACTERS = 64 * 1024

@@ -42,7 +42,7 @@ export async function runScript(script: Script, lease: Lease, options: RunOption
   const inContext = AsyncLocalStorage.snapshot()
   const ended = Promise.withResolvers<ScriptEnd['result']>()
   let usable = false
-  let kept = 0
+  let printed = 0
   let open = 0
 
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
@@ -58,8 +58,8 @@ export async function runScript(script: Script, lease: Lease, options: RunOption
         })
         break
       case 'print':
-        kept += message.line.length + 1
-        if (kept <= MAX_LOG_CHARACTERS + 1) lines.push(message)
+        printed += message.line.length + 1
+        if (printed <= MAX_LOG_CHARACTERS + 1) lines.push(message)
         break
       default:
         usable = open === 0

@@ -71,9 +71,9 @@ function printer(): (line: string, path: readonly number[]) => void {
   let left = MAX_LOG_CHARACTERS
   return (line, path) => {
     if (left <= 0) return
-    const kept = line.slice(0, left)
-    left -= kept.length + 1
-    send({ kind: 'print', line: kept, path })
+    const part = line.slice(0, left)
+    left -= part.length + 1
+    send({ kind: 'print', line: part, path })
   }
 }
 

@@ -210,7 +210,7 @@ export class HealthMonitor {
 
   async #loop(watch: Watch): Promise<void> {
     const { settings, clock } = this.#options
-    // While the circuit is open the checks are kept away too; the first one afterwards is the trial.
+    // While the circuit is open the checks are held back too; the first one afterwards is the trial.
     if (watch.breaker?.allows() !== false) {
       watch.breaker?.start()
       await this.check(watch.subject.name)

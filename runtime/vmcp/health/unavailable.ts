@@ -1,4 +1,4 @@
-/** The one wording for backends that requests are kept away from: a client must not take it for "there is no such thing". */
+/** The one wording for backends that requests are held back from: a client must not take it for "there is no such thing". */
 import { GatehouseError } from '../../../schemas/index.ts'
 
 export interface UnavailableOptions {

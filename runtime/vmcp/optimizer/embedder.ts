@@ -1,9 +1,9 @@
 /**
  * Vectors of tools and of queries, as far as the embedding service is there.
  *
- * Vectors of tools are kept, by a hash of the text and of what made the vector (provider, address, model), within a
+ * Vectors of tools are cached, by a hash of the text and of what made the vector (provider, address, model), within a
  * bound. The model is asked for again after each run of requests: when it has changed in between, everything is done
- * once more, and a second time is an error. While the model is unknown, vectors are used and not kept.
+ * once more, and a second time is an error. While the model is unknown, vectors are used and not cached.
  *
  * A failure makes it `failing`: nobody waits for the service then, a probe tries again with growing pauses until it
  * answers. The log says once when it begins and once when it is over.
@@ -132,7 +132,7 @@ export class Embedder {
     return { model, list }
   }
 
-  /** Embeds in runs; undefined: the model changed. What a run has made is kept even when a later one fails. */
+  /** Embeds in runs; undefined: the model changed. What a run has made stays even when a later one fails. */
   async #make(
     texts: readonly string[],
     facts: ServiceFacts,

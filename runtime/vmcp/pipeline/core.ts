@@ -306,7 +306,7 @@ const PROVIDER_FAULTS: Readonly<Record<string, ErrorCode>> = {
 }
 
 /**
- * An upstream provider that is silent, or has ended the person's login, concerns its own backend: the caller, who is
+ * An upstream provider that is silent, or has ended the user's login, concerns its own backend: the caller, who is
  * signed in here, is not refused, and no breaker counts it.
  */
 function ofBackendAlone(backend: string, error: unknown): unknown {

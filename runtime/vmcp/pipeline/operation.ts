@@ -49,7 +49,7 @@ export interface ClientSession {
   opened?(backend: string, session: BackendSession): void
   /** True once it is over: nothing is opened for it any more. */
   readonly over?: boolean
-  /** Told when a backend has forgotten the session it kept for this one. */
+  /** Told when a backend has forgotten its session for this one. */
   lost?(backend: string): void
   /** Asks the client outside any operation. Rejects when it cannot be asked. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>

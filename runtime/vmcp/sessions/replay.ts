@@ -1,8 +1,8 @@
 /**
- * Streams of one session that can be reloaded again: every event has an id, and the latest ones are kept for a while, so
+ * Streams of one session that can be resumed: every event has an id, and the latest ones are stored for a while, so
  * that a client whose connection broke reads on with `Last-Event-ID`.
  *
- * Bounded for each stream, for each session, and for the process. What is kept lives in this process: another replica
+ * Bounded for each stream, for each session, and for the process. What is stored lives in this process: another replica
  * cannot go on with a stream (its ids are unknown there and lead to a fresh stream).
  * Source: MCP 2025-11-25, transports, "Resumability and Redelivery".
  */
@@ -14,9 +14,9 @@ import { cutWhenStuck, MAX_BUFFERED_BYTES, writeBounded } from '../client-codecs
 /** Limits of one stream. */
 const MAX_EVENTS = 256
 const MAX_BYTES = 8 * 1024 * 1024
-/** Streams kept for one session, beside those that are open. */
-const MAX_KEPT = 8
-/** How long a client may stay away from a stream, and how long an ended one is kept. */
+/** Streams stored for one session, beside those that are open. */
+const MAX_STORED = 8
+/** How long a client may stay away from a stream, and how long an ended one is stored. */
 export const AWAY_MS = 60_000
 const ENDED_MS = 30_000
 /** From this size on a response may get stuck in a socket. */
@@ -52,7 +52,7 @@ export class ReplayStream {
   onAbandoned: (() => void) | undefined
   readonly #name: string
   readonly #budget: ReplayBudget
-  #kept: StoredEvent[] = []
+  #stored: StoredEvent[] = []
   #bytes = 0
   #next = 1
   #res: ServerResponse | undefined
@@ -65,7 +65,7 @@ export class ReplayStream {
     this.#budget = budget
   }
 
-  /** True while events can be sent or kept. */
+  /** True while events can be sent or stored. */
   get open(): boolean {
     return !this.#ended
   }
@@ -89,7 +89,7 @@ export class ReplayStream {
     res.once('close', () => {
       if (this.#res === res) this.#detach()
     })
-    for (const { number, bytes } of this.#kept) if (number > after) writeBounded(res, bytes)
+    for (const { number, bytes } of this.#stored) if (number > after) writeBounded(res, bytes)
     if (this.#ended) res.end()
   }
 
@@ -127,18 +127,18 @@ export class ReplayStream {
 
   #keep(event: StoredEvent): void {
     const { length } = event.bytes
-    while (this.#kept.length >= MAX_EVENTS || this.#bytes + length > MAX_BYTES) {
+    while (this.#stored.length >= MAX_EVENTS || this.#bytes + length > MAX_BYTES) {
       if (!this.#forgetOldest()) return
     }
     while (!this.#budget.take(length)) {
       if (!this.#forgetOldest()) return
     }
-    this.#kept.push(event)
+    this.#stored.push(event)
     this.#bytes += length
   }
 
   #forgetOldest(): boolean {
-    const oldest = this.#kept.shift()
+    const oldest = this.#stored.shift()
     if (!oldest) return false
     this.#bytes -= oldest.bytes.length
     this.#budget.give(oldest.bytes.length)
@@ -171,7 +171,7 @@ export class ReplayStream {
     onAbandoned?.()
   }
 
-  /** Forgets what is kept. */
+  /** Forgets what is stored. */
   drop(): void {
     clearTimeout(this.#away)
     while (this.#forgetOldest());
@@ -204,7 +204,7 @@ export class ReplayStreams {
     let idle = 0
     for (const stream of this.#streams.values()) if (!stream.carried) idle++
     for (const [name, stream] of this.#streams) {
-      if (idle < MAX_KEPT) return
+      if (idle < MAX_STORED) return
       if (stream.carried) continue
       idle--
       this.#streams.delete(name)

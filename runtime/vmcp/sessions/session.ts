@@ -44,7 +44,7 @@ export interface SessionFacts {
   readonly info: Buffer | undefined
 }
 
-/** What is kept of a session beside its facts, and may change while it lives. */
+/** What is stored of a session beside its facts, and may change while it lives. */
 export interface SessionChanges {
   readonly logLevel: string | undefined
   /** URI and backend. */

@@ -20,7 +20,7 @@ export interface SessionStorage {
   close(): Promise<void>
 }
 
-/** Undefined when sessions are kept in memory. Connects in the background. */
+/** Undefined when sessions are stored in memory. Connects in the background. */
 export function openSessionStorage(
   config: VmcpConfig,
   env: Readonly<Record<string, string | undefined>>,
@@ -51,9 +51,9 @@ export function openSessionStorage(
     async sharedSecret() {
       if (secret !== undefined && secret !== '') return secret
       await store.set(STATE_KEY, randomBytes(32).toString('base64url'), { onlyIf: 'absent' })
-      const kept = await store.get(STATE_KEY)
-      if (kept === undefined) throw new Error('the key of request state vanished')
-      return kept
+      const found = await store.get(STATE_KEY)
+      if (found === undefined) throw new Error('the key of request state vanished')
+      return found
     },
     close: () => plain.close(),
   }

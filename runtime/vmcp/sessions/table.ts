@@ -66,7 +66,7 @@ export class SessionTable {
     return session
   }
 
-  /** The order of use is kept to the second: V8 makes the table of a Map again with nearly every entry that moves. */
+  /** The order of use is exact to the second: V8 makes the table of a Map again with nearly every entry that moves. */
   #moveToEnd(session: Session): void {
     if (session.usedAt < session.movedAt + ORDER_MS) return
     session.movedAt = session.usedAt

@@ -2,7 +2,7 @@
  * Worker threads: a few, each with a bound on its memory, each for one task at a time.
  *
  * A task that has to wait for a worker stands in a queue; the caller with the fewest running tasks comes first, and no
- * caller gets all workers. A task that waits for a person parks: it keeps its worker and gives its slot back, so that
+ * caller gets all workers. A task that waits for a user parks: it keeps its worker and gives its slot back, so that
  * others run. What parked tasks hold is bounded too. A worker whose task was ended from outside is terminated.
  */
 import { totalmem } from 'node:os'
@@ -25,7 +25,7 @@ export interface PoolOptions {
   readonly maxParkedPerCaller: number
   /** What parked tasks may hold together. */
   readonly maxParkedBytes: number
-  /** Workers that are kept for the next task, and for how long. */
+  /** Idle workers that stay for the next task, and for how long. */
   readonly maxIdle: number
   readonly idleMs: number
   /** Heap of one worker, in MiB. */
@@ -42,7 +42,7 @@ export function ownMemory(): number {
 export interface Lease {
   readonly worker: Worker
   /**
-   * Gives the slot back while the task waits for a person; `bytes` is what it holds meanwhile. Throws RATE_LIMITED when
+   * Gives the slot back while the task waits for a user; `bytes` is what it holds meanwhile. Throws RATE_LIMITED when
    * too much is parked already.
    */
   park(bytes: number): void

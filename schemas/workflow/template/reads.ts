@@ -11,7 +11,7 @@ export type Path = readonly string[]
 
 /** Named templates looked into, each with each dot that it is called with. */
 const maxVisits = 1000
-/** Names of a path that are kept: more than any check asks for. */
+/** Names of a path that are recorded: more than any check asks for. */
 const maxNames = 8
 
 export function pathsRead(template: Template): readonly Path[] {

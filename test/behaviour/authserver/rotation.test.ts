@@ -49,7 +49,7 @@ const request = {
   prompt: [],
 } as const
 const grant = { ...request, grantId: 'g', sessionId: 's', userId: 'u', authTimeSec: 1 } as const
-const person = { userId: 'u', authTimeSec: 1 }
+const user = { userId: 'u', authTimeSec: 1 }
 const tokens = { provider: 'p', subject: 'x', accessToken: 'at', obtainedAtMs: 1 }
 const leg = { provider: 'p', codeVerifier: 'v', nonce: 'n', browser: 'b' }
 const waiting = { request, chosen: ['p'], browser: 'b', obtained: [tokens] }
@@ -70,8 +70,8 @@ const samples: { readonly [K in Exclude<keyof State, 'store' | 'sealed'>]: objec
   requests: request,
   upstreamSteps: { ...waiting, ...leg, startedAtMs: 1 },
   connections: { ...leg, sessionId: 's', userId: 'u' },
-  programs: { clients: ['c'] },
-  confirmations: { ...waiting, person },
+  connectedClients: { clients: ['c'] },
+  confirmations: { ...waiting, user },
   codes: { ...grant, used: false, expiresAtMs: 1 },
   families: { ...grant, generation: 0, rotatedAtMs: 1, expiresAtMs: 1, endsAtMs: 1 },
   sessions: { id: 's', userId: 'u', clientId: 'c', providers: ['p'], grants: [], endsAtMs: 1 },

@@ -253,7 +253,7 @@ t.test('start: ephemeral keys and registrations in memory are warned about loudl
   t.teardown(() => server.close())
   t.match(text(), /NO SIGNING KEY IS CONFIGURED/)
   t.match(text(), /NO HMAC SECRET IS CONFIGURED/)
-  t.match(text(), /registrations are kept in memory/)
+  t.match(text(), /registrations are stored in memory/)
 })
 
 function folder(t: Test): { dir: string; file: (name: string, content: string | Buffer) => string } {

@@ -342,6 +342,6 @@ t.test('a disk that refuses is told, and the file is whole', async (t) => {
   // A folder in the place of the records' draft: what a full or broken disk does at this point.
   const id = (await import('node:crypto')).createHash('sha256').update(file).digest('hex').slice(0, 24)
   mkdirSync(join(state, `${id}.json`))
-  await t.rejects(addEntry(on(), entry), { message: /the records in .* cannot be kept/ })
+  await t.rejects(addEntry(on(), entry), { message: /the records in .* cannot be written/ })
   t.equal(read(), original)
 })

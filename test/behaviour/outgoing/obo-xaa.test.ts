@@ -49,7 +49,7 @@ await t.test('obo: assertion and secret in the body, audience as default scope',
   const { server, send } = await rig(t, oboConfig, () => good, { enableObo: true })
   t.equal(await send(), 'Bearer at')
   t.equal(await send(), 'Bearer at')
-  t.equal(server.seen.length, 1, 'kept')
+  t.equal(server.seen.length, 1, 'alive')
   t.same(Object.fromEntries(server.seen[0]?.form ?? []), {
     grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
     requested_token_use: 'on_behalf_of',

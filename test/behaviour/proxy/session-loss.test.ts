@@ -112,7 +112,7 @@ await t.test('loss: any other refusal reaches the client as it is', async (t) =>
       res.end('{"jsonrpc":"2.0","id":"init","result":{"protocolVersion":"2025-11-25"}}')
     } else if (seen.body.includes('notifications/')) res.writeHead(202).end()
     else {
-      res.writeHead(400, { 'Content-Type': 'application/json', 'X-Own': 'kept' })
+      res.writeHead(400, { 'Content-Type': 'application/json', 'X-Own': 'alive' })
       // In one piece, with its length, or chunked.
       if (body.length % 2 === 1) res.write(body.slice(0, 1))
       res.end(body.slice(body.length % 2))
@@ -125,7 +125,7 @@ await t.test('loss: any other refusal reaches the client as it is', async (t) =>
   const response = await session.request('tools/call')
   t.equal(response.status, 400)
   t.equal(response.text, other)
-  t.equal(response.headers.get('x-own'), 'kept')
+  t.equal(response.headers.get('x-own'), 'alive')
   for (const size of [0, 1, 65_536, 65_537, 65_538, 3_000_000, 3_000_001]) {
     body = 'session '.repeat(size / 8 + 1).slice(0, size)
     // Only what is long, or says nothing, is passed on; a short text about the session is a loss.

@@ -122,11 +122,11 @@ async function makeRig(t: Scope, parts: RigParts): Promise<Rig> {
   const { issuer, provider, config, store, options } = parts
   let aheadMs = 0
   const events: AuthServerEvent[] = []
-  const kept = keepingLog()
+  const recorded = keepingLog()
   const now = (): number => Date.now() + aheadMs
   const server = await makeAuthServer(config, {
     store,
-    log: kept.log,
+    log: recorded.log,
     now,
     onEvent: (event) => events.push(event),
     reloadEveryMs: 0,
@@ -144,7 +144,7 @@ async function makeRig(t: Scope, parts: RigParts): Promise<Rig> {
     provider,
     store,
     events,
-    logged: kept.text,
+    logged: recorded.text,
     pass: (ms) => void (aheadMs += ms),
     now,
     replica: () => makeRig(t, parts),

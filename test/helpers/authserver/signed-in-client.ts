@@ -91,7 +91,7 @@ export async function signIn(
   }
 }
 
-export interface KeptProvider extends OAuthClientProvider {
+export interface StoringProvider extends OAuthClientProvider {
   /** Where the client sent its user. */
   readonly sentTo: () => URL | undefined
   readonly clientId: () => string
@@ -99,8 +99,8 @@ export interface KeptProvider extends OAuthClientProvider {
 }
 
 /** What an MCP client keeps of its authorization; registers dynamically unless it has a document of its own. */
-export function keptProvider(landing: Landing, clientMetadataUrl?: string): KeptProvider {
-  const kept = new Map<string, unknown>()
+export function storingProvider(landing: Landing, clientMetadataUrl?: string): StoringProvider {
+  const stored = new Map<string, unknown>()
   let sent: URL | undefined
   return {
     redirectUrl: landing.redirectUri,
@@ -111,17 +111,17 @@ export function keptProvider(landing: Landing, clientMetadataUrl?: string): Kept
       token_endpoint_auth_method: 'none',
       grant_types: ['authorization_code', 'refresh_token'],
     },
-    clientInformation: () => kept.get('client') as never,
-    saveClientInformation: (client) => void kept.set('client', client),
-    tokens: () => kept.get('tokens') as never,
-    saveTokens: (tokens) => void kept.set('tokens', tokens),
-    invalidateCredentials: (what) => void (what === 'tokens' && kept.delete('tokens')),
+    clientInformation: () => stored.get('client') as never,
+    saveClientInformation: (client) => void stored.set('client', client),
+    tokens: () => stored.get('tokens') as never,
+    saveTokens: (tokens) => void stored.set('tokens', tokens),
+    invalidateCredentials: (what) => void (what === 'tokens' && stored.delete('tokens')),
     redirectToAuthorization: (url) => void (sent = url),
-    saveCodeVerifier: (verifier) => void kept.set('verifier', verifier),
-    codeVerifier: () => String(kept.get('verifier')),
+    saveCodeVerifier: (verifier) => void stored.set('verifier', verifier),
+    codeVerifier: () => String(stored.get('verifier')),
     sentTo: () => sent,
-    clientId: () => (kept.get('client') as { client_id: string }).client_id,
-    accessToken: () => (kept.get('tokens') as { access_token: string }).access_token,
+    clientId: () => (stored.get('client') as { client_id: string }).client_id,
+    accessToken: () => (stored.get('tokens') as { access_token: string }).access_token,
   }
 }
 
@@ -140,7 +140,7 @@ export interface WorkingClient {
 }
 
 export interface SignedInClient extends WorkingClient {
-  readonly provider: KeptProvider
+  readonly provider: StoringProvider
 }
 
 interface Sdk {
@@ -154,7 +154,7 @@ interface Attempt {
   readonly finish: (query: URLSearchParams) => Promise<void>
 }
 
-function attemptOf(generation: Generation, url: string, authProvider: KeptProvider): Attempt {
+function attemptOf(generation: Generation, url: string, authProvider: StoringProvider): Attempt {
   if (generation === 'sdk1') {
     const transport = new Transport1(new URL(url), { authProvider })
     return {
@@ -181,7 +181,7 @@ function attemptOf(generation: Generation, url: string, authProvider: KeptProvid
 export async function connectSignedIn(options: {
   readonly generation: Generation
   readonly url: string
-  readonly provider: KeptProvider
+  readonly provider: StoringProvider
   readonly login: (start: URL) => Promise<SeenLogin>
 }): Promise<SignedInClient> {
   const { generation, url, provider } = options

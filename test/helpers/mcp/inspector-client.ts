@@ -86,8 +86,8 @@ export async function connectInspector(
   }
   return {
     login: await login,
-    clientId: () => kept(dir, /"client_?id"\s*:\s*"([^"]+)"/i),
-    accessToken: () => kept(dir, /"access_token\\?"\s*:\s*\\?"([^"\\]+)/),
+    clientId: () => storedValue(dir, /"client_?id"\s*:\s*"([^"]+)"/i),
+    accessToken: () => storedValue(dir, /"access_token\\?"\s*:\s*\\?"([^"\\]+)/),
     async listTools() {
       const { result } = JSON.parse(await stored('--method', 'tools/list')) as {
         result: { tools: { name: string }[] }
@@ -106,7 +106,7 @@ export async function connectInspector(
 }
 
 /** A value out of the Inspector's files. */
-function kept(dir: string, pattern: RegExp): string {
+function storedValue(dir: string, pattern: RegExp): string {
   for (const name of readdirSync(dir, { recursive: true, encoding: 'utf8' })) {
     const path = join(dir, name)
     const [, value] =

@@ -58,8 +58,8 @@ t.test('lost session: by the head alone', async (t) => {
   t.equal(sessionVerdict(404, false), 'lost')
   t.equal(sessionVerdict(400, false), 'read')
   t.equal(sessionVerdict(401, false), 'read')
-  t.equal(sessionVerdict(401, true), 'kept')
-  t.equal(sessionVerdict(500, false), 'kept')
+  t.equal(sessionVerdict(401, true), 'alive')
+  t.equal(sessionVerdict(500, false), 'alive')
 })
 
 t.test('lost session: what belongs to the lost one does not enter the next', async (t) => {

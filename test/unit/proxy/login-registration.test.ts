@@ -76,7 +76,7 @@ async function world(
       settings: config.remote,
       fetch,
       log: silentLog,
-      kept: {
+      persisted: {
         read: (name) => store.get(name),
         write: (name, value) => void store.set(name, value),
         remove: (name) => void store.delete(name),

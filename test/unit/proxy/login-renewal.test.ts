@@ -97,7 +97,7 @@ await t.test(
       log: silentLog,
       notify: () => t.fail('nobody is asked'),
       open: async () => false,
-      kept: {
+      persisted: {
         read: () => kept,
         write: (_name, value) => renewed.resolve(value),
         remove: () => t.fail('the login is good'),

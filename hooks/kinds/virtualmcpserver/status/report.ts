@@ -7,7 +7,7 @@
  *    "consecutiveFailures", "circuitBreakerState", "circuitLastChanged", "mcpRevision"}]}
  *
  * A report about another configuration than the present one is skipped, but what the status already knows about an
- * unchanged backend is kept meanwhile, so that a new member does not blank the health of the others. With several pods
+ * unchanged backend stays meanwhile, so that a new member does not blank the health of the others. With several pods
  * the worst word about a backend counts. A pod that was killed leaves its report behind: what is much older than the
  * newest report does not count. Reports are data of a pod: every member is checked.
  */

@@ -1,7 +1,7 @@
 /**
  * The time limit of one request to a backend, joined with the client's own cancellation.
  *
- * The clock stands still while the backend waits for a response of the client: people take longer than machines, and
+ * The clock stands still while the backend waits for a response of the client: users take longer than machines, and
  * questions have their own limit.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'

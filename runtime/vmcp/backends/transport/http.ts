@@ -1,7 +1,7 @@
 /**
  * One HTTP request to a backend on a pooled connection: the response as a whole, or as events while they arrive.
  *
- * Redirects are followed only to the same authority and never from https to http, with method and body kept. Sizes
+ * Redirects are followed only to the same authority and never from https to http, with same method and body. Sizes
  * are bounded. Knows nothing of MCP.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -80,7 +80,7 @@ function redirectTarget({ status, headers }: BackendResponse, from: URL): URL | 
 /** What a connection ends with that its other side, or something between, had closed. */
 const CUT: ReadonlySet<unknown> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 
-/** A kept connection may be closed just as a request leaves on it. */
+/** An idle connection may be closed just as a request leaves on it. */
 async function sent(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendResponse> {
   try {
     return await once(dispatcher, request, url)

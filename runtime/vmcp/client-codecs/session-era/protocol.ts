@@ -43,7 +43,7 @@ export interface SessionProtocolOptions {
   readonly life: SessionLife
   readonly serverInfo: string
   readonly advertise: Advertise
-  /** Answers in the making: kept alive while they take long. */
+  /** Answers in the making: held open while they take long. */
   readonly responses: InFlight<HttpResponse>
   readonly log: Log
 }

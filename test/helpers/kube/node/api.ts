@@ -98,7 +98,7 @@ export class KubeApi {
   }
 }
 
-/** All objects of one resource, kept current. `changed` is called after every change. */
+/** All objects of one resource, watched. `changed` is called after every change. */
 export class Store<T extends KubeObject> {
   readonly objects = new Map<string, T>()
   readonly #api: KubeApi
