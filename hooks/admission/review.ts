@@ -5,10 +5,9 @@
  * An update is let through when the object is being deleted or its spec has not changed: finalizers must be removable
  * from an object that newer rules would refuse. Source: Kubernetes admission.k8s.io/v1.
  */
-import { formatViolations, GatehouseError, type Violation } from '../../schemas/index.ts'
+import { formatViolations, GatehouseError, isKindName, type Violation } from '../../schemas/index.ts'
 import { isFields, isTerminating, type KubeObject } from '../kube.ts'
 import type { HookSettings } from '../settings.ts'
-import { isKnownKind } from './checks.ts'
 import { type Verdict, validateResource } from './validate.ts'
 
 export interface AdmissionResponse {
@@ -45,7 +44,7 @@ export function reviewAdmission(
     kind: 'AdmissionReview',
     response: responseOf(request['uid'], verdict),
   }
-  return { review, kind: isKnownKind(kind) ? kind : 'unknown' }
+  return { review, kind: isKindName(kind) ? kind : 'unknown' }
 }
 
 const accepted: Verdict = { problems: [], warnings: [] }

@@ -3,9 +3,9 @@
  */
 import { canonicalJson, type Violation, withDefaults } from '../../schemas/index.ts'
 import { isFields, isTerminating, type KubeObject } from '../kube.ts'
+import { kindHooks } from '../registry.ts'
 import { type CheckSettings, defaultSettings } from '../settings.ts'
-import { resourceViolations } from './checks.ts'
-import { warningsOf } from './warnings.ts'
+import { resourceViolations } from './violations.ts'
 
 export interface Verdict {
   /** Reasons to refuse; empty when the resource is valid. */
@@ -28,7 +28,8 @@ export function validateResource(
   if (old !== undefined && old !== null && isLetThrough(doc, old)) return { problems: [], warnings: [] }
   const problems = resourceViolations(doc, settings)
   if (problems.length > 0) return { problems, warnings: [] }
-  return { problems, warnings: warningsOf(withDefaults(doc)) }
+  const resource = withDefaults(doc)
+  return { problems, warnings: kindHooks(resource.kind).warnings?.(resource) ?? [] }
 }
 
 /** An object under deletion, or whose spec stays as it is: its finalizers and labels must remain changeable. */

@@ -45,6 +45,27 @@ function reservedName({ upstreamProviders }: EmbeddedAuthServerConfig, path: str
   )
 }
 
+/** What the author of valid settings should know; `where` names them. */
+export function authServerWarnings(config: EmbeddedAuthServerConfig, where: string): string[] {
+  const found: string[] = []
+  if (issuerFailure(config) !== undefined) {
+    found.push(
+      `${where}.issuer: http needs insecureAllowHTTP on this host; the server will not start without it`,
+    )
+  }
+  if (!config.signingKeySecretRefs?.length) {
+    found.push(
+      `${where}: without signingKeySecretRefs every restart invalidates all tokens (development only)`,
+    )
+  }
+  if (!config.hmacSecretRefs?.length) {
+    found.push(
+      `${where}: without hmacSecretRefs every restart invalidates codes and refresh tokens (development only)`,
+    )
+  }
+  return found
+}
+
 /** Why the issuer may not be used: http on a host that is not local, without insecureAllowHTTP. */
 export function issuerFailure(config: EmbeddedAuthServerConfig): string | undefined {
   const insecure = [config.issuer, config.authorizationEndpointBaseUrl].find(

@@ -21,7 +21,12 @@ import { unauthenticated } from './unauthenticated.ts'
 import { upstreamInject } from './upstream-inject.ts'
 import { xaa } from './xaa.ts'
 
-export { authServerViolations, issuerFailure, synthesizedUpstreams } from './embedded-auth-server.ts'
+export {
+  authServerViolations,
+  authServerWarnings,
+  issuerFailure,
+  synthesizedUpstreams,
+} from './embedded-auth-server.ts'
 export type { Strategy, StrategyTarget } from './module.ts'
 export { enterpriseRequired, oboViolations } from './obo.ts'
 

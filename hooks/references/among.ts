@@ -7,6 +7,7 @@
  */
 import { below, formatViolations, type KindName, nearest, type Violation } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'
+import { allKindHooks } from '../registry.ts'
 import { unknownBackendsOf } from './backend-names.ts'
 import { groupMembers } from './members.ts'
 
@@ -16,17 +17,9 @@ export interface ReferenceFindings {
 }
 
 /** The kind that a field refers to, wherever in a spec it is. */
-const kindOfField: Readonly<Record<string, KindName>> = {
-  authServerRef: 'MCPExternalAuthConfig',
-  authzConfigRef: 'MCPAuthzConfig',
-  compositeToolRefs: 'VirtualMCPCompositeToolDefinition',
-  embeddingServerRef: 'EmbeddingServer',
-  externalAuthConfigRef: 'MCPExternalAuthConfig',
-  groupRef: 'MCPGroup',
-  oidcConfigRef: 'MCPOIDCConfig',
-  telemetryConfigRef: 'MCPTelemetryConfig',
-  toolConfigRef: 'MCPToolConfig',
-}
+const kindOfField: ReadonlyMap<string, KindName> = new Map(
+  allKindHooks().flatMap(({ kind, referenceFields = [] }) => referenceFields.map((field) => [field, kind])),
+)
 
 /** Fields whose content has other rules than this project's. */
 const foreign: ReadonlySet<string> = new Set(['podTemplateSpec', 'arguments', 'metadata'])
@@ -78,7 +71,7 @@ function referencesIn(value: unknown, path: string, depth: number): readonly Ref
   return Object.entries(fieldsOf(value)).flatMap(([field, inner]) => {
     if (foreign.has(field)) return []
     const at = below(path, field)
-    const kind = Object.hasOwn(kindOfField, field) ? kindOfField[field] : undefined
+    const kind = kindOfField.get(field)
     if (kind === undefined) return referencesIn(inner, at, depth - 1)
     return Array.isArray(inner)
       ? inner.flatMap((item, i) => referenceTo(kind, item, below(at, i)))

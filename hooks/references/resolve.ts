@@ -11,7 +11,6 @@ import {
   type Kinds,
   type Violation,
 } from '../../schemas/index.ts'
-import { resourceViolations } from '../admission/checks.ts'
 import type { Failure } from '../sync/conditions.ts'
 import { type AnyContext, currentCondition } from '../sync/context.ts'
 import { fieldsOf, type KubeObject } from '../kube.ts'
@@ -47,7 +46,7 @@ export function configCalled<K extends KindName>(
   const stored = context.find(kind, name)
   const config = context.filled(kind, name)
   if (!stored || !config) return failed(reasons.notFound, `${kind} ${name} does not exist`)
-  const problems = resourceViolations(stored, context.settings)
+  const problems = context.violationsOf(stored)
   if (problems.length > 0)
     return failed(reasons.notValid, `${kind} ${name} is not valid: ${formatViolations(problems)}`)
   const failure = verdictFailure(stored, reasons.notValid)

@@ -15,7 +15,7 @@ import { isDnsSubdomain, isSwitchedOn, switchViolation } from '../../schemas/ind
 import { clusterEventWriter, type EventSink, eventSink } from './events.ts'
 import { jsonLog } from './log.ts'
 import { Metrics } from './metrics.ts'
-import { makeHooks } from '../registry.ts'
+import { makeHooks } from '../bound-hooks.ts'
 import { hooksApp } from './server.ts'
 import { type DefaultRedis, type HookSettings, hookSettings } from '../settings.ts'
 import { type CertificateFiles, loadCertificate, watchCertificate } from './tls.ts'

@@ -16,7 +16,7 @@ import { reviewAdmission } from '../admission/index.ts'
 import type { EventSink } from './events.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
-import type { HookEntry, HookRegistry } from '../registry.ts'
+import type { HookEntry, HookRegistry } from '../bound-hooks.ts'
 import { type BodyLimits, jsonBody } from './request-body.ts'
 
 export interface ServerOptions {

@@ -12,7 +12,6 @@ import {
   type SecretRef,
   withDefaults,
 } from '../../schemas/index.ts'
-import { resourceViolations } from '../admission/checks.ts'
 import { conditionOf, Conditions } from './conditions.ts'
 import { byText, fieldsOf, isTerminating, type KubeObject } from '../kube.ts'
 import { observedTime } from './observed-time.ts'
@@ -28,6 +27,12 @@ export const coreGroups = {
   StatefulSet: 'StatefulSet.apps/v1',
 } as const
 
+/** What a sync is given beside its request. */
+export interface SyncOptions {
+  readonly settings: HookSettings
+  readonly violationsOf: (object: KubeObject) => readonly Violation[]
+}
+
 export class SyncContext<K extends KindName> {
   readonly request: SyncRequest
   readonly settings: HookSettings
@@ -39,13 +44,17 @@ export class SyncContext<K extends KindName> {
   /** The parent with defaults filled in. */
   readonly parent: Kinds[K]
 
-  constructor(request: SyncRequest, settings: HookSettings, kind: K) {
+  /** Violations of a related object: its schema, and its kind's checks. */
+  readonly violationsOf: (object: KubeObject) => readonly Violation[]
+
+  constructor(request: SyncRequest, { settings, violationsOf }: SyncOptions, kind: K) {
     this.request = request
     this.settings = settings
+    this.violationsOf = violationsOf
     this.stored = request.parent
     let time: string | undefined
     this.conditions = new Conditions(request.parent, () => (time ??= observedTime(request)))
-    this.problems = resourceViolations(request.parent, settings)
+    this.problems = violationsOf(request.parent)
     this.parent = filledCopy(request.parent, kind)
   }
 

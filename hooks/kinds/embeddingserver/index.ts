@@ -9,26 +9,28 @@ import { workloadState } from '../../children/workload.ts'
 import { sizeFailure } from '../../children/size.ts'
 import type { Failure } from '../../sync/conditions.ts'
 import { conflictCondition, unmanagedObjectError } from '../../sync/conflicts.ts'
-import { SyncContext } from '../../sync/context.ts'
+import type { SyncContext } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
 import { fieldsOf, isTerminating } from '../../kube.ts'
 import { embeddingNames, serviceUrl } from '../../children/names.ts'
-import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../sync/protocol.ts'
+import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { specFailure } from '../../references/resolve.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, relatedRules } from '../../sync/rules.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
-import type { HookSettings } from '../../settings.ts'
 import { definedFields } from '../../children/defined.ts'
 import { observedFields } from '../../sync/status.ts'
 import { childrenOf, checkModelCache, podTemplate } from './children.ts'
+import { embeddingViolations } from './validate.ts'
 
 type Context = SyncContext<'EmbeddingServer'>
 
-export const embeddingServer: KindHooks = {
+export const embeddingServer: KindHooks<'EmbeddingServer'> = {
   kind: 'EmbeddingServer',
   childKinds: [childKinds.ServiceAccount, childKinds.Service, childKinds.StatefulSet],
   relatedKinds: [coreRelated.Secret, coreRelated.Service, coreRelated.StatefulSet],
+  referenceFields: ['embeddingServerRef'],
+  validate: embeddingViolations,
   customize,
   sync,
 }
@@ -44,8 +46,7 @@ function customize({ parent }: CustomizeRequest): CustomizeResponse {
   })
 }
 
-function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
-  const context = new SyncContext(request, settings, 'EmbeddingServer')
+function sync(context: SyncContext<'EmbeddingServer'>): SyncResponse {
   const invalid = specFailure(context.problems, 'ConfigInvalid')
   context.conditions.check('Valid', invalid, 'ConfigValid', 'Spec validation passed')
   if (invalid) return respond(context, undefined, [invalid])

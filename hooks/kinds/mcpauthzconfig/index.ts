@@ -1,9 +1,12 @@
 /** MCPAuthzConfig: authorization policies shared by several servers. */
 import { configKind } from '../shared/config-kind.ts'
 import { authzReferences } from '../../references/referrers.ts'
+import { authzConfigViolations } from './validate.ts'
 
 export const mcpAuthzConfig = configKind({
   kind: 'MCPAuthzConfig',
+  referenceFields: ['authzConfigRef'],
+  validate: authzConfigViolations,
   validReason: 'ConfigValid',
   invalidReason: 'ConfigInvalid',
   references: authzReferences,

@@ -9,13 +9,18 @@ import type { SyncContext } from '../../sync/context.ts'
 import {
   enterpriseRequired,
   externalAuthSecrets,
+  externalAuthViolations,
   oboViolations,
   synthesizedUpstreams,
 } from '../../externalauth/index.ts'
 import { externalAuthReferences } from '../../references/referrers.ts'
+import { externalAuthWarnings } from './warnings.ts'
 
 export const mcpExternalAuthConfig = configKind({
   kind: 'MCPExternalAuthConfig',
+  referenceFields: ['authServerRef', 'externalAuthConfigRef'],
+  validate: externalAuthViolations,
+  warnings: externalAuthWarnings,
   validReason: 'ValidationSucceeded',
   invalidReason: 'ValidationFailed',
   references: externalAuthReferences,

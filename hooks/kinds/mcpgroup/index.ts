@@ -4,24 +4,24 @@
  * A name that two members of different kinds share is one backend name for two servers: the group says so, and virtual
  * servers take the first in the order MCPServer, MCPRemoteProxy, MCPServerEntry.
  */
-import { SyncContext } from '../../sync/context.ts'
+import type { SyncContext } from '../../sync/context.ts'
 import { groupMembers, memberKinds } from '../../references/members.ts'
-import type { SyncRequest, SyncResponse } from '../../sync/protocol.ts'
+import type { SyncResponse } from '../../sync/protocol.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
-import type { HookSettings } from '../../settings.ts'
 import { observedFields } from '../../sync/status.ts'
 
-export const mcpGroup: KindHooks = {
+export const mcpGroup: KindHooks<'MCPGroup'> = {
   kind: 'MCPGroup',
   childKinds: [],
   relatedKinds: ownRelatedKinds(memberKinds),
+  referenceFields: ['groupRef'],
+  validate: () => [],
   customize: ({ parent }) => relatedRules(parent, { kinds: memberKinds }),
   sync,
 }
 
-function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
-  const context = new SyncContext(request, settings, 'MCPGroup')
+function sync(context: SyncContext<'MCPGroup'>): SyncResponse {
   const { members, duplicates } = groupMembers(context, context.name)
   const names = (kind: string) =>
     members.filter((member) => member.kind === kind).map((member) => member.name)

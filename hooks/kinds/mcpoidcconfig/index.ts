@@ -1,9 +1,12 @@
 /** MCPOIDCConfig: how incoming tokens are validated. */
 import { configKind } from '../shared/config-kind.ts'
 import { oidcReferences } from '../../references/referrers.ts'
+import { oidcViolations } from './validate.ts'
 
 export const mcpOidcConfig = configKind({
   kind: 'MCPOIDCConfig',
+  referenceFields: ['oidcConfigRef'],
+  validate: oidcViolations,
   validReason: 'ConfigValid',
   invalidReason: 'ConfigInvalid',
   references: oidcReferences,

@@ -2,19 +2,20 @@
  * MCPRemoteProxy: an authenticating proxy in front of a remote MCP server.
  */
 import { childKinds } from '../../sync/child-kinds.ts'
-import { SyncContext } from '../../sync/context.ts'
+import type { SyncContext } from '../../sync/context.ts'
 import { fieldsOf, listOf } from '../../kube.ts'
 import { remoteProxyNames } from '../../children/names.ts'
-import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../sync/protocol.ts'
+import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { proxyKinds } from '../shared/proxy/spec.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
-import type { HookSettings } from '../../settings.ts'
 import { build } from './build.ts'
 import { respond } from './respond.ts'
+import { remoteProxyViolations } from './validate.ts'
+import { remoteProxyWarnings } from './warnings.ts'
 
-export const mcpRemoteProxy: KindHooks = {
+export const mcpRemoteProxy: KindHooks<'MCPRemoteProxy'> = {
   kind: 'MCPRemoteProxy',
   childKinds: [childKinds.ServiceAccount, childKinds.ConfigMap, childKinds.Deployment, childKinds.Service],
   relatedKinds: [
@@ -24,6 +25,8 @@ export const mcpRemoteProxy: KindHooks = {
     coreRelated.Deployment,
     coreRelated.Service,
   ],
+  validate: remoteProxyViolations,
+  warnings: remoteProxyWarnings,
   customize,
   sync,
 }
@@ -44,7 +47,6 @@ function customize({ parent }: CustomizeRequest): CustomizeResponse {
   })
 }
 
-function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
-  const context = new SyncContext(request, settings, 'MCPRemoteProxy')
+function sync(context: SyncContext<'MCPRemoteProxy'>): SyncResponse {
   return respond(context, build(context))
 }

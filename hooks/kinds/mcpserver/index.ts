@@ -5,19 +5,20 @@
  * are checked all at once; a broken one keeps what runs.
  */
 import { childKinds } from '../../sync/child-kinds.ts'
-import { SyncContext } from '../../sync/context.ts'
+import type { SyncContext } from '../../sync/context.ts'
 import { fieldsOf } from '../../kube.ts'
 import { serverNames } from '../../children/names.ts'
-import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../sync/protocol.ts'
+import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { proxyKinds } from '../shared/proxy/spec.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
-import type { HookSettings } from '../../settings.ts'
 import { build } from './build.ts'
 import { respond } from './respond.ts'
+import { serverViolations } from './validate.ts'
+import { serverWarnings } from './warnings.ts'
 
-export const mcpServer: KindHooks = {
+export const mcpServer: KindHooks<'MCPServer'> = {
   kind: 'MCPServer',
   childKinds: [
     childKinds.ServiceAccount,
@@ -35,6 +36,8 @@ export const mcpServer: KindHooks = {
     coreRelated.StatefulSet,
     coreRelated.Deployment,
   ],
+  validate: serverViolations,
+  warnings: serverWarnings,
   customize,
   sync,
 }
@@ -70,7 +73,6 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
-  const context = new SyncContext(request, settings, 'MCPServer')
+function sync(context: SyncContext<'MCPServer'>): SyncResponse {
   return respond(context, build(context))
 }

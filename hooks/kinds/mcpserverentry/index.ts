@@ -5,21 +5,22 @@
  */
 import { addressFailure } from '../../references/addresses.ts'
 import { type Failure } from '../../sync/conditions.ts'
-import { SyncContext } from '../../sync/context.ts'
+import type { SyncContext } from '../../sync/context.ts'
 import { fieldsOf } from '../../kube.ts'
-import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../sync/protocol.ts'
+import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { caBundleFailure, configCalled, groupFailure, specFailure } from '../../references/resolve.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
-import type { HookSettings } from '../../settings.ts'
 import { observedFields } from '../../sync/status.ts'
+import { entryViolations } from './validate.ts'
 
 const related = ['MCPGroup', 'MCPExternalAuthConfig'] as const
 
-export const mcpServerEntry: KindHooks = {
+export const mcpServerEntry: KindHooks<'MCPServerEntry'> = {
   kind: 'MCPServerEntry',
   childKinds: [],
   relatedKinds: [...ownRelatedKinds(related), coreRelated.ConfigMap, coreRelated.Secret],
+  validate: entryViolations,
   customize,
   sync,
 }
@@ -43,8 +44,7 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
-  const context = new SyncContext(request, settings, 'MCPServerEntry')
+function sync(context: SyncContext<'MCPServerEntry'>): SyncResponse {
   const { conditions } = context
   const specWrong = specFailure(context.problems, 'ConfigInvalid')
   const checks = [specWrong === undefined]

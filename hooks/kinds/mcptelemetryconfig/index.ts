@@ -1,9 +1,12 @@
 /** MCPTelemetryConfig: telemetry settings shared by several servers. */
 import { configKind } from '../shared/config-kind.ts'
 import { telemetryReferences } from '../../references/referrers.ts'
+import { telemetryViolations } from './validate.ts'
 
 export const mcpTelemetryConfig = configKind({
   kind: 'MCPTelemetryConfig',
+  referenceFields: ['telemetryConfigRef'],
+  validate: telemetryViolations,
   validReason: 'ValidationSucceeded',
   invalidReason: 'ValidationFailed',
   references: telemetryReferences,

@@ -5,30 +5,27 @@
  * The hash covers the resource versions of what the object names, so that a rotated Secret changes it, and with it every
  * consumer's pods. An invalid object keeps its last hash.
  */
-import { type CABundleSource, hashOf, type Kinds, type SecretRef } from '../../../schemas/index.ts'
+import {
+  type CABundleSource,
+  hashOf,
+  type KindName,
+  type Kinds,
+  type SecretRef,
+} from '../../../schemas/index.ts'
 import type { Failure } from '../../sync/conditions.ts'
-import { type AnyContext, SyncContext } from '../../sync/context.ts'
+import type { AnyContext, SyncContext } from '../../sync/context.ts'
 import { fieldsOf } from '../../kube.ts'
-import type { CustomizeRequest, CustomizeResponse, SyncRequest, SyncResponse } from '../../sync/protocol.ts'
+import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { caBundleFailure, specFailure } from '../../references/resolve.ts'
 import { type References, referrersOf } from '../../references/referrers.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
-import type { HookSettings } from '../../settings.ts'
 import { definedFields } from '../../children/defined.ts'
 import { observedFields } from '../../sync/status.ts'
 
-/** The kinds whose status has a hash and referrers. */
-export type ConfigName =
-  | 'MCPAuthzConfig'
-  | 'MCPExternalAuthConfig'
-  | 'MCPOIDCConfig'
-  | 'MCPTelemetryConfig'
-  | 'MCPToolConfig'
-
-export interface ConfigKind<K extends ConfigName> {
-  readonly kind: K
+export interface ConfigKind<K extends KindName>
+  extends Pick<KindHooks<K>, 'kind' | 'referenceFields' | 'validate' | 'warnings'> {
   readonly validReason: string
   readonly invalidReason: string
   readonly references: References
@@ -40,8 +37,9 @@ export interface ConfigKind<K extends ConfigName> {
   readonly check?: (context: SyncContext<K>) => Failure | undefined
 }
 
-export function configKind<K extends ConfigName>(kind: ConfigKind<K>): KindHooks {
+export function configKind<K extends KindName>(kind: ConfigKind<K>): KindHooks<K> {
   const referring = Object.keys(kind.references)
+  const { referenceFields, validate, warnings } = kind
   return {
     kind: kind.kind,
     childKinds: [],
@@ -50,15 +48,14 @@ export function configKind<K extends ConfigName>(kind: ConfigKind<K>): KindHooks
       ...(kind.secrets ? [coreRelated.Secret] : []),
       ...(kind.caBundle ? [coreRelated.ConfigMap] : []),
     ],
+    ...definedFields({ referenceFields, warnings }),
+    validate,
     customize: (request) => customize(kind, request),
-    sync: (request, settings) => sync(kind, request, settings),
+    sync: (context) => sync(kind, context),
   }
 }
 
-function customize<K extends ConfigName>(
-  kind: ConfigKind<K>,
-  { parent }: CustomizeRequest,
-): CustomizeResponse {
+function customize<K extends KindName>(kind: ConfigKind<K>, { parent }: CustomizeRequest): CustomizeResponse {
   return relatedRules(parent, {
     kinds: Object.keys(kind.references),
     ...(kind.secrets && { secrets: secretNamesIn(parent['spec']) }),
@@ -76,12 +73,7 @@ function caBundleNames(value: unknown, depth = 0): string[] {
   })
 }
 
-function sync<K extends ConfigName>(
-  kind: ConfigKind<K>,
-  request: SyncRequest,
-  settings: HookSettings,
-): SyncResponse {
-  const context = new SyncContext(request, settings, kind.kind)
+function sync<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): SyncResponse {
   const failure = specFailure(context.problems, kind.invalidReason) ?? check(kind, context)
   context.conditions.check('Valid', failure, kind.validReason, 'Spec validation passed')
   const { count, workloads } = referrersOf(context.name, kind.references, (name) => context.members(name))
@@ -94,7 +86,7 @@ function sync<K extends ConfigName>(
   return { status, children: [] }
 }
 
-function check<K extends ConfigName>(kind: ConfigKind<K>, context: SyncContext<K>): Failure | undefined {
+function check<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): Failure | undefined {
   const own = kind.check?.(context)
   const bundle = kind.caBundle?.(context.parent)
   const anchors = bundle && caBundleFailure(context, bundle)
@@ -108,7 +100,7 @@ function check<K extends ConfigName>(kind: ConfigKind<K>, context: SyncContext<K
   return own ?? secrets ?? (anchors && { reason: kind.invalidReason, message: anchors.message })
 }
 
-function currentHash<K extends ConfigName>(kind: ConfigKind<K>, context: SyncContext<K>): string {
+function currentHash<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): string {
   const secrets = kind.secrets?.(context.parent) ?? []
   const bundle = kind.caBundle?.(context.parent)
   return hashOf({

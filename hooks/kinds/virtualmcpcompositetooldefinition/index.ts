@@ -3,26 +3,29 @@
  * says which servers use it.
  */
 import { formatViolations, type Violation } from '../../../schemas/index.ts'
-import { SyncContext } from '../../sync/context.ts'
-import type { SyncRequest, SyncResponse } from '../../sync/protocol.ts'
+import { workflowWarnings } from '../../../schemas/workflow/index.ts'
+import type { SyncContext } from '../../sync/context.ts'
+import type { SyncResponse } from '../../sync/protocol.ts'
 import { referrersOf, workflowReferences } from '../../references/referrers.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
-import type { HookSettings } from '../../settings.ts'
 import { observedFields } from '../../sync/status.ts'
+import { definitionViolations } from './validate.ts'
 
 const related = ['VirtualMCPServer'] as const
 
-export const compositeToolDefinition: KindHooks = {
+export const compositeToolDefinition: KindHooks<'VirtualMCPCompositeToolDefinition'> = {
   kind: 'VirtualMCPCompositeToolDefinition',
   childKinds: [],
   relatedKinds: ownRelatedKinds(related),
+  referenceFields: ['compositeToolRefs'],
+  validate: definitionViolations,
+  warnings: ({ spec }) => workflowWarnings(spec),
   customize: ({ parent }) => relatedRules(parent, { kinds: related }),
   sync,
 }
 
-function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
-  const context = new SyncContext(request, settings, 'VirtualMCPCompositeToolDefinition')
+function sync(context: SyncContext<'VirtualMCPCompositeToolDefinition'>): SyncResponse {
   const { problems, conditions } = context
   const { count, workloads } = referrersOf(context.name, workflowReferences, (kind) => context.members(kind))
   const failure =

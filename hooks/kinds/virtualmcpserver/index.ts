@@ -4,21 +4,21 @@
  * The sync checks every reference, and then either answers with the whole desired set or, when something it needs is
  * broken, with the children as they run and the reasons in the conditions.
  */
-import { resourceViolations } from '../../admission/checks.ts'
 import { childKinds } from '../../sync/child-kinds.ts'
 import type { HookEvent } from '../../server/events.ts'
 import type { KubeObject } from '../../kube.ts'
-import type { SyncRequest, SyncResponse } from '../../sync/protocol.ts'
-import type { KindHooks } from '../../kind-hooks.ts'
+import type { SyncResponse } from '../../sync/protocol.ts'
+import type { CheckObject, KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds } from '../../sync/rules.ts'
-import type { HookSettings } from '../../settings.ts'
-import { SyncContext } from '../../sync/context.ts'
+import type { SyncContext } from '../../sync/context.ts'
 import { customize, relatedKinds } from './customize.ts'
 import { build } from './build.ts'
 import { deprecatedMessage, deprecatedPrimary, deprecatedReason } from './config/incoming.ts'
 import { respond } from './respond.ts'
+import { virtualServerViolations } from './validate.ts'
+import { virtualServerWarnings } from './warnings.ts'
 
-export const virtualMcpServer: KindHooks = {
+export const virtualMcpServer: KindHooks<'VirtualMCPServer'> = {
   kind: 'VirtualMCPServer',
   childKinds: [
     childKinds.ServiceAccount,
@@ -35,18 +35,19 @@ export const virtualMcpServer: KindHooks = {
     coreRelated.Deployment,
     coreRelated.Service,
   ],
+  validate: virtualServerViolations,
+  warnings: virtualServerWarnings,
   customize,
   sync,
   events,
 }
 
 /** The deprecated field is consumed: the server is told once per generation. */
-function events(parent: KubeObject, settings: HookSettings): readonly HookEvent[] {
-  if (deprecatedPrimary(parent) === undefined || resourceViolations(parent, settings).length > 0) return []
+function events(parent: KubeObject, violationsOf: CheckObject): readonly HookEvent[] {
+  if (deprecatedPrimary(parent) === undefined || violationsOf(parent).length > 0) return []
   return [{ parent, type: 'Warning', reason: deprecatedReason, message: deprecatedMessage }]
 }
 
-function sync(request: SyncRequest, settings: HookSettings): SyncResponse {
-  const context = new SyncContext(request, settings, 'VirtualMCPServer')
+function sync(context: SyncContext<'VirtualMCPServer'>): SyncResponse {
   return respond(context, build(context))
 }

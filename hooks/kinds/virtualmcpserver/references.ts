@@ -3,7 +3,6 @@
  * configurations, telemetry. Each sets its condition; what is broken is returned, so that all errors are known at once.
  */
 import type { Aggregation, CompositeTool, Optimizer, Telemetry } from '../../../schemas/index.ts'
-import { resourceViolations } from '../../admission/checks.ts'
 import type { Failure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { fieldsOf } from '../../kube.ts'
@@ -52,7 +51,7 @@ function withReferenced(
     if (!definition) {
       return failed('CompositeToolRefNotFound', `VirtualMCPCompositeToolDefinition ${name} does not exist`)
     }
-    const problems = resourceViolations(definition, context.settings)
+    const problems = context.violationsOf(definition)
     const first = problems[0]
     if (first) {
       return failed(

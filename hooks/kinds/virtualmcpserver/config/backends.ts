@@ -5,7 +5,6 @@
  * through to the default strategy. It stays visible in the status.
  */
 import { type AddressPolicy, envName, formatViolations, type input } from '../../../../schemas/index.ts'
-import { resourceViolations } from '../../../admission/checks.ts'
 import { policyFor } from '../../../references/addresses.ts'
 import type { Failure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
@@ -99,7 +98,7 @@ function resolveMember(context: Context, member: Member, resolver: Outgoing): Re
 /** Headers are not read from an entry that is not valid: it may have been admitted under other rules. */
 function headersFailure(context: Context, { kind, name, object }: Member): Failure | undefined {
   if (kind !== 'MCPServerEntry' || fieldsOf(object['spec'])['headerForward'] === undefined) return undefined
-  const violations = resourceViolations(object, context.settings)
+  const violations = context.violationsOf(object)
   if (violations.length === 0) return undefined
   const message = `MCPServerEntry ${name} is not valid: ${formatViolations(violations)}`
   return { reason: 'EntryNotValid', message: message.slice(0, 1024) }

@@ -1,7 +1,7 @@
 /**
  * Headers added to every request: none may be set twice. Restricted names are the schema's business.
  */
-import type { HeaderForwardConfig, Violation } from '../../schemas/index.ts'
+import type { HeaderForwardConfig, Violation } from '../../../../schemas/index.ts'
 
 /** Errors of headers that are given more than once, in whatever case. */
 export function headerForwardViolations(config: HeaderForwardConfig | undefined, path: string): Violation[] {

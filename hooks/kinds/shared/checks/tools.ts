@@ -1,7 +1,7 @@
 /**
  * Overrides of tools: no two may end in one name, for one of the tools would be out of reach.
  */
-import type { Violation, ToolOverride } from '../../schemas/index.ts'
+import type { Violation, ToolOverride } from '../../../../schemas/index.ts'
 
 export function overrideViolations(
   overrides: { readonly [name: string]: ToolOverride } | undefined,

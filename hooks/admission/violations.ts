@@ -1,0 +1,23 @@
+/**
+ * What is wrong with one resource by itself: the schema with its CEL rules, and its kind's checks that need code.
+ *
+ * The same function serves the webhook, the command line and the syncs (an object may have been admitted before a rule
+ * was made, or while the webhook was away). It looks at no other object.
+ */
+import { type Violation, validateManifest, withDefaults } from '../../schemas/index.ts'
+import { byText } from '../kube.ts'
+import { kindHooks } from '../registry.ts'
+import type { CheckSettings } from '../settings.ts'
+
+/** All problems of one resource; the schema's alone when it does not even pass those. */
+export function resourceViolations(object: unknown, settings: CheckSettings): readonly Violation[] {
+  const problems = validateManifest(object)
+  if (problems.length > 0) return inOrder(problems)
+  const resource = withDefaults(object)
+  return inOrder(kindHooks(resource.kind).validate(resource, settings))
+}
+
+/** By path: the order of members in the manifest must not show in a status. */
+function inOrder(problems: readonly Violation[]): readonly Violation[] {
+  return problems.toSorted((a, b) => byText(a.path, b.path) || byText(a.message, b.message))
+}

@@ -1,0 +1,71 @@
+/**
+ * The hooks of all kinds, bound to the settings of one installation, as the edges call them: with a request body that
+ * nobody has looked at.
+ */
+import type { KindName } from '../schemas/index.ts'
+import { resourceViolations } from './admission/violations.ts'
+import type { HookEvent } from './server/events.ts'
+import type { ChildKind, RelatedKind } from './kind-hooks.ts'
+import { byText } from './kube.ts'
+import { allKindHooks, type AnyKindHooks } from './registry.ts'
+import { SyncContext } from './sync/context.ts'
+import {
+  type CustomizeResponse,
+  readCustomizeRequest,
+  readSyncRequest,
+  type SyncResponse,
+} from './sync/protocol.ts'
+import { pluralOf } from './sync/rules.ts'
+import type { HookSettings } from './settings.ts'
+
+/** One kind's hooks. */
+export interface HookEntry {
+  readonly kind: KindName
+  /** Plural resource name, as in the hook's URL. */
+  readonly plural: string
+  readonly childKinds: readonly ChildKind[]
+  readonly relatedKinds: readonly RelatedKind[]
+  /** Throws GatehouseError BAD_REQUEST when the body is not a customize request for this kind. */
+  readonly customize: (body: unknown) => CustomizeResponse
+  /** Throws GatehouseError BAD_REQUEST when the body is not a sync request for this kind. */
+  readonly sync: (body: unknown) => SyncResponse
+  readonly events?: (body: unknown) => readonly HookEvent[]
+}
+
+/** All kinds, in the order of their names. */
+export interface HookRegistry extends Iterable<HookEntry> {
+  readonly settings: HookSettings
+  readonly byPlural: (plural: string) => HookEntry | undefined
+  readonly byKind: (kind: string) => HookEntry | undefined
+}
+
+export function makeHooks(settings: HookSettings): HookRegistry {
+  const entries = allKindHooks()
+    .map((hooks) => entryOf(hooks, settings))
+    .sort((a, b) => byText(a.kind, b.kind))
+  const plurals = new Map(entries.map((entry) => [entry.plural, entry]))
+  const kinds = new Map<string, HookEntry>(entries.map((entry) => [entry.kind, entry]))
+  return {
+    settings,
+    byPlural: (plural) => plurals.get(plural),
+    byKind: (kind) => kinds.get(kind),
+    [Symbol.iterator]: () => entries[Symbol.iterator](),
+  }
+}
+
+function entryOf(hooks: AnyKindHooks, settings: HookSettings): HookEntry {
+  const { kind, childKinds, relatedKinds, events } = hooks
+  const violationsOf = (object: unknown) => resourceViolations(object, settings)
+  return {
+    kind,
+    plural: pluralOf(kind),
+    childKinds,
+    relatedKinds,
+    customize: (body) => hooks.customize(readCustomizeRequest(body, kind)),
+    sync: (body) =>
+      hooks.sync(new SyncContext(readSyncRequest(body, kind), { settings, violationsOf }, kind)),
+    ...(events && {
+      events: (body: unknown) => events(readCustomizeRequest(body, kind).parent, violationsOf),
+    }),
+  }
+}

@@ -1,0 +1,49 @@
+/** VirtualMCPServer: what the author of a valid one should know. */
+import type { VirtualMCPServer } from '../../../schemas/index.ts'
+import { workflowWarnings } from '../../../schemas/workflow/index.ts'
+import { authServerWarnings } from '../../externalauth/index.ts'
+import { unknownBackendsOf } from '../../references/backend-names.ts'
+
+export function virtualServerWarnings({ spec }: VirtualMCPServer): readonly string[] {
+  const { config } = spec
+  const found = (config?.compositeTools ?? []).flatMap(workflowWarnings)
+  if (spec.incomingAuth.authzConfig?.inline?.primaryUpstreamProvider !== undefined) {
+    found.push(
+      'authzConfig.inline.primaryUpstreamProvider is deprecated; set authServerConfig.primaryUpstreamProvider',
+    )
+  }
+  if (config?.telemetry) found.push('config.telemetry is deprecated here; use telemetryConfigRef')
+  if (config?.incomingAuth) found.push('config.incomingAuth is superseded by spec.incomingAuth')
+  if (config?.outgoingAuth) found.push('config.outgoingAuth is superseded by spec.outgoingAuth')
+  if (config?.passthroughHeaders && spec.passthroughHeaders) {
+    found.push('config.passthroughHeaders is superseded by spec.passthroughHeaders')
+  }
+  if (config?.backends?.length && spec.outgoingAuth?.source !== 'inline') {
+    found.push('config.backends is used only with outgoingAuth.source inline')
+  }
+  found.push(...backendNames(spec))
+  if (spec.embeddingServerRef && config?.optimizer?.embeddingService !== undefined) {
+    found.push('config.optimizer.embeddingService is overridden by embeddingServerRef')
+  }
+  return spec.authServerConfig
+    ? [...found, ...authServerWarnings(spec.authServerConfig, 'authServerConfig')]
+    : found
+}
+
+/**
+ * Names beside those of static backends. Members of the group are backends too and not known here, so there is a
+ * warning only where a static backend has a similar one.
+ */
+function backendNames(spec: VirtualMCPServer['spec']): string[] {
+  if (spec.outgoingAuth?.source !== 'inline') return []
+  const names = (spec.config?.backends ?? []).map(({ name }) => name)
+  return unknownBackendsOf(spec, names).flatMap(({ path, similar }) =>
+    similar === undefined
+      ? []
+      : [clip(`no static backend has this name; did you mean ${similar}? ${path}`, 120)],
+  )
+}
+
+function clip(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length - 1)}…` : text
+}
