@@ -58,7 +58,7 @@ export {
   readSecretFile,
   rotatingSecret,
   type SecretsProvider,
-} from './shared/secrets.ts'
+} from './common/secrets.ts'
 export { loadProxyFile, needsVirtualServer, resolveProxyFile } from './proxy/file.ts'
 export { type VirtualServer, virtualServerOf } from './vmcp/from-proxy.ts'
-export { readYaml, readYamlTree, type YamlDocument, type YamlError, type YamlRead } from './shared/yaml.ts'
+export { readYaml, readYamlTree, type YamlDocument, type YamlError, type YamlRead } from './common/yaml.ts'

@@ -72,7 +72,7 @@ function refsIn(value: unknown): string[] {
 }
 
 function sourceFiles(root: string): string[] {
-  return ['kinds', 'shared', 'runtime'].flatMap((dir) =>
+  return ['kinds', 'common', 'runtime'].flatMap((dir) =>
     readdirSync(join(root, dir))
       .filter((name) => name.endsWith('.json'))
       .sort()

@@ -1,5 +1,5 @@
 /** MCPAuthzConfig: authorization policies shared by several servers. */
-import { configKind } from '../shared/config-kind.ts'
+import { configKind } from '../common/config-kind.ts'
 import { authzReferences } from '../../references/referrers.ts'
 import { authzConfigViolations } from './validate.ts'
 

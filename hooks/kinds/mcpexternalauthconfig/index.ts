@@ -4,7 +4,7 @@
  * Type obo is checked here and not at admission: without a handler it is EnterpriseRequired, with one its rules count.
  */
 import type { Failure } from '../../sync/conditions.ts'
-import { configKind } from '../shared/config-kind.ts'
+import { configKind } from '../common/config-kind.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import {
   enterpriseRequired,

@@ -1,5 +1,5 @@
 /** MCPOIDCConfig: how incoming tokens are validated. */
-import { configKind } from '../shared/config-kind.ts'
+import { configKind } from '../common/config-kind.ts'
 import { oidcReferences } from '../../references/referrers.ts'
 import { oidcViolations } from './validate.ts'
 

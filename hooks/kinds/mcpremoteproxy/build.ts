@@ -10,8 +10,8 @@ import type { KubeObject } from '../../kube.ts'
 import { remoteProxyNames, serviceUrl } from '../../children/names.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
 import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
-import { proxyChildren } from '../shared/proxy/children.ts'
-import { type ProxyConfig, front } from '../shared/proxy/config.ts'
+import { proxyChildren } from '../common/proxy/children.ts'
+import { type ProxyConfig, front } from '../common/proxy/config.ts'
 import { specFailure } from '../../references/resolve.ts'
 
 type Context = SyncContext<'MCPRemoteProxy'>

@@ -7,8 +7,8 @@ import {
   type MCPRemoteProxy,
   type Violation,
 } from '../../../schemas/index.ts'
-import { authzViolations } from '../shared/checks/policies.ts'
-import { headerForwardViolations } from '../shared/checks/headers.ts'
+import { authzViolations } from '../common/checks/policies.ts'
+import { headerForwardViolations } from '../common/checks/headers.ts'
 import { podTemplateViolations } from '../../children/pod-template.ts'
 import { proxyOverrideViolations, resourcesViolations } from '../../children/spec-checks.ts'
 

@@ -1,6 +1,6 @@
 /** MCPRemoteProxy: what the author of a valid one should know. */
 import type { MCPRemoteProxy } from '../../../schemas/index.ts'
-import { primaryProviderWarnings } from '../shared/checks/policies.ts'
+import { primaryProviderWarnings } from '../common/checks/policies.ts'
 
 export function remoteProxyWarnings({ spec }: MCPRemoteProxy): readonly string[] {
   return primaryProviderWarnings(spec.authzConfig)

@@ -13,7 +13,7 @@ import { runtimeContainerSecurity } from '../../children/security.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { serverNames } from '../../children/names.ts'
 import type { Part } from '../../runtime-config/part.ts'
-import { proxyFile } from '../shared/proxy/paths.ts'
+import { proxyFile } from '../common/proxy/paths.ts'
 import { toYaml } from '../../children/yaml.ts'
 import { serverContainer, serverPort } from './container.ts'
 

@@ -2,7 +2,7 @@
  * MCPServer: checks of the object alone that need code.
  */
 import type { MCPServer, Violation } from '../../../schemas/index.ts'
-import { authzViolations } from '../shared/checks/policies.ts'
+import { authzViolations } from '../common/checks/policies.ts'
 import { podTemplateViolations } from '../../children/pod-template.ts'
 import { imageViolations, proxyOverrideViolations, resourcesViolations } from '../../children/spec-checks.ts'
 

@@ -1,7 +1,7 @@
 /** MCPServer: what the author of a valid one should know. */
 import type { MCPServer } from '../../../schemas/index.ts'
 import { fieldsOf, listOf } from '../../kube.ts'
-import { primaryProviderWarnings } from '../shared/checks/policies.ts'
+import { primaryProviderWarnings } from '../common/checks/policies.ts'
 
 export function serverWarnings({ spec }: MCPServer): readonly string[] {
   const found = primaryProviderWarnings(spec.authzConfig)

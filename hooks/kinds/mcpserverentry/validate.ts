@@ -4,7 +4,7 @@
 import type { MCPServerEntry, Violation } from '../../../schemas/index.ts'
 import { addressFailure } from '../../references/addresses.ts'
 import type { CheckSettings } from '../../settings.ts'
-import { headerForwardViolations } from '../shared/checks/headers.ts'
+import { headerForwardViolations } from '../common/checks/headers.ts'
 
 export function entryViolations({ spec }: MCPServerEntry, settings: CheckSettings): Violation[] {
   const failure = addressFailure(spec.remoteUrl, spec.allowPrivateEndpoint, settings.allowLoopback)

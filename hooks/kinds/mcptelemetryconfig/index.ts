@@ -1,5 +1,5 @@
 /** MCPTelemetryConfig: telemetry settings shared by several servers. */
-import { configKind } from '../shared/config-kind.ts'
+import { configKind } from '../common/config-kind.ts'
 import { telemetryReferences } from '../../references/referrers.ts'
 import { telemetryViolations } from './validate.ts'
 

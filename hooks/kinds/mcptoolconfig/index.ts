@@ -1,5 +1,5 @@
 /** MCPToolConfig: filters and renames tools. */
-import { configKind } from '../shared/config-kind.ts'
+import { configKind } from '../common/config-kind.ts'
 import { toolReferences } from '../../references/referrers.ts'
 import { toolViolations } from './validate.ts'
 

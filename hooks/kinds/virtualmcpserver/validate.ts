@@ -11,8 +11,8 @@ import {
   type VirtualMCPServerSpec,
 } from '../../../schemas/index.ts'
 import { workflowViolations } from '../../../schemas/workflow/index.ts'
-import { authzViolations } from '../shared/checks/policies.ts'
-import { overrideViolations } from '../shared/checks/tools.ts'
+import { authzViolations } from '../common/checks/policies.ts'
+import { overrideViolations } from '../common/checks/tools.ts'
 import { podTemplateViolations } from '../../children/pod-template.ts'
 import { authServerViolations } from '../../externalauth/index.ts'
 

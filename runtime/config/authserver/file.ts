@@ -30,7 +30,7 @@ import {
   type UserInfoConfig,
 } from './settings.ts'
 import { authServerViolations } from './validate.ts'
-import { invalidConfig, parseConfig, readConfigText } from '../shared/config-file.ts'
+import { invalidConfig, parseConfig, readConfigText } from '../common/config-file.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 

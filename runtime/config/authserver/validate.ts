@@ -15,7 +15,7 @@ import type {
   UpstreamConfig,
   UserInfoConfig,
 } from './settings.ts'
-import { hostName } from '../shared/setting-errors.ts'
+import { hostName } from '../common/setting-errors.ts'
 import { parseTokenPath } from './token-path.ts'
 
 const minute = 60_000

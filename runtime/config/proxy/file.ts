@@ -12,13 +12,13 @@
 import { readFileSync } from 'node:fs'
 import { type AddressPolicy, GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
 import { Secret } from '../../observe/index.ts'
-import { parseConfig, readConfigText } from '../shared/config-file.ts'
+import { parseConfig, readConfigText } from '../common/config-file.ts'
 import type { Environment } from './env.ts'
 import { type ProxyConfig, resolveProxyConfig } from './settings.ts'
 import type { ProxyInput } from './flags.ts'
 import type { ProxyOidc } from './oidc.ts'
 import { parseTarget } from './target.ts'
-import { readSecretFile } from '../shared/secrets.ts'
+import { readSecretFile } from '../common/secrets.ts'
 
 /** Reads and checks a file. Throws INVALID_CONFIG naming the file and every error. */
 export function loadProxyFile(path: string): ProxyFile {

@@ -7,9 +7,9 @@
  */
 import { headerNameViolation, headerValueViolation } from '../../../schemas/index.ts'
 import type { Environment } from './env.ts'
-import type { SettingErrors } from '../shared/setting-errors.ts'
+import type { SettingErrors } from '../common/setting-errors.ts'
 import { flagOf, type ProxyInput } from './flags.ts'
-import { makeSecretsProvider, type SecretsProvider } from '../shared/secrets.ts'
+import { makeSecretsProvider, type SecretsProvider } from '../common/secrets.ts'
 
 export interface InjectedHeader {
   readonly name: string

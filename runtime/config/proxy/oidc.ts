@@ -8,9 +8,9 @@
  */
 import type { Secret } from '../../observe/index.ts'
 import { type Environment, variables } from './env.ts'
-import type { SettingErrors } from '../shared/setting-errors.ts'
+import type { SettingErrors } from '../common/setting-errors.ts'
 import type { ProxyInput } from './flags.ts'
-import { secretFrom } from '../shared/secret-precedence.ts'
+import { secretFrom } from '../common/secret-precedence.ts'
 
 export interface ProxyOidc {
   readonly issuer: string | undefined

@@ -6,11 +6,11 @@
 import { managedParameters } from '../../oauth/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { type Environment, readVariable, variables } from './env.ts'
-import { SettingErrors, type InputKey } from '../shared/setting-errors.ts'
+import { SettingErrors, type InputKey } from '../common/setting-errors.ts'
 import { flagOf, type ProxyInput } from './flags.ts'
 import { renewalPace, type RenewalPace } from './renewal-pace.ts'
-import { secretFrom } from '../shared/secret-precedence.ts'
-import { rotatingSecret } from '../shared/secrets.ts'
+import { secretFrom } from '../common/secret-precedence.ts'
+import { rotatingSecret } from '../common/secrets.ts'
 
 export type RemoteAuth =
   | { readonly kind: 'none' }

@@ -13,7 +13,7 @@ import {
 } from '../../../schemas/index.ts'
 import type { ProxyEnvironment } from '../../net/index.ts'
 import { type Environment, proxyEnvironment, variables } from './env.ts'
-import { SettingErrors, originViolation } from '../shared/setting-errors.ts'
+import { SettingErrors, originViolation } from '../common/setting-errors.ts'
 import { injectedHeaders, type InjectedHeader } from './injected-headers.ts'
 import { oidcSettings, type ProxyOidc } from './oidc.ts'
 import { exchangeSettings, type ExchangeSettings } from './exchange.ts'

@@ -8,7 +8,7 @@ import { hash } from 'node:crypto'
 import { readFileSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { switchViolation, validateRuntime, type VmcpFile } from '../../../schemas/index.ts'
-import { invalidConfig, parseConfig, readConfigText, readDocument } from '../shared/config-file.ts'
+import { invalidConfig, parseConfig, readConfigText, readDocument } from '../common/config-file.ts'
 import { type ExcludedBackend, withoutBroken } from './excluded.ts'
 
 /** The file with all defaults filled in; deeply frozen. */

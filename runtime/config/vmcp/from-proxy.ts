@@ -8,7 +8,7 @@
  */
 import { envName, GatehouseError, type input, type ProxyFile } from '../../../schemas/index.ts'
 import type { Environment } from '../proxy/env.ts'
-import { readSecretFile } from '../shared/secrets.ts'
+import { readSecretFile } from '../common/secrets.ts'
 import { type VmcpConfig, parseVmcpConfig, vmcpEnvironment } from './file.ts'
 
 export interface VirtualServer {

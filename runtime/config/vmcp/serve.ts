@@ -5,7 +5,7 @@
 import { isIP } from 'node:net'
 import { GatehouseError, parseDuration } from '../../../schemas/index.ts'
 import type { Environment } from '../proxy/env.ts'
-import { hostName, originViolation, shown } from '../shared/setting-errors.ts'
+import { hostName, originViolation, shown } from '../common/setting-errors.ts'
 import { vmcpEnvironment } from './file.ts'
 
 /** As they were typed; undefined where they were not. */

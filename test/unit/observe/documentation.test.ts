@@ -76,7 +76,7 @@ t.test('documentation: inner spans and attributes are those of the code', async 
 
 t.test('audit events: every type of the schema has a row, every method its type', async (t) => {
   const schema = JSON.parse(
-    readFileSync(join(import.meta.dirname, '../../../schemas/shared/vmcp-config.json'), 'utf8'),
+    readFileSync(join(import.meta.dirname, '../../../schemas/common/vmcp-config.json'), 'utf8'),
   ) as { $defs: { AuditEventType: { enum: string[] } } }
   t.same(Object.keys(AUDIT_EVENTS), schema.$defs.AuditEventType.enum)
   const types = new Set(Object.keys(AUDIT_EVENTS))

@@ -1,7 +1,7 @@
 /** The generator: what is checked in is current, and sources that would mislead are refused. */
 import { spawnSync } from 'node:child_process'
-import { cpSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { loadBundle } from '../../../schemas/generate/load.ts'
 
@@ -49,7 +49,7 @@ function copyOf(t: Test): string {
 
 function sources(t: Test, defs: Record<string, unknown>): string {
   const file = JSON.stringify({ title: 'x', $defs: defs })
-  return t.testdir({ kinds: { 'a.json': file }, shared: {}, runtime: {} })
+  return t.testdir({ kinds: { 'a.json': file }, common: {}, runtime: {} })
 }
 
 await t.test('sources: an object that does not say what else it takes is refused', async (t) => {
@@ -69,13 +69,34 @@ await t.test('sources: a reference into nothing is refused', async (t) => {
   })
 })
 
+await t.test('sources: a reference names the file in which its definition stands', async (t) => {
+  const folders = ['kinds', 'common', 'runtime'].map((name) => join(root, 'schemas', name))
+  const files = folders.flatMap((folder) =>
+    readdirSync(folder)
+      .filter((name) => name.endsWith('.json'))
+      .map((name) => join(folder, name)),
+  )
+  let count = 0
+  for (const file of files) {
+    for (const [, path = '', name = ''] of readFileSync(file, 'utf8').matchAll(
+      /"\$ref": "([^"#]+)#\/\$defs\/(\w+)"/g,
+    )) {
+      count++
+      const target = join(dirname(file), path)
+      const defines = files.includes(target) && name in JSON.parse(readFileSync(target, 'utf8')).$defs
+      if (!defines) t.fail(`${file}: ${path} does not define ${name}`)
+    }
+  }
+  t.ok(count > 100, 'references were found')
+})
+
 await t.test('sources: one name cannot mean two things', async (t) => {
   const folder = t.testdir({
     kinds: {
       'a.json': JSON.stringify({ $defs: { A: { type: 'string' } } }),
       'b.json': JSON.stringify({ $defs: { A: { type: 'integer' } } }),
     },
-    shared: {},
+    common: {},
     runtime: {},
   })
   t.throws(() => loadBundle(folder), { message: /A exists twice/ })
@@ -95,7 +116,7 @@ await t.test('sources: a reference beside other keywords extends what it names',
         },
       }),
     },
-    shared: {},
+    common: {},
     runtime: {
       'f.json': JSON.stringify({
         title: 'F',
