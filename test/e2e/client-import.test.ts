@@ -149,3 +149,20 @@ await t.test('import: dev runs what was written, with the secrets in a file of v
   t.match(await client.callText('echo_get-env'), '"ECHO_SECRET": "canary-echo"')
   await client.close()
 })
+
+await t.test('import: standard input of any length that a file may have, however it arrives', async (t) => {
+  const servers = Object.fromEntries(
+    Array.from({ length: 2000 }, (_, i) => [`s${i}`, { command: 'x', env: { PAD: 'a '.repeat(250) } }]),
+  )
+  const env = { ...process.env, HOME: t.testdir({}) }
+  const { stdout, code } = await runGatehouse(
+    ['import', '-', '-o', 'json'],
+    JSON.stringify({ mcpServers: servers }),
+    env,
+  )
+  t.equal(code, 0)
+  t.equal(JSON.parse(stdout).servers.length, 2000)
+  const huge = await runGatehouse(['import', '-'], ' '.repeat(9 * 1024 * 1024), env)
+  t.match(huge.stdout, 'is larger than 8 MiB')
+  t.equal(huge.code, 2)
+})

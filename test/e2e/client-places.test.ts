@@ -70,3 +70,34 @@ await t.test('client: what is wrong is told per client, and the others go on', a
   const absent = await gatehouse('client', 'add', 'junie')
   t.match(absent.stderr, /there is no folder ~\/\.junie\/mcp: is JetBrains Junie installed here\? --create/)
 })
+
+await t.test('client status: of an entry that was not written here, only the host is shown', async (t) => {
+  const file = fileOf('cursor')
+  const before = readFileSync(file)
+  writeFileSync(
+    file,
+    '{"mcpServers": {"gatehouse": {"url": "https://u:canary@mcp.example/s/canary/mcp?key=canary"}}}',
+  )
+  for (const output of ['text', 'json']) {
+    const { stdout } = await gatehouse('client', 'status', 'cursor', '-o', output)
+    t.match(stdout, 'differs')
+    t.match(stdout, 'https://mcp.example')
+    t.notMatch(stdout, 'canary')
+  }
+  writeFileSync(file, before)
+})
+
+await t.test(
+  'client status: in the home folder, where a project’s file is the user’s, there is one row',
+  (t) => {
+    const main = join(import.meta.dirname, '../../runtime/cli/main.ts')
+    const { stdout } = spawnSync(process.execPath, [main, 'client', 'status', 'cursor', '-o', 'json'], {
+      cwd: home,
+      env,
+      encoding: 'utf8',
+    })
+    t.match(JSON.parse(stdout), [{ scope: 'user' }])
+    t.equal(JSON.parse(stdout).length, 1)
+    t.end()
+  },
+)

@@ -83,7 +83,8 @@ export async function runGatehouse(
   let stderr = ''
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (stdout += chunk))
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (stderr += chunk))
-  child.stdin.end(stdin)
+  // A program may stop reading.
+  child.stdin.on('error', () => {}).end(stdin)
   await once(child, 'close')
   return { code: child.exitCode, stdout, stderr }
 }

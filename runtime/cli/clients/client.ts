@@ -12,6 +12,7 @@ import {
   maskedDiff,
   needsProgram,
   type Scope,
+  secretInUrl,
   snippetOf,
 } from '../../clients/index.ts'
 import { exitCode, painter, print, printError } from '../output.ts'
@@ -78,7 +79,10 @@ export async function addClients(words: readonly string[], options: AddOptions):
     }
     const operation = operationOn(client, options, host)
     const done = await addEntry(operation, entry)
-    tell(operation, done, host, `"${options.name}" leads to ${options.server ?? connection.url}`)
+    tell(operation, done, host, {
+      what: `"${options.name}" leads to ${options.server ?? connection.url}`,
+      shows: true,
+    })
   })
 }
 
@@ -111,8 +115,9 @@ function checkUrl({ url, server, bearerFile }: AddOptions): void {
   }
   if (url === undefined) return
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) throw refused('--url: must be an http or https URL')
-  const { username, password } = new URL(url)
-  if (username !== '' || password !== '') throw refused('--url: must not carry a user name or password')
+  if (secretInUrl(new URL(url)) !== undefined) {
+    throw refused('--url: must not carry a secret; say --bearer-env VARIABLE or --bearer-file FILE')
+  }
 }
 
 export function removeClients(words: readonly string[], options: PlaceOptions): Promise<number> {
@@ -120,7 +125,7 @@ export function removeClients(words: readonly string[], options: PlaceOptions): 
   return each(words, async (client) => {
     const operation = operationOn(client, options, host)
     const done = await removeEntry(operation)
-    tell(operation, done, host, `"${options.name}" is no longer there`)
+    tell(operation, done, host, { what: `"${options.name}" is no longer there`, shows: false })
   })
 }
 
@@ -129,7 +134,7 @@ export function undoClients(words: readonly string[], options: PlaceOptions): Pr
   return each(words, async (client) => {
     const operation = operationOn(client, options, host)
     const done = await undoOperation(operation)
-    tell(operation, done, host, 'the last change is taken back')
+    tell(operation, done, host, { what: 'the last change is taken back', shows: false })
   })
 }
 
@@ -154,13 +159,19 @@ export function operationOn(client: ClientId, options: PlaceOptions, host: Host)
   return { location, name, records: recordsFolder(host), replace, dryRun, now: () => new Date() }
 }
 
-function tell({ location, dryRun }: Operation, done: Done, host: Host, what: string): void {
+interface Told {
+  readonly what: string
+  /** What was inserted is the gateway's entry, and may be shown. */
+  readonly shows: boolean
+}
+
+function tell({ location, dryRun }: Operation, done: Done, host: Host, { what, shows }: Told): void {
   const { title, pickUp } = clientRow(location.client)
   const place = shortPath(location.file, host)
   if (done.outcome === 'none') return print(`${title}: nothing to do in ${place}`)
   if (dryRun) {
     print(`${title}: would change ${place}`)
-    return print(maskedDiff(done.text, done.changes, place))
+    return print(maskedDiff(done.text, done.changes, place, shows))
   }
   print(`${title}: ${what}`)
   print(
@@ -214,13 +225,14 @@ export async function clientStatus(words: readonly string[], options: StatusOpti
       ),
     )
   else if (rows.length === 0)
-    print('No file of an MCP client was found here; --all lists where they would be.')
+    print('No file of an MCP client was found here; gatehouse client list --all says where they would be.')
   else for (const row of rows) print(line(row, responses, host, rows))
   return rows.some(({ state }) => state === 'unreadable') ? exitCode.usage : exitCode.ok
 }
 
 function asJson(row: ClientStatus, responses: ReadonlyMap<string, string>) {
-  const { client, scope, file, exists, state, servers, url, why } = row
+  const { client, scope, file, exists, state, servers, why } = row
+  const { url } = row
   const response = url === undefined ? undefined : responses.get(url)
   return {
     client,
@@ -229,10 +241,15 @@ function asJson(row: ClientStatus, responses: ReadonlyMap<string, string>) {
     exists,
     state,
     servers,
-    ...(url !== undefined && { url }),
+    ...(url !== undefined && { url: shownUrl(row) }),
     ...(why !== undefined && { why }),
     ...(response !== undefined && { response }),
   }
+}
+
+/** The path and the query of an entry that was not written here may hold a secret. */
+function shownUrl({ state, url }: ClientStatus): string | undefined {
+  return url === undefined || state !== 'differs' ? url : new URL(url).origin
 }
 
 const styles = {
@@ -254,7 +271,7 @@ function line(
   const count = row.servers.length === 1 ? '1 server' : `${row.servers.length} servers`
   const what = row.exists ? (row.state === 'unreadable' ? '' : `  ${count}`) : '  no file'
   const response = row.url === undefined ? undefined : responses.get(row.url)
-  const detail = [row.url, response, row.why].filter((part) => part !== undefined).join('  ')
+  const detail = [shownUrl(row), response, row.why].filter((part) => part !== undefined).join('  ')
   const state = paint(styles[row.state], row.state.padEnd(10))
   return `${row.client.padEnd(width)}  ${row.scope.padEnd(7)}  ${state}  ${shortPath(row.file, host)}${what}${detail ? `\n${' '.repeat(width + 2)}${detail}` : ''}`
 }

@@ -1,12 +1,13 @@
 /**
- * Connects clients to a gateway for as long as it runs: `gatehouse run --connect`.
+ * Connects clients to a gateway for as long as it runs: `gatehouse run --connect`. Then each file has again what it had.
  */
 import { connectionEntry } from '../../clients/index.ts'
 import { printError } from '../output.ts'
 import { clientNamed } from './choose.ts'
 import { bridgeProgram, operationOn, type PlaceOptions, type AddOptions } from './client.ts'
 import { thisHost } from './host.ts'
-import { addEntry, type Operation, removeEntry } from './operate.ts'
+import { addEntry, type Operation, undoOperation } from './operate.ts'
+import { hashOfEntry } from './records.ts'
 
 export interface Connected {
   /** Takes the entries out again. */
@@ -37,9 +38,11 @@ export async function connectClients(words: readonly string[], url: string): Pro
       } satisfies AddOptions)
       const entry = connectionEntry({ client, name: place.name, url, program })
       const operation = operationOn(client, place, host)
-      await addEntry(operation, entry)
-      done.push(operation)
-      printError(`Connected ${word}; the entry goes when this ends.`)
+      const { outcome } = await addEntry(operation, entry)
+      // An entry that was there before stays.
+      if (outcome === 'none') continue
+      done.push({ ...operation, wrote: hashOfEntry(entry) })
+      printError(`Connected ${word}; its file goes back when this ends.`)
     } catch (error) {
       printError(`${word}: ${error instanceof Error ? error.message : String(error)}`)
     }
@@ -47,7 +50,7 @@ export async function connectClients(words: readonly string[], url: string): Pro
   return {
     async undo() {
       for (const operation of done) {
-        await removeEntry(operation).catch((error: unknown) => {
+        await undoOperation(operation).catch((error: unknown) => {
           printError(
             `${operation.location.client}: ${error instanceof Error ? error.message : String(error)}`,
           )

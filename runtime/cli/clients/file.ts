@@ -7,6 +7,8 @@
 import {
   closeSync,
   existsSync,
+  fchmodSync,
+  fchownSync,
   fsyncSync,
   linkSync,
   lstatSync,
@@ -57,11 +59,18 @@ function read(path: string): FileOnDisk {
 
 function followed(path: string): string {
   const link = lstatSync(path, { throwIfNoEntry: false })
-  if (!link) return path
+  if (!link) return join(realFolder(dirname(path)), basename(path))
   if (link.isSymbolicLink() && !existsSync(path)) {
     throw refused(`${path} is a symbolic link that leads nowhere`)
   }
   return realpathSync(path)
+}
+
+/** A file has one name before and after it is made: the links among its folders are followed, as far as they exist. */
+function realFolder(folder: string): string {
+  if (existsSync(folder)) return realpathSync(folder)
+  const parent = dirname(folder)
+  return parent === folder ? folder : join(realFolder(parent), basename(folder))
 }
 
 /** Throws INVALID_CONFIG when the file may not be replaced. */
@@ -90,7 +99,7 @@ export async function replaceFile(
     mkdirSync(folder, { recursive: true })
     // What an interrupted run of ours left behind.
     for (const name of leftovers(folder, basename(target))) rmSync(join(folder, name), { force: true })
-    writeDurably(temporary, bytes, stats ? stats.mode & 0o777 : 0o600)
+    writeDurably(temporary, bytes, stats)
     step('written')
     if (stats) await rename(temporary, target)
     else if (!create(temporary, target)) return false
@@ -113,14 +122,26 @@ export function removeFile({ target }: FileOnDisk): void {
   flushFolder(dirname(target))
 }
 
-function writeDurably(path: string, bytes: Uint8Array, mode: number): void {
-  const file = openSync(path, 'wx', mode)
+function writeDurably(path: string, bytes: Uint8Array, stats: Stats | undefined): void {
+  const file = openSync(path, 'wx', 0o600)
   try {
+    if (stats) restorePermissions(file, stats)
     for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at)
     fsyncSync(file)
   } finally {
     closeSync(file)
   }
+}
+
+/** The mode without the umask, and the group. Where the group cannot be restored, the new one gets no permissions. */
+function restorePermissions(file: number, { mode, uid, gid }: Stats): void {
+  let allowed = 0o777
+  try {
+    fchownSync(file, uid, gid)
+  } catch {
+    allowed = 0o707
+  }
+  fchmodSync(file, mode & allowed)
 }
 
 /** On Windows another program may hold the file open for a moment. */
@@ -170,6 +191,7 @@ export function reasonOf(error: unknown): string {
     EROFS: 'the file system is read-only',
     EDQUOT: 'the disk quota is used up',
     ENOTDIR: 'a part of the path is no folder',
+    EEXIST: 'a file of that name is in the way',
     ELOOP: 'too many symbolic links',
   }
   return words[code ?? ''] ?? message

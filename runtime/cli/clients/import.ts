@@ -42,7 +42,11 @@ export interface ImportOptions {
 export async function importServers(words: readonly string[], options: ImportOptions): Promise<number> {
   const host = thisHost()
   const convert = await convertOptions(options, host)
-  const sources = readSources(words, host, options.as === undefined ? undefined : clientNamed(options.as))
+  const sources = await readSources(
+    words,
+    host,
+    options.as === undefined ? undefined : clientNamed(options.as),
+  )
   if (sources.length === 0) {
     printError(
       'No file of an MCP client was found. Name one: gatehouse import FILE; or see gatehouse client list --all',
@@ -52,6 +56,7 @@ export async function importServers(words: readonly string[], options: ImportOpt
   const entries = sources.flatMap((source) => source.entries)
   const known = options.resolveEnv ? await resolver(entries, host) : () => undefined
   const conversion = convertEntries(entries, { ...convert, resolve: known })
+  refuseUnmatched(options, conversion)
   const saved = options.save === undefined ? undefined : save(options.save, conversion, options.force)
   if (options.output === 'json')
     print(JSON.stringify(reportObject(sources, conversion, saved?.written ?? []), undefined, 2))
@@ -87,6 +92,18 @@ async function convertOptions(options: ImportOptions, host: Host): Promise<Conve
     home: host.home,
     problemsOf: (manifest) => validateResource(manifest).problems,
   }
+}
+
+/** A name that nothing has is a mistake: the image would be missing, or the variable not in plaintext. */
+function refuseUnmatched(options: ImportOptions, { entries }: Conversion): void {
+  const servers = new Set(entries.flatMap(({ entry, object }) => [entry.name, object?.split('/')[1]]))
+  const noServer = options.image.map((text) => pairOf(text)[0]).find((name) => !servers.has(name))
+  if (noServer !== undefined) throw refused(`--image: no server is called ${noServer}`)
+  const variables = new Set(
+    entries.flatMap(({ entry: { target } }) => (target.kind === 'program' ? [...target.env.keys()] : [])),
+  )
+  const noVariable = options.plain.find((name) => !variables.has(name))
+  if (noVariable !== undefined) throw refused(`--plain: no server has a variable ${noVariable}`)
 }
 
 function pairOf(text: string): readonly [string, string] {

@@ -35,6 +35,8 @@ export interface Operation {
   readonly replace: boolean
   /** Works out the edit and writes nothing. */
   readonly dryRun: boolean
+  /** With undo: only this operation is taken back, and nothing when others followed it. Hash of the entry that it wrote. */
+  readonly wrote?: string
   readonly now: () => Date
   /** Called as the work goes on. */
   readonly onStep?: (step: Step) => void
@@ -103,6 +105,7 @@ export function undoOperation(operation: Operation): Promise<Done> {
   return run(operation, (current) => {
     const { text, path, records, hash } = current
     const last = records.findLast((one) => isAt(one, path))
+    if (operation.wrote !== undefined && last?.entry !== operation.wrote) return undefined
     if (!last) throw refused(`${operation.location.file}: nothing was done there that could be taken back`)
     const left = records.filter((one) => one !== last)
     if (last.after === hash) return stepBack(text, last, left)

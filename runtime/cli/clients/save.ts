@@ -2,8 +2,18 @@
  * Writes a folder of manifests: all of it or nothing, over what is there only with `force`, secrets for their owner and
  * not for Git.
  */
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
+import { GatehouseError } from '../../../schemas/index.ts'
 import type { FolderFile } from '../../clients/index.ts'
 import { reasonOf } from './file.ts'
 import { refused } from './host.ts'
@@ -24,27 +34,42 @@ export function saveFolder(folder: string, files: readonly FolderFile[], force: 
   if (taken.length > 0 && !force) {
     throw refused(`${folder}: ${taken.join(', ')} would be replaced; say --force, or choose another folder`)
   }
+  const draftOf = (name: string) => join(folder, `.${name}.${process.pid}.tmp`)
   try {
     mkdirSync(folder, { recursive: true })
+  } catch (cause) {
+    throw refused(`${folder} cannot be written: ${reasonOf(cause)}`)
+  }
+  try {
+    refuseFolders(folder, taken)
     // First, so that no moment exists in which Git would take the secrets.
     ignoreInGit(
       folder,
       files.filter(({ secret }) => secret).map(({ name }) => name),
     )
     for (const { name, text, secret } of changed) {
-      const draft = join(folder, `.${name}.${process.pid}.tmp`)
-      rmSync(draft, { force: true })
-      writeFileSync(draft, text, { mode: secret ? 0o600 : 0o644, flag: 'wx' })
-      renameSync(draft, join(folder, name))
+      rmSync(draftOf(name), { force: true })
+      writeFileSync(draftOf(name), text, { mode: secret ? 0o600 : 0o644, flag: 'wx' })
     }
+    for (const { name } of changed) renameSync(draftOf(name), join(folder, name))
+    // A file that was right already may have been opened to others since.
+    for (const { name, secret } of files) if (secret) chmodSync(join(folder, name), 0o600)
   } catch (cause) {
+    if (cause instanceof GatehouseError) throw cause
     throw refused(`${folder} cannot be written: ${reasonOf(cause)}`)
+  } finally {
+    for (const { name } of changed) rmSync(draftOf(name), { force: true })
   }
   const names = new Set(files.map(({ name }) => name))
   return {
     written: changed.map(({ name }) => name),
     stale: secretNames.filter((name) => !names.has(name) && existsSync(join(folder, name))),
   }
+}
+
+function refuseFolders(folder: string, names: readonly string[]): void {
+  const found = names.find((name) => statSync(join(folder, name)).isDirectory())
+  if (found !== undefined) throw refused(`${join(folder, found)} is a folder; nothing is written`)
 }
 
 function contentsOf(path: string): string | undefined {

@@ -1,7 +1,7 @@
 /**
  * Where `import` and `run --from` read servers from: the files of clients, files that are named, standard input.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import {
   type ClientEntry,
@@ -12,6 +12,7 @@ import {
   type Host,
   isClientId,
   locationsOf,
+  maxFileBytes,
   readEntries,
 } from '../../clients/index.ts'
 import { existingLocations } from './choose.ts'
@@ -30,14 +31,15 @@ export interface Source {
  * The files behind the words of a command; without words, those of every client that has any. Throws INVALID_CONFIG for
  * a word that is neither a client nor a file.
  */
-export function readSources(
+export async function readSources(
   words: readonly string[],
   host: Host,
   as: ClientId | undefined,
-): readonly Source[] {
+): Promise<readonly Source[]> {
   if (words.length === 0) return clientIds.flatMap((client) => sourcesOfClient(client, host))
+  const input = words.includes('-') ? await standardInput() : undefined
   return words.flatMap((word) => {
-    if (word === '-') return [readText('standard input', as, () => readFileSync(0))]
+    if (word === '-') return [readText('standard input', as, () => input ?? Buffer.alloc(0))]
     if (isClientId(word) && as === undefined) return sourcesNamed(word, host)
     const file = resolve(host.cwd, word)
     if (existsSync(file)) return [readText(file, as, () => readFileOnDisk(file).bytes ?? Buffer.alloc(0))]
@@ -46,6 +48,18 @@ export function readSources(
       isPath ? `${word}: no such file` : `${word}: no such client or file. Clients: ${clientIds.join(', ')}`,
     )
   })
+}
+
+/** As far as a file may be large; what follows is not read, for it is refused then. */
+async function standardInput(): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length > maxFileBytes) break
+  }
+  return Buffer.concat(chunks)
 }
 
 function sourcesNamed(client: ClientId, host: Host): readonly Source[] {

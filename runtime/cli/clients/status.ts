@@ -2,6 +2,7 @@
  * What stands in each file of a client about the gateway.
  */
 import { existsSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
 import {
   type ClientId,
   clientRow,
@@ -43,7 +44,12 @@ export function statusOf(
   records: string,
 ): readonly ClientStatus[] {
   const all = locationsOf(client, host)
-  const existing = all.filter(({ file }) => existsSync(file))
+  // In the home folder itself, a project's file is the user's.
+  const existing = all.filter(
+    ({ file, key }, index) =>
+      existsSync(file) &&
+      all.findIndex((other) => other.file === file && isDeepStrictEqual(other.key, key)) === index,
+  )
   const preferred = all.find(({ scope, row }) => scope === 'user' && !row.ifPresent)
   const rows = (existing.length > 0 ? existing : preferred ? [preferred] : []).map((location) =>
     rowOf(location, name, records),

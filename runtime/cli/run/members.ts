@@ -24,11 +24,11 @@ export interface MemberOptions {
 }
 
 /** Throws INVALID_CONFIG when nothing is to be run, or something cannot be. */
-export function membersOf(
+export async function membersOf(
   words: readonly string[],
   options: MemberOptions,
   host: Host,
-): readonly ClientEntry[] {
+): Promise<readonly ClientEntry[]> {
   const [first = ''] = words
   const isUrl = words.length === 1 && /^https?:\/\//i.test(first)
   const env = new Map(options.env.map((text) => variableOf(text, host)))
@@ -47,14 +47,30 @@ export function membersOf(
   const members = [
     ...programs,
     ...urls.map((text) => remote(text, isAlone ? options.name : undefined, headers)),
-    ...options.from.flatMap((word) => entriesFrom(word, host)),
+    ...(await Promise.all(options.from.map((word) => entriesFrom(word, host)))).flat(),
   ]
+  refuseUnused(options, { programs: programs.length, urls: urls.length, isAlone })
   if (members.length === 0) {
     throw refused(
       'nothing to run: give a command after --, --url URL, --server NAME=COMMAND or --from CLIENT',
     )
   }
   return members
+}
+
+/** An option that no server takes is an oversight. */
+function refuseUnused(
+  { env, header, http, name }: MemberOptions,
+  { programs, urls, isAlone }: { programs: number; urls: number; isAlone: boolean },
+): void {
+  const none = 'is for commands, and there is none: '
+  if (programs === 0 && env.length > 0)
+    throw refused(`-e: ${none}give one after --, or --server NAME=COMMAND`)
+  if (programs === 0 && http) throw refused(`--http: ${none}give one after --, or --server NAME=COMMAND`)
+  if (urls === 0 && header.length > 0) throw refused('--header: is for servers with a URL, and there is none')
+  if (name !== undefined && programs === 0 && !isAlone) {
+    throw refused('--name: is for one command or one URL; others are named as NAME=URL')
+  }
 }
 
 function entry(name: string, target: ClientEntry['target']): ClientEntry {
@@ -91,8 +107,8 @@ function nameOfHost(hostname: string): string {
   return labels.length > 1 ? labels.slice(0, -1).join('-') : hostname
 }
 
-function entriesFrom(word: string, host: Host): readonly ClientEntry[] {
-  return readSources([word], host, undefined).flatMap(({ file, error, entries }) => {
+async function entriesFrom(word: string, host: Host): Promise<readonly ClientEntry[]> {
+  return (await readSources([word], host, undefined)).flatMap(({ file, error, entries }) => {
     if (error !== undefined) throw refused(`--from ${isClientId(word) ? word : file}: ${error}`)
     return entries
   })

@@ -16,6 +16,7 @@ import {
   convertEntries,
   folderFiles,
   objectName,
+  shown,
 } from '../../clients/index.ts'
 import { connectClients, type Connected } from '../clients/connect.ts'
 import { refused, shortPath, thisHost } from '../clients/host.ts'
@@ -49,7 +50,7 @@ export async function runServers(words: readonly string[], options: RunOptions):
   const host = thisHost()
   const local = await localHooks()
   const settings = convertOptions(options, host.home)
-  const entries = membersOf(words, options, host)
+  const entries = await membersOf(words, options, host)
   const conversion = convertEntries(entries, {
     ...settings,
     allowLoopback: true,
@@ -93,7 +94,8 @@ function convertOptions(
 
 function tellLeftOut(entries: readonly ConvertedEntry[]): void {
   for (const { entry, outcome, notes } of entries) {
-    if (outcome === 'not taken' || outcome === 'partly') printError(`${entry.name}: ${notes.join('; ')}`)
+    if (outcome === 'not taken' || outcome === 'partly')
+      printError(`${shown(entry.name)}: ${notes.join('; ')}`)
   }
 }
 
@@ -112,7 +114,7 @@ async function save(
     problemsOf: (manifest) => validateResource(manifest).problems,
   })
   const first = conversion.entries.find(({ outcome }) => outcome === 'not taken')
-  if (first) throw refused(`--save: ${first.entry.name} cannot be saved: ${first.notes.join('; ')}`)
+  if (first) throw refused(`--save: ${shown(first.entry.name)} cannot be saved: ${first.notes.join('; ')}`)
   saveFolder(resolve(folder), folderFiles(conversion), force)
 }
 

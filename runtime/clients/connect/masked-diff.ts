@@ -1,15 +1,17 @@
 /**
  * What an edit would change, as a unified diff that shows nothing of the file but names and punctuation.
  *
- * Only what is inserted is shown as it is: it holds no secret. Neighbours may hold tokens, comments as well.
+ * Only an entry of the gateway that is inserted is shown as it is. Everything else may hold tokens, comments as well: the
+ * neighbours, and what a removal or an undo puts back.
  */
 import { createTwoFilesPatch } from 'diff'
 import { type Change, piecesOf } from '../edit/changes.ts'
 
-export function maskedDiff(text: string, changes: readonly Change[], file: string): string {
+/** `shows`: what is inserted is the gateway's entry. */
+export function maskedDiff(text: string, changes: readonly Change[], file: string, shows: boolean): string {
   const pieces = piecesOf(text, changes).map(({ text: piece, origin }) => ({
     origin,
-    text: origin === 'inserted' ? piece : piece.replaceAll(/[^\n]+/g, maskLine),
+    text: origin === 'inserted' && shows ? piece : piece.replaceAll(/[^\n]+/g, maskLine),
   }))
   const side = (left: 'removed' | 'inserted') =>
     pieces
@@ -21,12 +23,15 @@ export function maskedDiff(text: string, changes: readonly Change[], file: strin
     .replaceAll(/\t?\r?$/gm, '')
 }
 
+/** JSON, YAML and TOML. A line of a longer text that ends with the padding of base64 has no name. */
+const names = /^[\s{,]*(?:"[\w.@/ -]*"\s*:|[\w.-]+:(?=\s|$)|[\w.-]+\s*=(?=\s*[^\s=]))\s*/
+
 /** A piece of one line: its indent, its name and its brackets; `…` for the rest. */
 function maskLine(line: string): string {
   if (/^[\s{}[\],]*$/.test(line)) return line
   const header = /^\s*\[{1,2}[\w.-]+\]{1,2}/.exec(line)
   if (header) return header[0] + maskRest(line.slice(header[0].length))
-  const [name = ''] = /^[\s{,]*(?:"[\w.@/ -]*"|[\w.-]+)\s*[:=]\s*/.exec(line) ?? []
+  const [name = ''] = names.exec(line) ?? []
   if (name) return name + maskRest(line.slice(name.length))
   return (/^\s*/.exec(line)?.[0] ?? '') + maskRest(line.trimStart())
 }

@@ -79,6 +79,10 @@ function secretIn(text: string, before: string): Found | undefined {
   if (assigned && isSecretName(assigned[1] ?? '') && text.length > assigned[0].length) {
     return { start: assigned[0].length, end: text.length, name: envName(assigned[1] ?? '') }
   }
+  const header = /^([A-Za-z][\w-]*):\s*/.exec(text)
+  if (header && isSecretName(header[1] ?? '') && !text.startsWith('//', header[0].length)) {
+    return afterName(text, /^([\w-]+):\s*/)
+  }
   return urlSecret(text, assigned?.[0].length ?? 0) ?? withoutName(tokenIn(text))
 }
 

@@ -6,7 +6,7 @@
  */
 import { apiVersion, canonicalJson } from '../../../schemas/index.ts'
 import type { ClientEntry, Note } from '../entries/entry.ts'
-import { shown } from '../entries/members.ts'
+import { printable, shown } from '../entries/members.ts'
 import { EntryContext, NotTaken } from './context.ts'
 import type { Manifest } from './manifest.ts'
 import { claimName, objectName } from './names.ts'
@@ -59,7 +59,7 @@ export function convertEntries(entries: readonly ClientEntry[], options: Convert
       object?: string,
       keys: readonly string[] = [],
     ) => {
-      return { entry, outcome, object, secrets: keys, notes }
+      return { entry, outcome, object, secrets: keys, notes: notes.map(printable) }
     }
     if (target.kind === 'unusable') return result(target.harmless ? 'off' : 'not taken', [target.why])
     if (!entry.enabled && !options.includeDisabled)

@@ -105,8 +105,13 @@ function isEmpty(value: unknown): boolean {
   return isRecord(value) && Object.keys(value).length === 0
 }
 
-/** A name out of somebody's file, short enough for a table and without control characters. */
+/** Text with parts out of somebody's file, without the characters that steer a terminal. */
+export function printable(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, '?')
+}
+
+/** A name out of somebody's file, short enough for a table. */
 export function shown(name: string): string {
-  const plain = name.replaceAll(/[\p{Cc}\p{Cf}]/gu, '?')
+  const plain = printable(name)
   return plain.length > 60 ? `${plain.slice(0, 59)}…` : plain
 }

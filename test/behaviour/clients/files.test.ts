@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
+  chownSync,
   existsSync,
   linkSync,
   mkdirSync,
@@ -18,9 +19,15 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { addEntry, type Operation, removeEntry, undoOperation } from '../../../runtime/cli/clients/operate.ts'
-import { Records } from '../../../runtime/cli/clients/records.ts'
-import type { Location } from '../../../runtime/clients/index.ts'
+import {
+  addEntry,
+  type Done,
+  type Operation,
+  removeEntry,
+  undoOperation,
+} from '../../../runtime/cli/clients/operate.ts'
+import { hashOfEntry, Records } from '../../../runtime/cli/clients/records.ts'
+import { type Location, maskedDiff } from '../../../runtime/clients/index.ts'
 
 const entry = { url: 'http://127.0.0.1:4483/mcp' }
 const original =
@@ -170,6 +177,65 @@ t.test('dry run: nothing is written, not even a record', async (t) => {
   t.ok(done.changes.length > 0)
   t.equal(read(), original)
   t.strictSame(readdirSync(folder), ['mcp.json'])
+})
+
+t.test('links: a file that is made below a linked folder is known again afterwards', async (t) => {
+  const { folder, on } = setUp(t)
+  mkdirSync(join(folder, 'real'))
+  symlinkSync('real', join(folder, 'linked'))
+  const linked = { location: { ...on().location, file: join(folder, 'linked/new/mcp.json') } }
+  t.equal((await addEntry(on(linked), entry)).outcome, 'created')
+  t.equal((await removeEntry(on(linked))).outcome, 'removed', 'without --replace')
+  t.equal((await undoOperation(on(linked))).outcome, 'created')
+})
+
+t.test('permissions: the mode stays whatever the umask, and so does the group', async (t) => {
+  const { file, on } = setUp(t)
+  chmodSync(file, 0o666)
+  const isRoot = process.getuid?.() === 0
+  if (isRoot) chownSync(file, 0, 1)
+  await addEntry(on(), entry)
+  t.equal(statSync(file).mode & 0o777, 0o666)
+  if (isRoot) t.equal(statSync(file).gid, 1)
+})
+
+t.test(
+  'a connection for a while: what was there before is there again, and what came later stays',
+  async (t) => {
+    const { read, on } = setUp(t)
+    const forWhile = { url: 'http://127.0.0.1:5555/mcp' }
+    const wrote = hashOfEntry(forWhile)
+    await addEntry(on(), entry)
+    const lasting = read()
+    await addEntry(on(), forWhile)
+    await undoOperation(on({ wrote }))
+    t.equal(read(), lasting, 'the entry that was there')
+    await addEntry(on(), forWhile)
+    await addEntry(on(), { url: 'http://127.0.0.1:6666/mcp' })
+    t.equal((await undoOperation(on({ wrote }))).outcome, 'none')
+    t.match(read(), ':6666/')
+  },
+)
+
+t.test('dry runs show no value of the file, also where a removal or an undo puts one back', async (t) => {
+  const { file, on } = setUp(t)
+  const shownBy = ({ text, changes }: Done) => maskedDiff(text, changes, file, false)
+  await addEntry(on(), entry)
+  await addEntry(on(), { url: 'http://127.0.0.1:9/mcp' })
+  t.notMatch(shownBy(await removeEntry(on({ dryRun: true }))), 'canary')
+  const theirs = on({ name: 'a', replace: true })
+  await addEntry(theirs, entry)
+  t.notMatch(shownBy(await undoOperation({ ...theirs, dryRun: true })), 'canary')
+  t.notMatch(shownBy(await removeEntry({ ...theirs, dryRun: true })), 'canary')
+})
+
+t.test('dry runs: a line of a longer text is no name', (t) => {
+  const text = 'key = """\nY2FuYXJ5==\nY2FuYXJ5=\n"""\nplain = 1\n'
+  const shown = maskedDiff(text, [{ offset: text.length, removed: '', inserted: 'new = 1\n' }], 'f', true)
+  t.notMatch(shown, 'Y2Fu')
+  t.match(shown, /^ plain = …$/m)
+  t.match(shown, /^\+new = 1$/m)
+  t.end()
 })
 
 t.test('links: a symbolic link stays one, and its target is replaced', async (t) => {

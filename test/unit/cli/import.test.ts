@@ -1,5 +1,5 @@
 /** `gatehouse import`: files that are broken, odd or hostile, and flags that are wrong. */
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { thisHost } from '../../../runtime/cli/clients/host.ts'
@@ -8,6 +8,7 @@ import { reportLines, reportObject } from '../../../runtime/cli/clients/report.t
 import { readSources } from '../../../runtime/cli/clients/sources.ts'
 import { painter } from '../../../runtime/cli/output.ts'
 import { convertEntries } from '../../../runtime/clients/index.ts'
+import { validateResource } from '../../../hooks/index.ts'
 
 const aliasBomb = Array.from(
   { length: 30 },
@@ -43,14 +44,14 @@ t.test('import: a file that cannot be read is told with its place, and the other
     'a folder': [join(folder, 'dir.json'), /is a folder, not a file/],
   }
   const words = [good, ...Object.values(bad).map(([file]) => file)]
-  const [first, ...others] = readSources(words, thisHost(folder), undefined)
+  const [first, ...others] = await readSources(words, thisHost(folder), undefined)
   t.match(first, { error: undefined, entries: [{ name: 'a' }] })
   for (const [index, [name, [, message]]] of Object.entries(bad).entries())
     t.match(others[index]?.error, message, name)
   symlinkSync('nowhere', join(folder, 'gone.json'))
-  t.throws(() => readSources(['gone.json'], thisHost(folder), undefined), /gone\.json: no such file/)
-  t.throws(
-    () => readSources(['nobody'], thisHost(folder), undefined),
+  await t.rejects(readSources(['gone.json'], thisHost(folder), undefined), /gone\.json: no such file/)
+  await t.rejects(
+    readSources(['nobody'], thisHost(folder), undefined),
     /nobody: no such client or file\. Clients: claude-desktop/,
   )
 })
@@ -58,9 +59,9 @@ t.test('import: a file that cannot be read is told with its place, and the other
 t.test('import: names out of a file reach no terminal as they are, and are no members of ours', async (t) => {
   const folder = t.testdir({
     'x.json':
-      '{"mcpServers": {"\\u001b[31mred\\n": {"command": "x", "\\u001b[2J": 1}, "__proto__": {"command": "y"}, "constructor": {"command": "z"}}}',
+      '{"mcpServers": {"\\u001b[31mred\\n": {"command": "x", "\\u001b[2J": 1}, "remote": {"url": "https://mcp.example/mcp", "headers": {"X-\\u001b[31mRed": "v"}}, "__proto__": {"command": "y"}, "constructor": {"command": "z"}}}',
   })
-  const sources = readSources(['x.json'], thisHost(folder), undefined)
+  const sources = await readSources(['x.json'], thisHost(folder), undefined)
   const conversion = convertEntries(
     sources.flatMap(({ entries }) => entries),
     {
@@ -76,12 +77,13 @@ t.test('import: names out of a file reach no terminal as they are, and are no me
       prefixOne: true,
       resolve: () => undefined,
       home: '/h',
-      problemsOf: () => [],
+      problemsOf: (manifest) => validateResource(manifest).problems,
     },
   )
   const text = reportLines(sources, conversion, thisHost(folder), painter(false)).join('\n')
   t.equal(text.includes('\u001b'), false)
   t.match(text, /taken {6}__proto__ +MCPServer\/proto/)
+  t.match(text, /header X-\?\[31mRed: cannot be forwarded/)
   t.match(text, /taken {6}constructor +MCPServer\/constructor/)
   t.match(
     reportObject(sources, conversion, []).servers,
@@ -115,4 +117,31 @@ t.test('import: flags that are wrong are refused before anything is read', async
       message,
     })
   }
+})
+
+t.test('import: a name of an option that nothing has is refused, and nothing is written', async (t) => {
+  const folder = t.testdir({ 'x.json': '{"mcpServers": {"a": {"command": "x", "env": {"MODE": "on"}}}}' })
+  const options = {
+    force: false,
+    output: 'json',
+    group: 'imported',
+    target: 'dev',
+    secrets: 'manifest',
+    plain: [],
+    image: [],
+    keepSecretArgs: false,
+    resolveEnv: false,
+    includeDisabled: false,
+    save: join(folder, 'out'),
+  } as const satisfies ImportOptions
+  const words = [join(folder, 'x.json')]
+  await t.rejects(
+    importServers(words, { ...options, image: ['b=img:1'] }),
+    /^--image: no server is called b$/,
+  )
+  await t.rejects(
+    importServers(words, { ...options, plain: ['MODUS'] }),
+    /^--plain: no server has a variable MODUS$/,
+  )
+  t.notOk(existsSync(options.save))
 })

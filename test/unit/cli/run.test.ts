@@ -29,6 +29,14 @@ t.test('run: wrong usage is told by flag, and nothing is started', async (t) => 
   const folder = join(t.testdir({}), 'new')
   const cases: readonly (readonly [readonly string[], Partial<RunOptions>, RegExp])[] = [
     [[], {}, /^nothing to run: give a command after --/],
+    [[], { url: ['https://a.example'], env: ['A=1'] }, /^-e: is for commands, and there is none/],
+    [[], { url: ['https://a.example'], http: true }, /^--http: is for commands, and there is none/],
+    [['x'], { header: ['A=PATH'] }, /^--header: is for servers with a URL/],
+    [
+      [],
+      { url: ['https://a.example', 'https://b.example'], name: 'x' },
+      /^--name: is for one command or one URL/,
+    ],
     [[], { url: ['ftp://x'] }, /^--url: must be an http or https URL/],
     [[], { server: ['x'] }, /^--server: must be NAME=COMMAND/],
     [[], { server: ['x=a | b'] }, /^--server x: "\|" needs a shell/],

@@ -160,6 +160,8 @@ t.test(
       'postgresql://u:canary5@h/db',
       '--url=https://h/?access_token=canary-6',
       'ghp_canary7canary7',
+      'Authorization: Bearer canary-8',
+      'X-Api-Key:canary-9',
       '--author',
       'ada',
       "it's $5 $(X)",

@@ -1,0 +1,29 @@
+/** The folder of `gatehouse import --save`: who may read it, and all of it or nothing. */
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { saveFolder } from '../../../runtime/cli/clients/save.ts'
+
+const files = [
+  { name: 'secrets.yaml', text: 'canary', secret: true },
+  { name: 'servers.yaml', text: 'open', secret: false },
+]
+
+t.test('save: a file with secrets is its owner’s again, also when its text stays', (t) => {
+  const folder = join(t.testdir({}), 'out')
+  saveFolder(folder, files, false)
+  chmodSync(join(folder, 'secrets.yaml'), 0o644)
+  t.strictSame(saveFolder(folder, files, false).written, [])
+  t.equal(statSync(join(folder, 'secrets.yaml')).mode & 0o777, 0o600)
+  t.end()
+})
+
+t.test('save: what cannot be written leaves everything as it was, and no draft', (t) => {
+  const folder = t.testdir({ 'secrets.yaml': 'before' })
+  mkdirSync(join(folder, 'servers.yaml'))
+  t.throws(() => saveFolder(folder, files, true), /servers\.yaml is a folder; nothing is written/)
+  t.strictSame(readdirSync(folder), ['secrets.yaml', 'servers.yaml'])
+  t.equal(readFileSync(join(folder, 'secrets.yaml'), 'utf8'), 'before')
+  t.throws(() => saveFolder(join(folder, 'secrets.yaml'), files, true), /a file of that name is in the way/)
+  t.end()
+})
