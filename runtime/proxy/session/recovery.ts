@@ -5,7 +5,15 @@
  *
  * One recovery per session at a time; everybody who needs it waits for the same one.
  */
-import { HEADER, notificationMessage } from '../../mcp/index.ts'
+import {
+  EVENT_STREAM_TYPE,
+  HEADER,
+  JsonObject,
+  type Message,
+  notificationMessage,
+  scanMessage,
+  sseReader,
+} from '../../mcp/index.ts'
 import type { Dispatcher } from '../../net/index.ts'
 import { EventIds } from '../forward/event-ids.ts'
 import type { Recovery, ProxiedSession } from './sessions.ts'
@@ -52,13 +60,12 @@ export async function recoverSession(session: ProxiedSession, request: RecoveryR
 async function reopen(session: ProxiedSession, initBody: Buffer, request: RecoveryRequest): Promise<boolean> {
   const opened = await post(request, initBody, [])
   const id = opened.headers[HEADER.sessionId]
-  const response = await readResponse(opened.body)
-  if (opened.statusCode !== 200 || typeof id !== 'string' || id === '' || !response.includes('"result"'))
-    return false
-  const version = /"protocolVersion"\s*:\s*"([\w.-]+)"/.exec(response)?.[1]
+  const result = await readResult(opened)
+  if (opened.statusCode !== 200 || typeof id !== 'string' || id === '' || !result) return false
+  const version = new JsonObject(result).text('protocolVersion')
   const own = ['Mcp-Session-Id', id, ...(version === undefined ? [] : ['MCP-Protocol-Version', version])]
   const confirmed = await post(request, notificationMessage('notifications/initialized'), own)
-  await readResponse(confirmed.body)
+  await readResult(confirmed)
   if (confirmed.statusCode >= 300) return false
   await Promise.all([...session.state.values()].map((body) => setAgain(request, body, own)))
   session.upstreamId = id
@@ -69,7 +76,7 @@ async function reopen(session: ProxiedSession, initBody: Buffer, request: Recove
 /** A session without one of its subscriptions is better than none: failures are left to the client to notice. */
 async function setAgain(request: RecoveryRequest, body: Buffer, own: readonly string[]): Promise<void> {
   try {
-    await readResponse((await post(request, body, own)).body)
+    await readResult(await post(request, body, own))
   } catch {
     // See above.
   }
@@ -105,13 +112,44 @@ function post(
   })
 }
 
-/** The body, or of an event stream as much as holds the first message. */
-async function readResponse(body: AsyncIterable<Buffer>): Promise<string> {
-  let text = ''
-  for await (const chunk of body) {
-    text += chunk.toString()
-    if (text.length > maxResponseBytes) throw new Error('the response to initialize is too large')
-    if (/^data:.*"(?:result|error)".*(?:\r\n|\n|\r){2}/ms.test(text)) break
+/**
+ * The raw result in a response: its body, or the first result or error of an event stream. Undefined when there is
+ * none. Rejects when the response is too large.
+ */
+async function readResult({ headers, body }: Dispatcher.ResponseData): Promise<Buffer | undefined> {
+  const type = headers['content-type']
+  if (String(type).toLowerCase().startsWith(EVENT_STREAM_TYPE)) return resultInStream(body)
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length > maxResponseBytes) throw new Error('the response is too large')
   }
-  return text
+  return responseIn(Buffer.concat(chunks))?.result
+}
+
+async function resultInStream(body: AsyncIterable<Buffer>): Promise<Buffer | undefined> {
+  let response: Message | undefined
+  let length = 0
+  const reader = sseReader(maxResponseBytes, ({ data }) => {
+    response ??= responseIn(Buffer.from(data))
+  })
+  for await (const chunk of body) {
+    reader.push(chunk)
+    length += chunk.length
+    if (response) break
+    if (length > maxResponseBytes) throw new Error('the stream has no response')
+  }
+  return response?.result
+}
+
+/** Undefined for what is no response. */
+function responseIn(bytes: Buffer): Message | undefined {
+  try {
+    const message = scanMessage(bytes)
+    return message.method === '' ? message : undefined
+  } catch {
+    return undefined
+  }
 }

@@ -266,3 +266,53 @@ await t.test('loss: a restart of the everything server is not seen by an open SD
   })
   t.equal(transport.sessionId, id)
 })
+
+await t.test('loss: whatever the target says to initialize then, the proxy goes on at once', async (t) => {
+  const type = { 'Content-Type': 'text/event-stream', 'Mcp-Session-Id': 'next' }
+  const said: Readonly<Record<string, (res: ServerResponse) => void>> = {
+    // One turn of the event loop for each pair of lines would take minutes.
+    'a long stream without a response': (res) => res.writeHead(200, type).end('data:x\n'.repeat(140_000)),
+    'lines that look like a response': (res) =>
+      res.writeHead(200, type).end('data:x"result"\n'.repeat(60_000)),
+    'a body with the word in it': (res) =>
+      res
+        .writeHead(200, { ...type, 'Content-Type': 'application/json' })
+        .end('{"jsonrpc":"2.0","note":"\\"result\\""}'),
+  }
+  for (const [name, say] of Object.entries(said)) {
+    const server = await startForgetful(t, (res, seen) => {
+      if (seen.body.includes('"initialize"')) say(res)
+      else refuse400(res, seen)
+    })
+    const { url } = await rigFor(t, server)
+    const session = await openSession(`${url}/mcp`)
+    server.forget()
+    server.refusesAll = true
+    const { status } = await session.request('tools/call')
+    t.ok(status === 404 || status === 502, `${name}: ${status}`)
+  }
+})
+
+await t.test(
+  'loss: the response to initialize may come behind other events, on a stream that stays open',
+  async (t) => {
+    const server = await startForgetful(t, (res, seen) => {
+      if (!seen.body.includes('"initialize"')) return refuse400(res, seen)
+      res.writeHead(200, { 'Content-Type': 'text/event-stream; charset=utf-8', 'Mcp-Session-Id': 'next' })
+      res.write(
+        ': hello\n\nid: 0\ndata:\n\ndata: {"jsonrpc":"2.0","method":"notifications/message","params":{"data":"\\"result\\""}}\n\n',
+      )
+      res.write('data: {"jsonrpc":"2.0","id":"init",\ndata: "result":{"protocolVersion":"2025-06-18"}}\n\n')
+      server.refusesAll = false
+    })
+    const { url } = await rigFor(t, server)
+    const session = await openSession(`${url}/mcp`)
+    server.forget()
+    server.refusesAll = true
+    await session.request('tools/call')
+    const confirmed = server.seen.find(
+      ({ body, headers }) => headers['mcp-session-id'] === 'next' && body.includes('initialized'),
+    )
+    t.equal(confirmed?.headers['mcp-protocol-version'], '2025-06-18')
+  },
+)
