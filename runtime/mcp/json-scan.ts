@@ -56,18 +56,51 @@ const COMMA = 0x2c
 /** 1 = inside an object, 0 = inside an array; one entry per open container. Scanning is synchronous, so one is enough. */
 const nesting = new Uint8Array(MAX_DEPTH + 1)
 
+/** Runs of blanks, and texts, longer than this are read four bytes at a time. */
+const LONG_RUN = 64
+
 export function skipWhitespace(text: Uint8Array, at: number): number {
-  let i = at
-  for (;;) {
+  const long = at + LONG_RUN
+  for (let i = at; i < long; i++) {
     const c = text[i]
     if (c !== 0x20 && c !== 0x0a && c !== 0x0d && c !== 0x09) return i
-    i++
   }
+  return skipBlanks(text, long)
 }
 
-function isHexDigit(c: number | undefined): boolean {
-  return c !== undefined && ((c >= 0x30 && c <= 0x39) || (c >= 0x41 && c <= 0x46) || (c >= 0x61 && c <= 0x66))
+/** 1 for two bytes that are both white space. */
+const BLANK_PAIRS = new Uint8Array(0x10000)
+const BLANKS = [0x20, 0x0a, 0x0d, 0x09]
+for (const a of BLANKS) for (const b of BLANKS) BLANK_PAIRS[a * 256 + b] = 1
+
+function skipBlanks(text: Uint8Array, at: number): number {
+  let i = at
+  while (((text.byteOffset + i) & 3) !== 0 && isBlank(text[i])) i++
+  if (((text.byteOffset + i) & 3) !== 0) return i
+  const words = wordsFrom(text, i)
+  let k = 0
+  while (k < words.length) {
+    const word = words[k] ?? 0
+    if (BLANK_PAIRS[word & 0xffff] !== 1 || BLANK_PAIRS[word >>> 16] !== 1) break
+    k++
+  }
+  i += k * 4
+  while (isBlank(text[i])) i++
+  return i
 }
+
+function isBlank(c: number | undefined): boolean {
+  return c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09
+}
+
+/** The whole words of four bytes from `at` on, which is aligned. */
+function wordsFrom(text: Uint8Array, at: number): Int32Array {
+  return new Int32Array(text.buffer, text.byteOffset + at, (text.length - at) >> 2)
+}
+
+/** 1 for the hexadecimal digits. */
+const HEX = new Uint8Array(256)
+for (const digit of '0123456789abcdefABCDEF') HEX[digit.charCodeAt(0)] = 1
 
 function skipEscape(text: Uint8Array, at: number): number {
   const c = text[at]
@@ -82,23 +115,24 @@ function skipEscape(text: Uint8Array, at: number): number {
     case 0x74:
       return at + 1
     case 0x75:
-      for (let k = 1; k <= 4; k++) {
-        if (!isHexDigit(text[at + k])) throw new JsonError('bad unicode escape', at)
-      }
-      return at + 5
+      if (
+        HEX[text[at + 1] ?? 0] &&
+        HEX[text[at + 2] ?? 0] &&
+        HEX[text[at + 3] ?? 0] &&
+        HEX[text[at + 4] ?? 0]
+      )
+        return at + 5
+      throw new JsonError('bad unicode escape', at)
     default:
       throw new JsonError('bad escape', at)
   }
 }
 
-/** Strings longer than this are scanned four bytes at a time. */
-const LONG_STRING = 64
-
 /** `at` is the opening quote; answers the index after the closing one. */
 export function skipString(text: Uint8Array, at: number): number {
   if (text[at] !== QUOTE) throw new JsonError('string expected', at)
   let i = at + 1
-  let turn = i + LONG_STRING
+  let turn = i + LONG_RUN
   for (;;) {
     const c = text[i]
     if (c === QUOTE) return i + 1
@@ -107,7 +141,7 @@ export function skipString(text: Uint8Array, at: number): number {
     else i++
     if (i >= turn) {
       i = skipPlain(text, i)
-      turn = i + LONG_STRING
+      turn = i + LONG_RUN
     }
   }
 }
@@ -123,7 +157,7 @@ function skipPlain(text: Uint8Array, at: number): number {
     if (c === undefined || c === QUOTE || c === BACKSLASH || c < 0x20) return i
     i++
   }
-  const words = new Int32Array(text.buffer, text.byteOffset + i, (text.length - i) >> 2)
+  const words = wordsFrom(text, i)
   for (let k = 0; k < words.length; k++) {
     const word = words[k] ?? 0
     const quote = word ^ 0x22222222

@@ -54,6 +54,8 @@ export function scanClientMessage(body: Buffer): Message {
 }
 
 const INTEGER = /^-?(?:0|[1-9]\d*)$/
+/** It is compared, looked up and repeated in messages. */
+const MAX_METHOD_BYTES = 1_024
 
 /**
  * Reads a message. Throws MessageError: PARSE_ERROR (not JSON, not UTF-8), BATCH_REFUSED, INVALID_REQUEST (JSON, but
@@ -92,6 +94,8 @@ export function whyUnread(cause: unknown): string | undefined {
 }
 
 function readCall(object: JsonObject, id: string | undefined, usable: string | undefined): Message {
+  if ((object.raw('method')?.length ?? 0) > MAX_METHOD_BYTES)
+    throw invalid(usable, `method has more than ${MAX_METHOD_BYTES} bytes`)
   const method = object.text('method')
   if (method === undefined || method === '') throw invalid(usable, 'method must be a string')
   if (id !== undefined && usable === undefined) throw invalid(undefined, 'id must be a string or an integer')

@@ -5,6 +5,10 @@
  * Source: MCP 2026-07-28, streamable HTTP, "Request Metadata".
  */
 import { isUtf8 } from 'node:buffer'
+import { GatehouseError } from '../../schemas/index.ts'
+import type { JsonObject } from './json-object.ts'
+import { JsonError, readString } from './json-scan.ts'
+import { whyUnread } from './message.ts'
 import { HEADER } from './protocol.ts'
 
 const PREFIX = '=?base64?'
@@ -104,46 +108,93 @@ function annotation(schema: Schema, path: readonly string[], reachable: boolean)
   return { path, header, type }
 }
 
-/** The `Mcp-Param-*` headers of one call. A value that is absent or null gets none. */
+/** The `Mcp-Param-*` headers of one call, by its params. A value that is absent or null gets none. Throws INVALID_PARAMS. */
 export function argumentHeaders(
   mirrored: readonly MirroredArgument[],
-  args: unknown,
+  params: JsonObject,
 ): Record<string, string> {
   const headers: Record<string, string> = {}
+  const args = argumentsIn(params)
   for (const { path, header } of mirrored) {
-    const value = textOf(valueAt(args, path))
+    const value = textOf(args.raw(path))
     if (value !== undefined) headers[`${HEADER.param}${header.toLowerCase()}`] = writeHeaderValue(value)
   }
   return headers
 }
 
-function valueAt(args: unknown, path: readonly string[]): unknown {
-  let at = args
-  for (const name of path) {
-    if (!isObject(at) || !Object.hasOwn(at, name)) return undefined
-    at = at[name]
+/** One call is looked at several times on its way; its arguments, which may be large, are read once. */
+const readBefore = new WeakMap<JsonObject, Arguments>()
+
+function argumentsIn(params: JsonObject): Arguments {
+  const known = readBefore.get(params)
+  if (known) return known
+  const made = new Arguments(params)
+  readBefore.set(params, made)
+  return made
+}
+
+/** The objects on the way to the mirrored values; nothing beside them is decoded. */
+class Arguments {
+  readonly #objects = new Map<string, JsonObject | undefined>()
+  readonly #params: JsonObject
+
+  constructor(params: JsonObject) {
+    this.#params = params
   }
-  return at
+
+  raw(path: readonly string[]): Buffer | undefined {
+    return this.#object(path.slice(0, -1))?.raw(path.at(-1) ?? '')
+  }
+
+  #object(path: readonly string[]): JsonObject | undefined {
+    const key = JSON.stringify(path)
+    if (this.#objects.has(key)) return this.#objects.get(key)
+    const last = path.at(-1)
+    const object =
+      last === undefined ? member(this.#params, 'arguments') : member(this.#object(path.slice(0, -1)), last)
+    this.#objects.set(key, object)
+    return object
+  }
+}
+
+/** An object that names a member twice is refused: its header could say another value than the backend reads. */
+function member(object: JsonObject | undefined, name: string): JsonObject | undefined {
+  try {
+    return object?.object(name)
+  } catch (cause) {
+    if (!(cause instanceof JsonError)) throw cause
+    const why = whyUnread(cause) ?? 'it cannot be read'
+    throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: arguments: ${why}`, cause })
+  }
 }
 
 /** Header text of a primitive; anything else is not mirrored. */
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
-    ? String(value)
-    : undefined
+function textOf(raw: Buffer | undefined): string | undefined {
+  switch (raw?.[0]) {
+    case undefined:
+    case 0x5b: // [
+    case 0x7b: // {
+    case 0x6e: // null
+      return undefined
+    case 0x22:
+      return raw && readString(raw, 0, raw.length)
+    default:
+      return String(JSON.parse(String(raw)))
+  }
 }
 
 /**
  * Compares the `Mcp-Param-*` headers of a call with its arguments; answers the header that is missing, malformed or
- * different, or undefined when all agree. Integers compare as numbers.
+ * different, or undefined when all agree. Integers compare as numbers. Throws INVALID_PARAMS.
  */
 export function disagreeingArgument(
   mirrored: readonly MirroredArgument[],
-  args: unknown,
+  params: JsonObject,
   headers: Readonly<Record<string, string | string[] | undefined>>,
 ): string | undefined {
+  const args = argumentsIn(params)
   for (const { path, header, type } of mirrored) {
-    const value = textOf(valueAt(args, path))
+    const value = textOf(args.raw(path))
     const sent = headers[`${HEADER.param}${header.toLowerCase()}`]
     if (value === undefined) {
       if (sent !== undefined) return header

@@ -2,8 +2,8 @@
  * The types of the params that this program reads, method by method. A param of another type is refused: taken for an
  * absent one it would change what the request means (`cursor: 5` would be the first page, over and over).
  *
- * Checks types only, and only of members that are present; `null` counts as absent. Whether something is required, known
- * or allowed is for whoever acts on it.
+ * Checks types, and the length of names and URIs, and only of members that are present; `null` counts as absent. Whether
+ * something is required, known or allowed is for whoever acts on it.
  * Source: MCP 2025-11-25 and 2026-07-28, schema.
  */
 import { GatehouseError } from '../../schemas/index.ts'
@@ -14,11 +14,13 @@ import { META } from './protocol.ts'
 
 type Type =
   | 'string'
+  /** A string that is a name, a URI or a cursor: compared, looked up and repeated in messages, so it is bounded. */
+  | 'name'
   | 'boolean'
   | 'object'
   /** A string or an integer. */
   | 'token'
-  /** A list of strings. */
+  /** A list of strings that are bounded in the same way. */
   | 'strings'
   /** An object whose members are all strings. */
   | 'texts'
@@ -27,8 +29,8 @@ interface Members {
   readonly [name: string]: Type
 }
 
-const PAGE: Members = { cursor: 'string' }
-const RESOURCE: Members = { uri: 'string' }
+const PAGE: Members = { cursor: 'name' }
+const RESOURCE: Members = { uri: 'name' }
 const INFO: Members = { name: 'string', version: 'string' }
 
 const PARAMS: Readonly<Record<string, Members>> = {
@@ -37,14 +39,14 @@ const PARAMS: Readonly<Record<string, Members>> = {
   'resources/list': PAGE,
   'resources/templates/list': PAGE,
   'prompts/list': PAGE,
-  'tools/call': { name: 'string', arguments: 'object' },
-  'prompts/get': { name: 'string', arguments: 'texts' },
+  'tools/call': { name: 'name', arguments: 'object' },
+  'prompts/get': { name: 'name', arguments: 'texts' },
   'resources/read': RESOURCE,
   'resources/subscribe': RESOURCE,
   'resources/unsubscribe': RESOURCE,
   'completion/complete': {
-    ref: { type: 'string', name: 'string', uri: 'string' },
-    argument: { name: 'string', value: 'string' },
+    ref: { type: 'string', name: 'name', uri: 'name' },
+    argument: { name: 'name', value: 'string' },
     context: { arguments: 'texts' },
   },
   'logging/setLevel': { level: 'string' },
@@ -91,10 +93,19 @@ function checkValue(raw: Buffer, type: Type, path: string): void {
     for (const [name, value] of objectIn(raw, path).entries())
       checkValue(value, 'string', `${path}.${shown(name)}`)
   else if (type === 'strings') {
-    for (const element of elementsIn(raw, path)) if (element[0] !== STRING) throw wrong(path, type)
-  } else if (!FIRST_BYTES[type].test(String.fromCharCode(raw[0] ?? 0)) || (type === 'token' && !isToken(raw)))
-    throw wrong(path, type)
+    for (const element of elementsIn(raw, path)) checkValue(element, 'name', path)
+  } else if (type === 'name' || type === 'token') {
+    if (!FIRST_BYTES[type].test(first(raw)) || raw.length > MAX_NAME_BYTES) throw wrong(path, type)
+    if (type === 'token' && !isToken(raw)) throw wrong(path, type)
+  } else if (!FIRST_BYTES[type].test(first(raw))) throw wrong(path, type)
 }
+
+function first(raw: Buffer): string {
+  return String.fromCharCode(raw[0] ?? 0)
+}
+
+/** Longer than any URI that a server here can offer. */
+const MAX_NAME_BYTES = 64 * 1024
 
 /** Far more than one request can subscribe to. */
 const MAX_ELEMENTS = 1_000
@@ -102,7 +113,7 @@ const NULL = 0x6e
 const ARRAY = 0x5b
 const STRING = 0x22
 /** The text is valid JSON, so its first byte says what it is. */
-const FIRST_BYTES = { string: /"/, boolean: /[tf]/, object: /\{/, token: /["\-\d]/ } as const
+const FIRST_BYTES = { string: /"/, name: /"/, boolean: /[tf]/, object: /\{/, token: /["\-\d]/ } as const
 
 function elementsIn(raw: Buffer, path: string): Buffer[] {
   if (raw[0] !== ARRAY) throw wrong(path, 'strings')
@@ -135,9 +146,10 @@ function shown(name: string): string {
 
 const WORDS = {
   string: 'a string',
+  name: `a string of at most ${MAX_NAME_BYTES} bytes`,
   boolean: 'true or false',
   object: 'an object',
-  token: 'a string or an integer',
+  token: `a string or an integer of at most ${MAX_NAME_BYTES} bytes`,
   strings: 'a list of strings',
   texts: 'an object of strings',
 } as const

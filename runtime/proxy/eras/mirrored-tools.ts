@@ -45,7 +45,7 @@ export class MirroredTools {
   disagreement(params: JsonObject, headers: IncomingHttpHeaders): string | undefined {
     const name = params.text('name')
     const mirrored = name === undefined ? undefined : this.#byName.get(name)
-    return mirrored && disagreeingArgument(mirrored, params.value('arguments'), headers)
+    return mirrored && disagreeingArgument(mirrored, params, headers)
   }
 
   /** Header lines (name, value, …) for a call with these params. */
@@ -53,7 +53,7 @@ export class MirroredTools {
     const name = params.text('name')
     const mirrored = name === undefined ? undefined : this.#byName.get(name)
     if (mirrored === undefined) return []
-    return Object.entries(argumentHeaders(mirrored, params.value('arguments'))).flat()
+    return Object.entries(argumentHeaders(mirrored, params)).flat()
   }
 }
 

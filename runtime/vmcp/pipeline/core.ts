@@ -208,7 +208,7 @@ export class Core {
       signal,
       timeoutMs: Math.max(timeoutMs, backend.settings.timeoutMs),
       relay: { ...relayOf(operation), ...(bridges ? { bridges } : {}) },
-      ...(mirrored.length > 0 ? { headers: argumentHeaders(mirrored, params.value('arguments') ?? {}) } : {}),
+      ...(mirrored.length > 0 ? { headers: argumentHeaders(mirrored, params) } : {}),
     })
     return call.catch((error: unknown) => Promise.reject(ofBackendAlone(backend.name, error)))
   }
@@ -321,7 +321,7 @@ function ofBackendAlone(backend: string, error: unknown): unknown {
 
 function requireMirrored({ mirrored }: ToolEntry, params: JsonObject, headers: IncomingHttpHeaders): void {
   if (mirrored.length === 0) return
-  const header = disagreeingArgument(mirrored, params.value('arguments') ?? {}, headers)
+  const header = disagreeingArgument(mirrored, params, headers)
   if (header === undefined) return
   throw new GatehouseError('HEADER_MISMATCH', {
     detail: `Header mismatch: Mcp-Param-${header} does not match the request`,

@@ -30,6 +30,19 @@ t.test('JsonObject: accepts what JSON.parse accepts and keeps every value', asyn
   )
 })
 
+t.test('JsonObject: long runs of white space, wherever they begin', async (t) => {
+  const blanks = fc.string({ unit: fc.constantFrom(' ', '\n', '\t', '\r'), minLength: 60, maxLength: 90 })
+  fc.assert(
+    fc.property(blanks, fc.nat({ max: 7 }), fc.nat({ max: 7 }), (run, before, after) => {
+      const text = `${' '.repeat(before)}{"a":${run}[${run}1,${run}"${' '.repeat(after)}"${run}]${run},${run}"b"${run}:2}`
+      const read = object(text)
+      return JSON.stringify(read.value('a')) === JSON.stringify(JSON.parse(text).a) && read.value('b') === 2
+    }),
+  )
+  for (const end of ['', '\v', '\f', '\u00a0', 'x'])
+    for (let n = 60; n < 72; n++) t.throws(() => object(`{"a":1${' '.repeat(n)}${end}`), JsonError)
+})
+
 t.test('JsonObject: refuses exactly what JSON.parse refuses', async (t) => {
   const alphabet = fc.constantFrom(
     '{',

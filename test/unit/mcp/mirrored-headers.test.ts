@@ -3,10 +3,16 @@ import t from 'tap'
 import {
   argumentHeaders,
   disagreeingArgument,
+  JsonObject,
   mirroredArguments,
   readHeaderValue,
   writeHeaderValue,
 } from '../../../runtime/mcp/index.ts'
+
+/** The params of a call. */
+function call(args: unknown): JsonObject {
+  return new JsonObject(Buffer.from(JSON.stringify({ name: 'x', arguments: args })))
+}
 
 t.test('header values: the examples of the specification', async (t) => {
   t.equal(writeHeaderValue('us-west1'), 'us-west1')
@@ -35,15 +41,22 @@ t.test('x-mcp-header: arguments at any depth of properties become headers', asyn
       'x-mcp-header': { type: 'string' },
     },
   })
-  t.same(argumentHeaders(mirrored, { region: 'ü', where: { page: 3 }, dry: null }), {
+  t.same(argumentHeaders(mirrored, call({ region: 'ü', where: { page: 3 }, dry: null })), {
     'mcp-param-region': '=?base64?w7w=?=',
     'mcp-param-page': '3',
   })
   const sent = { 'mcp-param-region': 'eu', 'mcp-param-page': '3.0' }
-  t.equal(disagreeingArgument(mirrored, { region: 'eu', where: { page: 3 } }, sent), undefined)
-  t.equal(disagreeingArgument(mirrored, { region: 'us', where: { page: 3 } }, sent), 'Region')
-  t.equal(disagreeingArgument(mirrored, { region: 'eu' }, sent), 'Page', 'a header without an argument')
-  t.equal(disagreeingArgument(mirrored, { region: 'eu', where: { page: 3 }, dry: true }, sent), 'Dry')
+  t.equal(disagreeingArgument(mirrored, call({ region: 'eu', where: { page: 3 } }), sent), undefined)
+  t.equal(disagreeingArgument(mirrored, call({ region: 'us', where: { page: 3 } }), sent), 'Region')
+  t.equal(disagreeingArgument(mirrored, call({ region: 'eu' }), sent), 'Page', 'a header without an argument')
+  t.equal(disagreeingArgument(mirrored, call({ region: 'eu', where: { page: 3 }, dry: true }), sent), 'Dry')
+})
+
+t.test('x-mcp-header: an object on the way that names a member twice is refused', async (t) => {
+  const mirrored = [{ path: ['where', 'page'], header: 'Page', type: 'integer' as const }]
+  const params = new JsonObject(Buffer.from('{"arguments":{"where":{"page":1,"page":2}}}'))
+  t.throws(() => argumentHeaders(mirrored, params), { code: 'INVALID_PARAMS', message: /occurs twice/ })
+  t.throws(() => disagreeingArgument(mirrored, params, {}), { code: 'INVALID_PARAMS' })
 })
 
 t.test('x-mcp-header: broken annotations are refused', async (t) => {

@@ -322,16 +322,19 @@ class RequestBinding implements StateBinding {
 
   /** What makes two requests the same: method, subject, arguments. */
   get request(): string {
-    const params = this.#params
-    this.#request ??= hash(
-      'sha256',
-      canonical([
-        this.#method,
-        params.text('name') ?? params.text('uri') ?? null,
-        params.value('arguments') ?? null,
-      ]),
-      'base64url',
-    )
+    this.#request ??= this.#hashed()
     return this.#request
   }
+
+  #hashed(): string {
+    const params = this.#params
+    const args = params.raw('arguments')
+    const isLarge = args !== undefined && args.length > MAX_SORTED_BYTES
+    const rest = isLarge ? hash('sha256', args, 'base64url') : (params.value('arguments') ?? null)
+    const subject = params.text('name') ?? params.text('uri') ?? null
+    return hash('sha256', canonical([this.#method, subject, rest]), 'base64url')
+  }
 }
+
+/** Arguments up to this are the same whatever the order of their members; larger ones have to come again as they were. */
+const MAX_SORTED_BYTES = 256 * 1024

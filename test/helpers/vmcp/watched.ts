@@ -1,0 +1,86 @@
+/**
+ * A virtual server in a process of its own whose event loop is watched: for each row of hostile inputs, how long its
+ * longest turn was. Measured in CPU time of the main thread (turn-watch.ts), in proportion to what a fixed piece of work
+ * costs in that process at that time, so that a busy machine changes nothing.
+ *
+ * FC_RUNS multiplies the sizes that each row is tried with: one in the tests, ten with `make fuzz`, from a fifth of it to
+ * twice as much. With GATEHOUSE_TURNS=1 the longest turn of each row is printed.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+
+/** Longest turn, and what the yardstick of turn-watch.ts costs on the machine for which that is said; microseconds. */
+const LONGEST_US = 50_000
+const YARD_US = 10_000
+
+const RUNS = Number(process.env['FC_RUNS'] ?? 300)
+const TIMES = Math.max(1, Math.round(RUNS / 300))
+/** Factors of the size that a row is about; the first is 1. */
+const SIZES = [1, ...Array.from({ length: TIMES - 1 }, (_, i) => Math.round((i + 1) * (20 / TIMES)) / 10)]
+
+/** Sends one input, `size` times as large as the row says, and gives its HTTP status. */
+export type Send = (size: number) => Promise<number>
+
+export interface Watched {
+  readonly url: string
+  readonly log: () => string
+  /** One row: no turn is long, and at size 1 the response has this status. */
+  row(what: string, send: Send, status?: number): Promise<void>
+}
+
+/** Starts `gatehouse vmcp serve` with a file. */
+export async function startWatched(t: Test, config: Readonly<Record<string, unknown>>): Promise<Watched> {
+  const base = { name: 'x', groupRef: 'g', incomingAuth: { type: 'anonymous' }, aggregation: {} }
+  const text = JSON.stringify({ ...base, outgoingAuth: { source: 'inline' }, ...config })
+  const file = join(t.testdir({ 'vmcp.yaml': text }), 'vmcp.yaml')
+  const watch = ['--import', './test/helpers/turn-watch.ts']
+  const serve = ['runtime/cli/main.ts', 'vmcp', 'serve', '-c', file, '--port', '0']
+  const child = spawn(process.execPath, [...watch, ...serve], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
+  t.teardown(() => void child.kill('SIGKILL'))
+  let log = ''
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => (log += chunk))
+  const url = await listening(child, () => log)
+  return {
+    url,
+    log: () => log,
+    async row(what, send, status) {
+      let worst = 0
+      let last = 0
+      for (const size of SIZES) {
+        await tell(child, { watch: true })
+        const got = (last = await send(size))
+        const { longestUs, yardUs } = await tell(child, { watch: false })
+        if (size === 1 && status !== undefined) t.equal(got, status, what)
+        const share = longestUs / Math.max(1, yardUs / YARD_US)
+        worst = Math.max(worst, share)
+        t.ok(share < LONGEST_US, `${what}, times ${size}: ${Math.round(share)} of ${LONGEST_US} us`)
+      }
+      if (process.env['GATEHOUSE_TURNS']) t.comment(`${Math.round(worst)} us: ${what}: ${last}`)
+    },
+  }
+}
+
+async function listening(child: ChildProcess, log: () => string): Promise<string> {
+  const ended = once(child, 'exit').then(() => {
+    throw new Error(`the server ended: ${log()}`)
+  })
+  for (;;) {
+    const url = /"url":"([^"]+\/mcp)"/.exec(log())?.[1]
+    if (url) {
+      ended.catch(() => {})
+      return url
+    }
+    if (child.stderr) await Promise.race([once(child.stderr, 'data'), ended])
+  }
+}
+
+async function tell(
+  child: ChildProcess,
+  message: { readonly watch: boolean },
+): Promise<{ readonly longestUs: number; readonly yardUs: number }> {
+  child.send(message)
+  const [reply] = await once(child, 'message')
+  return reply
+}
