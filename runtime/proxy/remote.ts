@@ -14,7 +14,7 @@ import { openBrowser } from './login/browser.ts'
 import { type LoginFetch, makeLoginFetch } from './login/fetches.ts'
 import { persistInDirectory, persistNothing } from './login/persisted.ts'
 import { Login } from './login/login.ts'
-import type { RunParts } from './run.ts'
+import type { RunParts } from './run-parts.ts'
 
 /** Names of our own secrets; no variable is called so. */
 const bearerName = '#bearer'

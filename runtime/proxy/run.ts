@@ -8,47 +8,16 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { GatehouseError } from '../../schemas/index.ts'
 import { type ProxyConfig, vmcpEnvironment } from '../config/index.ts'
-import type { Authenticator, EmbeddedAuthServer } from '../incoming/index.ts'
-import { type Listener, type Log, makeDispatcher, unbracket } from '../net/index.ts'
+import type { EmbeddedAuthServer } from '../incoming/index.ts'
+import { type Listener, makeDispatcher, unbracket } from '../net/index.ts'
 import { authServerViolations, strippedHeaders } from './auth-server.ts'
-import type { TokenSource } from './credential.ts'
 import { incomingFor } from './incoming-auth.ts'
 import { makeProxyMetrics, secretUseMetrics, serveMetrics } from './metrics.ts'
-import type { RequestObserver } from './request-log.ts'
 import { makeRemote } from './remote.ts'
-import { type ProxyAddress, type RunningProxy, startProxy } from './server.ts'
+import type { RunParts } from './run-parts.ts'
+import { type RunningProxy, startProxy } from './server.ts'
 import { sessionsInStore } from './session/session-store.ts'
 import type { SharedSessions } from './session/sessions.ts'
-
-export interface RunParts {
-  readonly log: Log
-  /** Prints a line for the person at the terminal (login URLs). */
-  readonly notify: (line: string) => void
-  /** The user's own browser program. */
-  readonly browser?: string | undefined
-  /** Value of a variable that a configuration file names. */
-  readonly secret?: (name: string) => string | undefined
-  /** On-behalf-of exchange; default off. */
-  readonly enableObo?: boolean
-  /** The login's token from elsewhere: no login is made here. */
-  readonly tokens?: TokenSource
-  /** Sessions shared with other processes; default: as the configuration says. */
-  readonly sessions?: SharedSessions
-  /** Told about every finished request. */
-  readonly observe?: RequestObserver
-  /** Warnings about the configuration were given already. */
-  readonly quiet?: boolean
-  /** Ends a login in flight. */
-  readonly signal?: AbortSignal
-  /** Protects the endpoint in place of the --oidc-* settings. */
-  readonly incoming?: (address: ProxyAddress) => Authenticator | Promise<Authenticator>
-  /** Issues the tokens that this proxy accepts. Whoever opened it closes it. */
-  readonly authServer?: EmbeddedAuthServer
-  /** Host names under which this proxy is reached from outside; may change at any time. */
-  readonly allowedHosts?: ReadonlySet<string>
-  /** Largest request body; default as for every listener. */
-  readonly maxBodyBytes?: number
-}
 
 export interface RunningCommand extends RunningProxy {
   /** Resolves when requests can be served; rejects when the login failed. */

@@ -111,6 +111,44 @@ function isDoor(target: string): boolean {
   return target.endsWith('/index.ts') || target.endsWith('.json')
 }
 
+t.test('imports: no circle, types included', async (t) => {
+  const graph = new Map(
+    [...files, ...sources('test/helpers')].map((file) => [
+      file,
+      importsOf(file)
+        .filter((specifier) => specifier.startsWith('.'))
+        .map((specifier) => relative(root, resolve(root, dirname(file), specifier))),
+    ]),
+  )
+  for (const circle of circlesOf(graph)) t.fail(circle.join(' -> '))
+})
+
+t.test('imports: a circle is found wherever the walk begins', async (t) => {
+  const graph = new Map([
+    ['a', ['b']],
+    ['b', ['c', 'd']],
+    ['c', ['b']],
+    ['d', []],
+  ])
+  t.same(circlesOf(graph), [['b', 'c', 'b']])
+  t.same(circlesOf(new Map([...graph].toReversed())).length, 1)
+})
+
+/** Each circle as the way around it. A file that no key stands for ends a way. */
+function circlesOf(graph: ReadonlyMap<string, readonly string[]>): string[][] {
+  const found: string[][] = []
+  const done = new Set<string>()
+  const visit = (file: string, way: readonly string[]): void => {
+    const from = way.indexOf(file)
+    if (from >= 0 && from < way.length - 1) found.push([...way.slice(from), file])
+    if (from >= 0 || done.has(file)) return
+    for (const next of graph.get(file) ?? []) visit(next, [...way, file])
+    done.add(file)
+  }
+  for (const file of graph.keys()) visit(file, [])
+  return found
+}
+
 t.test('modules: third-party packages enter through one module', async (t) => {
   for (const file of files) {
     for (const specifier of importsOf(file)) {

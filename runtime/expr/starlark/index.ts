@@ -7,17 +7,22 @@
  */
 export { asText, isCallable, positional, unpack } from './builtins/arguments.ts'
 export { compile, type Program } from './compiler/compiler.ts'
-export { Dict } from './values/dict.ts'
-export { LimitError, type Position, StarlarkError } from './errors.ts'
+export { Bytes, Float, Range } from './values/scalars.ts'
 export {
   Builtin,
   type Call,
+  Dict,
   type Effect,
   Func,
+  List,
   type Named,
   type Settled,
+  type StarlarkValue,
+  Tuple,
+  typeOf,
   type Work,
-} from './values/functions.ts'
+} from './values/values.ts'
+export { LimitError, type Position, StarlarkError } from './errors.ts'
 export { elementsOf } from './values/iterate.ts'
 export { JsonError, readJson, writeJson } from './builtins/json.ts'
 export { type Limits, Meter } from './vm/meter.ts'
@@ -26,4 +31,3 @@ export { execute, type RunOptions } from './vm/scheduler.ts'
 export { decode, encode } from './values/text.ts'
 export { KEYWORDS, RESERVED } from './syntax/tokens.ts'
 export { UNIVERSE } from './builtins/universe.ts'
-export { Bytes, Float, List, Range, Tuple, typeOf, type StarlarkValue } from './values/values.ts'

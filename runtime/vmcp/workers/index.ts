@@ -1,6 +1,7 @@
 /** Worker threads: a bounded pool that is shared fairly, and where their programs are. */
 export { callerOf } from './caller-of.ts'
-export { type Lease, type PoolOptions, ownMemory, WorkerPool } from './pool.ts'
+export { type Lease, ownMemory, WorkerPool } from './pool.ts'
+export type { PoolOptions } from './options.ts'
 export {
   scriptWorker,
   workerFile,

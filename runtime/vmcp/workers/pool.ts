@@ -8,29 +8,9 @@
 import { totalmem } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { GatehouseError } from '../../../schemas/index.ts'
+import type { PoolOptions } from './options.ts'
 import { Slots } from './slots.ts'
 import { workerFile, type WorkerProgram } from './worker-file.ts'
-
-export interface PoolOptions {
-  /** What the tasks are, in the plural, for messages. */
-  readonly tasks: string
-  /** Tasks that run at a time. */
-  readonly maxWorkers: number
-  /** Of which one caller gets at most so many. */
-  readonly maxPerCaller: number
-  /** How many tasks may stand in the queue. */
-  readonly maxWaiting: number
-  /** Tasks that may be parked, and those of one caller among them. */
-  readonly maxParked: number
-  readonly maxParkedPerCaller: number
-  /** What parked tasks may hold together. */
-  readonly maxParkedBytes: number
-  /** Idle workers that stay for the next task, and for how long. */
-  readonly maxIdle: number
-  readonly idleMs: number
-  /** Heap of one worker, in MiB. */
-  readonly heapMb: number
-}
 
 /** The container's memory limit when there is one; systems without one response zero or more than there is. */
 export function ownMemory(): number {

@@ -5,7 +5,7 @@
  * new ones start, because somebody has answered it.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { PoolOptions } from './pool.ts'
+import type { PoolOptions } from './options.ts'
 
 type SlotOptions = Pick<
   PoolOptions,

@@ -1,9 +1,8 @@
 /** How built-in functions take their arguments, with the errors for those that they cannot take. */
 import { StarlarkError } from '../errors.ts'
-import type { Call } from '../values/functions.ts'
+import { type Call, type StarlarkValue, typeOf } from '../values/values.ts'
 import { toIndex } from '../values/numbers.ts'
 import { likely } from '../compiler/spelling.ts'
-import { type StarlarkValue, typeOf } from '../values/values.ts'
 
 /**
  * The arguments by position or name, in the order of `names`. A name with `?` at its end is optional: undefined when it

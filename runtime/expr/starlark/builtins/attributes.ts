@@ -1,17 +1,13 @@
 /** `x.name`: methods of the built-in types. */
 import { BYTES_METHODS } from './methods-bytes.ts'
 import { DICT_METHODS, LIST_METHODS } from './methods-collections.ts'
+import type { Methods } from './method.ts'
 import { STRING_METHODS } from './methods-string.ts'
-import { Dict } from '../values/dict.ts'
+import { Bytes } from '../values/scalars.ts'
+import { Builtin, type Call, Dict, List, type StarlarkValue, typeOf } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
-import { Builtin, type Call } from '../values/functions.ts'
 import { type Meter, SIZE } from '../vm/meter.ts'
 import { likely } from '../compiler/spelling.ts'
-import { Bytes, List, typeOf, type StarlarkValue } from '../values/values.ts'
-
-/** A method of values of one type. */
-export type Method<Receiver> = (receiver: Receiver, call: Call) => StarlarkValue
-export type Methods<Receiver> = Readonly<Record<string, Method<Receiver>>>
 
 function methodsOf(value: StarlarkValue): {
   readonly names: readonly string[]

@@ -1,24 +1,14 @@
 /** Built-in functions that make values of one type from another. */
 import { asInt, failure, positional, unpack } from './arguments.ts'
-import { Dict } from '../values/dict.ts'
+import { Bytes, Float, type Int, isInt } from '../values/scalars.ts'
+import { truth } from '../values/size.ts'
+import { type Call, Dict, List, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
-import type { Call } from '../values/functions.ts'
 import { elementsOf, isSequence } from '../values/iterate.ts'
 import { SIZE, type Meter } from '../vm/meter.ts'
 import { normal, toFloat, truncate, unary } from '../values/numbers.ts'
 import { repr, str } from '../values/print.ts'
 import { decode, encodePoint, points, repaired } from '../values/text.ts'
-import {
-  Bytes,
-  Float,
-  type Int,
-  isInt,
-  List,
-  truth,
-  Tuple,
-  typeOf,
-  type StarlarkValue,
-} from '../values/values.ts'
 
 const MAX_DIGITS = 10_000
 const FLOAT = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/

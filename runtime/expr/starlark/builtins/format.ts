@@ -1,9 +1,8 @@
 /** `text.format(...)`. Source: Starlark specification, "string·format". */
 import { failure } from './arguments.ts'
-import type { Call } from '../values/functions.ts'
+import type { Call, StarlarkValue } from '../values/values.ts'
 import { repr, str } from '../values/print.ts'
 import { decode } from '../values/text.ts'
-import type { StarlarkValue } from '../values/values.ts'
 
 interface State {
   /** The next field without a name or number. */

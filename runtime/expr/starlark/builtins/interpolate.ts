@@ -1,11 +1,11 @@
 /** `text % values`. Source: Starlark specification, "String interpolation". */
-import { Dict } from '../values/dict.ts'
+import { Float, type Int, isInt } from '../values/scalars.ts'
+import { Dict, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
 import type { Meter } from '../vm/meter.ts'
 import { formatFloat, toFloat, truncate } from '../values/numbers.ts'
 import { repr, str } from '../values/print.ts'
 import { encodePoint, points } from '../values/text.ts'
-import { Float, type Int, isInt, Tuple, typeOf, type StarlarkValue } from '../values/values.ts'
 
 export function interpolate(format: string, operand: StarlarkValue, meter: Meter): string {
   const values = operand instanceof Tuple ? operand.items : [operand]

@@ -4,12 +4,12 @@
  * Reading: an integral number is an int whatever its size, so that ids keep all their digits; `1.0` is the int 1 as
  * long as that is exact. Writing: what has no form in JSON is refused with a message that says where it stands.
  */
-import { Dict } from '../values/dict.ts'
+import { Float, isInt, Range } from '../values/scalars.ts'
+import { Dict, List, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
 import { type Meter, SIZE } from '../vm/meter.ts'
 import { normal } from '../values/numbers.ts'
 import { encodePoint, repaired } from '../values/text.ts'
-import { Float, isInt, List, Range, Tuple, typeOf, type StarlarkValue } from '../values/values.ts'
 
 export class JsonError extends Error {
   override readonly name = 'JsonError'

@@ -1,7 +1,7 @@
 /** Methods of bytes. */
 import { positional } from './arguments.ts'
-import type { Methods } from './attributes.ts'
-import { type Bytes, TextView } from '../values/values.ts'
+import type { Methods } from './method.ts'
+import { type Bytes, TextView } from '../values/scalars.ts'
 
 export const BYTES_METHODS: Methods<Bytes> = {
   elems({ data }, call) {

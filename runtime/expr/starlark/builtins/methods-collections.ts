@@ -1,14 +1,13 @@
 /** Methods of lists and dicts. Source: Starlark specification, "Built-in methods". */
 import { asInt, failure, positional } from './arguments.ts'
-import type { Methods } from './attributes.ts'
+import type { Methods } from './method.ts'
 import { update } from './conversion.ts'
 import { indexIn } from './sequence.ts'
-import type { Dict } from '../values/dict.ts'
+import { type Dict, List, Tuple } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
 import { elementsOf } from '../values/iterate.ts'
 import { SIZE } from '../vm/meter.ts'
 import { bounds, checkRange } from '../values/subscript.ts'
-import { List, Tuple } from '../values/values.ts'
 
 export const LIST_METHODS: Methods<List> = {
   append(list, call) {

@@ -3,16 +3,16 @@
  * Source: Starlark specification, "Built-in methods", strings.
  */
 import { asBool, asInt, asText, failure, positional } from './arguments.ts'
-import type { Method, Methods } from './attributes.ts'
+import type { Method, Methods } from './method.ts'
 import { format } from './format.ts'
-import type { Call } from '../values/functions.ts'
+import { TextView } from '../values/scalars.ts'
+import { type Call, List, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
 import { elementsOf } from '../values/iterate.ts'
 import { asks, capitalize, type LetterQuestion, lower, title, upper } from '../values/letters.ts'
 import { split, splitLines, strip } from './split.ts'
 import { SIZE } from '../vm/meter.ts'
 import { bounds } from '../values/subscript.ts'
 import { isAscii, pointsOf } from '../values/text.ts'
-import { List, TextView, Tuple, typeOf, type StarlarkValue } from '../values/values.ts'
 
 type TextMethod = Method<string>
 

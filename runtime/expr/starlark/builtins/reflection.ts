@@ -2,10 +2,10 @@
 import { asText, failure, positional, unpack } from './arguments.ts'
 import { attributeNames, findAttribute, getAttribute } from './attributes.ts'
 import { StarlarkError } from '../errors.ts'
-import type { Call } from '../values/functions.ts'
+import { Bytes } from '../values/scalars.ts'
+import { type Call, List, type StarlarkValue, typeOf } from '../values/values.ts'
 import { str } from '../values/print.ts'
 import { decode } from '../values/text.ts'
-import { Bytes, List, typeOf, type StarlarkValue } from '../values/values.ts'
 
 export const REFLECTION: Readonly<Record<string, (call: Call) => StarlarkValue>> = {
   dir(call) {

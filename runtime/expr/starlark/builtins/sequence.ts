@@ -2,9 +2,10 @@
 import { asBool, asCallable, asInt, failure, positional, unpack } from './arguments.ts'
 import { equal, ordered } from '../values/compare.ts'
 import { StarlarkError } from '../errors.ts'
-import type { Call, Work } from '../values/functions.ts'
+import { Range } from '../values/scalars.ts'
+import { lengthOf, truth } from '../values/size.ts'
+import { type Call, List, type StarlarkValue, Tuple, typeOf, type Work } from '../values/values.ts'
 import { elementsOf, isSequence } from '../values/iterate.ts'
-import { lengthOf, List, Range, truth, Tuple, typeOf, type StarlarkValue } from '../values/values.ts'
 
 export const SEQUENCES: Readonly<Record<string, (call: Call) => StarlarkValue | Work>> = {
   all: (call) => elements(call, unpack(call, 'iterable')[0], 1).every(truth),

@@ -2,8 +2,7 @@
 import { CONVERSIONS } from './conversion.ts'
 import { SEQUENCES } from './sequence.ts'
 import { REFLECTION } from './reflection.ts'
-import { Builtin, type Call, type Work } from '../values/functions.ts'
-import type { StarlarkValue } from '../values/values.ts'
+import { Builtin, type Call, type StarlarkValue, type Work } from '../values/values.ts'
 
 const FUNCTIONS: Readonly<Record<string, (call: Call) => StarlarkValue | Work>> = {
   ...CONVERSIONS,

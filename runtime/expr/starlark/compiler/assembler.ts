@@ -2,7 +2,7 @@
 import type { FunctionNode } from '../syntax/ast.ts'
 import type { CallShape, Code } from './code.ts'
 import type { Position } from '../errors.ts'
-import type { StarlarkValue } from '../values/values.ts'
+import type { Scalar } from '../values/scalars.ts'
 
 /** A place that jumps lead to. */
 export interface Label {
@@ -13,7 +13,7 @@ export class Assembler {
   readonly #ops: number[] = []
   readonly #places: number[] = []
   readonly #jumps: { readonly at: number; readonly to: Label }[] = []
-  readonly #constants: StarlarkValue[] = []
+  readonly #constants: Scalar[] = []
   readonly #known = new Map<number | bigint | string, number>()
   readonly #names = new Map<string, number>()
   readonly #functions: Code[] = []
@@ -49,7 +49,7 @@ export class Assembler {
     this.emit(op)
   }
 
-  constant(value: StarlarkValue): number {
+  constant(value: Scalar): number {
     const key = typeof value === 'object' || typeof value === 'boolean' ? undefined : value
     const known = key === undefined ? undefined : this.#known.get(key)
     if (known !== undefined) return known

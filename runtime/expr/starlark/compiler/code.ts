@@ -6,7 +6,7 @@
  */
 import type { Binding } from '../syntax/ast.ts'
 import type { Position } from '../errors.ts'
-import type { StarlarkValue } from '../values/values.ts'
+import type { Scalar } from '../values/scalars.ts'
 
 export const OP = {
   pop: 0,
@@ -102,7 +102,7 @@ export interface Code {
   readonly ops: Int32Array
   /** For each pair, line and column. */
   readonly places: Int32Array
-  readonly constants: readonly StarlarkValue[]
+  readonly constants: readonly Scalar[]
   readonly names: readonly string[]
   readonly functions: readonly Code[]
   readonly calls: readonly CallShape[]

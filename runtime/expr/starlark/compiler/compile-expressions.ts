@@ -2,7 +2,7 @@
 import type { Argument, Clause, DictEntry, Expression, FunctionNode, Name } from '../syntax/ast.ts'
 import type { Assembler } from './assembler.ts'
 import { OP, OPERATORS, type Operator, UNARY } from './code.ts'
-import { Bytes, Float } from '../values/values.ts'
+import { Bytes, Float } from '../values/scalars.ts'
 
 export function emitName({ binding }: Name, out: Assembler): void {
   if (binding?.scope === 'local') {

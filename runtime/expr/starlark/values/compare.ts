@@ -3,11 +3,11 @@
  * are nested beyond all sense, end in an error.
  * Source: Starlark specification, "Comparisons".
  */
-import { Dict } from './dict.ts'
+import { Bytes, Float, isInt, Range } from './scalars.ts'
+import { Dict, List, type StarlarkValue, Tuple, typeOf } from './values.ts'
 import { StarlarkError } from '../errors.ts'
 import type { Meter } from '../vm/meter.ts'
 import { compareNumbers } from './numbers.ts'
-import { Bytes, Float, isInt, List, Range, Tuple, typeOf, type StarlarkValue } from './values.ts'
 
 const MAX_DEPTH = 100
 

@@ -3,11 +3,11 @@
  * to close it.
  * Source: Starlark specification, "Iterables".
  */
-import { Dict } from './dict.ts'
+import { Range, TextView } from './scalars.ts'
+import { Dict, List, type StarlarkValue, Tuple, typeOf } from './values.ts'
 import { StarlarkError } from '../errors.ts'
 import type { Meter } from '../vm/meter.ts'
 import { points } from './text.ts'
-import { List, Range, TextView, Tuple, typeOf, type StarlarkValue } from './values.ts'
 
 export interface Iteration {
   next(): StarlarkValue | undefined

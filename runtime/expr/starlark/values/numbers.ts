@@ -4,7 +4,8 @@
  * Source: Starlark specification, "Integers", "Floating-point numbers".
  */
 import { StarlarkError } from '../errors.ts'
-import { Float, type Int, isInt, typeOf, type StarlarkValue } from './values.ts'
+import { Float, type Int, isInt } from './scalars.ts'
+import { type StarlarkValue, typeOf } from './values.ts'
 
 /** Ints of more bits are refused. */
 const MAX_BITS = 65_536

@@ -1,13 +1,13 @@
 /** Binary and unary operators. Source: Starlark specification, "Binary operators", "Unary operators". */
 import { type Operator, UNARY } from '../compiler/code.ts'
 import { equal, ordered } from './compare.ts'
-import { Dict } from './dict.ts'
+import { Bytes, Float, isInt, Range, TextView } from './scalars.ts'
+import { Dict, List, type StarlarkValue, Tuple, typeOf } from './values.ts'
 import { StarlarkError } from '../errors.ts'
 import { interpolate } from '../builtins/interpolate.ts'
 import { elementsOf, isSequence } from './iterate.ts'
 import type { Meter } from '../vm/meter.ts'
 import { arithmetic, bits, unary as negate } from './numbers.ts'
-import { Bytes, Float, isInt, List, Range, TextView, Tuple, typeOf, type StarlarkValue } from './values.ts'
 
 const MAX_REPEATED = 2 ** 30
 

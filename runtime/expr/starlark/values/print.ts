@@ -1,10 +1,10 @@
 /** Values as text: `repr` for all of a value, `str` the same but for texts as they are. Cycles are written as `...`. */
-import { Dict } from './dict.ts'
+import { Bytes, Float, Range, TextView } from './scalars.ts'
+import { Dict, List, type StarlarkValue, Tuple } from './values.ts'
 import { StarlarkError } from '../errors.ts'
 import { SIZE, type Meter } from '../vm/meter.ts'
 import { formatFloat } from './numbers.ts'
 import { quote, repaired } from './text.ts'
-import { Bytes, Float, List, Range, TextView, Tuple, type StarlarkValue } from './values.ts'
 
 const MAX_DEPTH = 200
 

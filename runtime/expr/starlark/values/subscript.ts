@@ -1,10 +1,11 @@
 /** `x[i]`, `x[i:j:k]` and assignments to elements. Source: Starlark specification, "Index expressions", "Slices". */
-import { Dict } from './dict.ts'
+import { Bytes, isInt, Range, TextView } from './scalars.ts'
+import { lengthOf } from './size.ts'
+import { Dict, List, type StarlarkValue, Tuple, typeOf } from './values.ts'
 import { StarlarkError } from '../errors.ts'
 import { type Meter } from '../vm/meter.ts'
 import { toIndex } from './numbers.ts'
 import { repr } from './print.ts'
-import { Bytes, isInt, lengthOf, List, Range, TextView, Tuple, typeOf, type StarlarkValue } from './values.ts'
 
 export function getIndex(of: StarlarkValue, index: StarlarkValue, meter: Meter): StarlarkValue {
   if (of instanceof Dict) {

@@ -1,29 +1,13 @@
 /**
- * The values of scripts. None, bool, small int and string are JavaScript's own null, boolean, integral number and
- * string (one character for each byte, see text.ts); everything else is a class here or in dict.ts and functions.ts.
- *
- * An int is a number as long as it is a safe integer, a bigint beyond; never both. A float is a `Float`, so that the
- * two stay apart.
- * Source: Starlark specification, "Data types".
+ * The values of scripts. Those that can hold others stand in one file, because their types name one another: sequences,
+ * dicts and functions.
  */
-import type { Dict } from './dict.ts'
+import type { Code } from '../compiler/code.ts'
 import { StarlarkError } from '../errors.ts'
-import type { Builtin, Func } from './functions.ts'
+import { type Meter, SIZE } from '../vm/meter.ts'
+import { Bytes, Float, Range, type Scalar, TextView } from './scalars.ts'
 
-export class Float {
-  readonly value: number
-  constructor(value: number) {
-    this.value = value
-  }
-}
-
-/** A sequence of bytes that is no text. */
-export class Bytes {
-  readonly data: string
-  constructor(data: string) {
-    this.data = data
-  }
-}
+export type StarlarkValue = Scalar | Tuple | List | Dict | Func | Builtin
 
 export class Tuple {
   readonly items: readonly StarlarkValue[]
@@ -47,56 +31,199 @@ export class List {
   }
 }
 
-/** An arithmetic sequence that is not laid out. */
-export class Range {
-  readonly start: number
-  readonly stop: number
-  readonly step: number
-  readonly length: number
-  constructor(start: number, stop: number, step: number) {
-    this.start = start
-    this.stop = stop
-    this.step = step
-    const span = step > 0 ? stop - start : start - stop
-    this.length = span > 0 ? Math.floor((span - 1) / Math.abs(step)) + 1 : 0
+/** Dicts: what an entry is found by. */
+type Key = null | boolean | number | bigint | string | object
+
+/** How deep tuples may be nested in a key. */
+const MAX_DEPTH = 100
+
+/**
+ * Keyed by value, in the order of insertion. Equal keys (1 and 1.0 too) lead to one entry because each becomes the same
+ * JavaScript key: numbers and texts stand for themselves, tuples for a text that begins with a character beyond every
+ * byte.
+ * Source: Starlark specification, "Dictionaries", "Hashing".
+ */
+export class Dict {
+  readonly type = 'dict'
+  readonly #entries = new Map<Key, [StarlarkValue, StarlarkValue]>()
+  /** Loops that go through the dict now: no key may come or go. */
+  iterating = 0
+
+  get size(): number {
+    return this.#entries.size
   }
 
-  at(index: number): number {
-    return this.start + index * this.step
+  /** Throws for keys that cannot be hashed. */
+  get(key: StarlarkValue, meter: Meter): StarlarkValue | undefined {
+    return this.#entries.get(keyOf(key, meter))?.[1]
+  }
+
+  /** Throws for keys that cannot be hashed, and for new ones while a loop goes through the dict. */
+  set(key: StarlarkValue, value: StarlarkValue, meter: Meter): void {
+    const hashed = keyOf(key, meter)
+    const entry = this.#entries.get(hashed)
+    this.#writable('insert into')
+    if (entry) {
+      entry[1] = value
+      return
+    }
+    meter.allocate(SIZE.entry)
+    this.#entries.set(hashed, [key, value])
+  }
+
+  delete(key: StarlarkValue, meter: Meter): StarlarkValue | undefined {
+    const hashed = keyOf(key, meter)
+    const entry = this.#entries.get(hashed)
+    this.#writable('delete from')
+    this.#entries.delete(hashed)
+    return entry?.[1]
+  }
+
+  /** Takes the oldest entry out. */
+  shift(): [StarlarkValue, StarlarkValue] | undefined {
+    for (const [hashed, entry] of this.#entries) {
+      this.#writable('delete from')
+      this.#entries.delete(hashed)
+      return entry
+    }
+    return undefined
+  }
+
+  clear(): void {
+    this.#writable('clear')
+    this.#entries.clear()
+  }
+
+  #writable(verb: string): void {
+    if (this.iterating > 0) throw new StarlarkError(`cannot ${verb} hash table during iteration`)
+  }
+
+  entries(): IterableIterator<[StarlarkValue, StarlarkValue]> {
+    return this.#entries.values()
+  }
+
+  *keys(): Generator<StarlarkValue> {
+    for (const [key] of this.#entries.values()) yield key
+  }
+
+  *values(): Generator<StarlarkValue> {
+    for (const [, value] of this.#entries.values()) yield value
+  }
+
+  copy(meter: Meter): Dict {
+    const made = new Dict()
+    meter.step(this.size)
+    for (const [key, value] of this.entries()) made.set(key, value, meter)
+    return made
   }
 }
 
-/** What `elems`, `codepoints` and their likes answer: a text seen as a sequence. */
-export class TextView {
-  readonly text: string
-  readonly method: 'elems' | 'elem_ords' | 'codepoints' | 'codepoint_ords'
-  /** True for the view of bytes. */
-  readonly ofBytes: boolean
-  constructor(text: string, method: TextView['method'], ofBytes = false) {
-    this.text = text
-    this.method = method
-    this.ofBytes = ofBytes
+/** Throws `unhashable type` for lists, dicts and the like. */
+function keyOf(value: StarlarkValue, meter: Meter): Key {
+  if (value === null || typeof value !== 'object') return value
+  if (value instanceof Float) return floatKey(value.value)
+  if (value instanceof Bytes) return `\u0101${value.data}`
+  if (value instanceof Tuple) return tupleKey(value, meter, 0)
+  if (value instanceof List || value instanceof TextView || value.constructor === Dict)
+    throw new StarlarkError(`unhashable type: ${typeOf(value)}`)
+  if (value instanceof Range) throw new StarlarkError('unhashable: range')
+  return value
+}
+
+/** Throws for values that cannot be keys. */
+export function requireHashable(value: StarlarkValue, meter: Meter): void {
+  keyOf(value, meter)
+}
+
+/** Integral floats equal ints, of whatever size. */
+function floatKey(value: number): Key {
+  if (!Number.isInteger(value) || Number.isSafeInteger(value)) return value === 0 ? 0 : value
+  return BigInt(value)
+}
+
+const identities = new WeakMap<object, number>()
+let nextIdentity = 1
+
+function tupleKey(tuple: Tuple, meter: Meter, depth: number): string {
+  if (depth > MAX_DEPTH) throw new StarlarkError('tuple is nested too deeply to be a key')
+  meter.step(tuple.items.length)
+  const parts = tuple.items.map((item) => {
+    if (item instanceof Tuple) return tupleKey(item, meter, depth + 1)
+    const key = keyOf(item, meter)
+    if (typeof key !== 'object' || key === null) return `\u0102${typeof key}:${String(key)}`
+    let id = identities.get(key)
+    if (id === undefined) {
+      id = nextIdentity++
+      identities.set(key, id)
+    }
+    return `\u0102@${id}`
+  })
+  const text = `\u0100${parts.join('')}\u0103`
+  meter.text(text.length)
+  return text
+}
+
+/** A variable that outlives its function's frame, because an inner function uses it. */
+export class Cell {
+  value: StarlarkValue | undefined
+  constructor(value: StarlarkValue | undefined) {
+    this.value = value
   }
 }
 
-export type Int = number | bigint
-export type StarlarkValue =
-  | null
-  | boolean
-  | Int
-  | string
-  | Float
-  | Bytes
-  | Tuple
-  | List
-  | Dict
-  | Range
-  | TextView
-  | Func
-  | Builtin
+export class Func {
+  readonly type = 'function'
+  readonly code: Code
+  readonly name: string
+  /** Defaults of the last parameters that can have one; undefined: the parameter is required. */
+  readonly defaults: readonly (StarlarkValue | undefined)[]
+  readonly free: readonly Cell[]
+  constructor(code: Code, defaults: readonly (StarlarkValue | undefined)[], free: readonly Cell[]) {
+    this.code = code
+    this.name = code.name
+    this.defaults = defaults
+    this.free = free
+  }
+}
 
-export function isInt(value: StarlarkValue): value is Int {
-  return typeof value === 'number' || typeof value === 'bigint'
+export type Named = readonly (readonly [name: string, value: StarlarkValue])[]
+
+/** One call of a built-in function. */
+export interface Call {
+  readonly name: string
+  readonly args: readonly StarlarkValue[]
+  readonly named: Named
+  readonly meter: Meter
+  /** Takes one line of `print`. */
+  readonly print: (line: string) => void
+}
+
+/** What a built-in function asks of the machine; it goes on with the response. */
+export type Effect =
+  | { readonly kind: 'call'; readonly callee: StarlarkValue; readonly args: readonly StarlarkValue[] }
+  /** Something outside: `begin` starts it, and calls `settle` once. */
+  | { readonly kind: 'wait'; readonly begin: (settle: (outcome: Settled) => void) => void }
+  /** Functions to be carried out side by side; the response is the list of results. */
+  | { readonly kind: 'parallel'; readonly callables: readonly StarlarkValue[] }
+
+export type Settled = { readonly value: StarlarkValue } | { readonly error: Error }
+export type Work = Generator<Effect, StarlarkValue, StarlarkValue>
+
+export class Builtin {
+  readonly type = 'builtin_function_or_method'
+  readonly name: string
+  /** Type of the value that a method belongs to. */
+  readonly receiver: string | undefined
+  readonly run: (call: Call) => StarlarkValue | Work
+  constructor(name: string, run: (call: Call) => StarlarkValue | Work, receiver?: string) {
+    this.name = name
+    this.run = run
+    this.receiver = receiver
+  }
+}
+
+export function isWork(result: StarlarkValue | Work): result is Work {
+  return typeof result === 'object' && result !== null && 'next' in result
 }
 
 export function typeOf(value: StarlarkValue): string {
@@ -114,7 +241,7 @@ export function typeOf(value: StarlarkValue): string {
   }
 }
 
-function typeOfObject(value: Exclude<StarlarkValue, null | boolean | Int | string>): string {
+function typeOfObject(value: Extract<StarlarkValue, object>): string {
   if (value instanceof Float) return 'float'
   if (value instanceof Bytes) return 'bytes'
   if (value instanceof Tuple) return 'tuple'
@@ -125,29 +252,4 @@ function typeOfObject(value: Exclude<StarlarkValue, null | boolean | Int | strin
     return `${value.ofBytes ? 'bytes' : 'string'}.${sequence}`
   }
   return value.type
-}
-
-/** What counts as true in conditions. */
-export function truth(value: StarlarkValue): boolean {
-  if (value === null || typeof value === 'boolean') return value === true
-  if (typeof value === 'number') return value !== 0
-  if (typeof value === 'bigint') return true
-  if (typeof value === 'string') return value !== ''
-  if (value instanceof Float) return value.value !== 0
-  if (value instanceof Bytes) return value.data !== ''
-  if (value instanceof Tuple || value instanceof List) return value.items.length > 0
-  if (value instanceof Range) return value.length > 0
-  if (value instanceof TextView) return value.text !== ''
-  return value.type !== 'dict' || value.size > 0
-}
-
-/** Number of elements; undefined for what has none, or does not know. */
-export function lengthOf(value: StarlarkValue): number | undefined {
-  if (typeof value === 'string') return value.length
-  if (typeof value !== 'object' || value === null || value instanceof Float) return undefined
-  if (value instanceof Bytes) return value.data.length
-  if (value instanceof Tuple || value instanceof List) return value.items.length
-  if (value instanceof Range) return value.length
-  if (value instanceof TextView) return value.method.startsWith('elem') ? value.text.length : undefined
-  return value.type === 'dict' ? value.size : undefined
 }

@@ -2,12 +2,10 @@
  * Gives the arguments of a call to the parameters of a script's function.
  * Source: Starlark specification, "Functions", "Function and method calls".
  */
-import { Dict } from '../values/dict.ts'
+import { Cell, Dict, type Func, type Named, type StarlarkValue, Tuple } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
-import { Cell, type Func, type Named } from '../values/functions.ts'
 import { type Meter, SIZE } from './meter.ts'
 import { likely } from '../compiler/spelling.ts'
-import { Tuple, type StarlarkValue } from '../values/values.ts'
 
 export type Variable = StarlarkValue | Cell | undefined
 

@@ -8,52 +8,32 @@
  */
 import { isCallable } from '../builtins/arguments.ts'
 import { getAttribute } from '../builtins/attributes.ts'
-import { bind, type Variable } from './bind.ts'
+import { bind } from './bind.ts'
 import { type Code, OP, OPERATORS, UNARY } from '../compiler/code.ts'
-import { Dict, requireHashable } from '../values/dict.ts'
-import { StarlarkError } from '../errors.ts'
+import { truth } from '../values/size.ts'
 import {
   Builtin,
   type Call,
   Cell,
+  Dict,
   type Effect,
   Func,
   isWork,
+  List,
   type Named,
-  type Work,
-} from '../values/functions.ts'
-import { elementsOf, isSequence, iterate, type Iteration } from '../values/iterate.ts'
+  requireHashable,
+  type StarlarkValue,
+  Tuple,
+  typeOf,
+} from '../values/values.ts'
+import { StarlarkError } from '../errors.ts'
+import { elementsOf, isSequence, iterate } from '../values/iterate.ts'
 import { type Meter, SIZE, tooManySteps } from './meter.ts'
 import { binary, inPlace, unary } from '../values/operators.ts'
 import { repr } from '../values/print.ts'
 import { getIndex, setIndex, slice } from '../values/subscript.ts'
+import { Frame, NativeFrame } from './frames.ts'
 import type { Task } from './task.ts'
-import { List, truth, Tuple, typeOf, type StarlarkValue } from '../values/values.ts'
-
-/** A function of the script in flight. */
-export class Frame {
-  readonly fn: Func
-  readonly variables: Variable[]
-  readonly stack: StarlarkValue[] = []
-  readonly iterations: Iteration[] = []
-  at = 0
-  constructor(fn: Func, variables: Variable[]) {
-    this.fn = fn
-    this.variables = variables
-  }
-
-  close(): void {
-    for (let open = this.iterations.pop(); open; open = this.iterations.pop()) open.close()
-  }
-}
-
-/** A built-in function in flight that has asked for something. */
-export class NativeFrame {
-  readonly work: Work
-  constructor(work: Work) {
-    this.work = work
-  }
-}
 
 /** How far a task came: to its end, or to something that it waits for. */
 export type Progress =

@@ -7,12 +7,11 @@
  */
 import { LimitError, StarlarkError } from '../errors.ts'
 import type { Program } from '../compiler/compiler.ts'
-import { Cell, type Effect, type Settled } from '../values/functions.ts'
+import { Cell, type Effect, List, type Settled, type StarlarkValue } from '../values/values.ts'
 import { type Limits, Meter } from './meter.ts'
 import { call, run, scriptFunction, type ExecutionContext } from './machine.ts'
 import { Task } from './task.ts'
 import { UNIVERSE } from '../builtins/universe.ts'
-import { List, type StarlarkValue } from '../values/values.ts'
 
 export interface RunOptions extends Limits {
   /** How many waits may be in flight at once. */

@@ -1,7 +1,7 @@
 /** One line of execution: the script itself, or one function that `parallel` started. */
 import type { Code } from '../compiler/code.ts'
 import { StarlarkError, type Trace } from '../errors.ts'
-import { Frame, type NativeFrame } from './machine.ts'
+import { Frame, type NativeFrame } from './frames.ts'
 import type { StarlarkValue } from '../values/values.ts'
 
 export class Task {
