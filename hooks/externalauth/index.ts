@@ -10,6 +10,7 @@ import type {
 import { variablePart } from '../runtime-config/header-forward.ts'
 import type { Part } from '../runtime-config/part.ts'
 import type { HookSettings } from '../settings.ts'
+import { basicAuth } from './basic-auth.ts'
 import { bearerToken } from './bearer-token.ts'
 import { cloudSts } from './cloud-sts.ts'
 import { embeddedAuthServer } from './embedded-auth-server.ts'
@@ -31,6 +32,7 @@ export type { Strategy, StrategyTarget } from './module.ts'
 export { enterpriseRequired, oboViolations } from './obo.ts'
 
 const modules: Readonly<Record<MCPExternalAuthConfigSpec['type'], ExternalAuthModule>> = {
+  basicAuth,
   bearerToken,
   cloudSts,
   embeddedAuthServer,

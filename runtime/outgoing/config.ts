@@ -13,22 +13,13 @@ import type { Fetch, Log } from '../net/index.ts'
 
 type Block<T> = { readonly [K in keyof T]?: T[K] | undefined }
 
-export interface StrategyConfig {
-  readonly type: schema.OutgoingStrategy['type']
-  readonly bearerToken?: BearerTokenBlock | undefined
-  readonly cloudSts?: CloudStsBlock | undefined
-  readonly headerInjection?: HeaderInjectionBlock | undefined
-  readonly tokenExchange?: TokenExchangeBlock | undefined
-  readonly upstreamInject?: UpstreamInjectBlock | undefined
-  readonly obo?: OboBlock | undefined
-  readonly xaa?: XaaBlock | undefined
+export type StrategyConfig = Pick<schema.OutgoingStrategy, 'type'> & {
+  readonly [K in Exclude<keyof schema.OutgoingStrategy, 'type'>]?:
+    | Block<NonNullable<schema.OutgoingStrategy[K]>>
+    | undefined
 }
 
-export type BearerTokenBlock = Block<schema.BearerTokenStrategy>
 export type CloudStsBlock = Block<schema.CloudStsStrategy>
-export type HeaderInjectionBlock = Block<schema.HeaderInjectionStrategy>
-export type TokenExchangeBlock = Block<schema.TokenExchangeStrategy>
-export type UpstreamInjectBlock = Block<schema.UpstreamInjectStrategy>
 export type OboBlock = Block<schema.OboStrategy>
 export type XaaBlock = Block<schema.XaaStrategy>
 

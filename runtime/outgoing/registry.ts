@@ -6,6 +6,7 @@
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { type Fetch, type Log, makeFetch, type ProxyEnvironment, silentLog } from '../net/index.ts'
+import { basicAuth } from './strategies/basic-auth.ts'
 import { bearerToken } from './strategies/bearer-token.ts'
 import { CredentialCache } from './cache.ts'
 import { cloudSts } from './strategies/cloud-sts.ts'
@@ -21,6 +22,7 @@ import { xaa } from './strategies/xaa.ts'
 
 const strategies = {
   unauthenticated,
+  basic_auth: basicAuth,
   bearer_token: bearerToken,
   header_injection: headerInjection,
   token_exchange: tokenExchange,

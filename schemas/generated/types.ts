@@ -210,6 +210,28 @@ export type BackendAuth = {
   readonly externalAuthConfigRef?: ObjectRef
 }
 
+/** User name and password, sent as HTTP Basic credentials (RFC 7617) in UTF-8. */
+export type BasicAuthConfig = {
+  /** User name; excludes usernameSecretRef. */
+  readonly username?: string
+  /** Secret that holds the user name; excludes username. */
+  readonly usernameSecretRef?: SecretRef
+  /** Secret that holds the password. */
+  readonly passwordSecretRef: SecretRef
+}
+
+/** Sends a user name and a password in the Authorization header (HTTP Basic, RFC 7617, UTF-8). */
+export type BasicAuthStrategy = {
+  /** Literal user name. */
+  readonly username?: string
+  /** Environment variable that holds the user name. */
+  readonly usernameEnv?: string
+  /** Literal password. */
+  readonly password?: string
+  /** Environment variable that holds the password. */
+  readonly passwordEnv?: string
+}
+
 /** A fixed bearer token. */
 export type BearerTokenConfig = {
   /** Secret that holds the token. */
@@ -679,9 +701,11 @@ export type MCPExternalAuthConfig = {
 /** One way to authenticate to a backend: type, and the one block of the same name. Named by externalAuthConfigRef of servers, proxies, entries and virtual servers. */
 export type MCPExternalAuthConfigSpec = {
   /** Selects the kind of external authentication; the object of the same name holds its settings, unauthenticated has none. */
-  readonly type: "tokenExchange" | "headerInjection" | "bearerToken" | "unauthenticated" | "embeddedAuthServer" | "cloudSts" | "upstreamInject" | "obo" | "xaa"
+  readonly type: "tokenExchange" | "headerInjection" | "bearerToken" | "unauthenticated" | "embeddedAuthServer" | "cloudSts" | "upstreamInject" | "obo" | "xaa" | "basicAuth"
   /** Used only when type is cloudSts. */
   readonly cloudSts?: CloudStsConfig
+  /** Used only when type is basicAuth. */
+  readonly basicAuth?: BasicAuthConfig
   /** Used only when type is bearerToken. */
   readonly bearerToken?: BearerTokenConfig
   /** Used only when type is embeddedAuthServer. */
@@ -1352,7 +1376,9 @@ export type OutgoingAuth = {
 /** One way to authenticate to a backend. */
 export type OutgoingStrategy = {
   /** Selects the strategy. */
-  readonly type: "unauthenticated" | "header_injection" | "token_exchange" | "upstream_inject" | "cloud_sts" | "obo" | "xaa" | "bearer_token"
+  readonly type: "unauthenticated" | "header_injection" | "token_exchange" | "upstream_inject" | "cloud_sts" | "obo" | "xaa" | "bearer_token" | "basic_auth"
+  /** For type basic_auth. */
+  readonly basicAuth?: BasicAuthStrategy
   /** For type bearer_token. */
   readonly bearerToken?: BearerTokenStrategy
   /** For type cloud_sts. */

@@ -29,6 +29,11 @@ const config =
     world(object, ...others)
       .settle()
       .request(object.kind, object.metadata.name)
+const basicAuth = (more: object = {}) =>
+  resource('MCPExternalAuthConfig', 'legacy', {
+    type: 'basicAuth',
+    basicAuth: { username: 'gateway', passwordSecretRef: { name: 'tokens', key: 'api' }, ...more },
+  })
 const redis = {
   provider: 'redis',
   address: 'redis.example.com:6379',
@@ -440,6 +445,14 @@ const configs: Record<string, () => Request> = {
     auth.bearer,
     remote('crm', { externalAuthConfigRef: { name: 'bearer' } }),
   ),
+  'MCPExternalAuthConfig/basic-auth': config(basicAuth()),
+  'MCPRemoteProxy/basic-auth': () =>
+    world(
+      basicAuth({ username: undefined, usernameSecretRef: { name: 'tokens', key: 'client' } }),
+      remote('crm', { externalAuthConfigRef: { name: 'legacy' } }),
+    )
+      .settle()
+      .request('MCPRemoteProxy', 'crm'),
   'MCPExternalAuthConfig/missing-secret': config(
     resource('MCPExternalAuthConfig', 'bearer', {
       type: 'bearerToken',

@@ -125,9 +125,9 @@ await t.test('messages: a document of no kind, of an unknown kind, or that is no
 
 await t.test('messages: a rule whose field is wrong in itself is not checked as well', async (t) => {
   const base = document('MCPExternalAuthConfig', { type: 'tokenExchang' })
-  t.equal(
+  t.match(
     formatViolations(validateManifest(base)),
-    'spec.type: expected one of "tokenExchange", "headerInjection", "bearerToken", "unauthenticated", "embeddedAuthServer", "cloudSts", "upstreamInject", "obo" or "xaa", found "tokenExchang"; did you mean "tokenExchange"?',
+    /^spec\.type: expected one of "tokenExchange", (?:"\w+"(?:, | or ))+"\w+", found "tokenExchang"; did you mean "tokenExchange"\?$/,
   )
 })
 

@@ -163,8 +163,7 @@ export const externalAuthFields: Kinds = {
       headerInjection object
       obo object
       tokenExchange object
-      upstreamInject object
-      +xaa object`),
+      upstreamInject object`),
     ...under('spec.cloudSts', cloudSts),
     'spec.bearerToken': list('tokenSecretRef! object'),
     'spec.bearerToken.tokenSecretRef': secretRef,
@@ -190,19 +189,6 @@ export const externalAuthFields: Kinds = {
       clientSecretRef object
       cacheSkew string
       subjectTokenProviderName string`),
-    'spec.xaa': list(`
-      +idpTokenUrl! string
-      +idpClientId string
-      +idpClientSecretRef object
-      +targetTokenUrl! string
-      +insecureTargetTokenUrl boolean
-      +targetClientId string
-      +targetClientSecretRef object
-      +targetAudience! string
-      +targetResource string
-      +scopes list of string
-      +subjectProviderName string
-      +subjectTokenType string`),
     ...under('spec.embeddedAuthServer', authServerFields),
     ...configStatus,
   },

@@ -129,8 +129,6 @@ export const otherFields: Kinds = {
       message string
       url string
       readyReplicas int32
-      +replicas int32
-      +selector string
       toolConfigHash string
       externalAuthConfigHash string
       authServerConfigHash string
@@ -176,8 +174,6 @@ export const otherFields: Kinds = {
       message string
       url string
       externalUrl string
-      +replicas int32
-      +selector string
       toolConfigHash string
       telemetryConfigHash string
       externalAuthConfigHash string
@@ -315,7 +311,6 @@ export const otherFields: Kinds = {
       validationStatus string
       validationErrors list of string
       referencingVirtualServers list of string
-      +referenceCount int32
       observedGeneration int64
       conditions list of object`),
   },

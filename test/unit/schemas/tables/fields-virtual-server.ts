@@ -24,8 +24,7 @@ export const compositeTool: Fields = {
     parameters free
     steps! list of object
     timeout string
-    output object
-    +annotations object`),
+    output object`),
   annotations,
   output: list(`
     properties! map to object
@@ -83,11 +82,7 @@ const strategy: Fields = {
     tokenExchange object
     upstreamInject object
     obo object
-    xaa object
-    +bearerToken object`),
-  bearerToken: list(`
-    token string
-    tokenEnv string`),
+    xaa object`),
   ...under('cloudSts', cloudSts),
   headerInjection: list(`
     headerName! string
@@ -101,8 +96,7 @@ const strategy: Fields = {
     clientSecretEnv string
     scopes list of string
     subjectProviderName string
-    subjectTokenType string
-    +externalTokenHeaderName string`),
+    subjectTokenType string`),
   upstreamInject: list('providerName! string'),
   obo: list(`
     tokenUrl! string
@@ -197,8 +191,7 @@ const config: Fields = {
     conflictResolution string
     conflictResolutionConfig object
     excludeAllTools boolean
-    tools list of object
-    +defaultToolVisibility string`),
+    tools list of object`),
   'aggregation.conflictResolutionConfig': list(`
     prefixFormat string
     priorityOrder list of string`),
@@ -218,8 +211,7 @@ const config: Fields = {
     includeRequestData boolean
     includeResponseData boolean
     logFile string
-    maxDataSize int32
-    +maxDelegationDepth int32`),
+    maxDataSize int32`),
   'backends[]': list(`
     name! string
     url! string
@@ -248,10 +240,7 @@ const config: Fields = {
     jwksAllowPrivateIp boolean
     protectedResourceAllowPrivateIp boolean
     resource string
-    scopes list of string
-    +caBundlePath string
-    +jwksAuthTokenPath string
-    +subject string`),
+    scopes list of string`),
   'incomingAuth.authz': list(`
     type! string
     policies list of string
@@ -291,8 +280,7 @@ const config: Fields = {
     embeddingServiceTimeout string
     hybridSearchSemanticRatio string
     maxToolsToReturn int32
-    semanticDistanceThreshold string
-    +embeddingHeaders map to string`),
+    semanticDistanceThreshold string`),
   ...under('rateLimiting', rateLimiting),
   sessionStorage: list(`
     provider! string
@@ -375,9 +363,7 @@ export const virtualServerFields: Kinds = {
       observedGeneration int64
       authzConfigHash string
       oidcConfigHash string
-      telemetryConfigHash string
-      +replicas int32
-      +selector string`),
+      telemetryConfigHash string`),
     'status.discoveredBackends[]': list(`
       name! string
       url string
@@ -388,7 +374,6 @@ export const virtualServerFields: Kinds = {
       lastHealthCheck date-time
       consecutiveFailures int32
       circuitBreakerState string
-      circuitLastChanged date-time
-      +mcpRevision string`),
+      circuitLastChanged date-time`),
   },
 }
