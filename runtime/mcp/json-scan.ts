@@ -315,16 +315,24 @@ export function scanMembers(
  * for more than `max`.
  */
 export function scanElements(text: Buffer, at = 0, max = Number.POSITIVE_INFINITY): Buffer[] {
-  if (text[at] !== OPEN_ARRAY) throw new JsonError('array expected', at)
   const elements: Buffer[] = []
+  visitElements(text, at, (from, to) => {
+    if (elements.length >= max) throw new JsonError('too many elements', from)
+    elements.push(text.subarray(from, to))
+  })
+  return elements
+}
+
+/** Calls `visit` with the range of each element of the array that begins at `at`; makes no slices of them. */
+export function visitElements(text: Buffer, at: number, visit: (from: number, to: number) => void): void {
+  if (text[at] !== OPEN_ARRAY) throw new JsonError('array expected', at)
   let i = skipWhitespace(text, at + 1)
-  if (text[i] === CLOSE_ARRAY) return elements
+  if (text[i] === CLOSE_ARRAY) return
   for (;;) {
     const to = skipValue(text, i)
-    if (elements.length >= max) throw new JsonError('too many elements', i)
-    elements.push(text.subarray(i, to))
+    visit(i, to)
     i = skipWhitespace(text, to)
-    if (text[i] === CLOSE_ARRAY) return elements
+    if (text[i] === CLOSE_ARRAY) return
     if (text[i] !== COMMA) throw new JsonError('comma or end expected', i)
     i = skipWhitespace(text, i + 1)
   }

@@ -5,7 +5,7 @@
  * Required Error".
  */
 import { JsonObject } from '../json-object.ts'
-import { scanElements } from '../json-scan.ts'
+import { visitElements } from '../json-scan.ts'
 import { RPC } from '../protocol.ts'
 
 /** The error object in the words of the stateless era; `subject` is the URI that was asked for. */
@@ -26,11 +26,18 @@ export function visitRequests(error: Buffer): Buffer | undefined {
   if (object.value('code') !== RPC.urlElicitationRequired) return undefined
   const list = object.object('data')?.raw('elicitations')
   if (list?.[0] !== 0x5b) return undefined
-  const questions = scanElements(list)
-    .slice(0, MAX_ADDRESSES)
+  const questions = firstElements(list)
     .flatMap((raw, i) => (raw[0] === 0x7b ? [visit(`visit-${i + 1}`, new JsonObject(raw))] : []))
     .filter((question) => question !== undefined)
   return questions.length === 0 ? undefined : Buffer.from(`{${questions.join(',')}}`)
+}
+
+function firstElements(list: Buffer): Buffer[] {
+  const elements: Buffer[] = []
+  visitElements(list, 0, (from, to) => {
+    if (elements.length < MAX_ADDRESSES) elements.push(list.subarray(from, to))
+  })
+  return elements
 }
 
 function visit(key: string, elicitation: JsonObject): string | undefined {

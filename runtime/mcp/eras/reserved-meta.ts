@@ -4,7 +4,7 @@
  * Source: MCP 2025-11-25 and 2026-07-28, basic, "General fields" (`_meta`).
  */
 import { type Changes, JsonObject } from '../json-object.ts'
-import { scanElements } from '../json-scan.ts'
+import { JsonError, visitElements } from '../json-scan.ts'
 
 const PREFIX = 'io.modelcontextprotocol/'
 const END_TO_END: ReadonlySet<string> = new Set([
@@ -16,22 +16,30 @@ const CONTAINERS: ReadonlySet<string> = new Set(['content', 'contents', 'message
 
 /** What every reserved key contains, but for the characters that may be escaped. */
 const MARK = 'io.modelcontextprotocol'
+const ESCAPE = '\\u'
+/** Of results: the content of a message is the deepest, and the resource in it. */
+const MAX_DEPTH = 4
+const MAX_ELEMENTS = 100_000
 
 /**
  * A result or params object without reserved keys; the same buffer when it has none. Throws JsonError when a member that
- * matters stands there twice.
+ * matters stands there twice, or when more elements have reserved names than any result has.
  */
 export function withoutReservedMeta(object: Buffer): Buffer {
-  const mayHaveSome = object.includes(MARK) || object.includes('\\u')
-  return mayHaveSome && object[0] === 0x7b ? cleaned(object) : object
+  return object[0] === 0x7b && new Marks(object).from(0) < object.length ? cleaned(object, 1) : object
 }
 
-function cleaned(raw: Buffer): Buffer {
+function cleaned(raw: Buffer, depth: number): Buffer {
+  if (depth > MAX_DEPTH) return raw
   const object = new JsonObject(raw)
   const changes: Record<string, Buffer | undefined> = {}
   for (const [name, value] of object.entries()) {
     const instead =
-      name === '_meta' ? cleanedMeta(value) : CONTAINERS.has(name) ? cleanedContainer(value) : value
+      name === '_meta'
+        ? cleanedMeta(value)
+        : CONTAINERS.has(name)
+          ? cleanedContainer(value, depth + 1)
+          : value
     if (instead !== value) changes[name] = instead
   }
   return Object.keys(changes).length === 0 ? raw : object.with(changes)
@@ -47,19 +55,44 @@ function cleanedMeta(raw: Buffer): Buffer | undefined {
   return meta.with(changes)
 }
 
-function cleanedContainer(raw: Buffer): Buffer {
-  if (raw[0] === 0x7b) return cleaned(raw)
+function cleanedContainer(raw: Buffer, depth: number): Buffer {
+  if (raw[0] === 0x7b) return cleaned(raw, depth)
   if (raw[0] !== 0x5b) return raw
-  const elements = scanElements(raw)
-  const instead = elements.map((element) => (element[0] === 0x7b ? cleaned(element) : element))
-  if (instead.every((element, i) => element === elements[i])) return raw
-  return Buffer.concat([
-    OPEN,
-    ...instead.flatMap((element, i) => (i === 0 ? [element] : [COMMA, element])),
-    CLOSE,
-  ])
+  const marks = new Marks(raw)
+  const pieces: Buffer[] = []
+  let done = 0
+  let looked = 0
+  visitElements(raw, 0, (from, to) => {
+    if (raw[from] !== 0x7b || marks.from(from) >= to) return
+    if (++looked > MAX_ELEMENTS) throw new JsonError('too many elements with reserved names', from)
+    const element = raw.subarray(from, to)
+    const own = cleaned(element, depth)
+    if (own === element) return
+    pieces.push(raw.subarray(done, from), own)
+    done = to
+  })
+  return pieces.length === 0 ? raw : Buffer.concat([...pieces, raw.subarray(done)])
 }
 
-const OPEN = Buffer.from('[')
-const COMMA = Buffer.from(',')
-const CLOSE = Buffer.from(']')
+/** Where the next thing stands that may be a reserved key; each byte is looked at once. */
+class Marks {
+  readonly #text: Buffer
+  #mark = -1
+  #escape = -1
+
+  constructor(text: Buffer) {
+    this.#text = text
+  }
+
+  /** Offset of the first one at or after `at`; Infinity: there is none. Offsets must not go back. */
+  from(at: number): number {
+    if (this.#mark < at) this.#mark = this.#next(MARK, at)
+    if (this.#escape < at) this.#escape = this.#next(ESCAPE, at)
+    return Math.min(this.#mark, this.#escape)
+  }
+
+  #next(what: string, at: number): number {
+    const found = this.#text.indexOf(what, at)
+    return found < 0 ? Number.POSITIVE_INFINITY : found
+  }
+}

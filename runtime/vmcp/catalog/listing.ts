@@ -157,12 +157,21 @@ async function collect(
   const list = result.raw(member)
   if (list?.[0] !== 0x5b) throw protocol(`${member} is no list`)
   let began = performance.now()
-  for (const json of scanElements(list)) {
+  for (const json of elementsOf(list, member)) {
     add(kind, json, items, violations)
     if (items.size > MAX_ITEMS) throw protocol(`more than ${MAX_ITEMS} ${member}`)
     if (performance.now() - began < TURN_MS) continue
     await setImmediate()
     began = performance.now()
+  }
+}
+
+/** At most as many as a list may have: each costs more memory than text. */
+function elementsOf(list: Buffer, member: string): Buffer[] {
+  try {
+    return scanElements(list, 0, MAX_ITEMS)
+  } catch {
+    throw protocol(`more than ${MAX_ITEMS} ${member}`)
   }
 }
 

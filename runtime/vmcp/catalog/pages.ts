@@ -11,7 +11,7 @@ import type { Cursors } from './cursors.ts'
 import type { Entry, Kind } from './types.ts'
 
 export const PAGE_SIZE = 1_000
-const MAX_PLAIN_KEY = 256
+const MAX_PLAIN_BYTES = 256
 const COMMA = Buffer.from(',')
 
 /** Name of the list's member in a result. */
@@ -63,7 +63,7 @@ function render(kind: Kind, entries: readonly Entry[], from: number, { era, curs
 }
 
 function shorten(key: string): string {
-  return key.length <= MAX_PLAIN_KEY ? `=${key}` : `#${hash('sha256', key, 'base64url')}`
+  return Buffer.byteLength(key) <= MAX_PLAIN_BYTES ? `=${key}` : `#${hash('sha256', key, 'base64url')}`
 }
 
 function positionAfter(kind: Kind, entries: readonly Entry[], cursor: string, cursors: Cursors): number {

@@ -47,6 +47,24 @@ t.test('reserved keys of _meta are taken out wherever they stand and however the
   })
 })
 
+t.test(
+  'reserved keys are looked for where results have them, and not in everything that looks alike',
+  async (t) => {
+    const deep = (levels: number, inner: string) =>
+      `${'{"content":['.repeat(levels)}${inner}${']}'.repeat(levels)}`
+    const reserved = `{"a":"\\u0041","_meta":{"${OWN}/x":1}}`
+    t.equal(view(deep(3, reserved)), deep(3, '{"a":"\\u0041"}'))
+    t.equal(
+      view(deep(4, reserved)),
+      deep(4, reserved),
+      'no result is that deep: each level would be read once more',
+    )
+    const plain = '{},'.repeat(300_000)
+    t.equal(view(`{"content":[${plain}${reserved}]}`), `{"content":[${plain}{"a":"\\u0041"}]}`)
+    t.throws(() => view(`{"content":[${`${reserved},`.repeat(100_001)}{}]}`), { name: 'JsonError' })
+  },
+)
+
 t.test('members of stateless results are taken out', async (t) => {
   t.equal(view('{"resultType":"complete","contents":[],"ttlMs":5,"cacheScope":"private"}'), '{"contents":[]}')
   t.equal(view('{"result\\u0054ype":"complete","contents":[]}'), '{"contents":[]}')

@@ -210,3 +210,14 @@ t.test('errors are counted, a few are named, and are logged once until they chan
   for (const violations of [NO_FAULTS, collector.all, collector.all, NO_FAULTS]) tell(violations)
   t.same(lines, ['items of the lists are malformed', 'all items of the lists are well-formed again'])
 })
+
+t.test('what takes long to look at is left out, or no schema for clients that compile it', async (t) => {
+  const output = (members: string) =>
+    `{"name":"t","inputSchema":{"type":"object"},"outputSchema":{"type":"object",${members}}}`
+  const classes = (count: number) => output(`"pattern":"[${'\\\\p{L}'.repeat(count)}]"`)
+  t.equal(check('tools', classes(32)).session, undefined, 'both eras get it')
+  t.notMatch(check('tools', classes(33)).session, { outputSchema: {} })
+  const many = Array.from({ length: 20 }, (_, i) => `"p${i}":{"pattern":"${'[a-z]'.repeat(200)}"}`)
+  t.notMatch(check('tools', output(`"properties":{${many.join()}}`)).session, { outputSchema: {} })
+  t.match(check('tools', output(`"enum":[${'0,'.repeat(50_000)}0]`)), { failure: /too many values/ })
+})

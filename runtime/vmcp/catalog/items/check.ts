@@ -28,6 +28,8 @@ import { inputForms, outputForms } from './schemas.ts'
 
 /** No client could use what is larger, and looking at it would keep others waiting. */
 const MAX_BYTES = 1024 * 1024
+/** Looking at so many values takes some 20 ms, in one turn of the event loop. */
+const MAX_VALUES = 50_000
 
 export interface UsableItem {
   /** Name of a tool or prompt, URI of a resource, template of a resource template. */
@@ -111,7 +113,7 @@ export function checkItem(kind: Kind, json: Buffer): UsableItem | UnusableItem {
   try {
     if (json[0] !== 0x7b) return { key, failure: 'it is no object' }
     if (json.length > MAX_BYTES) return { key, failure: `it is larger than ${MAX_BYTES} bytes` }
-    const item = new JsonObject(json)
+    const item = new JsonObject(json, { maxValues: MAX_VALUES })
     const [named = ''] = REQUIRED[kind]
     key = item.text(named) || undefined
     const lacking = REQUIRED[kind].find((name) => !item.text(name))

@@ -32,7 +32,7 @@ const isSchemas: Check = (value, walk) =>
   Array.isArray(value) && value.length > 0 && isList(value, (item) => walk.schema(item))
 const isMap: Check = (value, walk) =>
   isObject(value) && Object.values(value).every((item) => walk.schema(item))
-const isPattern: Check = (value) => typeof value === 'string' && compiles(value)
+const isPattern: Check = (value, walk) => typeof value === 'string' && walk.pattern(value)
 
 /** What the value of each keyword must be; keywords that are not here are not looked at by clients. */
 const KEYWORDS: ReadonlyMap<string, Check> = new Map(
@@ -40,7 +40,10 @@ const KEYWORDS: ReadonlyMap<string, Check> = new Map(
     [isSchema, 'additionalItems additionalProperties contains else if not propertyNames then'],
     [isSchemas, 'allOf anyOf oneOf'],
     [isMap, 'properties'],
-    [(value, walk) => isMap(value, walk) && Object.keys(value as Json).every(compiles), 'patternProperties'],
+    [
+      (value, walk) => isMap(value, walk) && Object.keys(value as Json).every((name) => walk.pattern(name)),
+      'patternProperties',
+    ],
     [(value, walk) => walk.schema(value) || isList(value, (item) => walk.schema(item)), 'items'],
     [(value, walk) => isDependencies(value, walk), 'dependencies'],
     [isTexts, 'required'],
@@ -64,6 +67,9 @@ function keywords(rows: readonly (readonly [Check, string])[]): (readonly [strin
 /** Beyond these a compiler may run out of stack. */
 const MAX_REFERENCES = 100
 const MAX_DEPTH = 64
+/** Beyond these, patterns take long to compile; a class of Unicode characters takes a third of a millisecond. */
+const MAX_PATTERN_LENGTH = 16 * 1024
+const MAX_UNICODE_CLASSES = 32
 
 export function isCompilable(schema: unknown): boolean {
   if (!isObject(schema)) return false
@@ -77,6 +83,8 @@ class Walk {
   /** Schemas that were reached, in order; references lead on to others. */
   readonly #reached = new Set<Json>()
   #references = 0
+  #patterns = 0
+  #unicodeClasses = 0
 
   constructor(root: Json) {
     this.#root = root
@@ -97,6 +105,14 @@ class Walk {
     if (!isObject(value)) return false
     this.#reached.add(value)
     return true
+  }
+
+  pattern(text: string): boolean {
+    this.#patterns += text.length
+    this.#unicodeClasses += text.split(/\\p/i).length - 1
+    return (
+      this.#patterns <= MAX_PATTERN_LENGTH && this.#unicodeClasses <= MAX_UNICODE_CLASSES && compiles(text)
+    )
   }
 
   /** A reference must lead to a schema within the same document, and not in a circle of nothing but references. */
