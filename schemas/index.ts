@@ -3,6 +3,7 @@ export { type AddressPolicy, addressViolation, endpointPolicy, isRefusedAddress 
 export { canonicalJson, hashOf } from './canonical.ts'
 export { type NamingSettings, type UnknownBackend, unknownBackends } from './validation/backend-names.ts'
 export { type CelProgram, compileBoundedCel, compileCel } from './validation/cel.ts'
+export { type ExcludedBackend, withoutBroken } from './validation/excluded-backends.ts'
 export { formatDuration, parseDuration } from './duration.ts'
 export { type ErrorCode, GatehouseError, type ErrorOptions, errors } from './errors.ts'
 export { type Fields, fieldsOf, isFields } from './validation/fields.ts'

@@ -39,6 +39,7 @@ export interface Volume {
     readonly secretName: string
     readonly items?: readonly KeyToPath[]
     readonly defaultMode?: number
+    readonly optional?: boolean
   }
   readonly emptyDir?: { readonly sizeLimit?: string }
   readonly hostPath?: { readonly path: string }

@@ -2,6 +2,9 @@
  * Collects what a runtime configuration needs from its pod: environment from Secrets, mounted Secrets and ConfigMaps,
  * and the revisions of all of them. Secrets never pass through the configuration file.
  *
+ * What belongs to one backend of several is optional: a Secret that is gone keeps no pod from starting, and the runtime
+ * leaves out the backend whose variable or file is missing. Everything else is required.
+ *
  * Whole directories are mounted, never single files by subPath: the kubelet does not update those. The revisions end up
  * in one annotation of the pod template, so that a rotated Secret rolls the pods.
  */
@@ -10,10 +13,22 @@ import type { EnvVar, KeyToPath, Volume, VolumeMount } from '../children/pod.ts'
 import { byText } from '../kube.ts'
 
 export class PodNeeds {
-  readonly #env = new Map<string, EnvVar>()
-  readonly #volumes = new Map<string, Volume>()
-  readonly #mounts = new Map<string, VolumeMount>()
-  readonly #revisions = new Map<string, string>()
+  #env = new Map<string, EnvVar>()
+  #volumes = new Map<string, Volume>()
+  #mounts = new Map<string, VolumeMount>()
+  #revisions = new Map<string, string>()
+  #isOptional = false
+
+  /** The same needs; Secrets and ConfigMaps that are asked for through it may be missing when a pod starts. */
+  forBackends(): PodNeeds {
+    const view = new PodNeeds()
+    view.#env = this.#env
+    view.#volumes = this.#volumes
+    view.#mounts = this.#mounts
+    view.#revisions = this.#revisions
+    view.#isOptional = true
+    return view
+  }
 
   literal(name: string, value: string): void {
     if (value !== '') this.#env.set(name, { name, value })
@@ -21,7 +36,7 @@ export class PodNeeds {
 
   /** An environment variable from a Secret; returns its name, for the configuration. */
   secretEnv(name: string, { name: secret, key }: SecretRef): string {
-    this.#env.set(name, { name, valueFrom: { secretKeyRef: { name: secret, key } } })
+    this.#env.set(name, { name, valueFrom: { secretKeyRef: { name: secret, key, ...this.#optional } } })
     return name
   }
 
@@ -36,14 +51,17 @@ export class PodNeeds {
 
   /** Mounts chosen keys of a Secret as the directory `mountPath`. Readable by the group, which is the pod's. */
   secretFiles(volume: string, mountPath: string, secretName: string, items: readonly KeyToPath[]): void {
-    this.#add(volume, mountPath, (name) => ({ name, secret: { secretName, items, defaultMode: 0o440 } }))
+    this.#add(volume, mountPath, (name) => ({
+      name,
+      secret: { secretName, items, defaultMode: 0o440, ...this.#optional },
+    }))
   }
 
   /** Mounts a ConfigMap, or chosen keys of it, as the directory `mountPath`. */
   configFiles(volume: string, mountPath: string, configMap: string, items?: readonly KeyToPath[]): void {
     this.#add(volume, mountPath, (name) => ({
       name,
-      configMap: { name: configMap, ...(items && { items }) },
+      configMap: { name: configMap, ...(items && { items }), ...this.#optional },
     }))
   }
 
@@ -57,6 +75,10 @@ export class PodNeeds {
   /** Something outside the pod template on which the pods must not be older. */
   revision(what: string, revision: string | undefined): void {
     if (revision !== undefined) this.#revisions.set(what, revision)
+  }
+
+  get #optional(): { readonly optional?: true } {
+    return this.#isOptional ? { optional: true } : {}
   }
 
   #add(volume: string, mountPath: string, make: (name: string) => Volume): void {

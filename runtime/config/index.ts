@@ -42,7 +42,7 @@ export {
   vmcpSwitchViolations,
   watchFile,
 } from './vmcp/file.ts'
-export type { ExcludedBackend } from './vmcp/excluded.ts'
+export type { ExcludedBackend } from '../../schemas/index.ts'
 export { type ServeFlags, type ServeSettings, serveSettings } from './vmcp/serve.ts'
 export { readVariable, variables } from './proxy/env.ts'
 export type { InjectedHeader } from './proxy/injected-headers.ts'

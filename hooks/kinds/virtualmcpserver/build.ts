@@ -4,7 +4,6 @@
  * Everything is checked before anything is given up, so that all errors are known at once.
  */
 import { createHash } from 'node:crypto'
-import { formatViolations, type input, validateRuntime } from '../../../schemas/index.ts'
 import { sizeFailure } from '../../children/size.ts'
 import type { Failure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
@@ -20,6 +19,7 @@ import type { ResolvedBackend } from './config/backends.ts'
 import { childrenOf, commonNeeds, podTemplate } from './children.ts'
 import { configOf, restartHash } from './config/config.ts'
 import { backendsWithNeeds } from './config/entries.ts'
+import { checkFiles, type Files } from './config/files.ts'
 import { type Incoming, incomingAuth } from './config/incoming.ts'
 import { outgoingAuth } from './config/outgoing.ts'
 import { authServerFile, configFile, port } from './paths.ts'
@@ -43,12 +43,6 @@ export interface Built {
 /** Address of the virtual server, with the path of its MCP endpoint. */
 export function addressOf({ name, namespace, settings }: Context): string {
   return `${serviceUrl(virtualServerNames(name).server, namespace, settings.clusterDomain, port)}/mcp`
-}
-
-/** The files of the ConfigMap, before they are text. */
-interface Files {
-  readonly config: input.VmcpFile
-  readonly authServer: input.AuthServerFile | undefined
 }
 
 export function build(context: Context): Built {
@@ -98,7 +92,7 @@ function check(context: Context, needs: PodNeeds) {
   const hashes = hashesOf(incoming, observed.hash)
   for (const [what, hash] of Object.entries(hashes)) needs.revision(what, hash)
   const outgoing = outgoingAuth(context, needs)
-  const backends = backendsWithNeeds(context, needs, outgoing)
+  const backends = backendsWithNeeds(context, needs, outgoing, shown.failures)
   // Without its group nobody knows the members.
   if (group?.reason !== 'GroupRefNotFound') {
     checkBackendNames(
@@ -109,20 +103,19 @@ function check(context: Context, needs: PodNeeds) {
   const parts = [
     tools.failure,
     search.failure,
-    shown.failure,
     server,
     ...incoming.violations,
     observed.telemetry.failure,
     password,
   ]
-  const violations = [group, ...parts].filter((failure) => failure !== undefined)
+  const broken = [group, ...parts].filter((failure) => failure !== undefined)
   const { defaultStrategy } = outgoing
   const stopped = { files: undefined, backends, hashes, defaultStrategy }
-  if (violations.length > 0 || !incoming.auth || !shown.value) return { ...stopped, violations }
+  if (broken.length > 0 || !incoming.auth) return { ...stopped, violations: broken }
   const authServer = authServerFileOf(context, incoming, needs)
   const values = {
     incomingAuth: incoming.auth,
-    aggregation: shown.value,
+    aggregation: shown.aggregation,
     compositeTools: tools.value,
     optimizer: search.value,
     telemetry: observed.telemetry.value,
@@ -130,30 +123,13 @@ function check(context: Context, needs: PodNeeds) {
     backends,
   }
   const files: Files = { config: configOf(context, values, needs), authServer }
-  const wrong = filesFailure(context, files)
-  return wrong ? { ...stopped, violations: [wrong] } : { ...stopped, files, violations: [] }
+  const checked = checkFiles(context, files, backends)
+  const violations = checked.failure ? [checked.failure] : []
+  return { ...stopped, backends: checked.backends, files: checked.files, violations }
 }
 
 function hashesOf({ oidcConfigHash, authzConfigHash }: Incoming, telemetryConfigHash: string | undefined) {
   return { oidcConfigHash, authzConfigHash, telemetryConfigHash }
-}
-
-/** A last guard: the runtime would refuse to start with a file that does not fit its schema. */
-function filesFailure({ conditions }: Context, { config, authServer }: Files): Failure | undefined {
-  const problems = [
-    ...validateRuntime('vmcp', config).problems,
-    ...(authServer ? validateRuntime('authserver', authServer).problems : []),
-  ]
-  const failure = specFailure(problems, 'ConfigInvalid')
-  if (failure) {
-    conditions.set(
-      'Valid',
-      false,
-      failure.reason,
-      `The configuration cannot be made: ${formatViolations(problems)}`,
-    )
-  }
-  return failure
 }
 
 function textsOf({ config, authServer }: Files): StringMap {

@@ -10,6 +10,7 @@ import type { PodNeeds } from '../../runtime-config/needs.ts'
 import { type Part, failed } from '../../runtime-config/part.ts'
 import { literalHeaders, telemetryPart } from '../../runtime-config/telemetry.ts'
 import {
+  configCalled,
   configHashOf,
   groupFailure,
   checkedConfig,
@@ -117,18 +118,30 @@ function embeddingUrl(context: Context, name: string): Part<string> {
   return { value: url }
 }
 
-/** Aggregation with every MCPToolConfig put in; a reference replaces filter and overrides. A missing one is an error. */
-export function aggregation(context: Context): Part<Aggregation> {
+export interface AggregationResult {
+  readonly aggregation: Aggregation
+  /** Why a backend cannot be used, by its name: without its filter it would show all of its tools. */
+  readonly failures: ReadonlyMap<string, Failure>
+}
+
+/** Aggregation with every MCPToolConfig put in; a reference replaces filter and overrides. */
+export function aggregation(context: Context): AggregationResult {
   const own = context.parent.spec.config?.aggregation ?? aggregationDefaults
   const tools: NonNullable<Aggregation['tools']>[number][] = []
+  const failures = new Map<string, Failure>()
+  let isReferring = false
   for (const entry of own.tools ?? []) {
     const { toolConfigRef, ...rest } = entry
     if (!toolConfigRef) {
       tools.push(rest)
       continue
     }
-    const config = checkedConfig(context, 'MCPToolConfig', toolConfigRef.name, toolCondition)
-    if (config.failure) return config
+    const config = configCalled(context, 'MCPToolConfig', toolConfigRef.name, toolCondition)
+    isReferring = true
+    if (config.failure) {
+      failures.set(entry.workload, config.failure)
+      continue
+    }
     const { spec } = config.value
     const { filter: _filter, overrides: _overrides, ...settings } = rest
     tools.push({
@@ -137,7 +150,15 @@ export function aggregation(context: Context): Part<Aggregation> {
       ...(spec.toolsOverride && { overrides: spec.toolsOverride }),
     })
   }
-  return { value: { ...own, ...(own.tools && { tools }) } }
+  if (isReferring) checkToolConfigs(context, [...failures.values()])
+  return { aggregation: { ...own, ...(own.tools && { tools }) }, failures }
+}
+
+function checkToolConfigs({ conditions }: Context, failures: readonly Failure[]): void {
+  const [first] = failures
+  const message = [...new Set(failures.map((failure) => failure.message))].join('; ')
+  const failure = first && { reason: first.reason, message }
+  conditions.check(toolCondition.type, failure, toolCondition.valid, 'Every MCPToolConfig is valid')
 }
 
 const aggregationDefaults: Aggregation = {

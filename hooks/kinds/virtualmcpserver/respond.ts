@@ -17,6 +17,7 @@ import type { ResolvedBackend } from './config/backends.ts'
 import { addressOf, type Built } from './build.ts'
 import { backendStatuses, type Phase, phaseOf, routableCount } from './status/health.ts'
 import { app } from './paths.ts'
+import { checkExcluded } from './status/excluded.ts'
 import { readReports } from './status/report.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
@@ -45,6 +46,7 @@ export function respond(context: Context, built: Built): SyncResponse {
     : phaseOf(pods, backends as never)
   context.conditions.set('Ready', ready, reason, message)
   setDiscovery(context, backends.length, built)
+  if (built.checksum !== undefined) checkExcluded(context, built.backends, backends as never)
   return {
     status: definedFields({
       phase,

@@ -7,9 +7,14 @@
 import { hash } from 'node:crypto'
 import { readFileSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { switchViolation, validateRuntime, type VmcpFile } from '../../../schemas/index.ts'
+import {
+  type ExcludedBackend,
+  switchViolation,
+  validateRuntime,
+  type VmcpFile,
+  withoutBroken,
+} from '../../../schemas/index.ts'
 import { invalidConfig, parseConfig, readConfigText, readDocument } from '../common/config-file.ts'
-import { type ExcludedBackend, withoutBroken } from './excluded.ts'
 
 /** The file with all defaults filled in; deeply frozen. */
 export type VmcpConfig = VmcpFile

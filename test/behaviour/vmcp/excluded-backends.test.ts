@@ -46,6 +46,16 @@ const header = (more: object) => ({
   headerInjection: { headerName: 'X-Key', ...more },
 })
 const exchange = (more: object) => ({ type: 'token_exchange', tokenExchange: { ...more } })
+const xaa = (more: object) => ({
+  type: 'xaa',
+  xaa: {
+    idpTokenUrl: 'https://login.example/token',
+    idpClientId: 'c',
+    targetTokenUrl: 'https://target.example/token',
+    targetAudience: 'https://target.example',
+    ...more,
+  },
+})
 const forward = (value: unknown) => ({ GATEHOUSE_HEADER_FORWARD_BAD: JSON.stringify(value) })
 const aggregation = (tools: object) => ({
   aggregation: { conflictResolution: 'prefix', tools: [{ workload: 'bad', ...tools }] },
@@ -56,6 +66,40 @@ const cases: readonly Case[] = [
     what: 'a variable of its strategy is not set',
     strategy: header({ headerValueEnv: 'NOT_SET' }),
     problem: /outgoingAuth\.backends\.bad\.headerInjection.*NOT_SET is not set/,
+  },
+  {
+    what: 'its bearer token is not set',
+    strategy: { type: 'bearer_token', bearerToken: { tokenEnv: 'NOT_SET' } },
+    problem: /bearerToken\.tokenEnv.*NOT_SET is not set/,
+  },
+  {
+    what: 'the secret of its client at the token service is not set',
+    strategy: exchange({ tokenUrl: 'https://sts.example/token', clientId: 'c', clientSecretEnv: 'NOT_SET' }),
+    problem: /tokenExchange\.clientSecretEnv.*NOT_SET is not set/,
+  },
+  {
+    what: 'the secret of its client at the identity provider is not set',
+    strategy: xaa({ idpClientSecretEnv: 'NOT_SET' }),
+    problem: /xaa\.idpClientSecretEnv.*NOT_SET is not set/,
+  },
+  {
+    what: 'the secret of its client at the target is not set',
+    strategy: xaa({ targetClientId: 'd', targetClientSecretEnv: 'NOT_SET' }),
+    problem: /xaa\.targetClientSecretEnv.*NOT_SET is not set/,
+  },
+  {
+    what: 'the secret of its client for on-behalf-of exchange is not set',
+    strategy: {
+      type: 'obo',
+      obo: {
+        tokenUrl: 'https://login.example/token',
+        clientId: 'c',
+        clientSecretEnv: 'NOT_SET',
+        audience: 'a',
+      },
+    },
+    env: { GATEHOUSE_ENABLE_OBO: 'true' },
+    problem: /obo\.clientSecretEnv.*NOT_SET is not set/,
   },
   {
     what: 'its credential cannot be sent',

@@ -110,10 +110,10 @@ t.test(
       )
       const env = environment(w)
       t.strictSame(env.get('GATEHOUSE_HEADER_INJECTION_VALUE_HEADER')?.valueFrom, {
-        secretKeyRef: { name: 'tokens', key: 'api' },
+        secretKeyRef: { name: 'tokens', key: 'api', optional: true },
       })
       t.match(env.get('GATEHOUSE_BEARER_TOKEN_BEARER'), {
-        valueFrom: { secretKeyRef: { name: 'tokens', key: 'bearer' } },
+        valueFrom: { secretKeyRef: { name: 'tokens', key: 'bearer', optional: true } },
       })
     }
   },

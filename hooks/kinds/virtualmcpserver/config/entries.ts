@@ -1,7 +1,7 @@
 /**
  * Backends with their conditions, and with what entries need of the pod: added headers and trust anchors.
  */
-import { conditionOf } from '../../../sync/conditions.ts'
+import { conditionOf, type Failure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { addHeaderForward } from '../../../runtime-config/header-forward.ts'
 import { fieldsOf } from '../../../kube.ts'
@@ -12,17 +12,20 @@ import { caBundleDirectory } from '../paths.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
+/** `failures`: why backends cannot be used, beyond their own settings. */
 export function backendsWithNeeds(
   context: Context,
   needs: PodNeeds,
   outgoing: Outgoing,
+  failures: ReadonlyMap<string, Failure>,
 ): readonly ResolvedBackend[] {
-  const backends = resolveBackends(context, outgoing)
-  for (const resolved of backends) {
+  const ofBackends = needs.forBackends()
+  return resolveBackends(context, outgoing).map((resolved) => {
     setCondition(context, resolved)
-    if (resolved.backend) addNeeds(context, needs, resolved)
-  }
-  return backends
+    const failure = resolved.failure ?? failures.get(resolved.name)
+    if (resolved.backend && !failure) addNeeds(context, ofBackends, resolved)
+    return failure ? { ...resolved, backend: undefined, failure } : resolved
+  })
 }
 
 function setCondition(context: Context, resolved: ResolvedBackend): void {

@@ -33,7 +33,8 @@ export interface Outgoing {
 }
 
 /** Resolves configurations as they are asked for; secrets of those in use are asked of the pod. */
-export function outgoingAuth(context: Context, needs: PodNeeds): Outgoing {
+export function outgoingAuth(context: Context, serverNeeds: PodNeeds): Outgoing {
+  const needs = serverNeeds.forBackends()
   const { outgoingAuth: outgoing } = context.parent.spec
   const known = new Map<string, Part<Strategy>>()
   const resolve = (name: string): Part<Strategy> => {

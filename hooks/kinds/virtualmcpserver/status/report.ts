@@ -12,6 +12,7 @@
  * newest report does not count. Reports are data of a pod: every member is checked.
  */
 import type { DiscoveredBackend } from '../../../../schemas/index.ts'
+import { isExcluded } from './excluded.ts'
 import { jsonIn } from '../../../json-bounds.ts'
 import { byText, type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../../kube.ts'
 
@@ -132,8 +133,8 @@ export function remembered(
   url: string,
   authConfigRef: string | undefined,
 ): DiscoveredBackend | undefined {
-  // Only a report sets lastHealthCheck: an initial guess is made again each time.
-  if (!entry || entry['lastHealthCheck'] === undefined) return undefined
+  // Only what a report said is remembered: an initial guess is made again each time.
+  if (!entry || (entry['lastHealthCheck'] === undefined && !isExcluded(entry['message']))) return undefined
   if (entry['url'] !== url || entry['authConfigRef'] !== authConfigRef) return undefined
   return backendOf(entry)
 }

@@ -1,9 +1,10 @@
 /**
- * What to do with a configuration file in which single backends are wrong: each of them is taken out, with everything
- * that is said about it, and the rest is used. A backend that is wrong in one setting is out altogether: without its
+ * What to do with the file of a virtual server in which single backends are wrong: each of them is taken out, with everything
+ * that is said about it, and the rest is used. The hooks apply it before they write the file, the runtime when it reads one. A backend that is wrong in one setting is out altogether: without its
  * credentials, its filter or its timeout it would be something else than what was asked for.
  */
-import { below, type Fields, fieldsOf, isFields, type Violation } from '../../../schemas/index.ts'
+import { type Fields, fieldsOf, isFields } from './fields.ts'
+import { below, type Violation } from './violations.ts'
 
 /** A backend of the file that is not served, and why. */
 export interface ExcludedBackend {
@@ -13,9 +14,9 @@ export interface ExcludedBackend {
   readonly problems: readonly string[]
 }
 
-export interface Remaining {
+export interface Remaining<T> {
   /** A copy of the document without the excluded backends. */
-  readonly document: unknown
+  readonly document: T
   readonly excluded: readonly ExcludedBackend[]
 }
 
@@ -26,7 +27,7 @@ interface Place {
 }
 
 /** The document without the backends that have problems; undefined when a problem is about something else. */
-export function withoutBroken(document: unknown, problems: readonly Violation[]): Remaining | undefined {
+export function withoutBroken<T>(document: T, problems: readonly Violation[]): Remaining<T> | undefined {
   const places = placesOf(document)
   const found = new Map<string, string[]>()
   for (const { path, message } of problems) {
@@ -78,14 +79,14 @@ function isWithin(path: string, place: string): boolean {
   return path === place || path.startsWith(`${place}.`) || path.startsWith(`${place}[`)
 }
 
-function without(document: unknown, names: ReadonlySet<string>): unknown {
+function without<T>(document: T, names: ReadonlySet<string>): T {
   const { backends, entries, timeouts, tools } = partsOf(document)
   return [
     [['backends'], backends.filter((item, i) => !names.has(nameOf(item, i)))],
     [['outgoingAuth', 'backends'], only(entries, names)],
     [['operational', 'timeouts', 'perWorkload'], only(timeouts, names)],
     [['aggregation', 'tools'], tools.filter((item) => !names.has(String(fieldsOf(item)['workload'])))],
-  ].reduce<unknown>((result, [path, value]) => replaced(result, path as readonly string[], value), document)
+  ].reduce((result, [path, value]) => replaced(result, path as readonly string[], value), document)
 }
 
 function only(map: Fields, names: ReadonlySet<string>): Fields {
@@ -93,8 +94,7 @@ function only(map: Fields, names: ReadonlySet<string>): Fields {
 }
 
 /** A copy with another value at the path, where there is one already. */
-function replaced(value: unknown, [key, ...rest]: readonly string[], leaf: unknown): unknown {
-  if (key === undefined) return leaf
-  if (!isFields(value) || value[key] === undefined) return value
-  return { ...value, [key]: replaced(value[key], rest, leaf) }
+function replaced<T>(value: T, [key, ...rest]: readonly string[], leaf: unknown): T {
+  if (key === undefined || !isFields(value) || value[key] === undefined) return value
+  return { ...value, [key]: rest.length === 0 ? leaf : replaced(value[key], rest, leaf) }
 }

@@ -1,0 +1,60 @@
+/**
+ * The files of a virtual server, checked before they are written: the runtime would refuse a file that does not fit its
+ * schema. What does not fit in the part of one backend leaves out this backend, by the runtime's own rule.
+ */
+import {
+  formatViolations,
+  type input,
+  validateRuntime,
+  type Violation,
+  withoutBroken,
+} from '../../../../schemas/index.ts'
+import type { Failure } from '../../../sync/conditions.ts'
+import type { SyncContext } from '../../../sync/context.ts'
+import { specFailure } from '../../../references/resolve.ts'
+import type { ResolvedBackend } from './backends.ts'
+
+/** The files of the ConfigMap, before they are text. */
+export interface Files {
+  readonly config: input.VmcpFile
+  readonly authServer: input.AuthServerFile | undefined
+}
+
+export interface CheckedFiles {
+  /** Undefined when something is wrong that is about no single backend. */
+  readonly files: Files | undefined
+  readonly backends: readonly ResolvedBackend[]
+  readonly failure: Failure | undefined
+}
+
+/** Sets the condition Valid when there can be no files. */
+export function checkFiles(
+  { conditions }: SyncContext<'VirtualMCPServer'>,
+  files: Files,
+  backends: readonly ResolvedBackend[],
+): CheckedFiles {
+  const { authServer } = files
+  const found = validateRuntime('vmcp', files.config).problems
+  const remaining = found.length > 0 ? withoutBroken(files.config, found) : undefined
+  const config = remaining?.document ?? files.config
+  const problems: readonly Violation[] = [
+    ...(remaining ? validateRuntime('vmcp', config).problems : found),
+    ...(authServer ? validateRuntime('authserver', authServer).problems : []),
+  ]
+  const failure = specFailure(problems, 'ConfigInvalid')
+  if (failure) {
+    const message = `The configuration cannot be made: ${formatViolations(problems)}`
+    conditions.set('Valid', false, failure.reason, message)
+    return { files: undefined, backends, failure }
+  }
+  const excluded = new Map(remaining?.excluded.map(({ name, problems: lines }) => [name, lines.join('; ')]))
+  return {
+    files: { config, authServer },
+    backends: backends.map((resolved) => {
+      const message = excluded.get(resolved.name)
+      if (message === undefined) return resolved
+      return { ...resolved, backend: undefined, failure: { reason: 'ConfigInvalid', message } }
+    }),
+    failure: undefined,
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * The condition about backends that are left out: by the sync, which found a reference or setting broken, or by the
+ * running server, whose report says so. Its message is bounded in names and in what is said of each.
+ */
+import type { DiscoveredBackend } from '../../../../schemas/index.ts'
+import type { SyncContext } from '../../../sync/context.ts'
+import type { ResolvedBackend } from '../config/backends.ts'
+
+/** How the running server's message about a backend starts that it has excluded. */
+const excludedPrefix = 'Excluded: '
+
+/** True for the message of a backend that the running server has excluded. */
+export function isExcluded(message: unknown): message is string {
+  return typeof message === 'string' && message.startsWith(excludedPrefix)
+}
+
+const maxNames = 20
+const maxReason = 240
+
+export function checkExcluded(
+  { conditions }: SyncContext<'VirtualMCPServer'>,
+  backends: readonly ResolvedBackend[],
+  statuses: readonly DiscoveredBackend[],
+): void {
+  const reported = new Map(statuses.map(({ name, message }) => [name, message]))
+  const lines = backends.flatMap(({ name, failure }) => {
+    const reason = failure?.message ?? reasonIn(reported.get(name))
+    return reason === undefined ? [] : [`${name}: ${clip(reason.replaceAll('\n', '; '))}`]
+  })
+  const more = lines.length - maxNames
+  const message = [...lines.slice(0, maxNames), ...(more > 0 ? [`and ${more} more`] : [])].join('; ')
+  conditions.check(
+    'BackendsValidated',
+    lines.length > 0 ? { reason: 'BackendsExcluded', message } : undefined,
+    'AllBackendsValid',
+    'No backend is left out',
+  )
+}
+
+function reasonIn(message: string | undefined): string | undefined {
+  return isExcluded(message) ? message.slice(excludedPrefix.length) : undefined
+}
+
+function clip(text: string): string {
+  return text.length > maxReason ? `${text.slice(0, maxReason - 1)}…` : text
+}
