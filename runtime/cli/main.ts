@@ -7,7 +7,8 @@
  *
  * Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 failed authentication.
  */
-import { Command, CommanderError } from 'commander'
+import { CommanderError } from 'commander'
+import { CliCommand } from './command.ts'
 import { exitCode, printError } from './output.ts'
 import { version } from './version.ts'
 
@@ -17,7 +18,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(exitCode.ok)
 })
 
-const program = new Command('gatehouse')
+const program = new CliCommand('gatehouse')
   .description('One guarded entrance to all of a team’s MCP servers.')
   .version(version, '-V, --version', 'print the version')
   .option('--debug', 'log at debug level', false)
@@ -80,11 +81,34 @@ const commands: Readonly<Record<string, CommandRow>> = {
     summary: 'put the gateway into MCP clients, and take it out',
     load: async () => (await import('./commands/client.ts')).addClientCommand(program),
   },
+  version: {
+    summary: 'print the version, the platform and the protocol revisions',
+    load: async () => (await import('./commands/version.ts')).addVersionCommand(program),
+  },
+  completion: {
+    summary: 'print the script that completes commands in a shell',
+    load: async () => (await import('./commands/completion.ts')).addCompletionCommand(program),
+  },
+  __complete: {
+    summary: 'what may come next on the command line',
+    hidden: true,
+    load: async () => (await import('./commands/completion.ts')).addCompleteCommand(program, loadCommand),
+  },
   unpack: {
     summary: 'copy this program, to run inside another image',
     hidden: true,
     load: async () => (await import('./commands/unpack.ts')).addUnpackCommand(program),
   },
+}
+
+/** Loads a command in place of its mere name; other words are left to whoever reads them. */
+async function loadCommand(name: string): Promise<void> {
+  const row = Object.hasOwn(commands, name) ? commands[name] : undefined
+  const shown = program.commands as CliCommand[]
+  const at = shown.findIndex((command) => command.name() === name)
+  if (row === undefined || at < 0) return
+  shown.splice(at, 1)
+  await row.load()
 }
 
 /** The command that is asked for, or asked about with `help`. */

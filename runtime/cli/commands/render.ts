@@ -5,7 +5,7 @@
  * a healthy cluster comes to.
  */
 import { readFileSync } from 'node:fs'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { stringify } from 'yaml'
 import { workloadStatus } from '../dev/session.ts'
 import { podTemplateOf, replicasOf } from '../dev/pods.ts'
@@ -34,7 +34,7 @@ export function addRenderCommand(program: Command): void {
         'ConfigMaps, service accounts and roles, in a state in which all workloads are ready.',
     )
     .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect)
-    .option('-o, --output <format>', 'yaml or json', 'yaml')
+    .addOption(new Option('-o, --output <format>', 'how to print').choices(['yaml', 'json']).default('yaml'))
     .option('--image <ref>', 'runtime image to put into pods', runtimeImage)
     .option('--status', 'print the parents with their status instead of their children', false)
     .addHelpText(

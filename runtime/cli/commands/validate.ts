@@ -2,14 +2,15 @@
  * `gatehouse validate -f`: any manifests, offline, with the admission webhook's own code.
  */
 import { readFileSync } from 'node:fs'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { checkManifests, describeViolations, isOurs, nameOf } from '../manifests/check.ts'
 import { readManifests } from '../manifests/read.ts'
+import { type ReportFormat, reportFormats } from '../manifests/report.ts'
 import { exitCode, print, printError } from '../output.ts'
 
 interface Options {
   readonly filename: string[]
-  readonly output: 'text' | 'json'
+  readonly output: ReportFormat | 'text'
 }
 
 export function addValidateCommand(program: Command): void {
@@ -22,10 +23,14 @@ export function addValidateCommand(program: Command): void {
         'Documents of other API groups are skipped.',
     )
     .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect)
-    .option('-o, --output <format>', 'text or json', 'text')
+    .addOption(
+      new Option('-o, --output <format>', 'how to report')
+        .choices(['text', ...Object.keys(reportFormats)])
+        .default('text'),
+    )
     .addHelpText(
       'after',
-      '\nExamples:\n  gatehouse validate -f manifests/\n  kustomize build . | gatehouse validate -f -\n' +
+      '\nExamples:\n  gatehouse validate -f manifests/\n  gatehouse validate -f manifests/ -o sarif > gatehouse.sarif\n  kustomize build . | gatehouse validate -f -\n' +
         '\nExit codes: 0 all valid, 1 problems found, 2 wrong usage or unreadable input.',
     )
     .action(async (options: Options) => {
@@ -43,16 +48,8 @@ async function validate(options: Options): Promise<number> {
   const manifests = readManifests(options.filename, () => readFileSync(0, 'utf8'))
   const checked = checkManifests(manifests, validateResource, referenceCheck)
   const invalid = checked.filter(({ problems }) => problems.length > 0)
-  if (options.output === 'json') {
-    const rows = checked.map(({ manifest, problems, warnings }) => ({
-      file: manifest.file,
-      line: manifest.line,
-      resource: nameOf(manifest),
-      valid: problems.length === 0,
-      problems,
-      warnings,
-    }))
-    print(JSON.stringify(rows, undefined, 2))
+  if (options.output !== 'text') {
+    print(reportFormats[options.output](checked))
     return invalid.length > 0 ? exitCode.failed : exitCode.ok
   }
   for (const { manifest, warnings } of checked) {
@@ -62,7 +59,7 @@ async function validate(options: Options): Promise<number> {
   }
   if (invalid.length > 0) printError(describeViolations(checked))
   const others = manifests.length - manifests.filter(isOurs).length
-  const passedOver = others > 0 ? `, ${others} of other API groups skipped` : ''
-  print(`${checked.length - invalid.length} valid, ${invalid.length} invalid${passedOver}`)
+  const skipped = others > 0 ? `, ${others} of other API groups skipped` : ''
+  print(`${checked.length - invalid.length} valid, ${invalid.length} invalid${skipped}`)
   return invalid.length > 0 ? exitCode.failed : exitCode.ok
 }

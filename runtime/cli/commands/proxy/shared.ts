@@ -20,7 +20,7 @@ export function addProxyFlags(command: Command, only: (row: FlagRow) => boolean 
 
 /** The variables that the forms of the proxy command read, for their help. */
 export function environmentHelp(): string {
-  const rows = Object.values(variables).map(({ name, meaning }) => `  ${name.padEnd(48)}${meaning}`)
+  const rows = Object.values(variables).map(({ name, meaning }) => `  ${name}\n      ${meaning}`)
   return `\nEnvironment:\n${rows.join('\n')}\n`
 }
 

@@ -1,0 +1,79 @@
+/**
+ * The commander class of every command: help that fits the terminal, and switches that take a value as well
+ * (`--debug=true`), as flags of Go programs do.
+ */
+import { Command, Help, type Option } from 'commander'
+
+/** Terms longer than this stand on a line of their own in help. */
+const maxTermWidth = 32
+
+export class CliCommand extends Command {
+  #endsAtOperand = false
+
+  override createCommand(name?: string): CliCommand {
+    return new CliCommand(name)
+  }
+
+  override createHelp(): Help {
+    return Object.assign(new CliHelp(), this.configureHelp())
+  }
+
+  override passThroughOptions(passThrough = true): this {
+    this.#endsAtOperand = passThrough
+    return super.passThroughOptions(passThrough)
+  }
+
+  override parseOptions(args: string[]): ReturnType<Command['parseOptions']> {
+    return super.parseOptions(this.#withPlainSwitches(args))
+  }
+
+  /** `--switch=true` becomes `--switch`, `--switch=false` is dropped; other values are left, and refused by the parser. */
+  #withPlainSwitches(args: readonly string[]): string[] {
+    const plain: string[] = []
+    for (const [index, arg] of args.entries()) {
+      if (arg === '--' || (this.#endsAtOperand && this.#isOperand(args, index))) {
+        return [...plain, ...args.slice(index)]
+      }
+      const [, flag = '', value] = /^(--[^=]+)=(true|false)$/i.exec(arg) ?? []
+      if (value === undefined || !this.#option(flag)?.isBoolean()) plain.push(arg)
+      else if (value.toLowerCase() === 'true') plain.push(flag)
+    }
+    return plain
+  }
+
+  #option(flag: string): Option | undefined {
+    return this.options.find(({ long, short }) => flag === long || flag === short)
+  }
+
+  #isOperand(args: readonly string[], index: number): boolean {
+    const before = this.#option(args[index - 1] ?? '')
+    return !args[index]?.startsWith('-') && !before?.required && !before?.optional
+  }
+}
+
+class CliHelp extends Help {
+  override padWidth(command: Command, helper: Help): number {
+    return Math.min(super.padWidth(command, helper), maxTermWidth)
+  }
+
+  /** Without defaults that say nothing, such as `(default: [])` and `(default: false)`. */
+  override optionDescription(option: Option): string {
+    const value: unknown = option.defaultValue
+    if (value !== false && !(Array.isArray(value) && value.length === 0))
+      return super.optionDescription(option)
+    return option.description
+  }
+
+  /** Sources break the lines of long descriptions; the terminal decides where they really break. */
+  override commandDescription(command: Command): string {
+    return super.commandDescription(command).replace(/(?<![.:])\n/g, ' ')
+  }
+
+  override formatItem(term: string, termWidth: number, description: string, helper: Help): string {
+    if (helper.displayWidth(term) <= termWidth || description === '') {
+      return super.formatItem(term, termWidth, description, helper)
+    }
+    const below = super.formatItem('', termWidth, description, helper)
+    return `  ${term}\n${below.replace(/^ +/, ' '.repeat(termWidth + 4))}`
+  }
+}

@@ -1,0 +1,31 @@
+/** `gatehouse version`: what this build is, for people and for scripts. */
+import { type Command, Option } from 'commander'
+import { print } from '../output.ts'
+import { version } from '../version.ts'
+
+export function addVersionCommand(program: Command): void {
+  program
+    .command('version')
+    .summary('print the version, the platform and the protocol revisions')
+    .description('Prints what this build is. With -o json for scripts.')
+    .addOption(new Option('-o, --output <format>', 'how to report').choices(['text', 'json']).default('text'))
+    .addHelpText('after', '\nExample:\n  gatehouse version -o json\n\nExit codes: 0 done, 2 wrong usage.')
+    .action(async ({ output }: { readonly output: 'text' | 'json' }) => {
+      const facts = await factsOf()
+      if (output === 'json') return print(JSON.stringify(facts, undefined, 2))
+      print(
+        `gatehouse ${facts.version}\nnode      ${facts.node}\nplatform  ${facts.platform}\n` +
+          `mcp       ${facts.protocolVersions.join(', ')}`,
+      )
+    })
+}
+
+async function factsOf() {
+  const { SUPPORTED_VERSIONS } = await import('../../mcp/index.ts')
+  return {
+    version,
+    node: process.versions.node,
+    platform: `${process.platform}/${process.arch}`,
+    protocolVersions: SUPPORTED_VERSIONS,
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * What may come next on the command line: the commands, options and values that fit the words before the cursor.
+ *
+ * Shells ask while somebody types, so only the command in question is loaded. File names are the shell's own business: a
+ * place that takes one gets no candidates.
+ */
+import type { Command, Option } from 'commander'
+
+/** One candidate: the word, and a line about it. */
+export interface Candidate {
+  readonly word: string
+  readonly about: string
+}
+
+/** Candidates for the last of `words`, which may be ''. `words` begins after the name of the program. */
+export function candidates(program: Command, words: readonly string[]): Candidate[] {
+  const typed = words.at(-1) ?? ''
+  const before = words.slice(0, -1)
+  if (before.includes('--')) return []
+  const { command, operands } = walk(program, before)
+  const valued = optionOf(command, before.at(-1) ?? '')
+  if (valued && takesValue(valued)) return starting(typed, valuesOf(valued))
+  const [, flag = '', value] = /^(--[^=]+)=(.*)$/.exec(typed) ?? []
+  if (value !== undefined) {
+    const option = optionOf(command, flag)
+    return starting(
+      typed,
+      (option ? valuesOf(option) : []).map((one) => ({ ...one, word: `${flag}=${one.word}` })),
+    )
+  }
+  if (typed.startsWith('-')) return starting(typed, optionsOf(command))
+  return starting(
+    typed,
+    operands === 0 ? [...commandsOf(command), ...argumentsOf(command)] : argumentsOf(command),
+  )
+}
+
+/** Follows the words to the command that they are about, and counts its operands. */
+function walk(program: Command, words: readonly string[]): { command: Command; operands: number } {
+  let command = program
+  let operands = 0
+  for (const [index, word] of words.entries()) {
+    const previous = optionOf(command, words[index - 1] ?? '')
+    if (word.startsWith('-') || (previous && takesValue(previous))) continue
+    const next = operands === 0 ? command.commands.find((one) => one.name() === word) : undefined
+    if (next) command = next
+    else operands++
+  }
+  return { command, operands }
+}
+
+function optionOf(command: Command, flag: string): Option | undefined {
+  return command.options.find(({ long, short }) => flag === long || flag === short)
+}
+
+function takesValue(option: Option): boolean {
+  return option.required || option.optional
+}
+
+function valuesOf(option: Option): Candidate[] {
+  return (option.argChoices ?? []).map((word) => ({ word, about: '' }))
+}
+
+function commandsOf(command: Command): Candidate[] {
+  return command
+    .createHelp()
+    .visibleCommands(command)
+    .map((one) => ({ word: one.name(), about: one.summary() || one.description() }))
+}
+
+function optionsOf(command: Command): Candidate[] {
+  return command
+    .createHelp()
+    .visibleOptions(command)
+    .map((option) => ({ word: option.long ?? option.short ?? '', about: option.description }))
+}
+
+function argumentsOf(command: Command): Candidate[] {
+  return command.registeredArguments.flatMap(({ argChoices = [] }) =>
+    argChoices.map((word) => ({ word, about: '' })),
+  )
+}
+
+function starting(typed: string, all: readonly Candidate[]): Candidate[] {
+  return all.filter(({ word }) => word.startsWith(typed))
+}

@@ -1,0 +1,106 @@
+/**
+ * What `validate` found, for machines: JSON of our own, SARIF 2.1.0 for code scanning, JUnit XML for CI.
+ */
+import { formatViolations, type Violation } from '../../../schemas/index.ts'
+import { version } from '../version.ts'
+import { type Checked, nameOf } from './check.ts'
+
+export type ReportFormat = 'json' | 'sarif' | 'junit'
+
+export const reportFormats: Readonly<Record<ReportFormat, (checked: readonly Checked[]) => string>> = {
+  json,
+  sarif,
+  junit,
+}
+
+function json(checked: readonly Checked[]): string {
+  const rows = checked.map(({ manifest, problems, warnings }) => ({
+    file: manifest.file,
+    line: manifest.line,
+    resource: nameOf(manifest),
+    valid: problems.length === 0,
+    problems: problems.map((problem) => ({ ...problem, line: manifest.lineOf(problem.path) })),
+    warnings,
+  }))
+  return JSON.stringify(rows, undefined, 2)
+}
+
+const rules = [
+  { id: 'invalid', shortDescription: { text: 'The admission webhook would refuse this resource.' } },
+  { id: 'warning', shortDescription: { text: 'The admission webhook would warn about this resource.' } },
+]
+
+function sarif(checked: readonly Checked[]): string {
+  const results = checked.flatMap(({ manifest, problems, warnings }) => [
+    ...problems.map((problem) => finding(manifest, 'error', textOf(problem), manifest.lineOf(problem.path))),
+    ...warnings.map((warning) => finding(manifest, 'warning', warning, manifest.line)),
+  ])
+  const driver = { name: 'gatehouse', version, rules }
+  return JSON.stringify(
+    {
+      $schema: 'https://json.schemastore.org/sarif-2.1.0.json',
+      version: '2.1.0',
+      runs: [{ tool: { driver }, results }],
+    },
+    undefined,
+    2,
+  )
+}
+
+function finding(manifest: Checked['manifest'], level: 'error' | 'warning', text: string, startLine: number) {
+  return {
+    ruleId: level === 'error' ? 'invalid' : 'warning',
+    level,
+    message: { text: `${nameOf(manifest)}: ${text}` },
+    locations: [
+      {
+        physicalLocation: {
+          // A relative URI reference (RFC 3986): what is no character of a path is escaped.
+          artifactLocation: { uri: manifest.file.split('/').map(encodeURIComponent).join('/') },
+          region: { startLine },
+        },
+      },
+    ],
+  }
+}
+
+function junit(checked: readonly Checked[]): string {
+  const failures = checked.filter(({ problems }) => problems.length > 0).length
+  const cases = checked.map((one) => {
+    const { manifest, problems, warnings } = one
+    const failure = problems
+      .map((problem) => `${manifest.file}:${manifest.lineOf(problem.path)}: ${textOf(problem)}`)
+      .join('\n')
+    const attributes = `classname="${xml(manifest.file)}" name="${xml(nameOf(manifest))}"`
+    const inner = [
+      failure === '' ? '' : `<failure message="${xml(counted(problems.length))}">${xml(failure)}</failure>`,
+      warnings.length === 0 ? '' : `<system-out>${xml(warnings.join('\n'))}</system-out>`,
+    ].join('')
+    return `    <testcase ${attributes}>${inner}</testcase>`
+  })
+  const counts = `tests="${checked.length}" failures="${failures}"`
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<testsuites ${counts}>`,
+    `  <testsuite name="gatehouse validate" ${counts}>`,
+    ...cases,
+    '  </testsuite>',
+    '</testsuites>',
+  ].join('\n')
+}
+
+function counted(errors: number): string {
+  return errors === 1 ? '1 error' : `${errors} errors`
+}
+
+function textOf(problem: Violation): string {
+  return formatViolations([problem])
+}
+
+/** Text for XML 1.0: markup escaped, characters that it cannot hold replaced. */
+function xml(text: string): string {
+  const named: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+  return text
+    .replace(/[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu, '\uFFFD')
+    .replace(/[&<>"]/g, (char) => named[char] ?? char)
+}

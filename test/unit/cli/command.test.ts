@@ -1,0 +1,144 @@
+/** The command tree as people type it: help, switches with values, completion, version. */
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import t from 'tap'
+import { Option } from 'commander'
+import { CliCommand } from '../../../runtime/cli/command.ts'
+import { candidates } from '../../../runtime/cli/complete.ts'
+import { runGatehouse } from '../../helpers/gatehouse.ts'
+
+const paths = [
+  ['proxy'],
+  ['proxy', 'stdio'],
+  ['proxy', 'tunnel'],
+  ['vmcp', 'serve'],
+  ['vmcp', 'validate'],
+  ['vmcp', 'init'],
+  ['relay'],
+  ['validate'],
+  ['render'],
+  ['dev'],
+  ['run'],
+  ['import'],
+  ['client', 'add'],
+  ['completion'],
+  ['version'],
+]
+
+await t.test('help: no default that says nothing, and options and their texts fit 80 columns', async (t) => {
+  for (const path of paths) {
+    const { code, stdout } = await runGatehouse([...path, '--help'])
+    t.equal(code, 0, path.join(' '))
+    t.notMatch(stdout, /default: (\[\]|false|undefined|"")/, path.join(' '))
+    const long = stdout.split('\n').filter((line) => /^ {2}-|^ {10}/.test(line) && line.length > 80)
+    t.same(long, [], `${path.join(' ')}: lines over 80 columns`)
+  }
+})
+
+function sample(): { readonly program: CliCommand; readonly seen: unknown[] } {
+  const seen: unknown[] = []
+  const program = new CliCommand('gatehouse')
+    .exitOverride()
+    .configureOutput({ writeErr: () => {} })
+    .enablePositionalOptions()
+  program
+    .command('proxy')
+    .argument('[name]')
+    .option('--debug', 'log more')
+    .option('--url <url>', 'where')
+    .addOption(new Option('-o, --output <format>', 'how').choices(['text', 'json']))
+    .action((name, options) => void seen.push([name, options]))
+  program
+    .command('run')
+    .argument('[words...]')
+    .option('--debug', 'log more')
+    .option('--name <name>', 'name')
+    .passThroughOptions()
+    .action((words, options) => void seen.push([words, options]))
+  return { program, seen }
+}
+
+t.test('switches: --name=true and --name=false as flags of Go programs', async (t) => {
+  const rows: [string[], unknown][] = [
+    [
+      ['proxy', '--debug=true', 'a'],
+      ['a', { debug: true }],
+    ],
+    [
+      ['proxy', '--debug=TRUE', 'a'],
+      ['a', { debug: true }],
+    ],
+    [
+      ['proxy', '--debug=false', 'a'],
+      ['a', {}],
+    ],
+    [
+      ['proxy', '--url=true', 'a'],
+      ['a', { url: 'true' }],
+    ],
+    [
+      ['proxy', '--', '--debug=true'],
+      ['--debug=true', {}],
+    ],
+    [
+      ['run', '--debug=true', '--name', 'x', 'cmd', '--debug=true'],
+      [['cmd', '--debug=true'], { debug: true, name: 'x' }],
+    ],
+  ]
+  for (const [args, expected] of rows) {
+    const { program, seen } = sample()
+    await program.parseAsync(args, { from: 'user' })
+    t.same(seen, [expected], args.join(' '))
+  }
+  for (const args of [
+    ['proxy', '--debug=maybe'],
+    ['proxy', '--unknown=true'],
+  ]) {
+    await t.rejects(sample().program.parseAsync(args, { from: 'user' }), args.join(' '))
+  }
+})
+
+t.test('completion: commands, options, and values of options', async (t) => {
+  const words = (...typed: string[]) => candidates(sample().program, typed).map(({ word }) => word)
+  t.same(words('pr'), ['proxy'])
+  t.same(words('proxy', '--d'), ['--debug'])
+  t.same(words('proxy', '-o', ''), ['text', 'json'])
+  t.same(words('proxy', '--output', 'j'), ['json'])
+  t.same(words('proxy', '--output=j'), ['--output=json'])
+  t.same(words('proxy', '--url', ''), [], 'a value that nobody knows')
+  t.same(words('proxy', '--', '--d'), [], 'after the end of options')
+  t.same(words('nothing', ''), [])
+})
+
+await t.test('completion: the scripts work in the shells that are here', async (t) => {
+  const program = join(import.meta.dirname, '../../../runtime/cli/main.ts')
+  const bash = await runGatehouse(['completion', 'bash'])
+  t.equal(bash.code, 0)
+  const typed = `gatehouse() { "${process.execPath}" "${program}" "$@"; }
+${bash.stdout}
+COMP_WORDS=(gatehouse client add --scope ''); COMP_CWORD=4; _gatehouse; echo "\${COMPREPLY[*]}"
+COMP_WORDS=(gatehouse vali); COMP_CWORD=1; _gatehouse; echo "\${COMPREPLY[*]}"`
+  const shown = spawnSync('bash', ['-c', typed], { encoding: 'utf8' })
+  t.equal(shown.stdout, 'user project local\nvalidate\n', shown.stderr)
+  for (const [shell, check] of [
+    ['zsh', ['-n']],
+    ['fish', ['--no-execute']],
+  ] as const) {
+    const { stdout } = await runGatehouse(['completion', shell])
+    const { error, status, stderr } = spawnSync(shell, [...check, '/dev/stdin'], {
+      input: stdout,
+      encoding: 'utf8',
+    })
+    if (error) t.pass(`${shell} is not installed on this machine: its script was NOT tested`)
+    else t.equal(status, 0, stderr)
+  }
+})
+
+await t.test('version: for people and for scripts', async (t) => {
+  const json = await runGatehouse(['version', '-o', 'json'])
+  t.match(JSON.parse(json.stdout), { version: /^\d+\.\d+\.\d+/, node: process.versions.node, platform: /\// })
+  const text = await runGatehouse(['version'])
+  t.match(text.stdout, /^gatehouse \d/)
+  const wrong = await runGatehouse(['version', '-o', 'yaml'])
+  t.equal(wrong.code, 2)
+})
