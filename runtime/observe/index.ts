@@ -9,6 +9,21 @@ export {
   type WorkflowRecord,
 } from './audit/audit.ts'
 export {
+  countEvents,
+  EVENT_TYPES,
+  type EventFields,
+  type EventListener,
+  type Events,
+  EVENTS,
+  type EventType,
+  failureText,
+  logEvents,
+  makeEvents,
+  type Problem,
+  REPEAT_WINDOW_MS,
+  type ServerEvent,
+} from './events/index.ts'
+export {
   AUDIT_EVENTS,
   type AuditOutcome,
   type AuthorizationEventType,

@@ -25,9 +25,12 @@ export interface LineFile {
 export interface LineFileOptions {
   /** Replaces fs.writeSync (tests). Returns the bytes that were taken. */
   readonly writeSync?: (fd: number, bytes: Buffer) => number
-  /** Told when lines begin to be lost (disk full, pipe closed), and not again before some could be written. */
-  readonly onLoss?: (error: unknown) => void
+  /** Told each time that lines are lost: to a slow reader, a full disk, a closed pipe. */
+  readonly onLoss?: LossListener
 }
+
+/** Number of lines that are lost at once, and the system's error where there is one. */
+export type LossListener = (lines: number, error?: unknown) => void
 
 export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFile {
   const put = options.writeSync ?? writeSync
@@ -35,7 +38,6 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
   let chars = 0
   let rest: Buffer | undefined
   let dropped = 0
-  let losing = false
   let scheduled: 'no' | 'paced' | 'now' = 'no'
   let writtenAt = 0
 
@@ -62,6 +64,7 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
     if (lines.length === 0 && rest === undefined) return
     writtenAt = performance.now()
     if (dropped > 0) {
+      options.onLoss?.(dropped)
       lines.unshift(
         `{"level":"warn","time":"${new Date().toISOString()}","dropped":${dropped},"message":"log lines were dropped"}\n`,
       )
@@ -75,12 +78,10 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
     while (bytes.length > 0) {
       try {
         bytes = bytes.subarray(put(fd, bytes))
-        losing = false
       } catch (error) {
         // Anything but a full pipe (closed, disk full) has no remedy here.
         if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) {
-          if (!losing) options.onLoss?.(error)
-          losing = true
+          options.onLoss?.(linesIn(bytes), error)
           return
         }
         rest = bytes
@@ -99,4 +100,10 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
 
   process.once('exit', flushSync)
   return { write, flushSync, close }
+}
+
+function linesIn(bytes: Buffer): number {
+  let count = 0
+  for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) count++
+  return Math.max(1, count)
 }

@@ -54,7 +54,7 @@ export interface AuthorizerParts {
   /** Required for primaryUpstreamProvider; without it the claims are those of the presented token. */
   readonly upstreamTokens?: UpstreamTokenSource | undefined
   /** Called with each failure of the engine. */
-  readonly engineFailed?: (() => void) | undefined
+  readonly engineFailed?: ((error: unknown) => void) | undefined
   readonly log?: Log | undefined
 }
 
@@ -244,8 +244,7 @@ class CedarAuthorizer implements Authorizer {
       return this.#prepared.authorize(call)
     } catch (error) {
       if (!(error instanceof EngineFailure)) throw error
-      this.#parts.engineFailed?.()
-      this.#log.error('the policy engine failed and is replaced; the request is refused', { err: error })
+      this.#parts.engineFailed?.(error)
       return undefined
     }
   }

@@ -18,7 +18,7 @@ import {
   type RateLimitConfig,
 } from '../../schemas/index.ts'
 import type { JsonObject } from '../mcp/index.ts'
-import { type Caller, type Log, silentLog } from '../net/index.ts'
+import type { Caller } from '../net/index.ts'
 import type { Bucket, Store } from '../store/index.ts'
 
 export type LimitScope = 'shared' | 'per_user'
@@ -36,6 +36,9 @@ export type RateLimitEvent =
     }
   | { readonly kind: 'checked'; readonly milliseconds: number }
   | { readonly kind: 'store_error'; readonly errorType: StoreErrorType }
+  /** The store cannot be asked from now on, or can be again. */
+  | { readonly kind: 'store_down'; readonly calls: 'allowed' | 'refused'; readonly error: unknown }
+  | { readonly kind: 'store_up' }
   /** A call went on uncounted. */
   | { readonly kind: 'fail_open' }
 
@@ -52,7 +55,6 @@ export interface RateLimiterOptions {
   /** Milliseconds; only for pauses after a failure and for latency. Default Date.now. */
   readonly now?: (() => number) | undefined
   readonly observe?: ((event: RateLimitEvent) => void) | undefined
-  readonly log?: Log | undefined
 }
 
 /** Why a call must wait. */
@@ -82,7 +84,7 @@ const PAUSE_MS = 1_000
 
 /** Throws INVALID_CONFIG for a refillPeriod that is not a valid duration. */
 export function makeRateLimiter(options: RateLimiterOptions): RateLimiter {
-  const { now = Date.now, observe = () => {}, log = silentLog, timeoutMs = DEFAULT_TIMEOUT_MS } = options
+  const { now = Date.now, observe = () => {}, timeoutMs = DEFAULT_TIMEOUT_MS } = options
   const store = options.store.namespace(`rl:{${options.namespace}:${options.server}}:`)
   const limitsOf = makeLimits(options.config)
   let downUntil: number | undefined
@@ -101,7 +103,7 @@ export function makeRateLimiter(options: RateLimiterOptions): RateLimiter {
     observe({ kind: 'checked', milliseconds: now() - startedAt })
     if (downUntil !== undefined) {
       downUntil = undefined
-      log.info('rate limits are enforced again')
+      observe({ kind: 'store_up' })
     }
     const refusing = limits.find(({ key }) => key === taken.refusedBy)
     const decision = taken.ok ? 'allowed' : 'rejected'
@@ -125,10 +127,8 @@ export function makeRateLimiter(options: RateLimiterOptions): RateLimiter {
         return await ask(limits)
       } catch (error) {
         if (downUntil === undefined) {
-          log.warn('rate limits cannot be checked', {
-            err: error,
-            calls: options.whenStoreDown === 'refuse' ? 'refused' : 'allowed',
-          })
+          const calls = options.whenStoreDown === 'refuse' ? 'refused' : 'allowed'
+          observe({ kind: 'store_down', calls, error })
         }
         downUntil = now() + PAUSE_MS
         observe({ kind: 'store_error', errorType: errorTypeOf(error) })

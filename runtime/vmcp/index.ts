@@ -10,4 +10,5 @@ export type {
   Outcome,
 } from './pipeline/operation.ts'
 export { checkAll, checkStart, startWarnings } from './server/start-check.ts'
-export { type StartOptions, startVmcp, type VmcpServer } from './server/server.ts'
+export type { StartOptions, VmcpServer } from './server/options.ts'
+export { startVmcp } from './server/server.ts'

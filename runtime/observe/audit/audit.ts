@@ -11,9 +11,9 @@ import { randomUUID } from 'node:crypto'
 import { openSync } from 'node:fs'
 import type { Audit as AuditConfig, AuditEventType } from '../../../schemas/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { type Caller, type Log, silentLog } from '../../net/index.ts'
+import type { Caller } from '../../net/index.ts'
 import { currentScope } from '../exchange/scope.ts'
-import { type LineFile, makeLineFile } from '../line-file.ts'
+import { type LineFile, type LossListener, makeLineFile } from '../line-file.ts'
 import type { LineStream } from '../log.ts'
 import { delegationOf } from './delegation.ts'
 import {
@@ -67,7 +67,8 @@ export interface AuthorizationRecord {
 export interface AuditOptions {
   /** Replaces logFile (tests). */
   readonly destination?: LineStream | undefined
-  readonly log?: Log | undefined
+  /** Called with lines that are lost: how many, and why where that is known. */
+  readonly onLoss?: LossListener | undefined
   /** Milliseconds since the epoch. */
   readonly now?: (() => number) | undefined
 }
@@ -109,7 +110,7 @@ const off: Audit = {
 /** Throws INVALID_CONFIG when the file cannot be opened. */
 export function makeAudit(config: AuditConfig | undefined, options: AuditOptions = {}): Audit {
   if (!config?.enabled) return off
-  const sink: Sink = options.destination ?? openSink(config.logFile, options.log ?? silentLog)
+  const sink: Sink = options.destination ?? openSink(config.logFile, options.onLoss ?? (() => {}))
   const now = options.now ?? Date.now
   const types = selectedTypes(config.eventTypes, config.excludeEventTypes)
 
@@ -225,13 +226,20 @@ interface Sink extends LineStream {
 
 /** One writer however many parts of this process audit: lines of several would mix when the reader is slow. */
 let standardOutput: LineFile | undefined
+const standardOutputLoss = new Set<LossListener>()
 
-function openSink(logFile: string | undefined, log: Log): Sink {
-  const onLoss = (error: unknown): void => log.error('audit lines are lost', { err: error })
+function openSink(logFile: string | undefined, onLoss: LossListener): Sink {
   if (logFile === undefined || logFile === '') {
-    standardOutput ??= makeLineFile(1, { onLoss })
+    standardOutput ??= makeLineFile(1, {
+      onLoss: (lines, error) => standardOutputLoss.forEach((listener) => listener(lines, error)),
+    })
+    standardOutputLoss.add(onLoss)
     const { write, flushSync } = standardOutput
-    return { write, flushSync }
+    const close = (): void => {
+      flushSync()
+      standardOutputLoss.delete(onLoss)
+    }
+    return { write, flushSync, close }
   }
   try {
     return makeLineFile(openSync(logFile, 'a', 0o600), { onLoss })

@@ -13,6 +13,8 @@ export type RateLimitFacts =
   | { readonly kind: 'checked'; readonly milliseconds: number }
   | { readonly kind: 'store_error'; readonly errorType: string }
   | { readonly kind: 'fail_open' }
+  /** Told to the event stream by others. */
+  | { readonly kind: 'store_down' | 'store_up' }
 
 export function rateLimitRecorder(
   metrics: Metrics,
@@ -34,6 +36,9 @@ export function rateLimitRecorder(
         break
       case 'store_error':
         metrics.rateLimitRedisErrors(1, { ...limiter, error_type: event.errorType })
+        break
+      case 'store_down':
+      case 'store_up':
         break
       default:
         metrics.rateLimitFailOpen(1, limiter)

@@ -1,6 +1,7 @@
 /** How one backend is at the moment, for everything that tells of it: `/status`, backend health, the report to the cluster. */
 import type { ExcludedBackend } from '../../config/index.ts'
-import type { ListsState } from '../catalog/listings.ts'
+import type { CallCounts } from './call-counts.ts'
+import type { ListsState } from '../catalog/lists-told.ts'
 import { type BackendHealth, UNKNOWN_HEALTH } from '../health/monitor.ts'
 
 export interface BackendState {
@@ -11,7 +12,10 @@ export interface BackendState {
   readonly authType: string
   /** Revision of the protocol that was last agreed on. */
   readonly revision: string | undefined
+  /** The era that it was found to speak. */
+  readonly era: string
   readonly health: BackendHealth
+  readonly calls: CallCounts
   readonly lists: ListsState
   /** Why the backend is not served, as `field: rule` lines; undefined when it is. */
   readonly excluded: readonly string[] | undefined
@@ -25,6 +29,8 @@ export function excludedState({ name, problems }: ExcludedBackend): BackendState
     transport: 'unknown',
     authType: 'unknown',
     revision: undefined,
+    era: 'unknown',
+    calls: { calls: 0, failed: 0, latencyMs: undefined },
     health: { ...UNKNOWN_HEALTH, status: 'unhealthy', lastErrorCategory: 'configuration_invalid' },
     lists: { staleSince: undefined, repaired: 0, leftOut: 0 },
     excluded: problems,

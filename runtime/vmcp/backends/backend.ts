@@ -9,8 +9,10 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { JsonObject, RPC } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
+import type { Events } from '../../observe/index.ts'
 import type { Client, ClientAbilities, ClientSession, Outcome } from '../pipeline/operation.ts'
 import { type Sender, WrongEra } from './session-era/channel.ts'
+import { CallCounter } from './call-counts.ts'
 import type { Connection, ListKind, Request, ServerInfo } from './connection.ts'
 import { Connections, type ConnectionScope, type Held } from './session-era/connections.ts'
 import { type BackendObservation, measured } from './transport/measure.ts'
@@ -19,8 +21,8 @@ import { probeEra, type Verdict } from './probe.ts'
 import type { BackendSettings } from './settings.ts'
 import { StatelessSide } from './stateless-era/side.ts'
 
-/** What a backend tells the catalog and the sessions. */
-export interface BackendEvents {
+/** How a backend is tied to the catalog, the sessions and its health. */
+export interface BackendLinks {
   /** The list behind a listing connection, or of one session, has changed. */
   listChanged(backend: Backend, kind: ListKind, scope: ConnectionScope): void
   resourceUpdated(backend: Backend, scope: ConnectionScope, params: Buffer): void
@@ -38,7 +40,8 @@ const EMPTY: JsonObject = new JsonObject(Buffer.from('{}'))
 const NOBODY: Sender = { caller: undefined, headers: {} }
 
 export interface BackendOptions {
-  readonly events: BackendEvents
+  readonly links: BackendLinks
+  readonly events: Events
   readonly observation?: BackendObservation | undefined
   readonly info: string
   readonly log: Log
@@ -48,6 +51,7 @@ export interface BackendOptions {
 export class Backend {
   readonly settings: BackendSettings
   readonly newClients: NewClientLimiter
+  readonly counter = new CallCounter()
   readonly #options: BackendOptions
   readonly #connections: Connections
   #verdict: Verdict = 'unknown'
@@ -58,7 +62,7 @@ export class Backend {
   constructor(settings: BackendSettings, options: BackendOptions) {
     this.settings = settings
     this.#options = options
-    const { events, info, log, now } = options
+    const { links, info, log, now } = options
     this.newClients = new NewClientLimiter(now)
     this.#connections = new Connections({
       settings,
@@ -66,8 +70,8 @@ export class Backend {
       log,
       now,
       events: {
-        listChanged: (kind, scope) => events.listChanged(this, kind, scope),
-        resourceUpdated: (scope, params) => events.resourceUpdated(this, scope, params),
+        listChanged: (kind, scope) => links.listChanged(this, kind, scope),
+        resourceUpdated: (scope, params) => links.resourceUpdated(this, scope, params),
       },
     })
     if (settings.transport === 'sse') this.#verdict = 'session'
@@ -108,7 +112,15 @@ export class Backend {
   /** Carries out a client's operation. Rejects with BACKEND_* errors that name the backend. */
   async call(client: Client, asked: Request): Promise<Outcome> {
     this.#options.observation?.named(this.name)
-    return this.measured(asked, (request) => this.#call(client, request))
+    const startedAt = this.counter.started()
+    let failed = true
+    try {
+      const outcome = await this.measured(asked, (request) => this.#call(client, request))
+      failed = false
+      return outcome
+    } finally {
+      this.counter.ended(startedAt, failed)
+    }
   }
 
   /** Puts a request under observation; for requests that go over a connection directly. */
@@ -153,8 +165,8 @@ export class Backend {
     if (verdict === 'unknown' || verdict === era) return false
     if (this.#verdict === verdict) return true
     this.#verdict = verdict
-    this.#options.log.info('the backend speaks another protocol revision than before', { era: verdict })
-    this.#options.events.reclassified(this)
+    this.#options.events.emit('backend_era', { backend: this.name, era: verdict })
+    this.#options.links.reclassified(this)
     for (const held of this.#connections.dropAll()) void held.connection.close(held.sender, false)
     this.#stateless?.close()
     this.#stateless = undefined
@@ -178,7 +190,7 @@ export class Backend {
           const side = this.#statelessSide()
           const server = this.#agreed(await side.connection.discover(sender, signal))
           side.watchLists(key, server, capabilities, sender, (kind) =>
-            this.#options.events.listChanged(this, kind, { kind: 'listing', key }),
+            this.#options.links.listChanged(this, kind, { kind: 'listing', key }),
           )
           return { connection: side.connection, server }
         }
@@ -201,15 +213,15 @@ export class Backend {
   }
 
   async #observed<T>(work: () => Promise<T>): Promise<T> {
-    this.#options.events.admit(this)
+    this.#options.links.admit(this)
     try {
       const result = await work()
-      this.#options.events.outcome(this, undefined)
+      this.#options.links.outcome(this, undefined)
       return result
     } catch (error) {
       const named = this.#named(error)
-      if (isBackendError(named)) this.#options.events.outcome(this, named)
-      else this.#options.events.released(this)
+      if (isBackendError(named)) this.#options.links.outcome(this, named)
+      else this.#options.links.released(this)
       throw named
     }
   }
@@ -243,11 +255,11 @@ export class Backend {
     if (session === undefined || (method !== 'resources/subscribe' && method !== 'resources/unsubscribe')) {
       return side.connection.request(request)
     }
-    const { events } = this.#options
+    const { links } = this.#options
     const scope: ConnectionScope = { kind: 'session', session }
     return side.subscription(session, request, {
-      listChanged: (kind) => events.listChanged(this, kind, scope),
-      resourceUpdated: (params) => events.resourceUpdated(this, scope, params),
+      listChanged: (kind) => links.listChanged(this, kind, scope),
+      resourceUpdated: (params) => links.resourceUpdated(this, scope, params),
     })
   }
 

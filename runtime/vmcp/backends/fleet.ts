@@ -6,11 +6,11 @@ import { hash } from 'node:crypto'
 import type { AddressPolicy, RuntimeBackend } from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import { type Dispatcher, type Log, makeDispatcher } from '../../net/index.ts'
-import { Backend, type BackendEvents } from './backend.ts'
+import type { Events } from '../../observe/index.ts'
+import { Backend, type BackendLinks } from './backend.ts'
 import type { BackendObservation } from './transport/measure.ts'
 import type { BackendSettings } from './settings.ts'
 import type { Configured, ConfiguredBackend } from './backend-settings.ts'
-import type { ListErrors } from '../catalog/items/errors.ts'
 import type { Listing } from '../catalog/listing.ts'
 import { Listings } from '../catalog/listings.ts'
 import type { Member } from '../catalog/views.ts'
@@ -20,7 +20,8 @@ export interface FleetOptions {
   readonly info: string
   readonly log: Log
   readonly clock: Clock
-  readonly events: BackendEvents
+  readonly links: BackendLinks
+  readonly events: Events
   readonly observation?: BackendObservation | undefined
   /** Told when a listing was read for the first time, has changed, or cannot be read any more. */
   readonly onListing: (backend: Backend, listing: Listing | undefined, before: Listing | undefined) => void
@@ -28,8 +29,6 @@ export interface FleetOptions {
   readonly onState: () => void
   /** Told when a listing will not be shown any more. */
   readonly onDropped: (listing: Listing) => void
-  /** Called with every read of a backend's lists: what was wrong with the items, or that it failed. */
-  readonly onListRead: (backend: Backend, read: ListErrors | 'failed') => void
   readonly available: (name: string) => boolean
   readonly configure: (backend: RuntimeBackend, config: VmcpConfig) => Configured
 }
@@ -96,16 +95,15 @@ export class Fleet {
   }
 
   #member(settings: BackendSettings): Member {
-    const { info, log, clock, events, observation, onListing, available } = this.#options
+    const { info, log, clock, links, events, observation, onListing, available } = this.#options
     const own = log.child({ backend: settings.name })
-    const backend = new Backend(settings, { events, observation, info, log: own, now: clock.now })
+    const backend = new Backend(settings, { links, events, observation, info, log: own, now: clock.now })
     const listings = new Listings(backend, {
-      log: own,
+      events,
       clock,
       onRead: (listing, before) => onListing(backend, listing, before),
       onState: this.#options.onState,
       onDropped: this.#options.onDropped,
-      observe: (read) => this.#options.onListRead(backend, read),
     })
     return { backend, listings, available: () => available(settings.name) }
   }

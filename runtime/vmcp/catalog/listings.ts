@@ -7,11 +7,11 @@
  * for its health to say. A failed read is remembered briefly, so that a dead backend does not slow every request down.
  */
 import { hash } from 'node:crypto'
-import type { Log } from '../../net/index.ts'
+import type { Events } from '../../observe/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import type { Clock } from '../clock.ts'
 import type { Client, ClientAbilities } from '../pipeline/operation.ts'
-import { errorLogger, type ListErrors } from './items/errors.ts'
+import { type ListsState, ListsTold } from './lists-told.ts'
 import { type Listing, readListing } from './listing.ts'
 import { asError, isClosed, isRefusal } from './read-failure.ts'
 import { sameItems, sameServer } from './same-listing.ts'
@@ -45,7 +45,7 @@ interface CachedListing {
 }
 
 export interface ListingsOptions {
-  readonly log: Log
+  readonly events: Events
   readonly clock: Clock
   /** Told when a listing was read, or could not be read any more. */
   readonly onRead: (listing: Listing | undefined, before: Listing | undefined) => void
@@ -53,17 +53,6 @@ export interface ListingsOptions {
   readonly onState: () => void
   /** Told when a listing will not be answered any more. */
   readonly onDropped: (listing: Listing) => void
-  /** Called with every read: what was wrong with the items, or that it failed. */
-  readonly observe: (read: ListErrors | 'failed') => void
-}
-
-/** How the lists of a backend are, for reports. */
-export interface ListsState {
-  /** Since when lists in use are stale, milliseconds since the epoch; undefined while none is. */
-  readonly staleSince: number | undefined
-  /** Items of the lists in use that are offered with repairs, and that are left out. */
-  readonly repaired: number
-  readonly leftOut: number
 }
 
 export class Listings {
@@ -73,13 +62,13 @@ export class Listings {
   readonly #cached = new Map<string, CachedListing>()
   /** Sessions that the backend shows something of their own. */
   readonly #forked = new Set<string>()
-  readonly #logViolations: (violations: ListErrors) => void
+  readonly #told: ListsTold
   #closed = false
 
   constructor(backend: Backend, options: ListingsOptions) {
     this.#backend = backend
     this.#options = options
-    this.#logViolations = errorLogger(options.log)
+    this.#told = new ListsTold(backend.name, options.events)
   }
 
   /** Clients with equal keys see the same. */
@@ -244,14 +233,12 @@ export class Listings {
 
   #succeeded(cached: CachedListing, listing: Listing): Listing {
     const before = cached.listing
-    this.#options.observe(listing.violations)
-    this.#logViolations(listing.violations)
     // Equal content keeps its identity, so that nothing has to be merged again or stored twice.
     const present = this.#equalTo(listing, before) ?? listing
     cached.listing = present
     cached.failure = undefined
-    if (cached.staleSince !== undefined) this.#options.log.info('the lists of the backend can be read again')
     cached.staleSince = undefined
+    this.#told.read(listing.violations, this.state)
     cached.retries = 0
     cached.freshUntil = cached.outdated ? 0 : this.#options.clock.now() + goodFor(listing)
     this.#options.onState()
@@ -273,21 +260,20 @@ export class Listings {
 
   /** Answers the last good listing, if that may stay in use. Throws what went wrong otherwise. */
   #failed(key: string, cached: CachedListing, client: Client, error: unknown): Listing {
-    const { clock, log } = this.#options
+    const { clock } = this.#options
     const before = cached.listing
-    this.#options.observe('failed')
     cached.failure = asError(error)
     cached.freshUntil = clock.now() + FAILURE_MS
     this.#retryLater(key, cached, client)
     if (before && !isRefusal(cached.failure)) {
-      if (cached.staleSince === undefined)
-        log.warn('the lists of the backend cannot be read; the last ones stay in use', { err: error })
       cached.staleSince ??= clock.now()
+      this.#told.failed(error, this.state)
       this.#options.onState()
       return before
     }
     cached.listing = undefined
     cached.staleSince = undefined
+    this.#told.failed(error, this.state)
     this.#options.onState()
     if (before) {
       this.#unused(before)

@@ -66,6 +66,7 @@ export class Views {
   readonly #now: () => number
   readonly #tracer: Tracer
   readonly #compose: Composer | undefined
+  readonly #onMerged: () => void
   /** Views that need no asking, by kind of client. */
   readonly #ready = new Map<string, Ready>()
   /** Insertion order is order of use. */
@@ -76,11 +77,14 @@ export class Views {
     now: () => number,
     tracer: Tracer = noTelemetry.tracer,
     compose?: Composer,
+    /** Told when listings were merged that were not before. */
+    onMerged: () => void = () => {},
   ) {
     this.#aggregation = aggregation
     this.#compose = compose
     this.#now = now
     this.#tracer = tracer
+    this.#onMerged = onMerged
   }
 
   /** What was known may be wrong now. */
@@ -225,6 +229,7 @@ export class Views {
       const [oldest] = this.#catalogs.keys()
       if (oldest !== undefined) this.#catalogs.delete(oldest)
     }
+    this.#onMerged()
     return catalog
   }
 }

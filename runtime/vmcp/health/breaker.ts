@@ -9,6 +9,8 @@ export interface BreakerOptions {
   readonly failureThreshold: number
   readonly timeoutMs: number
   readonly now: () => number
+  /** Told when the state has changed. */
+  readonly onChange?: (before: CircuitState, after: CircuitState) => void
 }
 
 export class Breaker {
@@ -67,7 +69,9 @@ export class Breaker {
   }
 
   #become(state: CircuitState): void {
+    const before = this.#state
     this.#state = state
     this.#changedAt = this.#options.now()
+    this.#options.onChange?.(before, state)
   }
 }

@@ -7,7 +7,7 @@
  * Source: docs/specification/virtual-server.md, "States and transitions", operational.failureHandling.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Log } from '../../net/index.ts'
+import type { Events } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
 import { Breaker, type CircuitState } from './breaker.ts'
 import { unavailable } from './unavailable.ts'
@@ -22,6 +22,8 @@ export interface BackendHealth {
   /** One of a fixed set of words; undefined while all is well. */
   readonly lastErrorCategory: string | undefined
   readonly lastTransitionAt: number | undefined
+  /** What went wrong the last time, however long ago; undefined when nothing has. */
+  readonly lastError: { readonly category: string; readonly at: number } | undefined
   /** Undefined when the breaker is off. */
   readonly circuit: { readonly state: CircuitState; readonly changedAt: number } | undefined
 }
@@ -45,7 +47,7 @@ export interface MonitoredBackend {
 export interface MonitorOptions {
   readonly settings: HealthSettings
   readonly clock: Clock
-  readonly log: Log
+  readonly events: Events
   /** Told when a backend becomes available or ceases to be. */
   readonly onChange: (name: string) => void
 }
@@ -67,6 +69,7 @@ interface Watch {
   lastCheckAt: number | undefined
   lastErrorCategory: string | undefined
   lastTransitionAt: number | undefined
+  lastError: BackendHealth['lastError']
   wasAvailable: boolean
   hasResponded: boolean
   checks: number
@@ -82,6 +85,7 @@ export const UNKNOWN_HEALTH: BackendHealth = {
   lastCheckAt: undefined,
   lastErrorCategory: undefined,
   lastTransitionAt: undefined,
+  lastError: undefined,
   circuit: undefined,
 }
 
@@ -95,16 +99,17 @@ export class HealthMonitor {
 
   /** Starts watching; the first check runs at once. */
   add(subject: MonitoredBackend): void {
-    const { settings, clock } = this.#options
+    const { settings } = this.#options
     const watch: Watch = {
       subject,
-      breaker: settings.breaker ? new Breaker({ ...settings.breaker, now: clock.now }) : undefined,
+      breaker: this.#breakerOf(subject),
       status: 'unknown',
       failures: 0,
       lostSessions: 0,
       lastCheckAt: undefined,
       lastErrorCategory: undefined,
       lastTransitionAt: undefined,
+      lastError: undefined,
       wasAvailable: true,
       hasResponded: false,
       checks: 0,
@@ -114,6 +119,16 @@ export class HealthMonitor {
     }
     this.#watches.set(subject.name, watch)
     if (settings.intervalMs > 0) void this.#loop(watch)
+  }
+
+  #breakerOf({ name }: MonitoredBackend): Breaker | undefined {
+    const { settings, clock, events } = this.#options
+    if (!settings.breaker) return undefined
+    return new Breaker({
+      ...settings.breaker,
+      now: clock.now,
+      onChange: (before, after) => events.emit('backend_circuit', { backend: name, before, after }),
+    })
   }
 
   remove(name: string): void {
@@ -137,6 +152,7 @@ export class HealthMonitor {
       lastCheckAt: watch.lastCheckAt,
       lastErrorCategory: watch.lastErrorCategory,
       lastTransitionAt: watch.lastTransitionAt,
+      lastError: watch.lastError,
       circuit: watch.breaker ? { state: watch.breaker.state, changedAt: watch.breaker.changedAt } : undefined,
     }
   }
@@ -159,6 +175,7 @@ export class HealthMonitor {
   report(name: string, error: Error | undefined): void {
     const watch = this.#watches.get(name)
     if (!watch) return
+    if (error) this.#noteFailedCall(watch, error)
     this.#noteSession(watch, error)
     if (watch.breaker && isTimeout(error)) {
       void this.#verify(watch, watch.breaker)
@@ -190,7 +207,7 @@ export class HealthMonitor {
       watch.lastErrorCategory = SESSION_LOST
       const { status } = watch
       if (this.#losesSessions(watch) && (status === 'healthy' || status === 'unknown'))
-        this.#become(watch, 'degraded')
+        this.#become(watch, 'degraded', error)
     } else if (!error && watch.lostSessions > 0) {
       const recovered = this.#losesSessions(watch) && watch.status === 'degraded'
       watch.lostSessions = 0
@@ -233,6 +250,14 @@ export class HealthMonitor {
     if (!watch.stopped) this.#settle(watch)
   }
 
+  /** Keeps in mind and tells that a request of a client failed, unless it was refused here. */
+  #noteFailedCall(watch: Watch, error: Error): void {
+    if (error instanceof GatehouseError && error.code === 'BACKEND_UNAVAILABLE') return
+    const reason = categoryOf(error)
+    watch.lastError = { category: reason, at: this.#options.clock.now() }
+    this.#options.events.emit('backend_call_failed', { backend: watch.subject.name, reason, err: error })
+  }
+
   /** Asks the backend for a sign of life within the time for checks. Resolves with what went wrong. */
   async #ask({ subject }: Watch): Promise<Error | undefined> {
     const { settings, clock } = this.#options
@@ -266,26 +291,23 @@ export class HealthMonitor {
     }
     watch.failures++
     watch.lastErrorCategory = categoryOf(error)
-    if (!refused) watch.breaker?.failure()
+    watch.lastError = { category: watch.lastErrorCategory, at: this.#options.clock.now() }
     if (watch.failures >= this.#options.settings.unhealthyThreshold)
-      this.#become(watch, refused ? 'unauthenticated' : 'unhealthy')
-    this.#options.log.debug('a health check failed', {
-      backend: watch.subject.name,
-      failures: watch.failures,
-      err: error,
-    })
+      this.#become(watch, refused ? 'unauthenticated' : 'unhealthy', error)
+    if (!refused) watch.breaker?.failure()
   }
 
-  #become(watch: Watch, status: HealthStatus): void {
+  #become(watch: Watch, status: HealthStatus, error?: Error): void {
     if (watch.status === status) return
     const before = watch.status
     watch.status = status
     watch.lastTransitionAt = this.#options.clock.now()
-    const level = status === 'healthy' ? 'info' : 'warn'
-    this.#options.log[level]('the health of a backend changed', {
+    this.#options.events.emit('backend_health', {
       backend: watch.subject.name,
       before,
       after: status,
+      reason: status === 'healthy' ? undefined : (watch.lastErrorCategory ?? SLOW),
+      err: error,
     })
   }
 
@@ -345,6 +367,7 @@ function isTimeout(error: Error | undefined): boolean {
 }
 
 const SESSION_LOST = 'session_lost'
+const SLOW = 'slow'
 const CATEGORIES: Readonly<Record<string, string>> = {
   BACKEND_AUTH_FAILED: 'authentication_failed',
   BACKEND_SESSION_LOST: SESSION_LOST,

@@ -9,6 +9,7 @@
  * A refusal is a FORBIDDEN error with the text of its kind; lists are answered with what the caller may use.
  * Source: docs/specification/virtual-server.md#authentication, authentication (incoming, 2) and endpoints (execute_tool_script); design, section 3 "Request".
  */
+import { GatehouseError } from '../../../schemas/index.ts'
 import type { Gate, HintsResponse } from '../../policy/index.ts'
 import type { Client, Middleware } from '../pipeline/operation.ts'
 
@@ -20,16 +21,31 @@ export interface AuthorizeOptions {
    * must be asked here too, because a tool that is said not to exist cannot be called.
    */
   readonly hintsOf: (client: Client, tool: string) => Promise<HintsResponse>
+  /** Called with each decision about a request. */
+  readonly decided?: (method: string, name: string | undefined, decision: Decision) => void
 }
 
-export function authorize({ gate, hintsOf }: AuthorizeOptions): Middleware {
+/** `error`: the decision could not be made, so that the request is refused. */
+export type Decision = 'allowed' | 'denied' | 'error'
+
+export function authorize({ gate, hintsOf, decided = () => {} }: AuthorizeOptions): Middleware {
   return async function authorize({ method, params, client, signal }, next) {
     const present = gate()
     if (!present) return next()
-    await present.check(client.caller, method, params, { signal, hintsOf: (tool) => hintsOf(client, tool) })
+    try {
+      await present.check(client.caller, method, params, { signal, hintsOf: (tool) => hintsOf(client, tool) })
+    } catch (error) {
+      decided(method, params.text('name'), isDenial(error) ? 'denied' : 'error')
+      throw error
+    }
+    decided(method, undefined, 'allowed')
     const outcome = await next()
     if (outcome.kind !== 'result') return outcome
     const result = await present.filter(client.caller, method, outcome.result, signal)
     return result === outcome.result ? outcome : { kind: 'result', result }
   }
+}
+
+function isDenial(error: unknown): boolean {
+  return error instanceof GatehouseError && error.code === 'FORBIDDEN'
 }

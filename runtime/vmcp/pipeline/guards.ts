@@ -8,7 +8,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
-import { rateLimitRecorder, type Telemetry } from '../../observe/index.ts'
+import { type Events, rateLimitRecorder, type Telemetry } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import {
   type Gate,
@@ -17,11 +17,12 @@ import {
   makeGate,
   makeRateLimiter,
   type RateLimiter,
+  type RateLimitEvent,
   type UpstreamTokenSource,
 } from '../../policy/index.ts'
 import type { Store } from '../../store/index.ts'
 import type { Core } from './core.ts'
-import { authorize, rateLimit } from '../middleware/index.ts'
+import { authorize, type AuthorizeOptions, rateLimit } from '../middleware/index.ts'
 import type { Middleware, Operation } from './operation.ts'
 
 export interface Guards {
@@ -37,6 +38,7 @@ export interface GuardParts {
   readonly namespace: string
   readonly upstreamTokens: UpstreamTokens | undefined
   readonly telemetry: Telemetry
+  readonly events: Events
   /** Tools that are permitted by being switched on. */
   readonly granted: (tool: string) => boolean
   readonly log: Log
@@ -49,14 +51,14 @@ export function makeGuards(config: VmcpConfig, parts: GuardParts): Guards {
 
 function gateOf(
   { name, incomingAuth }: VmcpConfig,
-  { upstreamTokens, granted, telemetry, log }: GuardParts,
+  { upstreamTokens, granted, events, log }: GuardParts,
 ): Gate | undefined {
   const { authz } = incomingAuth
   if (authz?.type !== 'cedar') return undefined
   const authorizer = makeAuthorizer(authz, {
     serverName: name,
     upstreamTokens: ofPolicies(upstreamTokens),
-    engineFailed: () => telemetry.metrics.policyEngineFailures(1, { server: name }),
+    engineFailed: (err) => events.emit('policy_engine_failed', { err }),
     log,
   })
   return makeGate(authorizer, { unknownMethods: 'pass', granted })
@@ -70,13 +72,25 @@ function ofPolicies(tokens: UpstreamTokens | undefined): UpstreamTokenSource | u
 
 function limiterOf({ name, rateLimiting }: VmcpConfig, parts: GuardParts): RateLimiter | undefined {
   if (!rateLimiting) return undefined
-  const { store, namespace, telemetry, log } = parts
+  const { store, namespace, telemetry, events } = parts
   if (!store)
     throw new GatehouseError('INVALID_CONFIG', {
       detail: 'rateLimiting: needs sessionStorage with provider redis',
     })
-  const observe = rateLimitRecorder(telemetry.metrics, { namespace, server: name })
-  return makeRateLimiter({ config: rateLimiting, store, namespace, server: name, observe, log })
+  const record = rateLimitRecorder(telemetry.metrics, { namespace, server: name })
+  const observe = (event: RateLimitEvent): void => {
+    record(event)
+    tellLimit(events, event)
+  }
+  return makeRateLimiter({ config: rateLimiting, store, namespace, server: name, observe })
+}
+
+function tellLimit(events: Events, event: RateLimitEvent): void {
+  if (event.kind === 'decision' && event.decision === 'rejected')
+    events.emit('call_limited', { scope: event.scope, operation_type: event.operationType })
+  else if (event.kind === 'store_down')
+    events.emit('limits_store', { up: false, calls: event.calls, err: event.error })
+  else if (event.kind === 'store_up') events.emit('limits_store', { up: true })
 }
 
 /** What the guards ask about tools. */
@@ -93,10 +107,12 @@ export function guarding(
   guards: () => Guards,
   core: () => GuardedCore,
   isOwn: (tool: string) => boolean,
+  decided?: AuthorizeOptions['decided'],
 ): readonly Middleware[] {
   return [
     authorize({
       gate: () => guards().gate,
+      ...(decided ? { decided } : {}),
       async hintsOf(client, tool) {
         const annotations = await core().annotationsOf(client, tool)
         if (annotations instanceof GatehouseError) return annotations

@@ -8,6 +8,8 @@ import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import type { Exchange, Log, Stage } from '../../net/index.ts'
 import {
   type Audit,
+  countEvents,
+  type Events,
   isToolError,
   makeAudit,
   makeObserver,
@@ -29,6 +31,7 @@ export interface ObservationOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly version: string
   readonly log: Log
+  readonly events: Events
 }
 
 export interface Observation {
@@ -49,7 +52,7 @@ export interface Observation {
 /** Rejects with INVALID_CONFIG when a setting cannot be used or the audit file cannot be opened. */
 export async function makeObservation(
   config: VmcpConfig,
-  { env, version, log }: ObservationOptions,
+  { env, version, log, events }: ObservationOptions,
 ): Promise<Observation> {
   const telemetry = await makeTelemetry(config.telemetry, {
     serverName: config.name,
@@ -58,7 +61,10 @@ export async function makeObservation(
     log,
     toolArguments: isSwitchedOn(env, vmcpEnvironment.telemetryToolArguments),
   })
-  const audit = makeAudit(config.audit, { log })
+  countEvents(events, telemetry.metrics, config.name)
+  const audit = makeAudit(config.audit, {
+    onLoss: (lines, err) => events.emit('audit_lost', { lines, err }),
+  })
   const observer = makeObserver({
     server: config.name,
     audit,
@@ -78,8 +84,11 @@ export async function makeObservation(
     middlewares: observer.enabled ? [observe(observer)] : [],
     route: (path) => (path === METRICS_PATH ? telemetry.prometheus : undefined),
     reloaded(changed) {
-      if (settingsOf(changed) !== settings)
-        log.warn('audit and telemetry settings have changed and take effect at the next start')
+      const now = settingsOf(changed)
+      const sections = (Object.keys(now) as (keyof typeof now)[]).filter(
+        (name) => now[name] !== settings[name],
+      )
+      events.emit('restart_needed', { sections })
     },
     async close() {
       await telemetry.close()
@@ -88,8 +97,13 @@ export async function makeObservation(
   }
 }
 
-function settingsOf({ audit, telemetry }: VmcpConfig): string {
-  return JSON.stringify([audit, telemetry])
+/** What is read at the start alone. */
+function settingsOf({ audit, telemetry, sessionStorage }: VmcpConfig) {
+  return {
+    audit: JSON.stringify(audit),
+    telemetry: JSON.stringify(telemetry),
+    sessionStorage: JSON.stringify(sessionStorage),
+  }
 }
 
 /** Puts operations under the span of their request, and tells the audit log how they ended. */

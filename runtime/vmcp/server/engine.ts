@@ -7,11 +7,12 @@ import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { AuthServerFacts } from '../../incoming/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
+import type { Events } from '../../observe/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import type { ConnectionScope } from '../backends/session-era/connections.ts'
 import { type BackendState, excludedState } from '../backends/backend-state.ts'
 import { makeCursors } from '../catalog/cursors.ts'
-import type { ListErrors } from '../catalog/items/errors.ts'
+import { Conflicts } from '../catalog/conflicts.ts'
 import type { LookupParts } from '../catalog/lookup.ts'
 import type { Composer } from '../catalog/types.ts'
 import { Views } from '../catalog/views.ts'
@@ -40,6 +41,7 @@ export interface EngineOptions {
   readonly info: string
   readonly clock: Clock
   readonly log: Log
+  readonly events: Events
   /** Clients who want to know of changed lists. */
   readonly watchers: () => Iterable<Watcher>
   /** Told when something changed that is worth a report. */
@@ -56,6 +58,7 @@ export class Engine {
   readonly #evaluator: Evaluator
   readonly #fleet: Fleet
   readonly #notifier: Notifier
+  readonly #conflicts: Conflicts
   #monitor: HealthMonitor
   #config: VmcpConfig
   /** Backends that the file itself rules out. */
@@ -69,6 +72,7 @@ export class Engine {
     const { env, upstreamTokens, log } = options
     this.#options = options
     this.#config = config
+    this.#conflicts = new Conflicts(options.events)
     this.outgoing = makeOutgoingAuth(env, upstreamTokens, log)
     this.#evaluator = new Evaluator(log)
     this.#monitor = this.#makeMonitor(config)
@@ -83,12 +87,14 @@ export class Engine {
   /** How each backend is, the excluded ones included; sorted by name. */
   states(): readonly BackendState[] {
     const states = [...this.#fleet.members.values()].map(
-      ({ backend: { settings, revision }, listings }): BackendState => ({
+      ({ backend: { settings, revision, era, counter }, listings }): BackendState => ({
         name: settings.name,
         url: settings.target.url.href,
         transport: settings.transport,
         authType: settings.authType,
         revision,
+        era,
+        calls: counter.counts,
         health: this.#monitor.health(settings.name),
         lists: listings.state,
         excluded: undefined,
@@ -103,13 +109,14 @@ export class Engine {
   }
 
   #makeFleet(): Fleet {
-    const { info, log, clock } = this.#options
+    const { info, log, clock, events } = this.#options
     return new Fleet({
       info,
       log,
+      events,
       clock,
       observation: this.#options.observation.backends,
-      events: {
+      links: {
         listChanged: (backend, _kind, scope) => this.#listChanged(backend, scope),
         resourceUpdated: (backend, scope, params) => {
           if (scope.kind === 'session')
@@ -119,33 +126,16 @@ export class Engine {
         outcome: (backend, error) => this.#monitor.report(backend.name, error),
         released: (backend) => this.#monitor.release(backend.name),
         reclassified: (backend) => {
-          const { metrics } = this.#options.observation.telemetry
-          metrics.revisionReclassifications(1, {
-            'target.workload_name': backend.name,
-            'mcp.protocol.revision': backend.era,
-          })
           this.#fleet.members.get(backend.name)?.listings.expire()
           this.#notifier.notify()
         },
       },
       onListing: () => this.#notifier.notify(),
-      onListRead: (backend, read) => this.#countRead(backend, read),
       onState: () => this.core.parts.views.changed(),
       onDropped: ({ serial }) => this.core.parts.views.forget(serial),
       available: (name) => this.#monitor.available(name),
       configure: (backend, config) => this.#configure(backend, config),
     })
-  }
-
-  #countRead({ name }: Backend, read: ListErrors | 'failed'): void {
-    const { metrics } = this.#options.observation.telemetry
-    const label = { 'target.workload_name': name }
-    if (read === 'failed') {
-      metrics.listReadFailures(1, label)
-      return
-    }
-    if (read.repaired > 0) metrics.malformedItems(read.repaired, { ...label, action: 'repaired' })
-    if (read.leftOut > 0) metrics.malformedItems(read.leftOut, { ...label, action: 'left_out' })
   }
 
   #listChanged(backend: Backend, scope: ConnectionScope): void {
@@ -159,7 +149,13 @@ export class Engine {
     const { clock, observation } = this.#options
     return {
       members: this.#fleet.members,
-      views: new Views(config.aggregation, clock.now, observation.telemetry.tracer, this.#workflows(config)),
+      views: new Views(
+        config.aggregation,
+        clock.now,
+        observation.telemetry.tracer,
+        this.#workflows(config),
+        () => this.#conflicts.note(this.core.parts.views.catalogs()),
+      ),
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,
     }
@@ -181,11 +177,11 @@ export class Engine {
   }
 
   #makeMonitor(config: VmcpConfig): HealthMonitor {
-    const { clock, log } = this.#options
+    const { clock, events } = this.#options
     return new HealthMonitor({
       settings: healthSettings(config),
       clock,
-      log,
+      events,
       onChange: (name) => {
         this.core.parts.views.changed()
         this.#fleet.members.get(name)?.listings.expire()
@@ -202,6 +198,7 @@ export class Engine {
    */
   apply(config: VmcpConfig, invalid: readonly ExcludedBackend[] = []): void {
     const { added, removed, excluded } = this.#fleet.apply(config)
+    if (added.length + removed.length > 0) this.#options.events.emit('backends_changed', { added, removed })
     this.#invalid = invalid
     this.#exclude([...invalid, ...excluded])
     this.#checkNames(config)
@@ -216,32 +213,32 @@ export class Engine {
     this.#config = config
     this.core.replace(this.#parts(config))
     this.#options.observation.telemetry.metrics.backendsDiscovered(this.#fleet.members.size, {})
-    if (added.length + removed.length > 0) this.#options.log.info('backends changed', { added, removed })
     this.#notifier.notify()
     this.#options.onChange()
     this.#retryLater()
   }
 
   #exclude(excluded: readonly ExcludedBackend[]): void {
-    const { log, observation } = this.#options
-    const known = new Set(this.#excluded.map((one) => JSON.stringify(one)))
+    const { events, observation } = this.#options
+    const before = this.#excluded
     this.#excluded = excluded.toSorted((a, b) => (a.name < b.name ? -1 : 1))
-    for (const backend of this.#excluded) {
-      if (!known.has(JSON.stringify(backend)))
-        log.error('a backend is excluded; the others are served', {
-          backend: backend.name,
-          problems: backend.problems,
-        })
-    }
+    for (const { name, problems } of this.#excluded)
+      events.emit('backend_excluded', { backend: name, problems })
+    for (const { name } of before)
+      if (!this.#excluded.some((one) => one.name === name)) events.emit('backend_included', { backend: name })
     observation.telemetry.metrics.backendsExcluded(this.#excluded.length, {})
   }
 
-  /** Logs only what is new: a configuration may be applied often. */
+  /** A configuration may be applied often: what was told already is not told again. */
   #checkNames(config: VmcpConfig): void {
     const before = this.#nameProblems
     this.#nameProblems = nameProblems(config, this.#invalid)
-    const problems = this.#nameProblems.filter((line) => !before.includes(line))
-    if (problems.length > 0) this.#options.log.warn('settings name backends that do not exist', { problems })
+    const { events } = this.#options
+    for (const problem of this.#nameProblems)
+      events.emit('backend_name_unknown', { problem, resolved: false })
+    for (const problem of before)
+      if (!this.#nameProblems.includes(problem))
+        events.emit('backend_name_unknown', { problem, resolved: true })
   }
 
   /** Sets excluded backends up once what they lacked is there: a mounted file may come after the process started. */

@@ -12,9 +12,10 @@ import { readFileSync } from 'node:fs'
 import { fieldsOf } from '../../../schemas/index.ts'
 import { vmcpEnvironment } from '../../config/index.ts'
 import { type Fetch, type Log, makeFetch } from '../../net/index.ts'
+import { type Events, failureText } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
 import type { BackendState } from '../backends/backend-state.ts'
-import type { ListsState } from '../catalog/listings.ts'
+import type { ListsState } from '../catalog/lists-told.ts'
 import type { BackendHealth } from '../health/monitor.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -38,6 +39,7 @@ export interface ReporterOptions {
   readonly backends: () => readonly BackendState[]
   readonly clock: Clock
   readonly log: Log
+  readonly events: Events
 }
 
 /** A change is reported this soon, so that several changes make one report. */
@@ -79,7 +81,6 @@ export class Reporter {
   #soon = false
   #sending: Promise<void> | undefined
   #closed = false
-  #failing = false
   /** By key: the entry of another pod, as a digest, and since when it is as it is. */
   #others: ReadonlyMap<string, Seen> = new Map()
 
@@ -106,14 +107,12 @@ export class Reporter {
   }
 
   async #report(): Promise<void> {
-    const { clock, log, configMap } = this.#options
+    const { clock, events, configMap } = this.#options
     try {
       await this.#write(JSON.stringify({ observedAt: time(clock.now()), ...this.#content() }))
-      if (this.#failing) log.info('backend health is reported again', { configMap })
-      this.#failing = false
+      events.emit('status_report', { ok: true, config_map: configMap })
     } catch (error) {
-      if (!this.#failing) log.warn('backend health could not be reported', { configMap, err: error })
-      this.#failing = true
+      events.emit('status_report', { ok: false, config_map: configMap, err: error })
     }
   }
 
@@ -209,17 +208,8 @@ function statusOf({ status, circuit }: BackendHealth): string {
   return status === 'unhealthy' ? 'unavailable' : status
 }
 
-const CATEGORY_TEXTS: Readonly<Record<string, string>> = {
-  authentication_failed: 'Authentication failed',
-  timeout: 'Health check timed out',
-  backend_unavailable: 'Backend unavailable',
-  connection_failed: 'Connection failed',
-  session_lost: 'Sessions are lost',
-  health_check_failed: 'Health check failed',
-}
-
 function messageOf({ status, consecutiveFailures, lastErrorCategory, circuit }: BackendHealth): string {
-  const failure = CATEGORY_TEXTS[lastErrorCategory ?? '']
+  const failure = lastErrorCategory === undefined ? undefined : failureText(lastErrorCategory)
   const text =
     failure === undefined
       ? status === 'healthy'

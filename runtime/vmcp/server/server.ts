@@ -7,10 +7,10 @@
  */
 import { engineAnswers } from '../../../schemas/cedar/index.ts'
 import { GatehouseError, parseDuration } from '../../../schemas/index.ts'
-import { type ExcludedBackend, type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
-import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../../incoming/index.ts'
+import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
+import { type Authenticator, makeAuthenticator } from '../../incoming/index.ts'
 import { listen, type Log, makeOriginGuard, type OriginGuard, silentLog } from '../../net/index.ts'
-import type { UpstreamTokens } from '../../outgoing/index.ts'
+import { type Events, logEvents, makeEvents } from '../../observe/index.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import { type Edges, makeEdges } from '../client-codecs/codecs.ts'
 import { countSecretUses, notesOf, withPrimary } from './embedded-auth.ts'
@@ -23,7 +23,8 @@ import { makeObservation, type Observation } from '../pipeline/observation.ts'
 import type { ClientSession } from '../pipeline/operation.ts'
 import { makeFeatures } from '../pipeline/features.ts'
 import { type Feature, makePipeline } from '../pipeline/pipeline.ts'
-import { type ClusterApi, type Reporter, reporterFor } from './report.ts'
+import type { ReloadedFile, StartOptions, VmcpServer } from './options.ts'
+import { type Reporter, reporterFor } from './report.ts'
 import { builtInRoute } from './routes.ts'
 import { watcherOf } from './session-life.ts'
 import { sessionRecords } from '../sessions/records.ts'
@@ -31,56 +32,6 @@ import { openSessionStorage, type SessionStorage } from '../sessions/storage.ts'
 import { SessionTable } from '../sessions/table.ts'
 import { checkStart, startWarnings } from './start-check.ts'
 import { statusReport } from './status.ts'
-
-export interface StartOptions {
-  /** Bind address. Default 127.0.0.1. */
-  readonly host?: string | undefined
-  /** 0 lets the kernel choose. Default 4483. */
-  readonly port?: number | undefined
-  readonly log?: Log | undefined
-  readonly version?: string | undefined
-  /** Sliding life of a session without use. Default 30 minutes. */
-  readonly sessionTtlMs?: number | undefined
-  readonly maxSessions?: number | undefined
-  readonly allowedOrigins?: readonly string[] | undefined
-  readonly clock?: Clock | undefined
-  /** Upstream tokens of callers, from the embedded authorization server. */
-  readonly upstreamTokens?: UpstreamTokens | undefined
-  /** Issues the tokens that this server accepts, and holds those of upstreams. Whoever opened it closes it. */
-  readonly authServer?: EmbeddedAuthServer | undefined
-  readonly env?: Readonly<Record<string, string | undefined>> | undefined
-  /** SHA-256 of the configuration file, for the report to the cluster. */
-  readonly configChecksum?: string | undefined
-  /** Backends of the file that the configuration is without. */
-  readonly excluded?: readonly ExcludedBackend[] | undefined
-  /** Replaces the access to the cluster that the environment gives (tests). */
-  readonly clusterApi?: ClusterApi | undefined
-  /** Time for requests in flight when closing. Default 10 s. */
-  readonly graceMs?: number | undefined
-  /** What clients are told that this server has. Default everything, because backends come and go. */
-  readonly advertise?: 'everything' | 'backends' | undefined
-}
-
-/** The file that a changed configuration came from. */
-export interface ReloadedFile {
-  /** SHA-256 of its text, hex. */
-  readonly checksum?: string | undefined
-  /** Backends of the file that the configuration is without. */
-  readonly excluded?: readonly ExcludedBackend[] | undefined
-}
-
-export interface VmcpServer {
-  /** Address of the MCP endpoint. */
-  readonly url: string
-  /** Address without path, for `/health` and the like. */
-  readonly origin: string
-  /**
-   * Takes a changed configuration. Backends that cannot be set up are excluded and reported. Throws INVALID_CONFIG and
-   * changes nothing when it cannot be used otherwise.
-   */
-  reload(config: VmcpConfig, file?: ReloadedFile): void
-  close(): Promise<void>
-}
 
 const DEFAULT_PORT = 4483
 const DEFAULT_TTL_MS = 30 * 60_000
@@ -101,15 +52,26 @@ export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Pro
   const { upstreamTokens, excluded } = options
   checkStart(config, { env, upstreamTokens, authServer: authServer?.config }, excluded)
   for (const warning of startWarnings(config)) log.warn(warning)
-  const observation = await makeObservation(config, { env, version, log })
+  const { clock = systemClock } = options
+  const events = options.events ?? makeEvents(clock.now)
+  const stopLog = options.events ? () => {} : logEvents(events, log, clock)
+  const observation = await makeObservation(config, { env, version, log, events })
   try {
-    const server = new Vmcp(config, options, observation)
+    const server = new Vmcp(config, options, { observation, events, stopLog })
     await server.listen()
     return server
   } catch (error) {
     await observation.close()
+    stopLog()
     throw error
   }
+}
+
+/** Who hears what happens. */
+interface Told {
+  readonly observation: Observation
+  readonly events: Events
+  readonly stopLog: () => void
 }
 
 class Vmcp implements VmcpServer {
@@ -120,6 +82,8 @@ class Vmcp implements VmcpServer {
   readonly #log: Log
   readonly #clock: Clock
   readonly #observation: Observation
+  readonly #events: Events
+  readonly #stopLog: () => void
   readonly #engine: Engine
   readonly #sessions: SessionTable
   readonly #edges: Edges
@@ -137,17 +101,19 @@ class Vmcp implements VmcpServer {
   #closeListener: (() => Promise<void>) | undefined
   #timer: NodeJS.Timeout | undefined
 
-  constructor(config: VmcpConfig, options: StartOptions, observation: Observation) {
+  constructor(config: VmcpConfig, options: StartOptions, { observation, events, stopLog }: Told) {
     const { env = {}, log = silentLog, clock = systemClock } = options
     this.#options = options
     this.#env = env
     this.#log = log
     this.#clock = clock
     this.#observation = observation
+    this.#events = events
+    this.#stopLog = stopLog
     this.#config = config
     this.#checksum = options.configChecksum
     this.#stateSecret = env[vmcpEnvironment.stateKey] || undefined
-    this.#storage = openSessionStorage(config, env, log)
+    this.#storage = openSessionStorage(config, env, events)
     this.#authenticator = this.#makeAuthenticator(config)
     this.#guards = this.#makeGuards(config)
     this.#features = makeFeatures(config, this.#featureParts())
@@ -158,6 +124,7 @@ class Vmcp implements VmcpServer {
       info: this.#identity('gatehouse-vmcp'),
       clock,
       log,
+      events,
       watchers: () => this.#watchers(),
       onChange: () => this.#reporter?.notify(),
       stateSecret: () => this.#stateSecret,
@@ -182,6 +149,9 @@ class Vmcp implements VmcpServer {
           () => this.#guards,
           () => this.#engine.core,
           (tool) => this.#isOwnTool(tool),
+          (method, name, decision) => {
+            if (decision === 'denied') this.#events.emit('call_denied', { method, name: name?.slice(0, 128) })
+          },
         ),
         core: (operation) => this.#engine.core.perform(operation),
       }),
@@ -214,6 +184,7 @@ class Vmcp implements VmcpServer {
       namespace,
       upstreamTokens: this.#options.upstreamTokens,
       telemetry: this.#observation.telemetry,
+      events: this.#events,
       granted: (tool) => this.#isOwnTool(tool),
       log: this.#log,
     })
@@ -254,7 +225,7 @@ class Vmcp implements VmcpServer {
     this.#engine.apply(config, excluded)
     if (authzChanged || featuresChanged) this.#engine.permissionsChanged()
     this.#observation.reloaded(config)
-    this.#log.info('configuration reloaded', { backends: config.backends?.length ?? 0 })
+    this.#events.emit('config_reloaded', { backends: config.backends?.length ?? 0 })
   }
 
   #featureParts() {
@@ -332,6 +303,7 @@ class Vmcp implements VmcpServer {
       backends: () => this.#engine.states(),
       clock: this.#clock,
       log: this.#log,
+      events: this.#events,
     })
   }
 
@@ -356,6 +328,7 @@ class Vmcp implements VmcpServer {
             ...this.#engine.nameProblems,
             ...this.#features.flatMap((feature) => feature.problems?.() ?? []),
           ],
+          open: this.#events.problems(),
         }),
       backends: () => this.#engine.states(),
       monitoring: () => healthSettings(this.#config).intervalMs > 0,
@@ -395,6 +368,7 @@ class Vmcp implements VmcpServer {
     await Promise.all(this.#features.map((feature) => feature.close()))
     await this.#engine.close()
     await Promise.all([this.#authenticator.close(), this.#storage?.close(), this.#observation.close()])
+    this.#stopLog()
     this.#log.info('virtual MCP server stopped')
   }
 }

@@ -1,7 +1,9 @@
 /**
- * What `/status`, `/readyz` and the health endpoints say. Names and states only: no addresses, no error texts.
+ * What `/status`, `/readyz` and the health endpoints say. Names, states and causes in words of our own: no addresses, no
+ * error texts of others.
  * Source: docs/specification/virtual-server.md#status (status.discoveredBackends); names in snake case, backends sorted.
  */
+import { failureText, type Problem } from '../../observe/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { BackendHealth } from '../health/monitor.ts'
@@ -18,6 +20,16 @@ export interface StatusReport {
    * catalogs in use; features that do less than they should.
    */
   readonly problems: readonly string[]
+  /** What is wrong since when, and what to do about it; the oldest first. */
+  readonly problem_details: readonly ProblemStatus[]
+}
+
+export interface ProblemStatus {
+  readonly type: string
+  readonly backend?: string
+  readonly since: string
+  readonly message: string
+  readonly fix: string
 }
 
 export interface BackendStatus {
@@ -26,6 +38,19 @@ export interface BackendStatus {
   readonly transport: string
   readonly auth_type: string
   readonly mcp_revision?: string
+  /** Time of the last change of health; absent before the first. */
+  readonly since?: string
+  readonly consecutive_failures: number
+  /** What went wrong the last time, however long ago. */
+  readonly last_error?: { readonly category: string; readonly message: string; readonly at: string }
+  /** Absent when the circuit breaker is off. */
+  readonly circuit?: { readonly state: string; readonly since?: string }
+  readonly era: string
+  /** Requests of clients since the backend was set up. */
+  readonly calls: number
+  readonly calls_failed: number
+  /** Of the last five to ten minutes; absent without a call. */
+  readonly latency_ms?: { readonly p50: number; readonly p95: number }
 }
 
 export function statusReport(options: {
@@ -37,18 +62,26 @@ export function statusReport(options: {
   readonly backends: readonly BackendState[]
   readonly catalogs: Iterable<Catalog>
   readonly problems: Iterable<string>
+  /** What the event stream knows to be wrong. */
+  readonly open: readonly Problem[]
 }): StatusReport {
   const backends = options.backends.map(
-    ({ name, health, transport, authType, revision }): BackendStatus => ({
+    ({ name, health, transport, authType, revision, era, calls }): BackendStatus => ({
       name,
       health: health.status,
       transport,
       auth_type: authType,
       ...(revision === undefined ? {} : { mcp_revision: revision }),
+      ...healthStatus(health),
+      era,
+      calls: calls.calls,
+      calls_failed: calls.failed,
+      ...(calls.latencyMs ? { latency_ms: calls.latencyMs } : {}),
     }),
   )
   const problems = new Set([
     ...options.problems,
+    ...options.open.map(({ message }) => message),
     ...options.backends.flatMap(exclusion),
     ...options.backends.flatMap(staleLists),
     ...[...options.catalogs].flatMap((catalog) => catalog.problems.map(({ message }) => message)),
@@ -61,7 +94,41 @@ export function statusReport(options: {
     sessions: options.sessions,
     backends,
     problems: [...problems].sort().slice(0, 200),
+    problem_details: options.open.slice(0, 200).map(problemStatus),
   }
+}
+
+function problemStatus({ type, backend, since, message, fix }: Problem): ProblemStatus {
+  return { type, ...(backend === undefined ? {} : { backend }), since: time(since), message, fix }
+}
+
+function healthStatus(health: BackendState['health']) {
+  const { lastTransitionAt, consecutiveFailures, lastError, circuit } = health
+  return {
+    ...(lastTransitionAt === undefined ? {} : { since: time(lastTransitionAt) }),
+    consecutive_failures: consecutiveFailures,
+    ...(lastError
+      ? {
+          last_error: {
+            category: lastError.category,
+            message: failureText(lastError.category),
+            at: time(lastError.at),
+          },
+        }
+      : {}),
+    ...(circuit
+      ? {
+          circuit: {
+            state: circuit.state,
+            ...(circuit.changedAt > 0 ? { since: time(circuit.changedAt) } : {}),
+          },
+        }
+      : {}),
+  }
+}
+
+function time(ms: number): string {
+  return new Date(ms).toISOString()
 }
 
 function exclusion({ name, excluded }: BackendState): string[] {

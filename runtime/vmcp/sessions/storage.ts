@@ -7,7 +7,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
-import type { Log } from '../../net/index.ts'
+import type { Events } from '../../observe/index.ts'
 import { makeRedisStore, sealStore, type Store } from '../../store/index.ts'
 
 export const DEFAULT_KEY_PREFIX = 'gatehouse:vmcp:session:'
@@ -24,7 +24,7 @@ export interface SessionStorage {
 export function openSessionStorage(
   config: VmcpConfig,
   env: Readonly<Record<string, string | undefined>>,
-  log: Log,
+  events: Events,
 ): SessionStorage | undefined {
   const { sessionStorage } = config
   if (sessionStorage?.provider !== 'redis') return undefined
@@ -38,10 +38,7 @@ export function openSessionStorage(
       ...(password === undefined || password === '' ? {} : { password }),
     },
     {
-      onChange: (up, cause) => {
-        if (up) log.info('session storage is back')
-        else log.warn('session storage cannot be reached', { err: cause })
-      },
+      onChange: (up, cause) => events.emit('session_storage', { up, err: cause }),
     },
   )
   const secret = env[vmcpEnvironment.stateKey]

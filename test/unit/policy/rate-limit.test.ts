@@ -280,9 +280,9 @@ t.test(
     events.length = 0
     redis.freeze()
     t.equal(await call(limiter), undefined)
-    t.strictSame(kinds(events), ['timeout', 'fail_open'])
+    t.strictSame(kinds(events), ['store_down', 'timeout', 'fail_open'])
     t.equal(await call(limiter), undefined, 'and the next does not wait for it')
-    t.strictSame(kinds(events), ['timeout', 'fail_open', 'fail_open'])
+    t.strictSame(kinds(events), ['store_down', 'timeout', 'fail_open', 'fail_open'])
     redis.thaw()
     tick(1_001)
     await until(async () => {
@@ -313,5 +313,5 @@ t.test('outage: a wrong password is told apart', { skip: missingRedis }, async (
   t.teardown(() => store.close())
   const { limiter, events } = outage(store, { timeoutMs: 5_000 })
   t.equal(await call(limiter), undefined)
-  t.strictSame(kinds(events), ['auth', 'fail_open'])
+  t.strictSame(kinds(events), ['store_down', 'auth', 'fail_open'])
 })

@@ -1,6 +1,7 @@
 /** Connections over which changes of lists are announced stay as long as somebody looks at the lists. */
 import { once } from 'node:events'
 import t from 'tap'
+import { makeEvents } from '../../../runtime/observe/index.ts'
 import { makeDispatcher, silentLog } from '../../../runtime/net/index.ts'
 import { Backend } from '../../../runtime/vmcp/backends/backend.ts'
 import { Listings } from '../../../runtime/vmcp/catalog/listings.ts'
@@ -37,7 +38,8 @@ async function start(
       authType: 'unauthenticated',
     },
     {
-      events: {
+      events: makeEvents(),
+      links: {
         listChanged: (_backend, _kind, scope) => void changes.push(scope.kind),
         resourceUpdated: () => {},
         admit: () => {},
@@ -115,12 +117,11 @@ for (const over of [false, true]) {
       },
     })
     const listings = new Listings(backend, {
-      log: silentLog,
+      events: makeEvents(),
       clock: systemClock,
       onRead: () => {},
       onState: () => {},
       onDropped: () => {},
-      observe: () => {},
     })
     const session = {
       id: 's1',

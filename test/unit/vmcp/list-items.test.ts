@@ -2,7 +2,7 @@
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv'
 import t from 'tap'
 import { checkItem } from '../../../runtime/vmcp/catalog/items/check.ts'
-import { ErrorCollector, errorLogger, NO_FAULTS } from '../../../runtime/vmcp/catalog/items/errors.ts'
+import { ErrorCollector, NO_FAULTS } from '../../../runtime/vmcp/catalog/items/errors.ts'
 import type { Kind } from '../../../runtime/vmcp/catalog/types.ts'
 
 interface Checked {
@@ -204,11 +204,6 @@ t.test('errors are counted, a few are named, and are logged once until they chan
   t.match(problems[0]?.message, 'tool without a name of backend b is left out: name must be a text')
   t.match(problems[1]?.message, /^prompt "p0x{98}" of backend b is offered with repairs: title$/)
   t.equal(problems.at(-1)?.message, '5 more items of backend b are offered with repairs')
-  const lines: unknown[] = []
-  const log = { warn: (msg: string) => lines.push(msg), info: (msg: string) => lines.push(msg) }
-  const tell = errorLogger(log as never)
-  for (const violations of [NO_FAULTS, collector.all, collector.all, NO_FAULTS]) tell(violations)
-  t.same(lines, ['items of the lists are malformed', 'all items of the lists are well-formed again'])
 })
 
 t.test('what takes long to look at is left out, or no schema for clients that compile it', async (t) => {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { silentLog } from '../../../runtime/net/index.ts'
+import { makeEvents } from '../../../runtime/observe/index.ts'
 import { HealthMonitor, type HealthSettings } from '../../../runtime/vmcp/health/monitor.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'
@@ -38,7 +38,7 @@ function make(more: Partial<HealthSettings> = {}, hasCredentials = false) {
         }
       },
     },
-    log: silentLog,
+    events: makeEvents(),
     onChange: (name) => changes.push(name),
   })
   monitor.add({
@@ -208,7 +208,7 @@ t.test(
           return () => {}
         },
       },
-      log: silentLog,
+      events: makeEvents(),
       onChange: () => {},
     })
     const responded = Promise.withResolvers<void>()

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { silentLog } from '../../../runtime/net/index.ts'
+import { makeEvents } from '../../../runtime/observe/index.ts'
 import { UNKNOWN_HEALTH } from '../../../runtime/vmcp/health/monitor.ts'
 import type { BackendState } from '../../../runtime/vmcp/backends/backend-state.ts'
 import { Reporter } from '../../../runtime/vmcp/server/report.ts'
@@ -47,6 +48,7 @@ function make() {
       },
     },
     log: silentLog,
+    events: makeEvents(),
   })
   return {
     reporter,
@@ -79,6 +81,8 @@ const backend: BackendState = {
   transport: 'streamable-http',
   authType: 'unauthenticated',
   revision: undefined,
+  era: 'unknown',
+  calls: { calls: 0, failed: 0, latencyMs: undefined },
   health: { ...health, status: 'healthy' },
   lists: { staleSince: undefined, repaired: 0, leftOut: 0 },
   excluded: undefined,

@@ -11,7 +11,7 @@ import { GatehouseError } from '../../../../schemas/index.ts'
 import type { AuthServerEvent, HostedAuthServer } from '../../../authserver/index.ts'
 import { type Environment, environment, type VmcpConfig } from '../../../config/index.ts'
 import type { Log } from '../../../net/index.ts'
-import { type Audit, makeAudit } from '../../../observe/index.ts'
+import { type Audit, type Events, logEvents, makeAudit, makeEvents } from '../../../observe/index.ts'
 
 const authServerFileName = 'authserver-config.yaml'
 
@@ -26,7 +26,9 @@ export interface AuthServerOptions {
   readonly log: Log
   readonly env?: Environment
   readonly maxUpstreams?: number
-  /** Audit settings of the host; without an audit log, what happened stands in the log. */
+  /** The event stream of the host; default one that is written to the log. */
+  readonly events?: Events | undefined
+  /** Audit settings of the host. */
   readonly audit?: VmcpConfig['audit']
 }
 
@@ -39,12 +41,17 @@ export async function withAuthServer<T>(
   if (path === undefined) return work(undefined)
   // Most hosts have none, and start without loading it.
   const { openAuthServer } = await import('../../../authserver/index.ts')
-  const { env = environment(), audit: settings, ...parts } = options
-  const audit = makeAudit(settings, { log: parts.log })
+  const { env = environment(), audit: settings, events = makeEvents(), ...parts } = options
+  const stopLog = options.events ? () => {} : logEvents(events, parts.log)
+  const audit = makeAudit(settings, { onLoss: (lines, err) => events.emit('audit_lost', { lines, err }) })
   try {
     const server = await openAuthServer(path, env, {
       ...parts,
-      ...(audit.enabled ? { onEvent: (event) => record(audit, event) } : {}),
+      onEvent(event) {
+        const { type, outcome, upstream, reason } = event
+        events.emit('authorization_server', { action: type, outcome, upstream, reason })
+        record(audit, event)
+      },
     })
     try {
       return await work(server)
@@ -53,6 +60,7 @@ export async function withAuthServer<T>(
     }
   } finally {
     audit.close()
+    stopLog()
   }
 }
 

@@ -14,7 +14,7 @@ import {
   watchFile,
 } from '../../../config/index.ts'
 import { type AuthServerFacts, providersOnly } from '../../../incoming/index.ts'
-import { makeLog, type RootLog } from '../../../observe/index.ts'
+import { type Events, logEvents, makeEvents, makeLog } from '../../../observe/index.ts'
 import type { UpstreamTokens } from '../../../outgoing/index.ts'
 import { checkAll, checkStart, type StartOptions, startVmcp, type VmcpServer } from '../../../vmcp/index.ts'
 import { exitCode } from '../../output.ts'
@@ -91,38 +91,53 @@ export async function serveVmcp(options: ServeOptions): Promise<number> {
   const verbose =
     options.debug || isSwitchedOn(env, vmcpEnvironment.debug) || read.config.operational.logLevel === 'debug'
   const log = makeLog({ level: verbose ? 'debug' : 'info', name: 'vmcp' })
+  const events = makeEvents()
+  const stopLog = logEvents(events, log)
   const parts = {
     log,
+    events,
     env,
     audit: read.config.audit,
     ...(maxUpstreams === undefined ? {} : { maxUpstreams }),
   }
   await withAuthServer(authServerFile, parts, async (authServer) => {
     const { host, port, version, allowedOrigins, sessionTtlMs, maxSessions } = options
-    const start = { host, port, log, version, env, allowedOrigins, sessionTtlMs, maxSessions, authServer }
+    const start = {
+      host,
+      port,
+      log,
+      events,
+      version,
+      env,
+      allowedOrigins,
+      sessionTtlMs,
+      maxSessions,
+      authServer,
+    }
     const server = await startVmcp(read.config, {
       ...start,
       configChecksum: read.checksum,
       excluded: read.excluded,
     })
-    const stopWatching = watch(options, server, log)
+    const stopWatching = watch(options, server, events)
     const signal = await stopSignal()
     log.info('stopping', { signal })
     stopWatching()
     await server.close()
   })
+  stopLog()
   log.flush()
   return exitCode.ok
 }
 
-function watch({ path, read }: ServedFile, server: VmcpServer, log: RootLog): () => void {
+function watch({ path, read }: ServedFile, server: VmcpServer, events: Events): () => void {
   if (path === undefined) return () => {}
   return watchFile(path, () => {
     try {
       const { config, ...file } = read()
       server.reload(config, file)
     } catch (error) {
-      log.error('the changed configuration cannot be used; the running one goes on', { err: error })
+      events.emit('config_refused', { err: error })
     }
   })
 }

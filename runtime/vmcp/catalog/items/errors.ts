@@ -1,5 +1,4 @@
 /** What was wrong with the items of one backend's lists, gathered for reports: counts, and a few of them by name. */
-import type { Log } from '../../../net/index.ts'
 import type { Kind, Violation } from '../types.ts'
 
 export interface ListErrors {
@@ -79,21 +78,5 @@ export class ErrorCollector {
   }
 }
 
-/** Malformed items that a line of the log names. */
-const MAX_EXAMPLES = 5
-
-/** Logs the errors of one backend whenever they are others than before. */
-export function errorLogger(log: Log): (violations: ListErrors) => void {
-  let logged = ''
-  return ({ repaired, leftOut, problems }) => {
-    const messages = problems.map(({ message }) => message)
-    const text = messages.join()
-    if (text === logged) return
-    logged = text
-    if (text === '') log.info('all items of the lists are well-formed again')
-    else {
-      const examples = messages.slice(0, MAX_EXAMPLES)
-      log.warn('items of the lists are malformed', { repaired, left_out: leftOut, examples })
-    }
-  }
-}
+/** Malformed items that an event names. */
+export const MAX_EXAMPLES = 5

@@ -1,0 +1,95 @@
+/**
+ * What each type of event says. The names of members are the names of fields in the log: `backend` always names a
+ * backend, `err` always carries an error, `problems` always lists readable lines.
+ *
+ * No event carries a secret, a token or a session id.
+ */
+export interface EventFields {
+  /** The health of a backend changed. */
+  readonly backend_health: {
+    readonly backend: string
+    readonly before: string
+    readonly after: string
+    /** Why, as a category of words.ts; undefined when it is healthy. */
+    readonly reason?: string | undefined
+    readonly err?: unknown
+  }
+  readonly backend_circuit: {
+    readonly backend: string
+    readonly before: string
+    readonly after: 'closed' | 'open' | 'half-open'
+  }
+  /** A request of a client to a backend failed. */
+  readonly backend_call_failed: {
+    readonly backend: string
+    readonly reason: string
+    readonly err?: unknown
+  }
+  readonly backend_excluded: { readonly backend: string; readonly problems: readonly string[] }
+  /** A backend that was excluded is served, or is not in the configuration any more. */
+  readonly backend_included: { readonly backend: string }
+  readonly backends_changed: { readonly added: readonly string[]; readonly removed: readonly string[] }
+  /** Settings name a backend that does not exist; `resolved` when they do not any more. */
+  readonly backend_name_unknown: { readonly problem: string; readonly resolved: boolean }
+  /** The backend speaks another protocol era than before. */
+  readonly backend_era: { readonly backend: string; readonly era: string }
+  /** The lists of a backend could not be read. `stale_since` is set while the last ones stay in use. */
+  readonly lists_failed: {
+    readonly backend: string
+    /** RFC 3339 time. */
+    readonly stale_since?: string | undefined
+    readonly err?: unknown
+  }
+  /** The lists of a backend can be read again. */
+  readonly lists_recovered: { readonly backend: string }
+  /** Items of the lists that were read just now are malformed; both counts 0: none is any more. */
+  readonly items_malformed: {
+    readonly backend: string
+    readonly repaired: number
+    readonly left_out: number
+    readonly examples: readonly string[]
+  }
+  /** A name cannot be offered as it stands; `resolved` when it can again. */
+  readonly name_conflict: {
+    readonly kind: string
+    readonly name: string
+    readonly problem: string
+    readonly resolved: boolean
+  }
+  /** Policies refused a call. */
+  readonly call_denied: { readonly method: string; readonly name?: string | undefined }
+  /** A rate limit refused a call. */
+  readonly call_limited: { readonly scope: string; readonly operation_type: string }
+  /** The store of the rate limits cannot be asked any more, or can be again. */
+  readonly limits_store: {
+    readonly up: boolean
+    /** What becomes of calls meanwhile. */
+    readonly calls?: 'allowed' | 'refused' | undefined
+    readonly err?: unknown
+  }
+  readonly policy_engine_failed: { readonly err?: unknown }
+  readonly config_reloaded: { readonly backends: number }
+  readonly config_refused: { readonly err?: unknown }
+  /** Changed settings that wait for a restart; empty: none does. */
+  readonly restart_needed: { readonly sections: readonly string[] }
+  /** Something happened at the embedded authorization server. */
+  readonly authorization_server: {
+    readonly action: string
+    readonly outcome: string
+    readonly upstream?: string | undefined
+    readonly reason?: string | undefined
+  }
+  /** A credential for a backend could not be obtained. */
+  readonly token_failed: {
+    readonly strategy: string
+    readonly reason: string
+    readonly err?: unknown
+  }
+  readonly token_obtained: { readonly strategy: string }
+  readonly session_storage: { readonly up: boolean; readonly err?: unknown }
+  readonly status_report: { readonly ok: boolean; readonly config_map: string; readonly err?: unknown }
+  /** Lines of the audit log were lost. */
+  readonly audit_lost: { readonly lines: number; readonly err?: unknown }
+}
+
+export type EventType = keyof EventFields

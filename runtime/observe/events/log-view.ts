@@ -1,0 +1,103 @@
+/**
+ * Writes events to the log: one line for each change, not for each call.
+ *
+ * What is about a lasting problem is written when that opens, changes or closes. Everything else, and a problem that
+ * comes and goes quickly, is written a few times a minute; the repeats are counted and told in one line at its end.
+ */
+import type { Log } from '../../net/index.ts'
+import type { EventFields, EventType } from './fields.ts'
+import type { Events, ServerEvent } from './stream.ts'
+import { EVENTS, type EventRow } from './table.ts'
+
+export interface EventLogOptions {
+  /** Runs `work` once after `ms`; the response cancels it. Default a timer that does not keep the process alive. */
+  readonly after?: (ms: number, work: () => void) => () => void
+}
+
+export const REPEAT_WINDOW_MS = 60_000
+/** Lines in a window: of what is about a problem, and of everything else. */
+const CHANGES = 5
+const OCCURRENCES = 1
+const MAX_WINDOWS = 1_000
+
+interface Window {
+  lines: number
+  repeated: number
+  last: ServerEvent
+  cancel: () => void
+}
+
+/** Starts writing. The response stops it and tells the repeats that were not told yet. */
+export function logEvents(events: Events, log: Log, { after = timer }: EventLogOptions = {}): () => void {
+  const windows = new Map<string, Window>()
+
+  function write({ type, fields }: ServerEvent, repeated: number): void {
+    const { message, level } = rowOf(type)
+    log[pick(level, fields)](pick(message, fields), {
+      event: type,
+      ...fields,
+      ...(repeated > 0 ? { repeated } : {}),
+    })
+  }
+
+  /** The end of a window: tells what it held back, and stays while there is more. */
+  function close(key: string, window: Window): void {
+    if (window.repeated === 0) {
+      windows.delete(key)
+      return
+    }
+    write(window.last, window.repeated)
+    window.lines = 1
+    window.repeated = 0
+    window.cancel = after(REPEAT_WINDOW_MS, () => close(key, window))
+  }
+
+  function open(key: string, event: ServerEvent): Window {
+    const window: Window = { lines: 0, repeated: 0, last: event, cancel: () => {} }
+    const cancel = after(REPEAT_WINDOW_MS, () => close(key, window))
+    window.cancel = cancel
+    windows.set(key, window)
+    return window
+  }
+
+  function told(event: ServerEvent): void {
+    if (event.change === 'same') return
+    const name = keyOf(event)
+    const key = windows.has(name) || windows.size < MAX_WINDOWS ? name : event.type
+    const window = windows.get(key) ?? open(key, event)
+    window.last = event
+    if (window.lines++ < (event.change === undefined ? OCCURRENCES : CHANGES)) write(event, 0)
+    else window.repeated++
+  }
+
+  const stop = events.listen(told)
+  return () => {
+    stop()
+    for (const window of windows.values()) {
+      window.cancel()
+      if (window.repeated > 0) write(window.last, window.repeated)
+    }
+    windows.clear()
+  }
+}
+
+function timer(ms: number, work: () => void): () => void {
+  const handle = setTimeout(work, ms)
+  handle.unref()
+  return () => clearTimeout(handle)
+}
+
+function keyOf({ type, fields }: ServerEvent): string {
+  const { repeats } = rowOf(type)
+  if (repeats) return `${type} ${repeats(fields)}`
+  return 'backend' in fields ? `${type} ${fields.backend}` : type
+}
+
+/** The row of any type, for fields of any type: the pair comes from one event. */
+function rowOf(type: EventType): EventRow<EventFields[EventType]> {
+  return EVENTS[type] as EventRow<EventFields[EventType]>
+}
+
+function pick<F, V extends string>(value: V | ((fields: F) => V), fields: F): V {
+  return typeof value === 'function' ? value(fields) : value
+}

@@ -1,0 +1,33 @@
+/** Counts events. Gauges of what lasts are read at each scrape by whoever owns the state. */
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { EventFields, EventType } from './fields.ts'
+import type { Events } from './stream.ts'
+
+type Counters = {
+  readonly [T in EventType]?: (metrics: Metrics, fields: EventFields[T], server: string) => void
+}
+
+const COUNTERS: Counters = {
+  lists_failed: (metrics, { backend }) => metrics.listReadFailures(1, named(backend)),
+  items_malformed(metrics, { backend, repaired, left_out }) {
+    if (repaired > 0) metrics.malformedItems(repaired, { ...named(backend), action: 'repaired' })
+    if (left_out > 0) metrics.malformedItems(left_out, { ...named(backend), action: 'left_out' })
+  },
+  backend_era: (metrics, { backend, era }) =>
+    metrics.revisionReclassifications(1, { ...named(backend), 'mcp.protocol.revision': era }),
+  policy_engine_failed: (metrics, _fields, server) => metrics.policyEngineFailures(1, { server }),
+}
+
+function named(backend: string): { 'target.workload_name': string } {
+  return { 'target.workload_name': backend }
+}
+
+/** Starts counting. `server` names the server in metrics that are not about a backend. */
+export function countEvents(events: Events, metrics: Metrics, server: string): void {
+  events.listen(({ type, fields }) => {
+    const count = COUNTERS[type] as
+      | ((metrics: Metrics, fields: EventFields[EventType], server: string) => void)
+      | undefined
+    count?.(metrics, fields, server)
+  })
+}

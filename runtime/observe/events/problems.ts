@@ -1,0 +1,42 @@
+/** What is wrong at the moment: the conditions that events opened and none has closed. Bounded. */
+import type { EventType } from './fields.ts'
+import type { Condition } from './table.ts'
+
+export interface Problem {
+  /** Type of the event that opened it. */
+  readonly type: EventType
+  /** Milliseconds since the epoch. */
+  readonly since: number
+  readonly backend?: string | undefined
+  readonly message: string
+  readonly fix: string
+}
+
+/** What an event did to the problem that it is about. */
+export type Change = 'opened' | 'changed' | 'closed' | 'same'
+
+const MAX_PROBLEMS = 500
+
+export class OpenProblems {
+  readonly #open = new Map<string, Problem>()
+
+  apply(type: EventType, { id, backend, open }: Condition, at: number): Change {
+    const known = this.#open.get(id)
+    if (!open) return this.#open.delete(id) ? 'closed' : 'same'
+    if (known && known.message === open.message && known.fix === open.fix) return 'same'
+    if (!known && this.#open.size >= MAX_PROBLEMS) return 'same'
+    this.#open.set(id, { type, since: known?.since ?? at, backend, ...open })
+    return known ? 'changed' : 'opened'
+  }
+
+  /** Backends that are gone have no problems. */
+  forget(backends: readonly string[]): void {
+    if (backends.length === 0) return
+    for (const [id, { backend }] of this.#open)
+      if (backend !== undefined && backends.includes(backend)) this.#open.delete(id)
+  }
+
+  all(): readonly Problem[] {
+    return [...this.#open.values()].sort((a, b) => a.since - b.since)
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * Categories of what goes wrong with a backend, in words for everybody who may read `/status`: no addresses, no texts of
+ * backends. And what to do about each.
+ */
+interface Words {
+  readonly text: string
+  readonly fix: (backend: string) => string
+}
+
+const WORDS: Readonly<Record<string, Words>> = {
+  authentication_failed: {
+    text: 'Authentication failed',
+    fix: (backend) => `check outgoingAuth for ${backend}: the backend refuses the credential that it is sent`,
+  },
+  timeout: {
+    text: 'Health check timed out',
+    fix: (backend) =>
+      `look at the load of ${backend}; raise operational.failureHandling.healthCheckTimeout or operational.timeouts if it is slow by design`,
+  },
+  backend_unavailable: {
+    text: 'Backend unavailable',
+    fix: (backend) => `look at the log of ${backend}: it answers with errors of its own`,
+  },
+  connection_failed: {
+    text: 'Connection failed',
+    fix: (backend) =>
+      `check that ${backend} runs, that its url is right, and that network policies and its certificate let this server in`,
+  },
+  session_lost: {
+    text: 'Sessions are lost',
+    fix: (backend) =>
+      `${backend} forgets its sessions: run one replica, turn on session affinity, or give it shared session storage`,
+  },
+  health_check_failed: {
+    text: 'Health check failed',
+    fix: (backend) => `check that ${backend} is an MCP server at this url: its responses are not valid MCP`,
+  },
+  slow: {
+    text: 'Health check is slow',
+    fix: (backend) => `look at the load of ${backend}: health checks take longer than 5 seconds`,
+  },
+}
+
+const OTHER: Words = {
+  text: 'Health check failed',
+  fix: (backend) => `look at the log of ${backend}`,
+}
+
+/** A category in words. */
+export function failureText(category: string): string {
+  return (WORDS[category] ?? OTHER).text
+}
+
+/** What to do about a category. */
+export function failureFix(category: string, backend: string): string {
+  return (WORDS[category] ?? OTHER).fix(backend)
+}

@@ -1,0 +1,34 @@
+/** Tells of names that cannot be offered as they stand, and when they can again: of the catalogs in use, once each. */
+import type { Events } from '../../observe/index.ts'
+import type { Catalog } from './catalog.ts'
+import type { Violation } from './types.ts'
+
+/** Beyond these only `/status` has them. */
+const MAX_CONFLICTS = 100
+
+export class Conflicts {
+  readonly #events: Events
+  #known: ReadonlyMap<string, Violation> = new Map()
+
+  constructor(events: Events) {
+    this.#events = events
+  }
+
+  /** Compares the catalogs in use with what was told. */
+  note(catalogs: Iterable<Catalog>): void {
+    const found = new Map<string, Violation>()
+    for (const { problems } of catalogs) {
+      for (const problem of problems) {
+        if (found.size >= MAX_CONFLICTS) break
+        if (problem.kind !== 'malformed') found.set(`${problem.kind} ${problem.subject}`, problem)
+      }
+    }
+    for (const [key, problem] of found) if (!this.#known.has(key)) this.#tell(problem, false)
+    for (const [key, problem] of this.#known) if (!found.has(key)) this.#tell(problem, true)
+    this.#known = found
+  }
+
+  #tell({ kind, subject, message }: Violation, resolved: boolean): void {
+    this.#events.emit('name_conflict', { kind, name: subject, problem: message, resolved })
+  }
+}

@@ -1,0 +1,60 @@
+/** What a virtual server is started with, and what it answers to whoever started it. */
+import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
+import type { EmbeddedAuthServer } from '../../incoming/index.ts'
+import type { Log } from '../../net/index.ts'
+import type { Events } from '../../observe/index.ts'
+import type { UpstreamTokens } from '../../outgoing/index.ts'
+import type { Clock } from '../clock.ts'
+import type { ClusterApi } from './report.ts'
+
+export interface StartOptions {
+  /** Bind address. Default 127.0.0.1. */
+  readonly host?: string | undefined
+  /** 0 lets the kernel choose. Default 4483. */
+  readonly port?: number | undefined
+  readonly log?: Log | undefined
+  /** The event stream of this process, which somebody else writes to the log; default one of the server's own. */
+  readonly events?: Events | undefined
+  readonly version?: string | undefined
+  /** Sliding life of a session without use. Default 30 minutes. */
+  readonly sessionTtlMs?: number | undefined
+  readonly maxSessions?: number | undefined
+  readonly allowedOrigins?: readonly string[] | undefined
+  readonly clock?: Clock | undefined
+  /** Upstream tokens of callers, from the embedded authorization server. */
+  readonly upstreamTokens?: UpstreamTokens | undefined
+  /** Issues the tokens that this server accepts, and holds those of upstreams. Whoever opened it closes it. */
+  readonly authServer?: EmbeddedAuthServer | undefined
+  readonly env?: Readonly<Record<string, string | undefined>> | undefined
+  /** SHA-256 of the configuration file, for the report to the cluster. */
+  readonly configChecksum?: string | undefined
+  /** Backends of the file that the configuration is without. */
+  readonly excluded?: readonly ExcludedBackend[] | undefined
+  /** Replaces the access to the cluster that the environment gives (tests). */
+  readonly clusterApi?: ClusterApi | undefined
+  /** Time for requests in flight when closing. Default 10 s. */
+  readonly graceMs?: number | undefined
+  /** What clients are told that this server has. Default everything, because backends come and go. */
+  readonly advertise?: 'everything' | 'backends' | undefined
+}
+
+/** The file that a changed configuration came from. */
+export interface ReloadedFile {
+  /** SHA-256 of its text, hex. */
+  readonly checksum?: string | undefined
+  /** Backends of the file that the configuration is without. */
+  readonly excluded?: readonly ExcludedBackend[] | undefined
+}
+
+export interface VmcpServer {
+  /** Address of the MCP endpoint. */
+  readonly url: string
+  /** Address without path, for `/health` and the like. */
+  readonly origin: string
+  /**
+   * Takes a changed configuration. Backends that cannot be set up are excluded and reported. Throws INVALID_CONFIG and
+   * changes nothing when it cannot be used otherwise.
+   */
+  reload(config: VmcpConfig, file?: ReloadedFile): void
+  close(): Promise<void>
+}

@@ -1,0 +1,154 @@
+/** The event stream: problems open and close, the log tells changes once and counts repeats, a broken view harms nobody. */
+import t from 'tap'
+import {
+  EVENT_TYPES,
+  logEvents,
+  makeEvents,
+  makeLog,
+  REPEAT_WINDOW_MS,
+} from '../../../runtime/observe/index.ts'
+
+function make() {
+  let now = Date.UTC(2026, 0, 1)
+  let timers: { ms: number; work: () => void; cancelled: boolean }[] = []
+  const lines: Record<string, unknown>[] = []
+  const log = makeLog({
+    level: 'debug',
+    destination: { write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) },
+  })
+  const events = makeEvents(() => now)
+  const stop = logEvents(events, log, {
+    after(ms, work) {
+      const timer = { ms, work, cancelled: false }
+      timers.push(timer)
+      return () => {
+        timer.cancelled = true
+      }
+    },
+  })
+  return {
+    events,
+    lines,
+    stop,
+    pass(ms: number) {
+      now += ms
+    },
+    endWindows() {
+      const due = timers
+      timers = []
+      for (const timer of due) {
+        t.equal(timer.ms, REPEAT_WINDOW_MS)
+        if (!timer.cancelled) timer.work()
+      }
+      return due.length
+    },
+  }
+}
+
+const failed = { backend: 'b', reason: 'timeout' }
+const down = { backend: 'b', before: 'healthy', after: 'unhealthy', reason: 'connection_failed' }
+
+t.test('a problem opens with its cause and a fix, and closes', async (t) => {
+  const { events, pass } = make()
+  events.emit('backend_health', down)
+  pass(5_000)
+  events.emit('config_refused', {})
+  t.match(events.problems(), [
+    {
+      type: 'backend_health',
+      backend: 'b',
+      since: Date.UTC(2026, 0, 1),
+      message: 'backend b is unhealthy: Connection failed',
+      fix: /check that b runs/,
+    },
+    { type: 'config_refused', fix: /gatehouse vmcp validate/ },
+  ])
+  events.emit('backend_health', { backend: 'b', before: 'unhealthy', after: 'healthy' })
+  t.match(events.problems(), [{ type: 'config_refused' }])
+})
+
+t.test('a backend that is removed takes its problems with it', async (t) => {
+  const { events } = make()
+  events.emit('backend_health', down)
+  events.emit('backend_health', { ...down, backend: 'other' })
+  events.emit('backends_changed', { added: [], removed: ['b'] })
+  t.match(events.problems(), [{ backend: 'other' }])
+})
+
+t.test('what stays wrong is written once, and once more when it is over', async (t) => {
+  const { events, lines } = make()
+  const excluded = { backend: 'b', problems: ['backends.b.url: is not a URL'] }
+  for (let i = 0; i < 50; i++) events.emit('backend_excluded', excluded)
+  t.equal(lines.length, 1)
+  t.match(lines[0], { level: 'error', event: 'backend_excluded', backend: 'b' })
+  events.emit('backend_excluded', { ...excluded, problems: ['another'] })
+  events.emit('backend_included', { backend: 'b' })
+  events.emit('backend_included', { backend: 'b' })
+  t.same(
+    lines.map(({ message }) => message),
+    [
+      'a backend is excluded; the others are served',
+      'a backend is excluded; the others are served',
+      'a backend is not excluded any more',
+    ],
+  )
+})
+
+t.test('repeats are one line a minute, with their number', async (t) => {
+  const { events, lines, endWindows, stop } = make()
+  for (let i = 0; i < 1_000; i++) events.emit('backend_call_failed', failed)
+  events.emit('backend_call_failed', { ...failed, backend: 'other' })
+  t.equal(lines.length, 2, 'one for each backend')
+  t.notOk('repeated' in lines[0]!)
+  endWindows()
+  t.equal(lines.length, 3)
+  t.match(lines[2], { event: 'backend_call_failed', backend: 'b', repeated: 999 })
+  for (let i = 0; i < 10; i++) events.emit('backend_call_failed', failed)
+  t.equal(lines.length, 3, 'while they go on there is one line for each window')
+  endWindows()
+  t.match(lines[3], { repeated: 10 })
+  endWindows()
+  t.equal(endWindows(), 0, 'no timer stays')
+  events.emit('backend_call_failed', failed)
+  t.equal(lines.length, 5, 'after a quiet minute the next is told at once')
+  events.emit('backend_call_failed', failed)
+  stop()
+  t.match(lines[5], { repeated: 1 }, 'the end tells what was held back')
+})
+
+t.test('a backend that flaps does not fill the log', async (t) => {
+  const { events, lines } = make()
+  for (let i = 0; i < 100; i++) {
+    events.emit('backend_health', down)
+    events.emit('backend_health', { backend: 'b', before: 'unhealthy', after: 'healthy' })
+  }
+  t.equal(lines.length, 5)
+})
+
+t.test('memory is bounded whatever the names', async (t) => {
+  const { events, lines, endWindows } = make()
+  for (let i = 0; i < 5_000; i++) {
+    events.emit('backend_name_unknown', { problem: `name ${i}`, resolved: false })
+    events.emit('call_denied', { method: `m${i}` })
+  }
+  t.equal(events.problems().length, 500)
+  t.ok(endWindows() <= 1_002, 'windows')
+  t.ok(lines.length < 2_000, String(lines.length))
+})
+
+t.test('a view that throws keeps nobody else from hearing', async (t) => {
+  const events = makeEvents()
+  const heard: string[] = []
+  events.listen(() => {
+    throw new Error('broken')
+  })
+  const stop = events.listen(({ type }) => heard.push(type))
+  events.emit('config_reloaded', { backends: 1 })
+  stop()
+  events.emit('config_reloaded', { backends: 2 })
+  t.same(heard, ['config_reloaded'])
+})
+
+t.test('the names of types are stable words', async (t) => {
+  for (const type of EVENT_TYPES) t.match(type, /^[a-z]+(?:_[a-z]+)+$/)
+})
