@@ -200,10 +200,16 @@ function checkResources(draft: Draft, context: Context): void {
   draft.resources = resourcesOf(draft.parameters, context)
 }
 
+/** Each is compared with every resource that is served. */
+const maxResources = 100
+
 /** The requested resources as they are configured. Throws OAuthError invalid_target. */
 export function resourcesOf(parameters: Parameters, context: Context): readonly string[] {
   const { allowedAudiences } = context.config
-  const found = parameters.all('resource').map((resource) => {
+  const requested = parameters.all('resource')
+  if (requested.length > maxResources)
+    throw new OAuthError('invalid_target', `at most ${maxResources} resources can be requested`)
+  const found = requested.map((resource) => {
     const served = isResource(resource)
       ? allowedAudiences.find((audience) => sameResource(audience, resource))
       : undefined

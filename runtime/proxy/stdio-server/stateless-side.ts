@@ -7,10 +7,11 @@
  */
 import type { Log } from '../../net/index.ts'
 import type { OpenLink } from '../eras/link.ts'
-import { discover } from '../eras/probe.ts'
+import { discover, PROBE_MS } from '../eras/probe.ts'
 import { StatelessTranslator } from '../eras/stateless-translator.ts'
 import { StatelessLink, StatelessRelay } from '../eras/stateless-relay.ts'
 import type { StatelessReply, StatelessRequest } from '../eras/stateless-reply.ts'
+import { JsonObject, STATELESS_VERSION } from '../../mcp/index.ts'
 
 export interface StatelessSideOptions {
   readonly open: OpenLink
@@ -26,6 +27,22 @@ export interface StatelessSideOptions {
 
 /** The scope of the process that was probed for its era: requests without a caller. */
 const commonScope = ''
+/** The second question may take as much longer. */
+const LATE_FACTOR = 3
+const nothing = Buffer.from('{}')
+/** Of a client without abilities: a session is opened for it to see whether there are any. */
+const plainRequest: StatelessRequest = {
+  id: '0',
+  method: 'tools/list',
+  params: new JsonObject(nothing),
+  meta: {
+    protocolVersion: STATELESS_VERSION,
+    clientCapabilities: nothing,
+    clientInfo: undefined,
+    logLevel: undefined,
+  },
+  scope: commonScope,
+}
 
 export class StatelessSide {
   readonly #options: StatelessSideOptions
@@ -55,21 +72,38 @@ export class StatelessSide {
   }
 
   async #decide(): Promise<StatelessTranslator | StatelessRelay> {
-    const { open, info, maxProcesses, now, log, probeMs } = this.#options
-    const link = new StatelessLink(open)
-    const stateless = await discover(link.requester, info, probeMs)
-    log.info('the era of the server is known', { era: stateless ? 'stateless' : 'session' })
-    const parts = { open, maxLinks: maxProcesses, now }
-    if (stateless) {
-      const relay = new StatelessRelay(parts)
-      relay.adopt(commonScope, link)
-      this.#known = relay
-      return relay
+    const { open, info, maxProcesses, now, log, probeMs = PROBE_MS } = this.#options
+    const relay = await this.#relay(probeMs)
+    if (relay) return relay
+    const translator = new StatelessTranslator({ open, maxLinks: maxProcesses, now, infoFor: () => info })
+    try {
+      await translator.open(plainRequest)
+    } catch (refusal) {
+      await translator.close()
+      // It was silent and opens no session: it may only have been slow to start, for instance while it was fetched.
+      const late = await this.#relay(probeMs * LATE_FACTOR)
+      if (late) return late
+      throw refusal
     }
-    // A server of the session era that got a request before `initialize` may be in any state.
-    void link.close()
-    this.#known = new StatelessTranslator({ ...parts, infoFor: () => info })
-    return this.#known
+    log.info('the era of the server is known', { era: 'session' })
+    this.#known = translator
+    return translator
+  }
+
+  /** Undefined when the server does not say in time that it speaks the stateless era. */
+  async #relay(timeoutMs: number): Promise<StatelessRelay | undefined> {
+    const { open, info, maxProcesses, now, log } = this.#options
+    const link = new StatelessLink(open)
+    if (!(await discover(link.requester, info, timeoutMs))) {
+      // A server of the session era that got a request before `initialize` may be in any state.
+      void link.close()
+      return undefined
+    }
+    log.info('the era of the server is known', { era: 'stateless' })
+    const relay = new StatelessRelay({ open, maxLinks: maxProcesses, now })
+    relay.adopt(commonScope, link)
+    this.#known = relay
+    return relay
   }
 
   evict(before: number): void {

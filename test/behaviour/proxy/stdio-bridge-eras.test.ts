@@ -3,6 +3,7 @@
  * what waits for a client, and what is refused. Programs are the fixture backend, and small ones for errors.
  */
 import { EventEmitter, once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { makeCaller } from '../../../runtime/net/index.ts'
@@ -342,4 +343,40 @@ t.test('in front of it, a virtual server keeps one process for each of its sessi
   t.ok(await hasExtraTool(ada.request('tools/list')))
   t.notOk(await hasExtraTool(bob.request('tools/list')))
   stream.close()
+})
+
+t.test('stateless program: slow to start, it is asked again before it is given up', async (t) => {
+  // Each process says nothing until the second question has come: as if the first ones were still starting.
+  const folder = t.testdir({})
+  const slow = `
+    const fs = require('node:fs')
+    const marks = ${JSON.stringify(folder)}
+    require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+      const { id, method } = JSON.parse(line)
+      const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, ...message }) + '\\n')
+      if (method === 'initialize') { fs.writeFileSync(marks + '/refused', ''); return say({ error: { code: -32601, message: 'no sessions' } }) }
+      if (id === undefined || !fs.existsSync(marks + '/refused')) return
+      if (method === 'server/discover') return say({ result: { supportedVersions: ['2026-07-28'], capabilities: { tools: {} } } })
+      say({ result: { resultType: 'complete', tools: [] } })
+    })`
+  const { url } = await bridgeTo(t, ['-e', slow], { probeMs: 2_000 })
+  const { response } = await stateless(url, 'tools/list')
+  t.match(response?.result, { tools: [] })
+})
+
+t.test('a program of neither era is asked again by the next request', async (t) => {
+  const folder = t.testdir({})
+  const broken = `
+    const fs = require('node:fs')
+    require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+      const { id, method } = JSON.parse(line)
+      if (id === undefined) return
+      const works = fs.existsSync(${JSON.stringify(folder)} + '/works')
+      const result = method === 'server/discover' ? { supportedVersions: ['2026-07-28'], capabilities: {} } : { resultType: 'complete', tools: [] }
+      process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, ...(works ? { result } : { error: { code: -32603, message: 'no database' } }) }) + '\\n')
+    })`
+  const { url } = await bridgeTo(t, ['-e', broken])
+  t.match((await stateless(url, 'tools/list')).response, { error: { code: Number } })
+  writeFileSync(`${folder}/works`, '')
+  t.match((await stateless(url, 'tools/list')).response?.result, { tools: [] })
 })
