@@ -35,7 +35,8 @@ function __gatehouse_complete
     set -l words (commandline -opc) (commandline -ct)
     $words[1] __complete -- $words[2..-1] 2>/dev/null
 end
-complete -c gatehouse -a '(__gatehouse_complete)'
+# Files only where nothing else is known.
+complete -c gatehouse -n 'test (count (__gatehouse_complete)) -gt 0' -f -a '(__gatehouse_complete)'
 `
 
 const scripts = { bash, zsh, fish } as const

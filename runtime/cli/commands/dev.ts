@@ -4,12 +4,12 @@
  * Reads and validates them with the webhook's code, runs the same hooks in process, starts what they render as local
  * processes, and follows every edit of the files.
  */
-import { mkdtempSync, rmSync, statSync, watch } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { Command } from 'commander'
 import type { ValidateResource } from '../manifests/check.ts'
-import { checkManifests, describeViolations } from '../manifests/check.ts'
+import { checkManifests, describeViolations, isOurs } from '../manifests/check.ts'
 import { generatedObjects } from '../manifests/generators.ts'
 import { readManifests } from '../manifests/read.ts'
 import type { KubeObject } from '../local/objects.ts'
@@ -18,7 +18,9 @@ import { localEnvironment } from '../dev/environment.ts'
 import { localHooks } from '../dev/local-hooks.ts'
 import { ScreenWriter } from '../dev/screen.ts'
 import { DevSession } from '../dev/session.ts'
+import { watchFiles } from '../dev/watch.ts'
 import { exitCode, printError } from '../output.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
 import { runtimeImage } from '../version.ts'
 import { parsePort } from './port.ts'
 import { collect } from './validate.ts'
@@ -29,8 +31,6 @@ interface Options {
   readonly verbose: boolean
 }
 
-/** Quiet time after the last change of a file before it is read. */
-const settleMs = 150
 /** How often the running servers are asked for the health of their backends. */
 const refreshMs = 1000
 
@@ -43,7 +43,7 @@ export function addDevCommand(program: Command): void {
         'hooks, and starts what they render as local processes. A server runs the command in its annotation\n' +
         'gatehouse.dev/local-command in place of its image ({port} is replaced; PORT is set).',
     )
-    .requiredOption('-f, --filename <path>', 'file or folder; repeatable', collect)
+    .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect)
     .option('-p, --port <number>', 'port of the first VirtualMCPServer', parsePort, 4483)
     .option('-v, --verbose', 'print the output of every process', false)
     .addHelpText(
@@ -58,7 +58,9 @@ export function addDevCommand(program: Command): void {
 
 async function dev(options: Options): Promise<number> {
   const { hooks, validate } = await localHooks()
-  const first = load(options.filename, validate)
+  const input = once(() => readFileSync(0, 'utf8'))
+  const first = load(options.filename, validate, input)
+  if (first.docs.length === 0 && !first.problems) throw nothingToRun(options.filename)
   if (first.problems) {
     printError(first.problems)
     return exitCode.failed
@@ -89,54 +91,61 @@ async function dev(options: Options): Promise<number> {
     onError: failure,
   })
   const reload = async () => {
-    const next = load(options.filename, validate)
+    const next = tried(() => load(options.filename, validate, input))
     problems = next.problems
     if (!problems) await session.declare(next.docs)
     redraw()
   }
   const timer = setInterval(redraw, refreshMs)
-  const stopWatching = watchFiles(options.filename, () => void reload().catch(failure))
+  const stopWatching = await watchFiles(
+    options.filename.filter((path) => path !== '-'),
+    { onChange: () => void reload().catch(failure), onError: failure },
+  )
   try {
     await session.declare(first.docs)
     await signalled()
   } finally {
     clearInterval(timer)
-    stopWatching()
+    await stopWatching()
     await session.stop()
     rmSync(folder, { recursive: true, force: true })
   }
   return exitCode.ok
 }
 
-/** Reads and checks the manifests; an error of reading is a problem like any other. */
-function load(
-  paths: readonly string[],
-  validate: ValidateResource,
-): { docs: KubeObject[]; problems: string } {
+interface Loaded {
+  readonly docs: KubeObject[]
+  readonly problems: string
+}
+
+/** Reads and checks the manifests. Throws INVALID_CONFIG for what cannot be read. */
+function load(paths: readonly string[], validate: ValidateResource, input: () => string): Loaded {
+  const manifests = readManifests(paths, input)
+  const problems = describeViolations(checkManifests(manifests, validate))
+  const ours = manifests.some(isOurs)
+  const docs = ours ? manifests.map(({ doc }) => doc as KubeObject) : []
+  return { docs: ours ? [...docs, ...generatedObjects(paths)] : [], problems }
+}
+
+/** While servers run, what cannot be read is a problem like any other. */
+function tried(read: () => Loaded): Loaded {
   try {
-    const manifests = readManifests(paths, () => '')
-    const problems = describeViolations(checkManifests(manifests, validate))
-    const docs = manifests.map(({ doc }) => doc as KubeObject)
-    return { docs: [...docs, ...generatedObjects(paths)], problems }
+    return read()
   } catch (error) {
-    return { docs: [], problems: error instanceof Error ? error.message : String(error) }
+    return { docs: [], problems: messageOf(error) }
   }
 }
 
-/** Calls back once a burst of changes is over. Watches the folder of a file, because editors replace files. */
-function watchFiles(paths: readonly string[], onChange: () => void): () => void {
-  let timer: NodeJS.Timeout | undefined
-  const watchers = paths.map((path) => {
-    const folder = statSync(path).isDirectory() ? path : dirname(path)
-    return watch(folder, { recursive: statSync(path).isDirectory() }, () => {
-      clearTimeout(timer)
-      timer = setTimeout(onChange, settleMs)
-    })
-  })
-  return () => {
-    clearTimeout(timer)
-    for (const watcher of watchers) watcher.close()
-  }
+function nothingToRun(paths: readonly string[]): GatehouseError {
+  const detail =
+    `${paths.join(', ')}: no resource of gatehouse.dev in it. The configuration of an MCP client becomes manifests by ` +
+    `"gatehouse import ${paths[0] ?? ''} -o FOLDER", or runs at once by "gatehouse run --from ${paths[0] ?? ''}".`
+  return new GatehouseError('INVALID_CONFIG', { detail })
+}
+
+function once(read: () => string): () => string {
+  let text: string | undefined
+  return () => (text ??= read())
 }
 
 function signalled(): Promise<void> {
@@ -148,5 +157,9 @@ function signalled(): Promise<void> {
 }
 
 function failure(error: unknown): void {
-  printError(`gatehouse dev: ${error instanceof Error ? error.message : String(error)}`)
+  printError(`gatehouse dev: ${messageOf(error)}`)
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

@@ -125,10 +125,8 @@ COMP_WORDS=(gatehouse vali); COMP_CWORD=1; _gatehouse; echo "\${COMPREPLY[*]}"`
     ['fish', ['--no-execute']],
   ] as const) {
     const { stdout } = await runGatehouse(['completion', shell])
-    const { error, status, stderr } = spawnSync(shell, [...check, '/dev/stdin'], {
-      input: stdout,
-      encoding: 'utf8',
-    })
+    const file = join(t.testdir({ script: stdout }), 'script')
+    const { error, status, stderr } = spawnSync(shell, [...check, file], { encoding: 'utf8' })
     if (error) t.pass(`${shell} is not installed on this machine: its script was NOT tested`)
     else t.equal(status, 0, stderr)
   }

@@ -1,0 +1,33 @@
+/** Follows edits of manifest files, also those of editors that replace a file, and of folders that come later. */
+import { watch } from 'chokidar'
+
+/** Quiet time after the last change before files are read. */
+const settleMs = 150
+
+export interface WatchOptions {
+  readonly onChange: () => void
+  /** Called when files can no longer be followed, for example because the system allows no more watches. */
+  readonly onError: (error: unknown) => void
+}
+
+/** Calls back once a burst of changes is over. Resolves, when every file is followed, with the function that ends it. */
+export async function watchFiles(
+  paths: readonly string[],
+  options: WatchOptions,
+): Promise<() => Promise<void>> {
+  let timer: NodeJS.Timeout | undefined
+  const watcher = watch([...paths], {
+    ignoreInitial: true,
+    ignored: (path) => /[/\\](?:\.[^/\\.][^/\\]*|node_modules)$/.test(path) && !paths.includes(path),
+  })
+  watcher.on('all', () => {
+    clearTimeout(timer)
+    timer = setTimeout(options.onChange, settleMs)
+  })
+  watcher.on('error', options.onError)
+  await new Promise<void>((resolve) => watcher.once('ready', resolve))
+  return async () => {
+    clearTimeout(timer)
+    await watcher.close()
+  }
+}
