@@ -53,8 +53,3 @@ export function byText(a: string, b: string): number {
   if (a === b) return 0
   return a < b ? -1 : 1
 }
-
-/** Orders objects by name. */
-export function byName<T extends { readonly metadata: { readonly name: string } }>(a: T, b: T): number {
-  return byText(a.metadata.name, b.metadata.name)
-}

@@ -29,7 +29,7 @@ function isDeeperThan(value: unknown, depth: number): boolean {
 }
 
 /** Whether the text is a Kubernetes quantity such as `500m` or `1Gi`. */
-export function isQuantity(value: unknown): boolean {
+function isQuantity(value: unknown): boolean {
   return typeof value === 'string' && quantityForm.test(value)
 }
 

@@ -28,7 +28,7 @@ export {
   issuerFailure,
   synthesizedUpstreams,
 } from './embedded-auth-server.ts'
-export type { Strategy, StrategyTarget } from './module.ts'
+export type { Strategy } from './module.ts'
 export { enterpriseRequired, oboViolations } from './obo.ts'
 
 const modules: Readonly<Record<MCPExternalAuthConfigSpec['type'], ExternalAuthModule>> = {

@@ -18,7 +18,7 @@ import { observedTime } from './observed-time.ts'
 import { find, type SyncRequest } from './protocol.ts'
 import type { HookSettings } from '../settings.ts'
 
-export const coreGroups = {
+const coreGroups = {
   ConfigMap: 'ConfigMap.v1',
   Secret: 'Secret.v1',
   Service: 'Service.v1',

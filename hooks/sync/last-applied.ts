@@ -11,7 +11,7 @@ import { byText, fieldsOf, isFields, isTerminating, type KubeObject } from '../k
 import { ownedFields } from './managed-fields.ts'
 import { groupKey, type ObjectGroups, type SyncRequest } from './protocol.ts'
 
-export const lastAppliedAnnotation = 'metacontroller.k8s.io/last-applied-configuration'
+const lastAppliedAnnotation = 'metacontroller.k8s.io/last-applied-configuration'
 
 /** What Metacontroller applied last for this child; undefined when the object does not tell. */
 export function lastApplied(child: KubeObject): KubeObject | undefined {

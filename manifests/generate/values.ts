@@ -20,7 +20,7 @@ const resources = (cpu: string, memory: string, limit: string): Json => ({
 })
 
 /** In the order of `values.yaml`. */
-export function settings(version: string): readonly Setting[] {
+function settings(version: string): readonly Setting[] {
   return [
     {
       path: 'images.hooks',

@@ -5,7 +5,7 @@
  */
 import { hashed } from './tokens/opaque.ts'
 
-export const eventTypes = [
+const eventTypes = [
   'client_registered',
   'client_updated',
   'client_deleted',

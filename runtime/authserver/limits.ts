@@ -20,9 +20,6 @@ export const unusedClientMs = day
 export const usedClientMs = 30 * day
 export const loginMs = 10 * minute
 
-/** How long what a permission was taken for stays, if nothing comes of it. */
-export const lifetimes = { authorize: loginMs, register: unusedClientMs } as const
-
 interface Rate {
   readonly capacity: number
   readonly refillMs: number

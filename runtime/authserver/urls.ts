@@ -68,6 +68,6 @@ export function makeUrls(config: AuthServerConfig): Urls {
   }
 }
 
-export function pathOf(url: string): string {
+function pathOf(url: string): string {
   return new URL(url).pathname.replace(/\/+$/, '')
 }

@@ -11,29 +11,15 @@ export {
 } from './era.ts'
 export * from './eras/index.ts'
 export { type Changes, JsonObject } from './json-object.ts'
-export { DuplicateMember, JsonError, MAX_DEPTH, scanElements } from './json-scan.ts'
+export { DuplicateMember, JsonError, scanElements } from './json-scan.ts'
 export { isBatch, startsAsJson } from './json-start.ts'
-export {
-  isSessionLost,
-  MAX_REFUSAL_BYTES,
-  mayEnterNextSession,
-  type SessionVerdict,
-  sessionVerdict,
-} from './lost-session.ts'
-export {
-  type Message,
-  MessageError,
-  type MessageKind,
-  paramsOf,
-  scanClientMessage,
-  scanMessage,
-} from './message.ts'
+export { isSessionLost, MAX_REFUSAL_BYTES, mayEnterNextSession, sessionVerdict } from './lost-session.ts'
+export { type Message, MessageError, paramsOf, scanClientMessage, scanMessage } from './message.ts'
 export {
   argumentHeaders,
   disagreeingArgument,
   type MirroredArgument,
   mirroredArguments,
-  readHeaderValue,
   writeHeaderValue,
 } from './mirrored-headers.ts'
 export { checkParamTypes } from './param-types.ts'
@@ -60,11 +46,4 @@ export {
   resultMessage,
   resultParts,
 } from './write.ts'
-export {
-  encodeEvent,
-  type EventFields,
-  type EventSourceMessage,
-  KEEP_ALIVE,
-  type SseReader,
-  sseReader,
-} from './sse.ts'
+export { encodeEvent, type EventSourceMessage, KEEP_ALIVE, type SseReader, sseReader } from './sse.ts'

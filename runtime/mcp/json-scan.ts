@@ -129,7 +129,7 @@ function skipEscape(text: Uint8Array, at: number): number {
 }
 
 /** `at` is the opening quote; answers the index after the closing one. */
-export function skipString(text: Uint8Array, at: number): number {
+function skipString(text: Uint8Array, at: number): number {
   if (text[at] !== QUOTE) throw new JsonError('string expected', at)
   let i = at + 1
   let turn = i + LONG_RUN
@@ -227,7 +227,7 @@ function skipName(text: Uint8Array, at: number): number {
  * `at` is the first byte of a value; answers the index after it. Throws TooManyValues when it holds more than `maxValues`
  * values, itself included.
  */
-export function skipValue(text: Uint8Array, at: number, maxValues = Infinity): number {
+function skipValue(text: Uint8Array, at: number, maxValues = Infinity): number {
   let i = at
   let depth = 0
   let values = 0

@@ -2,44 +2,23 @@
 export { isLoopbackHost, unbracket } from './addresses.ts'
 export { readBody, refuseBodyByHead } from './listener/body.ts'
 export { type Caller, LOCAL_ISSUER, makeCaller } from './caller.ts'
-export { AddressRefusedError, type LookupAll } from './outgoing/connector.ts'
 export { codedAnswer } from './content-coding.ts'
 export {
   type DispatchController,
   type Dispatcher,
-  type DispatcherOptions,
   type DispatchHandler,
   makeDispatcher,
 } from './outgoing/dispatcher.ts'
 export { Exchange } from './exchange.ts'
-export {
-  type Fetch,
-  type FetchInit,
-  type FetchOptions,
-  FetchRefusedError,
-  makeFetch,
-} from './outgoing/fetch.ts'
+export { type Fetch, type FetchInit, FetchRefusedError, makeFetch } from './outgoing/fetch.ts'
 export { namedByConnection, repeatedSingleton } from './headers.ts'
 export { type Entry, InFlight } from './in-flight.ts'
-export { type ListenerLimits, listenerLimits, maxBodyBytes } from './limits.ts'
-export {
-  holdsStream,
-  listen,
-  type Listener,
-  type ListenOptions,
-  type RequestHandler,
-  type UpgradeHandler,
-} from './listener/listen.ts'
+export { type ListenerLimits, maxBodyBytes } from './limits.ts'
+export { holdsStream, listen, type Listener, type RequestHandler } from './listener/listen.ts'
 export { type Log, type LogFields, silentLog } from './log.ts'
-export {
-  type GuardOptions,
-  makeOriginGuard,
-  type OriginGuard,
-  originRule,
-  parseOrigin,
-} from './listener/origin.ts'
+export { makeOriginGuard, type OriginGuard, originRule, parseOrigin } from './listener/origin.ts'
 export { type Html, html } from './pages/html.ts'
 export { type Page, page } from './pages/page.ts'
-export { pipeline, type Stage, type Stages } from './pipeline.ts'
+export { pipeline, type Stage } from './pipeline.ts'
 export { sendBody, sendJson, sendProblem, sendText, toGatehouseError } from './problem.ts'
-export { type ProxyEnvironment, proxyFor } from './outgoing/proxy-environment.ts'
+export { type ProxyEnvironment } from './outgoing/proxy-environment.ts'

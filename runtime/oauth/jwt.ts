@@ -9,7 +9,7 @@ import { createHash } from 'node:crypto'
 import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify, type JWTVerifyOptions } from 'jose'
 import type { Keys } from './keys.ts'
 
-export const signatureAlgorithms = [
+const signatureAlgorithms = [
   'RS256',
   'RS384',
   'RS512',

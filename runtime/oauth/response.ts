@@ -22,7 +22,7 @@ export function oauthCode(error: unknown): string | undefined {
 }
 
 /** Status, headers and body of the response. An error without an OAuth code is `server_error` or, at 503, temporary. */
-export function oauthResponse(error: unknown): OAuthResponse {
+function oauthResponse(error: unknown): OAuthResponse {
   const known = error instanceof GatehouseError ? error : new GatehouseError('INTERNAL', { cause: error })
   const code = oauthCode(known) ?? (known.status === 503 ? 'temporarily_unavailable' : 'server_error')
   return {

@@ -42,7 +42,7 @@ export interface TokenRequestOptions extends CallOptions {
 
 const what = 'the token endpoint'
 
-export const grantTypes = {
+const grantTypes = {
   tokenExchange: 'urn:ietf:params:oauth:grant-type:token-exchange',
   jwtBearer: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
 } as const
@@ -135,7 +135,7 @@ export function jwtBearerGrant(
 }
 
 /** Space-joined scopes; undefined for none, because an empty parameter means something else. */
-export function joinScopes(scopes: readonly string[] | undefined): string | undefined {
+function joinScopes(scopes: readonly string[] | undefined): string | undefined {
   return scopes === undefined || scopes.length === 0 ? undefined : scopes.join(' ')
 }
 

@@ -1,6 +1,5 @@
 /** Public API of the outgoing module: how we authenticate to a backend. */
-export { CredentialCache, type Obtained } from './cache.ts'
 export type { StrategyConfig } from './config.ts'
-export { makeOutgoing, type Outgoing, type OutgoingParts } from './registry.ts'
+export { makeOutgoing, type Outgoing } from './registry.ts'
 export { accountAdvice } from './subject.ts'
 export type { OutgoingRequest, OutgoingStrategy, UpstreamToken, UpstreamTokens } from './strategy.ts'

@@ -31,7 +31,7 @@ export interface PolicySubject {
   readonly denyAll: boolean
 }
 
-export const CLAIM_PREFIX = 'claim_'
+const CLAIM_PREFIX = 'claim_'
 const CLAIM_SET_PREFIX = 'claimset_'
 const PRINCIPAL_TYPE = 'Client'
 const WELL_KNOWN_GROUP_CLAIMS = ['groups', 'roles', 'cognito:groups'] as const

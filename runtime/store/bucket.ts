@@ -20,7 +20,7 @@ export function levelAt(bucket: Bucket, last: Level | undefined, nowMs: number):
 }
 
 /** How long until `cost` tokens are there, milliseconds. */
-export function waitMs(bucket: Bucket, tokens: number, cost: number): number {
+function waitMs(bucket: Bucket, tokens: number, cost: number): number {
   // The small term keeps rounding noise from adding a whole millisecond.
   return Math.ceil(((cost - tokens) * bucket.refillMs) / bucket.capacity - 1e-6)
 }

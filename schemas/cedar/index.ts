@@ -5,7 +5,6 @@
 export { cedarViolations } from './check.ts'
 export {
   type AuthorizationCall,
-  callEngine,
   type CedarValue,
   engineAnswers,
   EngineFailure,

@@ -16,7 +16,7 @@ export function crdFile(kind: KindInfo, bundle: Bundle): string {
 }
 
 /** The CRD as an object. */
-export function crd(kind: KindInfo, bundle: Bundle): Record<string, unknown> {
+function crd(kind: KindInfo, bundle: Bundle): Record<string, unknown> {
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',

@@ -133,7 +133,7 @@ export function inlined(reference: Schema, bundle: Bundle): Schema {
 }
 
 /** Follows references of the sources to the definition itself, extended where the reference says so. */
-export function target(schema: Schema, defs: ReadonlyMap<string, Schema>): Schema {
+function target(schema: Schema, defs: ReadonlyMap<string, Schema>): Schema {
   let current = schema
   while (current.$ref !== undefined) {
     const next = defs.get(refName(current.$ref))

@@ -17,7 +17,7 @@ const root = resolve(import.meta.dirname, '../..')
 const owned = ['schemas/generated', 'manifests/crds', 'docs/kinds']
 
 /** Path relative to the repository root -> content. */
-export async function generate(): Promise<Map<string, string>> {
+async function generate(): Promise<Map<string, string>> {
   const bundle = loadBundle(join(root, 'schemas'))
   const { js, dts } = await validatorFiles(bundle)
   return new Map([

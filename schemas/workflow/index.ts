@@ -7,15 +7,13 @@ export { workflowViolations } from './checks.ts'
 export {
   type Command,
   type FunctionName,
-  functionNames,
   type Node,
   type Operand,
   parseTemplate,
   type Pipe,
   type Template,
-  TemplateError,
 } from './template/index.ts'
-export { SchemaCheck, schemaCheck, type Spend } from './schema-check.ts'
+export { SchemaCheck, schemaCheck } from './schema-check.ts'
 export { propertyOf } from './templates.ts'
 export { booleanIn, integerIn, isJsonType, type JsonType, numberIn } from './typed-text.ts'
 export { workflowWarnings } from './warnings.ts'

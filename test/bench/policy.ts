@@ -5,7 +5,8 @@
 import { createRequire } from 'node:module'
 import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs'
 import { makeCaller } from '../../runtime/net/index.ts'
-import { type Authorizer, makeAuthorizer, makeGate } from '../../runtime/policy/index.ts'
+import { makeAuthorizer, makeGate } from '../../runtime/policy/index.ts'
+import type { Authorizer } from '../../runtime/policy/authorizer.ts'
 
 const TOOLS = 300
 const GROUPS = 100

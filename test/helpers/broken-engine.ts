@@ -1,6 +1,6 @@
 /** Takes the policy engine away: the instance in use fails, and no new one can be loaded until it is given back. */
 import { registerHooks } from 'node:module'
-import { callEngine } from '../../schemas/cedar/index.ts'
+import { callEngine } from '../../schemas/cedar/engine.ts'
 
 export function breakEngine(): { readonly repair: () => void } {
   const hooks = registerHooks({

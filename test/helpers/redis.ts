@@ -83,7 +83,7 @@ export interface RedisProcess {
 }
 
 /** Permissions that the store needs, beside the key pattern. */
-export const minimalAcl = '+@read +@write +@keyspace +@scripting +@transaction +@connection'
+const minimalAcl = '+@read +@write +@keyspace +@scripting +@transaction +@connection'
 /** And where the nodes of a cluster are found. */
 const clusterAcl = '+cluster|slots'
 

@@ -13,7 +13,7 @@ export interface Stored {
   [field: string]: unknown
 }
 
-export const apiVersion = 'gatehouse.dev/v1beta1'
+const apiVersion = 'gatehouse.dev/v1beta1'
 const lastApplied = 'metacontroller.k8s.io/last-applied-configuration'
 
 export const testSettings: HookSettings = hookSettings({

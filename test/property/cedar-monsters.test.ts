@@ -8,12 +8,10 @@ import fc from 'fast-check'
 import t from 'tap'
 import { validateResource } from '../../hooks/index.ts'
 import { makeCaller } from '../../runtime/net/index.ts'
-import {
-  type Authorizer,
-  makeAuthorizer,
-  type AccessRequest,
-  type PolicySubject,
-} from '../../runtime/policy/index.ts'
+import { makeAuthorizer } from '../../runtime/policy/index.ts'
+import type { Authorizer } from '../../runtime/policy/authorizer.ts'
+import type { AccessRequest } from '../../runtime/policy/requests.ts'
+import type { PolicySubject } from '../../runtime/policy/subject.ts'
 import { cedarViolations, engineFailures } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
 

@@ -12,11 +12,11 @@ import {
   JsonError,
   Meter,
   readJson,
-  repr,
   StarlarkError,
   UNIVERSE,
   writeJson,
 } from '../../runtime/expr/starlark/index.ts'
+import { repr } from '../../runtime/expr/starlark/values/print.ts'
 
 const LIMITS = { maxSteps: 20_000, maxBytes: 4 * 1024 * 1024 }
 const NAMES = new Set(UNIVERSE.keys())

@@ -15,7 +15,8 @@ import {
   valueOf,
   WorkLimitError,
 } from '../../runtime/expr/template/index.ts'
-import { functionNames, parseTemplate, type Template, TemplateError } from '../../schemas/workflow/index.ts'
+import { parseTemplate, type Template } from '../../schemas/workflow/index.ts'
+import { functionNames, TemplateError } from '../../schemas/workflow/template/tree.ts'
 import { pathsRead } from '../../schemas/workflow/template/index.ts'
 
 const limits = { maxBytes: 10_000, maxWork: 20_000 }

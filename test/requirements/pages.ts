@@ -14,7 +14,7 @@ import type { Requirement } from './table.ts'
 const folder = resolve(import.meta.dirname, '../../docs/specification')
 
 /** The anchor of a section: `token exchange` is cited as `#token-exchange`. */
-export function sectionAnchor(section: string): string {
+function sectionAnchor(section: string): string {
   return section.replaceAll(' ', '-')
 }
 

@@ -27,7 +27,7 @@ export interface Built {
 }
 
 /** What clients see: stdio servers are offered as proxyMode says, others as they are. */
-export function clientTransport({ spec }: MCPServer): 'sse' | 'streamable-http' {
+function clientTransport({ spec }: MCPServer): 'sse' | 'streamable-http' {
   return spec.transport === 'stdio' ? spec.proxyMode : spec.transport
 }
 

@@ -17,8 +17,8 @@ import { app, configDirectory, configFile, container, port } from './paths.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-export const checksumAnnotation = 'gatehouse.dev/content-checksum'
-export const restartAnnotation = 'gatehouse.dev/runconfig-checksum'
+const checksumAnnotation = 'gatehouse.dev/content-checksum'
+const restartAnnotation = 'gatehouse.dev/runconfig-checksum'
 
 /** The pod, under the user's podTemplateSpec. `restartHash` changes when the running server must be started again. */
 export function podTemplate(context: Context, needs: PodNeeds, restartHash: string): PodTemplateResult {

@@ -8,7 +8,7 @@ import { sendDocument } from './responses.ts'
 import { grantTypesSupported } from './token.ts'
 
 /** RFC 8414. */
-export function serverMetadata(context: Context): Record<string, unknown> {
+function serverMetadata(context: Context): Record<string, unknown> {
   const { config, urls } = context
   const methods = clientAuthMethods(context)
   return {
@@ -37,7 +37,7 @@ export function serverMetadata(context: Context): Record<string, unknown> {
 }
 
 /** The same with what OpenID Connect Discovery adds. */
-export function openidMetadata(context: Context): Record<string, unknown> {
+function openidMetadata(context: Context): Record<string, unknown> {
   return {
     ...serverMetadata(context),
     userinfo_endpoint: context.urls.userinfo,

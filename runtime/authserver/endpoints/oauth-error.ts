@@ -5,7 +5,7 @@
  * Source: RFC 6749 sections 4.1.2.1 and 5.2, RFC 7591 section 3.2.2, RFC 8707 section 2, RFC 9101 section 6,
  * OpenID Connect Core section 3.1.2.6, RFC 6750 section 3.1.
  */
-export const oauthCodes = {
+const oauthCodes = {
   invalid_request: 400,
   invalid_client: 401,
   invalid_grant: 400,

@@ -14,7 +14,7 @@ type Headers = Readonly<Record<string, string | readonly string[]>>
 const noStore = { 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const
 
 /** Headers of everything that a browser shows or follows. */
-export const pageHeaders = {
+const pageHeaders = {
   ...noStore,
   'Referrer-Policy': 'no-referrer',
   'X-Frame-Options': 'DENY',

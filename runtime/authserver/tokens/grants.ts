@@ -19,7 +19,7 @@ import type { Sessions } from './sessions.ts'
 /** How long a redeemed code is remembered, so that its reuse is noticed. */
 const usedCodeMs = 30 * 60_000
 /** In this time a rotated refresh token yields its successor again. */
-export const rotationGraceMs = 10_000
+const rotationGraceMs = 10_000
 /** Clocks differ: a session outlives its last access token a little. */
 const slackMs = 60_000
 const maxTries = 5

@@ -240,7 +240,7 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
 }
 
 /** `tk-` and half of a SHA-256: the same for this access token only (docs/specification/external-auth.md#oauth2Config, oauth2Config). */
-export function synthesizedSubject(accessToken: string): string {
+function synthesizedSubject(accessToken: string): string {
   return `tk-${createHash('sha256').update(accessToken).digest('hex').slice(0, 32)}`
 }
 

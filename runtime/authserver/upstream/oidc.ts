@@ -247,5 +247,3 @@ function defined(values: Readonly<Record<string, string | undefined>>): Record<s
     Object.entries(values).filter((pair): pair is [string, string] => pair[1] !== undefined),
   )
 }
-
-export type { UpstreamTokens }

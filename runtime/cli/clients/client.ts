@@ -44,7 +44,7 @@ export interface AddOptions extends PlaceOptions {
   readonly print: boolean
 }
 
-export const defaultUrl = 'http://127.0.0.1:4483/mcp'
+const defaultUrl = 'http://127.0.0.1:4483/mcp'
 
 /** Each client by itself: what one refuses does not stop the others. Returns the exit code. */
 async function each(words: readonly string[], work: (client: ClientId) => Promise<void>): Promise<number> {

@@ -32,7 +32,7 @@ export function readManifests(paths: readonly string[], stdin: () => string): Ma
 }
 
 /** The manifest files behind one path, sorted. Throws when the path does not exist or holds no manifest. */
-export function manifestFiles(path: string): string[] {
+function manifestFiles(path: string): string[] {
   const kind = statSync(path, { throwIfNoEntry: false })
   if (!kind) throw new GatehouseError('INVALID_CONFIG', { detail: `${path}: no such file or folder` })
   if (!kind.isDirectory()) return [path]

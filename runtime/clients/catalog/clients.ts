@@ -2,7 +2,7 @@
  * The table of MCP clients. A client is one row; paths and forms change with the client, so they stand here and nowhere
  * else.
  */
-import type { BearerReference, ClientRow, EntryForm, FileRow } from './client-row.ts'
+import type { BearerReference, ClientRow, EntryForm } from './client-row.ts'
 
 /** What most clients share. */
 const common: EntryForm = {
@@ -25,7 +25,7 @@ function authorization(token: BearerReference | undefined): { headers?: Record<s
 const vscodeExtension = (id: string, rest: string): string =>
   `{vscodeUser}/globalStorage/${id}/settings/${rest}`
 
-export const clients = {
+const clients = {
   'claude-desktop': {
     title: 'Claude Desktop',
     format: 'json',
@@ -341,5 +341,3 @@ export const plainForm: EntryForm = {
 
 /** Maps of servers in files of no known client. */
 export const plainKeys: readonly (readonly string[])[] = [['mcpServers'], ['servers']]
-
-export type { ClientRow, FileRow }

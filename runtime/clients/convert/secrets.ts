@@ -63,14 +63,14 @@ function isPath(value: string): boolean {
 }
 
 /** A URL whose every part is readable: no userinfo, query or fragment, and no part of the path made of random signs. */
-export function isPlainUrl(value: string): boolean {
+function isPlainUrl(value: string): boolean {
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(value) || !URL.canParse(value)) return false
   const { username, password, search, hash, pathname } = new URL(value)
   return username + password + search + hash === '' && !pathname.split('/').some(looksRandom)
 }
 
 /** Letters and digits mixed over a length that no word has. */
-export function looksRandom(text: string): boolean {
+function looksRandom(text: string): boolean {
   return text.split(/[ .:,_-]/).some((part) => {
     if (part.length >= 24) return true
     return part.length >= 12 && /\d/.test(part) && /[A-Za-z]/.test(part)

@@ -7,8 +7,6 @@
 import { createScanner, type Node, type ParseError, parseTree } from 'jsonc-parser'
 import { positionOf, refusedFile } from './text.ts'
 
-export type { Node }
-
 const maxDepth = 200
 
 /** Kinds of tokens, as the scanner numbers them: its own names are ambient constants, which do not exist at run time. */

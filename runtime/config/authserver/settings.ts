@@ -128,8 +128,6 @@ export interface UserInfoConfig {
   readonly emailFields: readonly string[]
 }
 
-export const defaultScopesSupported: readonly string[] = ['openid', 'profile', 'email', 'offline_access']
-
 const minute = 60_000
 const hour = 60 * minute
 

@@ -7,7 +7,7 @@
 
 import { type FlagRow, remoteFlags } from './flags-remote.ts'
 
-export type { FlagKind, FlagRow } from './flags-remote.ts'
+export type { FlagRow } from './flags-remote.ts'
 
 /** Values as they were given; absent means not given. */
 export interface ProxyInput {

@@ -5,29 +5,14 @@
  *
  * Source: Starlark specification (github.com/bazelbuild/starlark, spec.md) and its Go dialect.
  */
-export { asText, isCallable, positional, unpack } from './builtins/arguments.ts'
-export { compile, type Program } from './compiler/compiler.ts'
-export { Bytes, Float, Range } from './values/scalars.ts'
-export {
-  Builtin,
-  type Call,
-  Dict,
-  type Effect,
-  Func,
-  List,
-  type Named,
-  type Settled,
-  type StarlarkValue,
-  Tuple,
-  typeOf,
-  type Work,
-} from './values/values.ts'
-export { LimitError, type Position, StarlarkError } from './errors.ts'
+export { isCallable, positional } from './builtins/arguments.ts'
+export { compile } from './compiler/compiler.ts'
+export { Builtin, type Call, Dict, List, type StarlarkValue, type Work } from './values/values.ts'
+export { LimitError, StarlarkError } from './errors.ts'
 export { elementsOf } from './values/iterate.ts'
 export { JsonError, readJson, writeJson } from './builtins/json.ts'
-export { type Limits, Meter } from './vm/meter.ts'
-export { repr } from './values/print.ts'
-export { execute, type RunOptions } from './vm/scheduler.ts'
+export { Meter } from './vm/meter.ts'
+export { execute } from './vm/scheduler.ts'
 export { decode, encode } from './values/text.ts'
 export { KEYWORDS, RESERVED } from './syntax/tokens.ts'
 export { UNIVERSE } from './builtins/universe.ts'

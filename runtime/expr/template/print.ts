@@ -23,7 +23,7 @@ export function valueText(value: TemplateValue, meter: Meter): string {
 }
 
 /** `map[a:1 b:x]`, `[a b]`, strings as they are, `<nil>` for nothing. */
-export function write(value: TemplateValue, out: Output, depth: number): void {
+function write(value: TemplateValue, out: Output, depth: number): void {
   out.depth(depth)
   if (isList(value)) {
     out.write('[')

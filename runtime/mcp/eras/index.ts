@@ -3,15 +3,7 @@ export { type Abilities, abilitiesIn, requireAbility, withoutTasks } from './abi
 export { AskingCall, type CallStep } from './asking-call.ts'
 export { isDeclined, sessionError, statelessError, visitRequests } from './errors.ts'
 export { passesLevel } from './log-level.ts'
-export { type OutgoingParams, sessionParams, type StatelessIdentity, statelessParams } from './params.ts'
-export {
-  type Ask,
-  ASK_METHODS,
-  type AskReply,
-  ASKING_METHODS,
-  respondToInputRequests,
-  inputRequests,
-  statelessQuestion,
-} from './questions.ts'
+export { type OutgoingParams, sessionParams, statelessParams } from './params.ts'
+export { type Ask, ASK_METHODS, type AskReply, ASKING_METHODS, respondToInputRequests } from './questions.ts'
 export { withoutReservedMeta } from './reserved-meta.ts'
 export { completeResult, inputRequired, sessionResult, statusOf } from './results.ts'

@@ -14,7 +14,7 @@ import { unbracket } from '../addresses.ts'
 import { dialTimeoutMs, tlsTimeoutMs } from '../limits.ts'
 
 /** The guard refused to dial. `code` is stable; the message names the host, not the address it resolved to. */
-export class AddressRefusedError extends Error {
+class AddressRefusedError extends Error {
   readonly code = 'ADDRESS_REFUSED'
   constructor(host: string) {
     super(`refused to connect to ${host}: its address is not allowed`)

@@ -17,7 +17,6 @@ import {
   send,
 } from '../call.ts'
 import { OAuthClientError } from '../client-error.ts'
-import type { ClientMetadata } from '../registration.ts'
 
 const what = 'the client metadata document'
 
@@ -68,12 +67,4 @@ export function checkClientDocument(clientId: string, document: JsonObject): Jso
     throw new OAuthClientError('protocol', `${what} must not hold a client secret`)
   }
   return document
-}
-
-/** The document to publish when we are the client. */
-export function clientDocument(
-  clientId: string,
-  metadata: ClientMetadata,
-): ClientMetadata & { readonly client_id: string } {
-  return { ...metadata, client_id: clientId, token_endpoint_auth_method: 'none' }
 }

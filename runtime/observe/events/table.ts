@@ -247,5 +247,3 @@ export const EVENTS: Table = {
     level: 'error',
   },
 }
-
-export const EVENT_TYPES = Object.keys(EVENTS) as readonly EventType[]

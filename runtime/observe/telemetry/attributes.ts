@@ -46,9 +46,6 @@ export const ATTRIBUTES: Readonly<Record<string, readonly string[]>> = {
   'error.type': [],
 }
 
-/** Legacy attributes without a current counterpart. */
-export const LEGACY_ONLY: readonly string[] = ['http.duration_ms', 'rpc.service', 'mcp.transport']
-
 export interface SpanFacts {
   readonly scope: RequestScope
   readonly req: IncomingMessage

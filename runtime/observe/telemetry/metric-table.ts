@@ -6,7 +6,7 @@
  * Source: docs/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry semantic conventions for MCP and generative AI.
  */
 export interface MetricRow {
-  /** Name for OTLP; see prometheusName for the scraped one. */
+  /** Name for OTLP; prometheus.ts and its serialiser make the scraped one of it. */
   readonly name: string
   readonly kind: 'counter' | 'up_down_counter' | 'gauge' | 'histogram'
   /** `s` for seconds. */
@@ -254,10 +254,3 @@ export const METRICS = {
 } as const satisfies Record<string, MetricRow>
 
 export type MetricName = keyof typeof METRICS
-
-/** The name of the scraped series: dots become underscores, seconds and counters get their suffix. */
-export function prometheusName(row: MetricRow): string {
-  const name = row.name.replaceAll('.', '_')
-  if (row.kind === 'counter') return `${name}_total`
-  return row.unit === 's' ? `${name}_seconds` : name
-}

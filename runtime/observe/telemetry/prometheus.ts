@@ -40,7 +40,7 @@ export function makeScrape(): Scrape {
   }
 }
 
-/** Prometheus wants the unit in the name; see prometheusName. */
+/** Prometheus wants the unit in the name. */
 function withSeconds(all: ResourceMetrics): ResourceMetrics {
   return {
     ...all,

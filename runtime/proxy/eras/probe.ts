@@ -36,7 +36,7 @@ export async function discover(
 }
 
 /** True for a DiscoverResult with the stateless revision in it. */
-export function namesStateless(result: Buffer): boolean {
+function namesStateless(result: Buffer): boolean {
   try {
     const versions = new JsonObject(result).value('supportedVersions')
     return Array.isArray(versions) && versions.includes(STATELESS_VERSION)

@@ -245,7 +245,7 @@ function flushHead(res: ProxyExchange['res']): void {
 }
 
 /** The error as a client may see it; undici's own text goes to the log as cause. */
-export function toError(error: Error): GatehouseError {
+function toError(error: Error): GatehouseError {
   const code: unknown = 'code' in error ? error.code : undefined
   if (code === 'UND_ERR_HEADERS_TIMEOUT') return new GatehouseError('BACKEND_TIMEOUT', { cause: error })
   if (code === 'UND_ERR_INVALID_ARG') return new GatehouseError('BAD_REQUEST', { cause: error })

@@ -2,11 +2,7 @@
 import { execFile } from 'node:child_process'
 
 /** The program and its arguments on this platform. `browser` is the user's own choice (BROWSER), a program's path. */
-export function browserCommand(
-  url: string,
-  platform: string,
-  browser: string | undefined,
-): [string, string[]] {
+function browserCommand(url: string, platform: string, browser: string | undefined): [string, string[]] {
   if (browser !== undefined) return [browser, [url]]
   if (platform === 'darwin') return ['open', [url]]
   if (platform === 'win32') return ['rundll32', ['url.dll,FileProtocolHandler', url]]

@@ -107,7 +107,7 @@ function isSuccess({ status }: TargetResponse): boolean {
 }
 
 /** The Bearer challenge of a refusal; `OAuth` is an old name of the same. */
-export function bearerChallenge(status: number, headers: IncomingHttpHeaders): Challenge | undefined {
+function bearerChallenge(status: number, headers: IncomingHttpHeaders): Challenge | undefined {
   if (status !== 401 && status !== 403) return undefined
   const challenges = parseChallenges(headers['www-authenticate'])
   return findChallenge(challenges, 'bearer', 'resource_metadata') ?? findChallenge(challenges, 'oauth')

@@ -37,7 +37,7 @@ const fixedOptions = [
 ]
 
 /** The arguments of ssh for a local port. */
-export function sshArguments(settings: SshSettings, localPort: number): string[] {
+function sshArguments(settings: SshSettings, localPort: number): string[] {
   const { host, user, port, remoteBind, identityFile } = settings
   return [
     '-N',

@@ -15,7 +15,7 @@ const MAX_PLAIN_BYTES = 256
 const COMMA = Buffer.from(',')
 
 /** Name of the list's member in a result. */
-export const MEMBER: Readonly<Record<Kind, string>> = {
+const MEMBER: Readonly<Record<Kind, string>> = {
   tools: 'tools',
   resources: 'resources',
   templates: 'resourceTemplates',

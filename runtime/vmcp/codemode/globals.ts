@@ -78,7 +78,7 @@ function addData(globals: Map<string, StarlarkValue>, data: Uint8Array | undefin
   }
 }
 
-export function bytesOf(json: Uint8Array, meter: Meter): string {
+function bytesOf(json: Uint8Array, meter: Meter): string {
   meter.text(json.length)
   return Buffer.from(json.buffer, json.byteOffset, json.byteLength).toString('latin1')
 }

@@ -6,8 +6,6 @@ import { scriptWorker, workerViolations } from '../workers/index.ts'
 import { scriptSettings } from './settings.ts'
 
 export { EXECUTE_TOOL_SCRIPT } from './description.ts'
-export { makeCodeMode, type CodeModeParts } from './feature.ts'
-export type { ScriptSettings } from './settings.ts'
 
 const fingerprints = new WeakMap<Feature, string>()
 

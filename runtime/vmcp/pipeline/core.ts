@@ -272,7 +272,7 @@ export class Core {
   }
 }
 
-export function listOf(catalog: Catalog, kind: Kind): readonly Entry[] {
+function listOf(catalog: Catalog, kind: Kind): readonly Entry[] {
   switch (kind) {
     case 'tools':
       return catalog.toolList
@@ -344,7 +344,7 @@ function sameAs(params: JsonObject, changes: Changes): boolean {
 }
 
 /** The client's side of an operation, as a backend connection uses it. */
-export function relayOf(operation: Operation): Relay {
+function relayOf(operation: Operation): Relay {
   return {
     bridges: operation.client.era === 'session',
     progressToken: operation.progressToken,

@@ -68,7 +68,7 @@ export function makePipeline({ observe, features, guards, core }: PipelineParts)
 }
 
 /** The middlewares around a core, outermost first. */
-export function compose(middlewares: readonly Middleware[], core: Perform): Perform {
+function compose(middlewares: readonly Middleware[], core: Perform): Perform {
   return middlewares.reduceRight<Perform>(
     (next, middleware) => (operation) => middleware(operation, (instead) => next(instead ?? operation)),
     core,

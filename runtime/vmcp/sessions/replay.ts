@@ -17,7 +17,7 @@ const MAX_BYTES = 8 * 1024 * 1024
 /** Streams stored for one session, beside those that are open. */
 const MAX_STORED = 8
 /** How long a client may stay away from a stream, and how long an ended one is stored. */
-export const AWAY_MS = 60_000
+const AWAY_MS = 60_000
 const ENDED_MS = 30_000
 /** From this size on a response may get stuck in a socket. */
 const LARGE = 16 * 1024

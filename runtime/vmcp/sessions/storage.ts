@@ -10,7 +10,7 @@ import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import type { Events } from '../../observe/index.ts'
 import { makeRedisStore, sealStore, type Store } from '../../store/index.ts'
 
-export const DEFAULT_KEY_PREFIX = 'gatehouse:vmcp:session:'
+const DEFAULT_KEY_PREFIX = 'gatehouse:vmcp:session:'
 const STATE_KEY = 'request-state-key'
 
 export interface SessionStorage {

@@ -2,10 +2,4 @@
 export { callerOf } from './caller-of.ts'
 export { type Lease, ownMemory, WorkerPool } from './pool.ts'
 export type { PoolOptions } from './options.ts'
-export {
-  scriptWorker,
-  workerFile,
-  type WorkerProgram,
-  workerViolations,
-  workflowWorker,
-} from './worker-file.ts'
+export { scriptWorker, workerViolations, workflowWorker } from './worker-file.ts'

@@ -10,8 +10,7 @@ import { compileWorkflow } from './compile.ts'
 import { makeComposer } from './compose.ts'
 import type { WorkflowParts } from './context.ts'
 
-export type { CallTool, WorkflowParts } from './context.ts'
-export { evaluationPool, Evaluator, type EvaluatorLimits, evaluatorLimits } from './evaluation/index.ts'
+export { Evaluator } from './evaluation/index.ts'
 
 /** undefined when there is nothing to offer. Expects definitions without problems. */
 export function makeWorkflows(

@@ -39,7 +39,7 @@ export class Limit {
 const LONGEST_MS = 2 ** 31 - 1
 
 /** Waits; rejects with the reason of the signal when that fires. */
-export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(reasonOf(signal))
     const onAbort = () => {

@@ -4,7 +4,6 @@ export { type Path, pathsRead } from './reads.ts'
 export {
   type Command,
   type FunctionName,
-  functionNames,
   type Node,
   type Operand,
   type Pipe,

@@ -1,7 +1,7 @@
 /** Client metadata documents whose host is silent or says no: what an old copy is good for, and when it is gone. */
 import t from 'tap'
 import { makeClientDocuments } from '../../../runtime/authserver/clients/cimd.ts'
-import { authServerDefaults } from '../../../runtime/config/index.ts'
+import { authServerDefaults } from '../../../runtime/config/authserver/settings.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { OAuthClientError } from '../../../runtime/oauth/index.ts'
 

@@ -4,15 +4,17 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { makeAuthServer, openAuthServer, openAuthServerStore } from '../../../runtime/authserver/index.ts'
+import { openAuthServer } from '../../../runtime/authserver/index.ts'
+import { makeAuthServer } from '../../../runtime/authserver/server.ts'
+import { openAuthServerStore } from '../../../runtime/authserver/storage/open.ts'
 import {
   type AuthServerConfig,
   authServerViolations,
   loadAuthServerConfig,
   type OAuth2UpstreamConfig,
   type OidcUpstreamConfig,
-  parseAuthServerConfig,
 } from '../../../runtime/config/index.ts'
+import { parseAuthServerConfig } from '../../../runtime/config/authserver/file.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
 import { keepingLog } from '../../helpers/authserver/authserver.ts'

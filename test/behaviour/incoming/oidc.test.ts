@@ -1,6 +1,7 @@
 /** Incoming tokens against a real OpenID provider: discovery, explicit keys, introspection, rotation, outage. */
 import t, { type Test } from 'tap'
-import { makeAuthenticator, type OidcConfig } from '../../../runtime/incoming/index.ts'
+import { makeAuthenticator } from '../../../runtime/incoming/index.ts'
+import type { OidcConfig } from '../../../runtime/incoming/config.ts'
 import { proves } from '../../helpers/proves.ts'
 import { startOidcProvider, type TestProviderOptions } from '../../helpers/authserver/oidc-provider.ts'
 

@@ -1,6 +1,7 @@
 /** The proxy's own login at targets that name their scopes late, ask again and again, or have a path of their own. */
 import t, { type Test } from 'tap'
-import { parseTarget, resolveProxyConfig } from '../../../runtime/config/index.ts'
+import { resolveProxyConfig } from '../../../runtime/config/index.ts'
+import { parseTarget } from '../../../runtime/config/proxy/target.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { runProxy } from '../../../runtime/proxy/index.ts'
 import { startOidcProvider, walk } from '../../helpers/authserver/oidc-provider.ts'

@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 import t, { type Test as TapTest } from 'tap'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { parseTarget } from '../../../runtime/config/index.ts'
+import { parseTarget } from '../../../runtime/config/proxy/target.ts'
 import { makeDispatcher } from '../../../runtime/net/index.ts'
 import { makeLog } from '../../../runtime/observe/index.ts'
 import { makeReadiness } from '../../../runtime/proxy/readiness.ts'

@@ -10,13 +10,8 @@ import { Agent, fetch as undiciFetch } from 'undici'
 import { type ProxyInput, resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { Secret } from '../../../runtime/observe/index.ts'
-import {
-  makeTunnelProvider,
-  type RelayOptions,
-  type RunningRelay,
-  runTunnel,
-  startRelay,
-} from '../../../runtime/proxy/index.ts'
+import { makeTunnelProvider, runTunnel, startRelay } from '../../../runtime/proxy/index.ts'
+import { type RelayOptions, type RunningRelay } from '../../../runtime/proxy/tunnel/relay-server.ts'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { proves } from '../../helpers/proves.ts'
 import { raw, rawRequest, startServer, startUpstream } from '../../helpers/proxy/rig.ts'

@@ -3,7 +3,7 @@
  * message is accepted, the refusal comes on the stream, and the session opens as if nothing had been asked.
  */
 import t, { type Test } from 'tap'
-import { parseTarget } from '../../../runtime/config/index.ts'
+import { parseTarget } from '../../../runtime/config/proxy/target.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { startStdioBridge } from '../../../runtime/proxy/index.ts'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'

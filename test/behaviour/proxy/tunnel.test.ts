@@ -8,12 +8,8 @@ import t from 'tap'
 import { type ProxyInput, resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { Secret } from '../../../runtime/observe/index.ts'
-import {
-  makeTunnelProvider,
-  type RunningCommand,
-  runTunnel,
-  startRelay,
-} from '../../../runtime/proxy/index.ts'
+import { makeTunnelProvider, runTunnel, startRelay } from '../../../runtime/proxy/index.ts'
+import type { RunningCommand } from '../../../runtime/proxy/run.ts'
 import { freePort, runGatehouse } from '../../helpers/gatehouse.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
 import { proves } from '../../helpers/proves.ts'

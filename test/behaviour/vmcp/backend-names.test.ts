@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { readVmcpConfig } from '../../../runtime/config/index.ts'
+import { readVmcpConfig } from '../../../runtime/config/vmcp/file.ts'
 import { startVmcp, type VmcpServer } from '../../../runtime/vmcp/index.ts'
 import { keepingLog } from '../../helpers/authserver/authserver.ts'
 import { runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'

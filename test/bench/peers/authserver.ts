@@ -8,8 +8,8 @@
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import { SignJWT } from 'jose'
-import { makeAuthServer } from '../../../runtime/authserver/index.ts'
-import { authServerDefaults, defaultScopesSupported } from '../../../runtime/config/index.ts'
+import { makeAuthServer } from '../../../runtime/authserver/server.ts'
+import { authServerDefaults } from '../../../runtime/config/authserver/settings.ts'
 import { makeAuthenticator } from '../../../runtime/incoming/index.ts'
 import { Exchange, readBody, sendJson } from '../../../runtime/net/index.ts'
 import { makeMemoryStore, makeRedisStore, type Store } from '../../../runtime/store/index.ts'
@@ -47,7 +47,7 @@ async function start(store: Store): Promise<string> {
       issuer,
       insecureAllowHttp: false,
       allowedAudiences: [resource],
-      scopesSupported: defaultScopesSupported,
+      scopesSupported: ['openid', 'profile', 'email', 'offline_access'],
       baselineClientScopes: [],
       registration: { enabled: true, confidentialClients: false },
       consent: true,

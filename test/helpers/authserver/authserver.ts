@@ -10,12 +10,10 @@ import type { Test } from 'tap'
 
 /** What is needed of a tap test: to be told when it is over. */
 type Scope = Pick<Test, 'teardown'>
-import { type AuthServer, type AuthServerEvent, makeAuthServer } from '../../../runtime/authserver/index.ts'
-import {
-  type AuthServerConfig,
-  authServerDefaults,
-  defaultScopesSupported,
-} from '../../../runtime/config/index.ts'
+import type { AuthServerEvent } from '../../../runtime/authserver/index.ts'
+import { type AuthServer, makeAuthServer } from '../../../runtime/authserver/server.ts'
+import type { AuthServerConfig } from '../../../runtime/config/index.ts'
+import { authServerDefaults } from '../../../runtime/config/authserver/settings.ts'
 import { Exchange, type Fetch, type Log, sendText } from '../../../runtime/net/index.ts'
 import { makeMemoryStore, type Store } from '../../../runtime/store/index.ts'
 import { startOidcProvider, type TestProvider, type TestProviderOptions } from './oidc-provider.ts'
@@ -203,7 +201,7 @@ function rigConfig(issuer: string, provider: TestProvider, options: RigOptions):
     issuer,
     insecureAllowHttp: false,
     allowedAudiences: [`${new URL(issuer).origin}/mcp`],
-    scopesSupported: defaultScopesSupported,
+    scopesSupported: ['openid', 'profile', 'email', 'offline_access'],
     baselineClientScopes: [],
     registration: { enabled: true, confidentialClients: false },
     consent: true,

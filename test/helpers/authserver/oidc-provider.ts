@@ -101,7 +101,7 @@ export async function startOidcProvider(options: TestProviderOptions = {}): Prom
 }
 
 /** A private signing key as JWK, with the key id given. */
-export async function signingKey(alg = 'RS256', kid = `test-${alg}`): Promise<JWK> {
+async function signingKey(alg = 'RS256', kid = `test-${alg}`): Promise<JWK> {
   const { privateKey } = await generateKeyPair(alg, { extractable: true })
   return { ...(await exportJWK(privateKey)), alg, kid, use: 'sig' }
 }

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
 import { freePort } from '../gatehouse.ts'
 
-export const everythingProgram = 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'
+const everythingProgram = 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'
 
 export interface Everything {
   readonly url: string

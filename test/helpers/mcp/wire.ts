@@ -28,7 +28,7 @@ export interface WireAnswer {
 }
 
 const ACCEPT = 'application/json, text/event-stream'
-export const VERSION = '2026-07-28'
+const VERSION = '2026-07-28'
 
 /** POSTs a body as it is. */
 export async function post(

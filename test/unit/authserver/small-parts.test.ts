@@ -6,7 +6,7 @@ import { html } from '../../../runtime/net/index.ts'
 import { clientRedirect } from '../../../runtime/authserver/endpoints/responses.ts'
 import { basicCredentials, Parameters } from '../../../runtime/authserver/endpoints/form.ts'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
-import { callerKey, lifetimes, limits, take } from '../../../runtime/authserver/limits.ts'
+import { callerKey, limits, loginMs, take, unusedClientMs } from '../../../runtime/authserver/limits.ts'
 import { count, decode, list, maybe, oneOf, record, text } from '../../../runtime/authserver/storage/codec.ts'
 import { key } from '../../../runtime/authserver/storage/state.ts'
 import { userId } from '../../../runtime/authserver/upstream/user.ts'
@@ -141,14 +141,14 @@ t.test('limits: a refused caller leaves no trace in the store', async (t) => {
 t.test(
   'limits: what untrusted clients may begin in one lifetime is what the table says, a burst included',
   async (t) => {
-    for (const [name, bound] of [
-      ['authorize', 10_000],
-      ['register', 5_000],
+    for (const [name, lifetimeMs, bound] of [
+      ['authorize', loginMs, 10_000],
+      ['register', unusedClientMs, 5_000],
     ] as const) {
       let now = 0
       const store = makeMemoryStore({ now: () => now })
       let taken = 0
-      for (; now < lifetimes[name]; now += lifetimes[name] / 200) {
+      for (; now < lifetimeMs; now += lifetimeMs / 200) {
         // Each from another network.
         while (
           (await take(store, name, { caller: `10.${taken >> 14}.${(taken >> 7) & 127}.${taken & 127}` })) ===

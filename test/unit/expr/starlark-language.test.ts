@@ -9,10 +9,10 @@ import {
   decode,
   execute,
   Meter,
-  repr,
   StarlarkError,
   UNIVERSE,
 } from '../../../runtime/expr/starlark/index.ts'
+import { repr } from '../../../runtime/expr/starlark/values/print.ts'
 import type { Case } from './starlark/case.ts'
 import { collections } from './starlark/collections.ts'
 import { numbers } from './starlark/numbers.ts'

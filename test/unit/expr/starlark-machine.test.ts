@@ -1,7 +1,6 @@
 /** The machine: waits and tasks side by side, one meter for all of them, the order of logs, what scripts are given. */
 import t from 'tap'
 import {
-  asText,
   Builtin,
   compile,
   decode,
@@ -14,14 +13,15 @@ import {
   List,
   Meter,
   readJson,
-  repr,
-  type RunOptions,
   StarlarkError,
   UNIVERSE,
   type StarlarkValue,
   type Work,
   writeJson,
 } from '../../../runtime/expr/starlark/index.ts'
+import { asText } from '../../../runtime/expr/starlark/builtins/arguments.ts'
+import { repr } from '../../../runtime/expr/starlark/values/print.ts'
+import type { RunOptions } from '../../../runtime/expr/starlark/vm/scheduler.ts'
 
 const LIMITS = { maxSteps: 100_000, maxBytes: 16 * 1024 * 1024 }
 

@@ -12,7 +12,8 @@ import {
   Meter,
   type TemplateValue,
 } from '../../../runtime/expr/template/index.ts'
-import { parseTemplate, TemplateError } from '../../../schemas/workflow/index.ts'
+import { parseTemplate } from '../../../schemas/workflow/index.ts'
+import { TemplateError } from '../../../schemas/workflow/template/tree.ts'
 import table from './template-cases.json' with { type: 'json' }
 
 interface Row {

@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { connect as tlsConnect } from 'node:tls'
 import t, { type Test } from 'tap'
-import { issue } from '../../../hooks/certificates/index.ts'
+import { issue } from '../../../hooks/certificates/issue.ts'
 import { testSettings, World } from '../../hooks/world.ts'
 import { virtual, group } from '../../hooks/resources.ts'
 

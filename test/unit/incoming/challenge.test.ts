@@ -1,7 +1,8 @@
 /** The 401 of every kind of request: status, challenge and body, and nothing of the verifier's inner workings. */
 import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
-import { type Authenticator, challengeFor, makeAuthenticator } from '../../../runtime/incoming/index.ts'
+import { type Authenticator, makeAuthenticator } from '../../../runtime/incoming/index.ts'
+import { challengeFor } from '../../../runtime/incoming/challenge.ts'
 import { Exchange, pipeline, sendProblem } from '../../../runtime/net/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 

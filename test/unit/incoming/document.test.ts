@@ -1,7 +1,7 @@
 /** The protected-resource document over a real socket: paths, members, CORS, methods. */
 import { createServer } from 'node:http'
 import t from 'tap'
-import { protectedResourceDocument, protectedResourceRoute } from '../../../runtime/incoming/index.ts'
+import { protectedResourceDocument, protectedResourceRoute } from '../../../runtime/incoming/document.ts'
 import { Exchange } from '../../../runtime/net/index.ts'
 import { proves } from '../../helpers/proves.ts'
 

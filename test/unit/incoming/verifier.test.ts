@@ -1,7 +1,8 @@
 /** The verifier against responses that a good issuer would not give: introspection claims, key changes, no keys at all. */
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
-import { makeAuthenticator, type OidcConfig } from '../../../runtime/incoming/index.ts'
+import { makeAuthenticator } from '../../../runtime/incoming/index.ts'
+import type { OidcConfig } from '../../../runtime/incoming/config.ts'
 import { proves } from '../../helpers/proves.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 

@@ -3,7 +3,9 @@ import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, connect, type TLSSocket } from 'node:tls'
 import t, { type Test } from 'tap'
-import { fitness, type Issued, issue, joinBundle, serviceNames } from '../../../hooks/certificates/index.ts'
+import { fitness, joinBundle } from '../../../hooks/certificates/inspect.ts'
+import { issue, type Issued } from '../../../hooks/certificates/issue.ts'
+import { serviceNames } from '../../../hooks/certificates/command.ts'
 
 const hour = 3_600_000
 const names = serviceNames({

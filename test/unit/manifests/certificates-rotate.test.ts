@@ -3,18 +3,10 @@
  * After every single write the invariant is checked: what is served is trusted by every client that trusted it before.
  */
 import t from 'tap'
-import {
-  type Cluster,
-  fitness,
-  issue,
-  joinBundle,
-  publish,
-  rotate,
-  sameBundle,
-  splitBundle,
-  type Stored,
-  type TrustTarget,
-} from '../../../hooks/certificates/index.ts'
+import { type Cluster, publish, rotate, type TrustTarget } from '../../../hooks/certificates/rotate.ts'
+import { fitness, joinBundle, sameBundle, splitBundle } from '../../../hooks/certificates/inspect.ts'
+import { issue } from '../../../hooks/certificates/issue.ts'
+import type { Stored } from '../../../hooks/certificates/plan.ts'
 
 const day = 86_400_000
 const names = ['gatehouse-hooks.gatehouse-system.svc']

@@ -5,9 +5,9 @@ import {
   disagreeingArgument,
   JsonObject,
   mirroredArguments,
-  readHeaderValue,
   writeHeaderValue,
 } from '../../../runtime/mcp/index.ts'
+import { readHeaderValue } from '../../../runtime/mcp/mirrored-headers.ts'
 
 /** The params of a call. */
 function call(args: unknown): JsonObject {

@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import t from 'tap'
-import { makeDispatcher, proxyFor } from '../../../runtime/net/index.ts'
+import { makeDispatcher } from '../../../runtime/net/index.ts'
+import { proxyFor } from '../../../runtime/net/outgoing/proxy-environment.ts'
 
 const both = { http: 'http://proxy.example:3128', https: 'http://secure-proxy.example:3128' }
 

@@ -5,8 +5,8 @@ import {
   isOurState,
   makeLoginSecrets,
   readAuthorizationCode,
-  s256,
 } from '../../../runtime/oauth/index.ts'
+import { s256 } from '../../../runtime/oauth/authorization.ts'
 
 const request = {
   endpoint: 'https://idp.example/authorize?tenant=t&scope=old',

@@ -2,7 +2,8 @@
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { makeFetch } from '../../../runtime/net/index.ts'
-import { keySetTimes, localKeys, RemoteKeys, verifyJwt } from '../../../runtime/oauth/index.ts'
+import { localKeys, RemoteKeys, verifyJwt } from '../../../runtime/oauth/index.ts'
+import { keySetTimes } from '../../../runtime/oauth/keys.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
 const fetch = makeFetch()

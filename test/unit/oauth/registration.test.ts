@@ -1,13 +1,11 @@
 /** Dynamic registration and client-id metadata documents. */
 import t, { type Test } from 'tap'
 import { makeFetch } from '../../../runtime/net/index.ts'
+import { fetchClientDocument, registerClient } from '../../../runtime/oauth/index.ts'
 import {
   checkClientDocument,
-  clientDocument,
   clientDocumentUrlViolation,
-  fetchClientDocument,
-  registerClient,
-} from '../../../runtime/oauth/index.ts'
+} from '../../../runtime/oauth/metadata/client-document.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
 const fetch = makeFetch({ maxRedirects: 0 })
@@ -101,7 +99,7 @@ await t.test('client document: which client_id can be one', async (t) => {
 await t.test('client document: fetched from the client_id itself, and about it', async (t) => {
   const server = await startLoopback(({ path }) => {
     if (path === '/moved') return { status: 302, headers: { location: '/c' } }
-    return { body: clientDocument(`${server.url}/c`, metadata) }
+    return { body: { ...metadata, client_id: `${server.url}/c`, token_endpoint_auth_method: 'none' } }
   })
   t.teardown(() => server.close())
   const document = await fetchClientDocument(`${server.url}/c`, { fetch })

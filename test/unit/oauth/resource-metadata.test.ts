@@ -1,12 +1,8 @@
 /** RFC 9728 discovery: where documents are looked for, and which ones count. */
 import t, { type Test } from 'tap'
 import { makeFetch } from '../../../runtime/net/index.ts'
-import {
-  canonicalResource,
-  discoverResource,
-  resourceCovers,
-  resourceMetadataUrl,
-} from '../../../runtime/oauth/index.ts'
+import { canonicalResource, discoverResource, resourceMetadataUrl } from '../../../runtime/oauth/index.ts'
+import { resourceCovers } from '../../../runtime/oauth/urls.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
 const fetch = makeFetch()

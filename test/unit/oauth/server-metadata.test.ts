@@ -1,7 +1,8 @@
 /** Discovery of authorization servers: order of documents, exact issuer, clear errors. */
 import t, { type Test } from 'tap'
 import { makeFetch } from '../../../runtime/net/index.ts'
-import { discoverServer, serverMetadataUrls, typedServer } from '../../../runtime/oauth/index.ts'
+import { discoverServer, typedServer } from '../../../runtime/oauth/index.ts'
+import { serverMetadataUrls } from '../../../runtime/oauth/urls.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
 const fetch = makeFetch()

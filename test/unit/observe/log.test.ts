@@ -1,7 +1,8 @@
 /** The log: shape of a line, levels, children, and what never appears in it. */
 import { inspect } from 'node:util'
 import t from 'tap'
-import { type LogLevel, makeLog, Secret } from '../../../runtime/observe/index.ts'
+import { makeLog, Secret } from '../../../runtime/observe/index.ts'
+import type { LogLevel } from '../../../runtime/observe/log.ts'
 
 function capture(level?: LogLevel) {
   const lines: string[] = []

@@ -1,6 +1,6 @@
 /** The credential cache: single flight, margin, abort of one waiter, bound, and keys that cannot collide. */
 import t from 'tap'
-import { CredentialCache, type Obtained } from '../../../runtime/outgoing/index.ts'
+import { CredentialCache, type Obtained } from '../../../runtime/outgoing/cache.ts'
 
 /** A source whose every response the test lets go. */
 function source() {

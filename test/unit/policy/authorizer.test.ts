@@ -1,7 +1,9 @@
 /** What Cedar is told of caller, action and resource, and what becomes of its response. The engine is the real one. */
 import t from 'tap'
 import { makeCaller } from '../../../runtime/net/index.ts'
-import { type AuthorizerConfig, makeAuthorizer, type AccessRequest } from '../../../runtime/policy/index.ts'
+import { makeAuthorizer } from '../../../runtime/policy/index.ts'
+import type { AuthorizerConfig } from '../../../runtime/policy/authorizer.ts'
+import type { AccessRequest } from '../../../runtime/policy/requests.ts'
 import { proves } from '../../helpers/proves.ts'
 
 const base: AuthorizerConfig = { entitiesJson: '[]', groupEntityType: 'ServiceGroup' }

@@ -2,7 +2,8 @@
 import t from 'tap'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { makeCaller } from '../../../runtime/net/index.ts'
-import { type Gate, type GateOptions, makeAuthorizer, makeGate } from '../../../runtime/policy/index.ts'
+import { type Gate, makeAuthorizer, makeGate } from '../../../runtime/policy/index.ts'
+import type { GateOptions } from '../../../runtime/policy/gate.ts'
 import { proves } from '../../helpers/proves.ts'
 
 const ada = makeCaller({ issuer: 'i', subject: 'ada', claims: { sub: 'ada', groups: ['ops'] } })

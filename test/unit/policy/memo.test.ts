@@ -6,7 +6,8 @@ import { createRequire } from 'node:module'
 import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs'
 import t from 'tap'
 import { makeCaller } from '../../../runtime/net/index.ts'
-import { makeAuthorizer, type AccessRequest } from '../../../runtime/policy/index.ts'
+import { makeAuthorizer } from '../../../runtime/policy/index.ts'
+import type { AccessRequest } from '../../../runtime/policy/requests.ts'
 
 const engine = createRequire(import.meta.url)('@cedar-policy/cedar-wasm/nodejs') as {
   statefulIsAuthorized: typeof Cedar.statefulIsAuthorized

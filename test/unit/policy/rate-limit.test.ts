@@ -3,13 +3,8 @@ import t, { type Test } from 'tap'
 import type { RateLimitConfig } from '../../../schemas/index.ts'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { makeCaller } from '../../../runtime/net/index.ts'
-import {
-  makeRateLimiter,
-  rateLimitError,
-  type RateLimiter,
-  type RateLimiterOptions,
-  type RateLimitEvent,
-} from '../../../runtime/policy/index.ts'
+import { makeRateLimiter, rateLimitError, type RateLimiter } from '../../../runtime/policy/index.ts'
+import { type RateLimiterOptions, type RateLimitEvent } from '../../../runtime/policy/rate-limit.ts'
 import { makeMemoryStore, makeRedisStore, type Store } from '../../../runtime/store/index.ts'
 import { proves } from '../../helpers/proves.ts'
 import { freePort, missingRedis, startRedis, until } from '../../helpers/redis.ts'

@@ -2,13 +2,13 @@
 import t from 'tap'
 import { makeAuthorizer } from '../../../runtime/policy/index.ts'
 import {
-  callEngine,
   cedarViolations,
   engineAnswers,
   EngineFailure,
   engineFailures,
   PreparedPolicies,
 } from '../../../schemas/cedar/index.ts'
+import { callEngine } from '../../../schemas/cedar/engine.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 
 const good = 'permit(principal, action, resource);'

@@ -3,14 +3,9 @@ import { globSync, mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import {
-  authServerEnvironment,
-  makeSecretsProvider,
-  parseAuthServerConfig,
-  parseVmcpConfig,
-  resolveProxyConfig,
-  vmcpEnvironment,
-} from '../../../runtime/config/index.ts'
+import { parseVmcpConfig, resolveProxyConfig, vmcpEnvironment } from '../../../runtime/config/index.ts'
+import { authServerEnvironment, parseAuthServerConfig } from '../../../runtime/config/authserver/file.ts'
+import { makeSecretsProvider } from '../../../runtime/config/common/secrets.ts'
 import { checkStart } from '../../../runtime/vmcp/server/start-check.ts'
 import { isSwitchedOn, switchViolation } from '../../../schemas/index.ts'
 

@@ -9,10 +9,16 @@ import {
   type RateLimiter,
 } from '../../../runtime/policy/index.ts'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
-import type { Client, Middleware, Outcome } from '../../../runtime/vmcp/index.ts'
+import {
+  type Client,
+  type Middleware,
+  type Outcome,
+  ownOperation,
+  resultOutcome,
+} from '../../../runtime/vmcp/pipeline/operation.ts'
 import { guarding } from '../../../runtime/vmcp/pipeline/guards.ts'
-import { authorize, rateLimit, type RateLimitOptions } from '../../../runtime/vmcp/middleware/index.ts'
-import { ownOperation, resultOutcome } from '../../../runtime/vmcp/pipeline/operation.ts'
+import { authorize, rateLimit } from '../../../runtime/vmcp/middleware/index.ts'
+import type { RateLimitOptions } from '../../../runtime/vmcp/middleware/rate-limit.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'
 

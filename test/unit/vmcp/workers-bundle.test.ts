@@ -6,7 +6,8 @@ import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import t from 'tap'
 import { bundleOptions } from '../../../manifests/bundle/options.ts'
-import { scriptWorker, workerFile, workflowWorker } from '../../../runtime/vmcp/workers/index.ts'
+import { scriptWorker, workflowWorker } from '../../../runtime/vmcp/workers/index.ts'
+import { workerFile } from '../../../runtime/vmcp/workers/worker-file.ts'
 
 const root = resolve(import.meta.dirname, '../../..')
 const room = join(root, 'runtime/vmcp')

@@ -122,7 +122,7 @@ function readNot(tokens: TokenReader): Expression {
   return { kind: 'unary', op: 'not', operand: tokens.nested(() => readNot(tokens)), ...mark }
 }
 
-export function readPrimary(tokens: TokenReader): Expression {
+function readPrimary(tokens: TokenReader): Expression {
   let value = readOperand(tokens)
   for (let length = 0; ; length++) {
     tokens.checkLength(length)

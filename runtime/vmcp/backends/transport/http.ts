@@ -15,7 +15,7 @@ import {
 } from '../../../net/index.ts'
 
 /** Largest answer, and largest single event, of a backend. */
-export const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 const MAX_REDIRECTS = 3
 
 export interface BackendRequest {

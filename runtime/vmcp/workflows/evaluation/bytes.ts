@@ -13,6 +13,6 @@ export function textOf(bytes: Uint8Array): string {
 }
 
 /** The same memory as a Buffer. */
-export function bufferOf(bytes: Uint8Array): Buffer {
+function bufferOf(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

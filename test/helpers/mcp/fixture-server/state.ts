@@ -66,7 +66,7 @@ function crowd(size: number): (typeof extraTool)[] {
   }))
 }
 
-export const extraTool = {
+const extraTool = {
   name: 'extra_tool',
   description: 'Comes and goes',
   inputSchema: { type: 'object' as const },

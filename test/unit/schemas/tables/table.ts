@@ -68,7 +68,7 @@ function keysOf(path: string): string[] {
 
 /** Values that most fields of a type refuse. */
 export const notString: readonly Json[] = [1, true, {}, []]
-export const notBoolean: readonly Json[] = ['true', 1, {}]
+const notBoolean: readonly Json[] = ['true', 1, {}]
 export const notInteger: readonly Json[] = ['1', 1.5, true]
 export const notDuration: readonly Json[] = ['', '30', '30 s', '-30s', '1d', '.5s', '1h 30m', '1H', 30]
 export const durations: readonly Json[] = ['30s', '1h30m', '1.5h', '100ms', '5us', '5µs', '7ns', '1h1m1s1ms']

@@ -1,0 +1,41 @@
+/**
+ * What a file exports is for other files. Production code exports nothing that only tests use; a test may import what
+ * the file itself uses (a step of a larger function, a limit).
+ */
+import t from 'tap'
+import { type Export, moduleGraph } from '../../helpers/source/exports.ts'
+import { openSourceTree } from '../../helpers/source/tree.ts'
+
+const { files, close } = openSourceTree()
+t.teardown(close)
+const graph = moduleGraph(files)
+
+/** Names that are looked up by name when the program runs. */
+function isLookedUp({ file }: Export): boolean {
+  return file.startsWith('test/bench/') && file.split('/').length === 3
+}
+
+const isTest = (file: string): boolean => file.startsWith('test/')
+
+function uses({ file, name }: Export): number {
+  const text = files.get(file)?.text.replaceAll(/\/\*[^]*?\*\/|\/\/.*/g, '') ?? ''
+  return text.split(new RegExp(`(?<![\\w$])${name.replaceAll('$', '\\$')}(?![\\w$])`)).length - 2
+}
+
+t.test('exports: every name is imported somewhere, or tells the shape of an exported one', async (t) => {
+  t.ok(graph.exports.length > 1000, 'exports were found')
+  for (const entry of graph.exports) {
+    if (isLookedUp(entry) || graph.importers(entry).size > 0) continue
+    if (entry.isType && entry.from === undefined && uses(entry) > 0) continue
+    t.fail(`${entry.file} exports ${entry.name} to nobody`)
+  }
+})
+
+t.test('exports: production code has no name that only tests use', async (t) => {
+  for (const entry of graph.exports) {
+    const importers = [...graph.importers(entry)]
+    if (isTest(entry.file) || importers.length === 0 || !importers.every(isTest)) continue
+    if (entry.from !== undefined) t.fail(`${entry.file} re-exports ${entry.name} for tests`)
+    else if (uses(entry) === 0) t.fail(`${entry.file}: only tests use ${entry.name}`)
+  }
+})
