@@ -36,8 +36,8 @@ export interface SendOptions {
   readonly signal: AbortSignal
   /** Raw id of the message when it is a request. */
   readonly requestId: string | undefined
-  /** True: changes nothing when it is sent twice. */
-  readonly repeatable?: boolean
+  /** JSON-RPC method of a request; undefined for notifications and responses. */
+  readonly method?: string | undefined
   /** Receives what arrives on the response to this very message. */
   readonly onMessage: (message: Message) => void
 }

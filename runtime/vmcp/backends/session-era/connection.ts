@@ -37,7 +37,6 @@ import { abortable, Deadline } from '../transport/deadline.ts'
 import { reasonOf } from '../transport/http.ts'
 import { Inbound, type Pending } from './inbound.ts'
 import { pause } from '../pause.ts'
-import { REPEATABLE } from '../transport/send.ts'
 import { readServerInfo } from '../server-info.ts'
 
 export interface SessionConnectionOptions {
@@ -297,8 +296,8 @@ export class SessionConnection implements Connection {
           sender,
           signal,
           requestId: id,
-          // Without a request of somebody it is initialize or a log level.
-          repeatable: request === undefined || REPEATABLE.has(request.method),
+          // Without a request of somebody it is initialize or a log level, which are treated alike.
+          method: request?.method ?? 'initialize',
           onMessage: (received: Message) => inbound.handle(received, pending),
         })
         .catch((error: unknown) => pending.reject(error instanceof Error ? error : new Error('send failed')))

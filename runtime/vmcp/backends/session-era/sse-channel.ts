@@ -48,7 +48,7 @@ export class SseChannel implements Channel {
       headers: this.#headers({ 'content-type': 'application/json' }),
       body: message,
       signal: options.signal,
-      repeatable: options.repeatable,
+      rpcMethod: options.method,
     })
     if (isSessionLost(response.status, response.headers['www-authenticate'] !== undefined, response.body)) {
       throw new SessionLost()

@@ -30,7 +30,7 @@ import {
 } from './channel.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { pause } from '../pause.ts'
-import { sendToBackend } from '../transport/send.ts'
+import { isRepeatable, sendToBackend } from '../transport/send.ts'
 import { errorOf } from '../transport/status-error.ts'
 
 const ACCEPT = 'application/json, text/event-stream'
@@ -117,7 +117,7 @@ export class StreamableChannel implements Channel {
       headers: this.#headers({ 'content-type': 'application/json', accept: ACCEPT }),
       body: message,
       signal: options.signal,
-      repeatable: options.repeatable,
+      rpcMethod: options.method,
       control,
       onEvent: (event) => this.#onEvent(event, position, onMessage),
       onRetry: (retryMs) => setRetry(position, retryMs),
@@ -179,7 +179,7 @@ export class StreamableChannel implements Channel {
       if (this.#sessionId !== undefined && hasLostSession(response)) {
         this.#events.onLost(new SessionLost())
         // Whether the request was carried out before the session was lost, nobody knows.
-        throw options.repeatable === true
+        throw isRepeatable(options.method)
           ? new SessionLost()
           : protocol('the session ended before the response')
       }

@@ -28,7 +28,7 @@ import { type ChannelTarget, type Sender, WrongEra } from '../session-era/channe
 import { type Connection, outgoing, type Request, type ServerInfo } from '../connection.ts'
 import { Deadline } from '../transport/deadline.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
-import { REPEATABLE, sendToBackend } from '../transport/send.ts'
+import { sendToBackend } from '../transport/send.ts'
 import { readServerInfo } from '../server-info.ts'
 import { errorOf } from '../transport/status-error.ts'
 
@@ -131,7 +131,7 @@ export class StatelessConnection implements Connection {
         headers: this.#headers(request),
         body: requestMessage(id, request.method, params),
         signal,
-        repeatable: REPEATABLE.has(request.method),
+        rpcMethod: request.method,
         control,
         onEvent,
       })

@@ -10,8 +10,9 @@ import type { ChannelTarget, Sender } from '../session-era/channel.ts'
 import { type BackendResponse, type BackendRequest, exchangeWithBackend } from './http.ts'
 
 /** Requests that change nothing at a backend. */
-export const REPEATABLE: ReadonlySet<string> = new Set([
+const REPEATABLE: ReadonlySet<string> = new Set([
   'completion/complete',
+  'initialize',
   'ping',
   'prompts/get',
   'prompts/list',
@@ -22,7 +23,14 @@ export const REPEATABLE: ReadonlySet<string> = new Set([
   'tools/list',
 ])
 
-export interface AuthorizedRequest extends Omit<BackendRequest, 'headers' | 'url'> {
+/** True when a request may be sent once more without knowing whether it was carried out. */
+export function isRepeatable(rpcMethod: string | undefined): boolean {
+  return rpcMethod !== undefined && REPEATABLE.has(rpcMethod)
+}
+
+export interface AuthorizedRequest extends Omit<BackendRequest, 'headers' | 'url' | 'repeatable'> {
+  /** JSON-RPC method of the request that this belongs to, if it is one. */
+  readonly rpcMethod?: string | undefined
   /** Default: the target's. */
   readonly url?: URL
   /** What the protocol needs, lower-case names. */
@@ -36,6 +44,7 @@ export async function sendToBackend(
   request: AuthorizedRequest,
 ): Promise<BackendResponse> {
   const url = request.url ?? target.url
+  const repeatable = isRepeatable(request.rpcMethod)
   for (let attempt = 0; ; attempt++) {
     const headers: Record<string, string> = {
       ...sender.headers,
@@ -47,7 +56,7 @@ export async function sendToBackend(
     const outgoing = { method: request.method, url, headers, body: request.body }
     const pending = target.credentials.apply(outgoing, sender.caller, request.signal)
     if (pending) await pending
-    const response = await exchangeWithBackend(target.dispatcher, { ...request, url, headers })
+    const response = await exchangeWithBackend(target.dispatcher, { ...request, url, headers, repeatable })
     if (response.status !== 401 || attempt > 0 || !target.credentials.refused(outgoing)) return response
   }
 }
