@@ -75,6 +75,7 @@ export const errors = {
   BACKEND_FAILED: { status: 502, rpc: -32603, text: 'the backend failed' },
   BACKEND_TIMEOUT: { status: 504, rpc: -32603, text: 'the backend did not answer in time' },
   BACKEND_PROTOCOL: { status: 502, rpc: -32603, text: 'the backend sent a response that is not valid MCP' },
+  BACKEND_RESULT_TOO_LARGE: { status: 502, rpc: -32603, text: 'the result is larger than allowed' },
   BACKEND_UNAVAILABLE: { status: 503, rpc: -32603, text: 'a backend is unavailable' },
   BACKEND_SESSION_LOST: { status: 503, rpc: -32603, text: 'the backend has lost the session' },
   BACKEND_AUTH_FAILED: { status: 502, rpc: -32603, text: 'authentication to the backend failed' },

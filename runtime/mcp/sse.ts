@@ -44,6 +44,8 @@ function headOf({ event, id, retryMs }: EventFields): Buffer | undefined {
 export interface SseReader {
   /** Feeds a chunk; events are delivered before it returns. Throws RangeError when an event exceeds the bound. */
   push(chunk: Buffer): void
+  /** True once an event has exceeded the bound. */
+  readonly overflowed: boolean
 }
 
 /** Reads events from chunks of bytes. `maxBytes` bounds what an unfinished event may hold. */
@@ -63,6 +65,9 @@ export function sseReader(
     },
   })
   return {
+    get overflowed() {
+      return overflow
+    },
     push(chunk) {
       parser.feed(decoder.write(chunk))
       if (overflow) throw new RangeError('an event is larger than allowed')

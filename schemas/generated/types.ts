@@ -1339,6 +1339,8 @@ export type Operational = {
   readonly logLevel?: "debug"
   /** Timeouts of backend requests. */
   readonly timeouts: Timeouts
+  /** Largest result of one call that a backend may return, in bytes of JSON. Over it the call fails with an error. Unset: 64 MiB. */
+  readonly maxResultBytes?: number
   /** Health checks and failures. */
   readonly failureHandling: FailureHandling
 }

@@ -19,6 +19,7 @@ import { type BackendObservation, measured } from './transport/measure.ts'
 import { NewClientLimiter } from './session-era/new-client-limiter.ts'
 import { probeEra, type Verdict } from './probe.ts'
 import type { BackendSettings } from './settings.ts'
+import { withinLimit } from './transport/send.ts'
 import { StatelessSide } from './stateless-era/side.ts'
 
 /** How a backend is tied to the catalog, the sessions and its health. */
@@ -135,7 +136,9 @@ export class Backend {
         if (client.session)
           return this.#forSession(client.session, client, request.sender).connection.request(request)
         return this.#pooledRequest(client, request)
-      }).catch((error: unknown) => outcomeOf(error)),
+      })
+        .catch((error: unknown) => outcomeOf(error))
+        .then((outcome) => withinLimit(this.settings.target, request.method, outcome)),
     )
   }
 
@@ -220,10 +223,17 @@ export class Backend {
       return result
     } catch (error) {
       const named = this.#named(error)
-      if (isBackendError(named)) this.#options.links.outcome(this, named)
+      if (isTooLarge(named)) this.#refusedResult(named)
+      else if (isBackendError(named)) this.#options.links.outcome(this, named)
       else this.#options.links.released(this)
       throw named
     }
+  }
+
+  /** The backend did its work: this says nothing of its health. */
+  #refusedResult(error: GatehouseError): void {
+    this.#options.log.warn('a result of the backend was refused', { reason: error.message })
+    this.#options.links.outcome(this, undefined)
   }
 
   #named(error: unknown): Error {
@@ -354,6 +364,10 @@ function refuseBadPing(error: Buffer): void {
     throw new GatehouseError('BACKEND_PROTOCOL', {
       cause: new Error(`ping was refused with ${String(code)}`),
     })
+}
+
+function isTooLarge(error: Error): error is GatehouseError {
+  return error instanceof GatehouseError && error.code === 'BACKEND_RESULT_TOO_LARGE'
 }
 
 /** What is left of a refusal that belongs to the other era when the backend has not changed. */

@@ -111,7 +111,9 @@ export class Fleet {
   #settings(backend: RuntimeBackend, ready: ConfiguredBackend, config: VmcpConfig): BackendSettings {
     const { url, addresses, ca, headers, auth, timeoutMs } = ready
     const passthrough = config.passthroughHeaders ?? []
-    const fingerprint = JSON.stringify([backend, timeoutMs, auth.fingerprint, passthrough, ca, headers])
+    const { maxResultBytes } = config.operational
+    const settings = [backend, timeoutMs, maxResultBytes, auth.fingerprint, passthrough, ca, headers]
+    const fingerprint = JSON.stringify(settings)
     return {
       name: backend.name,
       transport: backend.transport,
@@ -120,6 +122,7 @@ export class Fleet {
         dispatcher: this.#dispatcher(ca, addresses),
         credentials: auth.credentials,
         headers,
+        maxResultBytes,
         trace: this.#options.observation?.calls.carrier,
       },
       timeoutMs,

@@ -20,6 +20,8 @@ export interface ChannelTarget {
   readonly credentials: Credentials
   /** Headers from configuration. */
   readonly headers: Readonly<Record<string, string>>
+  /** Largest result of a call; undefined: as large as any response. */
+  readonly maxResultBytes?: number | undefined
   /** Trace context headers of what is going on. */
   readonly trace?: (() => Readonly<Record<string, string>>) | undefined
 }

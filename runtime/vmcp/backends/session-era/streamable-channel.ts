@@ -30,7 +30,7 @@ import {
 } from './channel.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { pause } from '../pause.ts'
-import { isRepeatable, sendToBackend } from '../transport/send.ts'
+import { type AuthorizedRequest, isRepeatable, sendToBackend } from '../transport/send.ts'
 import { errorOf } from '../transport/status-error.ts'
 
 const ACCEPT = 'application/json, text/event-stream'
@@ -174,7 +174,9 @@ export class StreamableChannel implements Channel {
     while (!responded()) {
       if (position.lastEventId === undefined) throw protocol('the stream ended before the response')
       await pause(position.retryMs, options.signal)
-      const response = await this.#get(options.sender, options.signal, position, onMessage)
+      const response = await this.#get(options.sender, options.signal, position, onMessage, {
+        rpcMethod: options.method,
+      })
       if (response.stream) continue
       if (this.#sessionId !== undefined && hasLostSession(response)) {
         this.#events.onLost(new SessionLost())
@@ -192,7 +194,7 @@ export class StreamableChannel implements Channel {
     signal: AbortSignal,
     position: StreamPosition,
     onMessage: (message: Message) => void,
-    onStream?: () => void,
+    more: Pick<AuthorizedRequest, 'onStream' | 'rpcMethod'>,
   ): Promise<BackendResponse> {
     const last = position.lastEventId
     const headers = this.#headers({
@@ -205,7 +207,7 @@ export class StreamableChannel implements Channel {
       signal: AbortSignal.any([signal, this.#closed.signal]),
       onEvent: (event) => this.#onEvent(event, position, onMessage),
       onRetry: (retryMs) => setRetry(position, retryMs),
-      ...(onStream ? { onStream } : {}),
+      ...more,
     })
   }
 
@@ -222,9 +224,11 @@ export class StreamableChannel implements Channel {
     let failures = 0
     while (!signal.aborted) {
       try {
-        const response = await this.#get(sender, signal, position, this.#events.onMessage, () => {
-          failures = 0
-          settled()
+        const response = await this.#get(sender, signal, position, this.#events.onMessage, {
+          onStream: () => {
+            failures = 0
+            settled()
+          },
         })
         if (this.#sessionId !== undefined && hasLostSession(response)) {
           this.#events.onLost(new SessionLost())

@@ -26,6 +26,8 @@ export interface BackendRequest {
   readonly signal: AbortSignal
   /** True: changes nothing, so it is sent once more when the connection was cut before anything was answered. */
   readonly repeatable?: boolean | undefined
+  /** Bounds what a successful response may hold before it is cut, and says what to fail with. */
+  readonly limit?: ResponseLimit | undefined
   /** Gets a way to end the exchange early while it runs. */
   readonly control?: ExchangeControl
   /** Called for each event of an event-stream answer. */
@@ -33,6 +35,12 @@ export interface BackendRequest {
   readonly onRetry?: (retryMs: number) => void
   /** Called once an event-stream response has begun. */
   readonly onStream?: (headers: IncomingHttpHeaders) => void
+}
+
+export interface ResponseLimit {
+  /** Of a whole response, or of a single event. */
+  readonly bytes: number
+  readonly error: () => GatehouseError
 }
 
 /** Cheaper than another signal: most exchanges are never ended early. */
@@ -176,10 +184,11 @@ class ResponseHandler implements DispatchHandler {
     if (status < 200) return
     this.#status = status
     this.#headers = headers
-    if (status >= 300 || !isEventStream(headers)) return
+    if (status >= 300) return
+    if (Number(headers['content-length']) > this.#maxBytes) return this.fail(this.#tooLarge())
     const { onEvent, onRetry, onStream } = this.#request
-    if (onEvent === undefined) return
-    this.#reader = sseReader(MAX_RESPONSE_BYTES, onEvent, onRetry)
+    if (onEvent === undefined || !isEventStream(headers)) return
+    this.#reader = sseReader(this.#maxBytes, onEvent, onRetry)
     onStream?.(headers)
   }
 
@@ -192,18 +201,23 @@ class ResponseHandler implements DispatchHandler {
       try {
         this.#reader.push(chunk)
       } catch (cause) {
-        this.fail(protocolError(cause))
+        this.fail(this.#reader.overflowed ? this.#tooLarge() : protocolError(cause))
       }
       return
     }
     this.#size += chunk.length
-    if (this.#size > MAX_RESPONSE_BYTES) {
-      this.fail(
-        new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the response is larger than allowed') }),
-      )
-      return
-    }
+    if (this.#size > this.#maxBytes) return this.fail(this.#tooLarge())
     this.#chunks.push(chunk)
+  }
+
+  get #maxBytes(): number {
+    const { limit } = this.#request
+    return limit && this.#status < 300 ? Math.min(limit.bytes, MAX_RESPONSE_BYTES) : MAX_RESPONSE_BYTES
+  }
+
+  #tooLarge(): GatehouseError {
+    const cause = new Error('the response is larger than allowed')
+    return this.#request.limit?.error() ?? new GatehouseError('BACKEND_PROTOCOL', { cause })
   }
 
   onResponseEnd(): void {

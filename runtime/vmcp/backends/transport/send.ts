@@ -6,8 +6,10 @@
  * more: a 401 says that it was not carried out.
  * Source: docs/specification/virtual-server.md (passthroughHeaders, outgoingAuth).
  */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import type { Outcome } from '../../pipeline/operation.ts'
 import type { ChannelTarget, Sender } from '../session-era/channel.ts'
-import { type BackendResponse, type BackendRequest, exchangeWithBackend } from './http.ts'
+import { type BackendResponse, type BackendRequest, exchangeWithBackend, type ResponseLimit } from './http.ts'
 
 /** Requests that change nothing at a backend. */
 const REPEATABLE: ReadonlySet<string> = new Set([
@@ -23,12 +25,45 @@ const REPEATABLE: ReadonlySet<string> = new Set([
   'tools/list',
 ])
 
+/** Requests whose result goes to a client; lists are read by the gateway, which has limits of its own. */
+const CALLS: ReadonlySet<string> = new Set([
+  'completion/complete',
+  'prompts/get',
+  'resources/read',
+  'tools/call',
+])
+
+/** What a message holds beside its result. */
+const ENVELOPE_BYTES = 4_096
+
+/** The outcome of a call. Throws BACKEND_RESULT_TOO_LARGE when it is over the target's limit. */
+export function withinLimit(target: ChannelTarget, rpcMethod: string, outcome: Outcome): Outcome {
+  const limit = resultLimit(target, rpcMethod)
+  const { length } = outcome.kind === 'error' ? outcome.error : outcome.result
+  if (limit && length > limit.bytes - ENVELOPE_BYTES) throw limit.error()
+  return outcome
+}
+
+function resultLimit(
+  { maxResultBytes }: ChannelTarget,
+  rpcMethod: string | undefined,
+): ResponseLimit | undefined {
+  if (maxResultBytes === undefined || rpcMethod === undefined || !CALLS.has(rpcMethod)) return undefined
+  return {
+    bytes: maxResultBytes + ENVELOPE_BYTES,
+    error: () =>
+      new GatehouseError('BACKEND_RESULT_TOO_LARGE', {
+        detail: `the result is larger than operational.maxResultBytes allows (${maxResultBytes} bytes)`,
+      }),
+  }
+}
+
 /** True when a request may be sent once more without knowing whether it was carried out. */
 export function isRepeatable(rpcMethod: string | undefined): boolean {
   return rpcMethod !== undefined && REPEATABLE.has(rpcMethod)
 }
 
-export interface AuthorizedRequest extends Omit<BackendRequest, 'headers' | 'url' | 'repeatable'> {
+export interface AuthorizedRequest extends Omit<BackendRequest, 'headers' | 'url' | 'repeatable' | 'limit'> {
   /** JSON-RPC method of the request that this belongs to, if it is one. */
   readonly rpcMethod?: string | undefined
   /** Default: the target's. */
@@ -45,6 +80,7 @@ export async function sendToBackend(
 ): Promise<BackendResponse> {
   const url = request.url ?? target.url
   const repeatable = isRepeatable(request.rpcMethod)
+  const limit = resultLimit(target, request.rpcMethod)
   for (let attempt = 0; ; attempt++) {
     const headers: Record<string, string> = {
       ...sender.headers,
@@ -56,7 +92,13 @@ export async function sendToBackend(
     const outgoing = { method: request.method, url, headers, body: request.body }
     const pending = target.credentials.apply(outgoing, sender.caller, request.signal)
     if (pending) await pending
-    const response = await exchangeWithBackend(target.dispatcher, { ...request, url, headers, repeatable })
+    const response = await exchangeWithBackend(target.dispatcher, {
+      ...request,
+      url,
+      headers,
+      repeatable,
+      limit,
+    })
     if (response.status !== 401 || attempt > 0 || !target.credentials.refused(outgoing)) return response
   }
 }
