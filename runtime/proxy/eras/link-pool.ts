@@ -4,7 +4,7 @@
  * never share a link with requests of another.
  *
  * A request gets the oldest link of its lane that is free, so that a client whose requests follow each other meets the
- * same one. Bounded in number over all lanes; an idle link of another lane makes module.
+ * same one. Bounded in number over all lanes: when there are enough, an idle link of another lane ends, or one that waits.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 
@@ -25,6 +25,8 @@ export interface LinkPoolOptions<L> {
   readonly make: (lane: string) => L
   readonly maxLinks: () => number
   readonly now: () => number
+  /** Makes a link idle that waits for somebody outside. False when none does. */
+  readonly freeWaiting?: () => boolean
 }
 
 export class LinkPool<L extends PooledLink> {
@@ -64,8 +66,10 @@ export class LinkPool<L extends PooledLink> {
   }
 
   #make(lane: string): L {
-    const { make, maxLinks, now } = this.#options
-    if (this.size >= maxLinks() && !this.#makeRoom()) throw new GatehouseError('TOO_MANY_SESSIONS')
+    const { make, maxLinks, now, freeWaiting } = this.#options
+    const hasRoom =
+      this.size < maxLinks() || this.#makeRoom() || (freeWaiting?.() === true && this.#makeRoom())
+    if (!hasRoom) throw new GatehouseError('TOO_MANY_SESSIONS')
     const link = make(lane)
     link.usedAt = now()
     const links = this.#lanes.get(lane)

@@ -14,6 +14,7 @@ const maxParked = 1_000
 interface Entry<T> {
   readonly value: T
   readonly request: string
+  readonly scope: string
   readonly timer: NodeJS.Timeout
 }
 
@@ -36,7 +37,7 @@ export class Parked<T> {
       this.#expire(value)
     }, ttlMs)
     timer.unref()
-    this.#entries.set(state, { value, request: bindingOf(request), timer })
+    this.#entries.set(state, { value, request: bindingOf(request), scope: request.scope, timer })
     return state
   }
 
@@ -51,6 +52,24 @@ export class Parked<T> {
     this.#entries.delete(state)
     clearTimeout(entry.timer)
     return entry.value
+  }
+
+  /**
+   * Gives up the oldest one that `fits`, of the scope that has the most: who leaves many waiting loses the first. False
+   * when there is none.
+   */
+  expireOne(fits: (value: T) => boolean): boolean {
+    const found = [...this.#entries].filter(([, { value }]) => fits(value))
+    const counts = new Map<string, number>()
+    for (const [, { scope }] of found) counts.set(scope, (counts.get(scope) ?? 0) + 1)
+    const most = Math.max(0, ...counts.values())
+    const oldest = found.find(([, { scope }]) => counts.get(scope) === most)
+    if (!oldest) return false
+    const [state, { value, timer }] = oldest
+    this.#entries.delete(state)
+    clearTimeout(timer)
+    this.#expire(value)
+    return true
   }
 
   close(): void {

@@ -78,6 +78,8 @@ export class StatelessTranslator {
       make: (lane) => this.#makeLink(lane),
       maxLinks: options.maxLinks,
       now: options.now,
+      // Whoever leaves questions unanswered must not keep others out.
+      freeWaiting: () => this.#parked.expireOne((waiting) => waiting !== 'again'),
     })
     this.#parked = new Parked((waiting) => {
       if (waiting === 'again') return
@@ -247,13 +249,13 @@ export class StatelessTranslator {
     }
   }
 
-  /** Throws when there is no module; then the call ends. */
+  /** Throws when too many wait; then the call ends. */
   #park(begun: Begun, request: StatelessRequest): string {
     begun.reply = undefined
     try {
       return this.#parked.put(begun, request)
     } catch (error) {
-      begun.asking.cancel(error instanceof Error ? error : new Error('there is no module'))
+      begun.asking.cancel(error instanceof Error ? error : new Error('too many requests wait for responses'))
       throw error
     }
   }

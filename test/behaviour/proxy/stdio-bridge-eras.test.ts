@@ -253,12 +253,12 @@ for (const era of ['session', 'stateless'])
     t.equal((await stateless(url, 'tools/list')).status, 200)
   })
 
-t.test('limits: processes are bounded for both eras together, and idle ones make module', async (t) => {
+t.test('limits: processes are bounded for both eras together, and idle ones end for others', async (t) => {
   const { url } = await bridgeTo(t, [program, 'session'], { maxSessions: 4 })
   const as = (caller: string) => ({ headers: { 'x-gatehouse-caller': caller } })
   for (const caller of ['a', 'b', 'c', 'd', 'e'])
     t.equal((await stateless(url, 'tools/list', {}, as(caller))).status, 200)
-  // Two are busy now: each waits for a response of its client.
+  // Two are busy then: each waits for a response of its client; a third gives the oldest one up.
   const ask = (caller: string) =>
     stateless(
       url,
@@ -268,7 +268,7 @@ t.test('limits: processes are bounded for both eras together, and idle ones make
     )
   t.match((await ask('a')).response?.result, { resultType: 'input_required' })
   t.match((await ask('b')).response?.result, { resultType: 'input_required' })
-  t.match((await ask('c')).response?.error, { message: 'too many sessions' })
+  t.match((await ask('c')).response?.result, { resultType: 'input_required' })
   await openSession(url)
   await openSession(url)
   await t.rejects(openSession(url), /503/)
@@ -380,3 +380,25 @@ t.test('a program of neither era is asked again by the next request', async (t) 
   writeFileSync(`${folder}/works`, '')
   t.match((await stateless(url, 'tools/list')).response?.result, { tools: [] })
 })
+
+t.test(
+  'questions that are never answered keep nobody out; who leaves the most loses the first',
+  async (t) => {
+    const { url } = await bridgeTo(t, [program, 'session'], { maxSessions: 6 })
+    const params = { name: 'test_elicitation', arguments: { message: 'x' } }
+    const ask = (caller: string, more = {}) => {
+      const options = { capabilities: askable, headers: { 'x-gatehouse-caller': caller } }
+      return stateless(url, 'tools/call', { ...params, ...more }, options)
+    }
+    const asked = { result: { resultType: 'input_required' } }
+    const { response } = await ask('one')
+    t.match(response, asked)
+    // Three processes are all there are for stateless clients.
+    for (let n = 0; n < 5; n++) t.match((await ask('two')).response, asked)
+    const answered = await ask('one', {
+      requestState: response?.result?.['requestState'],
+      inputResponses: { 'ask-1': { action: 'decline' } },
+    })
+    t.match(answered.response, { result: { resultType: 'complete' } })
+  },
+)
