@@ -9,7 +9,7 @@ export {
 export { referenceCheck } from './references/among.ts'
 export { type EventSink, eventSink, type HookEvent } from './server/events.ts'
 export type { KubeObject } from './kube.ts'
-export { jsonLog, type Log } from './server/log.ts'
+export { makeLog, type Log } from './server/log.ts'
 export { Metrics } from './server/metrics.ts'
 export type { CustomizeResponse, RelatedRule, SyncResponse } from './sync/protocol.ts'
 export type { ChildKind, RelatedKind } from './kind-hooks.ts'

@@ -24,6 +24,16 @@ export {
   maxHeaderValueLength,
   restrictedHeaders,
 } from './headers.ts'
+export {
+  isColoured,
+  isLogged,
+  LOG_FORMATS,
+  LOG_LEVELS,
+  type LogFormat,
+  logFormatFor,
+  type LogLevelName,
+  textLine,
+} from './log-line.ts'
 export { isKindName, type Kind, type KindName, kindOf, kinds } from './kinds.ts'
 export {
   envName,

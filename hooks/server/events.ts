@@ -39,7 +39,7 @@ export function eventSink(write: EventWriter, log: Log, now: () => Date): EventS
       write(object).catch((error: unknown) => {
         written.delete(key)
         const name = error instanceof Error ? error.name : 'unknown'
-        log('warn', 'an event could not be written', { event: key, error: name })
+        log('warn', 'an event could not be written', { object: key, err: name })
       })
     },
   }

@@ -1,16 +1,33 @@
 /**
- * The server's log: one JSON line per event on standard error. Never a request body, for bodies carry Secrets.
+ * The server's log: one JSON line per event on standard error, or text for a terminal. Never a request body, for bodies
+ * carry Secrets. Members are named as in the log of the runtime.
  */
-export type LogLevel = 'info' | 'warn' | 'error'
+import { isLogged, type LogFormat, type LogLevelName, textLine } from '../../schemas/index.ts'
+
+export type LogLevel = LogLevelName
 export type Log = (
   level: LogLevel,
   message: string,
   fields?: Readonly<Record<string, string | number>>,
 ) => void
 
-/** A log that writes to `stream`, stamped by `now`. */
-export function jsonLog(stream: { write(text: string): unknown }, now: () => Date): Log {
+export interface LogOptions {
+  readonly now: () => Date
+  /** Default info. */
+  readonly level?: LogLevel | undefined
+  /** Default json. */
+  readonly format?: LogFormat | undefined
+  readonly colour?: boolean | undefined
+}
+
+/** A log that writes to `stream`. */
+export function makeLog(
+  stream: { write(text: string): unknown },
+  { now, level: least = 'info', format, colour = false }: LogOptions,
+): Log {
   return (level, message, fields = {}) => {
-    stream.write(`${JSON.stringify({ level, time: now().toISOString(), msg: message, ...fields })}\n`)
+    if (!isLogged(level, least)) return
+    const line = `${JSON.stringify({ level, time: now().toISOString(), name: 'hooks', ...fields, message })}\n`
+    stream.write(format === 'text' ? textLine(line, colour) : line)
   }
 }

@@ -8,12 +8,22 @@
 import { readFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
-import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { engineAnswers } from '../../schemas/cedar/index.ts'
 import { addCertificatesCommand } from '../certificates/index.ts'
-import { isDnsSubdomain, isSwitchedOn, switchViolation } from '../../schemas/index.ts'
+import {
+  isColoured,
+  isDnsSubdomain,
+  isSwitchedOn,
+  LOG_FORMATS,
+  LOG_LEVELS,
+  type LogFormat,
+  logFormatFor,
+  type LogLevelName,
+  switchViolation,
+} from '../../schemas/index.ts'
 import { clusterEventWriter, type EventSink, eventSink } from './events.ts'
-import { jsonLog } from './log.ts'
+import { type Log, makeLog } from './log.ts'
 import { Metrics } from './metrics.ts'
 import { makeHooks } from '../bound-hooks.ts'
 import { hooksApp } from './server.ts'
@@ -33,6 +43,8 @@ interface Flags {
   readonly tlsKeyFile?: string
   readonly tokenFile?: string
   readonly shutdownGrace: number
+  readonly logFormat?: LogFormat
+  readonly logLevel?: LogLevelName
 }
 
 /** Everything that is read from the environment. */
@@ -53,7 +65,7 @@ type Environment = Readonly<Partial<Record<keyof typeof variables, string>>>
 /** A combination of settings that cannot be meant. */
 class UsageError extends Error {}
 
-const log = jsonLog(process.stderr, () => new Date())
+let log: Log = logOf({})
 
 const program = new Command('gatehouse-hooks')
   .description('Serves the reconcile hooks and the admission webhook of Gatehouse.')
@@ -63,10 +75,21 @@ const program = new Command('gatehouse-hooks')
   .option('--tls-key-file <file>', 'its private key, PEM')
   .option('--token-file <file>', 'file with a bearer token that callers of /hooks must present')
   .option('--shutdown-grace <seconds>', 'time for open requests at shutdown', parseSeconds, 10)
+  .addOption(
+    new Option('--log-format <format>', 'text for people or JSON; default: text on a terminal').choices(
+      LOG_FORMATS,
+    ),
+  )
+  .addOption(
+    new Option('--log-level <level>', 'least level that is written').choices(LOG_LEVELS).default('info'),
+  )
   .showSuggestionAfterError()
   .exitOverride()
   .addHelpText('after', `\nEnvironment:\n${describe()}`)
-  .action((flags: Flags) => serve(flags))
+  .action((flags: Flags) => {
+    log = logOf(flags)
+    return serve(flags)
+  })
 
 addCertificatesCommand(program)
 
@@ -74,6 +97,15 @@ try {
   await program.parseAsync()
 } catch (error) {
   process.exitCode = codeOf(error)
+}
+
+function logOf({ logFormat, logLevel }: Pick<Flags, 'logFormat' | 'logLevel'>): Log {
+  return makeLog(process.stderr, {
+    now: () => new Date(),
+    level: logLevel,
+    format: logFormatFor(logFormat, process.stderr),
+    colour: isColoured(process.stderr, process.env),
+  })
 }
 
 function describe(): string {

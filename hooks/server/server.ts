@@ -158,7 +158,7 @@ function respondWithError(
     const name = error instanceof Error ? error.name : 'unknown'
     options.log('error', 'a hook failed', {
       path: request.path.slice(0, 100),
-      error: name,
+      err: name,
       where: whereOf(error),
     })
   }

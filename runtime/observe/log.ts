@@ -1,5 +1,5 @@
 /**
- * The log: one JSON object per line on stderr, RFC 3339 time, everything redacted (redact.ts) before it is written.
+ * The log: one JSON object per line on stderr, or text for a terminal, RFC 3339 time, everything redacted (redact.ts) before it is written.
  *
  * The message must be a fixed text; what varies goes into fields. Stack traces appear at debug level only. No key occurs
  * twice in a line: the fields of a child and of the call are merged into one object before anything is written, the
@@ -7,6 +7,7 @@
  */
 import { openSync } from 'node:fs'
 import { pino } from 'pino'
+import { type LogFormat, textLine } from '../../schemas/index.ts'
 import type { Log, LogFields } from '../net/index.ts'
 import { makeLineFile } from './line-file.ts'
 import { redactFields, redactText } from './redact.ts'
@@ -20,6 +21,10 @@ export interface LogOptions {
   readonly destination?: string | number | LineStream | undefined
   /** Which program or part writes; field `name` of every line. */
   readonly name?: string | undefined
+  /** Default json. */
+  readonly format?: LogFormat | undefined
+  /** Colours in text. Default none. */
+  readonly colour?: boolean | undefined
 }
 
 /** Where lines go: anything with a `write`. */
@@ -36,8 +41,9 @@ export interface RootLog extends Log {
 /** Makes the log of a process. Throws the system's error when a file destination cannot be opened. */
 export function makeLog(options: LogOptions = {}): RootLog {
   const to = options.destination ?? 2
-  const stream: LineStream =
+  const lines: LineStream =
     typeof to === 'object' ? to : makeLineFile(typeof to === 'number' ? to : openSync(to, 'a'))
+  const stream = options.format === 'text' ? asText(lines, options.colour ?? false) : lines
   const logger = pino(
     {
       level: options.level ?? 'info',
@@ -51,8 +57,15 @@ export function makeLog(options: LogOptions = {}): RootLog {
     stream,
   )
   return Object.assign(wrap(logger, {}), {
-    flush: () => ('flushSync' in stream ? stream.flushSync() : undefined),
+    flush: () => stream.flushSync?.(),
   })
+}
+
+function asText(lines: LineStream, colour: boolean): LineStream {
+  return {
+    write: (line) => lines.write(textLine(line, colour)),
+    flushSync: () => lines.flushSync?.(),
+  }
 }
 
 /** RFC 3339 time; the text is made once per millisecond. */

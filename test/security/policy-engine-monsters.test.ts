@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { hooksApp, jsonLog, makeHooks, Metrics } from '../../hooks/index.ts'
+import { hooksApp, makeHooks, makeLog, Metrics } from '../../hooks/index.ts'
 import { makeCaller, silentLog } from '../../runtime/net/index.ts'
 import { makeAuthorizer } from '../../runtime/policy/index.ts'
 import { engineAnswers } from '../../schemas/cedar/index.ts'
@@ -39,7 +39,7 @@ async function startHooks(t: Test) {
   const app = hooksApp({
     registry: makeHooks(testSettings),
     metrics,
-    log: jsonLog({ write: () => undefined }, () => new Date(0)),
+    log: makeLog({ write: () => undefined }, { now: () => new Date(0) }),
     seconds: () => 0,
     notReady: () => (engineAnswers() ? undefined : 'the policy engine does not answer'),
   })

@@ -7,7 +7,16 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
+import {
+  isColoured,
+  LOG_FORMATS,
+  LOG_LEVELS,
+  type LogFormat,
+  logFormatFor,
+  type LogLevelName,
+} from '../../../schemas/index.ts'
+import { environment } from '../../config/index.ts'
 import type { ValidateResource } from '../manifests/check.ts'
 import { checkManifests, describeViolations, isOurs } from '../manifests/check.ts'
 import { generatedObjects } from '../manifests/generators.ts'
@@ -15,6 +24,7 @@ import { readManifests } from '../manifests/read.ts'
 import type { KubeObject } from '../local/objects.ts'
 import { clientAddressesOf } from '../dev/client-addresses.ts'
 import { localEnvironment } from '../dev/environment.ts'
+import { lineWriter } from '../dev/lines.ts'
 import { localHooks } from '../dev/local-hooks.ts'
 import { ScreenWriter } from '../dev/screen.ts'
 import { DevSession } from '../dev/session.ts'
@@ -29,6 +39,8 @@ interface Options {
   readonly filename: string[]
   readonly port: number
   readonly verbose: boolean
+  readonly logFormat?: LogFormat
+  readonly logLevel?: LogLevelName
 }
 
 /** How often the running servers are asked for the health of their backends. */
@@ -46,6 +58,15 @@ export function addDevCommand(program: Command): void {
     .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect)
     .option('-p, --port <number>', 'port of the first VirtualMCPServer', parsePort, 4483)
     .option('-v, --verbose', 'print the output of every process', false)
+    .addOption(
+      new Option(
+        '--log-format <format>',
+        'log lines of --verbose as text for people or JSON; default: text on a terminal',
+      ).choices(LOG_FORMATS),
+    )
+    .addOption(
+      new Option('--log-level <level>', 'least level of the log lines of --verbose').choices(LOG_LEVELS),
+    )
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse dev -f manifests/examples/quickstart\n' +
@@ -69,6 +90,11 @@ async function dev(options: Options): Promise<number> {
     terminal: process.stdout.isTTY,
     colour: process.stdout.isTTY && process.stdout.hasColors(),
   })
+  const shownLine = lineWriter({
+    format: logFormatFor(options.logFormat, process.stderr),
+    colour: isColoured(process.stderr, environment()),
+    level: options.logLevel ?? 'debug',
+  })
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-dev-'))
   let problems = ''
   let startedAt: number | undefined
@@ -85,9 +111,12 @@ async function dev(options: Options): Promise<number> {
     port: options.port,
     runtimeImage,
     folder,
-    ...localEnvironment(),
+    ...localEnvironment(options.logLevel),
     onChange: redraw,
-    onLine: (workload, line) => options.verbose && printError(`[${workload.metadata.name}] ${line}`),
+    onLine(workload, line) {
+      const shown = options.verbose ? shownLine(line) : undefined
+      if (shown !== undefined) printError(`[${workload.metadata.name}] ${shown}`)
+    },
     onError: failure,
   })
   const reload = async () => {

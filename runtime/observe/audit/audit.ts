@@ -125,7 +125,7 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
     const line = JSON.stringify({
       time: at,
       level: 'AUDIT',
-      msg: 'audit_event',
+      message: 'audit_event',
       audit_id: randomUUID(),
       type,
       logged_at: at,
@@ -176,7 +176,7 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
         delegation: delegation(record.caller),
         target: { method: 'tools/call', name: record.tool, type: 'tool' },
         metadata: {
-          extra: { duration_ms: record.durationMs, transport: 'local', backend_name: record.backend },
+          extra: { duration_ms: record.durationMs, transport: 'local', backend: record.backend },
         },
       }
       write('mcp_tool_call', record.outcome, EXCHANGE_COMPONENT, rest, {

@@ -62,7 +62,7 @@ export function exchangeLine(
         duration_ms: record.durationMs,
         transport: 'http',
         response_size_bytes: record.responseBytes,
-        backend_name: record.backend,
+        backend: record.backend,
         jsonrpc_error_code: rpcResponse?.kind === 'error' ? rpcResponse.code : undefined,
         jsonrpc_error_message: rpcResponse?.kind === 'error' ? rpcResponse.message : undefined,
         tool_error: rpcResponse?.toolError === true ? true : undefined,

@@ -45,7 +45,8 @@ await t.test('audit file: a full disk costs lines and an error in the log, but n
   const session = await openSession(vmcp.url)
   t.equal((await session.request('ping')).status, 200)
   await vmcp.close()
-  t.same(errors, ['audit lines are lost'])
+  t.same(new Set(errors), new Set(['audit lines are lost']))
+  t.ok(errors.length <= 2, 'the first, and the number of the rest')
 })
 
 await t.test('audit off: no file, no line, by default and by a section that says so', async (t) => {
@@ -108,7 +109,7 @@ await t.test('audit: a changed section is told of and takes effect at the next s
   vmcp.reload(vmcpConfig({}))
   t.same(warnings, [])
   vmcp.reload(vmcpConfig({}, { audit: { enabled: true } }))
-  t.same(warnings, ['audit and telemetry settings have changed and take effect at the next start'])
+  t.same(warnings, ['changed settings take effect at the next start'])
 })
 
 function quiet() {
@@ -178,7 +179,7 @@ await t.test(
       type: 'mcp_tool_call',
       component: 'gatehouse-api',
       target: { name: 'one_echo', type: 'tool' },
-      metadata: { extra: { backend_name: 'one', duration_ms: 3, transport: 'local' } },
+      metadata: { extra: { backend: 'one', duration_ms: 3, transport: 'local' } },
       data: { request: { a: 1 } },
     })
     t.notMatch(lines.join(''), /hunter2/)

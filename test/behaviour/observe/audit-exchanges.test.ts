@@ -91,14 +91,14 @@ await t.test('audit: one line for each exchange, by what it was', async (t) => {
   if (!call) throw new Error('no line of the call')
   t.match(call, {
     level: 'AUDIT',
-    msg: 'audit_event',
+    message: 'audit_event',
     time: /^\d{4}-\d\d-\d\dT[\d:.]+Z$/,
     audit_id: /^[0-9a-f-]{36}$/,
     component: 'gatehouse-api',
     source: { type: 'network', value: '127.0.0.1', extra: { user_agent: 'wire/1', request_id: 'req-7' } },
     subjects: { user: 'Anonymous User', user_id: 'anonymous', client_name: 'wire', client_version: '1' },
     target: { endpoint: '/mcp', method: 'tools/call', name: 'test_simple_text', type: 'tool' },
-    metadata: { extra: { transport: 'http', backend_name: 'one' } },
+    metadata: { extra: { transport: 'http', backend: 'one' } },
   })
   const { extra } = call['metadata'] as { extra: { duration_ms: number; response_size_bytes: number } }
   t.ok(extra.duration_ms > 0 && extra.response_size_bytes > 50)
@@ -119,7 +119,7 @@ await t.test('audit: stateless clients and backends leave the same lines', async
   t.same(found.map(briefly), ['mcp_request success', 'mcp_tool_call success', 'mcp_tool_call failure'])
   t.match(found[1], {
     subjects: { client_name: 'wire', client_version: '1' },
-    metadata: { extra: { backend_name: 'one' } },
+    metadata: { extra: { backend: 'one' } },
   })
   t.match(found[2], { metadata: { extra: { jsonrpc_error_code: -32602 } } })
 })

@@ -207,7 +207,7 @@ t.test(
       .filter(({ type, source }) => type === 'mcp_tool_call' && source.type === 'local')
     const called = (name: string) => lines.filter(({ target }) => target.name === name)
     t.match(called('echo').at(-1), {
-      metadata: { extra: { backend_name: 'raw' } },
+      metadata: { extra: { backend: 'raw' } },
       data: {
         request: { name: 'echo', arguments: { b: 2 } },
         response: { content: [], structuredContent: { token: '[redacted]', n: 1 } },
@@ -216,7 +216,7 @@ t.test(
     t.equal(called('echo').length, 3, 'two calls of scripts and one of the workflow')
     t.match(called('long'), [
       {
-        metadata: { extra: { backend_name: 'raw' } },
+        metadata: { extra: { backend: 'raw' } },
         data: {
           request: { name: 'long', arguments: {} },
           response: /^\{"content":\[\{"type":"text","text":"(?:word )+/,
@@ -224,7 +224,7 @@ t.test(
         },
       },
     ])
-    t.notOk(called('flow')[0]?.metadata.extra.backend_name, 'a workflow is no backend')
+    t.notOk(called('flow')[0]?.metadata.extra.backend, 'a workflow is no backend')
   },
 )
 
@@ -232,7 +232,7 @@ interface Line {
   readonly type: string
   readonly outcome: string
   readonly target: { readonly name: string }
-  readonly metadata: { readonly extra: { readonly backend_name?: string } }
+  readonly metadata: { readonly extra: { readonly backend?: string } }
   readonly subjects: { readonly user: string }
   readonly source: { readonly type: string; readonly extra: { readonly request_id: string } }
 }

@@ -40,7 +40,7 @@ export async function startHooksProcess(
     new Promise((found, lost) => {
       const onLine = (line: string): void => {
         const entry: Record<string, unknown> = JSON.parse(line)
-        if (entry['msg'] !== message) return
+        if (entry['message'] !== message) return
         lines.off('line', onLine)
         child.off('exit', onExit)
         found(entry)

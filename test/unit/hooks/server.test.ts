@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { type EventSink, hooksApp, jsonLog, makeHooks, Metrics } from '../../../hooks/index.ts'
+import { type EventSink, hooksApp, makeHooks, makeLog, Metrics } from '../../../hooks/index.ts'
 import { server as manifest, virtual, world } from '../../hooks/resources.ts'
 import { testSettings } from '../../hooks/world.ts'
 
@@ -26,7 +26,7 @@ async function start(
   const app = hooksApp({
     registry: makeHooks(testSettings),
     metrics,
-    log: jsonLog({ write: (text) => logged.push(text) }, () => new Date(0)),
+    log: makeLog({ write: (text) => logged.push(text) }, { now: () => new Date(0) }),
     seconds: () => (seconds += 0.001),
     notReady: more.notReady ?? (() => undefined),
     ...(more.token && { token: more.token }),

@@ -1,6 +1,7 @@
 /** The log: shape of a line, levels, children, and what never appears in it. */
 import { inspect } from 'node:util'
 import t from 'tap'
+import { isColoured, logFormatFor, textLine } from '../../../schemas/index.ts'
 import { makeLog, Secret } from '../../../runtime/observe/index.ts'
 import type { LogLevel } from '../../../runtime/observe/log.ts'
 
@@ -108,4 +109,35 @@ await t.test('secret: no way of printing shows the value', async (t) => {
     t.match(text, /\[secret\]/)
   }
   t.equal(secret.reveal(), 's3cr3t')
+})
+
+await t.test(
+  'log: text for a terminal has time, level, message and fields, and no control characters',
+  async (t) => {
+    const lines: string[] = []
+    const log = makeLog({
+      format: 'text',
+      name: 'test',
+      destination: { write: (line) => void lines.push(line) },
+    })
+    log.warn('it happened', { backend: 'b', reason: 'two words', port: 1, evil: 'a\u001b[2Jb\u202ec' })
+    t.match(
+      lines[0],
+      /^\d\d:\d\d:\d\d\.\d{3} WARN  it happened backend=b reason="two words" port=1 evil="a\\u001b\[2Jb\\u202ec"\n$/,
+    )
+  },
+)
+
+await t.test('log: the format follows the stream, colours follow NO_COLOR', async (t) => {
+  t.equal(logFormatFor(undefined, { isTTY: true }), 'text')
+  t.equal(logFormatFor(undefined, {}), 'json')
+  t.equal(logFormatFor('json', { isTTY: true }), 'json')
+  t.equal(isColoured({ isTTY: true }, {}), true)
+  t.equal(isColoured({ isTTY: true }, { NO_COLOR: '1' }), false)
+  t.equal(isColoured({}, {}), false)
+  t.match(
+    textLine('{"level":"error","time":"2026-01-01T10:11:12.345Z","message":"m"}', true),
+    '\u001b[31mERROR',
+  )
+  t.equal(textLine('no line of ours \u0007\n', false), 'no line of ours \\u0007\n')
 })

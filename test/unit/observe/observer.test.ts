@@ -181,7 +181,7 @@ t.test('observer: calls from within an operation do not decide how it ended', as
     type: 'mcp_tool_call',
     outcome: 'success',
     target: { name: 'x', method: 'tools/call' },
-    metadata: { extra: { backend_name: 'first' } },
+    metadata: { extra: { backend: 'first' } },
   })
 })
 

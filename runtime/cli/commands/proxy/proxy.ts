@@ -27,8 +27,9 @@ import {
   vmcpEnvironment,
 } from '../../../config/index.ts'
 import type { EmbeddedAuthServer } from '../../../incoming/index.ts'
-import { makeLog, type RootLog } from '../../../observe/index.ts'
+import { type RootLog } from '../../../observe/index.ts'
 import { authServerViolations, runPrimary, runProxy, runWorker } from '../../../proxy/index.ts'
+import { addLogFlags, commandLog } from '../../log.ts'
 import { exitCode, print, printError } from '../../output.ts'
 import { authServerFileBeside, Checks, withAuthServer } from '../vmcp/auth-server.ts'
 import { addProxyFlags, bindError, environmentHelp, loginFailed, stopSignal } from './shared.ts'
@@ -72,6 +73,7 @@ export function addProxyCommand(program: Command, features: ProxyFeatures = {}):
     .argument('<SERVER_NAME>', 'name of the proxy')
     .option('--debug', 'log at debug level')
   addProxyFlags(command)
+  addLogFlags(command)
   command
     .addHelpText(
       'after',
@@ -148,7 +150,7 @@ async function checked(resolve: () => ProxyConfig, authServerFile: string | unde
 }
 
 async function serve(config: ProxyConfig, authServerFile?: string): Promise<number> {
-  const log = makeLog({ level: config.debug ? 'debug' : 'info', name: 'proxy' })
+  const log = commandLog({ level: config.debug ? 'debug' : 'info', name: 'proxy' })
   return withAuthServer(authServerFile, { log, maxUpstreams }, (authServer) =>
     serveWith(config, log, authServer),
   )

@@ -5,8 +5,9 @@
 import type { Command } from 'commander'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { environment, readVariable, rotatingSecret, variables } from '../../../config/index.ts'
-import { makeLog, Secret } from '../../../observe/index.ts'
+import { Secret } from '../../../observe/index.ts'
 import { startRelay } from '../../../proxy/index.ts'
+import { addLogFlags, commandLog } from '../../log.ts'
 import { exitCode, print } from '../../output.ts'
 import { stopSignal } from './shared.ts'
 
@@ -22,8 +23,7 @@ interface RelayFlags {
 const minTokenChars = 16
 
 export function addRelayCommand(program: Command): void {
-  program
-    .command('relay')
+  addLogFlags(program.command('relay'))
     .summary('the public end of tunnels')
     .description(
       'Takes tunnels from `gatehouse proxy tunnel --tunnel-provider relay` and forwards requests for\n' +
@@ -67,7 +67,7 @@ async function relay(flags: RelayFlags, debug: boolean): Promise<number> {
   }
   if (!authToken || violations.length > 0)
     throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
-  const log = makeLog({ level: debug ? 'debug' : 'info', name: 'relay' })
+  const log = commandLog({ level: debug ? 'debug' : 'info', name: 'relay' })
   const stopped = stopSignal(new AbortController())
   const { host, domain, publicUrl } = flags
   const running = await startRelay({ host, port, domain, publicUrl, authToken, log })

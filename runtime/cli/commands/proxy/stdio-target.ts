@@ -6,9 +6,9 @@
  */
 import { GatehouseError, type ProxyFile } from '../../../../schemas/index.ts'
 import { environment, type ProxyInput } from '../../../config/index.ts'
-import { makeLog } from '../../../observe/index.ts'
 import { startStdioBridge } from '../../../proxy/index.ts'
 import { expand } from '../../dev/expand.ts'
+import { commandLog } from '../../log.ts'
 import { exitCode, print, printError } from '../../output.ts'
 import { version } from '../../version.ts'
 import { stopSignal } from './shared.ts'
@@ -36,7 +36,7 @@ export async function serveStdioTarget(file: ProxyFile, flags: ProxyInput, debug
   ]
   if (!stdio || violations.length > 0)
     throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
-  const log = makeLog({ level: debug ? 'debug' : 'info', name: 'stdio-bridge' })
+  const log = commandLog({ level: debug ? 'debug' : 'info', name: 'stdio-bridge' })
   const stopped = stopSignal(new AbortController())
   const env = childEnvironment()
   const bridge = await startStdioBridge({

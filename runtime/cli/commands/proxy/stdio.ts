@@ -15,8 +15,8 @@ import {
   resolveProxyConfig,
   variables,
 } from '../../../config/index.ts'
-import { makeLog } from '../../../observe/index.ts'
 import { runStdio } from '../../../proxy/index.ts'
+import { addLogFlags, commandLog } from '../../log.ts'
 import { exitCode, printError } from '../../output.ts'
 import { reachabilityHint, urlOfResource } from './kube-target.ts'
 import { addProxyFlags, loginFailed, stopSignal } from './shared.ts'
@@ -35,6 +35,7 @@ export function addProxyStdioCommand(proxy: Command): void {
     )
     .option('--debug', 'log at debug level')
     .option('-n, --namespace <name>', 'namespace of the resource; default: that of the current context')
+  addLogFlags(command)
   addProxyFlags(
     command,
     (row) =>
@@ -70,7 +71,7 @@ async function bridge(
       detail: '--token-exchange-url: needs --remote-auth here, because there is no other token to exchange',
     })
   }
-  const log = makeLog({ level: config.debug ? 'debug' : 'warn', name: 'proxy-stdio' })
+  const log = commandLog({ level: config.debug ? 'debug' : 'warn', name: 'proxy-stdio' })
   const stop = new AbortController()
   void stopSignal(stop)
   try {

@@ -15,8 +15,8 @@ import {
   resolveProxyConfig,
   variables,
 } from '../../../config/index.ts'
-import { makeLog } from '../../../observe/index.ts'
 import { makeTunnelProvider, refuseOpenTunnel, runTunnel, tunnelProviders } from '../../../proxy/index.ts'
+import { addLogFlags, commandLog } from '../../log.ts'
 import { exitCode, print, printError } from '../../output.ts'
 import { Checks } from '../vmcp/auth-server.ts'
 import { urlOfResource } from './kube-target.ts'
@@ -46,6 +46,7 @@ export function addProxyTunnelCommand(proxy: Command): void {
     .option('--provider-args <json>', 'settings of the provider, a JSON object', '{}')
     .option('--dry-run', 'check everything and open nothing')
     .option('--insecure-unauthenticated', 'open the tunnel although no --oidc-* flag protects it')
+  addLogFlags(command)
   addProxyFlags(command, ({ flag }) => !notHere.has(flag))
   command
     .addHelpText(
@@ -84,7 +85,7 @@ async function tunnel(target: string, name: string, input: TunnelInput, debug: b
     printError('The settings are valid; nothing was opened (--dry-run)')
     return exitCode.ok
   }
-  const log = makeLog({ level: config.debug ? 'debug' : 'info', name: 'proxy-tunnel' })
+  const log = commandLog({ level: config.debug ? 'debug' : 'info', name: 'proxy-tunnel' })
   const stop = new AbortController()
   const stopped = stopSignal(stop)
   const proxy = await runTunnel({

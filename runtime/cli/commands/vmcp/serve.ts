@@ -14,9 +14,10 @@ import {
   watchFile,
 } from '../../../config/index.ts'
 import { type AuthServerFacts, providersOnly } from '../../../incoming/index.ts'
-import { type Events, logEvents, makeEvents, makeLog } from '../../../observe/index.ts'
+import { type Events, logEvents, makeEvents } from '../../../observe/index.ts'
 import type { UpstreamTokens } from '../../../outgoing/index.ts'
 import { checkAll, checkStart, type StartOptions, startVmcp, type VmcpServer } from '../../../vmcp/index.ts'
+import { commandLog } from '../../log.ts'
 import { exitCode } from '../../output.ts'
 import { Checks, withAuthServer } from './auth-server.ts'
 
@@ -90,7 +91,7 @@ export async function serveVmcp(options: ServeOptions): Promise<number> {
   const read = await readChecked(options, 'none')
   const verbose =
     options.debug || isSwitchedOn(env, vmcpEnvironment.debug) || read.config.operational.logLevel === 'debug'
-  const log = makeLog({ level: verbose ? 'debug' : 'info', name: 'vmcp' })
+  const log = commandLog({ level: verbose ? 'debug' : 'info', name: 'vmcp' })
   const events = makeEvents()
   const stopLog = logEvents(events, log)
   const parts = {

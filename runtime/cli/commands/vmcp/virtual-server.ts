@@ -2,8 +2,8 @@
  * Serves a virtual server in the foreground until a signal: the part that `vmcp serve` and a proxy with policies, limits
  * or audit have in common.
  */
-import { makeLog } from '../../../observe/index.ts'
 import { startVmcp } from '../../../vmcp/index.ts'
+import { commandLog } from '../../log.ts'
 import { exitCode, print } from '../../output.ts'
 import { version } from '../../version.ts'
 import { withAuthServer } from './auth-server.ts'
@@ -30,7 +30,7 @@ export async function serveAsVirtualServer(request: VirtualServerRequest): Promi
     },
     'all',
   )
-  const log = makeLog({ level: request.debug ? 'debug' : 'info', name: 'proxy' })
+  const log = commandLog({ level: request.debug ? 'debug' : 'info', name: 'proxy' })
   const beside = { log, env, maxUpstreams, audit: config.audit }
   log.info('every message is read, as the file asks for more than forwarding', { sections: request.sections })
   return withAuthServer(authServerFile, beside, async (authServer) => {

@@ -14,6 +14,7 @@ import {
   type VmcpConfig,
 } from '../../../config/index.ts'
 import { startWarnings } from '../../../vmcp/index.ts'
+import { addLogFlags } from '../../log.ts'
 import { print, printError } from '../../output.ts'
 import { version } from '../../version.ts'
 import { authServerFileBeside } from './auth-server.ts'
@@ -68,8 +69,7 @@ export function addVmcpCommand(program: Command): void {
 }
 
 function addServe(vmcp: Command): void {
-  vmcp
-    .command('serve')
+  addLogFlags(vmcp.command('serve'))
     .summary('run a virtual MCP server')
     .option('-c, --config <file>', 'configuration file; it is watched for changes')
     .option('--group <name>', 'without a file: name of the group, with --backend')

@@ -1,0 +1,74 @@
+/**
+ * How lines of a log look, in both halves: which formats and levels there are, which format is the default, and a JSON
+ * line as text for a terminal.
+ */
+export const LOG_FORMATS = ['json', 'text'] as const
+export type LogFormat = (typeof LOG_FORMATS)[number]
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
+export type LogLevelName = (typeof LOG_LEVELS)[number]
+
+/** True when a line of `level` is written at `least`. */
+export function isLogged(level: LogLevelName, least: LogLevelName): boolean {
+  return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(least)
+}
+
+interface Stream {
+  readonly isTTY?: boolean
+}
+
+/** What is asked for; without that text for a terminal, JSON for everything else. */
+export function logFormatFor(asked: LogFormat | undefined, stream: Stream): LogFormat {
+  return asked ?? (stream.isTTY ? 'text' : 'json')
+}
+
+/** True when text on this stream may have colours. Source: no-color.org. */
+export function isColoured(stream: Stream, env: Readonly<Record<string, string | undefined>>): boolean {
+  const { NO_COLOR: noColor } = env
+  return stream.isTTY === true && (noColor === undefined || noColor === '') && env['TERM'] !== 'dumb'
+}
+
+const COLOURS: Readonly<Record<string, string>> = { debug: '2', info: '36', warn: '33', error: '31' }
+
+/**
+ * A JSON line as text: time of day, level, message, then the other members as `name=value`. What is not a line of ours
+ * comes back as it is, but for control characters, which a terminal would obey.
+ */
+export function textLine(line: string, colour: boolean): string {
+  let read: unknown
+  try {
+    read = JSON.parse(line)
+  } catch {
+    return `${printable(line.trimEnd())}\n`
+  }
+  if (typeof read !== 'object' || read === null) return `${printable(line.trimEnd())}\n`
+  const { time, level, message, name: _name, ...rest } = read as Readonly<Record<string, unknown>>
+  const paint = (code: string, text: string): string => (colour ? `\u001b[${code}m${text}\u001b[0m` : text)
+  const label = textOf(level)
+  const parts = [
+    paint('2', textOf(time).slice(11, 23)),
+    paint(COLOURS[label] ?? '0', label.toUpperCase().padEnd(5)),
+    printable(textOf(message)),
+    ...Object.entries(rest).map(([name, value]) => `${paint('2', `${printable(name)}=`)}${shown(value)}`),
+  ]
+  return `${parts.join(' ').trim()}\n`
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+/** A value without quotes where it is one plain word. */
+function shown(value: unknown): string {
+  if (typeof value === 'string')
+    return /^[\w./:@%+,-]+$/.test(value) ? value : printable(JSON.stringify(value))
+  return printable(JSON.stringify(value) ?? '')
+}
+
+/** Control characters, and those that change the direction of text, as escapes. */
+function printable(text: string): string {
+  return text.replace(
+    /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\u200b]/gu,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
