@@ -4,11 +4,12 @@
  *   gatehouse.js, gatehouse-hooks.js   launchers: check Node's version, then load the program
  *   runtime/, hooks/                   the two programs, in chunks that are loaded when a command needs them
  *   cedar/                             the policy engine: its script reads the WebAssembly beside it
+ *   schemas/                           JSON Schemas of manifests and configuration files, for editors
  *   *.cdx.json, *.NOTICES.txt          what is inside each program, and under which licence
  *
  * The folder runs wherever it is copied; it needs Node and nothing else.
  */
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -51,6 +52,7 @@ const programs: readonly Program[] = [
 rmSync(out, { recursive: true, force: true })
 const engine = copyEngine()
 for (const program of programs) await bundle(program)
+cpSync(join(root, 'docs/schemas'), join(out, 'schemas'), { recursive: true })
 writeFileSync(
   join(out, 'package.json'),
   `${JSON.stringify({ type: 'module', imports: { '#cedar': './cedar/cedar_wasm.cjs' } }, null, 2)}\n`,

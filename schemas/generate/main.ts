@@ -8,13 +8,14 @@ import { parseArgs } from 'node:util'
 import type { Bundle, Schema } from '../schema.ts'
 import { crdFile } from './crd.ts'
 import { docsFile, docsIndex } from './docs.ts'
+import { editorSchemas } from './editor.ts'
 import { loadBundle } from './load.ts'
 import { inputFile, typesFile } from './types.ts'
 import { validatorFiles } from './validators.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 /** Folders that hold nothing but generated files. */
-const owned = ['schemas/generated', 'manifests/crds', 'docs/kinds']
+const owned = ['schemas/generated', 'manifests/crds', 'docs/kinds', 'docs/schemas']
 
 /** Path relative to the repository root -> content. */
 async function generate(): Promise<Map<string, string>> {
@@ -30,6 +31,7 @@ async function generate(): Promise<Map<string, string>> {
       docsFile(kind, bundle),
     ]),
     ['docs/kinds/README.md', docsIndex(bundle)],
+    ...[...editorSchemas(bundle)].map(([name, text]): [string, string] => [`docs/schemas/${name}`, text]),
     ['schemas/generated/bundle.js', bundleFile(bundle)],
     ['schemas/generated/bundle.d.ts', bundleTypes],
     ['schemas/generated/types.ts', typesFile(bundle)],

@@ -1,0 +1,124 @@
+/**
+ * Writes JSON Schemas for editors and other tools: draft 7, which all of them understand, self-contained.
+ *
+ * Rules between fields (CEL) have no place in JSON Schema: `gatehouse validate` checks them.
+ */
+import type { Bundle, Schema } from '../schema.ts'
+import { apiVersion } from '../schema.ts'
+
+type Json = Record<string, unknown>
+
+const draft = 'http://json-schema.org/draft-07/schema#'
+
+/** File name -> JSON text: one per kind, one for files of several kinds, one per file of the runtime. */
+export function editorSchemas(bundle: Bundle): Map<string, string> {
+  const kinds = bundle.kinds.map(({ kind }) => kind)
+  const roots: [string, Json, readonly string[]][] = [
+    ['manifest', anyKind(kinds), kinds],
+    ...bundle.kinds.map(({ kind, singular }): [string, Json, string[]] => [
+      singular,
+      { allOf: [ref(kind)] },
+      [kind],
+    ]),
+    ...Object.entries(bundle.runtime).map(([name, def]): [string, Json, string[]] => [
+      `runtime-${name}`,
+      { allOf: [ref(def)] },
+      [def],
+    ]),
+  ]
+  return new Map(
+    roots.map(([name, root, uses]) => {
+      const schema = { $schema: draft, title: `Gatehouse: ${name}`, ...root, definitions: used(uses, bundle) }
+      return [`${name}.json`, `${JSON.stringify(schema, undefined, 1)}\n`]
+    }),
+  )
+}
+
+/** Documents of other API groups, such as Secrets, may stand in the same file. */
+function anyKind(kinds: readonly string[]): Json {
+  return {
+    type: 'object',
+    allOf: [
+      when(
+        { properties: { apiVersion: { const: apiVersion } }, required: ['apiVersion'] },
+        { required: ['kind', 'metadata'], properties: { kind: { enum: kinds } } },
+      ),
+      ...kinds.map((kind) =>
+        when(
+          {
+            properties: { apiVersion: { const: apiVersion }, kind: { const: kind } },
+            required: ['apiVersion', 'kind'],
+          },
+          ref(kind),
+        ),
+      ),
+    ],
+  }
+}
+
+/** `if` and `then` of JSON Schema. */
+function when(condition: Json, schema: Json): Json {
+  return Object.fromEntries([
+    ['if', condition],
+    // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema; nobody awaits it
+    ['then', schema],
+  ])
+}
+
+function ref(name: string): Json {
+  return { $ref: `#/definitions/${name}` }
+}
+
+/** The definitions that these need, sorted by name. */
+function used(roots: readonly string[], bundle: Bundle): Json {
+  const found = new Map<string, unknown>()
+  const visit = (name: string): void => {
+    if (found.has(name)) return
+    found.set(name, undefined)
+    found.set(name, editable(bundle.defs[name] ?? {}, visit))
+  }
+  for (const root of roots) visit(root)
+  return Object.fromEntries([...found].sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** A definition in draft 7. */
+function editable(schema: Schema, visit: (name: string) => void): Json {
+  const {
+    $ref,
+    nullable,
+    properties,
+    items,
+    additionalProperties,
+    type,
+    'x-expects': expects,
+    ...rest
+  } = schema
+  const own = Object.fromEntries(Object.entries(rest).filter(([key]) => !key.startsWith('x-')))
+  if ($ref !== undefined) {
+    const name = $ref.replace('#/$defs/', '')
+    visit(name)
+    // Draft 7 ignores what stands beside a reference.
+    return { ...own, allOf: [ref(name)] }
+  }
+  return {
+    ...own,
+    ...(type === undefined ? {} : { type: nullable ? [type, 'null'] : type }),
+    ...(expects === undefined ? {} : { patternErrorMessage: `expected ${expects}` }),
+    ...(properties
+      ? {
+          properties: Object.fromEntries(
+            Object.entries(properties).map(([name, child]) => [name, editable(child, visit)]),
+          ),
+        }
+      : {}),
+    ...(items ? { items: editable(items, visit) } : {}),
+    ...(additionalProperties === undefined
+      ? {}
+      : {
+          additionalProperties:
+            typeof additionalProperties === 'object'
+              ? editable(additionalProperties, visit)
+              : additionalProperties,
+        }),
+  }
+}
