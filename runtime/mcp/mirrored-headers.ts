@@ -5,7 +5,7 @@
  * Source: MCP 2026-07-28, streamable HTTP, "Request Metadata".
  */
 import { isUtf8 } from 'node:buffer'
-import { GatehouseError } from '../../schemas/index.ts'
+import { GatehouseError, isFields } from '../../schemas/index.ts'
 import type { JsonObject } from './json-object.ts'
 import { JsonError, readString } from './json-scan.ts'
 import { whyUnread } from './message.ts'
@@ -43,10 +43,6 @@ export interface MirroredArgument {
 
 type Schema = Readonly<Record<string, unknown>>
 
-function isObject(value: unknown): value is Schema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 /**
  * Collects the annotations of an input schema. Throws RangeError with the rule that was broken; a tool with a broken
  * annotation must not be offered.
@@ -72,7 +68,7 @@ function collect(
     for (const part of schema) collect(part, path, false, found, depth + 1)
     return
   }
-  if (!isObject(schema)) return
+  if (!isFields(schema)) return
   if (Object.hasOwn(schema, 'x-mcp-header')) found.push(annotation(schema, path, reachable))
   for (const [key, value] of Object.entries(schema)) {
     if (key === 'properties') collectProperties(value, path, reachable, found, depth)
@@ -90,7 +86,7 @@ function collectProperties(
   found: MirroredArgument[],
   depth: number,
 ): void {
-  if (!isObject(properties)) return
+  if (!isFields(properties)) return
   for (const [name, schema] of Object.entries(properties)) {
     collect(schema, [...path, name], reachable, found, depth + 1)
   }

@@ -9,6 +9,7 @@ export {
   type DispatchHandler,
   makeDispatcher,
 } from './outgoing/dispatcher.ts'
+export { addressBehindProxies, peerAddress } from './forwarded-for.ts'
 export { Exchange } from './exchange.ts'
 export { type Fetch, type FetchInit, FetchRefusedError, makeFetch } from './outgoing/fetch.ts'
 export { namedByConnection, repeatedSingleton } from './headers.ts'
@@ -22,3 +23,4 @@ export { type Page, page } from './pages/page.ts'
 export { pipeline, type Stage } from './pipeline.ts'
 export { sendBody, sendJson, sendProblem, sendText, toGatehouseError } from './problem.ts'
 export { type ProxyEnvironment } from './outgoing/proxy-environment.ts'
+export { abortable, pause, reasonOf } from './waiting.ts'

@@ -4,6 +4,7 @@
  * The injected fetch (runtime/net) bounds time and size, follows redirects of GET on the same authority, and refuses
  * plain http to other than loopback. Nothing here retries. An abort of the caller's signal is passed on unchanged.
  */
+import { isFields } from '../../schemas/index.ts'
 import type { Fetch, FetchInit } from '../net/index.ts'
 import { OAuthClientError } from './client-error.ts'
 
@@ -68,7 +69,7 @@ function parseObject(response: Response, text: string): JsonObject | undefined {
   if (type !== 'application/json' && !/^application\/[\w.+-]+\+json$/.test(type)) return undefined
   try {
     const value: unknown = JSON.parse(text)
-    return isObject(value) ? value : undefined
+    return isFields(value) ? value : undefined
   } catch {
     return undefined
   }
@@ -110,10 +111,6 @@ function printable(value: unknown): string | undefined {
 function retryAfter(response: Response): number | undefined {
   const value = response.headers.get('retry-after')
   return value !== null && /^\d{1,5}$/.test(value) ? Number(value) : undefined
-}
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** A member that must be a non-empty string when present. */

@@ -8,7 +8,7 @@ export {
   managedParameters,
   readAuthorizationCode,
 } from './authorization.ts'
-export { type CallOptions, type Fetch, isObject, type JsonObject, send } from './call.ts'
+export { type CallOptions, type Fetch, type JsonObject, send } from './call.ts'
 export { type Challenge, findChallenge, formatChallenge, parseChallenges } from './challenge.ts'
 export { type ClientAuthMethod, type OAuthClient } from './client.ts'
 export { fetchClientDocument, isClientDocumentUrl } from './metadata/client-document.ts'

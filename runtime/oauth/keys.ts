@@ -6,8 +6,9 @@
  * jose's: type, curve, `kid`, `alg`, `use` and `key_ops` must all fit, so a key cannot be used with another algorithm.
  * Source: RFC 7517, OpenID Connect Core section 10.1.1 (rotation).
  */
+import { isFields } from '../../schemas/index.ts'
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
-import { type CallOptions, isObject, readJson, send } from './call.ts'
+import { type CallOptions, readJson, send } from './call.ts'
 import { OAuthClientError } from './client-error.ts'
 
 /** Where a verifier takes keys from. */
@@ -154,7 +155,7 @@ export class RemoteKeys implements Keys {
     const accept = 'application/jwk-set+json, application/json'
     const body = await readJson(what, await send(what, url, { headers: { accept } }, this.#options))
     const keys = body['keys']
-    if (!Array.isArray(keys) || keys.length > maxKeys || !keys.every(isObject)) {
+    if (!Array.isArray(keys) || keys.length > maxKeys || !keys.every(isFields)) {
       throw new OAuthClientError('protocol', `${what} is malformed`)
     }
     // A symmetric key in a public document is no key at all.

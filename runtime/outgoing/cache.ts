@@ -5,6 +5,7 @@
  * the credential depends on: caller, subject token, strategy, configuration with its secrets. Failures are not cached.
  * A waiter that goes away does not end the request that others wait for.
  */
+import { abortable } from '../net/index.ts'
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 
@@ -94,17 +95,4 @@ export class CredentialCache {
     }
     return credential
   }
-}
-
-/** The promise, or the signal's reason, whichever comes first. */
-function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return promise
-  return new Promise((resolve, reject) => {
-    const onAbort = () => {
-      const reason: unknown = signal.reason
-      reject(reason instanceof Error ? reason : new Error('aborted'))
-    }
-    signal.addEventListener('abort', onAbort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
 }

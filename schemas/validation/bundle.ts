@@ -1,4 +1,5 @@
 /** The generated bundle of all definitions, and how to find a way through it. */
+import { isFields } from './fields.ts'
 import { bundle } from '../generated/bundle.js'
 import type { Schema } from '../schema.ts'
 
@@ -55,13 +56,9 @@ export function eachChild(
     if (items) for (const [index, item] of value.entries()) visit(item, items, index)
     return
   }
-  if (!isObject(value)) return
+  if (!isFields(value)) return
   for (const key of Object.keys(value)) {
     const child = childSchema(schema, key)
     if (child) visit(value[key], child, key)
   }
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

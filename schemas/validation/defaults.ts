@@ -2,7 +2,8 @@
  * Fills in schema defaults the way the Kubernetes API server does: only inside objects that are there, a default that
  * is an object is filled in turn, and null counts as absent unless the field is nullable.
  */
-import { eachChild, isObject, resolved } from './bundle.ts'
+import { isFields } from './fields.ts'
+import { eachChild, resolved } from './bundle.ts'
 import type { Schema } from '../schema.ts'
 
 /** A deep copy of a JSON value with the defaults filled in. */
@@ -14,7 +15,7 @@ export function filled(schema: Schema, value: unknown): unknown {
 
 function fill(reference: Schema, value: unknown): void {
   const schema = resolved(reference)
-  if (isObject(value) && schema.properties) {
+  if (isFields(value) && schema.properties) {
     for (const [name, child] of Object.entries(schema.properties)) fillField(value, name, child)
   }
   eachChild(schema, value, (item, itemSchema) => fill(itemSchema, item))

@@ -2,8 +2,9 @@
  * Turns what the compiled validators report into problems that a person can act on: one per error, with the path, the
  * shape of what was found and what is allowed. Values are quoted only where a field cannot hold a secret.
  */
+import { isFields } from './fields.ts'
 import type { ErrorObject } from 'ajv'
-import { childSchema, isObject, resolved } from './bundle.ts'
+import { childSchema, resolved } from './bundle.ts'
 import { below, count, nearest, oneOf, type Violation, shapeOf } from './violations.ts'
 import type { Schema } from '../schema.ts'
 
@@ -58,7 +59,7 @@ function placeOf(root: Schema, document: unknown, pointer: string): Place {
 
 function memberOf(value: unknown, key: string | number): unknown {
   if (Array.isArray(value)) return value[Number(key)]
-  return isObject(value) ? value[key] : undefined
+  return isFields(value) ? value[key] : undefined
 }
 
 function say(error: ErrorObject, place: Place): Violation {
@@ -93,7 +94,7 @@ function missing({ path, schema }: Place, field: string): Violation {
 
 function unknown({ path, schema, value }: Place, field: string): Violation {
   const known = Object.keys(schema.properties ?? {})
-  const free = isObject(value) ? known.filter((name) => !Object.hasOwn(value, name)) : known
+  const free = isFields(value) ? known.filter((name) => !Object.hasOwn(value, name)) : known
   const guess = nearest(field, free) ?? nearest(field, known)
   const hint = guess === undefined ? '' : `; did you mean "${guess}"?`
   const allowed = known.length === 0 ? '; no fields are allowed here' : `; allowed here: ${known.join(', ')}`
@@ -109,7 +110,7 @@ function wrongType(schema: Schema, value: unknown): string {
   if (schema.type === 'boolean' && typeof value === 'string' && /^(true|false)$/i.test(value)) {
     return `${message}; remove the quotes`
   }
-  if (schema.type === 'array' && isObject(value)) return `${message}; start each item with "- "`
+  if (schema.type === 'array' && isFields(value)) return `${message}; start each item with "- "`
   return message
 }
 
@@ -131,7 +132,7 @@ function wrongText(keyword: string, { path, schema, value }: Place, limit: numbe
     case 'maxItems':
       return `expected at most ${count(limit, 'item')}, found ${shapeOf(value)}`
     case 'maxProperties':
-      return `expected at most ${limit} entries, found ${isObject(value) ? Object.keys(value).length : 0}`
+      return `expected at most ${limit} entries, found ${isFields(value) ? Object.keys(value).length : 0}`
     case 'format':
       return `expected ${expected(schema)}, found ${typeof value === 'number' ? String(value) : shapeOf(value)}`
     default:

@@ -2,7 +2,8 @@
  * Checks what JSON Schema alone cannot say: CEL rules (`x-kubernetes-validations`) and the uniqueness of list keys
  * (`x-kubernetes-list-type` map and set). Expects defaults to be filled in, as the API server does before its rules.
  */
-import { childSchema, eachChild, isObject, resolved } from './bundle.ts'
+import { isFields } from './fields.ts'
+import { childSchema, eachChild, resolved } from './bundle.ts'
 import { type CelProgram, compileCel } from './cel.ts'
 import { below, type Violation } from './violations.ts'
 import type { Rule, Schema } from '../schema.ts'
@@ -61,13 +62,13 @@ function visit(
 
 function hasTooMany({ maxItems, maxProperties }: Schema, value: unknown): boolean {
   if (Array.isArray(value)) return maxItems !== undefined && value.length > maxItems
-  return maxProperties !== undefined && isObject(value) && Object.keys(value).length > maxProperties
+  return maxProperties !== undefined && isFields(value) && Object.keys(value).length > maxProperties
 }
 
 /** A rule is only asked about a value of the type it is written for. */
 function isRuled(schema: Schema, value: unknown): boolean {
   if (schema.type === 'array') return Array.isArray(value)
-  return schema.type === 'object' ? isObject(value) : typeof value === schema.type
+  return schema.type === 'object' ? isFields(value) : typeof value === schema.type
 }
 
 function check(rule: Rule, self: unknown, path: string, known: readonly Violation[]): Violation | undefined {
@@ -104,7 +105,7 @@ function toCel(reference: Schema, value: unknown): unknown {
     return schema.type === 'integer' && Number.isInteger(value) ? BigInt(value) : value
   }
   if (Array.isArray(value)) return value.map((item) => toCel(schema.items ?? {}, item))
-  if (!isObject(value)) return value
+  if (!isFields(value)) return value
   const map = new Map<string, unknown>()
   // Rules cannot look into free-form objects, in the API server neither.
   if (schema['x-kubernetes-preserve-unknown-fields']) return map
@@ -139,7 +140,7 @@ function duplicates(schema: Schema, items: readonly unknown[], path: string): Vi
   const seen = new Map<string, number>()
   const problems: Violation[] = []
   for (const [index, item] of items.entries()) {
-    const key = kind === 'set' ? item : isObject(item) ? keys.map((name) => item[name]) : undefined
+    const key = kind === 'set' ? item : isFields(item) ? keys.map((name) => item[name]) : undefined
     if (key === undefined || (Array.isArray(key) && key.includes(undefined))) continue
     const text = JSON.stringify(key)
     const first = seen.get(text)

@@ -4,7 +4,8 @@
  * Order as in the API server: defaults, then the schema, then rules. All errors at once. The same code serves the
  * admission webhook, the command line and the tests. Does no I/O and looks at no other object.
  */
-import { bundle, definition, isObject } from './bundle.ts'
+import { isFields } from './fields.ts'
+import { bundle, definition } from './bundle.ts'
 import { filled } from './defaults.ts'
 import type { Kinds, RuntimeFiles } from '../generated/types.ts'
 import * as compiled from '../generated/validators.js'
@@ -23,7 +24,7 @@ const validators: Readonly<Record<string, Validator>> = compiled
 
 /** Problems of a manifest; empty when it is valid. The status is not checked: users do not write it. */
 export function validateManifest(doc: unknown): readonly Violation[] {
-  const oversize = sizeViolation(isObject(doc) ? withoutSystemFields(doc) : doc, manifestSize)
+  const oversize = sizeViolation(isFields(doc) ? withoutSystemFields(doc) : doc, manifestSize)
   if (oversize) return [oversize]
   const kind = kindIn(doc)
   if (typeof kind !== 'string') return kind
@@ -80,7 +81,7 @@ function isWithout<N extends RuntimeName>(
 
 /** As far as types go: an invalid document may still miss what its type promises. */
 function isOfKind(document: unknown): document is Kinds[KindName] {
-  return isObject(document) && isKindName(document.kind)
+  return isFields(document) && isKindName(document.kind)
 }
 
 function check(name: string, document: unknown): Violation[] {
@@ -94,20 +95,20 @@ function check(name: string, document: unknown): Violation[] {
 
 /** What only the API server and the hooks write: as large as it is. */
 function withoutSystemFields({ status: _, metadata, ...rest }: Readonly<Record<string, unknown>>): unknown {
-  if (!isObject(metadata)) return { ...rest, metadata }
+  if (!isFields(metadata)) return { ...rest, metadata }
   const { managedFields: _managed, ...own } = metadata
   return { ...rest, metadata: own }
 }
 
 function withoutStatus(doc: unknown): unknown {
-  if (!isObject(doc) || !('status' in doc)) return doc
+  if (!isFields(doc) || !('status' in doc)) return doc
   const { status: _, ...rest } = doc
   return rest
 }
 
 /** The kind that a document says it is, or why it cannot be checked. */
 function kindIn(doc: unknown): KindName | readonly Violation[] {
-  if (!isObject(doc)) return [{ path: '', message: `expected an object, found ${shapeOf(doc)}` }]
+  if (!isFields(doc)) return [{ path: '', message: `expected an object, found ${shapeOf(doc)}` }]
   const names = kinds.map(({ kind }) => kind)
   const { kind } = doc
   if (isKindName(kind)) return kind

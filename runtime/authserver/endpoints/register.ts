@@ -9,9 +9,10 @@
  * away at the token endpoint only. Secrets and management tokens are stored as hashes only.
  * Source: RFC 7591, RFC 7592; docs/specification/external-auth.md (baselineClientScopes).
  */
+import { isFields } from '../../../schemas/index.ts'
 import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { type Exchange, readBody } from '../../net/index.ts'
-import { isObject, type JsonObject } from '../../oauth/index.ts'
+import type { JsonObject } from '../../oauth/index.ts'
 import { type ClientTraits, readClientMetadata } from '../clients/metadata.ts'
 import type { Context } from '../context.ts'
 import { nowSec } from '../context.ts'
@@ -119,7 +120,7 @@ async function readMetadata(exchange: Exchange): Promise<JsonObject> {
   if (type !== 'application/json') throw refusal
   try {
     const body: unknown = JSON.parse(exchange.body.toString('utf8'))
-    if (isObject(body)) return body
+    if (isFields(body)) return body
   } catch {
     // Falls through to the one refusal.
   }

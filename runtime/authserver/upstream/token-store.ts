@@ -11,7 +11,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Caller, Log } from '../../net/index.ts'
+import { abortable, type Caller, type Log } from '../../net/index.ts'
 import { isTransient, OAuthClientError } from '../../oauth/index.ts'
 import {
   accountAdvice,
@@ -96,6 +96,7 @@ export function makeUpstreamTokenStore(parts: UpstreamTokenParts): UpstreamToken
     if (!live || (row && !isOwn(row, claims))) return undefined
     try {
       if (!row) return await absent(claims.tsid, provider)
+      // One requester may give up; the refresh goes on for the others, and because the provider has rotated already.
       return view(await abortable(fresh(claims.tsid, row, upstream), signal))
     } catch (error) {
       if (!(error instanceof Gone)) throw error
@@ -301,20 +302,5 @@ function view(row: Row): UpstreamToken {
     accessToken: row.accessToken,
     ...(row.idToken === undefined ? {} : { idToken: row.idToken }),
     ...(row.expiresAtMs === undefined ? {} : { expiresAt: row.expiresAtMs }),
-  }
-}
-
-/** One requester may give up; the refresh goes on for the others, and because the provider has rotated already. */
-async function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (!signal) return work
-  let stop: (() => void) | undefined
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason instanceof Error ? signal.reason : new Error('aborted'))
-    signal.addEventListener('abort', stop, { once: true })
-  })
-  try {
-    return await Promise.race([work, aborted])
-  } finally {
-    if (stop) signal.removeEventListener('abort', stop)
   }
 }

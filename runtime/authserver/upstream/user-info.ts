@@ -4,8 +4,9 @@
  * Field lists hold top-level names; the first non-empty value wins. Numbers become text without losing digits.
  * Source: docs/specification/external-auth.md#userInfo, userInfo; OpenID Connect Core section 5.3; RFC 6750.
  */
+import { isFields } from '../../../schemas/index.ts'
 import { identifierOf, parseKeepingDigits, type UserInfoConfig } from '../../config/index.ts'
-import { isObject, type JsonObject, OAuthClientError, send } from '../../oauth/index.ts'
+import { type JsonObject, OAuthClientError, send } from '../../oauth/index.ts'
 import type { Fetch } from '../../net/index.ts'
 
 export interface UserInfo {
@@ -54,7 +55,7 @@ export async function fetchUserInfo(
 function parse(text: string): JsonObject {
   try {
     const body = parseKeepingDigits(text)
-    if (isObject(body)) return body
+    if (isFields(body)) return body
   } catch {
     // Falls through to the one refusal.
   }

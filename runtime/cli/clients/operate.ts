@@ -21,7 +21,7 @@ import {
   putEntry,
 } from '../../clients/index.ts'
 import { readFileOnDisk, reasonOf, refuseUnwritable, removeFile, replaceFile } from './file.ts'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import { refused } from './host.ts'
 import { type FileRecord, hashOfBytes, hashOfEntry, Records } from './records.ts'
 
@@ -120,7 +120,7 @@ export function undoOperation(operation: Operation): Promise<Done> {
       )
     }
     const former = formerEntry(operation, last, path)
-    const edit = isEntry(former)
+    const edit = isFields(former)
       ? putEntry(target(operation, text, path), former)
       : dropEntry(target(operation, text, path), last.made)
     return { text: { ...text, text: edit.text }, changes: edit.changes, records: left }
@@ -277,8 +277,4 @@ function parse({ location }: Operation, { text }: FileText): Readonly<Record<str
 
 function target({ location }: Operation, { text }: FileText, path: readonly string[]): EditTarget {
   return { format: clientRow(location.client).format, text, path, file: location.file }
-}
-
-function isEntry(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -4,6 +4,7 @@
  *
  * Lists of objects are replaced whole: nobody but the hooks writes to the local cluster's children.
  */
+import { isFields } from '../../../schemas/index.ts'
 import type { KubeObject } from './objects.ts'
 
 export const lastAppliedAnnotation = 'metacontroller.k8s.io/last-applied-configuration'
@@ -32,13 +33,9 @@ function merge(live: Json, previous: Json, desired: Json): Json {
   for (const key of Object.keys(previous)) if (!(key in desired)) delete result[key]
   for (const [key, value] of Object.entries(desired)) {
     const before = result[key]
-    result[key] = isObject(value)
-      ? merge(isObject(before) ? before : {}, isObject(previous[key]) ? previous[key] : {}, value)
+    result[key] = isFields(value)
+      ? merge(isFields(before) ? before : {}, isFields(previous[key]) ? previous[key] : {}, value)
       : structuredClone(value)
   }
   return result
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -5,7 +5,7 @@
  */
 import { TomlError, parse as parseToml } from 'smol-toml'
 import { type Document, isMap } from 'yaml'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import { readYamlTree } from '../../config/index.ts'
 import { jsonTree, jsonValue } from './json.ts'
 import { refusedFile } from './text.ts'
@@ -15,7 +15,7 @@ export type Format = 'json' | 'toml' | 'yaml'
 /** Members of an object; `{}` for an empty file. Throws INVALID_CONFIG when the file is no map. */
 export function parseDocument(format: Format, text: string, file: string): Readonly<Record<string, unknown>> {
   const value = bounded(() => parsers[format](text, file), file) ?? {}
-  if (isRecord(value)) return value
+  if (isFields(value)) return value
   throw refusedFile(
     file,
     `must hold an object at the top, not ${Array.isArray(value) ? 'a list' : 'a plain value'}`,
@@ -62,8 +62,4 @@ function bounded<T>(parse: () => T, file: string): T {
       error,
     )
   }
-}
-
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

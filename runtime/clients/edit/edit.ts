@@ -4,8 +4,9 @@
  * The text is spliced at the entry's own range. The outcome is parsed again: it must equal the document before but for
  * the entry, else the edit is refused. Pure: reads and writes no file.
  */
+import { isFields } from '../../../schemas/index.ts'
 import { isDeepStrictEqual } from 'node:util'
-import { type Format, isRecord, parseDocument } from '../document/document.ts'
+import { type Format, parseDocument } from '../document/document.ts'
 import { refusedFile } from '../document/text.ts'
 import { applyChanges, type Change } from './changes.ts'
 import { dropJson, putJson } from './json.ts'
@@ -53,7 +54,7 @@ export function dropEntry(target: EditTarget, emptied = 0): Edit {
   const without = withoutEntry(before, path)
   const parents = path.slice(0, -1)
   const isEmpty =
-    isRecord(entryAt(without, parents)) && Object.keys(entryAt(without, parents) ?? {}).length === 0
+    isFields(entryAt(without, parents)) && Object.keys(entryAt(without, parents) ?? {}).length === 0
   if (emptied > 0 && parents.length > 0 && isEmpty) {
     return dropEntry({ ...target, path: parents }, emptied - 1)
   }
@@ -68,7 +69,7 @@ export function dropEntry(target: EditTarget, emptied = 0): Edit {
 /** The value at a path of a parsed document; undefined when there is none. */
 export function entryAt(document: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>(
-    (at, name) => (isRecord(at) && Object.hasOwn(at, name) ? at[name] : undefined),
+    (at, name) => (isFields(at) && Object.hasOwn(at, name) ? at[name] : undefined),
     document,
   )
 }
@@ -92,7 +93,7 @@ function checked(
 function withEntry(document: unknown, path: readonly string[], entry: unknown): unknown {
   const [name, ...rest] = path
   if (name === undefined) return entry
-  const members = isRecord(document) ? document : {}
+  const members = isFields(document) ? document : {}
   return {
     ...members,
     [name]: withEntry(Object.hasOwn(members, name) ? members[name] : undefined, rest, entry),
@@ -101,7 +102,7 @@ function withEntry(document: unknown, path: readonly string[], entry: unknown): 
 
 function withoutEntry(document: unknown, path: readonly string[]): unknown {
   const [name = '', ...rest] = path
-  if (!isRecord(document)) return document
+  if (!isFields(document)) return document
   if (rest.length === 0) {
     const { [name]: _removed, ...others } = document
     return others
@@ -115,7 +116,7 @@ function withoutEmptyMaps(document: unknown, path: readonly string[]): unknown {
   for (let depth = path.length - 1; depth > 0; depth--) {
     const parents = path.slice(0, depth)
     const map = entryAt(left, parents)
-    const isEmpty = map === null || (isRecord(map) && Object.keys(map).length === 0)
+    const isEmpty = map === null || (isFields(map) && Object.keys(map).length === 0)
     if (isEmpty) left = withoutEntry(left, parents)
   }
   return left
@@ -124,6 +125,6 @@ function withoutEmptyMaps(document: unknown, path: readonly string[]): unknown {
 /** Copies maps into ordinary objects, so that two parsers' kinds of objects compare as equal. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain)
-  if (!isRecord(value) || value instanceof Date) return value
+  if (!isFields(value) || value instanceof Date) return value
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, plain(member)]))
 }

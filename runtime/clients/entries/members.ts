@@ -1,7 +1,7 @@
 /**
  * The members of one entry, each read once and with its type checked. What nobody read is told in the end.
  */
-import { isRecord } from '../document/document.ts'
+import { isFields } from '../../../schemas/index.ts'
 import type { Note, Unusable } from './entry.ts'
 
 export class Members {
@@ -57,7 +57,7 @@ export class Members {
     const value = this.peek(name)
     if (!Array.isArray(value)) return this.texts(name)
     this.#taken.add(name)
-    const names = value.map((item: unknown) => (isRecord(item) ? asText(item['name']) : asText(item)))
+    const names = value.map((item: unknown) => (isFields(item) ? asText(item['name']) : asText(item)))
     return names.every((one) => one !== undefined) ? names : this.#wrong(name, 'a list of names')
   }
 
@@ -65,11 +65,11 @@ export class Members {
   textMap(name: string): ReadonlyMap<string, string> {
     const value = this.take(name)
     if (value === undefined || value === null) return new Map()
-    const entries = isRecord(value)
+    const entries = isFields(value)
       ? Object.entries(value).map(([key, item]) => [key, asText(item)] as const)
       : []
     const texts = entries.filter((entry): entry is readonly [string, string] => entry[1] !== undefined)
-    if (!isRecord(value) || texts.length !== entries.length) this.#wrong(name, 'an object of texts')
+    if (!isFields(value) || texts.length !== entries.length) this.#wrong(name, 'an object of texts')
     return new Map(texts)
   }
 
@@ -102,7 +102,7 @@ function asText(value: unknown): string | undefined {
 function isEmpty(value: unknown): boolean {
   if (value === undefined || value === null || value === '' || value === false) return true
   if (Array.isArray(value)) return value.length === 0
-  return isRecord(value) && Object.keys(value).length === 0
+  return isFields(value) && Object.keys(value).length === 0
 }
 
 /** Text with parts out of somebody's file, without the characters that steer a terminal. */

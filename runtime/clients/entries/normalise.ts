@@ -3,8 +3,8 @@
  *
  * Every member is either taken, named in a note, or empty: nothing is dropped in silence. Values never get into notes.
  */
+import { isFields } from '../../../schemas/index.ts'
 import type { EntryForm, Transport } from '../catalog/client-row.ts'
-import { isRecord } from '../document/document.ts'
 import type { ClientEntry, EntrySource, Note, Program, Remote, Target, Unusable } from './entry.ts'
 import { Members, shown } from './members.ts'
 import { literalOf, parseValue, type ReadSyntax, type Value } from './value.ts'
@@ -28,7 +28,7 @@ export function normaliseEntry(name: string, raw: unknown, context: EntryContext
     allow,
     notes,
   })
-  if (!isRecord(raw)) return entry({ kind: 'unusable', why: 'is not an object' })
+  if (!isFields(raw)) return entry({ kind: 'unusable', why: 'is not an object' })
   const members = new Members(raw, notes)
   const enabled = members.boolean('enabled') !== false && members.boolean('disabled') !== true
   const target = targetOf(members, context)
@@ -101,7 +101,7 @@ function programOf(members: Members, { form, variables }: EntryContext): Program
 /** The command alone beside `args`, all of it in a list, or an object with `path`. */
 function argvOf(members: Members, name: string, whole: unknown): readonly string[] {
   if (Array.isArray(whole)) return members.texts(name) ?? []
-  if (isRecord(whole)) {
+  if (isFields(whole)) {
     members.take(name)
     const inner = new Members(whole, [])
     return [inner.text('path') ?? '', ...(inner.texts('args') ?? [])]
@@ -145,7 +145,7 @@ function remoteOf(
 /** `requestInit` is how some files hold headers: one level further down. */
 function headersIn(members: Members, field: string): ReadonlyMap<string, string> {
   const inner = members.peek(field)
-  if (field !== 'requestInit' || !isRecord(inner)) return members.textMap(field)
+  if (field !== 'requestInit' || !isFields(inner)) return members.textMap(field)
   members.take(field)
   return new Members(inner, []).textMap('headers')
 }

@@ -3,9 +3,10 @@
  *
  * Whose file it is follows from its path, else from its contents. A file of no known client is read for `mcpServers`.
  */
+import { isFields } from '../../../schemas/index.ts'
 import type { EntryForm, Scope } from '../catalog/client-row.ts'
 import { type ClientId, clientIds, clientRow, plainForm, plainKeys } from '../catalog/clients.ts'
-import { type Format, isRecord, parseDocument } from '../document/document.ts'
+import { type Format, parseDocument } from '../document/document.ts'
 import { refusedFile } from '../document/text.ts'
 import { entryAt } from '../edit/edit.ts'
 import type { ClientEntry, EntrySource } from './entry.ts'
@@ -82,10 +83,10 @@ const anybodys: ReadonlySet<string> = new Set(['mcp.json', 'settings.json', 'con
 
 function clientOfContents(document: Readonly<Record<string, unknown>>, format: Format): ClientId | 'plain' {
   if (format === 'toml') return 'codex'
-  if (isRecord(document['extensions']) && format === 'yaml') return 'goose'
-  if (isRecord(document['context_servers'])) return 'zed'
-  if (isRecord(document['servers']) && !isRecord(document['mcpServers'])) return 'vscode'
-  if (isRecord(document['mcp']) && !isRecord(document['mcpServers'])) return 'opencode'
+  if (isFields(document['extensions']) && format === 'yaml') return 'goose'
+  if (isFields(document['context_servers'])) return 'zed'
+  if (isFields(document['servers']) && !isFields(document['mcpServers'])) return 'vscode'
+  if (isFields(document['mcp']) && !isFields(document['mcpServers'])) return 'opencode'
   return 'plain'
 }
 
@@ -100,7 +101,7 @@ function mapsIn(document: Readonly<Record<string, unknown>>, source: EntrySource
   for (const key of keysOf(client, document)) {
     const map = entryAt(document, key)
     if (map === undefined || map === null) continue
-    if (!isRecord(map))
+    if (!isFields(map))
       throw refusedFile(`${file}:`, `"${key.join('.')}" must be an object with one member per server`)
     maps.push({ map, source })
   }
@@ -117,7 +118,7 @@ function mapsIn(document: Readonly<Record<string, unknown>>, source: EntrySource
 function keysOf(client: ClientId | 'plain', document: unknown): readonly (readonly string[])[] {
   if (client === 'plain') return plainKeys
   // The second version of this client's file has the map one level further down.
-  if (client === 'opencode' && isRecord(entryAt(document, ['mcp', 'servers']))) return [['mcp', 'servers']]
+  if (client === 'opencode' && isFields(entryAt(document, ['mcp', 'servers']))) return [['mcp', 'servers']]
   const { key, files } = clientRow(client)
   const special = files.flatMap((row) => (row.key && row.scope !== 'local' ? [row.key] : []))
   return [key, ...special]
@@ -126,10 +127,10 @@ function keysOf(client: ClientId | 'plain', document: unknown): readonly (readon
 /** Servers of single projects, which stand in the user's file. */
 function projectMaps(document: Readonly<Record<string, unknown>>, source: EntrySource): readonly ServerMap[] {
   const projects = document['projects']
-  if (!isRecord(projects)) return []
+  if (!isFields(projects)) return []
   return Object.entries(projects).flatMap(([folder, project]) => {
-    const map = isRecord(project) ? project['mcpServers'] : undefined
-    return isRecord(map) ? [{ map, source: { ...source, scope: 'local' as const, within: folder } }] : []
+    const map = isFields(project) ? project['mcpServers'] : undefined
+    return isFields(map) ? [{ map, source: { ...source, scope: 'local' as const, within: folder } }] : []
   })
 }
 

@@ -5,10 +5,10 @@
  * (string comparison, no normalisation: RFC 8414 section 3.3, RFC 9207 section 2.4). Does not check whether the server
  * offers what a flow needs. Source: RFC 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 authorization.
  */
+import { isFields } from '../../../schemas/index.ts'
 import type { AuthorizationServer } from 'oauth4webapi'
 import {
   type CallOptions,
-  isObject,
   type JsonObject,
   optionalStrings,
   readJson,
@@ -104,7 +104,7 @@ function checkServerMetadata(body: JsonObject, issuer: string, allowHttp = false
 
 /** The members that we use have been checked one by one. */
 function isMetadata(body: unknown): body is ServerMetadata {
-  return isObject(body) && typeof body['issuer'] === 'string'
+  return isFields(body) && typeof body['issuer'] === 'string'
 }
 
 function checkEndpoint(body: JsonObject, name: string, allowHttp: boolean): void {

@@ -144,7 +144,7 @@ export function makeObserver(options: ObserverOptions): Observer {
       status: statusOf(req, res),
       durationMs: Math.round((performance.now() - exchange.startedAt) * 10) / 10,
       response: detects ? (scope.response ?? watch?.response()) : undefined,
-      clientAddress: clientAddress(req, options.trustProxyHeaders === true),
+      clientAddress: clientAddress(req, { trustProxyHeaders: options.trustProxyHeaders === true }),
     }
     if (audit.enabled) writeLine(ended)
     if (!telemetry.enabled) return

@@ -6,6 +6,7 @@
  * to the engine, and decisions may be remembered across it.
  * Source: Cedar, JSON policy format.
  */
+import { isFields } from '../../../schemas/index.ts'
 import { type PolicyJson, toUid, type Uid } from '../../../schemas/cedar/index.ts'
 
 export interface Reads {
@@ -36,12 +37,12 @@ function visit(value: unknown, found: Found): void {
     for (const item of value) visit(item, found)
     return
   }
-  if (!isNode(value)) return
+  if (!isFields(value)) return
   for (const [operator, operand] of Object.entries(value)) visitOperator(operator, operand, found)
 }
 
 function visitOperator(operator: string, operand: unknown, found: Found): void {
-  if (!isNode(operand)) {
+  if (!isFields(operand)) {
     if (operator === 'Var' && operand === 'context') found.wholeContext = true
     visit(operand, found)
     return
@@ -82,7 +83,7 @@ function visitAccess({ left, attr }: Node, found: Found): void {
     if (typeof name === 'string') found.attributes.add(name)
   }
   // An attribute of the context is not the context as a whole.
-  if (!(isNode(left) && left['Var'] === 'context')) visit(left, found)
+  if (!(isFields(left) && left['Var'] === 'context')) visit(left, found)
 }
 
 /** An entity that something is compared with, or looked for above something else, is not looked into itself. */
@@ -92,9 +93,9 @@ function visitNamed(value: unknown, found: Found): void {
 
 /** An entity, or a set of nothing but entities, written out in the policy. */
 function isPlainEntity(value: unknown): boolean {
-  if (!isNode(value)) return false
+  if (!isFields(value)) return false
   const { Value: literal, Set: members } = value
-  if (literal !== undefined) return isNode(literal) && toUid(literal['__entity']) !== undefined
+  if (literal !== undefined) return isFields(literal) && toUid(literal['__entity']) !== undefined
   return Array.isArray(members) && members.every(isPlainEntity)
 }
 
@@ -104,8 +105,4 @@ function visitLiteral(literal: unknown, found: Found): void {
   const uid = toUid(entity)
   if (uid) found.entities.push(uid)
   else for (const inner of Object.values(literal)) visitLiteral(inner, found)
-}
-
-function isNode(value: unknown): value is Node {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -7,13 +7,12 @@
  * make browser windows pop up.
  * Source: docs/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization ("Scope Challenge Handling").
  */
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import type { Target } from '../../config/index.ts'
 import type { Dispatcher } from '../../net/index.ts'
 import {
   type Challenge,
   isGrantRefused,
-  isObject,
   isTransient,
   type OAuthClient,
   OAuthClientError,
@@ -366,6 +365,6 @@ function unavailable(text: string, cause?: unknown): GatehouseError {
 
 function isSession(value: unknown): value is LoginState {
   return (
-    isObject(value) && isObject(value['located']) && isObject(value['client']) && isObject(value['tokens'])
+    isFields(value) && isFields(value['located']) && isFields(value['client']) && isFields(value['tokens'])
   )
 }

@@ -8,13 +8,12 @@
  * because the management token must reach nobody else.
  * Source: docs/specification/proxy-command.md#rules, rules 2 and 4; RFC 7591, RFC 7592; reference behaviour of persisted registrations.
  */
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import type { OAuthSettings } from '../../config/index.ts'
 import type { Log } from '../../net/index.ts'
 import {
   type ClientMetadata,
   type Fetch,
-  isObject,
   type OAuthClient,
   OAuthClientError,
   registerClient,
@@ -179,5 +178,5 @@ function metadata({ server, scopes }: Located, redirectUri: string): ClientMetad
 }
 
 function isRegistration(value: unknown): value is Registration {
-  return isObject(value) && typeof value['clientId'] === 'string'
+  return isFields(value) && typeof value['clientId'] === 'string'
 }

@@ -198,13 +198,8 @@ export class Backend {
           return { connection: side.connection, server }
         }
         const { connection } = session
-          ? this.#connections.hold(
-              `session ${session.id}`,
-              { kind: 'session', session },
-              capabilities,
-              sender,
-            )
-          : this.#connections.hold(`listing ${key}`, { kind: 'listing', key }, capabilities, sender)
+          ? this.#connections.hold({ kind: 'session', session }, capabilities, sender)
+          : this.#connections.hold({ kind: 'listing', key }, capabilities, sender)
         return { connection, server: this.#agreed(await connection.open(sender, signal)) }
       }),
     )
@@ -274,23 +269,18 @@ export class Backend {
   }
 
   #forSession(session: ClientSession, client: Client, sender: Sender): Held {
-    return this.#connections.hold(
-      `session ${session.id}`,
-      { kind: 'session', session },
-      client.abilities.raw,
-      sender,
-    )
+    return this.#connections.hold({ kind: 'session', session }, client.abilities.raw, sender)
   }
 
   async #pooledRequest(client: Client, request: Request): Promise<Outcome> {
     const identity = this.settings.perCaller ? client.caller.key : ''
     const abilities = this.#admitted(client.abilities, (signature) =>
-      this.#connections.has(`pool ${identity} ${signature}`),
+      this.#connections.hasPooled(`${identity} ${signature}`),
     )
     const key = `${identity} ${abilities.signature}`
     if (!abilities.elicitation && !abilities.sampling && !abilities.roots) {
       return this.#connections
-        .hold(`pool ${key}`, { kind: 'pool', key }, abilities.raw, request.sender)
+        .hold({ kind: 'pool', key }, abilities.raw, request.sender)
         .connection.request(request)
     }
     const held = this.#connections.take(key, abilities.raw, request.sender)
@@ -337,12 +327,7 @@ export class Backend {
       this.#agreed(await this.#statelessSide().connection.discover(NOBODY, signal))
       return
     }
-    const { connection } = this.#connections.hold(
-      'health',
-      { kind: 'pool', key: 'health' },
-      EMPTY.bytes,
-      NOBODY,
-    )
+    const { connection } = this.#connections.hold({ kind: 'pool', key: 'health' }, EMPTY.bytes, NOBODY)
     this.#agreed(await connection.open(NOBODY, signal))
     const { timeoutMs } = this.settings
     const outcome = await connection.request({

@@ -12,7 +12,13 @@ import { JsonObject, scanElements } from '../../mcp/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
 import type { Audit } from '../../observe/index.ts'
 import { Deadline } from '../backends/transport/deadline.ts'
-import { type Operation, type Outcome, type Perform, resultOutcome } from '../pipeline/operation.ts'
+import {
+  type Operation,
+  type Outcome,
+  type Perform,
+  toolErrorOutcome,
+  type TextContent,
+} from '../pipeline/operation.ts'
 import { type Feature, listTools } from '../pipeline/pipeline.ts'
 import { callerOf, scriptWorker, WorkerPool } from '../workers/index.ts'
 import { bindTools, type ToolSet } from './binding.ts'
@@ -170,10 +176,9 @@ function render({ result, logs }: ScriptEnd): Outcome {
 }
 
 function failure(message: string, logs: readonly string[]): Outcome {
-  const text = `script execution failed: ${message}`
-  return resultOutcome({ content: [{ type: 'text', text }, ...logItems(logs)], isError: true })
+  return toolErrorOutcome(`script execution failed: ${message}`, logItems(logs))
 }
 
-function logItems(logs: readonly string[]): { readonly type: 'text'; readonly text: string }[] {
+function logItems(logs: readonly string[]): TextContent[] {
   return logs.length === 0 ? [] : [{ type: 'text', text: `Script logs:\n${logs.join('\n')}` }]
 }

@@ -7,9 +7,9 @@
  */
 import { formatDuration, GatehouseError } from '../../../schemas/index.ts'
 import { respondToInputRequests, type Ask, JsonError, JsonObject } from '../../mcp/index.ts'
-import type { Log } from '../../net/index.ts'
+import { abortable, type Log } from '../../net/index.ts'
 import { type Audit, isToolError } from '../../observe/index.ts'
-import { abortable, Deadline } from '../backends/transport/deadline.ts'
+import { Deadline } from '../backends/transport/deadline.ts'
 import { innerOperation, type Operation, type Outcome, type Perform } from '../pipeline/operation.ts'
 import type { Lease } from '../workers/index.ts'
 import { responseOf } from './tool-response.ts'

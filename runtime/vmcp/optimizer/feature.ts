@@ -17,7 +17,7 @@ import {
   type Operation,
   type Outcome,
   type Perform,
-  resultOutcome,
+  toolErrorOutcome,
 } from '../pipeline/operation.ts'
 import type { Feature } from '../pipeline/pipeline.ts'
 import { Measure, notFound } from './measure.ts'
@@ -98,7 +98,7 @@ export function makeOptimizer(
       )
       .catch((error: unknown) => {
         if (!absent(error)) throw error
-        return failure(`tool not found: ${name}`)
+        return toolErrorOutcome(`tool not found: ${name}`)
       })
   }
 
@@ -138,13 +138,9 @@ async function responded(tool: string, work: () => Promise<Outcome>): Promise<Ou
   try {
     return await work()
   } catch (error) {
-    if (error instanceof ArgumentError) return failure(`${tool} failed: ${error.message}`)
+    if (error instanceof ArgumentError) return toolErrorOutcome(`${tool} failed: ${error.message}`)
     throw error
   }
-}
-
-function failure(text: string): Outcome {
-  return resultOutcome({ content: [{ type: 'text', text }], isError: true })
 }
 
 /** Recognises the core's error for an unknown tool. */

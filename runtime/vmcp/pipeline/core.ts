@@ -23,6 +23,7 @@ import {
   type Outcome,
   ownOperation,
   resultOutcome,
+  toolErrorOutcome,
 } from './operation.ts'
 
 export interface CallOptions {
@@ -164,7 +165,7 @@ export class Core {
     } catch (error) {
       // A tool that could not be run is a result that a model can read, not an error of the protocol.
       if (!isBackendError(error) || operation.signal.aborted) throw error
-      return resultOutcome({ content: [{ type: 'text', text: error.message }], isError: true })
+      return toolErrorOutcome(error.message)
     }
   }
 

@@ -112,6 +112,16 @@ export function resultOutcome(value: unknown): Outcome {
   return { kind: 'result', result: Buffer.from(JSON.stringify(value)) }
 }
 
+/** The result of a tool that failed: text that a model can read, not an error of the protocol. */
+export function toolErrorOutcome(text: string, more: readonly TextContent[] = []): Outcome {
+  return resultOutcome({ content: [{ type: 'text', text }, ...more], isError: true })
+}
+
+export interface TextContent {
+  readonly type: 'text'
+  readonly text: string
+}
+
 /**
  * Another operation within one that a client waits for: same client, same end, and what it says on its way or asks goes
  * the same way. Headers of the request no longer agree with the arguments and are left out.

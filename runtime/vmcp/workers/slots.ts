@@ -4,6 +4,7 @@
  * The queue is shared fairly: when it is full, the caller who has most in it gives way. A parked task comes back before
  * new ones start, because somebody has answered it.
  */
+import { reasonOf } from '../../net/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { PoolOptions } from './options.ts'
 
@@ -147,8 +148,4 @@ class Counts {
     else this.#counts.delete(key)
     this.total--
   }
-}
-
-function reasonOf(signal: AbortSignal): Error {
-  return signal.reason instanceof Error ? signal.reason : new Error('cancelled')
 }

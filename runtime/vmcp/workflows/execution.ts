@@ -5,12 +5,13 @@
  * Nothing outlives it: what runs when it stops is cancelled, and it ends when all of that has ended.
  * Source: docs/specification/virtual-server.md#compositeTools, compositeTools (steps, dependsOn, condition, onError, timeout).
  */
+import { reasonOf } from '../../net/index.ts'
 import { formatDuration } from '../../../schemas/index.ts'
 import type { CompiledStep } from './compile.ts'
 import { auditWorkflow, type Context, compute } from './context.ts'
 import { StepError, StepTimeout, WorkflowError, WorkflowTimeout } from './errors.ts'
 import type { ExecutionState, Plan, SharedBytes, StepOutput, StepState } from './evaluation/index.ts'
-import { Limit, reasonOf } from './limits.ts'
+import { Limit } from './limits.ts'
 import { elicit } from './steps/elicitation.ts'
 import { runForEach } from './steps/for-each.ts'
 import { callTool, typesFor } from './steps/tool-step.ts'

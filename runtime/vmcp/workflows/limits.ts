@@ -1,6 +1,7 @@
 /**
  * Waiting within bounds: a signal that also ends after a time, pauses, retries.
  */
+import { reasonOf } from '../../net/index.ts'
 import type { Clock } from '../clock.ts'
 import { StepError } from './errors.ts'
 
@@ -52,10 +53,6 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
     })
     signal.addEventListener('abort', onAbort, { once: true })
   })
-}
-
-export function reasonOf({ reason }: AbortSignal): Error {
-  return reason instanceof Error ? reason : new Error('cancelled')
 }
 
 export interface Retry {

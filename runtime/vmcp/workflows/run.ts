@@ -6,7 +6,7 @@
  * Source: docs/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import { randomUUID } from 'node:crypto'
-import { type Operation, type Outcome, resultOutcome } from '../pipeline/operation.ts'
+import { type Operation, type Outcome, toolErrorOutcome } from '../pipeline/operation.ts'
 import type { Workflow } from './compile.ts'
 import { auditWorkflow, type BoundTool, type Context, compute, keep, type WorkflowParts } from './context.ts'
 import { StepError, WorkflowError, WorkflowTimeout } from './errors.ts'
@@ -31,7 +31,7 @@ export async function runWorkflow(
     metrics.workflowErrors(1, labels)
     span.fail(end.error.name)
     if (end.kind === 'cancelled') throw end.error
-    return resultOutcome({ content: [{ type: 'text', text: end.text }], isError: true })
+    return toolErrorOutcome(end.text)
   })
 }
 

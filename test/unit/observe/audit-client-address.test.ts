@@ -9,8 +9,8 @@ function request(peer: string, forwardedFor?: string | string[]): IncomingMessag
 }
 
 t.test('client address: the peer, unless proxies are trusted', async (t) => {
-  t.equal(clientAddress(request('198.18.0.9', '8.8.8.8'), false), '198.18.0.9')
-  t.equal(clientAddress(request('::ffff:10.0.0.1'), false), '10.0.0.1')
+  t.equal(clientAddress(request('198.18.0.9', '8.8.8.8'), { trustProxyHeaders: false }), '198.18.0.9')
+  t.equal(clientAddress(request('::ffff:10.0.0.1'), { trustProxyHeaders: false }), '10.0.0.1')
 })
 
 t.test('client address: the last address that is no proxy of ours', async (t) => {
@@ -24,8 +24,8 @@ t.test('client address: the last address that is no proxy of ours', async (t) =>
     ['8.8.8.8, forged\r\n, 10.0.0.7', '10.0.0.7'],
     ['', '10.0.0.1'],
   ] as const) {
-    t.equal(clientAddress(request('10.0.0.1', header), true), expected, header)
+    t.equal(clientAddress(request('10.0.0.1', header), { trustProxyHeaders: true }), expected, header)
   }
-  t.equal(clientAddress(request('10.0.0.1', ['1.1.1.1', '8.8.8.8']), true), '8.8.8.8')
-  t.equal(clientAddress(request('10.0.0.1'), true), '10.0.0.1')
+  t.equal(clientAddress(request('10.0.0.1', ['1.1.1.1', '8.8.8.8']), { trustProxyHeaders: true }), '8.8.8.8')
+  t.equal(clientAddress(request('10.0.0.1'), { trustProxyHeaders: true }), '10.0.0.1')
 })

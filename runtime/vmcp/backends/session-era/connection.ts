@@ -16,7 +16,7 @@ import {
   SESSION_VERSIONS,
   sessionParams,
 } from '../../../mcp/index.ts'
-import type { Log } from '../../../net/index.ts'
+import { abortable, type Log, pause, reasonOf } from '../../../net/index.ts'
 import type { BackendSession, Outcome } from '../../pipeline/operation.ts'
 import {
   type Channel,
@@ -33,10 +33,8 @@ import {
   type Request,
   type ServerInfo,
 } from '../connection.ts'
-import { abortable, Deadline } from '../transport/deadline.ts'
-import { reasonOf } from '../transport/http.ts'
+import { Deadline } from '../transport/deadline.ts'
 import { Inbound, type Pending } from './inbound.ts'
-import { pause } from '../pause.ts'
 import { readServerInfo } from '../server-info.ts'
 
 export interface SessionConnectionOptions {

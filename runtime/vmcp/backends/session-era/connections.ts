@@ -58,13 +58,14 @@ export class Connections {
     this.#options = options
   }
 
-  /** True when there is a connection under a key, in use by one request at a time or not. */
-  has(key: string): boolean {
-    return this.#held.has(key) || this.#idle.has(key.slice('pool '.length))
+  /** True when there is a pooled connection under a key, in use by one request at a time or not. */
+  hasPooled(key: string): boolean {
+    return this.#held.has(keyOf({ kind: 'pool', key })) || this.#idle.has(key)
   }
 
-  /** The connection under a key, opened when there is none. Throws BACKEND_UNAVAILABLE when there are too many. */
-  hold(key: string, scope: ConnectionScope, capabilities: Buffer, sender: Sender): Held {
+  /** The connection of a scope, opened when there is none. Throws BACKEND_UNAVAILABLE when there are too many. */
+  hold(scope: ConnectionScope, capabilities: Buffer, sender: Sender): Held {
+    const key = keyOf(scope)
     const known = this.#held.get(key)
     if (known) {
       known.usedAt = this.#options.now()
@@ -154,7 +155,7 @@ export class Connections {
 
   /** The connection of a session, if there is one; forgotten on the way when `forget`. */
   ofSession(session: ClientSession, forget = false): Held | undefined {
-    const key = `session ${session.id}`
+    const key = keyOf({ kind: 'session', session })
     const held = this.#held.get(key)
     if (forget) this.#held.delete(key)
     return held
@@ -212,4 +213,8 @@ function askScope(scope: ConnectionScope, ask: Ask, signal: AbortSignal): Promis
 
 function partition<T>(list: readonly T[], keep: (item: T) => boolean): [T[], T[]] {
   return [list.filter(keep), list.filter((item) => !keep(item))]
+}
+
+function keyOf(scope: ConnectionScope): string {
+  return scope.kind === 'session' ? `session ${scope.session.id}` : `${scope.kind} ${scope.key}`
 }

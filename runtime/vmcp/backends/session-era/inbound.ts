@@ -13,10 +13,10 @@ import {
   rawErrorMessage,
   resultMessage,
 } from '../../../mcp/index.ts'
-import { type Entry, InFlight } from '../../../net/index.ts'
+import { abortable, type Entry, InFlight } from '../../../net/index.ts'
 import type { AskReply, Outcome } from '../../pipeline/operation.ts'
 import type { ConnectionEvents, ListKind, Relay } from '../connection.ts'
-import { abortable, type Deadline } from '../transport/deadline.ts'
+import type { Deadline } from '../transport/deadline.ts'
 
 /** Questions of one backend that may wait for answers at a time. */
 const MAX_QUESTIONS = 32

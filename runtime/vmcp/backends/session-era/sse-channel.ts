@@ -5,6 +5,7 @@
  * The endpoint must lie on the backend's own origin: a backend cannot send our credentials elsewhere.
  * Source: MCP 2024-11-05, transports, "HTTP with SSE".
  */
+import { reasonOf } from '../../../net/index.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { type EventSourceMessage, HEADER, isSessionLost, scanMessage } from '../../../mcp/index.ts'
 import {
@@ -16,7 +17,6 @@ import {
   type SendOptions,
   SessionLost,
 } from './channel.ts'
-import { reasonOf } from '../transport/http.ts'
 import { sendToBackend } from '../transport/send.ts'
 import { errorOf } from '../transport/status-error.ts'
 

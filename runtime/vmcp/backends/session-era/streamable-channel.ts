@@ -16,7 +16,7 @@ import {
   RPC,
   scanMessage,
 } from '../../../mcp/index.ts'
-import { InFlight } from '../../../net/index.ts'
+import { InFlight, pause } from '../../../net/index.ts'
 import type { BackendSession } from '../../pipeline/operation.ts'
 import {
   type Channel,
@@ -29,7 +29,6 @@ import {
   WrongEra,
 } from './channel.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
-import { pause } from '../pause.ts'
 import { type AuthorizedRequest, isRepeatable, sendToBackend } from '../transport/send.ts'
 import { errorOf } from '../transport/status-error.ts'
 

@@ -3,6 +3,7 @@
  * filter opens a new stream before the old one ends, so that nothing falls in between.
  * Source: MCP 2026-07-28, patterns/subscriptions.
  */
+import { pause } from '../../../net/index.ts'
 import {
   HEADER,
   JsonObject,
@@ -13,7 +14,6 @@ import {
 } from '../../../mcp/index.ts'
 import type { ChannelTarget, Sender } from '../session-era/channel.ts'
 import type { ListKind } from '../connection.ts'
-import { pause } from '../pause.ts'
 import { sendToBackend } from '../transport/send.ts'
 
 export interface ListenerEvents {

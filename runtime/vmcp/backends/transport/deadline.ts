@@ -4,8 +4,8 @@
  * The clock stands still while the backend waits for a response of the client: users take longer than machines, and
  * questions have their own limit.
  */
+import { reasonOf } from '../../../net/index.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { reasonOf } from './http.ts'
 
 export class Deadline {
   readonly #controller = new AbortController()
@@ -60,18 +60,4 @@ export class Deadline {
     this.#paused = Number.POSITIVE_INFINITY
     this.#outer.removeEventListener('abort', this.#onOuter)
   }
-}
-
-/** Waits for a promise no longer than the signal allows; then rejects with the signal's reason. */
-export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  if (signal.aborted) {
-    // Nobody waits any more, so nobody is to be surprised by how it ends.
-    promise.catch(() => {})
-    return Promise.reject(reasonOf(signal))
-  }
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(reasonOf(signal))
-    signal.addEventListener('abort', onAbort, { once: true })
-    void promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
 }

@@ -12,6 +12,7 @@ import {
   type DispatchController,
   type Dispatcher,
   type DispatchHandler,
+  reasonOf,
 } from '../../../net/index.ts'
 
 /** Largest answer, and largest single event, of a backend. */
@@ -130,11 +131,6 @@ function once(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promis
       handler.fail(new GatehouseError('BACKEND_UNREACHABLE', { cause }))
     }
   })
-}
-
-export function reasonOf(signal: AbortSignal): Error {
-  const reason: unknown = signal.reason
-  return reason instanceof Error ? reason : new Error('cancelled')
 }
 
 class ResponseHandler implements DispatchHandler {

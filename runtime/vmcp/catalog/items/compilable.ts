@@ -6,6 +6,8 @@
  * values of keywords, patterns, references. What is doubtful is taken for no.
  * Source: JSON Schema draft-07, validation; Ajv, "Strict mode" and "Managing schemas".
  */
+import { isFields } from '../../../../schemas/index.ts'
+
 type Json = Readonly<Record<string, unknown>>
 type Check = (value: unknown, walk: Walk) => boolean
 
@@ -31,7 +33,7 @@ const isSchema: Check = (value, walk) => walk.schema(value)
 const isSchemas: Check = (value, walk) =>
   Array.isArray(value) && value.length > 0 && isList(value, (item) => walk.schema(item))
 const isMap: Check = (value, walk) =>
-  isObject(value) && Object.values(value).every((item) => walk.schema(item))
+  isFields(value) && Object.values(value).every((item) => walk.schema(item))
 const isPattern: Check = (value, walk) => typeof value === 'string' && walk.pattern(value)
 
 /** What the value of each keyword must be; keywords that are not here are not looked at by clients. */
@@ -72,7 +74,7 @@ const MAX_PATTERN_LENGTH = 16 * 1024
 const MAX_UNICODE_CLASSES = 32
 
 export function isCompilable(schema: unknown): boolean {
-  if (!isObject(schema)) return false
+  if (!isFields(schema)) return false
   const { $id, ...rest } = schema
   if ($id !== undefined && !(typeof $id === 'string' && ROOT_ID.test($id))) return false
   return isPlain(rest, 0) && new Walk(rest).all()
@@ -102,7 +104,7 @@ class Walk {
   /** Notes a schema; its members are looked at later. */
   schema(value: unknown): boolean {
     if (typeof value === 'boolean') return true
-    if (!isObject(value)) return false
+    if (!isFields(value)) return false
     this.#reached.add(value)
     return true
   }
@@ -119,7 +121,7 @@ class Walk {
   reference(pointer: string): boolean {
     if (++this.#references > MAX_REFERENCES) return false
     let target = this.#target(pointer)
-    for (let hops = 0; isObject(target) && target['$ref'] !== undefined; hops++) {
+    for (let hops = 0; isFields(target) && target['$ref'] !== undefined; hops++) {
       if (hops === MAX_REFERENCES) return false
       target = this.#target(target['$ref'])
     }
@@ -131,15 +133,11 @@ class Walk {
     let target: unknown = this.#root
     for (const step of pointer.split('/').slice(1)) {
       const name = step.replaceAll('~1', '/').replaceAll('~0', '~')
-      if (!isObject(target) || !Object.hasOwn(target, name)) return undefined
+      if (!isFields(target) || !Object.hasOwn(target, name)) return undefined
       target = target[name]
     }
     return target
   }
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function isList(value: unknown, each: (item: unknown) => boolean): boolean {
@@ -147,7 +145,7 @@ function isList(value: unknown, each: (item: unknown) => boolean): boolean {
 }
 
 function isDependencies(value: unknown, walk: Walk): boolean {
-  return isObject(value) && Object.values(value).every((item) => isTexts(item, walk) || walk.schema(item))
+  return isFields(value) && Object.values(value).every((item) => isTexts(item, walk) || walk.schema(item))
 }
 
 /** Not too deep, and no part of it has a name of its own. */

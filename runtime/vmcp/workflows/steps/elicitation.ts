@@ -5,14 +5,13 @@
  * once. The schema is the configured one, the message is a template.
  * Source: docs/specification/virtual-server.md#steps, steps (message, schema, onDecline, onCancel); MCP, client/elicitation.
  */
+import { abortable, reasonOf } from '../../../net/index.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { JsonError, JsonObject } from '../../../mcp/index.ts'
-import { abortable } from '../../backends/transport/deadline.ts'
 import type { CompiledStep, Reaction, StepWork } from '../compile.ts'
 import { type Context, compute, keep } from '../context.ts'
 import { StepError, StepTimeout } from '../errors.ts'
 import type { ExecutionState, StepOutput } from '../evaluation/index.ts'
-import { reasonOf } from '../limits.ts'
 
 const MAX_RESPONSE_BYTES = 1024 * 1024
 

@@ -5,12 +5,13 @@
  * `{iterations: [{index, item, status, output, error?}], count, completed, failed}`.
  * Source: docs/specification/virtual-server.md#steps, steps (collection, itemVar, maxIterations, maxParallel, step).
  */
+import { reasonOf } from '../../../net/index.ts'
 import { formatDuration } from '../../../../schemas/index.ts'
 import type { CompiledStep, StepWork, ToolCall } from '../compile.ts'
 import { type Context, compute, keep } from '../context.ts'
 import { StepError, StepTimeout } from '../errors.ts'
 import type { ExecutionState, IterationPlan, IterationState, Plan, StepOutput } from '../evaluation/index.ts'
-import { Limit, reasonOf } from '../limits.ts'
+import { Limit } from '../limits.ts'
 import { callTool, typesFor } from './tool-step.ts'
 
 type ForEach = Extract<StepWork, { readonly type: 'forEach' }>

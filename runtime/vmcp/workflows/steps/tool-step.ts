@@ -5,9 +5,9 @@
  * to the client. It is neither authorized nor counted again: the workflow was. It is audited.
  * Source: docs/specification/virtual-server.md#steps, steps (tool, arguments, onError).
  */
+import { abortable, reasonOf } from '../../../net/index.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { JsonObject, RPC } from '../../../mcp/index.ts'
-import { abortable } from '../../backends/transport/deadline.ts'
 import { innerOperation, type Operation, type Outcome } from '../../pipeline/operation.ts'
 import type { ToolCall } from '../compile.ts'
 import { type BoundTool, type Context, compute, keep } from '../context.ts'
@@ -18,7 +18,7 @@ import {
   type ExecutionState,
   type SharedBytes,
 } from '../evaluation/index.ts'
-import { reasonOf, retrying } from '../limits.ts'
+import { retrying } from '../limits.ts'
 
 /** Errors that come back the same however often one tries: refusals, and what is wrong with the call itself. */
 const FINAL_CODES: ReadonlySet<string> = new Set([
