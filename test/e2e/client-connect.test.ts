@@ -9,6 +9,8 @@ import t from 'tap'
 import { makeClientHome } from '../helpers/clients/client-home.ts'
 import { argvServer, startRun } from '../helpers/clients/run-rig.ts'
 
+t.setTimeout(120_000)
+
 const { home, clients: all, entryOf, changed, gatehouse } = makeClientHome(t)
 
 /** Connects as a client with this entry would. */

@@ -15,6 +15,8 @@ import t from 'tap'
 import { freePort, runGatehouse, startGatehouse } from '../helpers/gatehouse.ts'
 import { connect } from '../helpers/mcp/clients.ts'
 
+t.setTimeout(120_000)
+
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'gatehouse-import-')))
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 // A copy: programs write to the home folder that they are given.

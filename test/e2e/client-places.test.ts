@@ -6,6 +6,8 @@ import t from 'tap'
 import { makeClientHome } from '../helpers/clients/client-home.ts'
 import { untyped } from '../helpers/untyped.ts'
 
+t.setTimeout(120_000)
+
 const { home, clients: all, env, fileOf, changed, gatehouse } = makeClientHome(t)
 
 await t.test(
@@ -99,5 +101,21 @@ await t.test(
     t.match(JSON.parse(stdout), [{ scope: 'user' }])
     t.equal(JSON.parse(stdout).length, 1)
     t.end()
+  },
+)
+
+await t.test(
+  'client add: an address with a secret and a token file that is not there are refused',
+  async (t) => {
+    const cases = [
+      [['--url', 'https://h.example/mcp?token=canary'], /--url: must not carry a secret/],
+      [['--bearer-file', '/nonexistent/token'], /--bearer-file: there is no file \/nonexistent\/token/],
+    ] as const
+    for (const [args, message] of cases) {
+      const { code, stderr } = await gatehouse('client', 'add', 'cursor', ...args)
+      t.equal(code, 2)
+      t.match(stderr, message)
+      t.notMatch(stderr, 'canary')
+    }
   },
 )

@@ -113,6 +113,9 @@ function checkUrl({ url, server, bearerFile }: AddOptions): void {
   if (bearerFile !== undefined && !bearerFile.startsWith('/')) {
     throw refused('--bearer-file: must be an absolute path, for a client starts programs anywhere')
   }
+  if (bearerFile !== undefined && !existsSync(bearerFile)) {
+    throw refused(`--bearer-file: there is no file ${bearerFile}`)
+  }
   if (url === undefined) return
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) throw refused('--url: must be an http or https URL')
   if (secretInUrl(new URL(url)) !== undefined) {

@@ -19,6 +19,7 @@ import {
   shown,
 } from '../../clients/index.ts'
 import { connectClients, type Connected } from '../clients/connect.ts'
+import { clientNamed } from '../clients/choose.ts'
 import { refused, shortPath, thisHost } from '../clients/host.ts'
 import { saveFolder } from '../clients/save.ts'
 import { stopSignal } from '../commands/proxy/shared.ts'
@@ -48,6 +49,7 @@ const keptLines = 20
 /** Returns the exit code. */
 export async function runServers(words: readonly string[], options: RunOptions): Promise<number> {
   const host = thisHost()
+  for (const word of options.connect) clientNamed(word)
   const local = await localHooks()
   const settings = convertOptions(options, host.home)
   const entries = await membersOf(words, options, host)

@@ -81,6 +81,8 @@ function refuseInline(
   path: readonly string[],
   file: string,
 ): void {
+  // Of a map of servers that goes as a whole, only what is its own counts.
+  const map = path.length > 1 ? path.slice(0, -1) : path
   let table: readonly string[] = []
   for (const statement of statements) {
     if (statement.kind !== 'pair') {
@@ -89,9 +91,9 @@ function refuseInline(
     }
     const full = [...table, ...statement.path]
     // Pairs inside of the entry's own table, or of another entry's, are what they should be.
-    if (table.length >= path.length || !startsWith(path, full.slice(0, path.length - 1))) continue
+    if (table.length >= path.length || !startsWith(map, full.slice(0, map.length))) continue
     const { line } = positionOf(text, statement.start)
-    const name = path.slice(0, -1).join('.')
+    const name = map.join('.')
     throw refusedFile(
       `${file}:${line}:`,
       `${name} is written inline or with dotted keys; write its entries as tables, [${name}.NAME], and try again`,

@@ -29,6 +29,8 @@ import {
 import { hashOfEntry, Records } from '../../../runtime/cli/clients/records.ts'
 import { type Location, maskedDiff } from '../../../runtime/clients/index.ts'
 
+t.setTimeout(120_000)
+
 const entry = { url: 'http://127.0.0.1:4483/mcp' }
 const original =
   '{\n  // mine\n  "mcpServers": {\n    "a": { "command": "x", "env": { "T": "canary" } } // theirs\n  }\n}\n'

@@ -11,6 +11,8 @@ import { startEverything } from '../../helpers/mcp/everything.ts'
 import { openSession, post, stream } from '../../helpers/mcp/wire.ts'
 import { type Rig, rpc, type Seen, startRig, startUpstream, type Upstream } from '../../helpers/proxy/rig.ts'
 
+t.setTimeout(120_000)
+
 const REFUSAL =
   '{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}'
 

@@ -31,6 +31,7 @@ t.test('run: wrong usage is told by flag, and nothing is started', async (t) => 
     [[], {}, /^nothing to run: give a command after --/],
     [[], { url: ['https://a.example'], env: ['A=1'] }, /^-e: is for commands, and there is none/],
     [[], { url: ['https://a.example'], http: true }, /^--http: is for commands, and there is none/],
+    [['x'], { connect: ['cusror'] }, /^cusror: no such client; did you mean cursor/],
     [['x'], { header: ['A=PATH'] }, /^--header: is for servers with a URL/],
     [
       [],

@@ -157,3 +157,18 @@ t.test('yaml: what cannot be edited by lines is refused', async (t) => {
     t.throws(() => putEntry(yaml(text), extension), { code: 'INVALID_CONFIG', message }, name)
   }
 })
+
+t.test('toml: an entry goes with the table that was made for it, beside settings at the top', async (t) => {
+  const path = ['mcp_servers', 'gatehouse']
+  const before = 'model = "o3"\nwhen = 1979-05-27 07:32:00\n\n[profiles.x]\nmodel = "o4"\n'
+  const added = putEntry(
+    { format: 'toml', text: before, path, file: 'config.toml' },
+    { url: 'http://127.0.0.1/mcp' },
+  )
+  t.equal(dropEntry({ format: 'toml', text: added.text, path, file: 'config.toml' }, 1).text, before)
+  const inline = 'mcp_servers.gatehouse.url = "x"\n'
+  t.throws(
+    () => dropEntry({ format: 'toml', text: inline, path, file: 'config.toml' }, 1),
+    /\[mcp_servers\.NAME\]/,
+  )
+})
