@@ -128,3 +128,14 @@ export class GatehouseError extends Error {
     return row.rpc ?? -32603
   }
 }
+
+/**
+ * The base of every other error of this project. One ends inside of its module: whoever calls catches it by its class and
+ * makes a GatehouseError, a violation or a result of it. To an edge it is INTERNAL.
+ */
+export class ModuleError extends Error {
+  constructor(message?: string, options?: { readonly cause?: unknown }) {
+    super(message, options)
+    this.name = new.target.name
+  }
+}

@@ -5,7 +5,7 @@ export { type NamingSettings, type UnknownBackend, unknownBackends } from './val
 export { type CelProgram, compileBoundedCel, compileCel } from './validation/cel.ts'
 export { type ExcludedBackend, withoutBroken } from './validation/excluded-backends.ts'
 export { formatDuration, parseDuration } from './duration.ts'
-export { type ErrorCode, GatehouseError, type ErrorOptions, errors } from './errors.ts'
+export { type ErrorCode, GatehouseError, type ErrorOptions, errors, ModuleError } from './errors.ts'
 export { type Fields, fieldsOf, isFields } from './validation/fields.ts'
 /** Documents as a writer may give them: every field with a default may be left out. */
 export type * as input from './generated/input.ts'

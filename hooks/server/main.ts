@@ -21,6 +21,7 @@ import {
   logFormatFor,
   type LogLevelName,
   switchViolation,
+  GatehouseError,
 } from '../../schemas/index.ts'
 import { clusterEventWriter, type EventSink, eventSink } from './events.ts'
 import { type Log, makeLog } from './log.ts'
@@ -61,9 +62,6 @@ const variables = {
 } as const
 
 type Environment = Readonly<Partial<Record<keyof typeof variables, string>>>
-
-/** A combination of settings that cannot be meant. */
-class UsageError extends Error {}
 
 let log: Log = logOf({})
 
@@ -130,7 +128,7 @@ function parseSeconds(text: string): number {
 function codeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
   log('error', error instanceof Error ? error.message : String(error))
-  return error instanceof UsageError ? 2 : 1
+  return error instanceof GatehouseError && error.code === 'INVALID_CONFIG' ? 2 : 1
 }
 
 async function serve(flags: Flags): Promise<void> {
@@ -206,14 +204,14 @@ function secretNames(list: string): string[] {
     .filter((name) => name !== '')
   const wrong = names.find((name) => !isDnsSubdomain(name))
   if (wrong === undefined) return names
-  throw new UsageError(
+  throw invalid(
     `GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS: ${JSON.stringify(wrong.slice(0, 80))} is not a name of a Secret; separate names with commas`,
   )
 }
 
 function switched(environment: NodeJS.ProcessEnv, name: string): boolean {
   const problem = switchViolation(environment, name)
-  if (problem !== undefined) throw new UsageError(problem)
+  if (problem !== undefined) throw invalid(problem)
   return isSwitchedOn(environment, name)
 }
 
@@ -222,8 +220,7 @@ function defaultRedisFrom(environment: Environment): DefaultRedis | undefined {
   const secretName = environment.GATEHOUSE_DEFAULT_REDIS_SECRET_NAME
   const secretKey = environment.GATEHOUSE_DEFAULT_REDIS_SECRET_KEY
   if (!address) {
-    if (secretName)
-      throw new UsageError('GATEHOUSE_DEFAULT_REDIS_SECRET_NAME needs GATEHOUSE_DEFAULT_REDIS_ADDR')
+    if (secretName) throw invalid('GATEHOUSE_DEFAULT_REDIS_SECRET_NAME needs GATEHOUSE_DEFAULT_REDIS_ADDR')
     return undefined
   }
   return { address, ...(secretName && { secretName }), ...(secretKey && { secretKey }) }
@@ -233,12 +230,12 @@ function certificateFiles({ tlsCertFile, tlsKeyFile }: Flags): CertificateFiles 
   if (tlsCertFile !== undefined && tlsKeyFile !== undefined)
     return { certFile: tlsCertFile, keyFile: tlsKeyFile }
   if (tlsCertFile === undefined && tlsKeyFile === undefined) return undefined
-  throw new UsageError('--tls-cert-file and --tls-key-file must be given together')
+  throw invalid('--tls-cert-file and --tls-key-file must be given together')
 }
 
 /** Reads the file at each call, so that a rotated token counts at once. Unreadable or empty: nobody is let in. */
 function tokenReader(file: string): () => string {
-  if (readFileSync(file, 'utf8').trim() === '') throw new UsageError('--token-file is empty')
+  if (readFileSync(file, 'utf8').trim() === '') throw invalid('--token-file is empty')
   return () => {
     try {
       return readFileSync(file, 'utf8').trim() || crypto.randomUUID()
@@ -275,4 +272,9 @@ function closed(server: ReturnType<typeof createHttpServer>, graceMs: number): P
     })
     server.closeIdleConnections()
   })
+}
+
+/** Settings that contradict one another. */
+function invalid(detail: string): GatehouseError {
+  return new GatehouseError('INVALID_CONFIG', { detail })
 }

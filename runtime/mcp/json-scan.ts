@@ -6,11 +6,11 @@
  * Strings are checked for control characters and escapes, not for UTF-8: the caller does that once per message.
  * Every error is thrown as JsonError.
  */
+import { ModuleError } from '../../schemas/index.ts'
 
-export class JsonError extends Error {
+export class JsonError extends ModuleError {
   constructor(what: string, offset: number) {
     super(`${what} at byte ${offset}`)
-    this.name = 'JsonError'
   }
 }
 
@@ -18,7 +18,6 @@ export class JsonError extends Error {
 export class DuplicateMember extends JsonError {
   constructor() {
     super('duplicate member', 0)
-    this.name = 'DuplicateMember'
   }
 }
 
@@ -26,7 +25,6 @@ export class DuplicateMember extends JsonError {
 export class TooManyMembers extends JsonError {
   constructor(offset: number) {
     super('too many members', offset)
-    this.name = 'TooManyMembers'
   }
 }
 
@@ -34,7 +32,6 @@ export class TooManyMembers extends JsonError {
 export class TooManyValues extends JsonError {
   constructor(offset: number) {
     super('too many values', offset)
-    this.name = 'TooManyValues'
   }
 }
 

@@ -5,6 +5,7 @@
  * be one that the kind of token carries, so that a logout token or an assertion is not taken for an access token.
  * Source: RFC 7519, RFC 8725, RFC 9068 section 4, OpenID Connect Core section 3.1.3.7.
  */
+import { ModuleError } from '../../schemas/index.ts'
 import { createHash } from 'node:crypto'
 import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify, type JWTVerifyOptions } from 'jose'
 import type { Keys } from './keys.ts'
@@ -39,11 +40,10 @@ export type RefusalReason =
   | 'inactive'
 
 /** A token that must not be accepted. `reason` is for logs and for choosing a fixed text. */
-export class TokenRefused extends Error {
+export class TokenRefused extends ModuleError {
   readonly reason: RefusalReason
   constructor(reason: RefusalReason, cause?: unknown) {
     super(`token refused: ${reason}`, cause === undefined ? {} : { cause })
-    this.name = 'TokenRefused'
     this.reason = reason
   }
 }

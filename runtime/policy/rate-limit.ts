@@ -16,6 +16,7 @@ import {
   parseDuration,
   type RateLimitBucket,
   type RateLimitConfig,
+  ModuleError,
 } from '../../schemas/index.ts'
 import type { JsonObject } from '../mcp/index.ts'
 import type { Caller } from '../net/index.ts'
@@ -185,7 +186,7 @@ function userKey({ key }: Caller): string {
   return hash('sha256', key, 'base64url')
 }
 
-class Timeout extends Error {}
+class Timeout extends ModuleError {}
 
 async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined

@@ -10,7 +10,7 @@
  * Source: docs/specification/external-auth.md#storage, storage.redis; default timeouts dial 5 s, read 3 s, write 3 s.
  */
 import { createClient, createCluster, createSentinel, ErrorReply } from '@redis/client'
-import { GatehouseError } from '../../schemas/index.ts'
+import { GatehouseError, ModuleError } from '../../schemas/index.ts'
 
 export interface RedisTls {
   /** CA certificates, PEM. Absent: the system's roots. */
@@ -156,7 +156,7 @@ function down(cause: unknown): GatehouseError {
   return new GatehouseError('STORE_DOWN', { cause, headers: { 'retry-after': '5' } })
 }
 
-class Deadline extends Error {}
+class Deadline extends ModuleError {}
 
 async function deadline<T>(work: Promise<T>, ms: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined

@@ -6,6 +6,7 @@
  * gets a new one. The engine is loaded with the first call: it costs 30 ms and some 20 MB that a process without policies
  * does not need.
  */
+import { ModuleError } from '../errors.ts'
 import { createRequire } from 'node:module'
 import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs'
 
@@ -27,13 +28,12 @@ export type AuthorizationCall = Omit<Cedar.StatefulAuthorizationCall, 'preparsed
 export type AuthorizationAnswer = Cedar.AuthorizationAnswer
 
 /** The engine failed and was replaced, or there is none. `cause` is for the log only. */
-export class EngineFailure extends Error {
+export class EngineFailure extends ModuleError {
   /** What to say of the input at hand, after its name. */
   readonly verdict: string
 
   constructor(cause: unknown, loaded = true) {
     super(loaded ? 'the policy engine failed' : 'the policy engine cannot be loaded', { cause })
-    this.name = 'EngineFailure'
     this.verdict = loaded
       ? 'could not be processed by the policy engine; simplify it'
       : 'cannot be checked: the policy engine cannot be loaded'

@@ -6,14 +6,10 @@
  * repeat above 1000. JSON Schema recommends less than that to authors of portable schemas.
  * Source: RE2 syntax; JSON Schema 2020-12, core, section 6.4.
  */
+import { ModuleError } from '../errors.ts'
 import { RE2JS } from '@bufbuild/re2'
 
-export class PatternError extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'PatternError'
-  }
-}
+export class PatternError extends ModuleError {}
 
 export interface Pattern {
   /** True when it matches somewhere in the text. */

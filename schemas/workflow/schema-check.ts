@@ -34,7 +34,8 @@ export function schemaCheck(schema: Fields): SchemaCheck {
 /** Up to so many units all errors are collected; a check that takes longer ends at its first error. */
 const allErrorsUnits = 50_000
 
-class Enough extends Error {}
+/** Ends the collection of errors. */
+const enough = new Error('enough')
 
 export class SchemaCheck {
   /** True when even a small value can take long. */
@@ -63,10 +64,10 @@ export class SchemaCheck {
       return this.#run(this.#validator(at, true), value, (units) => {
         spend(units)
         left -= units
-        if (left < 0) throw new Enough()
+        if (left < 0) throw enough
       })
     } catch (error) {
-      if (!(error instanceof Enough)) throw error
+      if (error !== enough) throw error
       return this.#run(this.#validator(at, false), value, spend)
     }
   }

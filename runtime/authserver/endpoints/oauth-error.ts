@@ -5,6 +5,7 @@
  * Source: RFC 6749 sections 4.1.2.1 and 5.2, RFC 7591 section 3.2.2, RFC 8707 section 2, RFC 9101 section 6,
  * OpenID Connect Core section 3.1.2.6, RFC 6750 section 3.1.
  */
+import { ModuleError } from '../../../schemas/index.ts'
 const oauthCodes = {
   invalid_request: 400,
   invalid_client: 401,
@@ -32,7 +33,7 @@ const oauthCodes = {
 
 export type OAuthCode = keyof typeof oauthCodes
 
-export class OAuthError extends Error {
+export class OAuthError extends ModuleError {
   readonly error: OAuthCode
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -43,7 +44,6 @@ export class OAuthError extends Error {
     options: { status?: number; headers?: Readonly<Record<string, string>>; cause?: unknown } = {},
   ) {
     super(description, options.cause === undefined ? {} : { cause: options.cause })
-    this.name = 'OAuthError'
     this.error = error
     this.status = options.status ?? oauthCodes[error]
     this.headers = options.headers ?? {}

@@ -10,7 +10,7 @@
  * section 4.14 (providers revoke on double use, hence the lock).
  */
 import { LRUCache } from 'lru-cache'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, ModuleError } from '../../../schemas/index.ts'
 import { abortable, type Caller, type Log } from '../../net/index.ts'
 import { isTransient, OAuthClientError } from '../../oauth/index.ts'
 import {
@@ -60,7 +60,7 @@ const completingMs = 5_000
 const saveTries = 3
 
 /** Nothing can be had for the user at this provider any more; `sure` false: a moment later it might. */
-class Gone extends Error {
+class Gone extends ModuleError {
   readonly sure: boolean
 
   constructor(cause?: unknown, sure = true) {

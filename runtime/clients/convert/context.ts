@@ -1,4 +1,5 @@
 /** What the conversion of one entry works with. */
+import { ModuleError } from '../../../schemas/index.ts'
 import { literalOf, fillValue, type Reference, referencesIn, type Value } from '../entries/value.ts'
 import type { Manifest, SecretKey } from './manifest.ts'
 import type { ConvertOptions } from './options.ts'
@@ -11,7 +12,7 @@ export interface Draft {
 }
 
 /** Why an entry is not taken: the end of a sentence about it. */
-export class NotTaken extends Error {}
+export class NotTaken extends ModuleError {}
 
 export class EntryContext {
   /** Name of the object. */

@@ -9,16 +9,15 @@ import { type LookupAddress, type LookupOptions, lookup as systemLookup } from '
 import { connect as connectTcp, isIP, type LookupFunction } from 'node:net'
 import { getCACertificates } from 'node:tls'
 import { buildConnector } from 'undici'
-import { type AddressPolicy, isRefusedAddress } from '../../../schemas/index.ts'
+import { type AddressPolicy, isRefusedAddress, ModuleError } from '../../../schemas/index.ts'
 import { unbracket } from '../addresses.ts'
 import { dialTimeoutMs, tlsTimeoutMs } from '../limits.ts'
 
 /** The guard refused to dial. `code` is stable; the message names the host, not the address it resolved to. */
-class AddressRefusedError extends Error {
+class AddressRefusedError extends ModuleError {
   readonly code = 'ADDRESS_REFUSED'
   constructor(host: string) {
     super(`refused to connect to ${host}: its address is not allowed`)
-    this.name = 'AddressRefusedError'
   }
 }
 

@@ -6,6 +6,7 @@
  * authority without downgrade; anything else comes back as the 3xx it was. Plain http is refused except to loopback.
  * Not for MCP traffic: streams go through the dispatcher itself.
  */
+import { ModuleError } from '../../../schemas/index.ts'
 import { fetch } from 'undici'
 import { isLoopbackHost } from '../addresses.ts'
 import { type DispatcherOptions, makeDispatcher } from './dispatcher.ts'
@@ -35,11 +36,10 @@ export interface FetchOptions extends DispatcherOptions {
 }
 
 /** The call broke a rule of this module. `code` is stable; the message holds no query and no credentials. */
-export class FetchRefusedError extends Error {
+export class FetchRefusedError extends ModuleError {
   readonly code: 'URL_REFUSED' | 'ANSWER_TOO_LARGE' | 'TIMED_OUT'
   constructor(code: FetchRefusedError['code'], message: string) {
     super(message)
-    this.name = 'FetchRefusedError'
     this.code = code
   }
 }

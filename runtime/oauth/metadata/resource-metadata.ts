@@ -44,7 +44,6 @@ export async function discoverResource(
     } catch (error) {
       // A host that has no document may response with anything but a usable one; a wrong one is not skipped.
       if (error instanceof OAuthClientError && (error.kind === 'absent' || error.kind === 'refused')) continue
-      if (error instanceof NotADocument) continue
       throw error
     }
   }
@@ -56,7 +55,8 @@ async function fetchResource(url: string, target: string, options: CallOptions):
   const response = await send(what, url, { headers: { accept: 'application/json' } }, options)
   const type = response.headers.get('content-type') ?? ''
   // A catch-all page answers 200 with HTML for every path.
-  if (response.status === 200 && !type.includes('json')) throw new NotADocument()
+  if (response.status === 200 && !type.includes('json'))
+    throw new OAuthClientError('absent', `${what} is not JSON`)
   const document = await readJson(what, response)
   const resource = requiredString(what, document, 'resource')
   if (!resourceCovers(resource, target)) {
@@ -72,5 +72,3 @@ async function fetchResource(url: string, target: string, options: CallOptions):
     document,
   }
 }
-
-class NotADocument extends Error {}

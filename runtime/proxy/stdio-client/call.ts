@@ -5,6 +5,7 @@
  * revision, method, name and mirrored arguments as headers too; the session era has none of that.
  * Source: MCP 2025-11-25 and 2026-07-28, transports.
  */
+import { ModuleError } from '../../../schemas/index.ts'
 import {
   type Era,
   eraOf,
@@ -32,7 +33,7 @@ export interface Call {
 }
 
 /** The server does not know our session any more; nothing has been done with the call. */
-export class SessionLost extends Error {}
+export class SessionLost extends ModuleError {}
 
 /** What a transport tells beside the responses to calls. */
 export interface TransportEvents {

@@ -227,7 +227,7 @@ export class Backend {
 
   /** The backend did its work: this says nothing of its health. */
   #refusedResult(error: GatehouseError): void {
-    this.#options.log.warn('a result of the backend was refused', { reason: error.message })
+    this.#options.events.emit('backend_call_failed', { backend: this.name, reason: error.message })
     this.#options.links.outcome(this, undefined)
   }
 

@@ -7,16 +7,16 @@
  * Every failure is an EmbeddingError: its text is for the log, never for clients, and repeats nothing that was sent.
  * Source: docs/specification/virtual-server.md#optimizer, config.optimizer.embeddingProvider.
  */
+import { ModuleError } from '../../../schemas/index.ts'
 import { type Fetch, FetchRefusedError, makeFetch } from '../../net/index.ts'
 import type { ServiceSettings } from './settings.ts'
 
-export class EmbeddingError extends Error {
+export class EmbeddingError extends ModuleError {
   /** True when the service answers and only does not take this text. */
   readonly ofInput: boolean
 
   constructor(message: string, options: { cause?: unknown; ofInput?: boolean } = {}) {
     super(message, { cause: options.cause })
-    this.name = 'EmbeddingError'
     this.ofInput = options.ofInput ?? false
   }
 }

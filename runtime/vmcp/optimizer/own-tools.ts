@@ -5,7 +5,7 @@
  * models write it so. Arguments are read once; what is read here is what policies check and what is carried out.
  * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
  */
-import { serverTools } from '../../../schemas/index.ts'
+import { serverTools, ModuleError } from '../../../schemas/index.ts'
 import { DuplicateMember, JsonObject } from '../../mcp/index.ts'
 
 export const FIND_TOOL = serverTools.findTool
@@ -61,7 +61,7 @@ export const CALL_ONLY: Buffer = Buffer.from(
 )
 
 /** What was asked for cannot be read; the text is for the model. */
-export class ArgumentError extends Error {}
+export class ArgumentError extends ModuleError {}
 
 export interface FindArguments {
   readonly description: string

@@ -2,15 +2,15 @@
  * How a workflow goes wrong. Messages are for clients: ids of steps and names of tools, what a backend said, never
  * expanded arguments or addresses.
  */
+import { ModuleError } from '../../../schemas/index.ts'
 
 /** A step failed. */
-export class StepError extends Error {
+export class StepError extends ModuleError {
   /** True when trying again may help. */
   readonly retryable: boolean
 
   constructor(message: string, options: { retryable?: boolean; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? {} : { cause: options.cause })
-    this.name = 'StepError'
     this.retryable = options.retryable ?? false
   }
 }
@@ -19,7 +19,6 @@ export class StepError extends Error {
 export class StepTimeout extends StepError {
   constructor(timeoutMs: number, formatted: string) {
     super(`timed out after ${formatted}`)
-    this.name = 'StepTimeout'
     this.timeoutMs = timeoutMs
   }
 
@@ -27,17 +26,11 @@ export class StepTimeout extends StepError {
 }
 
 /** The whole workflow took longer than it may. */
-export class WorkflowTimeout extends Error {
+export class WorkflowTimeout extends ModuleError {
   constructor(formatted: string) {
     super(`after ${formatted}`)
-    this.name = 'WorkflowTimeout'
   }
 }
 
 /** The call as a whole cannot be answered otherwise than with this. */
-export class WorkflowError extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'WorkflowError'
-  }
-}
+export class WorkflowError extends ModuleError {}

@@ -4,6 +4,7 @@
  * The language is that of Go text/template. Numbers keep their two kinds: integers are bigint, the others number.
  * Source: Go text/template, "Actions", "Arguments", "Pipelines".
  */
+import { ModuleError } from '../../errors.ts'
 export type Node =
   | { readonly kind: 'text'; readonly text: string }
   /** Prints its value, unless it declares or sets variables. */
@@ -80,9 +81,4 @@ export const functionNames = [
 export type FunctionName = (typeof functionNames)[number]
 
 /** What is wrong with the text of a template. The only error that reading one throws. */
-export class TemplateError extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'TemplateError'
-  }
-}
+export class TemplateError extends ModuleError {}

@@ -1,0 +1,77 @@
+/**
+ * One family of errors (schemas/errors.ts): GatehouseError leaves a module, with a code of the table; a ModuleError ends
+ * inside of one. Interpreters that run in worker threads import nothing, so theirs stand beside.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import t from 'tap'
+import { errors, GatehouseError, ModuleError } from '../../../schemas/index.ts'
+
+const root = resolve(import.meta.dirname, '../../..')
+
+const roots: readonly string[] = [
+  'schemas/errors.ts GatehouseError',
+  'schemas/errors.ts ModuleError',
+  'runtime/expr/starlark/builtins/json.ts JsonError',
+  'runtime/expr/starlark/errors.ts StarlarkError',
+  'runtime/expr/starlark/syntax/literals.ts LiteralError',
+  'runtime/expr/template/meter.ts WorkLimitError',
+  'runtime/expr/template/value.ts EvaluationError',
+]
+
+/** What a caller catches by its class. One that nobody catches by its class is a GatehouseError. */
+const modules: readonly string[] = [
+  'runtime/authserver/endpoints/oauth-error.ts OAuthError',
+  'runtime/authserver/upstream/token-store.ts Gone',
+  'runtime/clients/convert/context.ts NotTaken',
+  'runtime/mcp/json-scan.ts JsonError',
+  'runtime/net/outgoing/connector.ts AddressRefusedError',
+  'runtime/net/outgoing/fetch.ts FetchRefusedError',
+  'runtime/oauth/jwt.ts TokenRefused',
+  'runtime/policy/rate-limit.ts Timeout',
+  'runtime/proxy/stdio-client/call.ts SessionLost',
+  'runtime/store/redis-link.ts Deadline',
+  'runtime/vmcp/optimizer/embedding-service.ts EmbeddingError',
+  'runtime/vmcp/optimizer/own-tools.ts ArgumentError',
+  'runtime/vmcp/workflows/errors.ts StepError',
+  'runtime/vmcp/workflows/errors.ts WorkflowError',
+  'runtime/vmcp/workflows/errors.ts WorkflowTimeout',
+  'schemas/cedar/engine.ts EngineFailure',
+  'schemas/workflow/pattern.ts PatternError',
+  'schemas/workflow/template/tree.ts TemplateError',
+]
+
+function classesExtending(base: string): string[] {
+  return ['schemas', 'hooks', 'runtime', 'manifests'].flatMap((top) =>
+    readdirSync(join(root, top), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts') && !name.includes('generated/'))
+      .flatMap((name) => {
+        const file = `${top}/${name}`
+        const found = readFileSync(join(root, file), 'utf8').matchAll(
+          new RegExp(`class (\\w+) extends ${base}\\b`, 'g'),
+        )
+        return [...found].map(([, className]) => `${file} ${className}`)
+      }),
+  )
+}
+
+t.test('errors: a class of its own is one of the family', async (t) => {
+  for (const base of ['Error', 'TypeError', 'RangeError', 'SyntaxError']) {
+    const found = classesExtending(base)
+    const others = found.filter((one) => !roots.includes(one))
+    t.strictSame(others, [], `extends ${base}: use a code of schemas/errors.ts, or ModuleError`)
+    if (base === 'Error') t.strictSame(found.toSorted(), roots.toSorted())
+  }
+})
+
+t.test('errors: each class that ends inside of its module is listed', async (t) => {
+  t.strictSame(classesExtending('ModuleError').toSorted(), modules.toSorted())
+})
+
+t.test('errors: the name is that of the class, the code is in the table', async (t) => {
+  class Specific extends ModuleError {}
+  const cause = new Error('why')
+  t.match(new Specific('what', { cause }), { name: 'Specific', message: 'what', cause })
+  t.equal(new GatehouseError('INTERNAL').message, errors.INTERNAL.text)
+  t.notOk(new Specific() instanceof GatehouseError, 'to an edge it is INTERNAL')
+})
