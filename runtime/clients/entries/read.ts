@@ -55,9 +55,21 @@ function formatOf(file: string, text: string, client: ClientId | 'plain' | undef
   if (/\.ya?ml$/i.test(file)) return 'yaml'
   if (/\.jsonc?$/i.test(file)) return 'json'
   if (client && client !== 'plain') return clientRow(client).format
-  const first = /^\s*(\S[^\n]*)/.exec(text.replaceAll(/^\s*(#|\/\/)[^\n]*$/gm, ''))?.[1] ?? '{'
+  const first = firstLine(text) ?? '{'
   if (/^[{/]/.test(first)) return 'json'
   return /^\[[\w."'-]|^[\w."'-]+\s*=/.test(first) ? 'toml' : 'yaml'
+}
+
+/** The first line that is neither blank nor a comment. */
+function firstLine(text: string): string | undefined {
+  for (let at = 0; at < text.length; ) {
+    const end = text.indexOf('\n', at)
+    const line = text.slice(at, end < 0 ? text.length : end).trim()
+    if (line !== '' && !/^(?:#|\/\/)/.test(line)) return line
+    if (end < 0) break
+    at = end + 1
+  }
+  return undefined
 }
 
 /** By the end of the path, the longest that any client has. */

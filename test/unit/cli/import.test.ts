@@ -40,6 +40,10 @@ t.test('import: a file that cannot be read is told with its place, and the other
     huge: [place('huge.json', Buffer.alloc(9 * 1024 * 1024, 0x20)), /larger than 8 MiB/],
     deep: [place('deep.json', '['.repeat(100_000)), /nested deeper/],
     binary: [place('binary.json', Buffer.from([0, 0xff, 0xfe, 1])), /not valid UTF-8/],
+    'blank lines without end': [
+      place('blank.conf', `${'\n'.repeat(1_000_000)}x`),
+      /must hold a map at the top|holds no MCP servers|must hold an object/,
+    ],
     empty: [place('empty.json', ''), /holds no MCP servers/],
     'a folder': [join(folder, 'dir.json'), /is a folder, not a file/],
   }
