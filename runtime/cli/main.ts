@@ -81,6 +81,10 @@ const commands: Readonly<Record<string, CommandRow>> = {
     summary: 'put the gateway into MCP clients, and take it out',
     load: async () => (await import('./commands/client.ts')).addClientCommand(program),
   },
+  doctor: {
+    summary: 'find out why a client cannot reach or log in to an MCP server',
+    load: async () => (await import('./commands/doctor.ts')).addDoctorCommand(program),
+  },
   version: {
     summary: 'print the version, the platform and the protocol revisions',
     load: async () => (await import('./commands/version.ts')).addVersionCommand(program),

@@ -40,4 +40,12 @@ export {
   tokenExchangeGrant,
   type TokenSet,
 } from './token.ts'
-export { canonicalResource, endpointViolation, resourceMetadataPath, resourceMetadataUrl } from './urls.ts'
+export {
+  canonicalResource,
+  endpointViolation,
+  resourceCovers,
+  resourceMetadataPath,
+  resourceMetadataUrl,
+  resourceMetadataUrls,
+  serverMetadataUrls,
+} from './urls.ts'

@@ -36,7 +36,8 @@ const runtimeRooms: Record<string, readonly string[]> = {
   proxy: foundation,
   vmcp: foundation,
   authserver: foundation,
-  cli: [...foundation, 'clients', 'proxy', 'vmcp', 'authserver'],
+  doctor: foundation,
+  cli: [...foundation, 'clients', 'proxy', 'vmcp', 'authserver', 'doctor'],
 }
 
 function below(room: string, order: readonly string[]): readonly string[] {

@@ -1,0 +1,57 @@
+/**
+ * `gatehouse doctor`: walks every hop between an MCP client and a server, and names the first that fails.
+ */
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { DoctorFlags } from '../doctor/doctor.ts'
+
+export function addDoctorCommand(program: Command): void {
+  program
+    .command('doctor')
+    .summary('find out why a client cannot reach or log in to an MCP server')
+    .description(
+      'Walks every hop between a client and an MCP server in order (name, TLS, endpoint, challenge, well-known documents,\n' +
+        'authorization server, login, session, streams) and names the first that fails, why, and the fix, for the\n' +
+        'identity provider at hand. Reads only, unless --register is given.',
+    )
+    .argument('[URL]', 'an MCP server')
+    .option(
+      '--token-file <path>',
+      'file with an access token, - for standard input; sent to the URL’s origin only',
+    )
+    .option('--client-id <id>', 'a client that was registered by hand: is it known, with its redirect URI?')
+    .option('--redirect-uri <uri>', 'of that client (default: http://localhost:8666/callback)')
+    .option('--register', 'register a client, and delete it again', false)
+    .option('--watch <seconds>', 'watch whether a quiet stream stays open', seconds(0, 600), 0)
+    .option('--provider <id>', 'identity provider, when its issuer does not show it (own domains)')
+    .option('--ca-file <path>', 'PEM certificates trusted beside the system’s')
+    .option('--timeout <seconds>', 'limit of each request', seconds(1, 120), 10)
+    .addOption(
+      new Option('--fail-on <result>', 'what makes the exit code 1')
+        .choices(['failed', 'warning'])
+        .default('failed'),
+    )
+    .addOption(new Option('-o, --output <format>', 'how to report').choices(['text', 'json']).default('text'))
+    .addHelpText(
+      'after',
+      '\nExamples:\n' +
+        '  gatehouse doctor https://mcp.example.com/mcp\n' +
+        '  gatehouse doctor https://mcp.example.com/mcp --token-file token.txt --watch 130\n' +
+        '  gatehouse doctor https://mcp.example.com/mcp --client-id 0oa1 --provider okta\n' +
+        '  gatehouse doctor https://mcp.example.com/mcp -o json\n' +
+        '\nExit codes: 0 nothing failed, 1 a hop failed or could not be checked, 2 wrong usage or unreadable input.',
+    )
+    .action(async (url: string | undefined, flags: DoctorFlags) => {
+      const { doctor } = await import('../doctor/doctor.ts')
+      process.exitCode = await doctor(url, flags)
+    })
+}
+
+function seconds(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text)
+    if (!/^\d+$/.test(text) || value < min || value > max) {
+      throw new InvalidArgumentError(`must be a whole number from ${min} to ${max}.`)
+    }
+    return value
+  }
+}

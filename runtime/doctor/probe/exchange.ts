@@ -1,0 +1,118 @@
+/**
+ * One HTTP exchange with a peer that is not trusted: no redirect is followed, the body is bounded in size and time, a
+ * stream may be left as soon as enough was seen.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { StringDecoder } from 'node:string_decoder'
+import type { Dispatcher } from '../../net/index.ts'
+import { type Failure, failureOf } from './failure.ts'
+
+export const maxBodyBytes = 262_144
+
+export interface Reply {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+  /** `end`: complete. `enough`: left by us. `large`: over the bound. `time`: over the time limit. `cut`: closed early. */
+  readonly ended: 'end' | 'enough' | 'large' | 'time' | 'cut'
+  /** Our clock, half way between request and response headers. */
+  readonly at: number
+  /** Until the response headers. */
+  readonly roundTripMs: number
+}
+
+export interface Question {
+  readonly method: 'GET' | 'POST' | 'DELETE' | 'OPTIONS'
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  readonly timeoutMs: number
+  /** Sees each chunk; true leaves the stream. */
+  readonly until?: (chunk: Buffer) => boolean
+  /** How long the body is read, in place of the rest of the time limit; 0: not at all. */
+  readonly bodyMs?: number
+}
+
+export async function exchange(
+  dispatcher: Dispatcher,
+  url: URL,
+  { method, headers = {}, body, timeoutMs, until = () => false, bodyMs }: Question,
+): Promise<Reply | Failure> {
+  const limit = new AbortController()
+  const abort = (): void => limit.abort(new DOMException('no response in time', 'TimeoutError'))
+  let timer = setTimeout(abort, timeoutMs)
+  const started = performance.now()
+  try {
+    const response = await dispatcher.request({
+      origin: url.origin,
+      path: url.pathname + url.search,
+      method,
+      headers: { 'user-agent': 'gatehouse-doctor', ...headers },
+      body: body ?? null,
+      headersTimeout: timeoutMs,
+      signal: limit.signal,
+    })
+    const roundTripMs = performance.now() - started
+    const at = Date.now() - roundTripMs / 2
+    if (bodyMs !== undefined) {
+      clearTimeout(timer)
+      timer = setTimeout(abort, bodyMs)
+    }
+    const read = bodyMs === 0 ? leave(response.body) : await readBounded(response.body, until, limit.signal)
+    return { status: response.statusCode, headers: response.headers, at, roundTripMs, ...read }
+  } catch (error) {
+    return failureOf(error)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+interface Stream extends AsyncIterable<unknown> {
+  on(event: 'error', listener: () => void): unknown
+  destroy(): unknown
+}
+
+function leave(stream: Stream): Pick<Reply, 'body' | 'ended'> {
+  stream.on('error', () => {})
+  stream.destroy()
+  return { body: '', ended: 'enough' }
+}
+
+async function readBounded(
+  stream: Stream,
+  until: (chunk: Buffer) => boolean,
+  signal: AbortSignal,
+): Promise<Pick<Reply, 'body' | 'ended'>> {
+  const decoder = new StringDecoder('utf8')
+  let body = ''
+  let size = 0
+  stream.on('error', () => {})
+  try {
+    for await (const chunk of stream) {
+      if (!Buffer.isBuffer(chunk)) continue
+      size += chunk.length
+      if (size > maxBodyBytes) return { body, ended: 'large' }
+      body += decoder.write(chunk)
+      if (until(chunk)) return { body, ended: 'enough' }
+    }
+    return { body, ended: 'end' }
+  } catch {
+    return { body, ended: signal.aborted ? 'time' : 'cut' }
+  } finally {
+    stream.destroy()
+  }
+}
+
+export function isFailure(reply: Reply | Failure): reply is Failure {
+  return 'failure' in reply
+}
+
+/** The only or first value of a header. */
+export function header(reply: Reply, name: string): string | undefined {
+  const value = reply.headers[name]
+  return Array.isArray(value) ? value[0] : value
+}
+
+/** Media type without parameters, lower case. */
+export function mediaType(reply: Reply): string {
+  return header(reply, 'content-type')?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+}

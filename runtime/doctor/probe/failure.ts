@@ -1,0 +1,76 @@
+/** Why no response came, in a word that the codes of the checks end with. */
+export type FailureKind =
+  | 'dns'
+  | 'refused'
+  | 'timeout'
+  | 'closed'
+  | 'unreachable'
+  | 'address'
+  | 'tls'
+  | 'not-http'
+  | 'too-large'
+
+export interface Failure {
+  readonly failure: FailureKind
+  readonly detail: string
+}
+
+const byCode: Readonly<Record<string, FailureKind>> = {
+  ENOTFOUND: 'dns',
+  EAI_AGAIN: 'dns',
+  EAI_FAIL: 'dns',
+  ENODATA: 'dns',
+  ECONNREFUSED: 'refused',
+  ETIMEDOUT: 'timeout',
+  UND_ERR_CONNECT_TIMEOUT: 'timeout',
+  UND_ERR_HEADERS_TIMEOUT: 'timeout',
+  UND_ERR_BODY_TIMEOUT: 'timeout',
+  ABORT_ERR: 'timeout',
+  ECONNRESET: 'closed',
+  EPIPE: 'closed',
+  UND_ERR_SOCKET: 'closed',
+  UND_ERR_HEADERS_OVERFLOW: 'too-large',
+  EHOSTUNREACH: 'unreachable',
+  ENETUNREACH: 'unreachable',
+  EADDRNOTAVAIL: 'unreachable',
+  ADDRESS_REFUSED: 'address',
+}
+
+/** Follows causes and the errors of several attempts. */
+export function failureOf(error: unknown): Failure {
+  for (const each of chain(error)) {
+    const code = 'code' in each && typeof each.code === 'string' ? each.code : ''
+    const known = byCode[code]
+    if (known !== undefined) return { failure: known, detail: code }
+    if (code.startsWith('HPE_')) return { failure: 'not-http', detail: code }
+    if (/CERT|TLS|SSL|SELF_SIGNED|^UNABLE_TO/.test(code)) return { failure: 'tls', detail: code }
+    if (each.name === 'TimeoutError') return { failure: 'timeout', detail: 'no response in time' }
+  }
+  return { failure: 'closed', detail: error instanceof Error ? error.message : String(error) }
+}
+
+function chain(error: unknown, depth = 0): readonly Error[] {
+  if (!(error instanceof Error) || depth > 5) return []
+  const several = error instanceof AggregateError ? error.errors.slice(0, 5) : []
+  return [
+    error,
+    ...several.flatMap((each: unknown) => chain(each, depth + 1)),
+    ...chain(error.cause, depth + 1),
+  ]
+}
+
+const words: Readonly<Record<FailureKind, string>> = {
+  dns: 'the name has no address',
+  refused: 'the connection was refused',
+  timeout: 'no response in time',
+  closed: 'the connection was closed without a response',
+  unreachable: 'there is no route to the address',
+  address: 'the address is not allowed, because an untrusted document names it',
+  tls: 'the TLS handshake failed',
+  'not-http': 'the response is not HTTP',
+  'too-large': 'the headers of the response are too large',
+}
+
+export function failureText({ failure, detail }: Failure): string {
+  return `${words[failure]} (${detail})`
+}

@@ -1,0 +1,121 @@
+/**
+ * Requests of a small MCP client, in both protocol eras. Reads a JSON response, or an event stream until the response is
+ * in it, and no further.
+ */
+import { isFields } from '../../../schemas/index.ts'
+import {
+  EVENT_STREAM_TYPE,
+  HEADER,
+  JSON_TYPE,
+  LATEST_SESSION_VERSION,
+  META,
+  sseReader,
+  STATELESS_VERSION,
+} from '../../mcp/index.ts'
+import type { JsonObject } from '../../oauth/index.ts'
+import { isFailure, maxBodyBytes, mediaType, type Reply } from './exchange.ts'
+import type { Failure } from './failure.ts'
+import type { Peers } from './peers.ts'
+
+export interface McpReply {
+  readonly reply: Reply
+  /** The JSON-RPC response, when there was one. */
+  readonly result?: JsonObject
+  readonly error?: { readonly code: unknown; readonly message: unknown }
+}
+
+export interface McpRequest {
+  readonly method: string
+  readonly params?: JsonObject
+  readonly era: 'session' | 'stateless'
+  /** No response is expected. */
+  readonly notification?: boolean
+  readonly session?: string | undefined
+  /** Negotiated revision, after `initialize`. */
+  readonly version?: string | undefined
+  readonly token?: string | undefined
+}
+
+const clientInfo = { name: 'gatehouse-doctor', version: '1' }
+const acceptBoth = `${JSON_TYPE}, ${EVENT_STREAM_TYPE}`
+
+export const initializeParams: JsonObject = {
+  protocolVersion: LATEST_SESSION_VERSION,
+  capabilities: {},
+  clientInfo,
+}
+
+export async function askMcp(peers: Peers, url: URL, request: McpRequest): Promise<McpReply | Failure> {
+  const found: { message?: JsonObject } = {}
+  const reader = sseReader(maxBodyBytes, ({ data }) => {
+    const message = jsonObject(data)
+    if (message !== undefined && message['id'] === 1 && ('result' in message || 'error' in message))
+      found.message ??= message
+  })
+  const reply = await peers.ask(url, {
+    method: 'POST',
+    headers: headersOf(request),
+    body: JSON.stringify(bodyOf(request)),
+    until(chunk) {
+      try {
+        reader.push(chunk)
+      } catch {
+        return true
+      }
+      return found.message !== undefined
+    },
+  })
+  if (isFailure(reply)) return reply
+  const message = found.message ?? (mediaType(reply) === JSON_TYPE ? jsonObject(reply.body) : undefined)
+  const error = message?.['error']
+  const result = message?.['result']
+  return {
+    reply,
+    ...(isFields(result) && { result }),
+    ...(isFields(error) && { error: { code: error['code'], message: error['message'] } }),
+  }
+}
+
+export function credentials(
+  request: Pick<McpRequest, 'session' | 'version' | 'token'>,
+): Record<string, string> {
+  return {
+    ...(request.session !== undefined && { [HEADER.sessionId]: request.session }),
+    ...(request.version !== undefined && { [HEADER.protocolVersion]: request.version }),
+    ...(request.token !== undefined && { authorization: `Bearer ${request.token}` }),
+  }
+}
+
+function headersOf(request: McpRequest): Record<string, string> {
+  const stateless = { [HEADER.protocolVersion]: STATELESS_VERSION, [HEADER.method]: request.method }
+  return {
+    accept: acceptBoth,
+    'content-type': JSON_TYPE,
+    ...credentials(request),
+    ...(request.era === 'stateless' && stateless),
+  }
+}
+
+function bodyOf({ method, params = {}, era, notification = false }: McpRequest): JsonObject {
+  const meta = {
+    [META.protocolVersion]: STATELESS_VERSION,
+    [META.clientInfo]: clientInfo,
+    [META.clientCapabilities]: {},
+  }
+  return {
+    jsonrpc: '2.0',
+    ...(!notification && { id: 1 }),
+    method,
+    params: era === 'stateless' ? { ...params, _meta: meta } : params,
+  }
+}
+
+/** Undefined for anything but the text of a JSON object. */
+export function jsonObject(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isFields(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,21 @@
+import type { Profile } from './profile.ts'
+
+export const atlassian: Profile = {
+  id: 'atlassian',
+  title: 'Atlassian',
+  host: /(?:^|\.)atlassian\.com$/,
+  docs: 'https://developer.atlassian.com/cloud/jira/platform/oauth-2-3lo-apps/',
+  quirks: [
+    'https://auth.atlassian.com/authorize wants audience=api.atlassian.com and prompt=consent',
+    'apps have a secret; no PKCE',
+    'a refresh token needs offline_access and changes with each use',
+    'the cloud id comes from api.atlassian.com/oauth/token/accessible-resources',
+  ],
+  fixes: {
+    'registration.none':
+      'Create an OAuth 2.0 (3LO) integration in the developer console, and put authServerConfig of Gatehouse in front, with audience=api.atlassian.com and prompt=consent as additional parameters.',
+    'pkce.absent':
+      'auth.atlassian.com has no PKCE for 3LO apps: put authServerConfig of Gatehouse in front, which has.',
+    'refresh.none': 'Add the scope offline_access; the refresh token changes with each use.',
+  },
+}

@@ -1,0 +1,24 @@
+import type { Profile } from './profile.ts'
+
+export const auth0: Profile = {
+  id: 'auth0',
+  title: 'Auth0',
+  host: /\.auth0\.com$/,
+  docs: 'https://auth0.com/docs/get-started/applications/dynamic-client-registration',
+  quirks: [
+    'the issuer ends with a slash',
+    'resource counts only with the Resource Parameter Compatibility Profile; without it and without audience the token is encrypted (JWE)',
+    'dynamic registration is off until it is enabled for the tenant',
+  ],
+  fixes: {
+    'registration.none':
+      'Enable dynamic application registration (Settings, Advanced), or create an application of type Native and give its client id to the client.',
+    'token.encrypted':
+      'Enable the Resource Parameter Compatibility Profile (Settings, Advanced), or send audience with the identifier of the API.',
+    'token.audience':
+      'Create an API whose identifier is the URL of the MCP server, and enable the Resource Parameter Compatibility Profile.',
+    'issuer.slash': 'The issuer of Auth0 ends with a slash: write it so into authorization_servers.',
+    'client.target': 'Create an API whose identifier is the URL of the MCP server, byte by byte.',
+    'refresh.none': 'Allow offline access in the API, and ask for offline_access.',
+  },
+}

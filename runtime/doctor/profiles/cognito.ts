@@ -1,0 +1,33 @@
+import type { Profile } from './profile.ts'
+
+export const cognito: Profile = {
+  id: 'cognito',
+  title: 'Amazon Cognito',
+  host: /^cognito-idp\.[a-z0-9-]+\.amazonaws\.com(?:\.cn)?$/,
+  docs: 'https://docs.aws.amazon.com/cognito/latest/developerguide/federation-endpoints.html',
+  quirks: [
+    'OpenID Connect Discovery only; its metadata does not list S256, although it supports PKCE',
+    'no dynamic registration',
+    'login happens on the domain of the pool, tokens name the pool as issuer',
+    'access tokens have client_id and no aud, unless resource is sent (Essentials or Plus)',
+    'no scope offline_access: refresh tokens come by themselves',
+  ],
+  fixes: {
+    'pkce.absent':
+      'Cognito supports S256 and does not announce it: put authServerConfig of Gatehouse in front, or give endpoints by hand (gatehouse proxy --remote-auth-authorize-url and --remote-auth-token-url).',
+    'registration.none':
+      'Create an app client without a secret, with the authorization code grant and the redirect URI, and give its id to the client.',
+    'token.audience':
+      'Access tokens of Cognito have no aud: compare client_id instead, or send resource (feature plan Essentials or Plus, managed login).',
+    'client.redirect':
+      'Add the redirect URI to the allowed callback URLs of the app client; http is allowed for localhost only.',
+  },
+  errors: [
+    {
+      match: /redirect_mismatch/,
+      code: 'client.redirect',
+      cause: 'redirect_mismatch',
+      fix: 'Add the redirect URI to the allowed callback URLs of the app client.',
+    },
+  ],
+}

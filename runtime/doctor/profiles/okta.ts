@@ -1,0 +1,37 @@
+import type { Profile } from './profile.ts'
+
+export const okta: Profile = {
+  id: 'okta',
+  title: 'Okta',
+  host: /\.(?:okta|oktapreview|okta-emea|okta-gov)\.com$/,
+  docs: 'https://developer.okta.com/docs/concepts/auth-servers/',
+  quirks: [
+    'tokens of the org server are for Okta’s own APIs: use a custom server, https://{domain}/oauth2/{id}',
+    'its metadata is appended to that path; the root of the domain is another server',
+    'dynamic registration needs an API token',
+    'one audience per custom server',
+    'offline_access and the Refresh Token grant must both be allowed',
+  ],
+  fixes: {
+    'registration.none':
+      'Create an OIDC Native Application with the grants Authorization Code and Refresh Token, and give its client id to the client.',
+    'registration.token': 'Okta registers clients for API tokens only: create a Native Application by hand.',
+    'issuer.mismatch':
+      'Write https://{domain}/oauth2/{id} of the custom authorization server: the root of the domain is the org server.',
+    'issuer-document.root':
+      'Write https://{domain}/oauth2/{id} of the custom authorization server: the root of the domain is the org server.',
+    'token.audience':
+      'Set the audience of the custom authorization server to the URL of the MCP server (one audience per server).',
+    'refresh.none':
+      'Allow the Refresh Token grant in the application and the scope offline_access in an access policy.',
+    'client.scope': 'Add an access policy with a rule for this client and all of its scopes.',
+  },
+  errors: [
+    {
+      match: /policy evaluation failed/i,
+      code: 'client.scope',
+      cause: 'policy evaluation failed',
+      fix: 'No rule of an access policy covers this client and all scopes: add one to the custom authorization server.',
+    },
+  ],
+}

@@ -1,0 +1,51 @@
+/** Providers of which little is known yet. */
+import type { Profile } from './profile.ts'
+
+export const ping: Profile = {
+  id: 'ping',
+  title: 'Ping Identity',
+  host: /\.pingone\.(?:com|eu|asia|ca|com\.au)$|\.ping-eng\.com$|\.pingidentity\.(?:com|cloud)$/,
+  docs: 'https://docs.pingidentity.com/',
+  quirks: ['PingFederate: aud at authorization and resource at exchange choose the token manager'],
+  fixes: {
+    'token.audience':
+      'PingFederate: map the resource URI of an access token manager to the URL of the MCP server.',
+    'registration.none':
+      'Create a client with the authorization code grant and PKCE, and give its id to the MCP client.',
+  },
+}
+
+export const zitadel: Profile = {
+  id: 'zitadel',
+  title: 'Zitadel',
+  host: /\.zitadel\.cloud$/,
+  docs: 'https://zitadel.com/docs/guides/integrate/login/oidc',
+  quirks: [
+    'access tokens are opaque until the application is set to JWT',
+    'the audience comes by the scope urn:zitadel:iam:org:project:id:{id}:aud',
+    'dynamic registration is 404 until it is enabled',
+  ],
+  fixes: {
+    'registration.none': 'Create a Native application with PKCE, and give its client id to the client.',
+    'token.audience': 'Ask for the scope urn:zitadel:iam:org:project:id:{project id}:aud.',
+  },
+}
+
+export const authentik: Profile = {
+  id: 'authentik',
+  title: 'authentik',
+  path: /\/application\/o\/[^/]+\/?$/,
+  docs: 'https://docs.goauthentik.io/add-secure-apps/providers/oauth2/',
+  quirks: [
+    'issuer https://{host}/application/o/{slug}/, with a slash; the shared issuer mode breaks the comparison',
+    'OpenID Connect Discovery only, no dynamic registration',
+    'offline_access needs a scope mapping',
+  ],
+  fixes: {
+    'issuer.mismatch': 'Set the issuer mode of the provider to “Each provider has a different issuer”.',
+    'issuer.slash': 'The issuer of authentik ends with a slash: write it so into authorization_servers.',
+    'registration.none':
+      'Create an OAuth2 provider of type Public with the redirect URI, and give its client id to the client.',
+    'refresh.none': 'Add the scope mapping for offline_access to the provider.',
+  },
+}

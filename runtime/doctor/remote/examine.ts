@@ -1,0 +1,183 @@
+/**
+ * Examines one remote MCP server, hop by hop, in the order in which a client meets them.
+ */
+import type { LookupAll, ProxyEnvironment } from '../../net/index.ts'
+import { makePeers } from '../probe/peers.ts'
+import { type Profile, profileNamed } from '../profiles/index.ts'
+import type { Finding } from '../report/finding.ts'
+import { makeClean } from '../report/text.ts'
+import { type Check, walk } from '../report/walk.ts'
+import {
+  checkEndpoints,
+  checkIssuer,
+  checkIssuerClock,
+  checkIssuerDocument,
+  checkIssuerHost,
+} from './authorization-server.ts'
+import { checkClient } from './client.ts'
+import { checkChallenge, checkClock, checkEndpoint } from './endpoint.ts'
+import { type RemoteFacts, type RemoteOptions, shownUrl } from './facts.ts'
+import {
+  checkFlow,
+  checkKeys,
+  checkPkce,
+  checkRefresh,
+  checkRegistration,
+  checkScopes,
+  checkTokenAuth,
+  tryRegistration,
+} from './login.ts'
+import { checkAddress, checkConnection, checkName, checkTls } from './network.ts'
+import { checkResource, checkResourceDocument } from './resource.ts'
+import { checkAffinity, checkInitialize, checkTools, checkUnknownSession, endSession } from './session.ts'
+import { checkStream } from './stream.ts'
+import { checkToken } from './token.ts'
+import { skipped } from '../report/finding.ts'
+
+const target = ({ target: url }: RemoteFacts): string => shownUrl(url)
+const issuer = ({ issuer: named, target: url }: RemoteFacts): string => named ?? url.origin
+
+type Row = Check<RemoteFacts>
+
+const network: readonly Row[] = [
+  {
+    id: 'dns',
+    hop: 'network',
+    needs: [],
+    object: ({ target: url }) => url.hostname,
+    async run(facts) {
+      const { outcome, addresses } = await checkName(facts.target, facts.peers)
+      facts.addresses = addresses
+      return outcome
+    },
+  },
+  {
+    id: 'address',
+    hop: 'network',
+    needs: ['dns'],
+    object: ({ target: url }) => url.hostname,
+    run: async ({ target: url, addresses = [] }) => checkAddress(url, addresses),
+  },
+  {
+    id: 'connect',
+    hop: 'network',
+    needs: ['dns'],
+    object: ({ target: url }) => url.host,
+    run: ({ target: url, addresses = [], peers }) => checkConnection(url, addresses, peers.timeoutMs),
+  },
+  {
+    id: 'tls',
+    hop: 'network',
+    needs: ['connect'],
+    object: ({ target: url }) => url.host,
+    run: ({ target: url, addresses = [], peers }) => checkTls(url, addresses, peers),
+  },
+]
+
+const endpoint: readonly Row[] = [
+  { id: 'endpoint', hop: 'MCP endpoint', needs: ['tls'], object: target, run: checkEndpoint },
+  {
+    id: 'clock',
+    hop: 'MCP endpoint',
+    needs: ['endpoint'],
+    object: target,
+    run: async ({ first }) => checkClock(first, 'clock.skew'),
+  },
+  { id: 'challenge', hop: 'MCP endpoint', needs: ['endpoint'], object: target, run: checkChallenge },
+]
+
+/** A server that wants no login has none of these hops. */
+function ofLogin(row: Row): Row {
+  return {
+    ...row,
+    run: (facts) =>
+      facts.isOpen === true ? Promise.resolve(skipped('the server wants no login')) : row.run(facts),
+  }
+}
+
+const login: readonly Row[] = (
+  [
+    ['resource-document', 'resource metadata', ['challenge'], target, checkResourceDocument],
+    ['resource', 'resource metadata', ['resource-document'], target, checkResource],
+    ['issuer-host', 'authorization server', ['resource-document'], issuer, checkIssuerHost],
+    ['issuer-document', 'authorization server', ['issuer-host'], issuer, checkIssuerDocument],
+    ['issuer', 'authorization server', ['issuer-document'], issuer, checkIssuer],
+    ['issuer-clock', 'authorization server', ['issuer-document'], issuer, checkIssuerClock],
+    ['endpoints', 'authorization server', ['issuer-document'], issuer, checkEndpoints],
+    ['flow', 'login', ['endpoints'], issuer, checkFlow],
+    ['pkce', 'login', ['endpoints'], issuer, checkPkce],
+    ['registration', 'login', ['endpoints'], issuer, checkRegistration],
+    ['register', 'login', ['registration'], issuer, tryRegistration],
+    ['token-auth', 'login', ['endpoints'], issuer, checkTokenAuth],
+    ['scopes', 'login', ['endpoints'], issuer, checkScopes],
+    ['refresh', 'login', ['endpoints'], issuer, checkRefresh],
+    ['keys', 'login', ['endpoints'], issuer, checkKeys],
+    ['client', 'login', ['endpoints'], issuer, checkClient],
+  ] as const
+).map(([id, hop, needs, object, run]) => ofLogin({ id, hop, needs, object, run }))
+
+const session: readonly Row[] = [
+  { id: 'token', hop: 'token', needs: ['endpoint'], object: target, run: checkToken },
+  { id: 'initialize', hop: 'session', needs: ['endpoint'], object: target, run: checkInitialize },
+  { id: 'tools', hop: 'session', needs: ['initialize'], object: target, run: checkTools },
+  { id: 'unknown-session', hop: 'session', needs: ['initialize'], object: target, run: checkUnknownSession },
+  { id: 'affinity', hop: 'session', needs: ['initialize'], object: target, run: checkAffinity },
+  { id: 'stream', hop: 'stream', needs: ['initialize'], object: target, run: checkStream },
+]
+
+const remoteChecks: readonly Row[] = [...network, ...endpoint, ...login, ...session]
+
+export interface ExamineOptions extends Partial<RemoteOptions> {
+  readonly target: URL
+  /** Of each request and connection. Default 10 s. */
+  readonly timeoutMs?: number | undefined
+  readonly ca?: string | undefined
+  readonly proxy?: ProxyEnvironment | undefined
+  /** In place of recognising the provider by its issuer. */
+  readonly provider?: string | undefined
+  /** Replaces the system's resolver (tests). */
+  readonly lookup?: LookupAll | undefined
+  readonly onFinding?: ((finding: Finding) => void) | undefined
+}
+
+export interface Examination {
+  readonly findings: readonly Finding[]
+  /** The identity provider, when it is a known one. */
+  readonly profile: Profile | undefined
+}
+
+const defaultTimeoutMs = 10_000
+/** Where `gatehouse proxy` listens for the redirect. */
+const defaultRedirectUri = 'http://localhost:8666/callback'
+
+export async function examineRemote(options: ExamineOptions): Promise<Examination> {
+  const { timeoutMs = defaultTimeoutMs, ca, proxy, lookup, provider, token, onFinding } = options
+  const { target: url, clientId, redirectUri = defaultRedirectUri, register = false, watchMs = 0 } = options
+  const clean = makeClean([...(token === undefined ? [] : [token]), ...url.searchParams.values()])
+  const peers = await makePeers({ target: url, timeoutMs, ca, proxy, lookup })
+  const facts: RemoteFacts = {
+    target: url,
+    peers,
+    clean,
+    options: { token, clientId, redirectUri, register, watchMs },
+  }
+  const chosen = provider === undefined ? undefined : profileNamed(provider)
+  if (chosen !== undefined) facts.profile = chosen
+  try {
+    const findings = await walk(remoteChecks, {
+      facts,
+      clean,
+      onFinding,
+      providerFix: (code) => fixOf(facts.profile, code),
+    })
+    return { findings, profile: facts.profile }
+  } finally {
+    await endSession(facts)
+    await peers.close()
+  }
+}
+
+function fixOf(profile: Profile | undefined, code: string) {
+  const text = profile?.fixes[code as keyof typeof profile.fixes]
+  return profile === undefined || text === undefined ? undefined : { text, docs: profile.docs }
+}

@@ -1,0 +1,78 @@
+/**
+ * What the checks of one remote server know so far: each check may read what those before it found.
+ */
+import type { LookupAddress } from 'node:dns'
+import { isLoopbackHost } from '../../net/index.ts'
+import type { Challenge, JsonObject } from '../../oauth/index.ts'
+import type { Reply } from '../probe/exchange.ts'
+import type { Peers } from '../probe/peers.ts'
+import type { Profile } from '../profiles/index.ts'
+import type { Clean } from '../report/text.ts'
+
+export interface RemoteOptions {
+  readonly token?: string | undefined
+  /** A client that was registered by hand. */
+  readonly clientId?: string | undefined
+  readonly redirectUri: string
+  /** Registers a client, and deletes it again when the server allows it. */
+  readonly register: boolean
+  /** How long the stream of a session is watched; 0: its headers only. */
+  readonly watchMs: number
+}
+
+export interface RemoteFacts {
+  readonly target: URL
+  readonly peers: Peers
+  readonly clean: Clean
+  readonly options: RemoteOptions
+  /** Addresses of the target that may be dialled. */
+  addresses?: readonly LookupAddress[]
+  /** The response to `initialize` without a token. */
+  first?: Reply
+  challenge?: Challenge
+  /** The server wants no login. */
+  isOpen?: boolean
+  /** It speaks the HTTP+SSE (deprecated) transport only. */
+  isHttpSse?: boolean
+  resource?: JsonObject
+  /** As the protected-resource document names it. */
+  issuer?: string
+  server?: JsonObject
+  serverReply?: Reply
+  profile?: Profile | undefined
+  session?: { readonly id: string | undefined; readonly version: string }
+  isStateless?: boolean
+}
+
+export function isLocal({ target }: Pick<RemoteFacts, 'target'>): boolean {
+  return isLoopbackHost(target.hostname)
+}
+
+/** A URL without its query, for commands and messages. */
+export function shownUrl(url: URL): string {
+  return `${url.origin}${url.pathname}`
+}
+
+/** The strings of a list of a document, bounded. */
+export function strings(document: JsonObject | undefined, name: string): readonly string[] | undefined {
+  const value = document?.[name]
+  if (!Array.isArray(value)) return undefined
+  return value.filter((item): item is string => typeof item === 'string').slice(0, 200)
+}
+
+export function text(document: JsonObject | undefined, name: string): string | undefined {
+  const value = document?.[name]
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+/** An argument of a command that people copy: peers choose some of these texts. */
+export function quoted(value: string | URL): string {
+  const plain = typeof value === 'string' ? value : shownUrl(value)
+  return /^[\w./:@%+=[\]-]+$/.test(plain) ? plain : `'${plain.replaceAll("'", "'\\''")}'`
+}
+
+/** A list for one line. */
+export function listed(items: readonly string[]): string {
+  if (items.length === 0) return 'nothing'
+  return items.length > 8 ? `${items.slice(0, 8).join(', ')} and ${items.length - 8} more` : items.join(', ')
+}

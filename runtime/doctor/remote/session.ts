@@ -1,0 +1,144 @@
+/**
+ * A session with the server, in the era it speaks: handshake, tools, what a lost session looks like, and whether every
+ * request finds the session. The session is ended afterwards by the caller of the checks.
+ */
+import { HEADER, STATELESS_VERSION, SUPPORTED_VERSIONS } from '../../mcp/index.ts'
+import { findChallenge, parseChallenges } from '../../oauth/index.ts'
+import { header } from '../probe/exchange.ts'
+import { type Failure, failureText } from '../probe/failure.ts'
+import { askMcp, credentials, initializeParams, type McpReply } from '../probe/mcp.ts'
+import { failed, ok, type Outcome, skipped, warning } from '../report/finding.ts'
+import { initializeCommand } from './endpoint.ts'
+import { type RemoteFacts, strings, text } from './facts.ts'
+
+/** Enough to meet another replica, few enough not to be a load. */
+const affinityCalls = 8
+
+export async function checkInitialize(facts: RemoteFacts): Promise<Outcome> {
+  const { target, peers, options, isOpen } = facts
+  if (facts.isHttpSse === true) return skipped('the HTTP+SSE (deprecated) transport has another handshake')
+  if (isOpen !== true && options.token === undefined) return skipped('needs a login: --token-file')
+  const { token } = options
+  const stateless = await askMcp(peers, target, { method: 'server/discover', era: 'stateless', token })
+  facts.isStateless =
+    'result' in stateless &&
+    (strings(stateless.result, 'supportedVersions') ?? []).includes(STATELESS_VERSION)
+  const got = await askMcp(peers, target, {
+    method: 'initialize',
+    params: initializeParams,
+    era: 'session',
+    token,
+  })
+  if (isFailureOf(got)) return failed('initialize.error', failureText(got))
+  const refused = refusal(got)
+  if (refused !== undefined) return refused
+  if (got.result === undefined) {
+    if (facts.isStateless) return ok(`stateless (${STATELESS_VERSION}) only`)
+    const seen = got.error === undefined ? '' : `: ${shortError(got.error)}`
+    return failed('initialize.error', `status ${got.reply.status}${seen}`, {
+      proof: initializeCommand(target),
+    })
+  }
+  return opened(facts, got)
+}
+
+function isFailureOf(got: McpReply | Failure): got is Failure {
+  return 'failure' in got
+}
+
+function shortError({ code, message }: NonNullable<McpReply['error']>): string {
+  return `error ${String(code)} ${typeof message === 'string' ? message : ''}`
+}
+
+/** 401 and 403 with what the challenge says of the token. */
+function refusal({ reply }: McpReply): Outcome | undefined {
+  if (reply.status !== 401 && reply.status !== 403) return undefined
+  const bearer = findChallenge(parseChallenges(reply.headers['www-authenticate']), 'bearer')
+  const error = bearer?.params.get('error')
+  const said = [error, bearer?.params.get('error_description')]
+    .filter((part) => part !== undefined)
+    .join(': ')
+  const seen = `status ${reply.status}${said === '' ? '' : `, ${said}`}`
+  if (error === 'insufficient_scope') {
+    return failed('initialize.scope', `${seen}; wants ${bearer?.params.get('scope') ?? 'other scopes'}`)
+  }
+  return failed('initialize.token', seen)
+}
+
+async function opened(facts: RemoteFacts, { reply, result }: McpReply): Promise<Outcome> {
+  const version = text(result, 'protocolVersion')
+  if (version === undefined || !SUPPORTED_VERSIONS.includes(version)) {
+    return failed('initialize.version', `protocolVersion is ${version ?? 'not there'}`)
+  }
+  const id = header(reply, HEADER.sessionId)
+  if (id !== undefined && !/^[\x21-\x7e]{1,1024}$/.test(id)) {
+    return failed('initialize.session-id', `an id of ${id.length} characters`)
+  }
+  facts.session = { id, version }
+  await askMcp(facts.peers, facts.target, {
+    method: 'notifications/initialized',
+    notification: true,
+    era: 'session',
+    session: id,
+    version,
+    token: facts.options.token,
+  })
+  const eras = facts.isStateless === true ? `${version}, and stateless ${STATELESS_VERSION}` : version
+  const info = result?.['serverInfo']
+  const name = typeof info === 'object' && info !== null && 'name' in info ? String(info.name) : 'no name'
+  return ok(`${name}, ${eras}`)
+}
+
+function inSession(facts: RemoteFacts, method: string, id = facts.session?.id) {
+  const { target, peers, options, session } = facts
+  const era = session === undefined ? 'stateless' : 'session'
+  const request = { method, era, session: id, version: session?.version, token: options.token } as const
+  return askMcp(peers, target, request)
+}
+
+export async function checkTools(facts: RemoteFacts): Promise<Outcome> {
+  if (facts.session === undefined && facts.isStateless !== true) return skipped('no session')
+  const got = await inSession(facts, 'tools/list')
+  if (isFailureOf(got)) return failed('tools.error', failureText(got))
+  const { reply, result, error } = got
+  if (reply.ended === 'large') return warning('tools.too-large', 'more than 256 KiB in one page')
+  if (reply.status === 404 && facts.session?.id !== undefined)
+    return failed('tools.lost', 'status 404 in a new session')
+  const tools = result?.['tools']
+  if (!Array.isArray(tools)) {
+    // -32601: a server of resources or prompts alone.
+    if (error?.code === -32601) return ok('the server offers no tools')
+    return failed(
+      'tools.error',
+      `status ${reply.status}${error === undefined ? '' : `: ${shortError(error)}`}`,
+    )
+  }
+  const more = text(result, 'nextCursor') === undefined ? '' : ' on the first page'
+  return tools.length === 0 ? warning('tools.empty', 'an empty list') : ok(`${tools.length} tools${more}`)
+}
+
+export async function checkUnknownSession(facts: RemoteFacts): Promise<Outcome> {
+  if (facts.session?.id === undefined) return skipped('the server has no sessions')
+  const got = await inSession(facts, 'ping', 'gatehouse-doctor-no-such-session')
+  if (isFailureOf(got)) return failed('tools.error', failureText(got))
+  if (got.reply.status === 404) return ok('404, as it must be')
+  if (got.result !== undefined) return warning('session.accepted', 'an id that was made up is accepted')
+  return warning('session.unknown-id', `status ${got.reply.status}`)
+}
+
+/** Every call goes over a connection of its own, as it would from clients behind a balancer. */
+export async function checkAffinity(facts: RemoteFacts): Promise<Outcome> {
+  if (facts.session?.id === undefined) return skipped('the server has no sessions')
+  const calls = await Promise.all(Array.from({ length: affinityCalls }, () => inSession(facts, 'ping')))
+  const lost = calls.filter((got) => 'reply' in got && (got.reply.status === 404 || got.reply.status === 400))
+  if (lost.length === 0) return ok(`${affinityCalls} requests found the session`)
+  return failed('session.affinity', `${lost.length} of ${affinityCalls} requests did not find the session`)
+}
+
+export async function endSession({ session, target, peers, options }: RemoteFacts): Promise<void> {
+  if (session?.id === undefined) return
+  await peers.ask(target, {
+    method: 'DELETE',
+    headers: credentials({ session: session.id, version: session.version, token: options.token }),
+  })
+}

@@ -1,0 +1,103 @@
+/**
+ * Whether event streams pass through what stands in front of the server: headers at once, no compression, no collected
+ * body, and with `watchMs` whether a quiet stream stays open.
+ *
+ * A stateless server confirms a subscription with its first event, so that a body held back is seen as well. In a session
+ * nothing is sent by itself; there the headers of the GET stream have to do.
+ */
+import { EVENT_STREAM_TYPE, HEADER, JSON_TYPE, META, STATELESS_VERSION } from '../../mcp/index.ts'
+import { header, isFailure, mediaType, type Reply } from '../probe/exchange.ts'
+import { failureText } from '../probe/failure.ts'
+import { credentials } from '../probe/mcp.ts'
+import { failed, ok, type Outcome, skipped, warning } from '../report/finding.ts'
+import { quoted, type RemoteFacts } from './facts.ts'
+
+export async function checkStream(facts: RemoteFacts): Promise<Outcome> {
+  if (facts.isStateless === true) return subscription(facts)
+  if (facts.session === undefined) return skipped('no session')
+  return getStream(facts)
+}
+
+async function getStream(facts: RemoteFacts): Promise<Outcome> {
+  const { target, peers, options, session } = facts
+  const proof = `curl -sN ${quoted(target)} -H 'accept: text/event-stream' -H 'mcp-session-id: …'`
+  const reply = await peers.ask(target, {
+    method: 'GET',
+    headers: {
+      accept: EVENT_STREAM_TYPE,
+      'accept-encoding': 'gzip, br',
+      ...credentials({ session: session?.id, version: session?.version, token: options.token }),
+    },
+    bodyMs: options.watchMs,
+  })
+  if (isFailure(reply)) {
+    if (reply.failure !== 'timeout') return failed('stream.type', failureText(reply), { proof })
+    return failed('stream.buffered', 'POST works, and the headers of the GET stream do not come', { proof })
+  }
+  if (reply.status === 405) return ok('the server has no GET stream (status 405)')
+  return (
+    transport(reply, proof) ??
+    (options.watchMs > 0 && (reply.ended === 'cut' || reply.ended === 'end')
+      ? failed('stream.cut', 'the stream ended while it was watched', { proof })
+      : ok('headers came at once'))
+  )
+}
+
+/** What the headers alone give away. */
+function transport(reply: Reply, proof: string): Outcome | undefined {
+  const type = mediaType(reply)
+  if (reply.status !== 200 || type !== EVENT_STREAM_TYPE) {
+    return warning('stream.type', `status ${reply.status}, ${type || 'no content type'}`, { proof })
+  }
+  if (header(reply, 'content-length') !== undefined) {
+    return failed('stream.length', `Content-Length: ${header(reply, 'content-length') ?? ''}`, { proof })
+  }
+  const coding = header(reply, 'content-encoding')
+  if (coding !== undefined && coding !== 'identity') {
+    return warning('stream.compressed', `Content-Encoding: ${coding}`, { proof })
+  }
+  return undefined
+}
+
+async function subscription({ target, peers, options }: RemoteFacts): Promise<Outcome> {
+  const method = 'subscriptions/listen'
+  const proof = `curl -sN ${quoted(target)} -d '{"jsonrpc":"2.0","id":1,"method":"${method}",…}'`
+  let isFirst = false
+  const reply = await peers.ask(target, {
+    method: 'POST',
+    headers: {
+      accept: `${JSON_TYPE}, ${EVENT_STREAM_TYPE}`,
+      'accept-encoding': 'gzip, br',
+      'content-type': JSON_TYPE,
+      [HEADER.method]: method,
+      ...credentials({ version: STATELESS_VERSION, token: options.token }),
+    },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method,
+      params: {
+        notifications: { toolsListChanged: true },
+        _meta: {
+          [META.protocolVersion]: STATELESS_VERSION,
+          [META.clientInfo]: { name: 'gatehouse-doctor', version: '1' },
+          [META.clientCapabilities]: {},
+        },
+      },
+    }),
+    until: () => (isFirst = true),
+  })
+  if (isFailure(reply)) {
+    if (reply.failure !== 'timeout') return failed('stream.type', failureText(reply), { proof })
+    return failed('stream.buffered', 'requests work, and the headers of a subscription do not come', {
+      proof,
+    })
+  }
+  // Subscriptions are optional.
+  if (mediaType(reply) !== EVENT_STREAM_TYPE) return ok('the server has no subscriptions')
+  const seen = transport(reply, proof)
+  if (seen !== undefined) return seen
+  return isFirst
+    ? ok('the first event came at once')
+    : failed('stream.buffered', 'headers come, events do not', { proof })
+}

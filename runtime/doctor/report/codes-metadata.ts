@@ -1,0 +1,119 @@
+/** Codes of the well-known documents and of what they say. */
+export const metadataCodes = {
+  'resource-document.missing': {
+    expected: 'a protected-resource document (RFC 9728)',
+    fix: 'Serve /.well-known/oauth-protected-resource followed by the path of the endpoint, as JSON, without a login.',
+  },
+  'resource-document.legacy': {
+    expected: 'a protected-resource document (RFC 9728)',
+    fix: 'Only the metadata of an authorization server at the same host was found (MCP 2025-03-26). Current clients want the protected-resource document as well.',
+  },
+  'resource-document.login': {
+    expected: 'the document is public',
+    fix: 'Exempt /.well-known/ from the login of the server and of the proxy in front.',
+  },
+  'resource-document.html': {
+    expected: 'JSON of type application/json',
+    fix: 'A catch-all page responds: route /.well-known/oauth-* to the MCP server, unrewritten.',
+  },
+  'resource-document.malformed': {
+    expected: 'a JSON object',
+    fix: 'Correct the document: a JSON object with resource and authorization_servers.',
+  },
+  'resource-document.error': {
+    expected: 'status 200',
+    fix: 'Look at the log of the server for this path; it must not need a backend or a login.',
+  },
+  'resource-document.challenge-url': {
+    expected: 'the document is where the challenge says',
+    fix: 'Correct resource_metadata in the challenge: clients ask there first.',
+  },
+  'resource-document.root-only': {
+    expected: 'the document at its own path',
+    fix: 'Serve it at the path form as well: with several servers on a host the root form names only one.',
+  },
+  'resource-document.no-servers': {
+    expected: 'authorization_servers with at least one issuer',
+    fix: 'Put the issuer of the authorization server into authorization_servers.',
+  },
+  'resource-document.server-url': {
+    expected: 'authorization_servers holds absolute https URLs',
+    fix: 'Write the issuer exactly as its metadata says it, with https://.',
+  },
+  'resource.missing': {
+    expected: 'resource is the URL of the server',
+    fix: 'Add resource with the URL that clients use.',
+  },
+  'resource.scheme': {
+    expected: 'resource has the scheme that clients use',
+    fix: 'TLS ends in front of the server: set its public URL (resourceUrl in Gatehouse), or let it trust X-Forwarded-Proto.',
+  },
+  'resource.host': {
+    expected: 'resource has the host that clients use',
+    fix: 'Set the public URL (resourceUrl in Gatehouse); the server names itself by its internal host.',
+  },
+  'resource.path': {
+    expected: 'resource covers the path that clients use',
+    fix: 'Set resource to the URL of the endpoint, path included (resourceUrl in Gatehouse).',
+  },
+  'resource.parent': {
+    expected: 'resource equals the URL that clients use',
+    fix: 'Some clients want both to be equal: set resource to the whole URL of the endpoint.',
+  },
+  'issuer-host.dns': {
+    expected: 'the host of the issuer has an address',
+    fix: 'Correct authorization_servers, or publish the name of the authorization server where clients are.',
+  },
+  'issuer-host.connect': {
+    expected: 'the authorization server accepts connections',
+    fix: 'Start the authorization server, or open its port to the network where clients and browsers are.',
+  },
+  'issuer-host.tls': {
+    expected: 'a certificate that verifies',
+    fix: 'Renew or complete the certificate of the authorization server; for a private authority: --ca-file, caBundleRef.',
+  },
+  'issuer-document.missing': {
+    expected: 'metadata of the authorization server (RFC 8414 or OpenID Connect Discovery)',
+    fix: 'Serve /.well-known/oauth-authorization-server with the path of the issuer behind it, or openid-configuration.',
+  },
+  'issuer-document.html': {
+    expected: 'JSON of type application/json',
+    fix: 'A web page responds at the well-known paths: route them to the authorization server.',
+  },
+  'issuer-document.malformed': {
+    expected: 'a JSON object with issuer',
+    fix: 'Correct the metadata of the authorization server.',
+  },
+  'issuer-document.login': {
+    expected: 'the metadata is public',
+    fix: 'Exempt /.well-known/ from the login in front of the authorization server.',
+  },
+  'issuer-document.error': {
+    expected: 'status 200',
+    fix: 'The authorization server has an error of its own: look at its log.',
+  },
+  'issuer-document.root': {
+    expected: 'metadata at the path of the issuer',
+    fix: 'Only the root of the host has metadata, of another issuer. Correct the path in authorization_servers.',
+  },
+  'issuer.mismatch': {
+    expected: 'issuer in the metadata equals the entry of authorization_servers',
+    fix: 'Write into authorization_servers what issuer says, byte by byte, or correct the public URL of the authorization server.',
+  },
+  'issuer.slash': {
+    expected: 'the same slash at the end in both documents',
+    fix: 'Write both with or both without the slash at the end: strict clients compare byte by byte.',
+  },
+  'issuer-clock.skew': {
+    expected: 'clocks that differ by less than 5 seconds',
+    fix: 'Synchronise the clock of the authorization server (NTP): fresh tokens are refused as not yet valid.',
+  },
+  'endpoints.missing': {
+    expected: 'authorization_endpoint and token_endpoint',
+    fix: 'The metadata lacks an endpoint that a login needs: enable the authorization code flow.',
+  },
+  'endpoints.insecure': {
+    expected: 'https endpoints',
+    fix: 'The authorization server names itself by http: set its public URL, or let it trust X-Forwarded-Proto.',
+  },
+} as const

@@ -1,0 +1,163 @@
+/** Codes of the network, the MCP endpoint and its challenge. */
+export const networkCodes = {
+  'dns.not-found': {
+    expected: 'the name resolves to an address',
+    fix: 'Check the spelling of the host, and the DNS zone. A name of a cluster or a VPN resolves only inside it.',
+  },
+  'dns.underscore': {
+    expected: 'the name resolves to an address',
+    fix: 'Host names have no underscore: use a hyphen in the name of the Service or record.',
+  },
+  'dns.resolver': {
+    expected: 'the resolver responds',
+    fix: 'The resolver of this machine did not respond: check the network, VPN and resolver, then run again.',
+  },
+  'address.private': {
+    expected: 'a public address, when hosted clients are to reach the server',
+    fix: 'Hosted clients call from their vendor’s network and cannot reach it. A gateway needs allowPrivateEndpoint: true in its MCPServerEntry.',
+  },
+  'address.refused': {
+    expected: 'an address that documents may name',
+    fix: 'A public server names a host with an internal address. Correct the URL in its metadata, or publish the host.',
+  },
+  'connect.refused': {
+    expected: 'a connection to the port',
+    fix: 'Nothing listens on that address and port: start the server, correct the port, or bind it to more than 127.0.0.1.',
+  },
+  'connect.timeout': {
+    expected: 'a connection within the time limit',
+    fix: 'A firewall, security group or NetworkPolicy drops the packets: allow the port from here.',
+  },
+  'connect.unreachable': {
+    expected: 'a route to the address',
+    fix: 'There is no route from here: check VPN, subnet and whether IPv6 works on this machine.',
+  },
+  'connect.some': {
+    expected: 'every address of the name accepts connections',
+    fix: 'Remove the DNS records of addresses that do not respond (often a stale AAAA record).',
+  },
+  'tls.none': {
+    expected: 'https',
+    fix: 'Tokens travel in plaintext: put TLS in front, and publish the https address.',
+  },
+  'tls.not-tls': {
+    expected: 'TLS on the port',
+    fix: 'The port speaks plain HTTP or another protocol: use http:// for a local server, or the port that terminates TLS.',
+  },
+  'tls.handshake': {
+    expected: 'a TLS 1.2 or 1.3 handshake',
+    fix: 'The server refuses the handshake: check its TLS versions, its certificate for this name (SNI), and whether it wants a client certificate.',
+  },
+  'tls.expired': {
+    expected: 'a certificate that is valid today',
+    fix: 'Renew the certificate, and reload the server or proxy that presents it.',
+  },
+  'tls.not-yet-valid': {
+    expected: 'a certificate that is valid today',
+    fix: 'The certificate begins in the future: correct the clock of this machine, or of the one that issued it.',
+  },
+  'tls.name': {
+    expected: 'a certificate for this host name',
+    fix: 'Issue a certificate whose subject alternative names contain the host, or use a host that it contains.',
+  },
+  'tls.self-signed': {
+    expected: 'a certificate of a known authority',
+    fix: 'Trust its authority: caBundleRef in manifests, --ca-file here, NODE_EXTRA_CA_CERTS for clients on Node; or use a public certificate.',
+  },
+  'tls.chain': {
+    expected: 'the whole chain up to a known authority',
+    fix: 'The server does not send its intermediate certificate: configure the full chain. For a private authority: caBundleRef, --ca-file or NODE_EXTRA_CA_CERTS.',
+  },
+  'tls.invalid': {
+    expected: 'a certificate that verifies',
+    fix: 'Replace the certificate; openssl s_client shows the whole chain.',
+  },
+  'tls.expires-soon': {
+    expected: 'a certificate that is valid for more than 14 days',
+    fix: 'Renew the certificate, and find out why it was not renewed by itself.',
+  },
+  'endpoint.unreachable': {
+    expected: 'an HTTP response to POST initialize',
+    fix: 'The connection works and no HTTP response comes: look at the logs of the server and of the proxy in front of it.',
+  },
+  'endpoint.redirect': {
+    expected: 'the MCP endpoint itself, without a redirect',
+    fix: 'Use the final URL: on a redirect clients drop the Authorization header or change POST to GET.',
+  },
+  'endpoint.not-found': {
+    expected: 'an MCP endpoint at this path',
+    fix: 'Correct the path (often /mcp), and the route of the proxy in front: it must not rewrite it.',
+  },
+  'endpoint.html': {
+    expected: 'JSON or an event stream',
+    fix: 'A web page responds in place of the MCP server: route the path to the server, past login pages and single-page applications.',
+  },
+  'endpoint.method': {
+    expected: 'POST is accepted',
+    fix: 'Something allows only GET here: allow POST, GET, DELETE and OPTIONS in the proxy or web application firewall.',
+  },
+  'endpoint.http-sse': {
+    expected: 'streamable HTTP',
+    fix: 'The server speaks the HTTP+SSE (deprecated) transport: set transport: sse for it, or upgrade the server.',
+  },
+  'endpoint.forbidden': {
+    expected: 'a response to a client without a browser',
+    fix: 'A firewall, an IP allow list or a check of Host or Origin refuses the request: allow this client and this host name.',
+  },
+  'endpoint.upstream': {
+    expected: 'the server behind the reverse proxy responds',
+    fix: 'The proxy in front works and cannot reach the MCP server: check its upstream address, port and health check.',
+  },
+  'endpoint.server-error': {
+    expected: 'no error of the server',
+    fix: 'Look at the log of the MCP server for this request.',
+  },
+  'endpoint.rate-limit': {
+    expected: 'the request is within the limits',
+    fix: 'Wait as long as Retry-After says, then run again; raise the limit for this address if it lasts.',
+  },
+  'endpoint.not-mcp': {
+    expected: 'a JSON-RPC response to initialize',
+    fix: 'The URL is no MCP endpoint, or it needs settings that a client does not send: compare it with the server’s documentation.',
+  },
+  'endpoint.too-large': {
+    expected: 'a response to initialize of less than 256 KiB',
+    fix: 'The URL responds with something else than a handshake: correct the path.',
+  },
+  'clock.skew': {
+    expected: 'clocks that differ by less than 5 seconds',
+    fix: 'Synchronise the clocks (NTP) of this machine and of the server: tokens are refused as expired or not yet valid.',
+  },
+  'challenge.open': {
+    expected: '401 for a client without a token',
+    fix: 'Everybody who reaches the address may call its tools. Put gatehouse proxy or a VirtualMCPServer with incomingAuth in front.',
+  },
+  'challenge.late': {
+    expected: '401 on the first request',
+    fix: 'The server asks for a login on tools/list only; some clients never start one. Protect initialize as well.',
+  },
+  'challenge.missing': {
+    expected: '401 with WWW-Authenticate: Bearer resource_metadata="…"',
+    fix: 'Send the header with every 401, and let the proxy in front pass it on unchanged.',
+  },
+  'challenge.renamed': {
+    expected: 'a header named WWW-Authenticate',
+    fix: 'AWS API Gateway renames the header: use a Lambda function URL, an Application Load Balancer or CloudFront in front, or set it by a response mapping.',
+  },
+  'challenge.scheme': {
+    expected: 'a challenge of the scheme Bearer',
+    fix: 'Another login (Basic, Negotiate, a portal) stands in front of the MCP server: exempt its path from it.',
+  },
+  'challenge.status': {
+    expected: 'status 401 for a client without a token',
+    fix: 'Respond with 401: clients start a login on 401 only.',
+  },
+  'challenge.no-metadata': {
+    expected: 'resource_metadata in the challenge',
+    fix: 'Name the protected-resource document in the challenge: some clients look nowhere else.',
+  },
+  'challenge.metadata-url': {
+    expected: 'resource_metadata is an absolute https URL',
+    fix: 'Correct resource_metadata; behind a proxy that ends TLS, set the server’s public URL.',
+  },
+} as const

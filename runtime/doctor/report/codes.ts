@@ -1,0 +1,23 @@
+/**
+ * Every code a check can report: what was expected, and the fix that holds for everybody. Checks give a better fix where it
+ * depends on what was seen, profiles where it depends on the identity provider.
+ */
+import { loginCodes } from './codes-login.ts'
+import { metadataCodes } from './codes-metadata.ts'
+import { networkCodes } from './codes-network.ts'
+import { sessionCodes } from './codes-session.ts'
+
+export const codes = {
+  'doctor.error': {
+    expected: 'the check itself works',
+    fix: 'This is an error of gatehouse, not of the target: run again, and report it with the text above.',
+  },
+  ...networkCodes,
+  ...metadataCodes,
+  ...loginCodes,
+  ...sessionCodes,
+} as const satisfies CodeTable
+
+export type CodeTable = Readonly<Record<string, { readonly expected: string; readonly fix: string }>>
+
+export type Code = keyof typeof codes

@@ -1,0 +1,165 @@
+/**
+ * A stage for `gatehouse doctor`: a real MCP server (SDK) that wants tokens, a real OpenID provider (oidc-provider) beside
+ * it, and one thing that is bent.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { LookupAll } from '../../../runtime/net/index.ts'
+import { startFixture } from '../mcp/fixture-server/index.ts'
+import { startOidcProvider, type TestProvider } from '../authserver/oidc-provider.ts'
+
+type Json = Record<string, unknown>
+
+export interface Place {
+  /** `http://127.0.0.1:port` of the MCP server. */
+  readonly origin: string
+  readonly issuer: string
+}
+
+export interface Bend {
+  /** Sees every request to the MCP server first; true: it was answered. */
+  readonly server?: (req: IncomingMessage, res: ServerResponse, place: Place) => boolean
+  /** The same for the provider. */
+  readonly idp?: (req: IncomingMessage, res: ServerResponse) => boolean
+  /** WWW-Authenticate; undefined leaves the header out. */
+  readonly challenge?: (place: Place) => string | undefined
+  /** The protected-resource document. */
+  readonly resource?: (document: Json, place: Place) => Json
+  /** The provider's metadata. */
+  readonly metadata?: (document: Json, place: Place) => Json
+  readonly clients?: readonly Readonly<Record<string, unknown>>[]
+  readonly features?: Readonly<Record<string, unknown>>
+  readonly era?: 'session' | 'stateless' | 'both'
+  /** Any token will do. */
+  readonly anyToken?: boolean
+  /** No token is wanted. */
+  readonly open?: boolean
+}
+
+export interface Stage extends Place {
+  readonly url: string
+  readonly idp: TestProvider
+  /** A token that the MCP server accepts. */
+  readonly token: string
+  close(): Promise<void>
+}
+
+const wellKnown = '/.well-known/oauth-protected-resource/mcp'
+
+export async function startStage(bend: Bend = {}): Promise<Stage> {
+  let place: Place = { origin: '', issuer: '' }
+  let metadata: Json | undefined
+  let token = ''
+  const resources: Record<string, { scope: string }> = {}
+  const idp = await startOidcProvider({
+    resources,
+    clients: bend.clients ?? [],
+    features: { registrationManagement: { enabled: true }, ...bend.features },
+    configuration: {
+      // The package's own page, without its warning that it is not for production.
+      renderError(ctx: { type: string; body: string }, out: object) {
+        ctx.type = 'text'
+        ctx.body = JSON.stringify(out)
+      },
+    },
+    intercept(req, res) {
+      if (bend.idp?.(req, res)) return true
+      if (metadata === undefined || bend.metadata === undefined) return false
+      if (!/^\/\.well-known\/o(?:penid-configuration|auth-authorization-server)/.test(req.url ?? ''))
+        return false
+      sendJson(res, bend.metadata({ ...metadata }, place))
+      return true
+    },
+  })
+  const fixture = await startFixture({
+    era: bend.era ?? 'session',
+    before(req, res) {
+      if (bend.server?.(req, res, place)) return true
+      if (req.url === wellKnown) {
+        const document = {
+          resource: `${place.origin}/mcp`,
+          authorization_servers: [idp.issuer],
+          scopes_supported: ['read'],
+        }
+        sendJson(res, bend.resource?.(document, place) ?? document)
+        return true
+      }
+      if (!(req.url ?? '').startsWith('/mcp')) {
+        res.writeHead(404).end()
+        return true
+      }
+      const { authorization } = req.headers
+      if (bend.open === true || authorization === `Bearer ${token}`) return false
+      if (bend.anyToken === true && authorization !== undefined) return false
+      const challenge = bend.challenge
+        ? bend.challenge(place)
+        : `Bearer resource_metadata="${place.origin}${wellKnown}"`
+      res.writeHead(401, challenge === undefined ? {} : { 'www-authenticate': challenge }).end()
+      return true
+    },
+  })
+  const origin = new URL(fixture.url).origin
+  place = { origin, issuer: idp.issuer }
+  resources[`${origin}/mcp`] = { scope: 'read' }
+  const response = await fetch(`${idp.issuer}/.well-known/openid-configuration`)
+  const document: unknown = response.ok ? await response.json() : {}
+  metadata = typeof document === 'object' && document !== null ? { ...document } : {}
+  const [client] = bend.clients ?? []
+  token =
+    client === undefined
+      ? 'opaque-token-of-the-stage'
+      : await idp.accessToken({ clientId: String(client['client_id']), resource: `${origin}/mcp` })
+  return {
+    ...place,
+    url: fixture.url,
+    idp,
+    token,
+    async close() {
+      await Promise.all([fixture.close(), idp.close()])
+    },
+  }
+}
+
+export function sendJson(res: ServerResponse, body: unknown, status = 200): boolean {
+  res.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+  return true
+}
+
+export function sendText(res: ServerResponse, status: number, body = '', type = 'text/plain'): boolean {
+  res.writeHead(status, { 'content-type': type }).end(body)
+  return true
+}
+
+export interface Bare {
+  readonly port: number
+  close(): Promise<void>
+}
+
+/** A server on 127.0.0.1 that does nothing but what the listener does, with TLS when a certificate is given. */
+export async function startBare(
+  listener: (req: IncomingMessage, res: ServerResponse) => void,
+  tls?: { readonly cert: string; readonly key: string },
+): Promise<Bare> {
+  const server = tls ? createTlsServer(tls, listener) : createServer(listener)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+/** A resolver that knows these names and no other. */
+export function resolverOf(names: Readonly<Record<string, string>>): LookupAll {
+  return (hostname, _options, callback) => {
+    const address = names[hostname]
+    if (address === undefined) callback(Object.assign(new Error('unknown'), { code: 'ENOTFOUND' }), [])
+    else callback(null, [{ address, family: address.includes(':') ? 6 : 4 }])
+  }
+}
