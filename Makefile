@@ -52,7 +52,7 @@ format: $(INSTALLED) ## Format the sources
 	@biome format --write .
 
 unit: $(INSTALLED) ## The fast tests only
-	@tap --reporter=terse 'test/unit/**/*.test.ts'
+	@node test/run.ts 'test/unit/**/*.test.ts'
 
 fuzz: $(INSTALLED) ## The generators of hostile input, with ten times as many cases as in the tests
 	@FC_RUNS=3000 tap --reporter=terse --timeout=900 $$(grep -rl FC_RUNS test)

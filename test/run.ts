@@ -1,18 +1,25 @@
 /**
  * Runs tap and ends with the plain line `N passed, N failed, N skipped`.
  *
- * Failures are printed as they come, progress every few files. Arguments are handed to tap (globs, --jobs); without any,
+ * Failures are printed as they come, progress every few files; what a failed file wrote to stderr comes at the end, what
+ * the others wrote is dropped. Arguments are handed to tap (globs, --jobs); without any,
  * all tests run. Exit code 1 when anything failed, or when nothing ran.
  */
 import { spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { stripVTControlCharacters } from 'node:util'
 
 /** Files between two lines of progress. */
 const step = 10
 
-const tap = spawn('tap', ['--reporter=terse', ...process.argv.slice(2)], {
+const stderrFolder = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
+const quiet = new URL('quiet.ts', import.meta.url).href
+const tap = spawn('tap', ['--reporter=terse', `--node-arg=--import=${quiet}`, ...process.argv.slice(2)], {
   stdio: ['ignore', 'pipe', 'inherit'],
+  env: { ...process.env, TEST_STDERR: stderrFolder },
 })
 let asserts = ''
 let progress = -1
@@ -22,6 +29,7 @@ createInterface({ input: tap.stdout }).on('line', (raw) => {
   const line = stripVTControlCharacters(raw)
   const suites = /^Suites:.* (\d+) of (\d+) complete/.exec(line)
   if (line.startsWith('Asserts:')) asserts = line
+  else if (/^# (?:No coverage|\{ total|time=)/.test(line)) return
   else if (suites) showProgress(Number(suites[1]), Number(suites[2]))
   else if (line.trim() !== '' || !blank) {
     blank = line.trim() === ''
@@ -36,6 +44,9 @@ function showProgress(done: number, total: number): void {
 }
 
 tap.on('close', (code) => {
+  for (const name of readdirSync(stderrFolder))
+    process.stdout.write(`\nstderr of ${name}:\n${readFileSync(join(stderrFolder, name), 'utf8')}`)
+  rmSync(stderrFolder, { recursive: true })
   const count = (word: string) => Number(new RegExp(`(\\d+) ${word}`).exec(asserts)?.[1] ?? 0)
   const passed = count('pass')
   // A run that counted nothing, or that tap calls failed without a failed assertion, has failed.
