@@ -37,6 +37,11 @@ export class JsonBounds {
     this.#limits = limits
   }
 
+  /** Counted so far. */
+  get values(): number {
+    return this.#values
+  }
+
   /** Takes the next bytes. Throws REQUEST_TOO_LARGE or BAD_REQUEST naming the limit. */
   take(chunk: Uint8Array): void {
     const { bytes, values, depth } = this.#limits

@@ -29,6 +29,7 @@ import { Metrics } from './metrics.ts'
 import { makeHooks } from '../bound-hooks.ts'
 import { hooksApp } from './server.ts'
 import { type DefaultRedis, type HookSettings, hookSettings } from '../settings.ts'
+import { EvaluationWorker } from './workers.ts'
 import { type CertificateFiles, loadCertificate, watchCertificate } from './tls.ts'
 
 /**
@@ -36,6 +37,16 @@ import { type CertificateFiles, loadCertificate, watchCertificate } from './tls.
  * hold a place for minutes.
  */
 const timeouts = { headersTimeout: 5_000, requestTimeout: 15_000, connectionsCheckingInterval: 2_000 }
+
+/**
+ * Bounds of the threads that evaluate large bodies. The heaps hold the largest body that is read, with what is made of it
+ * (an option --max-old-space-size of the process, which the image sets, takes their place); the deadline is that of the callers:
+ * Metacontroller and the API server wait for 10 s.
+ */
+const workerLimits = {
+  hooks: { heapMb: 192, deadlineMs: 10_000 },
+  reviews: { heapMb: 64, deadlineMs: 10_000 },
+}
 
 interface Flags {
   readonly host: string
@@ -137,9 +148,16 @@ async function serve(flags: Flags): Promise<void> {
   let ready = true
   const events = await eventsOrNone()
   const token = flags.tokenFile === undefined ? undefined : tokenReader(flags.tokenFile)
+  const metrics = new Metrics()
+  const onEngineFailures = (count: number): void => metrics.engineFailed(count)
+  const workers = {
+    hooks: new EvaluationWorker({ settings, onEngineFailures, ...workerLimits.hooks }),
+    reviews: new EvaluationWorker({ settings, onEngineFailures, ...workerLimits.reviews }),
+  }
   const app = hooksApp({
     registry: makeHooks(settings),
-    metrics: new Metrics(),
+    metrics,
+    workers,
     log,
     seconds: () => performance.now() / 1000,
     notReady: () => (ready ? engineReason() : 'shutting down'),
@@ -175,6 +193,7 @@ async function serve(flags: Flags): Promise<void> {
   log('info', 'shutting down', { signal })
   watching?.close()
   await closed(server, flags.shutdownGrace * 1000)
+  await Promise.all([workers.hooks.close(), workers.reviews.close()])
 }
 
 /** Without the policy engine every object with a policy would be refused. */

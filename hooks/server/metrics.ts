@@ -16,6 +16,7 @@ export class Metrics {
   readonly #requests = new Map<string, number>()
   readonly #durations = new Map<string, Series>()
   readonly #denials = new Map<string, number>()
+  #workerFailures = 0
 
   /** One finished call; `hook` is sync, customize or validate. */
   record(kind: string, hook: string, status: number, seconds: number): void {
@@ -26,6 +27,11 @@ export class Metrics {
     series.sum += seconds
     series.count += 1
     this.#durations.set(key, series)
+  }
+
+  /** Failures of the policy engine in a worker thread, which has one of its own. */
+  engineFailed(count: number): void {
+    this.#workerFailures += count
   }
 
   /** One object that admission refused. */
@@ -40,7 +46,7 @@ export class Metrics {
         'counter',
         'Failures of the policy engine; it is replaced each time',
       ),
-      `gatehouse_hooks_policy_engine_failures_total ${engineFailures()}`,
+      `gatehouse_hooks_policy_engine_failures_total ${engineFailures() + this.#workerFailures}`,
       ...header('gatehouse_hooks_requests_total', 'counter', 'Hook calls answered'),
       ...[...this.#requests].map(([labels, value]) => `gatehouse_hooks_requests_total{${labels}} ${value}`),
       ...header('gatehouse_hooks_admission_denied_total', 'counter', 'Objects refused by admission'),

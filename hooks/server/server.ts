@@ -12,12 +12,14 @@
 import { timingSafeEqual } from 'node:crypto'
 import express, { type Express, type NextFunction, type Request, type Response } from 'express'
 import { GatehouseError } from '../../schemas/index.ts'
-import { reviewAdmission } from '../admission/index.ts'
-import type { EventSink } from './events.ts'
+import { type Call, evaluate, type Evaluated } from './evaluate.ts'
+import type { EventSink, HookEvent } from './events.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
-import type { HookEntry, HookRegistry } from '../bound-hooks.ts'
-import { type BodyLimits, jsonBody } from './request-body.ts'
+import type { HookRegistry } from '../bound-hooks.ts'
+import { placeOf } from './place.ts'
+import { type Body, type BodyLimits, requestBody } from './request-body.ts'
+import { type EvaluationWorker, WorkerFailure } from './workers.ts'
 
 export interface ServerOptions {
   readonly registry: HookRegistry
@@ -29,6 +31,8 @@ export interface ServerOptions {
   readonly notReady: () => string | undefined
   /** Demanded as bearer token on /hooks when set. */
   readonly token?: () => string | undefined
+  /** Evaluate what is large, one for each group of callers; without them the main thread does. */
+  readonly workers?: { readonly hooks: EvaluationWorker; readonly reviews: EvaluationWorker }
   /** Takes the events that a sync calls for; never awaited. */
   readonly events?: EventSink
 }
@@ -45,6 +49,7 @@ const hookLimits: BodyLimits = {
   values: 1_000_000,
   depth: 200,
   requests: 64,
+  arriving: 256,
   bytesInFlight: 24 * mebibyte,
 }
 const reviewLimits: BodyLimits = {
@@ -52,6 +57,7 @@ const reviewLimits: BodyLimits = {
   values: 100_000,
   depth: 200,
   requests: 64,
+  arriving: 256,
   bytesInFlight: 12 * mebibyte,
 }
 
@@ -73,10 +79,10 @@ export function hooksApp(options: ServerOptions): Express {
   app.post(
     '/hooks/:plural/:hook',
     authorize(options),
-    jsonBody(hookLimits),
+    requestBody(hookLimits),
     (request: Request, response: Response) => hookResponse(options, request, response),
   )
-  app.post('/validate', jsonBody(reviewLimits), (request: Request, response: Response) =>
+  app.post('/validate', requestBody(reviewLimits), (request: Request, response: Response) =>
     reviewResponse(options, request, response),
   )
   app.all(['/hooks/:plural/:hook', '/validate'], (_request, response) => {
@@ -92,34 +98,65 @@ export function hooksApp(options: ServerOptions): Express {
   return app
 }
 
-function hookResponse(options: ServerOptions, request: Request, response: Response): void {
+async function hookResponse(options: ServerOptions, request: Request, response: Response): Promise<void> {
   const { plural, hook } = request.params
   const entry = options.registry.byPlural(String(plural))
   if (!entry || (hook !== 'sync' && hook !== 'customize')) throw new GatehouseError('NOT_FOUND')
   response.locals['measure'] = measure(options, entry.kind, hook)
-  const body: unknown = request.body
-  response.json(hook === 'sync' ? entry.sync(body) : entry.customize(body))
+  const call: Call = { hook, plural: entry.plural, events: options.events !== undefined }
+  const {
+    text: json,
+    events,
+    eventsFailed,
+  } = await evaluated(options, options.workers?.hooks, call, request, response)
+  response.type('json').send(json)
   finish(response, 200)
-  if (hook === 'sync') report(options, entry, body)
+  if (eventsFailed || !report(options.events, events))
+    options.log('warn', 'an event could not be composed', { kind: entry.kind })
 }
 
-/** Hands over the events of a sync after the response is on its way. An error here concerns nobody but the log. */
-function report(options: ServerOptions, entry: HookEntry, body: unknown): void {
-  if (!options.events || !entry.events) return
+/** Hands over the events of a sync, whose response is on its way. False: the sink failed, which concerns nobody else. */
+function report(sink: EventSink | undefined, events: readonly HookEvent[]): boolean {
   try {
-    for (const event of entry.events(body)) options.events.emit(event)
+    for (const event of events) sink?.emit(event)
+    return true
   } catch {
-    options.log('warn', 'an event could not be composed', { kind: entry.kind })
+    return false
   }
 }
 
-function reviewResponse(options: ServerOptions, request: Request, response: Response): void {
-  const done = measure(options, 'AdmissionReview', 'validate')
-  response.locals['measure'] = done
-  const { review, kind } = reviewAdmission(options.registry, request.body)
-  if (!review.response.allowed) options.metrics.denied(kind)
-  response.json(review)
+async function reviewResponse(options: ServerOptions, request: Request, response: Response): Promise<void> {
+  response.locals['measure'] = measure(options, 'AdmissionReview', 'validate')
+  const call: Call = { hook: 'validate' }
+  const {
+    text: json,
+    kind,
+    denied,
+  } = await evaluated(options, options.workers?.reviews, call, request, response)
+  if (denied) options.metrics.denied(kind)
+  response.type('json').send(json)
   finish(response, 200)
+}
+
+/** What the main thread evaluates itself: a hostile body of this size takes a short turn, too. */
+const smallBytes = 16 * 1024
+const smallValues = 1_000
+
+async function evaluated(
+  { registry }: ServerOptions,
+  worker: EvaluationWorker | undefined,
+  call: Call,
+  request: Request,
+  response: Response,
+): Promise<Evaluated> {
+  const { bytes, size, values }: Body = request.body
+  request.body = undefined
+  if (!worker || (size <= smallBytes && values <= smallValues)) {
+    return evaluate(registry, call, Buffer.from(bytes.buffer, 0, size).toString('utf8'))
+  }
+  const gone = new AbortController()
+  response.once('close', () => gone.abort())
+  return worker.run({ call, body: bytes, size }, gone.signal)
 }
 
 function measure(options: ServerOptions, kind: string, hook: string): (status: number) => void {
@@ -159,7 +196,7 @@ function respondWithError(
     options.log('error', 'a hook failed', {
       path: request.path.slice(0, 100),
       err: name,
-      where: whereOf(error),
+      where: error instanceof WorkerFailure ? error.place : placeOf(error),
     })
   }
   const problem = known ?? new GatehouseError('INTERNAL')
@@ -173,13 +210,6 @@ function respondWithError(
     .set(problem.headers)
     .type('application/problem+json')
     .send(JSON.stringify({ title: problem.code, status: problem.status, detail: problem.message }))
-}
-
-/** The place in our code where an unexpected error arose; its message could repeat request data and is left out. */
-function whereOf(error: unknown): string {
-  const line =
-    error instanceof Error ? error.stack?.split('\n').find((text) => /^\s+at /.test(text)) : undefined
-  return line?.trim().slice(0, 200) ?? ''
 }
 
 function text(response: Response, status: number, body: string): void {

@@ -46,7 +46,11 @@ const programs: readonly Program[] = [
       'workflow-worker': 'runtime/vmcp/workflows/evaluation/worker.ts',
     },
   },
-  { name: 'gatehouse-hooks', folder: 'hooks', entries: { main: 'hooks/server/main.ts' } },
+  {
+    name: 'gatehouse-hooks',
+    folder: 'hooks',
+    entries: { main: 'hooks/server/main.ts', 'hooks-worker': 'hooks/server/worker.ts' },
+  },
 ]
 
 rmSync(out, { recursive: true, force: true })

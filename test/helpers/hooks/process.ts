@@ -12,6 +12,8 @@ export interface HooksProcess {
   readonly port: number
   /** Resolves at the next log line with this message. */
   logged(message: string): Promise<void>
+  /** With `--import ./test/helpers/turn-watch.ts`: starts or ends the watch over turns of the event loop. */
+  tell(message: { readonly watch: boolean }): Promise<{ readonly longestUs: number; readonly yardUs: number }>
   stop(): Promise<void>
 }
 
@@ -32,9 +34,10 @@ export async function startHooksProcess(
       ? []
       : ['--tls-cert-file', join(folder, 'tls.crt'), '--tls-key-file', join(folder, 'tls.key')]
   const args = [...nodeOptions, main, '--host', '127.0.0.1', '--port', '0', ...files]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
   const stop = () => end(child)
   t.teardown(stop)
+  if (!child.stderr) throw new Error('the process has no standard error')
   const lines = createInterface(child.stderr)
   const logged = (message: string): Promise<Record<string, unknown>> =>
     new Promise((found, lost) => {
@@ -50,7 +53,16 @@ export async function startHooksProcess(
       child.once('exit', onExit)
     })
   const { port } = await logged('listening')
-  return { port: Number(port), stop, logged: async (message) => void (await logged(message)) }
+  return {
+    port: Number(port),
+    stop,
+    logged: async (message) => void (await logged(message)),
+    tell: async (message) => {
+      child.send(message)
+      const [reply] = await once(child, 'message')
+      return reply
+    },
+  }
 }
 
 async function end(child: ChildProcess): Promise<void> {

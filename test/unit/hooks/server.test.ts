@@ -186,7 +186,7 @@ t.test('server: a token is demanded of Metacontroller, not of the API server', a
   )
 })
 
-t.test('server: too many at once are told to come back', async (t) => {
+t.test('server: senders that are slow keep nobody out', async (t) => {
   const { url, server } = await start(t)
   const { port } = server.address() as AddressInfo
   const { connect } = await import('node:net')
@@ -203,9 +203,8 @@ t.test('server: too many at once are told to come back', async (t) => {
     })
   })
   await all
-  const response = await post(`${url}/hooks/mcpgroups/sync`, {})
-  t.equal(response.status, 429)
-  t.equal(response.headers.get('retry-after'), '1')
+  const request = world().request('MCPGroup', 'tools')
+  t.equal((await post(`${url}/hooks/mcpgroups/sync`, request)).status, 200)
   for (const socket of sockets) socket.destroy()
 })
 

@@ -1,0 +1,39 @@
+/** The program of a worker thread: evaluates one call after the other. Its data are the settings of the installation. */
+import { parentPort, workerData } from 'node:worker_threads'
+import { engineFailures } from '../../schemas/cedar/index.ts'
+import { GatehouseError } from '../../schemas/index.ts'
+import { makeHooks } from '../bound-hooks.ts'
+import type { HookSettings } from '../settings.ts'
+import { evaluate } from './evaluate.ts'
+import { placeOf } from './place.ts'
+import type { Outcome, Task } from './workers.ts'
+
+const settings: HookSettings = workerData
+const registry = makeHooks(settings)
+const port = parentPort
+let failures = 0
+
+port?.on('message', (task: Task) => {
+  const text = textOf(task)
+  const outcome = outcomeOf(() => evaluate(registry, task.call, text))
+  const before = failures
+  failures = engineFailures()
+  port.postMessage({ ...outcome, engineFailures: failures - before } satisfies Outcome)
+})
+
+/** Frees the bytes: text and values need the memory. */
+function textOf({ body, size }: Task): string {
+  const text = Buffer.from(body.buffer, 0, size).toString('utf8')
+  body.buffer.transfer(0)
+  return text
+}
+
+function outcomeOf(work: () => ReturnType<typeof evaluate>): Omit<Outcome, 'engineFailures'> {
+  try {
+    return { done: work() }
+  } catch (error) {
+    if (error instanceof GatehouseError)
+      return { refused: { code: error.code, detail: error.message, headers: error.headers } }
+    return { failed: { name: error instanceof Error ? error.name : 'unknown', place: placeOf(error) } }
+  }
+}
