@@ -6,6 +6,7 @@
  * Source: docs/specification/virtual-server.md#outgoingAuth (config.outgoingAuth).
  */
 import type * as schema from '../../schemas/index.ts'
+import type { Violation } from '../../schemas/index.ts'
 import { endpointViolation } from '../oauth/index.ts'
 import type { CredentialCache } from './cache.ts'
 import type { OutgoingStrategy, UpstreamTokens } from './strategy.ts'
@@ -42,8 +43,8 @@ export interface StrategyParts {
 
 /** One way to authenticate: checks its block, makes the strategy. */
 export interface StrategyModule {
-  /** Errors as "field: rule" lines, relative to the strategy object. */
-  problems(config: StrategyConfig, parts: StrategyParts): readonly string[]
+  /** With paths relative to the strategy object. */
+  problems(config: StrategyConfig, parts: StrategyParts): readonly Violation[]
   /** Called only when there are no problems. */
   make(config: StrategyConfig, parts: StrategyParts): OutgoingStrategy
 }
@@ -55,13 +56,14 @@ export function secretViolations(
   variable: string | undefined,
   parts: Pick<StrategyParts, 'secret'>,
   required = false,
-): readonly string[] {
-  if (literal !== undefined && variable !== undefined) return [`${field}: excludes ${last(field)}Env`]
+): readonly Violation[] {
+  if (literal !== undefined && variable !== undefined)
+    return [{ path: field, message: `excludes ${last(field)}Env` }]
   if (variable !== undefined && !parts.secret(variable)) {
-    return [`${field}Env: the variable ${variable} is not set or empty`]
+    return [{ path: `${field}Env`, message: `the variable ${variable} is not set or empty` }]
   }
   return required && !literal && variable === undefined
-    ? [`${field}: set ${last(field)} or ${last(field)}Env`]
+    ? [{ path: field, message: `set ${last(field)} or ${last(field)}Env` }]
     : []
 }
 
@@ -79,10 +81,10 @@ export function urlViolations(
   field: string,
   value: string | undefined,
   allowHttp = false,
-): readonly string[] {
-  if (!value) return [`${field}: is required`]
+): readonly Violation[] {
+  if (!value) return [{ path: field, message: 'is required' }]
   const problem = endpointViolation(value, allowHttp)
-  return problem === undefined ? [] : [`${field}: ${problem}`]
+  return problem === undefined ? [] : [{ path: field, message: problem }]
 }
 
 /**
@@ -93,18 +95,28 @@ export function providerViolations(
   field: string,
   name: string | undefined,
   parts: StrategyParts,
-): readonly string[] {
+): readonly Violation[] {
   const { upstream } = parts
   const { providers = [] } = upstream ?? {}
   if (!name) {
     return providers.length > 1
-      ? [`${field}: must name one of the upstream providers, which are ${providers.join(', ')}`]
+      ? [
+          {
+            path: field,
+            message: `must name one of the upstream providers, which are ${providers.join(', ')}`,
+          },
+        ]
       : []
   }
-  if (upstream === undefined) return [`${field}: needs an embedded authorization server`]
+  if (upstream === undefined) return [{ path: field, message: 'needs an embedded authorization server' }]
   return upstream.providers === undefined || providers.includes(name)
     ? []
-    : [`${field}: "${name}" is not the name of an upstream provider, which are ${providers.join(', ')}`]
+    : [
+        {
+          path: field,
+          message: `"${name}" is not the name of an upstream provider, which are ${providers.join(', ')}`,
+        },
+      ]
 }
 
 /** The provider whose token stands for the user: the named one, else the first; undefined: the caller's own token. */

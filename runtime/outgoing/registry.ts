@@ -4,7 +4,7 @@
  * Adding a strategy is a file and a line here; the compiler names the line. All strategies of a process share one
  * cache and one set of connections.
  */
-import { GatehouseError } from '../../schemas/index.ts'
+import { formatViolations, GatehouseError } from '../../schemas/index.ts'
 import { type Fetch, type Log, makeFetch, type ProxyEnvironment, silentLog } from '../net/index.ts'
 import { basicAuth } from './strategies/basic-auth.ts'
 import { bearerToken } from './strategies/bearer-token.ts'
@@ -79,7 +79,9 @@ export function makeOutgoing(from: OutgoingParts = {}): Outgoing {
 
   function problems(config: StrategyConfig, field = 'outgoingAuth'): readonly string[] {
     if (!isType(config.type)) return [`${field}.type: must be one of ${Object.keys(strategies).join(', ')}`]
-    return strategies[config.type].problems(config, parts).map((line) => `${field}.${line}`)
+    return strategies[config.type]
+      .problems(config, parts)
+      .map(({ path, message }) => formatViolations([{ path: `${field}.${path}`, message }]))
   }
 
   return {

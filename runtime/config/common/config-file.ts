@@ -36,10 +36,7 @@ export function parseConfig<N extends RuntimeName>(name: N, text: string, source
 export function readDocument(text: string, source?: string): unknown {
   const { documents, violations } = readYaml(text)
   if (violations.length > 0) {
-    throw invalidConfig(
-      violations.map(({ line, message }) => ({ path: `line ${line}`, message })),
-      source,
-    )
+    throw invalidConfig(violations, source)
   }
   if (documents.length > 1) {
     throw invalidConfig([{ path: `line ${documents[1]?.line}`, message: 'begins a second document' }], source)

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
-import { GatehouseError, parseDuration } from '../../../schemas/index.ts'
+import { formatViolations, GatehouseError, parseDuration, type Violation } from '../../../schemas/index.ts'
 import { endpointViolation } from '../../oauth/index.ts'
 import { originRule, parseOrigin } from '../../net/index.ts'
 import type { Secret } from '../../observe/index.ts'
@@ -31,14 +31,14 @@ export type InputKey = keyof ProxyInput
 
 export class SettingErrors {
   readonly input: ProxyInput
-  readonly #lines: string[] = []
+  readonly #violations: Violation[] = []
 
   constructor(input: ProxyInput) {
     this.input = input
   }
 
   add(subject: string, rule: string): void {
-    this.#lines.push(`${subject}: ${rule}`)
+    this.#violations.push({ path: subject, message: rule })
   }
 
   about(key: InputKey, rule: string): void {
@@ -51,7 +51,7 @@ export class SettingErrors {
       return run()
     } catch (error) {
       if (!(error instanceof GatehouseError) || error.code !== 'INVALID_CONFIG') throw error
-      this.#lines.push(subject === undefined ? error.message : `${subject}: ${error.message}`)
+      this.#violations.push({ path: subject ?? '', message: error.message })
       return undefined
     }
   }
@@ -154,10 +154,10 @@ export class SettingErrors {
   }
 
   error(): GatehouseError {
-    return new GatehouseError('INVALID_CONFIG', { detail: this.#lines.join('\n') })
+    return new GatehouseError('INVALID_CONFIG', { detail: formatViolations(this.#violations) })
   }
 
   throwIfAny(): void {
-    if (this.#lines.length > 0) throw this.error()
+    if (this.#violations.length > 0) throw this.error()
   }
 }

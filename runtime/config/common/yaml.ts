@@ -7,6 +7,7 @@
  * keys in exponential time, so both checks are made here, before a value is built.
  * Source: YAML 1.2.2.
  */
+import type { Violation } from '../../../schemas/index.ts'
 import {
   type Alias,
   type Document,
@@ -19,10 +20,10 @@ import {
   parseAllDocuments,
 } from 'yaml'
 
-export interface YamlError {
+/** Its path is `line <number>`. */
+export interface YamlViolation extends Violation {
   /** One-based. */
   readonly line: number
-  readonly message: string
 }
 
 export interface YamlDocument {
@@ -37,7 +38,7 @@ export interface YamlDocument {
 export interface YamlRead {
   /** Empty when there are errors. */
   readonly documents: readonly YamlDocument[]
-  readonly violations: readonly YamlError[]
+  readonly violations: readonly YamlViolation[]
 }
 
 /** Several times what a ConfigMap or an object of the API server can hold. */
@@ -59,11 +60,11 @@ export function readYaml(text: string): YamlRead {
 export function readYamlTree(
   text: string,
   lines = new LineCounter(),
-): { readonly documents: readonly Document[]; readonly violations: readonly YamlError[] } {
+): { readonly documents: readonly Document[]; readonly violations: readonly YamlViolation[] } {
   if (Buffer.byteLength(text) > maxBytes) {
     return {
       documents: [],
-      violations: [{ line: 1, message: `is larger than ${maxBytes / 1024 / 1024} MiB` }],
+      violations: [violationAt(1, `is larger than ${maxBytes / 1024 / 1024} MiB`)],
     }
   }
   const parsed = parseAllDocuments(text, {
@@ -79,14 +80,17 @@ export function readYamlTree(
   return { documents, violations: [] }
 }
 
-function violationsOf(document: Document, lines: LineCounter): YamlError[] {
-  const syntax = [...document.errors, ...document.warnings].map(({ message, pos }) => ({
-    line: lines.linePos(pos[0]).line,
-    message: message.startsWith('Maximum call stack') ? tooDeep : message,
-  }))
+function violationAt(line: number, message: string): YamlViolation {
+  return { path: `line ${line}`, line, message }
+}
+
+function violationsOf(document: Document, lines: LineCounter): YamlViolation[] {
+  const syntax = [...document.errors, ...document.warnings].map(({ message, pos }) =>
+    violationAt(lines.linePos(pos[0]).line, message.startsWith('Maximum call stack') ? tooDeep : message),
+  )
   if (syntax.length > 0) return syntax
   const { version } = document.directives?.yaml ?? {}
-  if (version !== undefined && version !== '1.2') return [{ line: 1, message: `is YAML ${version}, not 1.2` }]
+  if (version !== undefined && version !== '1.2') return [violationAt(1, `is YAML ${version}, not 1.2`)]
   const walk = new Walk(lines)
   walk.visit(document.contents, 0)
   return walk.violations
@@ -96,7 +100,7 @@ const tooDeep = `is nested more than ${maxDepth} levels deep`
 
 /** Goes through a document as a reader of its value would, aliases included. */
 class Walk {
-  readonly violations: YamlError[] = []
+  readonly violations: YamlViolation[] = []
   readonly #lines: LineCounter
   readonly #anchors = new Map<string, unknown>()
   /** The nodes around the present one. */
@@ -156,7 +160,7 @@ class Walk {
   }
 
   #failure(node: unknown, message: string): void {
-    this.violations.push({ line: this.#lines.linePos(offsetOf(node) ?? 0).line, message })
+    this.violations.push(violationAt(this.#lines.linePos(offsetOf(node) ?? 0).line, message))
   }
 }
 

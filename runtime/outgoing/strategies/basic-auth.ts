@@ -4,7 +4,7 @@
  * Both are encoded as UTF-8 in Unicode Normalization Form C. A colon ends the user name, so a name with one would be
  * read as another user's. Source: RFC 7617 sections 2 and 2.1.
  */
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, type Violation } from '../../../schemas/index.ts'
 import { type StrategyConfig, secretViolations, secretReader, type StrategyModule } from '../config.ts'
 import { setHeader } from '../strategy.ts'
 
@@ -12,7 +12,7 @@ type Block = NonNullable<StrategyConfig['basicAuth']>
 
 export const basicAuth: StrategyModule = {
   problems({ basicAuth: block }, parts) {
-    if (!block) return ['basicAuth: is required']
+    if (!block) return [{ path: 'basicAuth', message: 'is required' }]
     const { username, password } = readers(block, parts)
     return [
       ...secretViolations('basicAuth.username', block.username, block.usernameEnv, parts, true),
@@ -54,7 +54,7 @@ function credentials(username: string | undefined, password: string | undefined)
     ...violationsOf('basicAuth.username', username, true),
     ...violationsOf('basicAuth.password', password, false),
   ]
-  if (violation !== undefined) throw new GatehouseError('BACKEND_AUTH_FAILED', { cause: violation })
+  if (violation !== undefined) throw new GatehouseError('BACKEND_AUTH_FAILED', { cause: violation.message })
   const pair = `${username}:${password}`.normalize('NFC')
   return `Basic ${Buffer.from(pair, 'utf8').toString('base64')}`
 }
@@ -62,9 +62,10 @@ function credentials(username: string | undefined, password: string | undefined)
 // oxlint-disable-next-line no-control-regex
 const controlCharacter = /[\x00-\x1f\x7f]/
 
-function violationsOf(field: string, value: string | undefined, isName: boolean): readonly string[] {
+function violationsOf(field: string, value: string | undefined, isName: boolean): readonly Violation[] {
   if (value === undefined) return []
-  if (isName && value.includes(':')) return [`${field}: must not contain a colon`]
-  if (controlCharacter.test(value.slice(-1))) return [`${field}: must not end with a line break`]
-  return controlCharacter.test(value) ? [`${field}: must not contain control characters`] : []
+  if (isName && value.includes(':')) return [{ path: field, message: 'must not contain a colon' }]
+  if (controlCharacter.test(value.slice(-1)))
+    return [{ path: field, message: 'must not end with a line break' }]
+  return controlCharacter.test(value) ? [{ path: field, message: 'must not contain control characters' }] : []
 }

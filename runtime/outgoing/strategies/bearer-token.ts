@@ -5,12 +5,12 @@ import { setBearer } from '../strategy.ts'
 
 export const bearerToken: StrategyModule = {
   problems({ bearerToken: block }, parts) {
-    if (!block) return ['bearerToken: is required']
+    if (!block) return [{ path: 'bearerToken', message: 'is required' }]
     const token = secretReader(block.token, block.tokenEnv, parts)()
     return [
       ...secretViolations('bearerToken.token', block.token, block.tokenEnv, parts, true),
       ...(token !== undefined && !/^[\x21-\x7e]+$/.test(token)
-        ? ['bearerToken.token: must be printable ASCII without blanks']
+        ? [{ path: 'bearerToken.token', message: 'must be printable ASCII without blanks' }]
         : []),
     ]
   },

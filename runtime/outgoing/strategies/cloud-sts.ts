@@ -5,7 +5,7 @@
  * again each time. Without a caller nothing is added. Source: docs/specification/external-auth.md#cloudSts (cloudSts), docs/specification/virtual-server.md.
  */
 import { hash } from 'node:crypto'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, type Violation } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
 import { CredentialCache, type Used } from '../cache.ts'
 import {
@@ -28,16 +28,18 @@ const roleForm = /^arn:(aws|aws-cn|aws-us-gov):iam::\d{12}:role\/[\w+=,.@\-/]+$/
 
 export const cloudSts: StrategyModule = {
   problems({ cloudSts: block }, parts) {
-    if (!block) return ['cloudSts: is required']
+    if (!block) return [{ path: 'cloudSts', message: 'is required' }]
     const { region = '', fallbackRoleArn, sessionDuration = 3600 } = block
     return [
-      ...(regionForm.test(region) ? [] : ['cloudSts.region: must be a region such as us-east-1']),
+      ...(regionForm.test(region)
+        ? []
+        : [{ path: 'cloudSts.region', message: 'must be a region such as us-east-1' }]),
       ...(fallbackRoleArn && !roleForm.test(fallbackRoleArn)
-        ? ['cloudSts.fallbackRoleArn: must be the ARN of a role']
+        ? [{ path: 'cloudSts.fallbackRoleArn', message: 'must be the ARN of a role' }]
         : []),
       ...(sessionDuration >= 900 && sessionDuration <= 43_200 && Number.isInteger(sessionDuration)
         ? []
-        : ['cloudSts.sessionDuration: must be a whole number of 900 to 43200 seconds']),
+        : [{ path: 'cloudSts.sessionDuration', message: 'must be a whole number of 900 to 43200 seconds' }]),
       ...mappingViolations(block),
       ...providerViolations('cloudSts.subjectProviderName', block.subjectProviderName, parts),
     ]
@@ -45,24 +47,27 @@ export const cloudSts: StrategyModule = {
   make: ({ cloudSts: block = {} }, parts) => new CloudSts(block, parts),
 }
 
-function mappingViolations(block: CloudStsBlock): readonly string[] {
+function mappingViolations(block: CloudStsBlock): readonly Violation[] {
   const mappings = block.roleMappings ?? []
   if (mappings.length === 0 && !block.fallbackRoleArn)
-    return ['cloudSts: set fallbackRoleArn or roleMappings']
+    return [{ path: 'cloudSts', message: 'set fallbackRoleArn or roleMappings' }]
   const problems = mappings.flatMap(({ roleArn, claim, matcher, priority = 0 }, index) => {
     const field = `cloudSts.roleMappings[${index}]`
     return [
-      ...(roleForm.test(roleArn) ? [] : [`${field}.roleArn: must be the ARN of a role`]),
-      ...(Boolean(claim) === Boolean(matcher) ? [`${field}: set either claim or matcher`] : []),
-      ...(priority < 0 ? [`${field}.priority: must not be negative`] : []),
+      ...(roleForm.test(roleArn) ? [] : [{ path: `${field}.roleArn`, message: 'must be the ARN of a role' }]),
+      ...(Boolean(claim) === Boolean(matcher)
+        ? [{ path: field, message: 'set either claim or matcher' }]
+        : []),
+      ...(priority < 0 ? [{ path: `${field}.priority`, message: 'must not be negative' }] : []),
     ]
   })
   try {
     roleChooser(block)
   } catch (error) {
-    problems.push(
-      `cloudSts.roleMappings: ${error instanceof Error ? error.message : 'a matcher does not compile'}`,
-    )
+    problems.push({
+      path: 'cloudSts.roleMappings',
+      message: error instanceof Error ? error.message : 'a matcher does not compile',
+    })
   }
   return problems
 }

@@ -5,14 +5,14 @@ import { setHeader } from '../strategy.ts'
 
 export const headerInjection: StrategyModule = {
   problems({ headerInjection: block }, parts) {
-    if (!block) return ['headerInjection: is required']
+    if (!block) return [{ path: 'headerInjection', message: 'is required' }]
     const { headerName = '', headerValue, headerValueEnv } = block
     const name = headerNameViolation(headerName, 'injected')
     const value = headerValueViolation(secretReader(headerValue, headerValueEnv, parts)() ?? '')
     return [
-      ...(name === undefined ? [] : [`headerInjection.headerName: ${name}`]),
+      ...(name === undefined ? [] : [{ path: 'headerInjection.headerName', message: name }]),
       ...secretViolations('headerInjection.headerValue', headerValue, headerValueEnv, parts, true),
-      ...(value === undefined ? [] : [`headerInjection.headerValue: ${value}`]),
+      ...(value === undefined ? [] : [{ path: 'headerInjection.headerValue', message: value }]),
     ]
   },
   make({ headerInjection: block = {} }, parts) {

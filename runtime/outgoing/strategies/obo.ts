@@ -23,15 +23,15 @@ import { TokenStrategy } from '../token-strategy.ts'
 export const obo: StrategyModule = {
   problems({ obo: block }, parts) {
     if (!parts.enableObo) return []
-    if (!block) return ['obo: is required']
+    if (!block) return [{ path: 'obo', message: 'is required' }]
     const { audience, scopes = [], cacheSkewSeconds } = block
     return [
       ...urlViolations('obo.tokenUrl', block.tokenUrl),
-      ...(block.clientId ? [] : ['obo.clientId: is required']),
+      ...(block.clientId ? [] : [{ path: 'obo.clientId', message: 'is required' }]),
       ...secretViolations('obo.clientSecret', block.clientSecret, block.clientSecretEnv, parts, true),
-      ...(audience || scopes.length > 0 ? [] : ['obo.audience: set audience or scopes']),
+      ...(audience || scopes.length > 0 ? [] : [{ path: 'obo.audience', message: 'set audience or scopes' }]),
       ...(cacheSkewSeconds !== undefined && cacheSkewSeconds < 0
-        ? ['obo.cacheSkewSeconds: must not be negative']
+        ? [{ path: 'obo.cacheSkewSeconds', message: 'must not be negative' }]
         : []),
       // Without a name it is the caller's own token, whatever providers there are.
       ...(block.subjectTokenProviderName

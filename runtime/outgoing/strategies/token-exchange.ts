@@ -20,7 +20,7 @@ import { clientFrom, TokenStrategy } from '../token-strategy.ts'
 
 export const tokenExchange: StrategyModule = {
   problems({ tokenExchange: block }, parts) {
-    if (!block) return ['tokenExchange: is required']
+    if (!block) return [{ path: 'tokenExchange', message: 'is required' }]
     const { externalTokenHeaderName: header, clientId, clientSecret, clientSecretEnv } = block
     const headerViolation = header ? headerNameViolation(header, 'injected') : undefined
     const hasSecret = clientSecret !== undefined || clientSecretEnv !== undefined
@@ -28,12 +28,17 @@ export const tokenExchange: StrategyModule = {
       ...urlViolations('tokenExchange.tokenUrl', block.tokenUrl),
       ...secretViolations('tokenExchange.clientSecret', clientSecret, clientSecretEnv, parts),
       ...(hasSecret && !clientId
-        ? ['tokenExchange.clientId: must be set when a client secret is given']
+        ? [{ path: 'tokenExchange.clientId', message: 'must be set when a client secret is given' }]
         : []),
-      ...(headerViolation === undefined ? [] : [`tokenExchange.externalTokenHeaderName: ${headerViolation}`]),
+      ...(headerViolation === undefined
+        ? []
+        : [{ path: 'tokenExchange.externalTokenHeaderName', message: headerViolation }]),
       ...(tokenTypeUrn(block.subjectTokenType) === undefined
         ? [
-            'tokenExchange.subjectTokenType: must be access_token, id_token, jwt or the full URN of one of them',
+            {
+              path: 'tokenExchange.subjectTokenType',
+              message: 'must be access_token, id_token, jwt or the full URN of one of them',
+            },
           ]
         : []),
       ...providerViolations('tokenExchange.subjectProviderName', block.subjectProviderName, parts),

@@ -6,8 +6,8 @@ import { subjectToken, tokenTypes } from '../subject.ts'
 
 export const upstreamInject: StrategyModule = {
   problems({ upstreamInject: block }, parts) {
-    if (!block) return ['upstreamInject: is required']
-    if (!block.providerName) return ['upstreamInject.providerName: is required']
+    if (!block) return [{ path: 'upstreamInject', message: 'is required' }]
+    if (!block.providerName) return [{ path: 'upstreamInject.providerName', message: 'is required' }]
     return providerViolations('upstreamInject.providerName', block.providerName, parts)
   },
   make({ upstreamInject: block = {} }, parts) {

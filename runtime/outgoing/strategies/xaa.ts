@@ -32,22 +32,24 @@ import { clientFrom, TokenStrategy } from '../token-strategy.ts'
 
 export const xaa: StrategyModule = {
   problems({ xaa: block }, parts) {
-    if (!block) return ['xaa: is required']
+    if (!block) return [{ path: 'xaa', message: 'is required' }]
     const { idpClientSecret, idpClientSecretEnv, targetClientSecret, targetClientSecretEnv } = block
     const idpSecret = idpClientSecret !== undefined || idpClientSecretEnv !== undefined
     const targetSecret = targetClientSecret !== undefined || targetClientSecretEnv !== undefined
     return [
       ...urlViolations('xaa.idpTokenUrl', block.idpTokenUrl),
       ...urlViolations('xaa.targetTokenUrl', block.targetTokenUrl, block.insecureTargetTokenUrl),
-      ...(block.targetAudience ? [] : ['xaa.targetAudience: is required']),
+      ...(block.targetAudience ? [] : [{ path: 'xaa.targetAudience', message: 'is required' }]),
       ...secretViolations('xaa.idpClientSecret', idpClientSecret, idpClientSecretEnv, parts),
       ...secretViolations('xaa.targetClientSecret', targetClientSecret, targetClientSecretEnv, parts),
-      ...(idpSecret && !block.idpClientId ? ['xaa.idpClientId: must be set when its secret is given'] : []),
+      ...(idpSecret && !block.idpClientId
+        ? [{ path: 'xaa.idpClientId', message: 'must be set when its secret is given' }]
+        : []),
       ...(targetSecret && !block.targetClientId
-        ? ['xaa.targetClientId: must be set when its secret is given']
+        ? [{ path: 'xaa.targetClientId', message: 'must be set when its secret is given' }]
         : []),
       ...(block.subjectTokenType !== undefined && block.subjectTokenType !== tokenTypes.id_token
-        ? ['xaa.subjectTokenType: must be the URN of id_token']
+        ? [{ path: 'xaa.subjectTokenType', message: 'must be the URN of id_token' }]
         : []),
       ...providerViolations('xaa.subjectProviderName', block.subjectProviderName, parts),
     ]

@@ -8,7 +8,7 @@ import type { ListKind } from '../backends/connection.ts'
 import type { Item, Listing } from './listing.ts'
 import { prefixFormat, resolveTools } from './tools.ts'
 import { JsonObject } from '../../mcp/index.ts'
-import type { Composer, Entry, Violation, ToolEntry } from './types.ts'
+import type { Composer, Entry, CatalogNotice, ToolEntry } from './types.ts'
 import { compileTemplate, type TemplateMatcher } from './uri-template.ts'
 
 export interface TemplateEntry extends Entry {
@@ -26,13 +26,13 @@ export class Catalog {
   readonly promptList: readonly Entry[]
   readonly resourceList: readonly Entry[]
   readonly templateList: readonly TemplateEntry[]
-  readonly problems: readonly Violation[]
+  readonly problems: readonly CatalogNotice[]
   readonly listings: readonly Listing[]
   #digests: Readonly<Record<ListKind, string>> | undefined
 
   constructor(listings: readonly Listing[], aggregation: Aggregation, compose?: Composer) {
     const sorted = [...listings].sort((a, b) => compare(a.backend, b.backend))
-    const problems: Violation[] = sorted.flatMap(({ violations }) => violations.problems)
+    const problems: CatalogNotice[] = sorted.flatMap(({ violations }) => violations.problems)
     this.listings = sorted
     this.tools = withOwn(resolveTools(sorted, aggregation, problems), compose, problems)
     this.prompts = resolvePrompts(sorted, aggregation, problems)
@@ -67,7 +67,7 @@ export class Catalog {
 function withOwn(
   tools: Map<string, ToolEntry>,
   compose: Composer | undefined,
-  problems: Violation[],
+  problems: CatalogNotice[],
 ): Map<string, ToolEntry> {
   if (!compose) return tools
   const { entries, problems: found } = compose(tools)
@@ -107,7 +107,7 @@ function firstWins(
   listings: readonly Listing[],
   items: (listing: Listing) => readonly Item[],
   what: string,
-  problems: Violation[],
+  problems: CatalogNotice[],
 ): Map<string, Entry> {
   const entries = new Map<string, Entry>()
   for (const listing of listings) {
@@ -133,7 +133,7 @@ function firstWins(
 function resolvePrompts(
   listings: readonly Listing[],
   aggregation: Aggregation,
-  problems: Violation[],
+  problems: CatalogNotice[],
 ): Map<string, Entry> {
   const priority = aggregation.conflictResolution === 'priority'
   const order = priority ? (aggregation.conflictResolutionConfig.priorityOrder ?? []) : []

@@ -1,14 +1,14 @@
 /** Tells of names that cannot be offered as they stand, and when they can again: of the catalogs in use, once each. */
 import type { Events } from '../../observe/index.ts'
 import type { Catalog } from './catalog.ts'
-import type { Violation } from './types.ts'
+import type { CatalogNotice } from './types.ts'
 
 /** Beyond these only `/status` has them. */
 const MAX_CONFLICTS = 100
 
 export class Conflicts {
   readonly #events: Events
-  #known: ReadonlyMap<string, Violation> = new Map()
+  #known: ReadonlyMap<string, CatalogNotice> = new Map()
 
   constructor(events: Events) {
     this.#events = events
@@ -16,7 +16,7 @@ export class Conflicts {
 
   /** Compares the catalogs in use with what was told. */
   note(catalogs: Iterable<Catalog>): void {
-    const found = new Map<string, Violation>()
+    const found = new Map<string, CatalogNotice>()
     for (const { problems } of catalogs) {
       for (const problem of problems) {
         if (found.size >= MAX_CONFLICTS) break
@@ -28,7 +28,7 @@ export class Conflicts {
     this.#known = found
   }
 
-  #tell({ kind, subject, message }: Violation, resolved: boolean): void {
+  #tell({ kind, subject, message }: CatalogNotice, resolved: boolean): void {
     this.#events.emit('name_conflict', { kind, name: subject, problem: message, resolved })
   }
 }

@@ -8,7 +8,7 @@
 import { JsonObject } from '../../mcp/index.ts'
 import type { Listing, ToolItem } from './listing.ts'
 import type { Aggregation, ToolAnnotations, ToolOverride, WorkloadTools } from '../../../schemas/index.ts'
-import type { Violation, ToolEntry } from './types.ts'
+import type { CatalogNotice, ToolEntry } from './types.ts'
 
 /** Longer names are refused by some model APIs; they are offered all the same, and reported. */
 const LONG_NAME = 64
@@ -26,7 +26,7 @@ interface Candidate {
 export function resolveTools(
   listings: readonly Listing[],
   aggregation: Aggregation,
-  problems: Violation[],
+  problems: CatalogNotice[],
 ): Map<string, ToolEntry> {
   const candidates = listings.flatMap((listing) => candidatesOf(listing, aggregation, problems))
   const entries = new Map<string, ToolEntry>()
@@ -56,7 +56,7 @@ function workloadTools(aggregation: Aggregation, backend: string): WorkloadTools
   return aggregation.tools?.find(({ workload }) => workload === backend)
 }
 
-function candidatesOf(listing: Listing, aggregation: Aggregation, problems: Violation[]): Candidate[] {
+function candidatesOf(listing: Listing, aggregation: Aggregation, problems: CatalogNotice[]): Candidate[] {
   const overrides = workloadTools(aggregation, listing.backend)?.overrides ?? {}
   const offered = new Set(listing.tools.map(({ key }) => key))
   for (const name of Object.keys(overrides)) {
@@ -76,7 +76,7 @@ function candidatesOf(listing: Listing, aggregation: Aggregation, problems: Viol
 function resolveNames(
   candidates: readonly Candidate[],
   aggregation: Aggregation,
-  problems: Violation[],
+  problems: CatalogNotice[],
 ): [Candidate, string][] {
   switch (aggregation.conflictResolution) {
     case 'priority':
@@ -105,7 +105,7 @@ function groupByBase(candidates: readonly Candidate[]): Map<string, Candidate[]>
 function byPriority(
   candidates: readonly Candidate[],
   aggregation: Aggregation,
-  problems: Violation[],
+  problems: CatalogNotice[],
 ): [Candidate, string][] {
   const order = aggregation.conflictResolutionConfig.priorityOrder ?? []
   const resolved: [Candidate, string][] = []
@@ -134,7 +134,7 @@ function byPriority(
 }
 
 /** Names are as the operator wrote them; one that two backends still share is offered by neither. */
-function byHand(candidates: readonly Candidate[], problems: Violation[]): [Candidate, string][] {
+function byHand(candidates: readonly Candidate[], problems: CatalogNotice[]): [Candidate, string][] {
   const resolved: [Candidate, string][] = []
   for (const [base, claimants] of groupByBase(candidates)) {
     const [only] = claimants

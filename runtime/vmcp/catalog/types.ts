@@ -34,13 +34,13 @@ export interface ToolEntry extends Entry {
  */
 export type Composer = (tools: ReadonlyMap<string, ToolEntry>) => {
   readonly entries: readonly ToolEntry[]
-  readonly problems: readonly Violation[]
+  readonly problems: readonly CatalogNotice[]
 }
 
 export type Kind = 'tools' | 'resources' | 'templates' | 'prompts'
 
 /** Something an operator should know: a name that could not be offered as it stands. */
-export interface Violation {
+export interface CatalogNotice {
   readonly kind:
     | 'collision'
     | 'conflict'

@@ -8,7 +8,7 @@
  */
 import { fieldsOf } from '../../../schemas/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
-import type { Composer, Violation, ToolEntry } from '../catalog/types.ts'
+import type { Composer, CatalogNotice, ToolEntry } from '../catalog/types.ts'
 import type { Workflow } from './compile.ts'
 import type { BoundTool, WorkflowParts } from './context.ts'
 import { outputSchema } from './evaluation/index.ts'
@@ -17,7 +17,7 @@ import { runWorkflow } from './run.ts'
 export function makeComposer(workflows: readonly Workflow[], parts: WorkflowParts): Composer {
   return (tools) => {
     const entries: ToolEntry[] = []
-    const problems: Violation[] = []
+    const problems: CatalogNotice[] = []
     const find = finder(tools)
     for (const workflow of workflows) {
       const made = entryOf(workflow, find, parts)

@@ -75,3 +75,16 @@ t.test('errors: the name is that of the class, the code is in the table', async 
   t.equal(new GatehouseError('INTERNAL').message, errors.INTERNAL.text)
   t.notOk(new Specific() instanceof GatehouseError, 'to an edge it is INTERNAL')
 })
+
+t.test('violations: one shape, and one meaning of the name', async (t) => {
+  const own = 'schemas/validation/violations.ts'
+  for (const top of ['schemas', 'hooks', 'runtime', 'manifests']) {
+    for (const name of readdirSync(join(root, top), { recursive: true, encoding: 'utf8' })) {
+      const file = `${top}/${name}`
+      if (!name.endsWith('.ts') || name.includes('generated/') || file === own) continue
+      const text = readFileSync(join(root, file), 'utf8')
+      t.notMatch(text, /readonly path: string;?\s+readonly message: string/, `${file}: use Violation`)
+      t.notMatch(text, /\b(?:interface|type|class) Violation\b/, `${file}: has a Violation of its own`)
+    }
+  }
+})

@@ -1,12 +1,12 @@
 /** What was wrong with the items of one backend's lists, gathered for reports: counts, and a few of them by name. */
-import type { Kind, Violation } from '../types.ts'
+import type { Kind, CatalogNotice } from '../types.ts'
 
 export interface ListErrors {
   /** Number of items that are offered with repairs. */
   readonly repaired: number
   /** Number of items that are not offered. */
   readonly leftOut: number
-  readonly problems: readonly Violation[]
+  readonly problems: readonly CatalogNotice[]
 }
 
 export const NO_FAULTS: ListErrors = { repaired: 0, leftOut: 0, problems: [] }
@@ -24,7 +24,7 @@ const NOUNS: Readonly<Record<Kind, string>> = {
 
 interface Sort {
   count: number
-  readonly named: Violation[]
+  readonly named: CatalogNotice[]
 }
 
 export class ErrorCollector {
@@ -70,7 +70,7 @@ export class ErrorCollector {
     }
   }
 
-  #more({ count, named }: Sort, what: string): Violation[] {
+  #more({ count, named }: Sort, what: string): CatalogNotice[] {
     const more = count - named.length
     if (more === 0) return []
     const message = `${more} more items of backend ${this.#backend} ${what}`
