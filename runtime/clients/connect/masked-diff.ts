@@ -39,6 +39,6 @@ function maskLine(line: string): string {
 function maskRest(rest: string): string {
   if (/^[\s{}[\],]*$/.test(rest)) return rest
   const opening = /^[{[]/.exec(rest)?.[0] ?? ''
-  const closing = /[}\]]*,?\s*$/.exec(rest)?.[0] ?? ''
+  const closing = /(?<![}\]])[}\]]*,?$/.exec(rest.trimEnd())?.[0] ?? ''
   return `${opening}…${closing}`
 }

@@ -183,8 +183,9 @@ function removal(text: string, start: number, end: number): Change {
   const blanks = /^[ \t]*/.exec(text.slice(end))?.[0] ?? ''
   const closes = /^[}\]]/.test(text.slice(end + blanks.length))
   if (!closes) return replacement(text, start, end + blanks.length, '')
-  const before = /[ \t]*$/.exec(text.slice(0, start))?.[0] ?? ''
-  return replacement(text, start - before.length, end, '')
+  let from = start
+  while (text[from - 1] === ' ' || text[from - 1] === '\t') from--
+  return replacement(text, from, end, '')
 }
 
 function startsLine(text: string, offset: number): boolean {

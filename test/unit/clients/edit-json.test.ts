@@ -137,3 +137,10 @@ t.test('json: what cannot be edited safely is refused, with place and reason', a
     t.throws(() => putEntry(at(text), entry), { code: 'INVALID_CONFIG', message }, name)
   }
 })
+
+t.test('removal: long runs of blanks elsewhere cost nothing', (t) => {
+  const text = `{"a": "${' '.repeat(1_000_000)}x", "mcpServers": {"b": 1, "gatehouse": {}}}`
+  const target = { format: 'json', text, path: ['mcpServers', 'gatehouse'], file: 'f.json' } as const
+  t.equal(dropEntry(target).text, text.replace(', "gatehouse": {}', ''))
+  t.end()
+})
