@@ -2,7 +2,8 @@
  * Golden cases: test/hooks/<kind>/<case>/request.json is a hook request as Metacontroller sends it, response.json what
  * the hook answers. They are the reference of what a kind does; read the difference before you accept one.
  *
- *   node test/hooks/golden.test.ts --update    writes both again, from the scenarios in cases.ts
+ *   node test/hooks/golden.test.ts --update [KIND/CASE ...]    writes both again, from the scenarios in cases.ts:
+ *                                                              those named, or all
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,7 +17,8 @@ import { testSettings } from './world.ts'
 const root = import.meta.dirname
 const hooks = makeHooks(testSettings)
 
-if (process.argv.includes('--update')) update()
+const [flag, ...named] = process.argv.slice(2)
+if (flag === '--update') update(named.length === 0 ? undefined : new Set(named))
 
 for (const { kind, name, request } of stored()) {
   t.test(`${kind}/${name}: the hook answers as recorded`, async (t) => {
@@ -71,9 +73,14 @@ function stored(): { kind: string; name: string; request: Record<string, unknown
   })
 }
 
-function update(): void {
-  for (const { kind } of hooks) rmSync(join(root, kind.toLowerCase()), { recursive: true, force: true })
+/** Writes the named cases; all of them, without those that have no scenario any more, when none is named. */
+function update(only: ReadonlySet<string> | undefined): void {
+  for (const key of only ?? [])
+    if (!Object.hasOwn(cases, key)) throw new Error(`${key} is not a case of cases.ts (KIND/CASE)`)
+  if (!only)
+    for (const { kind } of hooks) rmSync(join(root, kind.toLowerCase()), { recursive: true, force: true })
   for (const [key, scenario] of Object.entries(cases)) {
+    if (only && !only.has(key)) continue
     const [kind = '', name = ''] = key.split('/')
     const request = scenario()
     const folder = join(root, kind.toLowerCase(), name)

@@ -3,6 +3,7 @@
  * wire shape; responses are applied by three-way merge with the last-applied annotation, and the status replaces the whole
  * one. No clock: every write is stamped with the number of writes so far.
  */
+import { createHash } from 'node:crypto'
 import { makeHooks, type HookSettings, hookSettings, type SyncResponse } from '../../hooks/index.ts'
 import { withDefaults } from '../../schemas/index.ts'
 
@@ -42,8 +43,9 @@ export function configMap(name: string, data: Record<string, string>): Stored {
 
 export class World {
   readonly objects = new Map<string, Stored>()
-  readonly hooks: ReturnType<typeof makeHooks>
+  /** Writes so far: a world is at rest when a round adds none. */
   #writes = 0
+  readonly hooks: ReturnType<typeof makeHooks>
 
   constructor(settings: HookSettings = testSettings) {
     this.hooks = makeHooks(settings)
@@ -206,7 +208,7 @@ export class World {
         ...metadata,
         uid: live?.metadata['uid'] ?? `uid-${object.kind}-${object.metadata.name}`,
         generation: generation === undefined ? 1 : generation + (changed ? 1 : 0),
-        creationTimestamp: live?.metadata['creationTimestamp'] ?? this.#stamp(),
+        creationTimestamp: live?.metadata['creationTimestamp'] ?? timeOf(key),
       },
     }
     const { resourceVersion: version, ...before } = (live?.metadata ?? {}) as Record<string, unknown>
@@ -214,15 +216,21 @@ export class World {
     this.#writes += 1
     this.objects.set(key, {
       ...next,
-      metadata: { ...next.metadata, resourceVersion: String(this.#writes) },
+      metadata: { ...next.metadata, resourceVersion: String(Number(version ?? numberOf(key) * 100) + 1) },
     })
-    void version
   }
+}
 
-  /** The world's time stands in for a clock: one second per write. */
-  #stamp(): string {
-    return `${new Date(Date.UTC(2026, 0, 1) + this.#writes * 1000).toISOString().slice(0, 19)}Z`
-  }
+/**
+ * Versions and times come from kind and name, so that one more object in a scenario changes nothing of the others: the
+ * n-th write of an object has the n-th version after its own.
+ */
+function numberOf(key: string): number {
+  return createHash('sha256').update(key).digest().readUInt16BE(0)
+}
+
+function timeOf(key: string): string {
+  return `${new Date(Date.UTC(2026, 0, 1) + numberOf(key) * 1000).toISOString().slice(0, 19)}Z`
 }
 
 function keyOf({ apiVersion, kind, metadata }: Stored): string {
