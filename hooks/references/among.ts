@@ -109,9 +109,9 @@ function backendViolations(
   const isInline = fieldsOf(spec['outgoingAuth'])['source'] === 'inline'
   const backends = isInline ? listOf(fieldsOf(spec['config'])['backends']).filter(isFields) : []
   const known = [...members, ...backends].flatMap(({ name }) => (typeof name === 'string' ? [name] : []))
-  const { aggregation, operational } = fieldsOf(spec['config'])
+  const { aggregation, operational, compositeTools } = fieldsOf(spec['config'])
   return unknownBackendsOf(
-    { outgoingAuth: spec['outgoingAuth'], config: { aggregation, operational } },
+    { outgoingAuth: spec['outgoingAuth'], config: { aggregation, operational, compositeTools } },
     known,
   )
 }

@@ -4,7 +4,7 @@ import { type NamingSettings, type UnknownBackend, unknownBackends } from '../..
 /** The parts of the spec that name backends; may be of any state. */
 interface NamingSpec {
   readonly outgoingAuth?: unknown
-  readonly config?: Pick<NamingSettings, 'aggregation' | 'operational'> | null | undefined
+  readonly config?: Pick<NamingSettings, 'aggregation' | 'operational' | 'compositeTools'> | null | undefined
 }
 
 /** One violation for each name that is not among `known`. */
@@ -13,9 +13,9 @@ export function unknownBackendsOf(
   known: readonly string[],
 ): readonly UnknownBackend[] {
   // config.outgoingAuth is superseded: nothing reads it.
-  const { aggregation, operational } = config ?? {}
+  const { aggregation, operational, compositeTools } = config ?? {}
   return [
     ...unknownBackends({ outgoingAuth }, known, 'spec'),
-    ...unknownBackends({ aggregation, operational }, known, 'spec.config'),
+    ...unknownBackends({ aggregation, operational, compositeTools }, known, 'spec.config'),
   ]
 }

@@ -10,6 +10,7 @@ export interface NamingSettings {
   readonly outgoingAuth?: unknown
   readonly aggregation?: unknown
   readonly operational?: unknown
+  readonly compositeTools?: unknown
 }
 
 export interface UnknownBackend extends Violation {
@@ -30,7 +31,10 @@ export function unknownBackends(
   parent = '',
 ): readonly UnknownBackend[] {
   const names = new Set(known)
-  const unknown = namesIn(settings, parent).filter(({ name }) => !names.has(name))
+  const unknown = [
+    ...namesIn(settings, parent).filter(({ name }) => !names.has(name)),
+    ...stepNames(settings, names, parent),
+  ]
   const suggest = suggestions([...names].slice(0, maxCompared))
   const violations = unknown.slice(0, maxViolations).map(({ path, name }): UnknownBackend => {
     const message = `there is no backend ${JSON.stringify(name)}`
@@ -73,6 +77,41 @@ function namesIn(settings: NamingSettings, parent: string): readonly Named[] {
       at('operational', 'timeouts', 'perWorkload'),
     ),
   ]
+}
+
+/**
+ * Steps of workflows whose tool, `backend.tool` or the name that clients see, is of no known backend. Only where the name that
+ * clients see starts with that of its backend; else any name may be right.
+ */
+function stepNames(
+  { aggregation, compositeTools }: NamingSettings,
+  known: ReadonlySet<string>,
+  parent: string,
+): readonly Named[] {
+  const { conflictResolution = 'prefix', conflictResolutionConfig } = fieldsOf(aggregation)
+  const format = fieldsOf(conflictResolutionConfig)['prefixFormat'] ?? '{workload}_'
+  if (conflictResolution !== 'prefix' || typeof format !== 'string' || !format.startsWith('{workload}'))
+    return []
+  const starts = [...known].flatMap((name) => [`${name}.`, format.replaceAll('{workload}', name)])
+  const separator = format.slice('{workload}'.length)
+  const at = below(parent, 'compositeTools')
+  return listOf(compositeTools).flatMap((workflow, i) =>
+    listOf(fieldsOf(workflow)['steps']).flatMap((step, j) => {
+      const path = below(below(below(at, i), 'steps'), j)
+      const inner = fieldsOf(step)['step']
+      return [
+        ...toolNamed(fieldsOf(step)['tool'], below(path, 'tool')),
+        ...toolNamed(fieldsOf(inner)['tool'], below(below(path, 'step'), 'tool')),
+      ]
+    }),
+  )
+
+  function toolNamed(tool: unknown, path: string): readonly Named[] {
+    if (typeof tool !== 'string' || tool === '' || starts.some((start) => tool.startsWith(start))) return []
+    const [dotted = ''] = tool.split('.', 1)
+    const [prefixed = ''] = separator === '' ? [tool] : tool.split(separator, 1)
+    return [{ path, name: dotted.length < tool.length ? dotted : prefixed }]
+  }
 }
 
 function keysOf(map: unknown, path: string): readonly Named[] {

@@ -70,7 +70,11 @@ export function nameProblems(
 ): readonly string[] {
   const names = [...(config.backends ?? []), ...excluded].map(({ name }) => name)
   if (names.length === 0) return []
-  return unknownBackends(config, names).map((violation) => formatViolations([violation]))
+  // Workflows that name an unknown tool are reported with the catalog, which knows the tools.
+  const { outgoingAuth, aggregation, operational } = config
+  return unknownBackends({ outgoingAuth, aggregation, operational }, names).map((violation) =>
+    formatViolations([violation]),
+  )
 }
 
 function serverViolations(config: VmcpConfig, { env, authServer }: StartParts): readonly string[] {

@@ -188,3 +188,25 @@ t.test('condition: names and reasons are bounded', async (t) => {
   t.ok(message.length < 6_000, `${message.length} characters`)
   t.match(message, /; and 40 more$/)
 })
+
+t.test('workflows: a step that names no backend is told in a condition', async (t) => {
+  const compositeTools = ['files.read', 'files_read', 'flies.read', 'flies_read'].map((tool, i) => ({
+    name: `w${i}`,
+    description: 'd',
+    steps: [{ id: 'a', tool }],
+  }))
+  const w = world(virtual({ config: { compositeTools } }), server('files')).ready()
+  t.match(condition(w, 'BackendNamesValidated'), {
+    status: 'False',
+    reason: 'UnknownBackend',
+    message:
+      'spec.config.compositeTools[2].steps[0].tool: there is no backend "flies"; did you mean "files"?; ' +
+      'spec.config.compositeTools[3].steps[0].tool: there is no backend "flies"; did you mean "files"?',
+  })
+  const aggregation = {
+    conflictResolution: 'priority',
+    conflictResolutionConfig: { priorityOrder: ['files'] },
+  }
+  w.apply(virtual({ config: { compositeTools, aggregation } })).settle()
+  t.match(condition(w, 'BackendNamesValidated'), { status: 'True' }, 'any name may be that of a tool')
+})
