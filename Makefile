@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 INSTALLED := node_modules/.package-lock.json
 
-.PHONY: help run test build package images lint schemas format fuzz bench soak unit clean
+.PHONY: help run test build package binary images lint schemas format fuzz bench soak unit clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -26,6 +26,9 @@ build: $(INSTALLED) ## Make dist/: the two programs, with licences and lists of 
 
 package: build ## Make the npm package: a tarball that needs Node and nothing else
 	@npm pack --silent
+
+binary: build ## Make dist/bin/gatehouse: one executable that needs no Node, for this platform
+	@node manifests/bundle/binary.ts
 
 # docker, podman or buildah, whichever is there; TAG names the version.
 BUILDER = $(shell for b in docker podman buildah; do command -v $$b && break; done)

@@ -1,6 +1,7 @@
 /**
  * `gatehouse client list|add|remove|undo|status`: the gateway's entry in the files of MCP clients.
  */
+import { selfCommand } from '../self.ts'
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import {
@@ -95,17 +96,8 @@ export function bridgeProgram(client: ClientId, options: AddOptions): readonly s
       '--bearer-env: is for clients that call the gateway themselves; a program takes --bearer-file FILE',
     )
   }
-  const [self = ''] = process.argv.slice(1)
   const token = bearerFile === undefined ? [] : ['--remote-auth-bearer-token-file', bearerFile]
-  return [
-    process.execPath,
-    ...process.execArgv,
-    self,
-    'proxy',
-    'stdio',
-    server ?? url ?? defaultUrl,
-    ...token,
-  ]
+  return [...selfCommand(), 'proxy', 'stdio', server ?? url ?? defaultUrl, ...token]
 }
 
 function checkUrl({ url, server, bearerFile }: AddOptions): void {

@@ -6,6 +6,7 @@
  */
 import { copyFileSync, cpSync, existsSync, mkdirSync, realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { isSea } from 'node:sea'
 import type { Command } from 'commander'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { print } from '../output.ts'
@@ -29,6 +30,11 @@ function unpack(folder: string): void {
   const { sharedObjects } = process.report.getReport() as unknown as Report
   const files = sharedObjects.filter((path) => path.startsWith('/'))
   const loader = files.find((path) => /^ld-(linux|musl)[^/]*\.so/.test(basename(path)))
+  if (isSea()) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: 'unpack works in the runtime image only, not in the single executable',
+    })
+  }
   if (process.platform !== 'linux' || !loader) {
     throw new GatehouseError('INVALID_CONFIG', {
       detail: 'unpack works on Linux with a dynamically linked Node only',

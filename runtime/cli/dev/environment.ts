@@ -4,6 +4,7 @@
  */
 import type { LogLevelName } from '../../../schemas/index.ts'
 import { delimiter, dirname, resolve } from 'node:path'
+import { selfCommand } from '../self.ts'
 
 const inherited = new Set([
   'HOME',
@@ -30,5 +31,5 @@ export function localEnvironment(level?: LogLevelName): { baseEnv: Record<string
   const binaries = [resolve('node_modules/.bin'), dirname(process.execPath), process.env['PATH'] ?? '']
   baseEnv['PATH'] = binaries.join(delimiter)
   if (level === 'debug') baseEnv['GATEHOUSE_DEBUG'] = 'true'
-  return { baseEnv, self: [process.execPath, ...process.execArgv, resolve(process.argv[1] ?? '')] }
+  return { baseEnv, self: selfCommand() }
 }
