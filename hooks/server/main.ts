@@ -30,7 +30,7 @@ import { makeHooks } from '../bound-hooks.ts'
 import { hooksApp } from './server.ts'
 import { type DefaultRedis, type HookSettings, hookSettings } from '../settings.ts'
 import { EvaluationWorker } from './workers.ts'
-import { type CertificateFiles, loadCertificate, watchCertificate } from './tls.ts'
+import { type CertificateFiles, certificateEndsAt, loadCertificate, watchCertificate } from './tls.ts'
 
 /**
  * How long a request may take to arrive. Nobody who calls us waits longer for the response, and a slow unmanaged object must not
@@ -148,7 +148,10 @@ async function serve(flags: Flags): Promise<void> {
   let ready = true
   const events = await eventsOrNone()
   const token = flags.tokenFile === undefined ? undefined : tokenReader(flags.tokenFile)
-  const metrics = new Metrics()
+  const metrics = new Metrics({
+    version: settings.version,
+    certificateEndsAt: files && (() => certificateEndsAt(files)),
+  })
   const onEngineFailures = (count: number): void => metrics.engineFailed(count)
   const workers = {
     hooks: new EvaluationWorker({ settings, onEngineFailures, ...workerLimits.hooks }),

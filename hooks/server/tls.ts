@@ -2,6 +2,7 @@
  * Serving certificate files that are reloaded again when they change, without a restart and without dropping a
  * connection. A pair that cannot be read or does not fit is reported and the old one stays.
  */
+import { X509Certificate } from 'node:crypto'
 import { readFileSync, watch } from 'node:fs'
 import { dirname } from 'node:path'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
@@ -16,6 +17,15 @@ export function loadCertificate({ certFile, keyFile }: CertificateFiles): Secure
   const options = { cert: readFileSync(certFile), key: readFileSync(keyFile), minVersion: 'TLSv1.2' as const }
   createSecureContext(options)
   return options
+}
+
+/** When the certificate in the file ends, milliseconds since the epoch; undefined while it cannot be read. */
+export function certificateEndsAt({ certFile }: CertificateFiles): number | undefined {
+  try {
+    return new X509Certificate(readFileSync(certFile)).validToDate.getTime()
+  } catch {
+    return undefined
+  }
 }
 
 export interface CertificateWatch {

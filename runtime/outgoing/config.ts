@@ -37,6 +37,8 @@ export interface StrategyParts {
   readonly enableObo: boolean
   readonly now: () => number
   readonly log: Log
+  /** Called with each attempt to get a credential; `error` undefined: it worked. */
+  readonly obtained: (strategy: string, error: unknown) => void
   /** Region -> URL of its token service. */
   readonly stsEndpoint: (region: string) => string
 }

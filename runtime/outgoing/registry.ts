@@ -43,6 +43,8 @@ export interface OutgoingParts {
   /** PEM certificates trusted beside the system's. */
   readonly ca?: string | undefined
   readonly log?: Log | undefined
+  /** Called with each attempt to get a credential; `error` undefined: it worked. */
+  readonly obtained?: ((strategy: string, error: unknown) => void) | undefined
   /** Milliseconds, default Date.now. */
   readonly now?: (() => number) | undefined
   /** Replaces the fetches for token endpoints. */
@@ -74,6 +76,7 @@ export function makeOutgoing(from: OutgoingParts = {}): Outgoing {
     enableObo: from.enableObo ?? false,
     now,
     log: from.log ?? silentLog,
+    obtained: from.obtained ?? (() => {}),
     stsEndpoint: from.stsEndpoint ?? regionalEndpoint,
   }
 

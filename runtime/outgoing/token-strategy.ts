@@ -73,9 +73,26 @@ export class TokenStrategy implements OutgoingStrategy {
     signal: AbortSignal | undefined,
   ): Promise<void> {
     const { headerName, marginMs = defaultMarginMs } = this.#rules
-    const credential = await this.#parts.cache.get(key, marginMs, obtain, signal)
+    const told = (): Promise<Obtained> => tellObtained(this.#parts, this.type, obtain)
+    const credential = await this.#parts.cache.get(key, marginMs, told, signal)
     setBearer(request.headers, credential['accessToken'] ?? '', headerName)
     this.#used.set(request, { key, credential })
+  }
+}
+
+/** Obtains a credential and tells how that went. */
+export async function tellObtained(
+  { obtained }: Pick<StrategyParts, 'obtained'>,
+  strategy: string,
+  obtain: () => Promise<Obtained>,
+): Promise<Obtained> {
+  try {
+    const result = await obtain()
+    obtained(strategy, undefined)
+    return result
+  } catch (error) {
+    obtained(strategy, error)
+    throw error
   }
 }
 

@@ -6,6 +6,15 @@
  * Source: docs/specification/proxy-command.md (added: --metrics-port); Prometheus exposition format 0.0.4.
  */
 import {
+  histogramText,
+  METRICS_TYPE,
+  metricText,
+  processText,
+  PROXY_METRICS,
+  type Sample,
+  SERVER_METRICS,
+} from '../../schemas/metrics/index.ts'
+import {
   Exchange,
   type Listener,
   listen,
@@ -15,6 +24,7 @@ import {
   sendProblem,
   sendText,
 } from '../net/index.ts'
+import type { Events } from '../observe/index.ts'
 import type { SecretUse } from '../incoming/index.ts'
 import type { RequestFacts, RequestObserver } from './request-log.ts'
 
@@ -39,8 +49,9 @@ const rpcMethods: ReadonlySet<string> = new Set([
   'logging/setLevel',
   'subscriptions/listen',
 ])
+const UNKNOWN = '0.0.0'
 /** Upper bounds in seconds. */
-const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+const buckets: readonly number[] = PROXY_METRICS.proxyRequestDuration.bounds
 
 export interface ProxyMetrics {
   readonly observe: RequestObserver
@@ -51,7 +62,7 @@ export interface ProxyMetrics {
 
 /** Plain numbers, which can cross to another process. */
 export interface Counts {
-  /** Labels -> number. */
+  /** Labels as JSON -> number. */
   readonly requests: ReadonlyMap<string, number>
   readonly calls: ReadonlyMap<string, number>
   readonly durations: Histogram
@@ -63,17 +74,17 @@ interface Histogram {
   readonly count: number
 }
 
-/** `more`: lines of text about something else. */
-export function makeProxyMetrics(more: () => readonly string[] = () => []): ProxyMetrics {
+/** `more`: text about something else. */
+export function makeProxyMetrics(version = UNKNOWN, more: () => string = () => ''): ProxyMetrics {
   const requests = new Map<string, number>()
   const calls = new Map<string, number>()
   const durations = { counts: buckets.map(() => 0), sum: 0, count: 0 }
 
   function observe(facts: RequestFacts): void {
     const method = httpMethods.has(facts.method) ? facts.method : 'other'
-    add(requests, `method="${method}",status="${facts.status}"`, 1)
+    add(requests, `{"method":"${method}","status":"${facts.status}"}`, 1)
     if (facts.rpcMethod) {
-      add(calls, `method="${rpcMethods.has(facts.rpcMethod) ? facts.rpcMethod : 'other'}"`, 1)
+      add(calls, `{"method":"${rpcMethods.has(facts.rpcMethod) ? facts.rpcMethod : 'other'}"}`, 1)
     }
     if (facts.stream) return
     const seconds = facts.durationMs / 1000
@@ -85,25 +96,40 @@ export function makeProxyMetrics(more: () => readonly string[] = () => []): Prox
   }
 
   const counts = (): Counts => ({ requests, calls, durations })
-  return { observe, counts, render: () => [...more(), mergedMetrics([counts()])].join('\n') }
+  return { observe, counts, render: () => more() + mergedMetrics([counts()], { version, workers: 1 }) }
 }
 
 /** What still needs each older HMAC secret of the embedded authorization server. */
-export function secretUseMetrics(uses: readonly SecretUse[] = []): readonly string[] {
-  if (uses.length === 0) return []
-  const name = 'gatehouse_authserver_old_secret_uses'
-  return [
-    `# HELP ${name} What still needs an older HMAC secret; 0 of both kinds: it can be dropped.`,
-    `# TYPE ${name} gauge`,
-    ...uses.flatMap(({ position, records, refreshTokens }) => [
-      `${name}{secret="${position}",kind="records"} ${records}`,
-      `${name}{secret="${position}",kind="refresh_tokens"} ${refreshTokens}`,
+export function secretUseMetrics(uses: readonly SecretUse[] = []): string {
+  if (uses.length === 0) return ''
+  return metricText(
+    SERVER_METRICS.authServerSecretUses,
+    uses.flatMap(({ position, records, refreshTokens }): Sample[] => [
+      [records, { secret: position, kind: 'records' }],
+      [refreshTokens, { secret: position, kind: 'refresh_tokens' }],
     ]),
-  ]
+  )
+}
+
+/** Counts what happens at the embedded authorization server; the response gives the text. */
+export function authServerMetrics(events: Events): () => string {
+  const counts = new Map<string, number>()
+  events.listen(({ type, fields }) => {
+    if (type !== 'authorization_server' || !('action' in fields)) return
+    const { action, outcome, upstream } = fields
+    add(counts, JSON.stringify({ action, outcome, upstream }), 1)
+  })
+  return () => metricText(SERVER_METRICS.authServerEvents, samplesOf(counts))
+}
+
+export interface MergeOptions {
+  readonly version?: string | undefined
+  /** Processes of this proxy. */
+  readonly workers: number
 }
 
 /** The exposition text of several processes' counts together. */
-export function mergedMetrics(all: readonly Counts[]): string {
+export function mergedMetrics(all: readonly Counts[], { version = UNKNOWN, workers }: MergeOptions): string {
   const requests = new Map<string, number>()
   const calls = new Map<string, number>()
   for (const counts of all) {
@@ -111,21 +137,18 @@ export function mergedMetrics(all: readonly Counts[]): string {
     for (const [labels, value] of counts.calls) add(calls, labels, value)
   }
   const durations = {
+    labels: {},
     counts: buckets.map((_, i) => total(all.map((counts) => counts.durations.counts[i] ?? 0))),
     sum: total(all.map((counts) => counts.durations.sum)),
     count: total(all.map((counts) => counts.durations.count)),
   }
   return [
-    ...counter('gatehouse_proxy_requests_total', 'Requests answered, by HTTP method and status.', requests),
-    ...counter('gatehouse_proxy_rpc_requests_total', 'JSON-RPC messages received, by method.', calls),
-    ...histogram(
-      'gatehouse_proxy_request_duration_seconds',
-      'Time to the end of the response, but for streams.',
-      durations,
-    ),
-    ...processMetrics(),
-    '',
-  ].join('\n')
+    metricText(PROXY_METRICS.proxyRequests, samplesOf(requests)),
+    metricText(PROXY_METRICS.proxyRpcRequests, samplesOf(calls)),
+    histogramText(PROXY_METRICS.proxyRequestDuration, [durations]),
+    metricText(PROXY_METRICS.proxyWorkers, [[workers]]),
+    processText(version),
+  ].join('')
 }
 
 export function isCounts(value: unknown): value is Counts {
@@ -140,35 +163,8 @@ function add(map: Map<string, number>, labels: string, value: number): void {
   map.set(labels, (map.get(labels) ?? 0) + value)
 }
 
-function counter(name: string, help: string, values: ReadonlyMap<string, number>): string[] {
-  return [
-    `# HELP ${name} ${help}`,
-    `# TYPE ${name} counter`,
-    ...[...values].map(([labels, value]) => `${name}{${labels}} ${value}`),
-  ]
-}
-
-function histogram(name: string, help: string, { counts, sum, count }: Histogram): string[] {
-  return [
-    `# HELP ${name} ${help}`,
-    `# TYPE ${name} histogram`,
-    ...buckets.map((bound, i) => `${name}_bucket{le="${bound}"} ${counts[i] ?? 0}`),
-    `${name}_bucket{le="+Inf"} ${count}`,
-    `${name}_sum ${sum}`,
-    `${name}_count ${count}`,
-  ]
-}
-
-function processMetrics(): string[] {
-  const { user, system } = process.cpuUsage()
-  return [
-    '# TYPE process_cpu_seconds_total counter',
-    `process_cpu_seconds_total ${(user + system) / 1e6}`,
-    '# TYPE process_resident_memory_bytes gauge',
-    `process_resident_memory_bytes ${process.memoryUsage.rss()}`,
-    '# TYPE process_start_time_seconds gauge',
-    `process_start_time_seconds ${(Date.now() / 1000 - process.uptime()).toFixed(3)}`,
-  ]
+function* samplesOf(counts: ReadonlyMap<string, number>): Generator<Sample> {
+  for (const [labels, value] of counts) yield [value, JSON.parse(labels) as Readonly<Record<string, string>>]
 }
 
 /** Serves `/metrics` on a port of its own. Rejects with the system's error when it cannot be bound. */
@@ -183,7 +179,7 @@ export function serveMetrics(
       async dispatch({ req, res, path }: Exchange) {
         if (path !== '/metrics' || (req.method !== 'GET' && req.method !== 'HEAD')) {
           sendText(res, 404, 'metrics are at /metrics\n')
-        } else sendBody(res, 200, 'text/plain; version=0.0.4; charset=utf-8', await metrics.render())
+        } else sendBody(res, 200, METRICS_TYPE, await metrics.render())
       },
       recover: ({ res }, error) => sendProblem(res, error),
     },

@@ -1,6 +1,7 @@
 /** What whoever runs a proxy brings along beside its settings. */
 import type { Authenticator, EmbeddedAuthServer } from '../incoming/index.ts'
 import type { Log } from '../net/index.ts'
+import type { Events } from '../observe/index.ts'
 import type { TokenSource } from './credential.ts'
 import type { RequestObserver } from './request-log.ts'
 import type { ProxyAddress } from './server.ts'
@@ -8,6 +9,10 @@ import type { SharedSessions } from './session/sessions.ts'
 
 export interface RunParts {
   readonly log: Log
+  /** Version of this program, for its metrics. */
+  readonly version?: string
+  /** The event stream of this process. */
+  readonly events?: Events
   /** Prints a line for the person at the terminal (login URLs). */
   readonly notify: (line: string) => void
   /** The user's own browser program. */

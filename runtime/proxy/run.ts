@@ -12,7 +12,7 @@ import type { EmbeddedAuthServer } from '../incoming/index.ts'
 import { type Listener, makeDispatcher, unbracket } from '../net/index.ts'
 import { authServerViolations, strippedHeaders } from './auth-server.ts'
 import { incomingFor } from './incoming-auth.ts'
-import { makeProxyMetrics, secretUseMetrics, serveMetrics } from './metrics.ts'
+import { authServerMetrics, makeProxyMetrics, secretUseMetrics, serveMetrics } from './metrics.ts'
 import { makeRemote } from './remote.ts'
 import type { RunParts } from './run-parts.ts'
 import { type RunningProxy, startProxy } from './server.ts'
@@ -41,9 +41,7 @@ export async function runProxy(config: ProxyConfig, parts: RunParts): Promise<Ru
   const made = await makeRemote(config, parts, dispatcher)
   const sessions = parts.sessions ?? (await sessionStoreOf(config, parts))
   const metrics =
-    config.metricsPort === undefined
-      ? undefined
-      : makeProxyMetrics(() => secretUseMetrics(authServer?.secretUses()))
+    config.metricsPort === undefined ? undefined : makeProxyMetrics(parts.version, moreMetrics(parts))
   const observe = metrics?.observe ?? parts.observe
   let proxy: RunningProxy
   let metricsListener: Listener | undefined
@@ -115,6 +113,12 @@ export async function resolveHost(host: string): Promise<string> {
 
 function publicHosts({ resourceUrl }: ProxyConfig): ReadonlySet<string> {
   return new Set(resourceUrl === undefined ? [] : [unbracket(new URL(resourceUrl).hostname).toLowerCase()])
+}
+
+/** What the page of metrics says of the embedded authorization server. */
+function moreMetrics({ authServer, events }: RunParts): () => string {
+  const counted = events && authServer ? authServerMetrics(events) : () => ''
+  return () => secretUseMetrics(authServer?.secretUses()) + counted()
 }
 
 /** Where sessions are shared between replicas, when the file says so. */

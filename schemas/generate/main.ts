@@ -10,6 +10,7 @@ import { crdFile } from './crd.ts'
 import { docsFile, docsIndex } from './docs.ts'
 import { editorSchemas } from './editor.ts'
 import { loadBundle } from './load.ts'
+import { metricsPage } from './metrics.ts'
 import { inputFile, typesFile } from './types.ts'
 import { validatorFiles } from './validators.ts'
 
@@ -32,6 +33,7 @@ async function generate(): Promise<Map<string, string>> {
     ]),
     ['docs/kinds/README.md', docsIndex(bundle)],
     ...[...editorSchemas(bundle)].map(([name, text]): [string, string] => [`docs/schemas/${name}`, text]),
+    ['docs/metrics.md', metricsPage()],
     ['schemas/generated/bundle.js', bundleFile(bundle)],
     ['schemas/generated/bundle.d.ts', bundleTypes],
     ['schemas/generated/types.ts', typesFile(bundle)],

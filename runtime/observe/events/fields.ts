@@ -81,6 +81,7 @@ export interface EventFields {
   }
   /** A credential for a backend could not be obtained. */
   readonly token_failed: {
+    readonly backend?: string | undefined
     readonly strategy: string
     readonly reason: string
     readonly err?: unknown

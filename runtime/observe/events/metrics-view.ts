@@ -15,6 +15,13 @@ const COUNTERS: Counters = {
   },
   backend_era: (metrics, { backend, era }) =>
     metrics.revisionReclassifications(1, { ...named(backend), 'mcp.protocol.revision': era }),
+  config_reloaded: (metrics) => metrics.configReloads(1, { outcome: 'success' }),
+  config_refused: (metrics) => metrics.configReloads(1, { outcome: 'failure' }),
+  token_obtained: (metrics, { strategy }) => metrics.tokenExchanges(1, { strategy, outcome: 'success' }),
+  token_failed: (metrics, { strategy }) => metrics.tokenExchanges(1, { strategy, outcome: 'failure' }),
+  authorization_server: (metrics, { action, outcome, upstream }) =>
+    metrics.authServerEvents(1, { action, outcome, upstream }),
+  audit_lost: (metrics, { lines }) => metrics.auditLinesLost(lines, {}),
   policy_engine_failed: (metrics, _fields, server) => metrics.policyEngineFailures(1, { server }),
 }
 
@@ -29,5 +36,10 @@ export function countEvents(events: Events, metrics: Metrics, server: string): v
       | ((metrics: Metrics, fields: EventFields[EventType], server: string) => void)
       | undefined
     count?.(metrics, fields, server)
+    metrics.events(1, { type })
+  })
+  metrics.problems(function* countProblems() {
+    for (const [type, count] of Map.groupBy(events.problems(), (problem) => problem.type))
+      yield [count.length, { type }]
   })
 }

@@ -213,7 +213,7 @@ export const EVENTS: Table = {
   token_failed: {
     message: 'a credential for a backend could not be obtained',
     level: 'warn',
-    repeats: ({ strategy, reason }) => `${strategy} ${reason}`,
+    repeats: ({ strategy, reason, backend = '' }) => `${strategy} ${reason} ${backend}`,
   },
   token_obtained: { message: 'a credential for a backend was obtained', level: 'debug' },
   session_storage: {

@@ -35,6 +35,11 @@ const WORDS: Readonly<Record<string, Words>> = {
     text: 'Health check failed',
     fix: (backend) => `check that ${backend} is an MCP server at this url: its responses are not valid MCP`,
   },
+  credential_unavailable: {
+    text: 'No credential for the backend',
+    fix: (backend) =>
+      `check outgoingAuth for ${backend} and the authorization server that it names: it gives no token`,
+  },
   slow: {
     text: 'Health check is slow',
     fix: (backend) => `look at the load of ${backend}: health checks take longer than 5 seconds`,

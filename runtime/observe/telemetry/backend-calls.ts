@@ -4,6 +4,7 @@
  * Addresses and resource URIs go onto the span; labels get names only.
  * Source: OpenTelemetry semantic conventions for MCP, client.
  */
+import { LRUCache } from 'lru-cache'
 import type { Metrics } from './metrics.ts'
 import { errorType, noSpan, type SpanHandle, type Tracer } from './tracer.ts'
 
@@ -117,7 +118,34 @@ function count(metrics: Metrics, call: BackendCall, seconds: number, failure: st
   metrics.backendRequestsDuration(seconds, labels)
   metrics.clientOperationDuration(seconds, {
     'mcp.method.name': method,
+    'mcp.protocol.version': call.revision,
     'network.transport': 'tcp',
+    'network.protocol.name': 'http',
+    ...serverOf(call.url),
     'error.type': failure,
+    'gen_ai.tool.name': tool,
+    'gen_ai.operation.name': tool === undefined ? undefined : 'execute_tool',
+    'gen_ai.prompt.name': prompt,
   })
+}
+
+interface ServerLabels {
+  readonly 'server.address': string
+  readonly 'server.port': number
+}
+
+/** As many as there are backends, and those that were there before. */
+const servers = new LRUCache<string, ServerLabels>({ max: 1_000 })
+
+function serverOf(url: string): ServerLabels {
+  let labels = servers.get(url)
+  if (!labels) {
+    const { hostname, port, protocol } = new URL(url)
+    labels = {
+      'server.address': hostname,
+      'server.port': port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port),
+    }
+    servers.set(url, labels)
+  }
+  return labels
 }

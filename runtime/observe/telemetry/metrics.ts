@@ -1,23 +1,36 @@
 /**
  * One function for each row of the metric table: `metrics.mcpRequests(1, { server, … })`. Counters add, gauges and
- * histograms record.
+ * histograms record. Rows that are observed take a function that is asked at each scrape instead.
  *
  * Only the labels of the row get through, cut to 128 bytes; labels that are undefined are left out. Numbers of series
  * are bounded by the SDK (2000 for each metric, the rest is counted together).
  */
-import type { Meter } from '@opentelemetry/api'
+import type { Meter, MetricOptions } from '@opentelemetry/api'
+import { type MetricRow, PROCESS_METRICS, SERVER_METRICS } from '../../../schemas/metrics/index.ts'
 import { cutBytes } from '../text.ts'
-import { type MetricName, type MetricRow, METRICS } from './metric-table.ts'
+
+const METRICS = { ...SERVER_METRICS, ...PROCESS_METRICS }
+type Table = typeof METRICS
+export type MetricName = keyof Table
+
+type ObservedName = { [M in MetricName]: Table[M] extends { observed: true } ? M : never }[MetricName]
+type RecordedName = Exclude<MetricName, ObservedName>
 
 export type Labels<M extends MetricName> = {
-  readonly [L in (typeof METRICS)[M]['labels'][number]]?: string | number | boolean | undefined
+  readonly [L in Table[M]['labels'][number]]?: string | number | boolean | undefined
 }
+
+/** Read at each scrape. */
+export type Read<M extends MetricName> = () => Iterable<readonly [value: number, labels?: Labels<M>]>
 
 export type Metrics = {
-  readonly [M in MetricName]: (value: number, labels: Labels<M>) => void
+  readonly [M in RecordedName]: (value: number, labels: Labels<M>) => void
+} & {
+  readonly [M in ObservedName]: (read: Read<M>) => void
 }
 
-type Recorder = (value: number, labels: Readonly<Record<string, unknown>>) => void
+type Values = Readonly<Record<string, unknown>>
+type AnyRead = () => Iterable<readonly [number, Values?]>
 
 const MAX_LABEL_BYTES = 128
 
@@ -26,50 +39,77 @@ export const noMetrics: Metrics = table(() => () => {})
 /** `legacy` false leaves out labels that double others under older names. */
 export function makeMetrics(meter: Meter, legacy: boolean): Metrics {
   return table((row) => {
-    const record = instrument(meter, row)
     const names = legacy ? row.labels : row.labels.filter((name) => row.legacy?.includes(name) !== true)
-    return (value, labels) => {
-      const attributes: Record<string, string> = {}
-      for (const name of names) {
-        const label = labels[name]
-        if (typeof label === 'string') attributes[name] = cutBytes(label, MAX_LABEL_BYTES)
-        else if (typeof label === 'number' || typeof label === 'boolean') attributes[name] = String(label)
-      }
-      record(value, attributes)
-    }
+    const attributesOf = (labels: Values): Record<string, string> => attributes(names, labels)
+    if (row.observed) return observer(meter, row, attributesOf)
+    const record = instrument(meter, row)
+    return (value: number, labels: Values) => record(value, attributesOf(labels))
   })
 }
 
+function attributes(names: readonly string[], labels: Values): Record<string, string> {
+  const result: Record<string, string> = {}
+  for (const name of names) {
+    const label = labels[name]
+    if (typeof label === 'string') result[name] = cutBytes(label, MAX_LABEL_BYTES)
+    else if (typeof label === 'number' || typeof label === 'boolean') result[name] = String(label)
+  }
+  return result
+}
+
+type Recorder = ((value: number, labels: Values) => void) | ((read: AnyRead) => void)
+
 function table(make: (row: MetricRow) => Recorder): Metrics {
   const entries = Object.entries(METRICS).map(([name, row]) => [name, make(row)] as const)
-  return Object.fromEntries(entries) as Metrics
+  return Object.fromEntries(entries) as unknown as Metrics
+}
+
+function optionsOf(row: MetricRow): MetricOptions {
+  return {
+    description: row.help,
+    ...(row.unit === undefined ? {} : { unit: row.unit }),
+    ...(row.bounds ? { advice: { explicitBucketBoundaries: [...row.bounds] } } : {}),
+  }
+}
+
+function observer(
+  meter: Meter,
+  row: MetricRow,
+  attributesOf: (labels: Values) => Record<string, string>,
+): (read: AnyRead) => void {
+  return (read) => {
+    const options = optionsOf(row)
+    const made =
+      row.kind === 'counter'
+        ? meter.createObservableCounter(row.name, options)
+        : meter.createObservableGauge(row.name, options)
+    made.addCallback((result) => {
+      for (const [value, labels = {}] of read()) result.observe(value, attributesOf(labels))
+    })
+  }
 }
 
 function instrument(
   meter: Meter,
   row: MetricRow,
 ): (value: number, attributes: Record<string, string>) => void {
-  const options = {
-    description: row.help,
-    ...(row.unit === undefined ? {} : { unit: row.unit }),
-    ...(row.bounds ? { advice: { explicitBucketBoundaries: [...row.bounds] } } : {}),
-  }
+  const options = optionsOf(row)
   switch (row.kind) {
     case 'counter': {
       const counter = meter.createCounter(row.name, options)
-      return (value, attributes) => counter.add(value, attributes)
+      return (value, labels) => counter.add(value, labels)
     }
     case 'up_down_counter': {
       const counter = meter.createUpDownCounter(row.name, options)
-      return (value, attributes) => counter.add(value, attributes)
+      return (value, labels) => counter.add(value, labels)
     }
     case 'gauge': {
       const gauge = meter.createGauge(row.name, options)
-      return (value, attributes) => gauge.record(value, attributes)
+      return (value, labels) => gauge.record(value, labels)
     }
     default: {
       const histogram = meter.createHistogram(row.name, options)
-      return (value, attributes) => histogram.record(value, attributes)
+      return (value, labels) => histogram.record(value, labels)
     }
   }
 }

@@ -20,6 +20,7 @@ import { signRequest } from '../aws/sigv4.ts'
 import type { OutgoingRequest, OutgoingStrategy } from '../strategy.ts'
 import { assumeRole } from '../aws/sts.ts'
 import { subjectToken, tokenTypes } from '../subject.ts'
+import { tellObtained } from '../token-strategy.ts'
 
 const marginMs = 300_000
 const maxPayloadBytes = 10_485_760
@@ -133,7 +134,15 @@ class CloudSts implements OutgoingStrategy {
       webIdentityToken: token,
       durationSeconds: sessionDuration,
     }
-    return { key, credential: await cache.get(key, marginMs, () => assumeRole(role, fetch), signal) }
+    return {
+      key,
+      credential: await cache.get(
+        key,
+        marginMs,
+        () => tellObtained(this.#parts, 'cloud_sts', () => assumeRole(role, fetch)),
+        signal,
+      ),
+    }
   }
 
   #sessionName(caller: Caller): string {

@@ -97,7 +97,7 @@ class Primary {
       const counts = await Promise.all(
         [...channels.values()].map((channel) => channel.call('metrics').catch(() => undefined)),
       )
-      return mergedMetrics(counts.filter(isCounts))
+      return mergedMetrics(counts.filter(isCounts), { version: this.#parts.version, workers: channels.size })
     }
     return serveMetrics({ render }, host, metricsPort, this.#parts.log)
   }

@@ -13,7 +13,7 @@ import { RemoteLogin } from './remote-login.ts'
 
 /** Serves until the primary says otherwise. Resolves when everything is closed. */
 export async function runWorker(config: ProxyConfig, parts: RunParts): Promise<void> {
-  const metrics = config.metricsPort === undefined ? undefined : makeProxyMetrics()
+  const metrics = config.metricsPort === undefined ? undefined : makeProxyMetrics(parts.version)
   const ended = Promise.withResolvers<void>()
   let proxy: RunningCommand | undefined
 

@@ -98,11 +98,16 @@ function bundleOf({ name, caBundlePath }: RuntimeBackend): string | undefined {
   } catch (cause) {
     throw invalid(`${field}: the file cannot be read`, cause)
   }
-  const certificates = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  const certificates = certificatesIn(text)
   if (certificates.length === 0) throw invalid(`${field}: the file holds no PEM certificate`)
   if (!certificates.every(isCertificate))
     throw invalid(`${field}: the file holds a certificate that cannot be read`)
   return text
+}
+
+/** The PEM certificates of a bundle. */
+export function certificatesIn(bundle: string): readonly string[] {
+  return bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
 }
 
 function isCertificate(pem: string): boolean {

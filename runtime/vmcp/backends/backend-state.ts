@@ -12,6 +12,8 @@ export interface BackendState {
   readonly authType: string
   /** Revision of the protocol that was last agreed on. */
   readonly revision: string | undefined
+  /** When the first certificate of its bundle ends, milliseconds since the epoch; undefined without a bundle. */
+  readonly caEndsAt: number | undefined
   /** The era that it was found to speak. */
   readonly era: string
   readonly health: BackendHealth
@@ -30,6 +32,7 @@ export function excludedState({ name, problems }: ExcludedBackend): BackendState
     authType: 'unknown',
     revision: undefined,
     era: 'unknown',
+    caEndsAt: undefined,
     calls: { calls: 0, failed: 0, latencyMs: undefined },
     health: { ...UNKNOWN_HEALTH, status: 'unhealthy', lastErrorCategory: 'configuration_invalid' },
     lists: { staleSince: undefined, repaired: 0, leftOut: 0 },

@@ -12,6 +12,7 @@ import type { Log } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { Client, ClientAbilities, ClientSession, Outcome } from '../pipeline/operation.ts'
 import { type Sender, WrongEra } from './session-era/channel.ts'
+import { isBackendError, LOGIN_ERRORS } from './backend-errors.ts'
 import { CallCounter } from './call-counts.ts'
 import type { Connection, ListKind, Request, ServerInfo } from './connection.ts'
 import { Connections, type ConnectionScope, type Held } from './session-era/connections.ts'
@@ -220,7 +221,10 @@ export class Backend {
       const named = this.#named(error)
       if (isTooLarge(named)) this.#refusedResult(named)
       else if (isBackendError(named)) this.#options.links.outcome(this, named)
-      else this.#options.links.released(this)
+      else {
+        this.#options.links.released(this)
+        this.#tellLogin(named)
+      }
       throw named
     }
   }
@@ -229,6 +233,14 @@ export class Backend {
   #refusedResult(error: GatehouseError): void {
     this.#options.events.emit('backend_call_failed', { backend: this.name, reason: error.message })
     this.#options.links.outcome(this, undefined)
+  }
+
+  /** A caller whose login has ended, or never was, concerns nobody but them: it is no failure of the backend. */
+  #tellLogin(error: Error): void {
+    if (!(error instanceof GatehouseError) || !LOGIN_ERRORS.has(error.code)) return
+    const { authType: strategy } = this.settings
+    const reason = error.code.toLowerCase()
+    this.#options.events.emit('token_failed', { backend: this.name, strategy, reason, err: error })
   }
 
   #named(error: unknown): Error {
@@ -360,17 +372,3 @@ function outcomeOf(error: unknown): Outcome {
   if (error instanceof WrongEra && error.outcome) return error.outcome
   throw error
 }
-
-/** True for errors between us and a backend: unreachable, broken, or not to be authenticated to. */
-export function isBackendError(error: unknown): error is GatehouseError {
-  return (
-    error instanceof GatehouseError && (error.code.startsWith('BACKEND_') || OUTGOING_FAULTS.has(error.code))
-  )
-}
-
-/** Errors of the outgoing credentials; the caller or the operator has to change something. */
-const OUTGOING_FAULTS: ReadonlySet<string> = new Set([
-  'ENTERPRISE_REQUIRED',
-  'OAUTH_UNAVAILABLE',
-  'OAUTH_REFUSED',
-])

@@ -2,7 +2,7 @@
  * The backends of the running configuration. A changed configuration adds, removes and replaces single backends;
  * those that did not change keep their connections and listings.
  */
-import { hash } from 'node:crypto'
+import { hash, X509Certificate } from 'node:crypto'
 import type { AddressPolicy, RuntimeBackend } from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import { type Dispatcher, type Log, makeDispatcher } from '../../net/index.ts'
@@ -10,7 +10,7 @@ import type { Events } from '../../observe/index.ts'
 import { Backend, type BackendLinks } from './backend.ts'
 import type { BackendObservation } from './transport/measure.ts'
 import type { BackendSettings } from './settings.ts'
-import type { Configured, ConfiguredBackend } from './backend-settings.ts'
+import { certificatesIn, type Configured, type ConfiguredBackend } from './backend-settings.ts'
 import type { Listing } from '../catalog/listing.ts'
 import { Listings } from '../catalog/listings.ts'
 import type { Member } from '../catalog/views.ts'
@@ -129,6 +129,7 @@ export class Fleet {
       perCaller: auth.perCaller || passthrough.length > 0,
       fingerprint: hash('sha256', fingerprint, 'base64url'),
       authType: auth.type,
+      caEndsAt: ca === undefined ? undefined : firstEnd(ca),
     }
   }
 
@@ -156,4 +157,8 @@ export class Fleet {
     await Promise.all([...this.#members.values()].map(({ backend }) => backend.close()))
     await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.destroy()))
   }
+}
+
+function firstEnd(ca: string): number {
+  return Math.min(...certificatesIn(ca).map((pem) => new X509Certificate(pem).validToDate.getTime()))
 }

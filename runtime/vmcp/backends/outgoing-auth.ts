@@ -50,12 +50,14 @@ export function makeOutgoingAuth(
   env: Environment,
   upstream: UpstreamTokens | undefined,
   log: Log,
+  obtained?: (strategy: string, error: unknown) => void,
 ): OutgoingAuth {
   const outgoing = makeOutgoing({
     secret: (name) => env[name],
     enableObo: isSwitchedOn(env, vmcpEnvironment.enableObo),
     upstream,
     log,
+    obtained,
   })
   return {
     strategyViolations: (config) =>

@@ -12,4 +12,6 @@ export interface BackendSettings {
   readonly fingerprint: string
   /** Authentication type, for the status report. */
   readonly authType: string
+  /** When the first certificate of its bundle ends, milliseconds since the epoch; undefined without a bundle. */
+  readonly caEndsAt?: number | undefined
 }

@@ -375,6 +375,9 @@ const CATEGORIES: Readonly<Record<string, string>> = {
   BACKEND_UNAVAILABLE: 'backend_unavailable',
   BACKEND_FAILED: 'backend_unavailable',
   BACKEND_UNREACHABLE: 'connection_failed',
+  OAUTH_UNAVAILABLE: 'credential_unavailable',
+  OAUTH_REFUSED: 'credential_unavailable',
+  ENTERPRISE_REQUIRED: 'credential_unavailable',
 }
 
 function categoryOf(error: unknown): string {

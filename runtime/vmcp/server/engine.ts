@@ -2,7 +2,7 @@
  * The side towards backends as one thing: the fleet, its health, the catalog made of it, and the word to clients when
  * that changes. Takes a changed configuration while it runs.
  */
-import type { RuntimeBackend } from '../../../schemas/index.ts'
+import { GatehouseError, type RuntimeBackend } from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { AuthServerFacts } from '../../incoming/index.ts'
 import type { Log } from '../../net/index.ts'
@@ -73,7 +73,10 @@ export class Engine {
     this.#options = options
     this.#config = config
     this.#conflicts = new Conflicts(options.events)
-    this.outgoing = makeOutgoingAuth(env, upstreamTokens, log)
+    this.outgoing = makeOutgoingAuth(env, upstreamTokens, log, (strategy, err) => {
+      if (err === undefined) options.events.emit('token_obtained', { strategy })
+      else options.events.emit('token_failed', { strategy, reason: reasonOf(err), err })
+    })
     this.#evaluator = new Evaluator(log)
     this.#monitor = this.#makeMonitor(config)
     this.#fleet = this.#makeFleet()
@@ -93,6 +96,7 @@ export class Engine {
         transport: settings.transport,
         authType: settings.authType,
         revision,
+        caEndsAt: settings.caEndsAt,
         era,
         calls: counter.counts,
         health: this.#monitor.health(settings.name),
@@ -303,4 +307,9 @@ export class Engine {
     await this.outgoing.close()
     await this.#evaluator.close()
   }
+}
+
+/** The kind of an error, for labels and searches. */
+function reasonOf(error: unknown): string {
+  return error instanceof GatehouseError ? error.code.toLowerCase() : 'other'
 }

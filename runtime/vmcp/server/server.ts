@@ -15,6 +15,8 @@ import { type Clock, systemClock } from '../clock.ts'
 import { type Edges, makeEdges } from '../client-codecs/codecs.ts'
 import { countSecretUses, notesOf, withPrimary } from './embedded-auth.ts'
 import { Engine } from './engine.ts'
+import type { Decision } from '../middleware/index.ts'
+import { observeServer } from './gauges.ts'
 import { guarding, type Guards, makeGuards, permitting } from '../pipeline/guards.ts'
 import { healthSettings } from '../health/settings.ts'
 import { makeHandler, MCP_PATH } from './http.ts'
@@ -29,6 +31,7 @@ import { builtInRoute } from './routes.ts'
 import { watcherOf } from './session-life.ts'
 import { sessionRecords } from '../sessions/records.ts'
 import { openSessionStorage, type SessionStorage } from '../sessions/storage.ts'
+import type { Session } from '../sessions/session.ts'
 import { SessionTable } from '../sessions/table.ts'
 import { checkStart, startWarnings } from './start-check.ts'
 import { statusReport } from './status.ts'
@@ -137,7 +140,7 @@ class Vmcp implements VmcpServer {
       now: clock.now,
       records: this.#storage && sessionRecords(this.#storage.store, ttlMs, clock.now),
       log,
-      onEnd: (session, gone) => this.#engine.endSession(session, gone),
+      onEnd: (session, gone) => this.#sessionEnded(session, gone),
     })
     this.#edges = makeEdges({
       core: this.#engine.core,
@@ -149,9 +152,7 @@ class Vmcp implements VmcpServer {
           () => this.#guards,
           () => this.#engine.core,
           (tool) => this.#isOwnTool(tool),
-          (method, name, decision) => {
-            if (decision === 'denied') this.#events.emit('call_denied', { method, name: name?.slice(0, 128) })
-          },
+          (method, name, decision) => this.#decided(method, name, decision),
         ),
         core: (operation) => this.#engine.core.perform(operation),
       }),
@@ -166,6 +167,28 @@ class Vmcp implements VmcpServer {
       endSession: (session: ClientSession) => this.#engine.endSession(session, true),
     })
     this.#engine.apply(config, options.excluded)
+    observeServer(observation.telemetry.metrics, {
+      version: options.version ?? '0.0.0',
+      sessions: () => this.#sessions.size,
+      backends: () => this.#engine.states(),
+    })
+  }
+
+  #decided(method: string, name: string | undefined, decision: Decision): void {
+    const { metrics } = this.#observation.telemetry
+    metrics.authorizationDecisions(1, { server: this.#config.name, decision })
+    if (decision === 'denied') this.#events.emit('call_denied', { method, name: name?.slice(0, 128) })
+  }
+
+  /** A session left this process. */
+  #sessionEnded(session: Session, gone: boolean): void {
+    const { metrics } = this.#observation.telemetry
+    metrics.serverSessionDuration((this.#clock.now() - session.openedAt) / 1_000, {
+      'mcp.protocol.version': session.facts.protocolVersion,
+      'network.transport': 'tcp',
+      'network.protocol.name': 'http',
+    })
+    this.#engine.endSession(session, gone)
   }
 
   *#watchers() {

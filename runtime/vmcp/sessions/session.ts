@@ -75,6 +75,8 @@ export class Session implements ClientSession {
   /** Set by `logging/setLevel`; undefined: the backend's own choice. */
   logLevel: string | undefined
   usedAt = 0
+  /** When it was opened or restored in this process. */
+  openedAt = 0
   /** When the table of sessions last moved it to its end. */
   movedAt = 0
   /** True until the subscriptions of a session from another replica are renewed here. */

@@ -107,7 +107,9 @@ export class SessionTable {
 
   #add(session: Session): void {
     session.usedAt = this.#options.now()
+    session.openedAt = session.usedAt
     session.movedAt = session.usedAt
+    session.openedAt = session.usedAt
     const save = () => void this.save(session)
     session.onChange = save
     this.#live.set(session.id, session)

@@ -82,6 +82,7 @@ const backend: BackendState = {
   authType: 'unauthenticated',
   revision: undefined,
   era: 'unknown',
+  caEndsAt: undefined,
   calls: { calls: 0, failed: 0, latencyMs: undefined },
   health: { ...health, status: 'healthy' },
   lists: { staleSince: undefined, repaired: 0, leftOut: 0 },

@@ -27,8 +27,9 @@ import {
   vmcpEnvironment,
 } from '../../../config/index.ts'
 import type { EmbeddedAuthServer } from '../../../incoming/index.ts'
-import { type RootLog } from '../../../observe/index.ts'
+import { type Events, logEvents, makeEvents, type RootLog } from '../../../observe/index.ts'
 import { authServerViolations, runPrimary, runProxy, runWorker } from '../../../proxy/index.ts'
+import { version } from '../../version.ts'
 import { addLogFlags, commandLog } from '../../log.ts'
 import { exitCode, print, printError } from '../../output.ts'
 import { authServerFileBeside, Checks, withAuthServer } from '../vmcp/auth-server.ts'
@@ -151,14 +152,16 @@ async function checked(resolve: () => ProxyConfig, authServerFile: string | unde
 
 async function serve(config: ProxyConfig, authServerFile?: string): Promise<number> {
   const log = commandLog({ level: config.debug ? 'debug' : 'info', name: 'proxy' })
-  return withAuthServer(authServerFile, { log, maxUpstreams }, (authServer) =>
-    serveWith(config, log, authServer),
-  )
+  const events = makeEvents()
+  const stopLog = logEvents(events, log)
+  return withAuthServer(authServerFile, { log, events, maxUpstreams }, (authServer) =>
+    serveWith(config, { log, events }, authServer),
+  ).finally(stopLog)
 }
 
 async function serveWith(
   config: ProxyConfig,
-  log: RootLog,
+  { log, events }: { readonly log: RootLog; readonly events: Events },
   authServer: EmbeddedAuthServer | undefined,
 ): Promise<number> {
   const stop = new AbortController()
@@ -166,6 +169,8 @@ async function serveWith(
   const env = environment()
   const parts = {
     log,
+    events,
+    version,
     notify: printError,
     browser: readVariable(env, variables.browser),
     secret: (variable: string) => env[variable],

@@ -1,22 +1,11 @@
 /**
- * The table of metrics: names, kinds, labels and bounds. docs/observability.md repeats it and a test compares the two.
+ * The metrics of a virtual server, its embedded authorization server included. docs/metrics.md is generated from this.
  *
- * A label has few values: nothing that a client can make up freely is one, so addresses and resource URIs stand on
- * spans only. Labels in `legacy` are doubles under older names, written while useLegacyAttributes is on.
+ * A label has few values: nothing that a client can make up freely is one, so addresses of clients and resource URIs stand
+ * on spans only. Labels in `legacy` are doubles under older names, written while useLegacyAttributes is on.
  * Source: docs/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry semantic conventions for MCP and generative AI.
  */
-export interface MetricRow {
-  /** Name for OTLP; prometheus.ts and its serialiser make the scraped one of it. */
-  readonly name: string
-  readonly kind: 'counter' | 'up_down_counter' | 'gauge' | 'histogram'
-  /** `s` for seconds. */
-  readonly unit?: string
-  readonly help: string
-  readonly labels: readonly string[]
-  readonly legacy?: readonly string[]
-  /** Upper bounds of the buckets. */
-  readonly bounds?: readonly number[]
-}
+import type { MetricRow } from './row.ts'
 
 /** Seconds. */
 export const DURATION_BOUNDS: readonly number[] = [
@@ -43,7 +32,7 @@ const backend = [
 const backendLegacy = ['tool_name', 'prompt_name'] as const
 const limiter = ['namespace', 'server'] as const
 
-export const METRICS = {
+export const SERVER_METRICS = {
   mcpRequests: {
     name: 'gatehouse_mcp_requests',
     kind: 'counter',
@@ -88,7 +77,95 @@ export const METRICS = {
     name: 'mcp.client.operation.duration',
     ...seconds,
     help: 'Duration of MCP operations at backends',
-    labels: ['mcp.method.name', 'network.transport', 'error.type'],
+    labels: [
+      'mcp.method.name',
+      'mcp.protocol.version',
+      'network.transport',
+      'network.protocol.name',
+      'server.address',
+      'server.port',
+      'error.type',
+      'gen_ai.tool.name',
+      'gen_ai.operation.name',
+      'gen_ai.prompt.name',
+    ],
+  },
+  serverSessionDuration: {
+    name: 'mcp.server.session.duration',
+    ...seconds,
+    help: 'Life of sessions of clients',
+    labels: ['mcp.protocol.version', 'network.transport', 'network.protocol.name'],
+  },
+  sessions: {
+    name: 'gatehouse_vmcp_sessions',
+    kind: 'gauge',
+    observed: true,
+    help: 'Sessions of clients in this process',
+    labels: [],
+  },
+  backendHealth: {
+    name: 'gatehouse_vmcp_backend_health',
+    kind: 'gauge',
+    observed: true,
+    help: 'Health of each backend: 1 for the status it has, 0 for the others',
+    labels: ['target.workload_name', 'status'],
+  },
+  backendCircuit: {
+    name: 'gatehouse_vmcp_backend_circuit',
+    kind: 'gauge',
+    observed: true,
+    help: 'Circuit of each backend that has one: 1 for the state it is in, 0 for the others',
+    labels: ['target.workload_name', 'state'],
+  },
+  problems: {
+    name: 'gatehouse_problems',
+    kind: 'gauge',
+    observed: true,
+    help: 'What is wrong now, as problem_details of /status lists it, by type of event',
+    labels: ['type'],
+  },
+  events: {
+    name: 'gatehouse_events',
+    kind: 'counter',
+    help: 'Events of the server, by type, as the log names them',
+    labels: ['type'],
+  },
+  certificateExpiry: {
+    name: 'gatehouse_certificate_expiry_timestamp_seconds',
+    kind: 'gauge',
+    observed: true,
+    help: 'When certificates end that this program serves or trusts, as Unix time',
+    labels: ['certificate'],
+  },
+  configReloads: {
+    name: 'gatehouse_config_reloads',
+    kind: 'counter',
+    help: 'Changes of the configuration, by what became of them: success or failure',
+    labels: ['outcome'],
+  },
+  authorizationDecisions: {
+    name: 'gatehouse_authorization_decisions',
+    kind: 'counter',
+    help: 'Decisions of policies about requests: allowed, denied or error',
+    labels: ['server', 'decision'],
+  },
+  tokenExchanges: {
+    name: 'gatehouse_token_exchanges',
+    kind: 'counter',
+    help: 'Credentials for backends that were asked for, by strategy and outcome',
+    labels: ['strategy', 'outcome'],
+  },
+  authServerEvents: {
+    name: 'gatehouse_authserver_events',
+    kind: 'counter',
+    help: 'Logins, tokens and other events of the embedded authorization server, by outcome',
+    labels: ['action', 'outcome', 'upstream'],
+  },
+  auditLinesLost: {
+    name: 'gatehouse_audit_lines_lost',
+    kind: 'counter',
+    help: 'Lines of the audit log that could not be written',
+    labels: [],
   },
   backendsDiscovered: {
     name: 'gatehouse_vmcp_backends_discovered',
@@ -252,5 +329,3 @@ export const METRICS = {
     labels: limiter,
   },
 } as const satisfies Record<string, MetricRow>
-
-export type MetricName = keyof typeof METRICS

@@ -1,0 +1,23 @@
+/** Which errors are about a backend, and which about the caller's own login. */
+import { GatehouseError } from '../../../schemas/index.ts'
+
+/** True for errors between us and a backend: unreachable, broken, or not to be authenticated to. */
+export function isBackendError(error: unknown): error is GatehouseError {
+  return (
+    error instanceof GatehouseError && (error.code.startsWith('BACKEND_') || OUTGOING_FAULTS.has(error.code))
+  )
+}
+
+/** What a caller changes by signing in again. */
+export const LOGIN_ERRORS: ReadonlySet<string> = new Set([
+  'SUBJECT_REFUSED',
+  'UPSTREAM_TOKEN_MISSING',
+  'UPSTREAM_NOT_CONNECTED',
+])
+
+/** Errors of the outgoing credentials; the caller or the operator has to change something. */
+const OUTGOING_FAULTS: ReadonlySet<string> = new Set([
+  'ENTERPRISE_REQUIRED',
+  'OAUTH_UNAVAILABLE',
+  'OAUTH_REFUSED',
+])

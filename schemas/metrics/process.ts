@@ -1,0 +1,37 @@
+/** What every program tells of itself. Read at each scrape. */
+import { readdirSync } from 'node:fs'
+import { PROCESS_METRICS } from './programs.ts'
+import { metricText, type Sample } from './text.ts'
+
+/** When this process started, Unix seconds; the same in every scrape. */
+const STARTED_AT = Math.round(performance.timeOrigin) / 1_000
+
+export type ProcessSamples = { readonly [M in keyof typeof PROCESS_METRICS]: readonly Sample[] }
+
+export function processSamples(version: string): ProcessSamples {
+  const { user, system } = process.cpuUsage()
+  const files = openFiles()
+  return {
+    processCpu: [[(user + system) / 1e6]],
+    processMemory: [[process.memoryUsage.rss()]],
+    processStart: [[STARTED_AT]],
+    processFiles: files === undefined ? [] : [[files]],
+    buildInfo: [[1, { version, node: process.versions.node }]],
+  }
+}
+
+/** The samples as text. */
+export function processText(version: string): string {
+  const samples = processSamples(version)
+  return Object.entries(PROCESS_METRICS)
+    .map(([name, row]) => metricText(row, samples[name as keyof typeof PROCESS_METRICS]))
+    .join('')
+}
+
+function openFiles(): number | undefined {
+  try {
+    return readdirSync('/proc/self/fd').length
+  } catch {
+    return undefined
+  }
+}

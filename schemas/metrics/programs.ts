@@ -1,0 +1,112 @@
+/** The metrics of the proxy and of the hooks server, and those that every program has. */
+import type { MetricRow } from './row.ts'
+
+/** Every program has these. */
+export const PROCESS_METRICS = {
+  processCpu: {
+    name: 'process_cpu',
+    kind: 'counter',
+    unit: 's',
+    observed: true,
+    help: 'CPU time of the process, user and system',
+    labels: [],
+  },
+  processMemory: {
+    name: 'process_resident_memory_bytes',
+    kind: 'gauge',
+    observed: true,
+    help: 'Resident memory of the process',
+    labels: [],
+  },
+  processStart: {
+    name: 'process_start_time_seconds',
+    kind: 'gauge',
+    observed: true,
+    help: 'When the process started, as Unix time',
+    labels: [],
+  },
+  processFiles: {
+    name: 'process_open_fds',
+    kind: 'gauge',
+    observed: true,
+    help: 'Open file descriptors of the process, where the system tells (Linux)',
+    labels: [],
+  },
+  buildInfo: {
+    name: 'gatehouse_build_info',
+    kind: 'gauge',
+    observed: true,
+    help: '1, with the version of the program and of Node',
+    labels: ['version', 'node'],
+  },
+} as const satisfies Record<string, MetricRow>
+
+/** Upper bounds in seconds. */
+const REQUEST_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const
+const HOOK_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const
+
+export const PROXY_METRICS = {
+  proxyRequests: {
+    name: 'gatehouse_proxy_requests',
+    kind: 'counter',
+    help: 'Requests answered, by HTTP method and status',
+    labels: ['method', 'status'],
+  },
+  proxyRpcRequests: {
+    name: 'gatehouse_proxy_rpc_requests',
+    kind: 'counter',
+    help: 'JSON-RPC messages received, by method',
+    labels: ['method'],
+  },
+  proxyRequestDuration: {
+    name: 'gatehouse_proxy_request_duration',
+    kind: 'histogram',
+    unit: 's',
+    bounds: REQUEST_BOUNDS,
+    help: 'Time to the end of the response, but for streams',
+    labels: [],
+  },
+  proxyWorkers: {
+    name: 'gatehouse_proxy_workers',
+    kind: 'gauge',
+    observed: true,
+    help: 'Processes of the proxy',
+    labels: [],
+  },
+} as const satisfies Record<string, MetricRow>
+
+export const HOOKS_METRICS = {
+  hooksRequests: {
+    name: 'gatehouse_hooks_requests',
+    kind: 'counter',
+    help: 'Hook calls answered',
+    labels: ['kind', 'hook', 'code'],
+  },
+  hooksDenied: {
+    name: 'gatehouse_hooks_admission_denied',
+    kind: 'counter',
+    help: 'Objects refused by admission',
+    labels: ['kind'],
+  },
+  hooksDuration: {
+    name: 'gatehouse_hooks_request_duration',
+    kind: 'histogram',
+    unit: 's',
+    bounds: HOOK_BOUNDS,
+    help: 'Time to answer a hook call',
+    labels: ['kind', 'hook'],
+  },
+  hooksPolicyEngineFailures: {
+    name: 'gatehouse_hooks_policy_engine_failures',
+    kind: 'counter',
+    help: 'Failures of the policy engine; it is replaced each time',
+    labels: [],
+  },
+  hooksCertificateExpiry: {
+    name: 'gatehouse_certificate_expiry_timestamp_seconds',
+    kind: 'gauge',
+    observed: true,
+    help: 'When certificates end that this program serves or trusts, as Unix time',
+    labels: ['certificate'],
+  },
+} as const satisfies Record<string, MetricRow>
