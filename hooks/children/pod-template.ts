@@ -11,7 +11,7 @@ import { type Fields, fieldsOf, isFields, listOf, type StringMap } from '../kube
 import { literalTemplate } from './literal.ts'
 import type { PodTemplate } from './pod.ts'
 import { normalizeTemplate } from './normalize.ts'
-import { podTemplateErrors } from './pod-shape.ts'
+import { podTemplateErrors } from './checks/pod-shape.ts'
 import { strategicMerge } from './strategic-merge.ts'
 
 export type PodTemplateResult =

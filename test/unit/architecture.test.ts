@@ -182,6 +182,31 @@ t.test('environment: only runtime/config and the hooks entry point read process.
   }
 })
 
+/** Folders of tests that may hold up to 35 files: a file for each behaviour (way to attack) of one module. */
+const largeFolders = new Set([
+  'test/behaviour/authserver',
+  'test/behaviour/proxy',
+  'test/behaviour/vmcp',
+  'test/e2e',
+  'test/security',
+  'test/unit/cli',
+  'test/unit/hooks',
+  'test/unit/schemas',
+  'test/unit/vmcp',
+])
+
+t.test('folders: at most 15 files at one level, and none is called shared', async (t) => {
+  const counts = new Map<string, number>()
+  for (const file of [...files, ...sources('test')])
+    counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1)
+  for (const [folder, count] of counts) {
+    if (folder.split('/').includes('shared'))
+      t.fail(`${folder}: what modules have in common is called common/`)
+    const most = largeFolders.has(folder) ? 35 : 15
+    if (count > most) t.fail(`${folder} has ${count} files, not ${most}: split it`)
+  }
+})
+
 /** Tables may be long. */
 const tables = new Set(['runtime/config/proxy/flags.ts'])
 

@@ -2,9 +2,9 @@
  * EmbeddingServer: checks of the object alone that need code.
  */
 import type { EmbeddingServer, Violation } from '../../../schemas/index.ts'
-import { metadataViolations } from '../../children/metadata-shape.ts'
+import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { podTemplateViolations } from '../../children/pod-template.ts'
-import { imageViolations, resourcesViolations } from '../../children/spec-checks.ts'
+import { imageViolations, resourcesViolations } from '../../children/checks/spec-checks.ts'
 
 export function embeddingViolations({ spec }: EmbeddingServer): Violation[] {
   const { statefulSet, service, persistentVolumeClaim } = spec.resourceOverrides ?? {}

@@ -10,7 +10,7 @@ import {
 import { authzViolations } from '../common/checks/policies.ts'
 import { headerForwardViolations } from '../common/checks/headers.ts'
 import { podTemplateViolations } from '../../children/pod-template.ts'
-import { proxyOverrideViolations, resourcesViolations } from '../../children/spec-checks.ts'
+import { proxyOverrideViolations, resourcesViolations } from '../../children/checks/spec-checks.ts'
 
 export function remoteProxyViolations({ spec }: MCPRemoteProxy): Violation[] {
   const failure = addressViolation(spec.remoteUrl, endpointPolicy(spec.allowPrivateEndpoint))

@@ -4,7 +4,11 @@
 import type { MCPServer, Violation } from '../../../schemas/index.ts'
 import { authzViolations } from '../common/checks/policies.ts'
 import { podTemplateViolations } from '../../children/pod-template.ts'
-import { imageViolations, proxyOverrideViolations, resourcesViolations } from '../../children/spec-checks.ts'
+import {
+  imageViolations,
+  proxyOverrideViolations,
+  resourcesViolations,
+} from '../../children/checks/spec-checks.ts'
 
 export function serverViolations({ spec }: MCPServer): Violation[] {
   return [

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { podTemplateErrors } from '../../../hooks/children/pod-shape.ts'
+import { podTemplateErrors } from '../../../hooks/children/checks/pod-shape.ts'
 import { validateResource } from '../../../hooks/index.ts'
 import { proves } from '../../helpers/proves.ts'
 import { server, virtual, world } from '../../hooks/resources.ts'

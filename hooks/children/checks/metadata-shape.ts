@@ -1,7 +1,7 @@
 /**
  * Labels and annotations as the API server takes them. Source: Kubernetes, "Labels and Selectors", "Annotations".
  */
-import type { MetadataOverrides, Violation } from '../../schemas/index.ts'
+import type { MetadataOverrides, Violation } from '../../../schemas/index.ts'
 
 const nameForm = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/
 const prefixForm = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/

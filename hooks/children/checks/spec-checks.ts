@@ -2,9 +2,9 @@
  * Checks of the parts of a resource that go into its children unchanged: what the API server would refuse there, where
  * nobody sees it, is refused here.
  */
-import type { Violation, ResourceOverrides, ResourceRequirements } from '../../schemas/index.ts'
+import type { Violation, ResourceOverrides, ResourceRequirements } from '../../../schemas/index.ts'
 import { metadataViolations } from './metadata-shape.ts'
-import { compareQuantities } from './quantity.ts'
+import { compareQuantities } from '../quantity.ts'
 
 /** A request above its limit. */
 export function resourcesViolations(
