@@ -9,7 +9,7 @@
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
-import { type ErrorCode, GatehouseError } from '../../schemas/index.ts'
+import { type ErrorCode, GatehouseError, ModuleError } from '../../schemas/index.ts'
 import type { HookSettings } from '../settings.ts'
 import type { Call, Evaluated } from './evaluate.ts'
 
@@ -52,7 +52,7 @@ interface Waiting extends Task {
 }
 
 /** A task was not finished. */
-export class WorkerFailure extends Error {
+export class WorkerFailure extends ModuleError {
   /** A place in the code, or what happened to the thread. */
   readonly place: string
 

@@ -21,6 +21,7 @@ const roots: readonly string[] = [
 
 /** What a caller catches by its class. One that nobody catches by its class is a GatehouseError. */
 const modules: readonly string[] = [
+  'hooks/server/workers.ts WorkerFailure',
   'runtime/authserver/endpoints/oauth-error.ts OAuthError',
   'runtime/authserver/upstream/token-store.ts Gone',
   'runtime/clients/convert/context.ts NotTaken',
