@@ -3,33 +3,14 @@
  * script is shortened where a test has to reach it.
  */
 import t, { type Test } from 'tap'
-import { makeCaller, silentLog } from '../../runtime/net/index.ts'
-import { makeAudit } from '../../runtime/observe/index.ts'
-import { makeCodeMode } from '../../runtime/vmcp/codemode/feature.ts'
-import type { ScriptSettings } from '../../runtime/vmcp/codemode/settings.ts'
-import { type Operation, ownOperation, resultOutcome } from '../../runtime/vmcp/pipeline/operation.ts'
-import { makePipeline } from '../../runtime/vmcp/pipeline/pipeline.ts'
-import { type PoolOptions, scriptWorker, WorkerPool } from '../../runtime/vmcp/workers/index.ts'
+import { type Operation, resultOutcome } from '../../runtime/vmcp/pipeline/operation.ts'
 import { startFixture } from '../helpers/mcp/fixture-server/index.ts'
 import { connect } from '../helpers/mcp/clients.ts'
 import { proves } from '../helpers/proves.ts'
+import { startScripts } from '../helpers/vmcp/scripts.ts'
 import { bareNames, startTestVmcp } from '../helpers/vmcp/vmcp.ts'
 
 const TOOL = 'execute_tool_script'
-/** A heap that is full soon. */
-const POOL: PoolOptions = {
-  tasks: 'scripts',
-  maxWorkers: 3,
-  maxPerCaller: 3,
-  maxWaiting: 5,
-  maxParked: 4,
-  maxParkedPerCaller: 4,
-  maxParkedBytes: 256 * 1024 * 1024,
-  maxIdle: 2,
-  idleMs: 60_000,
-  heapMb: 32,
-}
-
 async function rig(t: Test) {
   const fixture = await startFixture()
   const vmcp = await startTestVmcp(
@@ -81,7 +62,7 @@ t.test('hostile scripts: each ends in an error, and others are answered meanwhil
 })
 
 t.test('steps without end: the deadline of the script ends it, and the server goes on', async (t) => {
-  const { run } = inProcess(t, { stepLimit: 1e15, scriptTimeoutMs: 4_000, maxBytes: 1e15 })
+  const { run } = startScripts(t, { stepLimit: 1e15, scriptTimeoutMs: 4_000, maxBytes: 1e15 })
   await run('return "the worker is there"')
   const spinning = run('print("on")\nfor i in range(1 << 50): pass')
   t.match(await run('return tool(a=1)'), '{"a":1}', 'another script ends while the first one spins')
@@ -89,14 +70,14 @@ t.test('steps without end: the deadline of the script ends it, and the server go
 })
 
 t.test('memory that nobody counted: the heap of the worker is bounded', async (t) => {
-  const { run } = inProcess(t, { stepLimit: 1e15, maxBytes: 1e15 })
+  const { run } = startScripts(t, { stepLimit: 1e15, maxBytes: 1e15 })
   t.match(await run('x = []\nfor i in range(1 << 50): x.append([i, i])'), /the script ran out of memory/)
   t.match(await run('return tool(a=2)'), '{"a":2}', 'the next script has a new worker')
 })
 
 t.test('a script that only waits is ended at its deadline, and its call with it', async (t) => {
   const aborted = Promise.withResolvers<unknown>()
-  const { run } = inProcess(t, { scriptTimeoutMs: 4_000 }, ({ signal }) => {
+  const { run } = startScripts(t, { scriptTimeoutMs: 4_000 }, ({ signal }) => {
     return new Promise((_, reject) => {
       signal.addEventListener('abort', () => {
         aborted.resolve(signal.reason)
@@ -110,7 +91,7 @@ t.test('a script that only waits is ended at its deadline, and its call with it'
 })
 
 t.test('closing: scripts in flight end, none starts any more', async (t) => {
-  const { run, feature } = inProcess(t, { stepLimit: 1e15, scriptTimeoutMs: 20_000 })
+  const { run, feature } = startScripts(t, { stepLimit: 1e15, scriptTimeoutMs: 20_000 })
   const spinning = t.rejects(run('for i in range(1 << 50): pass'), { code: 'SHUTTING_DOWN' })
   await run('return 1')
   await feature.close()
@@ -126,7 +107,7 @@ t.test('questions: scripts that wait for answers keep nobody from running script
       responses.push(resolve)
       if (responses.length === 4) asked.resolve()
     })
-  const { run } = inProcess(t, {}, async (operation) => {
+  const { run } = startScripts(t, {}, async (operation) => {
     const reply = await operation.ask({ method: 'elicitation/create', params: undefined })
     return resultOutcome({ content: [{ type: 'text', text: reply.result?.toString() ?? '' }] })
   })
@@ -141,59 +122,3 @@ t.test('questions: scripts that wait for answers keep nobody from running script
     [1, 2, 3, 4].map((i) => `[\\"yes\\",${i}]`),
   )
 })
-
-/** Code mode with settings that no configuration gives, before one tool that responds with its arguments. */
-function inProcess(
-  t: Test,
-  settings: Partial<ScriptSettings>,
-  tool: (operation: Operation) => ReturnType<ReturnType<typeof makePipeline>> = echo,
-) {
-  const feature = makeCodeMode(
-    {
-      stepLimit: 100_000,
-      parallelMaxConcurrency: 10,
-      toolCallTimeoutMs: 30_000,
-      scriptTimeoutMs: 60_000,
-      maxBytes: 64 * 1024 * 1024,
-      maxScriptLength: 100_000,
-      ...settings,
-    },
-    { audit: makeAudit(undefined), log: silentLog, pool: new WorkerPool(scriptWorker, POOL) },
-  )
-  t.teardown(() => feature.close())
-  const features = [feature]
-  const perform = makePipeline({
-    observe: [],
-    features: () => features,
-    guards: [],
-    core: async (operation) =>
-      operation.method === 'tools/list'
-        ? resultOutcome({ tools: [{ name: 'tool', inputSchema: { type: 'object' } }] })
-        : tool(operation),
-  })
-  return {
-    feature,
-    async run(script: string, more: Partial<Operation> = {}): Promise<string> {
-      const params = { name: TOOL, arguments: { script } }
-      const own = ownOperation(client(), 'tools/call', params, new AbortController().signal)
-      const outcome = await perform({ ...own, ...more })
-      return outcome.kind === 'error' ? outcome.error.toString() : outcome.result.toString()
-    },
-  }
-}
-
-async function echo({ params }: Operation) {
-  return resultOutcome({ content: [{ type: 'text', text: JSON.stringify(params.value('arguments')) }] })
-}
-
-function client(): Operation['client'] {
-  return {
-    era: 'session',
-    protocolVersion: '2025-11-25',
-    caller: makeCaller({ issuer: 'test', subject: 'somebody', claims: {} }),
-    abilities: { raw: Buffer.from('{}'), elicitation: false, sampling: false, roots: false, signature: '' },
-    info: undefined,
-    headers: {},
-    session: undefined,
-  }
-}

@@ -147,6 +147,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
 const COMMA = Buffer.from(',')
 const OPEN = Buffer.from('[')
 const CLOSE = Buffer.from(']')
+const CLOSE_OBJECT = Buffer.from('}')
 
 type Given = { readonly text: string; readonly data: Buffer | undefined } | { readonly failure: string }
 
@@ -166,12 +167,12 @@ function argumentsOf({ params }: Operation, { maxScriptLength }: ScriptSettings)
 
 function render({ result, logs }: ScriptEnd): Outcome {
   if (result.kind === 'failed') return failure(result.message, logs)
-  const json = result.value.toString()
-  const content = JSON.stringify([{ type: 'text', text: json }, ...logItems(logs)])
-  const structured = result.isObject ? [Buffer.from(',"structuredContent":'), result.value] : []
+  const lines = logItems(logs).map((item) => `,${JSON.stringify(item)}`)
+  const structured = result.structured ? [Buffer.from(',"structuredContent":'), result.structured] : []
+  const [head, tail] = ['{"content":[{"type":"text","text":', `}${lines.join('')}]`]
   return {
     kind: 'result',
-    result: Buffer.concat([Buffer.from(`{"content":${content}`), ...structured, Buffer.from('}')]),
+    result: Buffer.concat([Buffer.from(head), result.text, Buffer.from(tail), ...structured, CLOSE_OBJECT]),
   }
 }
 

@@ -22,7 +22,7 @@ import {
   type Work,
   writeJson,
 } from '../../expr/starlark/index.ts'
-import type { Binding, BoundTool, ToolResponse } from './messages.ts'
+import { type Binding, type BoundTool, MAX_ARGUMENT_BYTES, MAX_NAME, type ToolResponse } from './messages.ts'
 
 /** Calls a tool outside; `settle` is called once. */
 export type CallTool = (tool: string, args: Uint8Array, settle: (response: ToolResponse) => void) => void
@@ -90,7 +90,7 @@ function callByName(call: Call, tools: ReadonlyMap<string, BoundTool>, callTool:
   if (typeof first !== 'string') throw new StarlarkError('call_tool: first argument must be a string')
   const name = decode(first)
   const tool = tools.get(name)
-  if (!tool && rest.length > 0) throw unknownTool(name)
+  if (!tool && (rest.length > 0 || name.length > MAX_NAME)) throw unknownTool(name.slice(0, MAX_NAME))
   // A tool that is not listed may be one whose backend is down: the response says which it is.
   return callBound(call, tool ?? { name, parameters: [] }, rest, callTool)
 }
@@ -102,6 +102,10 @@ function unknownTool(name: string): StarlarkError {
 function* callBound(call: Call, tool: BoundTool, args: readonly StarlarkValue[], callTool: CallTool): Work {
   const { meter } = call
   const json = writeJson(argumentsOf(call, tool, args), meter)
+  if (json.length > MAX_ARGUMENT_BYTES)
+    throw new StarlarkError(
+      `${tool.name}: the arguments have ${json.length} bytes of JSON; at most ${MAX_ARGUMENT_BYTES} are possible`,
+    )
   const response: { got: ToolResponse } = { got: { kind: 'nothing' } }
   yield {
     kind: 'wait',
@@ -142,7 +146,7 @@ function valueOf(tool: string, response: ToolResponse, meter: Meter): StarlarkVa
   if (response.kind === 'unknown') throw unknownTool(tool)
   if (response.kind === 'error') throw new StarlarkError(`${tool}: ${response.message}`)
   const bytes = bytesOf(response.bytes, meter)
-  if (response.kind === 'text') return textValue(bytes, meter)
+  if (response.kind === 'text') return textValue(stringIn(bytes, meter), meter)
   try {
     const value = readJson(bytes, meter)
     return response.kind === 'content' ? contentValue(value, meter) : value
@@ -150,6 +154,12 @@ function valueOf(tool: string, response: ToolResponse, meter: Meter): StarlarkVa
     if (!(error instanceof JsonError)) throw error
     throw new StarlarkError(`${tool}: the result cannot be read: ${error.message}`)
   }
+}
+
+/** The text in a JSON string. Without escapes its bytes are what stands between the quotes. */
+function stringIn(json: string, meter: Meter): string {
+  const value = json.includes('\\') ? readJson(json, meter) : json.slice(1, -1)
+  return typeof value === 'string' ? value : ''
 }
 
 /** JSON is parsed; any other text is itself. */

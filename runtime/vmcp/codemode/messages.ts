@@ -44,7 +44,7 @@ export interface ScriptCall {
 }
 
 /**
- * How an inner call ended: a value, a text that may be JSON, content of other kinds or several ones (a list of MCP content
+ * How an inner call ended: a value, a text (as a JSON string) that may be JSON, content of other kinds or several ones (a list of MCP content
  * objects), nothing, or an error that ends the script; `unknown`: there is no such tool for the caller.
  */
 export type ToolResponse =
@@ -58,8 +58,21 @@ export type ToolResponse =
 export type FromWorker =
   | ({ readonly kind: 'call'; readonly id: number } & ScriptCall)
   | { readonly kind: 'print'; readonly line: string; readonly path: readonly number[] }
-  | { readonly kind: 'done'; readonly value: Uint8Array; readonly isObject: boolean }
+  | {
+      readonly kind: 'done'
+      /** The JSON of the value as a JSON string. */
+      readonly text: Uint8Array
+      /** The JSON of the value, when it is an object. */
+      readonly structured: Uint8Array | undefined
+    }
   | { readonly kind: 'failed'; readonly message: string }
+
+/** What leaves a worker at most: the arguments of a call, the result of a script (bytes), a message (characters). */
+export const MAX_ARGUMENT_BYTES = 8 * 1024 * 1024
+export const MAX_RESULT_BYTES = 16 * 1024 * 1024
+export const MAX_MESSAGE_CHARACTERS = 64 * 1024
+/** The name of a tool in a message, in characters. */
+export const MAX_NAME = 1024
 
 /** Lines of logs that are returned, and their sum in characters. */
 export const MAX_LOG_CHARACTERS = 64 * 1024

@@ -7,7 +7,13 @@ import { formatDuration } from '../../../schemas/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Deadline } from '../backends/transport/deadline.ts'
 import type { Lease } from '../workers/index.ts'
-import { type Binding, type FromWorker, MAX_LOG_CHARACTERS, type ToWorker } from './messages.ts'
+import {
+  type Binding,
+  type FromWorker,
+  MAX_LOG_CHARACTERS,
+  type ToolResponse,
+  type ToWorker,
+} from './messages.ts'
 import type { ScriptSettings } from './settings.ts'
 import type { ToolCalls } from './tool-calls.ts'
 
@@ -20,7 +26,7 @@ export interface Script {
 
 export interface ScriptEnd {
   readonly result:
-    | { readonly kind: 'done'; readonly value: Buffer; readonly isObject: boolean }
+    | { readonly kind: 'done'; readonly text: Buffer; readonly structured: Buffer | undefined }
     | { readonly kind: 'failed'; readonly message: string }
   /** What the script printed, in the order of a run one after another. */
   readonly logs: readonly string[]
@@ -44,9 +50,17 @@ export async function runScript(script: Script, lease: Lease, options: RunOption
   let usable = false
   let printed = 0
   let open = 0
+  let received = 0
 
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
   const send = (message: ToWorker): void => worker.postMessage(message)
+
+  // What waits in the worker for being read is outside of its heap and its meter.
+  const bounded = (response: ToolResponse): ToolResponse => {
+    if (!('bytes' in response)) return response
+    received += response.bytes.length
+    return received <= settings.maxBytes ? response : TOO_LARGE
+  }
 
   const onMessage = (message: FromWorker): void => {
     switch (message.kind) {
@@ -54,7 +68,7 @@ export async function runScript(script: Script, lease: Lease, options: RunOption
         open++
         void inContext(() => calls.call(message)).then((response) => {
           open--
-          send({ kind: 'response', id: message.id, response })
+          send({ kind: 'response', id: message.id, response: bounded(response) })
         })
         break
       case 'print':
@@ -66,7 +80,11 @@ export async function runScript(script: Script, lease: Lease, options: RunOption
         ended.resolve(
           message.kind === 'failed'
             ? message
-            : { kind: 'done', value: bufferOf(message.value), isObject: message.isObject },
+            : {
+                kind: 'done',
+                text: bufferOf(message.text),
+                structured: message.structured && bufferOf(message.structured),
+              },
         )
     }
   }
@@ -93,6 +111,11 @@ export async function runScript(script: Script, lease: Lease, options: RunOption
     deadline.signal.removeEventListener('abort', onAbort)
     lease.end(usable)
   }
+}
+
+const TOO_LARGE: ToolResponse = {
+  kind: 'error',
+  message: 'the results of the calls take more memory than a script may use',
 }
 
 function requestOf({ text, data, binding }: Script, settings: ScriptSettings): ToWorker {

@@ -23,23 +23,29 @@ export function responseOf(outcome: Outcome): ToolResponse {
   }
 }
 
+/** Of a large result only what has to be: the worker reads the rest. */
 function fromResult(result: JsonObject): ToolResponse {
+  const isError = result.raw('isError')?.[0] === 0x74
+  const structured = isError ? undefined : result.raw('structuredContent')
+  if (structured !== undefined && structured[0] !== 0x6e)
+    return { kind: 'json', bytes: copy(unwrapped(structured)) }
   const content = result.raw('content')
   const items = content?.[0] === 0x5b ? scanElements(content) : []
-  if (result.value('isError') === true) {
-    const texts = items.flatMap((item) => textOf(item) || [])
-    return { kind: 'error', message: texts.join('\n') || 'tool execution error' }
-  }
-  const structured = result.raw('structuredContent')
-  if (structured !== undefined && structured.toString() !== 'null')
-    return { kind: 'json', bytes: copy(unwrapped(structured)) }
+  if (isError) return { kind: 'error', message: errorText(items) }
   const usable = items.filter((item) => item[0] === 0x7b)
   const [only] = usable
-  if (!only) return { kind: 'nothing' }
-  const text = usable.length === 1 ? textOf(only) : undefined
-  return text === undefined
-    ? { kind: 'content', bytes: copy(listOf(usable)) }
-    : { kind: 'text', bytes: copy(Buffer.from(text)) }
+  if (!content || !only) return { kind: 'nothing' }
+  const text = usable.length === 1 ? rawTextOf(only) : undefined
+  if (text) return { kind: 'text', bytes: copy(text) }
+  return { kind: 'content', bytes: copy(usable.length === items.length ? content : listOf(usable)) }
+}
+
+/** What a script, or a model that reads its error, needs of a long one. */
+const MAX_ERROR_ITEMS = 100
+
+function errorText(items: readonly Buffer[]): string {
+  const texts = items.slice(0, MAX_ERROR_ITEMS).flatMap((item) => textOf(item) || [])
+  return texts.join('\n') || 'tool execution error'
 }
 
 function listOf(items: readonly Buffer[]): Buffer {
@@ -58,10 +64,17 @@ function unwrapped(structured: Buffer): Buffer {
   return (names.length === 1 ? object.raw('result') : undefined) ?? structured
 }
 
-function textOf(item: Buffer): string | undefined {
+/** Raw JSON string of a text item. */
+function rawTextOf(item: Buffer): Buffer | undefined {
   if (item[0] !== 0x7b) return undefined
   const object = new JsonObject(item)
-  return object.text('type') === 'text' ? object.text('text') : undefined
+  const text = object.text('type') === 'text' ? object.raw('text') : undefined
+  return text?.[0] === 0x22 ? text : undefined
+}
+
+function textOf(item: Buffer): string | undefined {
+  const raw = rawTextOf(item)
+  return raw && String(JSON.parse(raw.toString()))
 }
 
 /** Bytes of their own: a message takes all of the memory that its bytes lie in. */

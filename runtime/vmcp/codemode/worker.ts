@@ -9,6 +9,7 @@ import {
   compile,
   Dict,
   execute,
+  jsonString,
   LimitError,
   Meter,
   StarlarkError,
@@ -17,18 +18,26 @@ import {
   writeJson,
 } from '../../expr/starlark/index.ts'
 import { type CallTool, makeGlobals } from './globals.ts'
-import { type FromWorker, MAX_LOG_CHARACTERS, type ToolResponse, type ToWorker } from './messages.ts'
+import {
+  type FromWorker,
+  MAX_LOG_CHARACTERS,
+  MAX_MESSAGE_CHARACTERS,
+  MAX_RESULT_BYTES,
+  type ToolResponse,
+  type ToWorker,
+} from './messages.ts'
 
 const FILE = 'script.star'
 
 type Run = Extract<ToWorker, { kind: 'run' }>
+type Done = Extract<FromWorker, { kind: 'done' }>
 
 const waiting = new Map<number, (response: ToolResponse) => void>()
 let nextId = 1
 
-function send(message: FromWorker, bytes?: Uint8Array): void {
-  const transfer = bytes && bytes.buffer instanceof ArrayBuffer ? [bytes.buffer] : []
-  parentPort?.postMessage(message, transfer)
+function send(message: FromWorker, ...bytes: readonly (Uint8Array | undefined)[]): void {
+  const buffers = bytes.flatMap((each) => (each?.buffer instanceof ArrayBuffer ? [each.buffer] : []))
+  parentPort?.postMessage(message, buffers)
 }
 
 parentPort?.on('message', (message: ToWorker) => {
@@ -39,12 +48,12 @@ parentPort?.on('message', (message: ToWorker) => {
     return
   }
   run(message).then(
-    (value) => send(value, value.kind === 'done' ? value.value : undefined),
+    (done) => send(done, done.text, done.structured),
     (error: unknown) => send({ kind: 'failed', message: textOf(error) }),
   )
 })
 
-async function run({ script, data, binding, limits }: Run): Promise<FromWorker> {
+async function run({ script, data, binding, limits }: Run): Promise<Done> {
   waiting.clear()
   const meter = new Meter(limits)
   meter.text(script.length)
@@ -55,7 +64,12 @@ async function run({ script, data, binding, limits }: Run): Promise<FromWorker> 
     { ...limits, maxWaits: limits.maxCalls, globals, print: printer() },
     meter,
   )
-  return { kind: 'done', value: serialized(result, meter), isObject: result instanceof Dict }
+  const json = serialized(result, meter)
+  return {
+    kind: 'done',
+    text: bytesOf(jsonString(json, meter)),
+    structured: result instanceof Dict ? bytesOf(json) : undefined,
+  }
 }
 
 function callTool(meter: Meter): CallTool {
@@ -77,9 +91,15 @@ function printer(): (line: string, path: readonly number[]) => void {
   }
 }
 
-function serialized(value: StarlarkValue, meter: Meter): Uint8Array {
+function bytesOf(text: string): Uint8Array {
+  return Uint8Array.from(Buffer.from(text, 'latin1'))
+}
+
+function serialized(value: StarlarkValue, meter: Meter): string {
   try {
-    return Uint8Array.from(Buffer.from(writeJson(value, meter), 'latin1'))
+    const json = writeJson(value, meter)
+    if (json.length <= MAX_RESULT_BYTES) return json
+    throw new StarlarkError(`it has ${json.length} bytes of JSON; at most ${MAX_RESULT_BYTES} are possible`)
   } catch (error) {
     if (error instanceof StarlarkError && !(error instanceof LimitError))
       throw new StarlarkError(`failed to serialize script result: ${error.message}`)
@@ -89,6 +109,6 @@ function serialized(value: StarlarkValue, meter: Meter): Uint8Array {
 
 /** Messages hold bytes of the script where they quote it. */
 function textOf(error: unknown): string {
-  if (error instanceof StarlarkError) return error.describe(FILE)
+  if (error instanceof StarlarkError) return error.describe(FILE).slice(0, MAX_MESSAGE_CHARACTERS)
   return error instanceof RangeError ? 'a value is too deep or too large' : 'internal error'
 }

@@ -39,7 +39,7 @@ export function attributeNames(value: StarlarkValue): string[] {
 export function findAttribute(value: StarlarkValue, name: string, meter: Meter): StarlarkValue | undefined {
   const method = methodsOf(value).find(name)
   if (!method) return undefined
-  meter.allocate(SIZE.object)
+  meter.allocate(SIZE.function)
   return new Builtin(name, method, typeOf(value))
 }
 

@@ -8,7 +8,7 @@ import { elementsOf, isSequence } from '../values/iterate.ts'
 import { SIZE, type Meter } from '../vm/meter.ts'
 import { normal, toFloat, truncate, unary } from '../values/numbers.ts'
 import { repr, str } from '../values/print.ts'
-import { decode, encodePoint, points, repaired } from '../values/text.ts'
+import { decode, encodePoint, inSlices, points, repaired } from '../values/text.ts'
 
 const MAX_DIGITS = 10_000
 const FLOAT = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/
@@ -54,7 +54,7 @@ function bytes(call: Call): StarlarkValue {
   if (value instanceof Bytes) return value
   if (typeof value === 'string') {
     call.meter.text(value.length)
-    return new Bytes(repaired(value))
+    return new Bytes(inSlices(value, repaired, call.meter))
   }
   if (!isSequence(value)) throw failure(call, `got ${typeOf(value)}, want string, bytes, or iterable of ints`)
   const data = elementsOf(value, call.meter, 'bytes').map((item, i) => {
@@ -82,7 +82,7 @@ function ord(call: Call): StarlarkValue {
 
 function dict(call: Call): StarlarkValue {
   if (call.args.length > 1) throw failure(call, `got ${call.args.length} arguments, want at most 1`)
-  call.meter.allocate(SIZE.object)
+  call.meter.allocate(SIZE.dict)
   const made = new Dict()
   update(call, made, call.args[0])
   return made
@@ -117,6 +117,7 @@ function pairOf(pair: StarlarkValue, meter: Meter, name: string, index: number):
 }
 
 function float(call: Call): StarlarkValue {
+  call.meter.allocate(SIZE.float)
   const [value = new Float(0)] = positional(call, 0, 1)
   if (typeof value === 'boolean') return new Float(Number(value))
   if (isInt(value)) return new Float(toFloat(value))

@@ -9,7 +9,7 @@ import { Dict, List, type StarlarkValue, Tuple, typeOf } from '../values/values.
 import { StarlarkError } from '../errors.ts'
 import { type Meter, SIZE } from '../vm/meter.ts'
 import { normal } from '../values/numbers.ts'
-import { encodePoint, repaired } from '../values/text.ts'
+import { encodePoint, inSlices, repaired } from '../values/text.ts'
 
 export class JsonError extends Error {
   override readonly name = 'JsonError'
@@ -93,7 +93,7 @@ class Reader {
   #object(depth: number): Dict {
     this.#at++
     const dict = new Dict()
-    this.#meter.allocate(SIZE.object)
+    this.#meter.allocate(SIZE.dict)
     if (this.#has('}')) return dict
     do {
       this.#match(SPACE)
@@ -111,7 +111,7 @@ class Reader {
     this.#meter.allocate(SIZE.object)
     if (this.#has(']')) return list
     do {
-      this.#meter.allocate(SIZE.element)
+      this.#meter.appended(list.items.length)
       list.items.push(this.value(depth + 1))
     } while (this.#has(','))
     if (!this.#has(']')) throw new JsonError('an array does not end')
@@ -162,8 +162,11 @@ class Reader {
     if (text === '') throw new JsonError('a value is missing')
     if (/^-?\d+$/.test(text) && text.length <= MAX_INT_DIGITS) {
       const small = Number(text)
-      return Number.isSafeInteger(small) ? small + 0 : normal(BigInt(text))
+      if (Number.isSafeInteger(small)) return small + 0
+      this.#meter.allocate(SIZE.float + text.length / 2)
+      return normal(BigInt(text))
     }
+    this.#meter.allocate(SIZE.float)
     const value = Number(text)
     if (!Number.isFinite(value)) throw new JsonError('a number is too large')
     return Number.isSafeInteger(value) ? value + 0 : new Float(value)
@@ -177,6 +180,12 @@ const CONTROL: Readonly<Record<string, string>> = {
   '\n': '\\n',
   '\r': '\\r',
   '\t': '\\t',
+}
+
+/** A JSON text as a JSON string. */
+export function jsonString(json: string, meter: Meter): string {
+  meter.text(json.length)
+  return `"${inSlices(json, (slice) => slice.replaceAll(/["\\]/g, '\\$&'), meter)}"`
 }
 
 /** The JSON of a value. Throws StarlarkError for what has none: functions, bytes, nan, cycles, keys that are no texts. */
@@ -217,16 +226,15 @@ function floatText({ value }: Float): string {
 
 function stringText(value: string, meter: Meter): string {
   meter.text(value.length)
-  const escaped = repaired(value).replaceAll(
-    ESCAPED,
-    (char) =>
-      CONTROL[char] ??
-      (char === '"' || char === '\\'
-        ? `\\${char}`
-        : `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`),
-  )
-  meter.allocate(escaped.length - value.length)
-  return `"${escaped}"`
+  return `"${inSlices(value, (slice) => repaired(slice).replaceAll(ESCAPED, escaped), meter)}"`
+}
+
+function escaped(char: string): string {
+  const short = CONTROL[char]
+  if (short !== undefined) return short
+  return char === '"' || char === '\\'
+    ? `\\${char}`
+    : `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
 function arrayText(items: readonly StarlarkValue[], meter: Meter, open: object[]): string {

@@ -12,7 +12,7 @@ import { bounds, checkRange } from '../values/subscript.ts'
 export const LIST_METHODS: Methods<List> = {
   append(list, call) {
     const [value = null] = positional(call, 1, 1)
-    call.meter.allocate(SIZE.element)
+    call.meter.appended(list.items.length)
     list.writable('append to').push(value)
     return null
   },

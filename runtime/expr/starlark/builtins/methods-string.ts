@@ -189,7 +189,7 @@ function pieces(text: string, cut: string, times: number, call: Call): string[] 
 
 function lines(text: string, call: Call): StarlarkValue {
   const [keep] = positional(call, 0, 1)
-  return texts(call, splitLines(text, asBool(call, keep, '1')))
+  return texts(call, splitLines(text, asBool(call, keep, '1'), call.meter))
 }
 
 function without(text: string, call: Call, end: boolean): string {

@@ -99,7 +99,8 @@ function withoutSpace(text: string, start: number, end: number, sides: Sides): [
 
 type Sides = 'both' | 'left' | 'right'
 
-export function splitLines(text: string, keepEnds: boolean): string[] {
+export function splitLines(text: string, keepEnds: boolean, meter: Meter): string[] {
+  meter.elements(linesIn(text))
   const lines: string[] = []
   let at = 0
   while (at < text.length) {
@@ -109,6 +110,12 @@ export function splitLines(text: string, keepEnds: boolean): string[] {
     at = end + 1
   }
   return lines
+}
+
+function linesIn(text: string): number {
+  let count = 1
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) count++
+  return count
 }
 
 /** Cuts off whatever of `letters` stands at the ends; none: white space. */

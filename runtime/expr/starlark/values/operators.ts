@@ -6,7 +6,7 @@ import { Dict, List, type StarlarkValue, Tuple, typeOf } from './values.ts'
 import { StarlarkError } from '../errors.ts'
 import { interpolate } from '../builtins/interpolate.ts'
 import { elementsOf, isSequence } from './iterate.ts'
-import type { Meter } from '../vm/meter.ts'
+import { type Meter, SIZE } from '../vm/meter.ts'
 import { arithmetic, bits, unary as negate } from './numbers.ts'
 
 const MAX_REPEATED = 2 ** 30
@@ -29,6 +29,7 @@ export function binary(op: Operator, x: StarlarkValue, y: StarlarkValue, meter: 
       return !contains(x, y, meter)
     default: {
       const result = combine(op, x, y, meter)
+      if (result instanceof Float) meter.allocate(SIZE.float)
       if (result !== undefined) return result
       throw new StarlarkError(`unknown binary op: ${typeOf(x)} ${op} ${typeOf(y)}`)
     }

@@ -4,13 +4,13 @@ import { Dict, List, type StarlarkValue, Tuple } from './values.ts'
 import { StarlarkError } from '../errors.ts'
 import { SIZE, type Meter } from '../vm/meter.ts'
 import { formatFloat } from './numbers.ts'
-import { quote, repaired } from './text.ts'
+import { inSlices, quote, repaired } from './text.ts'
 
 const MAX_DEPTH = 200
 
 export function str(value: StarlarkValue, meter: Meter): string {
   if (typeof value === 'string') return value
-  if (value instanceof Bytes) return repaired(value.data)
+  if (value instanceof Bytes) return inSlices(value.data, repaired, meter)
   return repr(value, meter)
 }
 
@@ -31,7 +31,7 @@ function write(value: StarlarkValue, meter: Meter, open: object[]): string {
       return bigText(value, meter)
     case 'string':
       meter.text(value.length)
-      return quote(value)
+      return quote(value, meter)
     default:
       return writeObject(value, meter, open)
   }
@@ -53,7 +53,7 @@ function writeObject(
   if (value instanceof Float) return formatFloat(value.value)
   if (value instanceof Bytes) {
     meter.text(value.data.length)
-    return quote(value.data, true)
+    return quote(value.data, meter, true)
   }
   if (value instanceof Range) {
     const { start, stop, step } = value
@@ -62,7 +62,7 @@ function writeObject(
   }
   if (value instanceof TextView) {
     meter.text(value.text.length)
-    return `${quote(value.text, value.ofBytes)}.${value.method}()`
+    return `${quote(value.text, meter, value.ofBytes)}.${value.method}()`
   }
   if (value instanceof Tuple || value instanceof List || value instanceof Dict)
     return writeStructure(value, meter, open)

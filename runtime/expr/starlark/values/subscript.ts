@@ -3,7 +3,7 @@ import { Bytes, isInt, Range, TextView } from './scalars.ts'
 import { lengthOf } from './size.ts'
 import { Dict, List, type StarlarkValue, Tuple, typeOf } from './values.ts'
 import { StarlarkError } from '../errors.ts'
-import { type Meter } from '../vm/meter.ts'
+import { type Meter, SIZE } from '../vm/meter.ts'
 import { toIndex } from './numbers.ts'
 import { repr } from './print.ts'
 
@@ -71,14 +71,17 @@ export function slice(
   const step = by === null ? 1 : toIndex(by, 'invalid slice step')
   if (step === 0) throw new StarlarkError('zero is not a valid slice step')
   const [first, last] = bounds(from, to, step, length)
-  if (of instanceof Range) return new Range(of.at(first), of.at(last), of.step * step)
+  if (of instanceof Range) {
+    meter.allocate(SIZE.function)
+    return new Range(of.at(first), of.at(last), of.step * step)
+  }
   if (typeof of === 'string') return slicedText(of, first, last, step, meter)
   if (of instanceof Bytes) return new Bytes(slicedText(of.data, first, last, step, meter))
   if (!(of instanceof List || of instanceof Tuple))
     throw new StarlarkError(`invalid slice operand ${typeOf(of)}`)
+  meter.elements(Math.max(0, Math.ceil((last - first) / step)))
   const items: StarlarkValue[] = []
   for (let i = first; step > 0 ? i < last : i > last; i += step) items.push(of.items[i] ?? null)
-  meter.elements(items.length)
   return of instanceof List ? new List(items) : new Tuple(items)
 }
 

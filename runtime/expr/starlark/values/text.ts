@@ -6,6 +6,8 @@
  * Source: Starlark specification, "Strings".
  */
 
+import type { Meter } from '../vm/meter.ts'
+
 // oxlint-disable-next-line no-control-regex
 const NOT_ASCII = /[^\x00-\x7f]/
 
@@ -70,6 +72,30 @@ function pointAt(bytes: string, at: number): { point: number; length: number } {
   return valid ? { point, length } : INVALID
 }
 
+/** Native functions that go through a whole text take many times its memory at once: they get so much at a time. */
+const SLICE = 32 * 1024
+const MAX_POINT_BYTES = 4
+
+/** Changes a text slice by slice; no slice ends inside of a code point. What it grows by is charged. */
+export function inSlices(bytes: string, change: (slice: string) => string, meter: Meter): string {
+  if (bytes.length <= SLICE) return grown(bytes, change(bytes), meter)
+  const parts: string[] = []
+  for (let at = 0; at < bytes.length; ) {
+    let end = Math.min(at + SLICE, bytes.length)
+    const last = Math.min(end + MAX_POINT_BYTES, bytes.length)
+    while (end < last && (bytes.charCodeAt(end) & 0xc0) === 0x80) end++
+    const slice = bytes.slice(at, end)
+    parts.push(grown(slice, change(slice), meter))
+    at = end
+  }
+  return parts.join('')
+}
+
+function grown(before: string, after: string, meter: Meter): string {
+  meter.allocate(Math.max(0, after.length - before.length))
+  return after
+}
+
 /** The same text with U+FFFD for everything that is no UTF-8. */
 export function repaired(bytes: string): string {
   if (isValid(bytes)) return bytes
@@ -101,11 +127,14 @@ const ESCAPES: Readonly<Record<string, string>> = {
 const UNPRINTABLE = /["\\]|[^ \p{L}\p{M}\p{N}\p{P}\p{S}]/gu
 
 /** A literal for a text. `asBytes`: for bytes. */
-export function quote(bytes: string, asBytes = false): string {
-  const inner = isValid(bytes)
+export function quote(bytes: string, meter: Meter, asBytes = false): string {
+  return `${asBytes ? 'b' : ''}"${inSlices(bytes, quoted, meter)}"`
+}
+
+function quoted(bytes: string): string {
+  return isValid(bytes)
     ? encode(decode(bytes).replaceAll(UNPRINTABLE, escaped))
     : [...quotedPoints(bytes)].join('')
-  return `${asBytes ? 'b' : ''}"${inner}"`
 }
 
 function escaped(letter: string): string {

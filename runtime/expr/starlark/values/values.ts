@@ -112,6 +112,7 @@ export class Dict {
 
   copy(meter: Meter): Dict {
     const made = new Dict()
+    meter.allocate(SIZE.dict)
     meter.step(this.size)
     for (const [key, value] of this.entries()) made.set(key, value, meter)
     return made

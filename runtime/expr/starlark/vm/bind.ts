@@ -69,7 +69,7 @@ function takeNamed(fn: Func, places: Variable[], named: Named, meter: Meter): vo
   const { dict } = fn.code.parameters
   const rest = dict === undefined ? undefined : new Dict()
   if (rest && dict !== undefined) {
-    meter.allocate(SIZE.object)
+    meter.allocate(SIZE.dict)
     places[dict] = rest
   }
   if (named.length === 0) return

@@ -163,7 +163,7 @@ function runFrame(task: Task, frame: Frame, around: ExecutionContext): StarlarkV
         break
       }
       case OP.dict:
-        meter.allocate(SIZE.object)
+        meter.allocate(SIZE.dict)
         stack.push(new Dict())
         break
       case OP.setUnique:
@@ -176,8 +176,9 @@ function runFrame(task: Task, frame: Frame, around: ExecutionContext): StarlarkV
       case OP.append: {
         const value = pop()
         const list = pop()
-        meter.allocate(SIZE.element)
-        if (list instanceof List) list.items.push(value)
+        if (!(list instanceof List)) break
+        meter.appended(list.items.length)
+        list.items.push(value)
         break
       }
       case OP.closure:
@@ -297,7 +298,7 @@ function closure(frame: Frame, index: number, meter: Meter): void {
     if (place instanceof Cell) return place
     return (binding.scope === 'free' ? frame.fn.free[binding.index] : undefined) ?? new Cell(undefined)
   })
-  meter.allocate(SIZE.object + SIZE.element * (count + free.length))
+  meter.allocate(SIZE.function + SIZE.element * (count + free.length))
   frame.stack.push(new Func(code, defaults, free))
 }
 

@@ -1,0 +1,81 @@
+/** Code mode by itself, before one tool, with settings that no configuration gives. */
+import type { Test } from 'tap'
+import { makeCaller, silentLog } from '../../../runtime/net/index.ts'
+import { makeAudit } from '../../../runtime/observe/index.ts'
+import { makeCodeMode } from '../../../runtime/vmcp/codemode/feature.ts'
+import type { ScriptSettings } from '../../../runtime/vmcp/codemode/settings.ts'
+import { type Operation, ownOperation, resultOutcome } from '../../../runtime/vmcp/pipeline/operation.ts'
+import { makePipeline } from '../../../runtime/vmcp/pipeline/pipeline.ts'
+import { type PoolOptions, scriptWorker, WorkerPool } from '../../../runtime/vmcp/workers/index.ts'
+
+const TOOL = 'execute_tool_script'
+/** A heap that is full soon. */
+const SMALL_POOL: PoolOptions = {
+  tasks: 'scripts',
+  maxWorkers: 3,
+  maxPerCaller: 3,
+  maxWaiting: 5,
+  maxParked: 4,
+  maxParkedPerCaller: 4,
+  maxParkedBytes: 256 * 1024 * 1024,
+  maxIdle: 2,
+  idleMs: 60_000,
+  heapMb: 32,
+}
+
+/** The tool responds with its arguments. */
+export function startScripts(
+  t: Test,
+  settings: Partial<ScriptSettings>,
+  tool: (operation: Operation) => ReturnType<ReturnType<typeof makePipeline>> = echo,
+  pool: PoolOptions = SMALL_POOL,
+) {
+  const feature = makeCodeMode(
+    {
+      stepLimit: 100_000,
+      parallelMaxConcurrency: 10,
+      toolCallTimeoutMs: 30_000,
+      scriptTimeoutMs: 60_000,
+      maxBytes: 64 * 1024 * 1024,
+      maxScriptLength: 100_000,
+      ...settings,
+    },
+    { audit: makeAudit(undefined), log: silentLog, pool: new WorkerPool(scriptWorker, pool) },
+  )
+  t.teardown(() => feature.close())
+  const features = [feature]
+  const perform = makePipeline({
+    observe: [],
+    features: () => features,
+    guards: [],
+    core: async (operation) =>
+      operation.method === 'tools/list'
+        ? resultOutcome({ tools: [{ name: 'tool', inputSchema: { type: 'object' } }] })
+        : tool(operation),
+  })
+  return {
+    feature,
+    async run(script: string, more: Partial<Operation> = {}): Promise<string> {
+      const params = { name: TOOL, arguments: { script } }
+      const own = ownOperation(client(), 'tools/call', params, new AbortController().signal)
+      const outcome = await perform({ ...own, ...more })
+      return outcome.kind === 'error' ? outcome.error.toString() : outcome.result.toString()
+    },
+  }
+}
+
+async function echo({ params }: Operation) {
+  return resultOutcome({ content: [{ type: 'text', text: JSON.stringify(params.value('arguments')) }] })
+}
+
+function client(): Operation['client'] {
+  return {
+    era: 'session',
+    protocolVersion: '2025-11-25',
+    caller: makeCaller({ issuer: 'test', subject: 'somebody', claims: {} }),
+    abilities: { raw: Buffer.from('{}'), elicitation: false, sampling: false, roots: false, signature: '' },
+    info: undefined,
+    headers: {},
+    session: undefined,
+  }
+}
