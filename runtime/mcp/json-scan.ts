@@ -99,30 +99,16 @@ function wordsFrom(text: Uint8Array, at: number): Int32Array {
 const HEX = new Uint8Array(256)
 for (const digit of '0123456789abcdefABCDEF') HEX[digit.charCodeAt(0)] = 1
 
+/** 1 for what may follow a backslash by itself. */
+const SIMPLE_ESCAPES = new Uint8Array(256)
+for (const letter of '"\\/bfnrt') SIMPLE_ESCAPES[letter.charCodeAt(0)] = 1
+
+/** `at` is what follows the backslash of any other escape. */
 function skipEscape(text: Uint8Array, at: number): number {
-  const c = text[at]
-  switch (c) {
-    case 0x22:
-    case 0x5c:
-    case 0x2f:
-    case 0x62:
-    case 0x66:
-    case 0x6e:
-    case 0x72:
-    case 0x74:
-      return at + 1
-    case 0x75:
-      if (
-        HEX[text[at + 1] ?? 0] &&
-        HEX[text[at + 2] ?? 0] &&
-        HEX[text[at + 3] ?? 0] &&
-        HEX[text[at + 4] ?? 0]
-      )
-        return at + 5
-      throw new JsonError('bad unicode escape', at)
-    default:
-      throw new JsonError('bad escape', at)
-  }
+  if (text[at] !== 0x75) throw new JsonError('bad escape', at)
+  if (HEX[text[at + 1] ?? 0] && HEX[text[at + 2] ?? 0] && HEX[text[at + 3] ?? 0] && HEX[text[at + 4] ?? 0])
+    return at + 5
+  throw new JsonError('bad unicode escape', at)
 }
 
 /** `at` is the opening quote; answers the index after the closing one. */
@@ -133,8 +119,10 @@ function skipString(text: Uint8Array, at: number): number {
   for (;;) {
     const c = text[i]
     if (c === QUOTE) return i + 1
-    if (c === BACKSLASH) i = skipEscape(text, i + 1)
-    else if (c === undefined || c < 0x20) throw new JsonError('unfinished string', i)
+    if (c === BACKSLASH) {
+      i = SIMPLE_ESCAPES[text[i + 1] ?? 0] === 1 ? i + 2 : skipEscape(text, i + 1)
+      turn = i + LONG_RUN
+    } else if (c === undefined || c < 0x20) throw new JsonError('unfinished string', i)
     else i++
     if (i >= turn) {
       i = skipPlain(text, i)

@@ -23,6 +23,7 @@ import {
   MAX_LOG_CHARACTERS,
   MAX_MESSAGE_CHARACTERS,
   MAX_RESULT_BYTES,
+  MAX_RESULT_ESCAPES,
   type ToolResponse,
   type ToWorker,
 } from './messages.ts'
@@ -65,9 +66,12 @@ async function run({ script, data, binding, limits }: Run): Promise<Done> {
     meter,
   )
   const json = serialized(result, meter)
+  const text = bounded(jsonString(json, meter))
+  if (text.length - json.length > MAX_RESULT_ESCAPES)
+    throw new StarlarkError(`the result has more than ${MAX_RESULT_ESCAPES} quotes and backslashes as JSON`)
   return {
     kind: 'done',
-    text: bytesOf(jsonString(json, meter)),
+    text: bytesOf(text),
     structured: result instanceof Dict ? bytesOf(json) : undefined,
   }
 }
@@ -91,15 +95,20 @@ function printer(): (line: string, path: readonly number[]) => void {
   }
 }
 
+function bounded(json: string): string {
+  if (json.length <= MAX_RESULT_BYTES) return json
+  throw new StarlarkError(
+    `the result has ${json.length} bytes as JSON text; at most ${MAX_RESULT_BYTES} are possible`,
+  )
+}
+
 function bytesOf(text: string): Uint8Array {
   return Uint8Array.from(Buffer.from(text, 'latin1'))
 }
 
 function serialized(value: StarlarkValue, meter: Meter): string {
   try {
-    const json = writeJson(value, meter)
-    if (json.length <= MAX_RESULT_BYTES) return json
-    throw new StarlarkError(`it has ${json.length} bytes of JSON; at most ${MAX_RESULT_BYTES} are possible`)
+    return bounded(writeJson(value, meter))
   } catch (error) {
     if (error instanceof StarlarkError && !(error instanceof LimitError))
       throw new StarlarkError(`failed to serialize script result: ${error.message}`)

@@ -91,6 +91,7 @@ export interface CallArguments {
 }
 
 const NO_PARAMETERS: Buffer = Buffer.from('{}')
+const MAX_NAME_BYTES = 1024
 const SHAPE = 'expected {"tool_name": "<name>", "parameters": {…}}'
 
 /** Throws ArgumentError. */
@@ -99,6 +100,8 @@ export function readCall(raw: Buffer | undefined): CallArguments {
   const parameters = fields.get('parameters') ?? NO_PARAMETERS
   if (parameters[0] !== OPEN_OBJECT) throw new ArgumentError(`parameters must be an object: ${SHAPE}`)
   const given = fields.get('tool_name')
+  if (given && given.length > MAX_NAME_BYTES)
+    throw new ArgumentError(`invalid arguments: tool_name has more than ${MAX_NAME_BYTES} bytes`)
   const name = given === undefined ? '' : text(given, 'tool_name')
   if (name !== '') return { name, parameters }
   const inner = objectOf(parameters)

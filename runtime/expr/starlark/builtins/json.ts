@@ -184,7 +184,7 @@ const CONTROL: Readonly<Record<string, string>> = {
 
 /** A JSON text as a JSON string. */
 export function jsonString(json: string, meter: Meter): string {
-  meter.text(json.length)
+  meter.allocate(SIZE.text + json.length)
   return `"${inSlices(json, (slice) => slice.replaceAll(/["\\]/g, '\\$&'), meter)}"`
 }
 
