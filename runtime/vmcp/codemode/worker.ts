@@ -49,7 +49,7 @@ parentPort?.on('message', (message: ToWorker) => {
     return
   }
   run(message).then(
-    (done) => send(done, done.text, done.structured),
+    (value) => send(value, value.text, value.structured),
     (error: unknown) => send({ kind: 'failed', message: textOf(error) }),
   )
 })
