@@ -8,6 +8,7 @@
 import { below, formatViolations, type KindName, nearest, type Violation } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'
 import { allKindHooks } from '../registry.ts'
+import { missingKeys } from './among-keys.ts'
 import { unknownBackendsOf } from './backend-names.ts'
 import { groupMembers } from './members.ts'
 
@@ -44,7 +45,7 @@ export function referenceCheck(docs: readonly unknown[]): (doc: unknown) => Refe
     const problems = findings.flatMap(({ problem }) => problem ?? [])
     const warnings = findings.flatMap(({ warning }) => warning ?? [])
     const names = object['kind'] === 'VirtualMCPServer' ? backendViolations(object, given) : []
-    return { problems: [...problems, ...names], warnings }
+    return { problems: [...problems, ...missingKeys(object['spec'], given), ...names], warnings }
   }
 }
 

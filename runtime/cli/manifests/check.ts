@@ -41,7 +41,7 @@ export function checkManifests(
   validate: ValidateResource,
   references: ReferenceCheck = () => () => ({ problems: [], warnings: [] }),
 ): Checked[] {
-  const checkReferences = references(manifests.filter(isOurs).map(({ doc }) => doc))
+  const checkReferences = references(manifests.map(({ doc }) => doc))
   const seen = new Map<string, Manifest>()
   return manifests.filter(isOurs).map((manifest) => {
     const { problems, warnings } = validate(manifest.doc)

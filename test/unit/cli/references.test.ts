@@ -3,7 +3,7 @@ import t from 'tap'
 import { referenceCheck, validateResource } from '../../../hooks/index.ts'
 import { checkManifests } from '../../../runtime/cli/manifests/check.ts'
 import { readManifests } from '../../../runtime/cli/manifests/read.ts'
-import { entry, group, oidcConfig, server, virtual } from '../../hooks/resources.ts'
+import { auth, entry, group, oidcConfig, secret, server, virtual } from '../../hooks/resources.ts'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
 
 const named = (name: string, doc: object) => ({ ...doc, metadata: { name, namespace: 'default' } })
@@ -139,5 +139,17 @@ t.test(
     )
     t.equal(alone.code, 0, 'a warning does not change the exit code')
     t.match(alone.stderr, 'warning: spec.groupRef.name: MCPGroup "x" is not among the given files')
+  },
+)
+
+t.test(
+  'references: a key that a given Secret does not have is an error; a Secret may be on the cluster',
+  async (t) => {
+    const header = named('header', auth.header)
+    t.same(check(header), { problems: [], warnings: [] })
+    t.same(check(header, named('tokens', secret('tokens', { api: 'x' }))), { problems: [], warnings: [] })
+    t.match(check(header, named('tokens', secret('tokens', { other: 'x' }))).problems, [
+      { path: 'spec.headerInjection.valueSecretRef.key', message: 'Secret "tokens" has no key "api"' },
+    ])
   },
 )
