@@ -55,6 +55,11 @@ export interface ListingsOptions {
   readonly onDropped: (listing: Listing) => void
 }
 
+export interface ViewOptions {
+  /** Waits for a new listing when the known one is out of date. */
+  readonly waitForFresh: boolean
+}
+
 export class Listings {
   readonly #backend: Backend
   readonly #options: ListingsOptions
@@ -122,10 +127,10 @@ export class Listings {
   }
 
   /**
-   * The listing for a client. `patient` waits for a new one when the known one is out of date; otherwise the known
+   * The listing for a client. `waitForFresh` waits for a new one when the known one is out of date; otherwise the known
    * one is good enough and is renewed in the background. Rejects with BACKEND_* errors.
    */
-  async get(client: Client, patient: boolean): Promise<Listing> {
+  async get(client: Client, { waitForFresh }: ViewOptions): Promise<Listing> {
     for (let round = 0; ; round++) {
       const abilities = this.#abilitiesOf(client)
       const key = this.#keyFor(client, abilities)
@@ -137,7 +142,7 @@ export class Listings {
       }
       const reading = this.#read(key, cached, { ...client, abilities })
       // What could not be read a moment ago may fail as slowly once more: nobody waits for it who has something to show.
-      if (cached.listing && (!patient || cached.failure)) {
+      if (cached.listing && (!waitForFresh || cached.failure)) {
         reading.catch(() => {})
         return cached.listing
       }

@@ -6,6 +6,7 @@
  * could be its own.
  * Source: docs/specification/virtual-server.md#operational (operational.failureHandling); MCP, tools ("Error Handling").
  */
+import type { ViewOptions } from './listings.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { unavailable } from '../health/unavailable.ts'
 import type { Client } from '../pipeline/operation.ts'
@@ -31,10 +32,10 @@ export class Lookup {
    * What a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down; one whose provider the
    * user has not connected is not down, but absent.
    */
-  async view(client: Client, patient: boolean): Promise<Catalog> {
+  async view(client: Client, { waitForFresh }: ViewOptions): Promise<Catalog> {
     const { members, views, partialFailureMode, monitored } = this.#parts()
-    const hurry = !patient && partialFailureMode !== 'fail'
-    const view = views.ready(members, client) ?? (await views.of(members, client, patient, hurry))
+    const skipSlow = !waitForFresh && partialFailureMode !== 'fail'
+    const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh, skipSlow }))
     if (partialFailureMode === 'fail') {
       const all = monitored ? view.down : [...view.down, ...view.stale]
       const down = all.filter(({ error }) => codeOf(error) !== 'UPSTREAM_NOT_CONNECTED')
@@ -48,12 +49,12 @@ export class Lookup {
    * found may belong to a backend that requests are held back from.
    */
   async find<E>(client: Client, look: (catalog: Catalog) => E | undefined): Promise<E | undefined> {
-    const found = look(await this.view(client, false))
+    const found = look(await this.view(client, { waitForFresh: false }))
     if (found) return found
     const { members, views } = this.#parts()
     // Backends that do not announce changes may offer something new; asked again at most once a second.
     for (const { listings } of members.values()) listings.expireUnannounced(client)
-    return look(await this.view(client, true)) ?? look(views.known(members, client))
+    return look(await this.view(client, { waitForFresh: true })) ?? look(views.known(members, client))
   }
 
   /**

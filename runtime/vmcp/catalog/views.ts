@@ -9,7 +9,7 @@ import { noTelemetry, type Tracer } from '../../observe/index.ts'
 import type { Client } from '../pipeline/operation.ts'
 import { Catalog } from './catalog.ts'
 import type { Listing } from './listing.ts'
-import { identityOf, type Listings } from './listings.ts'
+import { identityOf, type Listings, type ViewOptions } from './listings.ts'
 import type { Composer } from './types.ts'
 
 const MAX_CATALOGS = 128
@@ -106,20 +106,19 @@ export class Views {
   }
 
   /**
-   * Asks all backends side by side; see Listings.get for `patient`. With `hurry`, backends that take long to say
+   * Asks all backends side by side; see Listings.get for `waitForFresh`. With `skipSlow`, backends that take long to say
    * something for the first time are left out, where what they offer cannot change what the others do. Never rejects.
    */
   async of(
     members: ReadonlyMap<string, Member>,
     client: Client,
-    patient: boolean,
-    hurry = false,
+    { waitForFresh, skipSlow = false }: ViewOptions & { readonly skipSlow?: boolean },
   ): Promise<View> {
     return this.#tracer.internal('aggregator.AggregateCapabilities', undefined, async () => {
       const { down, listings } = await this.#tracer.internal(
         'aggregator.QueryAllCapabilities',
         undefined,
-        () => this.#ask(members, client, patient, hurry && this.#independent),
+        () => this.#ask(members, client, { waitForFresh, skipSlow: skipSlow && this.#independent }),
       )
       const catalog = this.#tracer.internal('aggregator.MergeCapabilities', undefined, () =>
         this.merge(listings),
@@ -152,8 +151,7 @@ export class Views {
   async #ask(
     members: ReadonlyMap<string, Member>,
     client: Client,
-    patient: boolean,
-    hurry: boolean,
+    { waitForFresh, skipSlow }: ViewOptions & { readonly skipSlow: boolean },
   ): Promise<Asked> {
     const down: Lack[] = []
     const listings: Listing[] = []
@@ -167,7 +165,7 @@ export class Views {
       pending.push(
         this.#tracer
           .internal('aggregator.QueryCapabilities', { 'target.workload_name': name }, () =>
-            member.listings.get(client, patient),
+            member.listings.get(client, { waitForFresh }),
           )
           .then(
             (listing) => void listings.push(listing),
@@ -176,7 +174,7 @@ export class Views {
       )
     }
     const all = Promise.all(pending)
-    if (hurry) await inTime(all)
+    if (skipSlow) await inTime(all)
     else await all
     const responded = new Set([...listings.map(({ backend }) => backend), ...down.map(({ name }) => name)])
     const slow = [...members.keys()].filter((name) => !responded.has(name))

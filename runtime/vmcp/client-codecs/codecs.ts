@@ -70,7 +70,7 @@ export function makeEdges(options: EdgesOptions): Edges {
   const advertise: Advertise = async (client) =>
     options.advertise === 'everything'
       ? everything
-      : advertisedBy((await core.view(client, true)).listings.map(({ server }) => server))
+      : advertisedBy((await core.view(client, { waitForFresh: true })).listings.map(({ server }) => server))
   const protocol = new SessionProtocol({
     sessions,
     perform,

@@ -4,6 +4,7 @@
  * Knows no protocol revision and no HTTP. What stands between it and the edges is in pipeline.ts.
  * Source: docs/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
+import type { ViewOptions } from '../catalog/listings.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
 import { argumentHeaders, type Changes, disagreeingArgument, JsonObject, RPC } from '../../mcp/index.ts'
@@ -81,14 +82,14 @@ export class Core {
   }
 
   /** What a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. */
-  view(client: Client, patient: boolean): Promise<Catalog> {
-    return this.#lookup.view(client, patient)
+  view(client: Client, options: ViewOptions): Promise<Catalog> {
+    return this.#lookup.view(client, options)
   }
 
   /** What a client sees, whatever is down. Never rejects. */
   async present(client: Client): Promise<Catalog> {
     const { members, views } = this.#parts
-    return (await views.of(members, client, true)).catalog
+    return (await views.of(members, client, { waitForFresh: true })).catalog
   }
 
   /** What is known without asking any backend. */
@@ -122,7 +123,7 @@ export class Core {
 
   async #list(operation: Operation, kind: Kind): Promise<Outcome> {
     const { client, params } = operation
-    const entries = listOf(await this.view(client, true), kind)
+    const entries = listOf(await this.view(client, { waitForFresh: true }), kind)
     const page = { era: client.era, cursor: params.text('cursor'), cursors: this.#cursors }
     return { kind: 'result', result: renderPage(kind, entries, page) }
   }
@@ -181,7 +182,7 @@ export class Core {
   async #callAnew(operation: Operation, { backend }: ToolEntry): Promise<Outcome> {
     const name = requireText(operation.params, 'name')
     this.#parts.members.get(backend)?.listings.expire()
-    const entry = visible((await this.view(operation.client, true)).tools.get(name))
+    const entry = visible((await this.view(operation.client, { waitForFresh: true })).tools.get(name))
     const outcome = entry && !entry.run ? await this.#callOriginal(operation, entry) : undefined
     if (outcome && !isHeaderMismatch(outcome)) return outcome
     throw new GatehouseError('BACKEND_PROTOCOL', {
@@ -227,7 +228,8 @@ export class Core {
    */
   async checkMirrored(client: Client, params: JsonObject, headers: IncomingHttpHeaders): Promise<void> {
     const name = params.text('name') ?? ''
-    const entry = this.peek(client).tools.get(name) ?? (await this.view(client, false)).tools.get(name)
+    const entry =
+      this.peek(client).tools.get(name) ?? (await this.view(client, { waitForFresh: false })).tools.get(name)
     if (entry) requireMirrored(entry, params, headers)
   }
 
@@ -261,7 +263,7 @@ export class Core {
         detail: 'Invalid params: ref must name a prompt or a resource',
       })
     }
-    const catalog = await this.view(operation.client, false)
+    const catalog = await this.view(operation.client, { waitForFresh: false })
     const entry =
       type === 'ref/prompt'
         ? catalog.prompts.get(name)

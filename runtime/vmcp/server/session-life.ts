@@ -35,7 +35,7 @@ export function makeSessionLife(core: Core, save: (session: Session) => void): S
     },
     ready(session) {
       // Connects the backends while the client prepares its first list.
-      core.view(clientOf(session), false).catch(() => {})
+      core.view(clientOf(session), { waitForFresh: false }).catch(() => {})
     },
     subscribed(session, uri) {
       const backend = core.backendOfResource(clientOf(session), uri)

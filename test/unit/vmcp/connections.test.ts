@@ -140,7 +140,7 @@ for (const over of [false, true]) {
       session,
     }
     listings.fork('s1')
-    const reading = listings.get(client, true)
+    const reading = listings.get(client, { waitForFresh: true })
     await first
     session.over = over
     void backend.endSession(session, false)
