@@ -1,4 +1,8 @@
 /** Public API of the doctor module: checks of every hop between an MCP client and a server, and known identity providers. */
-export type { Finding, Result } from './report/finding.ts'
+export { failed, type Finding, ok, type Outcome, type Result, skipped, warning } from './report/finding.ts'
+export { makeClean } from './report/text.ts'
+export { type Check, walk } from './report/walk.ts'
 export { profileNamed, profiles } from './profiles/index.ts'
-export { type Examination, type ExamineOptions, examineRemote } from './remote/examine.ts'
+export { examineGateway } from './gateway/examine.ts'
+export { examineRedis } from './store/examine.ts'
+export { type ExamineOptions, examineRemote } from './remote/examine.ts'

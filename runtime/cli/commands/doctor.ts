@@ -3,6 +3,7 @@
  */
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { DoctorFlags } from '../doctor/doctor.ts'
+import { collect } from './validate.ts'
 
 export function addDoctorCommand(program: Command): void {
   program
@@ -14,6 +15,14 @@ export function addDoctorCommand(program: Command): void {
         'identity provider at hand. Reads only, unless --register is given.',
     )
     .argument('[URL]', 'an MCP server')
+    .option('-f, --filename <path>', 'manifests: validate them and dial what they name; repeatable', collect)
+    .option(
+      '--gateway <url>',
+      'a running gateway: its health, readiness and backends, then as its clients see it',
+    )
+    .option('--client <name>', 'an MCP client, or its file: its entries, and the servers that they name')
+    .option('--redis <url>', 'the Redis of sessions: redis://host:port, or rediss:// for TLS')
+    .option('--password-file <path>', 'file with the password of Redis, - for standard input')
     .option(
       '--token-file <path>',
       'file with an access token, - for standard input; sent to the URL’s origin only',
@@ -38,6 +47,10 @@ export function addDoctorCommand(program: Command): void {
         '  gatehouse doctor https://mcp.example.com/mcp --token-file token.txt --watch 130\n' +
         '  gatehouse doctor https://mcp.example.com/mcp --client-id 0oa1 --provider okta\n' +
         '  gatehouse doctor https://mcp.example.com/mcp -o json\n' +
+        '  gatehouse doctor -f manifests/\n' +
+        '  gatehouse doctor --gateway http://127.0.0.1:4483\n' +
+        '  gatehouse doctor --client cursor\n' +
+        '  gatehouse doctor --redis rediss://redis.example.com:6380 --password-file password.txt\n' +
         '\nExit codes: 0 nothing failed, 1 a hop failed or could not be checked, 2 wrong usage or unreadable input.',
     )
     .action(async (url: string | undefined, flags: DoctorFlags) => {

@@ -2,20 +2,22 @@
  * Runs `gatehouse doctor`: reads what it was given, examines, reports. The checks are runtime/doctor's.
  */
 import { readFileSync, statSync } from 'node:fs'
-import { environment, parseTarget, proxyEnvironment, shownUri } from '../../config/index.ts'
-import {
-  type Examination,
-  type ExamineOptions,
-  examineRemote,
-  profileNamed,
-  profiles,
-} from '../../doctor/index.ts'
+import { environment, parseTarget, proxyEnvironment } from '../../config/index.ts'
+import { examineGateway, examineRedis, profileNamed, profiles } from '../../doctor/index.ts'
 import { refused } from '../clients/host.ts'
 import { exitCode, painter, print } from '../output.ts'
+import { clientTargets } from './client.ts'
+import { manifestTargets } from './manifests.ts'
+import { type CommonOptions, remoteTarget } from './remote.ts'
 import { type Examined, type FailOn, isFailed, reportLines, reportObject } from './report.ts'
 
 export interface DoctorFlags {
+  readonly filename?: string[]
+  readonly gateway?: string
+  readonly client?: string
+  readonly redis?: string
   readonly tokenFile?: string
+  readonly passwordFile?: string
   readonly clientId?: string
   readonly redirectUri?: string
   readonly register: boolean
@@ -31,18 +33,27 @@ export interface DoctorFlags {
 const maxFileBytes = 1_048_576
 
 export async function doctor(url: string | undefined, flags: DoctorFlags): Promise<number> {
-  if (url === undefined) throw refused('give the URL of an MCP server; see gatehouse doctor --help')
-  const common = commonOptions(flags)
-  const examined = [await remoteTarget(url, common)]
+  const examined = await examine(url, flags)
   if (flags.output === 'json') print(JSON.stringify(reportObject(examined, flags.failOn), undefined, 2))
   else {
     const paint = painter(process.stdout.isTTY && process.stdout.hasColors())
-    for (const each of examined) print(`${reportLines(each, paint).join('\n')}\n`)
+    print(examined.map((each) => `${reportLines(each, paint).join('\n')}\n`).join('\n'))
   }
   return isFailed(examined, flags.failOn) ? exitCode.failed : exitCode.ok
 }
 
-export type CommonOptions = Omit<ExamineOptions, 'target'>
+async function examine(url: string | undefined, flags: DoctorFlags): Promise<readonly Examined[]> {
+  const { filename, gateway, client, redis } = flags
+  const given = [url, filename, gateway, client, redis].filter((target) => target !== undefined)
+  if (given.length !== 1) {
+    throw refused('give one of: the URL of an MCP server, -f, --gateway, --client, --redis')
+  }
+  const common = commonOptions(flags)
+  if (url !== undefined) return [await remoteTarget(url, common)]
+  if (filename !== undefined) return manifestTargets(filename, common)
+  if (client !== undefined) return clientTargets(client, common)
+  return gateway === undefined ? [await redisTarget(redis ?? '', flags)] : gatewayTargets(gateway, common)
+}
 
 function commonOptions(flags: DoctorFlags): CommonOptions {
   const { provider, redirectUri, clientId } = flags
@@ -66,20 +77,32 @@ function commonOptions(flags: DoctorFlags): CommonOptions {
   }
 }
 
-/** One remote server; throws INVALID_CONFIG when the URL is none. */
-export async function remoteTarget(url: string, common: CommonOptions): Promise<Examined> {
-  parseTarget(url, true)
-  const target = new URL(url)
-  if (target.username !== '' || target.password !== '') {
-    throw refused(`${shownUri(url)}: a URL must not carry credentials; use --token-file`)
-  }
-  return examinedOf(shownUri(url), await examineRemote({ ...common, target }))
+/** The gateway’s own paths, and then what its clients see. */
+async function gatewayTargets(address: string, common: CommonOptions): Promise<readonly Examined[]> {
+  const { origin } = parseTarget(address, true)
+  const target = new URL(origin)
+  const { timeoutMs = 10_000, ca, proxy } = common
+  const findings = await examineGateway({ target, timeoutMs, ca, proxy })
+  const own: Examined = { target: origin, findings }
+  const isDown = findings.some(({ id, result }) => id === 'health' && result !== 'ok')
+  const path = new URL(address).pathname
+  return isDown ? [own] : [own, await remoteTarget(`${origin}${path === '/' ? '/mcp' : path}`, common)]
 }
 
-export function examinedOf(target: string, { findings, profile }: Examination): Examined {
-  if (profile === undefined) return { target, findings }
-  const { id, title, quirks } = profile
-  return { target, provider: { id, title, quirks }, findings }
+async function redisTarget(address: string, flags: DoctorFlags): Promise<Examined> {
+  const url = URL.canParse(address) ? new URL(address) : undefined
+  if (url === undefined || (url.protocol !== 'redis:' && url.protocol !== 'rediss:') || url.hostname === '') {
+    throw refused('--redis: must be redis://host:port or rediss://host:port')
+  }
+  if (url.password !== '') throw refused('--redis: the URL must not carry a password; use --password-file')
+  const { caFile, passwordFile } = flags
+  const findings = await examineRedis({
+    url,
+    timeoutMs: flags.timeout * 1000,
+    password: passwordFile === undefined ? undefined : readBounded('--password-file', passwordFile).trim(),
+    ca: caFile === undefined ? undefined : readBounded('--ca-file', caFile),
+  })
+  return { target: `${url.protocol}//${url.host}`, findings }
 }
 
 function readToken(path: string): string {
@@ -94,7 +117,7 @@ function readToken(path: string): string {
 function readBounded(flag: string, path: string): string {
   const source = path === '-' ? 0 : path
   try {
-    if (path !== '-' && statSync(path).size > maxFileBytes) throw new Error('it is larger than 1 MiB')
+    if (path !== '-' && statSync(path).size > maxFileBytes) throw refused('it is larger than 1 MiB')
     return readFileSync(source, 'utf8')
   } catch (error) {
     throw refused(

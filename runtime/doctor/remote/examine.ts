@@ -3,7 +3,7 @@
  */
 import type { LookupAll, ProxyEnvironment } from '../../net/index.ts'
 import { makePeers } from '../probe/peers.ts'
-import { type Profile, profileNamed } from '../profiles/index.ts'
+import { type Profile, profileNamed, profileOf } from '../profiles/index.ts'
 import type { Finding } from '../report/finding.ts'
 import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
@@ -125,10 +125,39 @@ const session: readonly Row[] = [
   { id: 'stream', hop: 'stream', needs: ['initialize'], object: target, run: checkStream },
 ]
 
-const remoteChecks: readonly Row[] = [...network, ...endpoint, ...login, ...session]
+/** A backend of a gateway, which has a credential of its own: whether it can be reached. */
+const backendChecks: readonly Row[] = [...network, ...endpoint.filter(({ id }) => id !== 'challenge')]
+
+/** An issuer by itself: who checks tokens needs its metadata and keys, not its logins. */
+const issuerIds: ReadonlySet<string> = new Set([
+  'issuer-document',
+  'issuer',
+  'issuer-clock',
+  'endpoints',
+  'keys',
+])
+const issuerChecks: readonly Row[] = [
+  ...network,
+  ...login
+    .filter(({ id }) => issuerIds.has(id))
+    .map((row) => (row.id === 'issuer-document' ? { ...row, needs: ['tls'] } : row)),
+]
+
+/** What is examined: the whole way of a client, a backend behind a gateway, or an issuer alone. */
+type Depth = 'client' | 'backend' | 'issuer'
+
+const checksOf: Readonly<Record<Depth, readonly Row[]>> = {
+  client: [...network, ...endpoint, ...login, ...session],
+  backend: backendChecks,
+  issuer: issuerChecks,
+}
 
 export interface ExamineOptions extends Partial<RemoteOptions> {
   readonly target: URL
+  /** Default: client. */
+  readonly depth?: Depth | undefined
+  /** With the depth `issuer`: as it was written. */
+  readonly issuer?: string | undefined
   /** Of each request and connection. Default 10 s. */
   readonly timeoutMs?: number | undefined
   readonly ca?: string | undefined
@@ -151,7 +180,16 @@ const defaultTimeoutMs = 10_000
 const defaultRedirectUri = 'http://localhost:8666/callback'
 
 export async function examineRemote(options: ExamineOptions): Promise<Examination> {
-  const { timeoutMs = defaultTimeoutMs, ca, proxy, lookup, provider, token, onFinding } = options
+  const {
+    timeoutMs = defaultTimeoutMs,
+    ca,
+    proxy,
+    lookup,
+    provider,
+    token,
+    onFinding,
+    depth = 'client',
+  } = options
   const { target: url, clientId, redirectUri = defaultRedirectUri, register = false, watchMs = 0 } = options
   const clean = makeClean([...(token === undefined ? [] : [token]), ...url.searchParams.values()])
   const peers = await makePeers({ target: url, timeoutMs, ca, proxy, lookup })
@@ -161,10 +199,14 @@ export async function examineRemote(options: ExamineOptions): Promise<Examinatio
     clean,
     options: { token, clientId, redirectUri, register, watchMs },
   }
-  const chosen = provider === undefined ? undefined : profileNamed(provider)
-  if (chosen !== undefined) facts.profile = chosen
+  if (provider !== undefined) facts.profile = profileNamed(provider)
+  if (depth === 'issuer') {
+    // As it was written: issuers are compared byte by byte.
+    facts.issuer = options.issuer ?? url.href
+    facts.profile ??= profileOf(facts.issuer)
+  }
   try {
-    const findings = await walk(remoteChecks, {
+    const findings = await walk(checksOf[depth], {
       facts,
       clean,
       onFinding,

@@ -5,6 +5,7 @@
 import { loginCodes } from './codes-login.ts'
 import { metadataCodes } from './codes-metadata.ts'
 import { networkCodes } from './codes-network.ts'
+import { otherCodes } from './codes-other.ts'
 import { sessionCodes } from './codes-session.ts'
 
 export const codes = {
@@ -16,6 +17,7 @@ export const codes = {
   ...metadataCodes,
   ...loginCodes,
   ...sessionCodes,
+  ...otherCodes,
 } as const satisfies CodeTable
 
 export type CodeTable = Readonly<Record<string, { readonly expected: string; readonly fix: string }>>

@@ -37,7 +37,8 @@ export async function walk<Facts>(
     const result = outcome?.result ?? 'skipped'
     results.set(check.id, result)
     const base = {
-      id: check.id,
+      // Names of entries and manifests are somebody's text as well.
+      id: clean(check.id),
       hop: check.hop,
       object: clean(check.object(facts)),
       result,

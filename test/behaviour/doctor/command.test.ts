@@ -7,6 +7,8 @@ import { runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
 import { startStage } from '../../helpers/doctor/staged.ts'
 import { startEverything } from '../../helpers/mcp/everything.ts'
 
+t.setTimeout(180_000)
+
 await t.test('all well with a real server: exit code 0, directly and through our own proxy', async (t) => {
   const everything = await startEverything(t, 'streamableHttp')
   const direct = await runGatehouse(['doctor', everything.url])
@@ -52,7 +54,11 @@ await t.test('wrong usage: exit code 2 and one clear line', async (t) => {
   const twoTokens = join(folder, 'token')
   writeFileSync(twoTokens, 'one two')
   const rows: readonly (readonly [readonly string[], RegExp])[] = [
-    [[], /give the URL of an MCP server/],
+    [[], /give one of: the URL of an MCP server/],
+    [['http://127.0.0.1:1/mcp', '--client', 'cursor'], /give one of/],
+    [['--redis', 'redis://:secret@127.0.0.1:6379'], /must not carry a password/],
+    [['--redis', 'http://127.0.0.1'], /must be redis:\/\/host:port/],
+    [['-f', '/nonexistent'], /no such file or folder/],
     [['mcp.example.com'], /must be an absolute http or https URL/],
     [['ftp://mcp.example.com'], /must start with http/],
     [['https://me:secret@mcp.example.com/mcp'], /must not carry credentials/],

@@ -8,6 +8,8 @@ import { type ExamineOptions, examineRemote, type Finding } from '../../../runti
 import { runGatehouse } from '../../helpers/gatehouse.ts'
 import { resolverOf, sendJson, startBare, startStage } from '../../helpers/doctor/staged.ts'
 
+t.setTimeout(180_000)
+
 const day = 86_400_000
 const host = 'mcp.test'
 const lookup = resolverOf({ [host]: '127.0.0.1', 'mean.test': '127.0.0.1', 'inside.test': '10.1.2.3' })

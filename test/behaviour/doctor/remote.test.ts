@@ -13,6 +13,8 @@ import {
   startStage,
 } from '../../helpers/doctor/staged.ts'
 
+t.setTimeout(180_000)
+
 interface Case {
   readonly name: string
   readonly bend: Bend

@@ -1,0 +1,117 @@
+/**
+ * The file of an MCP client: can it be parsed, can each entry work, and is what it leads to in order. The header of an entry
+ * that holds a token is used for that entry's own URL, as the client would.
+ */
+import { accessSync, constants } from 'node:fs'
+import { delimiter, isAbsolute, join } from 'node:path'
+import { type ClientEntry, type Host, referencesOf, type Value } from '../../clients/index.ts'
+import {
+  type Check,
+  failed,
+  makeClean,
+  ok,
+  type Outcome,
+  skipped,
+  walk,
+  warning,
+} from '../../doctor/index.ts'
+import { shortPath, thisHost } from '../clients/host.ts'
+import { readSources, type Source } from '../clients/sources.ts'
+import { type CommonOptions, remoteTarget } from './remote.ts'
+import type { Examined } from './report.ts'
+
+export async function clientTargets(word: string, common: CommonOptions): Promise<readonly Examined[]> {
+  const host = thisHost()
+  const sources = await readSources([word], host, undefined)
+  const examined: Examined[] = []
+  for (const source of sources) {
+    const findings = await walk(checksOf(source, host), { facts: undefined, clean: makeClean([]) })
+    examined.push({ target: shortPath(source.file, host), findings })
+    for (const entry of source.entries) examined.push(...(await remoteOf(entry, host, common)))
+  }
+  return examined
+}
+
+function checksOf(source: Source, host: Host): readonly Check<undefined>[] {
+  const row = (id: string, run: () => Outcome): Check<undefined> => ({
+    id,
+    hop: 'client file',
+    needs: [],
+    object: () => shortPath(source.file, host),
+    run: async () => run(),
+  })
+  return [
+    row('file', () =>
+      source.error === undefined
+        ? ok(`${source.entries.length} servers`)
+        : failed('client-file.unreadable', source.error),
+    ),
+    ...source.entries.map((entry) => row(entry.name, () => entryOutcome(entry, host))),
+  ]
+}
+
+function entryOutcome(entry: ClientEntry, host: Host): Outcome {
+  const { target, enabled } = entry
+  if (!enabled) return warning('client-file.disabled', `${entry.name} is disabled`)
+  if (target.kind === 'unusable') {
+    if (target.harmless === true) return skipped(`${entry.name} ${target.why}`)
+    return failed('client-file.entry', `${entry.name} ${target.why}`)
+  }
+  const unset = referencesOf(entry).filter(
+    ({ kind, name, fallback }) => kind === 'env' && fallback === undefined && host.env[name] === undefined,
+  )
+  if (unset.length > 0) {
+    const names = unset.map(({ name }) => name).join(', ')
+    return warning('client-file.variable', `${entry.name}: not set here: ${names}`)
+  }
+  if (target.kind === 'remote') return ok(`${entry.name} is a URL`)
+  const command = filled(target.command, host)
+  if (command === undefined) return skipped(`${entry.name}: only the client knows its program`)
+  return isProgram(command, host)
+    ? ok(`${entry.name}: ${command}`)
+    : failed('client-file.program', `${entry.name}: no program ${command}`)
+}
+
+/** With variables of the environment in place; undefined when the client alone knows a part. */
+function filled(value: Value, { env, home }: Host): string | undefined {
+  const parts = value.map((part) => {
+    if (typeof part === 'string') return part
+    if (part.kind === 'home') return home
+    return part.kind === 'env' ? (env[part.name] ?? part.fallback) : undefined
+  })
+  return parts.includes(undefined) ? undefined : parts.join('')
+}
+
+function isProgram(command: string, { env, cwd, platform }: Host): boolean {
+  const folders = isAbsolute(command) || /[/\\]/.test(command) ? [''] : (env['PATH'] ?? '').split(delimiter)
+  const endings = platform === 'win32' ? ['', '.exe', '.cmd', '.bat'] : ['']
+  return folders.some((folder) =>
+    endings.some((ending) => {
+      const path = `${command}${ending}`
+      return isExecutable(folder === '' ? (isAbsolute(path) ? path : join(cwd, path)) : join(folder, path))
+    }),
+  )
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function remoteOf(
+  { target, enabled }: ClientEntry,
+  host: Host,
+  common: CommonOptions,
+): Promise<readonly Examined[]> {
+  if (!enabled || target.kind !== 'remote') return []
+  const url = filled(target.url, host)
+  if (url === undefined || !URL.canParse(url) || !/^https?:/.test(url)) return []
+  const [, header] = [...target.headers].find(([name]) => name.toLowerCase() === 'authorization') ?? []
+  const credential = header === undefined ? undefined : filled(header, host)
+  const token = /^Bearer ([\x21-\x7e]+)$/i.exec(credential ?? '')?.[1] ?? common.token
+  return [await remoteTarget(url, token === undefined ? common : { ...common, token })]
+}

@@ -1,0 +1,100 @@
+/**
+ * A folder of manifests: validated as the webhook does, then everything in it that can be dialled from here: remote
+ * backends and issuers. Names inside a cluster are left out, and said so.
+ */
+import { readFileSync } from 'node:fs'
+import { formatViolations, isFields } from '../../../schemas/index.ts'
+import { type Check, failed, makeClean, ok, skipped, walk, warning } from '../../doctor/index.ts'
+import { checkManifests, nameOf } from '../manifests/check.ts'
+import { type Manifest, readManifests } from '../manifests/read.ts'
+import type { Examined } from './report.ts'
+import { type CommonOptions, remoteTarget } from './remote.ts'
+
+const maxDialled = 50
+
+export async function manifestTargets(
+  paths: readonly string[],
+  common: CommonOptions,
+): Promise<readonly Examined[]> {
+  const { referenceCheck, validateResource } = await import('../../../hooks/index.ts')
+  const manifests = readManifests(paths, () => readFileSync(0, 'utf8'))
+  const checked = checkManifests(manifests, validateResource, referenceCheck)
+  const checks = checked.map(
+    ({ manifest, problems, warnings }): Check<undefined> => ({
+      id: nameOf(manifest),
+      hop: 'manifest',
+      needs: [],
+      object: () => `${manifest.file}:${manifest.lineOf(problems[0]?.path ?? '')}`,
+      async run() {
+        if (problems.length > 0) return failed('manifest.invalid', formatViolations(problems))
+        return warnings.length > 0 ? warning('manifest.warning', warnings.join('; ')) : ok('valid')
+      },
+    }),
+  )
+  const places = placesOf(checked.map(({ manifest }) => manifest))
+  const inside = places.filter(({ url }) => isInCluster(url))
+  const findings = await walk([...checks, ...inside.map(skippedPlace)], {
+    facts: undefined,
+    clean: makeClean([]),
+  })
+  const examined: Examined[] = [{ target: paths.join(', '), findings }]
+  for (const { url, depth } of places.filter((place) => !isInCluster(place.url)).slice(0, maxDialled)) {
+    examined.push(await remoteTarget(url, { ...common, depth }))
+  }
+  return examined
+}
+
+interface DialledPlace {
+  readonly url: string
+  readonly depth: 'backend' | 'issuer'
+}
+
+/** Fields that hold the URL of a backend, or an issuer, wherever they stand in a spec. */
+const fields: Readonly<Record<string, DialledPlace['depth']>> = {
+  remoteUrl: 'backend',
+  issuerUrl: 'issuer',
+}
+
+function placesOf(manifests: readonly Manifest[]): readonly DialledPlace[] {
+  const found = new Map<string, DialledPlace>()
+  const add = (url: unknown, depth: DialledPlace['depth']): void => {
+    if (typeof url === 'string' && URL.canParse(url) && /^https?:/.test(url))
+      found.set(`${depth} ${url}`, { url, depth })
+  }
+  for (const { doc } of manifests) {
+    const spec = isFields(doc['spec']) ? doc['spec'] : {}
+    // The issuer of an embedded authorization server is this gateway itself, which may not run yet.
+    if (doc['kind'] === 'MCPOIDCConfig' && isFields(spec['inline'])) add(spec['inline']['issuer'], 'issuer')
+    visit(spec, 0, (name, value) => {
+      const depth = fields[name]
+      if (depth !== undefined) add(value, depth)
+    })
+  }
+  return [...found.values()]
+}
+
+function visit(value: unknown, depth: number, see: (name: string, value: unknown) => void): void {
+  if (depth > 20) return
+  if (Array.isArray(value)) for (const item of value) visit(item, depth + 1, see)
+  else if (isFields(value)) {
+    for (const [name, inner] of Object.entries(value)) {
+      see(name, inner)
+      visit(inner, depth + 1, see)
+    }
+  }
+}
+
+function isInCluster(url: string): boolean {
+  const { hostname } = new URL(url)
+  return /\.svc(?:\.cluster\.local)?$/.test(hostname) || (!hostname.includes('.') && hostname !== 'localhost')
+}
+
+function skippedPlace({ url }: DialledPlace): Check<undefined> {
+  return {
+    id: new URL(url).host,
+    hop: 'manifest',
+    needs: [],
+    object: () => url,
+    run: async () => skipped('a name inside the cluster cannot be dialled from here'),
+  }
+}
