@@ -6,7 +6,7 @@
  * all tests run. Exit code 1 when anything failed, or when nothing ran.
  */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -15,11 +15,16 @@ import { stripVTControlCharacters } from 'node:util'
 /** Files between two lines of progress. */
 const step = 10
 
-const stderrFolder = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
+const stderrFolder = join(folder, 'stderr')
+/** The tests' temporary folder: whatever they leave goes with it. */
+const temporary = join(folder, 'tmp')
+mkdirSync(stderrFolder)
+mkdirSync(temporary)
 const quiet = new URL('quiet.ts', import.meta.url).href
 const tap = spawn('tap', ['--reporter=terse', `--node-arg=--import=${quiet}`, ...process.argv.slice(2)], {
   stdio: ['ignore', 'pipe', 'inherit'],
-  env: { ...process.env, TEST_STDERR: stderrFolder },
+  env: { ...process.env, TEST_STDERR: stderrFolder, TMPDIR: temporary },
 })
 let asserts = ''
 let progress = -1
@@ -46,7 +51,8 @@ function showProgress(done: number, total: number): void {
 tap.on('close', (code) => {
   for (const name of readdirSync(stderrFolder))
     process.stdout.write(`\nstderr of ${name}:\n${readFileSync(join(stderrFolder, name), 'utf8')}`)
-  rmSync(stderrFolder, { recursive: true })
+  // A process that is about to end may still write there.
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
   const count = (word: string) => Number(new RegExp(`(\\d+) ${word}`).exec(asserts)?.[1] ?? 0)
   const passed = count('pass')
   // A run that counted nothing, or that tap calls failed without a failed assertion, has failed.
