@@ -5,6 +5,7 @@ import type { Log } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import type { Clock } from '../clock.ts'
+import type { Observation } from '../pipeline/observation.ts'
 import type { ClusterApi } from './report.ts'
 
 export interface StartOptions {
@@ -57,4 +58,11 @@ export interface VmcpServer {
    */
   reload(config: VmcpConfig, file?: ReloadedFile): void
   close(): Promise<void>
+}
+
+/** Who hears what happens. */
+export interface Told {
+  readonly observation: Observation
+  readonly events: Events
+  readonly stopLog: () => void
 }

@@ -12,7 +12,7 @@ import { readFileSync } from 'node:fs'
 import { fieldsOf } from '../../../schemas/index.ts'
 import { vmcpEnvironment } from '../../config/index.ts'
 import { type Fetch, type Log, makeFetch } from '../../net/index.ts'
-import { type Events, failureText } from '../../observe/index.ts'
+import { type Events, failureText, type Problem } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import type { ListsState } from '../catalog/lists-told.ts'
@@ -47,6 +47,8 @@ const SOON_MS = 1_000
 /** An entry that stays the same for this many reports of ours, and at least this long, is a dead pod's. */
 const MISSED_REPORTS = 10
 const LEAST_AGE_MS = 5 * 60_000
+/** A ConfigMap holds 1 MiB, of all pods together. */
+const MAX_PROBLEMS = 50
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount'
 
 /** The reporter that the environment of a pod asks for; undefined outside a cluster. */
@@ -81,12 +83,16 @@ export class Reporter {
   #soon = false
   #sending: Promise<void> | undefined
   #closed = false
+  readonly #stopListening: () => void
   /** By key: the entry of another pod, as a digest, and since when it is as it is. */
   #others: ReadonlyMap<string, Seen> = new Map()
 
   constructor(options: ReporterOptions) {
     this.#options = options
     this.#schedule(SOON_MS)
+    this.#stopListening = options.events.listen(({ type, change }) => {
+      if (change !== undefined && change !== 'same' && type !== 'status_report') this.notify()
+    })
   }
 
   /** Something changed. */
@@ -117,8 +123,13 @@ export class Reporter {
   }
 
   #content(): Record<string, unknown> {
-    const { pod, configChecksum, backends } = this.#options
-    return { configChecksum: configChecksum(), replica: pod, backends: backends().map(entryOf) }
+    const { pod, configChecksum, backends, events } = this.#options
+    return {
+      configChecksum: configChecksum(),
+      replica: pod,
+      backends: backends().map(entryOf),
+      problems: events.problems().slice(0, MAX_PROBLEMS).map(problemOf),
+    }
   }
 
   /** Sets this pod's key; null takes it away. Takes dead pods' keys away with it. */
@@ -159,6 +170,7 @@ export class Reporter {
   /** Takes this pod's entry away: what it said is nobody's word any more. */
   async close(): Promise<void> {
     this.#closed = true
+    this.#stopListening()
     this.#cancel?.()
     await this.#sending
     try {
@@ -200,6 +212,10 @@ function entryOf({ name, url, health, lists, revision, excluded }: BackendState)
     circuitLastChanged: circuit && circuit.changedAt > 0 ? time(circuit.changedAt) : undefined,
     mcpRevision: revision,
   }
+}
+
+function problemOf({ type, backend, since, message, fix }: Problem): Record<string, unknown> {
+  return { type, backend, since: time(since), message: message.slice(0, 1_024), fix: fix.slice(0, 1_024) }
 }
 
 function statusOf({ status, circuit }: BackendHealth): string {

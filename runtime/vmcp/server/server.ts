@@ -25,7 +25,7 @@ import { makeObservation, type Observation } from '../pipeline/observation.ts'
 import type { ClientSession } from '../pipeline/operation.ts'
 import { makeFeatures } from '../pipeline/features.ts'
 import { type Feature, makePipeline } from '../pipeline/pipeline.ts'
-import type { ReloadedFile, StartOptions, VmcpServer } from './options.ts'
+import type { ReloadedFile, StartOptions, Told, VmcpServer } from './options.ts'
 import { type Reporter, reporterFor } from './report.ts'
 import { builtInRoute } from './routes.ts'
 import { watcherOf } from './session-life.ts'
@@ -68,13 +68,6 @@ export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Pro
     stopLog()
     throw error
   }
-}
-
-/** Who hears what happens. */
-interface Told {
-  readonly observation: Observation
-  readonly events: Events
-  readonly stopLog: () => void
 }
 
 class Vmcp implements VmcpServer {
@@ -227,7 +220,17 @@ class Vmcp implements VmcpServer {
     })
   }
 
-  reload(given: VmcpConfig, { checksum, excluded }: ReloadedFile = {}): void {
+  reload(given: VmcpConfig, file: ReloadedFile = {}): void {
+    try {
+      this.#reload(given, file)
+    } catch (err) {
+      this.#events.emit('config_refused', { err })
+      throw err
+    }
+    this.#events.emit('config_reloaded', { backends: given.backends?.length ?? 0 })
+  }
+
+  #reload(given: VmcpConfig, { checksum, excluded }: ReloadedFile): void {
     const { upstreamTokens, authServer } = this.#options
     const config = withPrimary(given, authServer?.config)
     checkStart(config, { env: this.#env, upstreamTokens, authServer: authServer?.config }, excluded)
@@ -248,7 +251,6 @@ class Vmcp implements VmcpServer {
     this.#engine.apply(config, excluded)
     if (authzChanged || featuresChanged) this.#engine.permissionsChanged()
     this.#observation.reloaded(config)
-    this.#events.emit('config_reloaded', { backends: config.backends?.length ?? 0 })
   }
 
   #featureParts() {

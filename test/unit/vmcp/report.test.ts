@@ -155,6 +155,7 @@ t.test('report: one key of the ConfigMap, in the words of the status', async (t)
   t.same(entry(), {
     observedAt: '2026-01-02T03:04:05Z',
     configChecksum: 'abc',
+    problems: [],
     replica: 'pod-1',
     backends: [
       {

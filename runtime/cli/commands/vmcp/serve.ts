@@ -134,11 +134,18 @@ export async function serveVmcp(options: ServeOptions): Promise<number> {
 function watch({ path, read }: ServedFile, server: VmcpServer, events: Events): () => void {
   if (path === undefined) return () => {}
   return watchFile(path, () => {
+    let changed: ReadConfig
     try {
-      const { config, ...file } = read()
-      server.reload(config, file)
+      changed = read()
     } catch (error) {
       events.emit('config_refused', { err: error })
+      return
+    }
+    const { config, ...file } = changed
+    try {
+      server.reload(config, file)
+    } catch {
+      // The server has told that it refuses the file.
     }
   })
 }
