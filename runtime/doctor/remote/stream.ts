@@ -13,9 +13,9 @@ import { failed, ok, type Outcome, skipped, warning } from '../report/finding.ts
 import { quoted, type RemoteFacts } from './facts.ts'
 
 export async function checkStream(facts: RemoteFacts): Promise<Outcome> {
-  if (facts.isStateless === true) return subscription(facts)
-  if (facts.session === undefined) return skipped('no session')
-  return getStream(facts)
+  const first = facts.isStateless === true ? await subscription(facts) : undefined
+  if (facts.session === undefined) return first ?? skipped('no session')
+  return first === undefined || first.result === 'ok' ? getStream(facts) : first
 }
 
 async function getStream(facts: RemoteFacts): Promise<Outcome> {
@@ -35,12 +35,11 @@ async function getStream(facts: RemoteFacts): Promise<Outcome> {
     return failed('stream.buffered', 'POST works, and the headers of the GET stream do not come', { proof })
   }
   if (reply.status === 405) return ok('the server has no GET stream (status 405)')
-  return (
-    transport(reply, proof) ??
-    (options.watchMs > 0 && (reply.ended === 'cut' || reply.ended === 'end')
-      ? failed('stream.cut', 'the stream ended while it was watched', { proof })
-      : ok('headers came at once'))
-  )
+  const seen = transport(reply, proof)
+  if (seen !== undefined) return seen
+  if (options.watchMs === 0) return ok('headers came at once')
+  if (reply.ended === 'time') return ok(`a quiet stream stayed open for ${options.watchMs / 1000} s`)
+  return failed('stream.cut', 'the stream ended while it was watched', { proof })
 }
 
 /** What the headers alone give away. */

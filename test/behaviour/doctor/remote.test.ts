@@ -678,6 +678,17 @@ await t.test('all well: both eras, and the stateless one alone', async (t) => {
   }
 })
 
+await t.test('all well: a quiet stream that stays open while it is watched', async (t) => {
+  const stage = await startStage()
+  t.teardown(() => stage.close())
+  const target = new URL(stage.url)
+  const { findings } = await examineRemote({ target, token: stage.token, watchMs: 200 })
+  t.match(
+    findings.find(({ id }) => id === 'stream'),
+    { result: 'ok', observed: 'a quiet stream stayed open for 0.2 s' },
+  )
+})
+
 await t.test('no token goes anywhere but to the origin of the URL', async (t) => {
   const seen: (string | undefined)[] = []
   const stage = await startStage({
