@@ -121,11 +121,14 @@ t.test('event loop: no request of one client keeps the server from others', asyn
       return status(post(url, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`, own))
     })
     await row(`an answer to a question: ${shape}`, async (n) => {
+      // A session of its own: an answer that is too large leaves its question open.
+      const session = await openSession(url, { capabilities: { elicitation: { form: {} } } })
       const stream = await session.open('tools/call', { name: 'raw_ask', arguments: {} })
       const question = await stream.next(({ method }) => method === 'elicitation/create')
       const answer = `{"jsonrpc":"2.0","id":${JSON.stringify(question.id)},"result":{"action":"accept","content":${of(n)}}}`
-      const sent = await post(url, answer, headers)
+      const sent = await post(url, answer, session.headers)
       stream.close()
+      await session.end()
       return sent.status
     })
   }
