@@ -35,14 +35,20 @@ function freeIdentifier(needs: PodNeeds, header: string, owner: string): string 
   return `${plain}_${hashOf([header, owner]).slice(0, 8).toUpperCase()}`
 }
 
-/** Adds the variables of one backend of a virtual server, whose name is its own to the environment. */
+/**
+ * Adds the variables of one backend of a virtual server, whose name is its own to the environment; returns the name of the
+ * one that the file must name: a pod reads a changed file before it is replaced by one with the new environment.
+ */
 export function addHeaderForward(
   needs: PodNeeds,
   backend: string,
   config: HeaderForwardConfig | undefined,
-): void {
+): string | undefined {
   const headers = headerIdentifiers(needs, backend, config)
-  if (headers) needs.literal(`GATEHOUSE_HEADER_FORWARD_${envName(backend)}`, canonicalJson(headers))
+  if (!headers) return undefined
+  const variable = `GATEHOUSE_HEADER_FORWARD_${envName(backend)}`
+  needs.literal(variable, canonicalJson(headers))
+  return variable
 }
 
 /**

@@ -1729,6 +1729,8 @@ export type RuntimeBackend = {
   readonly metadata?: { readonly [name: string]: string }
   /** Addresses the backend may have: any; private: not loopback; public: no private ranges either. Link-local and metadata addresses are refused by all. Checked on the address dialled. */
   readonly addresses: "any" | "private" | "public"
+  /** Environment variable with the headers that are added to requests to this backend, as JSON. The backend is excluded while it is not set. */
+  readonly headersEnv?: string
 }
 
 /** How clients are authenticated. */

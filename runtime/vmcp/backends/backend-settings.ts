@@ -65,7 +65,9 @@ export function configuredBackend(
   if (injection !== undefined) problems.push(injection)
   if (problems.length > 0 || !url || !headers || !auth) return { problems }
   const { timeouts } = config.operational
-  const timeoutMs = parseDuration(timeouts.perWorkload?.[backend.name] ?? timeouts.default)
+  const own = timeouts.perWorkload ?? {}
+  const timeout = Object.hasOwn(own, backend.name) ? own[backend.name] : undefined
+  const timeoutMs = parseDuration(timeout ?? timeouts.default)
   return { ready: { url, addresses: backend.addresses, ca, headers, auth, timeoutMs } }
 }
 

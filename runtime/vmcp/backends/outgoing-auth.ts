@@ -88,7 +88,8 @@ export function strategiesOf({ outgoingAuth }: VmcpConfig): readonly NamedStrate
 
 /** The strategy of one backend: its own, the default, none. */
 export function strategyOf(backend: string, { outgoingAuth }: VmcpConfig): NamedStrategy {
-  const own = outgoingAuth.backends?.[backend]
+  const entries = outgoingAuth.backends ?? {}
+  const own = Object.hasOwn(entries, backend) ? entries[backend] : undefined
   return own
     ? { field: `outgoingAuth.backends.${backend}`, strategy: own }
     : { field: 'outgoingAuth.default', strategy: outgoingAuth.default ?? { type: 'unauthenticated' } }
@@ -114,9 +115,13 @@ function headersFor(
   { backends = [] }: Pick<VmcpConfig, 'backends'>,
   env: Environment,
 ): Readonly<Record<string, string>> {
-  const variable = `${vmcpEnvironment.headerForward}${envName(backend)}`
+  const named = backends.find(({ name }) => name === backend)?.headersEnv
+  const variable = named ?? `${vmcpEnvironment.headerForward}${envName(backend)}`
   const text = env[variable]
-  if (text === undefined || text === '') return {}
+  if (text === undefined || text === '') {
+    if (named === undefined) return {}
+    throw invalid(`backends.${backend}.headersEnv: the variable ${named} is not set`)
+  }
   const other = backends.find(({ name }) => name !== backend && envName(name) === envName(backend))
   if (other)
     throw invalid(`${variable}: could be meant for ${backend} and for ${other.name}; rename one of them`)

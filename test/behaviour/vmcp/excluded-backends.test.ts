@@ -137,6 +137,11 @@ const cases: readonly Case[] = [
     problem: /outgoingAuth\.backends\.bad.*headerInjection/,
   },
   {
+    what: 'the file names a variable for its headers that the pod does not have yet',
+    backend: { headersEnv: 'GATEHOUSE_HEADER_FORWARD_BAD' },
+    problem: /backends\.bad\.headersEnv: the variable GATEHOUSE_HEADER_FORWARD_BAD is not set/,
+  },
+  {
     what: 'its forwarded headers are not JSON',
     env: { GATEHOUSE_HEADER_FORWARD_BAD: '{"hush' },
     problem: /GATEHOUSE_HEADER_FORWARD_BAD: must be a JSON object/,
@@ -289,6 +294,27 @@ for (const one of cases) {
     t.same(JSON.parse(await text(vmcp, '/status')).problems, [])
   })
 }
+
+t.test('a backend named like a member of every object is served like any other', async (t) => {
+  const { config } = readVmcpConfig(
+    JSON.stringify({
+      name: 'v',
+      groupRef: 'g',
+      incomingAuth: { type: 'anonymous' },
+      outgoingAuth: { source: 'inline', backends: { good: { type: 'unauthenticated' } } },
+      aggregation: { conflictResolution: 'prefix' },
+      operational: { timeouts: { perWorkload: { good: '5s' } } },
+      backends: ['constructor', 'good'].map((name) => ({
+        name,
+        url: good.url,
+        transport: 'streamable-http',
+      })),
+    }),
+  )
+  const vmcp = await startVmcp(config, { port: 0, graceMs: 200, env: {} })
+  t.teardown(() => vmcp.close())
+  t.same(await tools(vmcp), ['constructor_echo', 'good_echo'])
+})
 
 t.test('two backends that share a variable: neither gets the headers of the other', async (t) => {
   const names = ['a-b', 'a.b', 'good']

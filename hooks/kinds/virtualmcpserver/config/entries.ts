@@ -23,8 +23,9 @@ export function backendsWithNeeds(
   return resolveBackends(context, outgoing).map((resolved) => {
     setCondition(context, resolved)
     const failure = resolved.failure ?? failures.get(resolved.name)
-    if (resolved.backend && !failure) addNeeds(context, ofBackends, resolved)
-    return failure ? { ...resolved, backend: undefined, failure } : resolved
+    if (failure || !resolved.backend) return { ...resolved, backend: undefined, failure }
+    const headersEnv = addNeeds(context, ofBackends, resolved)
+    return headersEnv === undefined ? resolved : { ...resolved, backend: { ...resolved.backend, headersEnv } }
   })
 }
 
@@ -48,15 +49,18 @@ function setCondition(context: Context, resolved: ResolvedBackend): void {
   )
 }
 
-function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedBackend): void {
-  if (member?.kind !== 'MCPServerEntry') return
+/** The variable with the headers of an entry, when it adds any. */
+function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedBackend): string | undefined {
+  if (member?.kind !== 'MCPServerEntry') return undefined
   // Present only with a backend, whose headers have been checked.
-  if (fieldsOf(member.object['spec'])['headerForward'] !== undefined) {
-    addHeaderForward(needs, name, context.filled('MCPServerEntry', name)?.spec.headerForward)
-  }
+  const hasHeaders = fieldsOf(member.object['spec'])['headerForward'] !== undefined
+  const headersEnv = hasHeaders
+    ? addHeaderForward(needs, name, context.filled('MCPServerEntry', name)?.spec.headerForward)
+    : undefined
   const bundle = caBundleOf(context, member)
   if (bundle) needs.configFiles(`ca-bundle-${name}`, `${caBundleDirectory}/${name}`, bundle.configMap)
   // The Secrets are two hops away: the entry's own sync puts their revision into this condition.
   const message = conditionOf(member.object, 'HeaderSecretRefsValidated')?.['message']
   needs.revision(`entry ${name}`, typeof message === 'string' ? message : undefined)
+  return headersEnv
 }
