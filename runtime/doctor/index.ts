@@ -3,6 +3,8 @@ export { failed, type Finding, ok, type Outcome, type Result, skipped, warning }
 export { makeClean } from './report/text.ts'
 export { type Check, walk } from './report/walk.ts'
 export { profileNamed, profiles } from './profiles/index.ts'
+export { examineCluster } from './cluster/examine.ts'
+export type { ClusterReader } from './cluster/read.ts'
 export { examineGateway } from './gateway/examine.ts'
 export { examineRedis } from './store/examine.ts'
 export { type ExamineOptions, examineRemote } from './remote/examine.ts'

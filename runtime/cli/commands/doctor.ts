@@ -22,6 +22,10 @@ export function addDoctorCommand(program: Command): void {
     )
     .option('--client <name>', 'an MCP client, or its file: its entries, and the servers that they name')
     .option('--redis <url>', 'the Redis of sessions: redis://host:port, or rediss:// for TLS')
+    .option(
+      '--cluster [context]',
+      'what runs in a cluster: definitions, webhook, hooks, Metacontroller, resources',
+    )
     .option('--password-file <path>', 'file with the password of Redis, - for standard input')
     .option(
       '--token-file <path>',
@@ -50,6 +54,7 @@ export function addDoctorCommand(program: Command): void {
         '  gatehouse doctor -f manifests/\n' +
         '  gatehouse doctor --gateway http://127.0.0.1:4483\n' +
         '  gatehouse doctor --client cursor\n' +
+        '  gatehouse doctor --cluster\n' +
         '  gatehouse doctor --redis rediss://redis.example.com:6380 --password-file password.txt\n' +
         '\nExit codes: 0 nothing failed, 1 a hop failed or could not be checked, 2 wrong usage or unreadable input.',
     )

@@ -7,6 +7,7 @@ import { examineGateway, examineRedis, profileNamed, profiles } from '../../doct
 import { refused } from '../clients/host.ts'
 import { exitCode, painter, print } from '../output.ts'
 import { clientTargets } from './client.ts'
+import { clusterTarget } from './cluster.ts'
 import { manifestTargets } from './manifests.ts'
 import { type CommonOptions, remoteTarget } from './remote.ts'
 import { type Examined, type FailOn, isFailed, reportLines, reportObject } from './report.ts'
@@ -16,6 +17,8 @@ export interface DoctorFlags {
   readonly gateway?: string
   readonly client?: string
   readonly redis?: string
+  /** True: the current context. */
+  readonly cluster?: string | true
   readonly tokenFile?: string
   readonly passwordFile?: string
   readonly clientId?: string
@@ -43,11 +46,12 @@ export async function doctor(url: string | undefined, flags: DoctorFlags): Promi
 }
 
 async function examine(url: string | undefined, flags: DoctorFlags): Promise<readonly Examined[]> {
-  const { filename, gateway, client, redis } = flags
-  const given = [url, filename, gateway, client, redis].filter((target) => target !== undefined)
+  const { filename, gateway, client, redis, cluster } = flags
+  const given = [url, filename, gateway, client, redis, cluster].filter((target) => target !== undefined)
   if (given.length !== 1) {
-    throw refused('give one of: the URL of an MCP server, -f, --gateway, --client, --redis')
+    throw refused('give one of: the URL of an MCP server, -f, --gateway, --client, --redis, --cluster')
   }
+  if (cluster !== undefined) return [await clusterTarget(cluster)]
   const common = commonOptions(flags)
   if (url !== undefined) return [await remoteTarget(url, common)]
   if (filename !== undefined) return manifestTargets(filename, common)

@@ -2,6 +2,7 @@
  * Every code a check can report: what was expected, and the fix that holds for everybody. Checks give a better fix where it
  * depends on what was seen, profiles where it depends on the identity provider.
  */
+import { clusterCodes } from './codes-cluster.ts'
 import { loginCodes } from './codes-login.ts'
 import { metadataCodes } from './codes-metadata.ts'
 import { networkCodes } from './codes-network.ts'
@@ -18,6 +19,7 @@ export const codes = {
   ...loginCodes,
   ...sessionCodes,
   ...otherCodes,
+  ...clusterCodes,
 } as const satisfies CodeTable
 
 export type CodeTable = Readonly<Record<string, { readonly expected: string; readonly fix: string }>>

@@ -1,0 +1,145 @@
+/** `gatehouse doctor --cluster` against a real API server, in the states that an installation can get stuck in. */
+import { join, resolve } from 'node:path'
+import t from 'tap'
+import { issue } from '../../hooks/certificates/issue.ts'
+import { runGatehouse } from '../helpers/gatehouse.ts'
+import { kubeMissing, startKubeApiserver } from '../helpers/kube/apiserver.ts'
+import { compositeControllerCrd } from '../helpers/kube/metacontroller-crd.ts'
+import { untyped } from '../helpers/untyped.ts'
+
+t.setTimeout(300_000)
+
+const manifests = resolve(import.meta.dirname, '../../manifests')
+const day = 86_400_000
+
+interface Row {
+  readonly id: string
+  readonly result: string
+  readonly code?: string
+  readonly observed: string
+}
+
+await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
+  const kube = await startKubeApiserver(t)
+
+  async function doctor(kubeconfig = kube.kubeconfig, ...more: string[]) {
+    const env = { PATH: process.env['PATH'], HOME: '/nonexistent', KUBECONFIG: kubeconfig }
+    const ran = await runGatehouse(['doctor', '--cluster', ...more, '-o', 'json'], '', env)
+    if (ran.stdout === '') return { ...ran, row: (): Row | undefined => undefined }
+    const checks = untyped(JSON.parse(ran.stdout)).targets[0].checks as Row[]
+    return { ...ran, row: (id: string) => checks.find((each) => each.id === id) }
+  }
+  const apply = (object: object) => kube.must(['apply', '-f', '-'], JSON.stringify(object))
+  async function authority(fromDays: number) {
+    const { ca } = await issue({
+      names: ['hooks.test'],
+      now: new Date(Date.now() + fromDays * day),
+      lifetimeMs: 30 * day,
+    })
+    const caBundle = Buffer.from(ca).toString('base64')
+    const patch = [0, 1].map((index) => ({
+      op: 'add',
+      path: `/webhooks/${index}/clientConfig/caBundle`,
+      value: caBundle,
+    }))
+    kube.must([
+      'patch',
+      'validatingwebhookconfiguration',
+      'gatehouse-hooks',
+      '--type=json',
+      '-p',
+      JSON.stringify(patch),
+    ])
+  }
+
+  await t.test('nothing is installed', async (t) => {
+    const { code, row } = await doctor()
+    t.equal(code, 1)
+    t.match(row('definitions'), { result: 'failed', code: 'cluster.crds', observed: /is not there/ })
+    t.match(row('webhook'), { result: 'skipped' })
+  })
+
+  await t.test('definitions without the rest', async (t) => {
+    kube.must(['apply', '--server-side', '-f', join(manifests, 'crds')])
+    kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
+    const { row } = await doctor()
+    t.match(row('definitions'), { result: 'ok' })
+    t.match(row('webhook'), { code: 'cluster.webhook' })
+    t.match(row('metacontroller'), {
+      code: 'cluster.metacontroller',
+      observed: /no kind CompositeController/,
+    })
+  })
+
+  await t.test('the webhook: no authority, an expired one, a good one', async (t) => {
+    kube.must(['apply', '-f', join(manifests, 'base/admission.yaml')])
+    t.match((await doctor()).row('webhook'), { code: 'cluster.webhook-ca' })
+    await authority(-60)
+    t.match((await doctor()).row('webhook'), { result: 'failed', code: 'cluster.webhook-expired' })
+    await authority(-20)
+    t.match((await doctor()).row('webhook'), { result: 'warning', code: 'cluster.webhook-expired' })
+    await authority(0)
+    t.match((await doctor()).row('webhook'), { result: 'ok', observed: /^until / })
+  })
+
+  await t.test('the hooks: no Deployment, one that is not available, one that is', async (t) => {
+    t.match((await doctor()).row('hooks'), { code: 'cluster.hooks', observed: /there is no Deployment/ })
+    kube.must(['apply', '-f', join(manifests, 'base/namespace.yaml')])
+    const labels = { app: 'hooks' }
+    const container = { name: 'hooks', image: 'example.com/hooks:1' }
+    apply({
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'gatehouse-hooks', namespace: 'gatehouse-system' },
+      spec: {
+        selector: { matchLabels: labels },
+        template: { metadata: { labels }, spec: { containers: [container] } },
+      },
+    })
+    t.match((await doctor()).row('hooks'), { code: 'cluster.hooks', observed: /is not available/ })
+    const conditions = [{ type: 'Available', status: 'True', reason: 'Test', message: 'test' }]
+    kube.must([
+      'patch',
+      'deployment',
+      'gatehouse-hooks',
+      '-n',
+      'gatehouse-system',
+      '--subresource=status',
+      '--type=merge',
+      '-p',
+      JSON.stringify({ status: { conditions } }),
+    ])
+    t.match((await doctor()).row('hooks'), { result: 'ok' })
+  })
+
+  await t.test(
+    'Metacontroller: without our controllers, with them, with those of another version',
+    async (t) => {
+      apply(compositeControllerCrd)
+      kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
+      t.match((await doctor()).row('metacontroller'), {
+        code: 'cluster.metacontroller',
+        observed: /no CompositeController for/,
+      })
+      kube.must(['apply', '-f', join(manifests, 'base/controllers.yaml')])
+      const well = await doctor()
+      t.match(well.row('metacontroller'), { result: 'ok' })
+      t.equal(well.code, 0, well.stdout)
+      const [name] = kube.must(['get', 'compositecontrollers', '-o', 'name']).split('\n')
+      const url = 'https://gatehouse-hooks.gatehouse-system.svc/hooks/x/sync?rev=0.0.1'
+      const patch = { spec: { hooks: { sync: { version: 'v2', webhook: { url } } } } }
+      kube.must(['patch', name ?? '', '--type=merge', '-p', JSON.stringify(patch)])
+      t.match((await doctor()).row('metacontroller'), { code: 'cluster.revision', observed: /0\.0\.1/ })
+    },
+  )
+
+  await t.test('rights: what may not be read is unknown, an unknown context is refused', async (t) => {
+    apply({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'nobody', namespace: 'default' } })
+    const { code, row } = await doctor(kube.configOf('nobody', 'default'))
+    t.equal(code, 1)
+    t.match(row('definitions'), { result: 'unknown', code: 'cluster.rights' })
+    const other = await doctor(kube.kubeconfig, 'no-such-context')
+    t.equal(other.code, 2)
+    t.match(other.stderr, /no context no-such-context; known: /)
+  })
+})
