@@ -6,6 +6,7 @@
  *   manifests/certificates/<variant>/   components: who issues the certificate
  *   manifests/metacontroller/           component: a private Metacontroller with least rights
  *   manifests/monitoring/               component: a ServiceMonitor
+ *   manifests/observability/            alert rules, dashboards, a PodMonitor for the servers
  *   manifests/overlays/<name>/          ready combinations, without the CRDs
  *   manifests/chart/                    the same objects as a Helm chart
  */
@@ -15,6 +16,7 @@ import { controllers } from './controllers.ts'
 import type { HookedKind, Kind } from './kinds.ts'
 import { type Manifest, names } from './objects.ts'
 import { metacontroller, monitoring } from './options.ts'
+import { observability } from './observability/index.ts'
 import { userRoles } from './rbac.ts'
 import { hooksServer, namespace } from './server.ts'
 import { chartValues, plainValues, valuesFile, valuesSchema } from './values.ts'
@@ -76,6 +78,7 @@ function plainFiles({ version, kinds, hooked, crds }: FilesInput): [string, stri
     }),
     ...component('metacontroller', metacontroller(hooked, values)),
     ...component('monitoring', monitoring(values)),
+    ...observability(values),
     overlay('cert-manager', 'certificates/cert-manager'),
     overlay('private-metacontroller', 'certificates/self-signed', 'metacontroller'),
   ]

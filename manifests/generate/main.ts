@@ -29,6 +29,7 @@ const owned = [
   'chart/templates',
   'metacontroller',
   'monitoring',
+  'observability',
   'overlays/cert-manager',
   'overlays/private-metacontroller',
 ]

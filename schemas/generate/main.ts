@@ -11,12 +11,13 @@ import { docsFile, docsIndex } from './docs.ts'
 import { editorSchemas } from './editor.ts'
 import { loadBundle } from './load.ts'
 import { metricsPage } from './metrics.ts'
+import { runbookPages } from './runbooks.ts'
 import { inputFile, typesFile } from './types.ts'
 import { validatorFiles } from './validators.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 /** Folders that hold nothing but generated files. */
-const owned = ['schemas/generated', 'manifests/crds', 'docs/kinds', 'docs/schemas']
+const owned = ['schemas/generated', 'manifests/crds', 'docs/kinds', 'docs/runbooks', 'docs/schemas']
 
 /** Path relative to the repository root -> content. */
 async function generate(): Promise<Map<string, string>> {
@@ -34,6 +35,7 @@ async function generate(): Promise<Map<string, string>> {
     ['docs/kinds/README.md', docsIndex(bundle)],
     ...[...editorSchemas(bundle)].map(([name, text]): [string, string] => [`docs/schemas/${name}`, text]),
     ['docs/metrics.md', metricsPage()],
+    ...runbookPages().map(([path, text]): [string, string] => [`docs/${path}`, text]),
     ['schemas/generated/bundle.js', bundleFile(bundle)],
     ['schemas/generated/bundle.d.ts', bundleTypes],
     ['schemas/generated/types.ts', typesFile(bundle)],

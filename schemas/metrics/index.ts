@@ -6,6 +6,7 @@ import { HOOKS_METRICS, PROCESS_METRICS, PROXY_METRICS } from './programs.ts'
 import type { MetricRow } from './row.ts'
 import { SERVER_METRICS } from './server.ts'
 
+export { type Alert, ALERTS, runbookPath } from './alerts.ts'
 export { processSamples, processText } from './process.ts'
 export { HOOKS_METRICS, PROCESS_METRICS, PROXY_METRICS } from './programs.ts'
 export { type MetricRow, prometheusName } from './row.ts'

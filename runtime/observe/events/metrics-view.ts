@@ -31,6 +31,10 @@ function named(backend: string): { 'target.workload_name': string } {
 
 /** Starts counting. `server` names the server in metrics that are not about a backend. */
 export function countEvents(events: Events, metrics: Metrics, server: string): void {
+  // A counter that begins with its first event would hide that event from a rate.
+  metrics.auditLinesLost(0, {})
+  metrics.configReloads(0, { outcome: 'success' })
+  metrics.configReloads(0, { outcome: 'failure' })
   events.listen(({ type, fields }) => {
     const count = COUNTERS[type] as
       | ((metrics: Metrics, fields: EventFields[EventType], server: string) => void)

@@ -1,0 +1,40 @@
+/** Alert rules: as a file for Prometheus, and as an object for the Prometheus operator. */
+import { ALERTS, runbookPath } from '../../../schemas/metrics/index.ts'
+import type { Values } from '../values.ts'
+
+const DOCS = 'https://github.com/gatehouse-dev/gatehouse/blob/main/docs'
+
+/** What a rule file of Prometheus holds. */
+export function ruleFile(): { readonly groups: readonly object[] } {
+  return {
+    groups: [
+      {
+        name: 'gatehouse',
+        rules: ALERTS.map((alert) => ({
+          alert: alert.name,
+          expr: alert.expr,
+          for: alert.for,
+          labels: { severity: alert.severity },
+          annotations: {
+            summary: alert.summary,
+            description: alert.meaning,
+            runbook_url: `${DOCS}/${runbookPath(alert)}`,
+          },
+        })),
+      },
+    ],
+  }
+}
+
+export function prometheusRule(values: Values): object {
+  return {
+    apiVersion: 'monitoring.coreos.com/v1',
+    kind: 'PrometheusRule',
+    metadata: {
+      name: 'gatehouse',
+      namespace: values.namespace,
+      labels: { 'app.kubernetes.io/part-of': 'gatehouse' },
+    },
+    spec: ruleFile(),
+  }
+}

@@ -1,0 +1,224 @@
+/** Dashboards for Grafana, one for each program. Queries name metrics by their rows. */
+import {
+  HOOKS_METRICS,
+  type MetricRow,
+  PROCESS_METRICS,
+  type Program,
+  PROXY_METRICS,
+  prometheusName,
+  SERVER_METRICS,
+} from '../../../schemas/metrics/index.ts'
+
+type Unit = 'short' | 's' | 'ops' | 'bytes' | 'percentunit'
+
+interface Panel {
+  readonly title: string
+  readonly query: string
+  /** Text of the legend, with labels in double braces. */
+  readonly legend: string
+  readonly unit?: Unit
+}
+
+const rate = (row: MetricRow, by: string): string =>
+  `sum by (${by}) (rate(${prometheusName(row)}[$__rate_interval]))`
+const quantile = (q: number, row: MetricRow, by = ''): string =>
+  `histogram_quantile(${q}, sum by (le${by === '' ? '' : `, ${by}`}) (rate(${prometheusName(row)}_bucket[$__rate_interval])))`
+
+const { processCpu, processMemory, processFiles } = PROCESS_METRICS
+const PROCESS: readonly Panel[] = [
+  {
+    title: 'CPU',
+    query: `sum by (instance) (rate(${prometheusName(processCpu)}[$__rate_interval]))`,
+    legend: '{{instance}}',
+    unit: 'percentunit',
+  },
+  { title: 'Memory', query: prometheusName(processMemory), legend: '{{instance}}', unit: 'bytes' },
+  { title: 'Open files', query: prometheusName(processFiles), legend: '{{instance}}' },
+]
+
+const server = SERVER_METRICS
+const operations = prometheusName(server.serverOperationDuration)
+const PANELS: Readonly<Record<Program, readonly Panel[]>> = {
+  vmcp: [
+    { title: 'What is wrong now', query: prometheusName(server.problems), legend: '{{type}}' },
+    {
+      title: 'Health of backends',
+      query: `${prometheusName(server.backendHealth)} == 1`,
+      legend: '{{target_workload_name}}: {{status}}',
+    },
+    {
+      title: 'Circuits',
+      query: `${prometheusName(server.backendCircuit)} == 1`,
+      legend: '{{target_workload_name}}: {{state}}',
+    },
+    {
+      title: 'Requests',
+      query: rate(server.mcpRequests, 'status_code'),
+      legend: '{{status_code}}',
+      unit: 'ops',
+    },
+    {
+      title: 'Failed operations',
+      query: `sum by (error_type) (rate(${operations}_count{error_type!=""}[$__rate_interval]))`,
+      legend: '{{error_type}}',
+      unit: 'ops',
+    },
+    {
+      title: 'Time of operations, 95th percentile',
+      query: quantile(0.95, server.serverOperationDuration, 'mcp_method_name'),
+      legend: '{{mcp_method_name}}',
+      unit: 's',
+    },
+    {
+      title: 'Time at backends, 95th percentile',
+      query: quantile(0.95, server.backendRequestsDuration, 'target_workload_name'),
+      legend: '{{target_workload_name}}',
+      unit: 's',
+    },
+    {
+      title: 'Errors of backends',
+      query: rate(server.backendErrors, 'target_workload_name'),
+      legend: '{{target_workload_name}}',
+      unit: 'ops',
+    },
+    { title: 'Sessions', query: prometheusName(server.sessions), legend: '{{instance}}' },
+    {
+      title: 'Open requests and streams',
+      query: `sum by (connection_type) (${prometheusName(server.mcpActiveConnections)})`,
+      legend: '{{connection_type}}',
+    },
+    {
+      title: 'Decisions of policies',
+      query: rate(server.authorizationDecisions, 'decision'),
+      legend: '{{decision}}',
+      unit: 'ops',
+    },
+    {
+      title: 'Decisions of rate limits',
+      query: rate(server.rateLimitDecisions, 'decision'),
+      legend: '{{decision}}',
+      unit: 'ops',
+    },
+    {
+      title: 'Credentials for backends',
+      query: rate(server.tokenExchanges, 'strategy, outcome'),
+      legend: '{{strategy}}: {{outcome}}',
+      unit: 'ops',
+    },
+    { title: 'Events', query: rate(server.events, 'type'), legend: '{{type}}', unit: 'ops' },
+    ...PROCESS,
+  ],
+  proxy: [
+    {
+      title: 'Requests',
+      query: rate(PROXY_METRICS.proxyRequests, 'status'),
+      legend: '{{status}}',
+      unit: 'ops',
+    },
+    {
+      title: 'Messages',
+      query: rate(PROXY_METRICS.proxyRpcRequests, 'method'),
+      legend: '{{method}}',
+      unit: 'ops',
+    },
+    {
+      title: 'Time of requests, 95th percentile',
+      query: quantile(0.95, PROXY_METRICS.proxyRequestDuration),
+      legend: 'p95',
+      unit: 's',
+    },
+    { title: 'Workers', query: prometheusName(PROXY_METRICS.proxyWorkers), legend: '{{instance}}' },
+    ...PROCESS,
+  ],
+  authserver: [
+    {
+      title: 'Logins',
+      query: `sum by (upstream, action) (rate(${prometheusName(server.authServerEvents)}{action=~"login_.*"}[$__rate_interval]))`,
+      legend: '{{upstream}}: {{action}}',
+      unit: 'ops',
+    },
+    {
+      title: 'Tokens and other events',
+      query: rate(server.authServerEvents, 'action, outcome'),
+      legend: '{{action}}: {{outcome}}',
+      unit: 'ops',
+    },
+    {
+      title: 'What needs an older HMAC secret',
+      query: prometheusName(server.authServerSecretUses),
+      legend: '{{secret}}: {{kind}}',
+    },
+  ],
+  hooks: [
+    {
+      title: 'Hook calls',
+      query: rate(HOOKS_METRICS.hooksRequests, 'kind, hook, code'),
+      legend: '{{kind}} {{hook}} {{code}}',
+      unit: 'ops',
+    },
+    {
+      title: 'Time of hook calls, 95th percentile',
+      query: quantile(0.95, HOOKS_METRICS.hooksDuration, 'kind, hook'),
+      legend: '{{kind}} {{hook}}',
+      unit: 's',
+    },
+    {
+      title: 'Objects refused',
+      query: rate(HOOKS_METRICS.hooksDenied, 'kind'),
+      legend: '{{kind}}',
+      unit: 'ops',
+    },
+    {
+      title: 'Days until the certificate ends',
+      query: `(${prometheusName(HOOKS_METRICS.hooksCertificateExpiry)} - time()) / 86400`,
+      legend: '{{certificate}}',
+    },
+    ...PROCESS,
+  ],
+}
+
+const TITLES: Readonly<Record<Program, string>> = {
+  vmcp: 'Gatehouse: virtual MCP server',
+  proxy: 'Gatehouse: proxy',
+  authserver: 'Gatehouse: authorization server',
+  hooks: 'Gatehouse: hooks',
+}
+
+const DATASOURCE = { type: 'prometheus', uid: '${datasource}' }
+const WIDTH = 8
+const HEIGHT = 7
+
+/** File name -> dashboard. */
+export function dashboards(): readonly (readonly [string, object])[] {
+  return (Object.keys(PANELS) as Program[]).map((program) => [
+    `dashboard-${program}.json`,
+    {
+      uid: `gatehouse-${program}`,
+      title: TITLES[program],
+      tags: ['gatehouse'],
+      schemaVersion: 39,
+      editable: true,
+      refresh: '30s',
+      time: { from: 'now-1h', to: 'now' },
+      templating: { list: [{ name: 'datasource', type: 'datasource', query: 'prometheus' }] },
+      panels: PANELS[program].map(panel),
+    },
+  ])
+}
+
+function panel({ title, query, legend, unit = 'short' }: Panel, index: number): object {
+  return {
+    id: index + 1,
+    type: 'timeseries',
+    title,
+    datasource: DATASOURCE,
+    gridPos: {
+      x: (index % (24 / WIDTH)) * WIDTH,
+      y: Math.floor(index / (24 / WIDTH)) * HEIGHT,
+      w: WIDTH,
+      h: HEIGHT,
+    },
+    fieldConfig: { defaults: { unit, min: 0 }, overrides: [] },
+    targets: [{ refId: 'A', datasource: DATASOURCE, expr: query, legendFormat: legend }],
+  }
+}

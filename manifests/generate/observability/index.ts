@@ -1,0 +1,40 @@
+/** What observes an installation: alert rules, dashboards and scraping of the servers, all from the table of metrics. */
+import { jsonFile, yamlFile } from '../yaml.ts'
+import type { Values } from '../values.ts'
+import { prometheusRule, ruleFile } from './alerts.ts'
+import { dashboards } from './dashboards.ts'
+
+const FOLDER = 'observability'
+
+/** Path relative to manifests/ -> content. */
+export function observability(values: Values): [string, string][] {
+  return [
+    [`${FOLDER}/alerts.yaml`, yamlFile([ruleFile()])],
+    [`${FOLDER}/prometheus-rule.yaml`, yamlFile([prometheusRule(values)])],
+    [`${FOLDER}/pod-monitor.yaml`, yamlFile([podMonitor()])],
+    ...dashboards().map(([name, dashboard]): [string, string] => [`${FOLDER}/${name}`, jsonFile(dashboard)]),
+  ]
+}
+
+/**
+ * Scrapes every server that was made from a resource. It belongs into the namespace of the resources, so it names none.
+ * Servers answer only where their telemetry asks for the path.
+ */
+function podMonitor(): object {
+  return {
+    apiVersion: 'monitoring.coreos.com/v1',
+    kind: 'PodMonitor',
+    metadata: { name: 'gatehouse-servers' },
+    spec: {
+      selector: {
+        matchLabels: { 'gatehouse.dev/managed': 'true' },
+        matchExpressions: [
+          { key: 'app', operator: 'In', values: ['virtualmcpserver', 'mcpserver', 'mcpremoteproxy'] },
+          // The MCP server itself, beside its proxy, is not ours.
+          { key: 'app.kubernetes.io/component', operator: 'NotIn', values: ['server'] },
+        ],
+      },
+      podMetricsEndpoints: [{ port: 'http', path: '/metrics', interval: '30s' }],
+    },
+  }
+}
