@@ -150,7 +150,7 @@ interface Loaded {
 /** Reads and checks the manifests. Throws INVALID_CONFIG for what cannot be read. */
 function load(paths: readonly string[], validate: ValidateResource, input: () => string): Loaded {
   const manifests = readManifests(paths, input)
-  const problems = describeViolations(checkManifests(manifests, validate))
+  const problems = describeViolations(checkManifests(manifests, { validate }))
   const ours = manifests.some(isOurs)
   const docs = ours ? manifests.map(({ doc }) => doc as KubeObject) : []
   return { docs: ours ? [...docs, ...generatedObjects(paths)] : [], problems }

@@ -50,7 +50,10 @@ export function addRenderCommand(program: Command): void {
 async function render(options: Options): Promise<number> {
   const hooks = await import('../../../hooks/index.ts')
   const manifests = readManifests(options.filename, () => readFileSync(0, 'utf8'))
-  const checked = checkManifests(manifests, hooks.validateResource, hooks.referenceCheck)
+  const checked = checkManifests(manifests, {
+    validate: hooks.validateResource,
+    references: hooks.referenceCheck,
+  })
   if (checked.some(({ problems }) => problems.length > 0)) {
     printError(describeViolations(checked))
     return exitCode.failed

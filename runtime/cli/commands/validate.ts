@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import { checkManifests, describeViolations, isOurs, nameOf } from '../manifests/check.ts'
+import { kustomizationSets } from '../manifests/kustomizations.ts'
 import { readManifests } from '../manifests/read.ts'
 import { type ReportFormat, reportFormats } from '../manifests/report.ts'
 import { exitCode, print, printError } from '../output.ts'
@@ -46,7 +47,11 @@ export function collect(value: string, previous: readonly string[] = []): string
 async function validate(options: Options): Promise<number> {
   const { referenceCheck, validateResource } = await import('../../../hooks/index.ts')
   const manifests = readManifests(options.filename, () => readFileSync(0, 'utf8'))
-  const checked = checkManifests(manifests, validateResource, referenceCheck)
+  const checked = checkManifests(manifests, {
+    validate: validateResource,
+    references: referenceCheck,
+    setsOf: kustomizationSets(options.filename),
+  })
   const invalid = checked.filter(({ problems }) => problems.length > 0)
   if (options.output !== 'text') {
     print(reportFormats[options.output](checked))

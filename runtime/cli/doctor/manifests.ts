@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import { formatViolations, isFields } from '../../../schemas/index.ts'
 import { type Check, failed, makeClean, ok, skipped, walk, warning } from '../../doctor/index.ts'
 import { checkManifests, nameOf } from '../manifests/check.ts'
+import { kustomizationSets } from '../manifests/kustomizations.ts'
 import { type Manifest, readManifests } from '../manifests/read.ts'
 import type { Examined } from './report.ts'
 import { type CommonOptions, remoteTarget } from './remote.ts'
@@ -18,7 +19,11 @@ export async function manifestTargets(
 ): Promise<readonly Examined[]> {
   const { referenceCheck, validateResource } = await import('../../../hooks/index.ts')
   const manifests = readManifests(paths, () => readFileSync(0, 'utf8'))
-  const checked = checkManifests(manifests, validateResource, referenceCheck)
+  const checked = checkManifests(manifests, {
+    validate: validateResource,
+    references: referenceCheck,
+    setsOf: kustomizationSets(paths),
+  })
   const checks = checked.map(
     ({ manifest, problems, warnings }): Check<undefined> => ({
       id: nameOf(manifest),

@@ -2,6 +2,7 @@
  * Checks manifests with the webhook's own code, offline, and points each problem at its file and line.
  */
 import { formatViolations, kindOf, type Violation } from '../../../schemas/index.ts'
+import { oneSet, type SetsOf } from './kustomizations.ts'
 import type { Manifest } from './read.ts'
 
 export interface Checked {
@@ -9,6 +10,8 @@ export interface Checked {
   readonly problems: readonly Violation[]
   readonly warnings: readonly string[]
 }
+
+const nothing = { problems: [], warnings: [] }
 
 /** The webhook's function for one resource. */
 export type ValidateResource = (doc: unknown) => {
@@ -33,32 +36,54 @@ export function isOurs(manifest: Manifest): boolean {
   return apiVersion === undefined && typeof kind === 'string' && kindOf(kind) !== undefined
 }
 
+export interface CheckParts {
+  readonly validate: ValidateResource
+  readonly references?: ReferenceCheck
+  /** Sets of files that are applied apart; without it, all of them are applied together. */
+  readonly setsOf?: SetsOf
+}
+
 /**
  * Validates every document of ours, that no two share kind, namespace and name, and with `references` what they refer to.
+ * A document that belongs to sets is compared with those of the same sets and those of none.
  */
 export function checkManifests(
   manifests: readonly Manifest[],
-  validate: ValidateResource,
-  references: ReferenceCheck = () => () => ({ problems: [], warnings: [] }),
+  { validate, references = () => () => nothing, setsOf = oneSet }: CheckParts,
 ): Checked[] {
-  const checkReferences = references(manifests.map(({ doc }) => doc))
-  const seen = new Map<string, Manifest>()
-  return manifests.filter(isOurs).map((manifest) => {
-    const { problems, warnings } = validate(manifest.doc)
-    const referring = checkReferences(manifest.doc)
-    const namespace = (manifest.doc as { metadata?: { namespace?: unknown } }).metadata?.namespace
-    const key = `${nameOf(manifest)} ${typeof namespace === 'string' ? namespace : 'default'}`
-    const first = seen.get(key)
-    seen.set(key, first ?? manifest)
-    const duplicate: Violation[] = first
-      ? [{ path: 'metadata.name', message: `is taken already, at ${first.file}:${first.line}` }]
-      : []
-    return {
-      manifest,
-      problems: [...problems, ...referring.problems, ...duplicate],
-      warnings: [...warnings, ...referring.warnings],
-    }
-  })
+  const placed = manifests.map((manifest) => ({ manifest, sets: setsOf(manifest.file) }))
+  const checks = new Map<ReadonlySet<string>, ValidateResource>()
+  const checkOf = (sets: ReadonlySet<string>) => {
+    const check =
+      checks.get(sets) ??
+      references(placed.filter((other) => meet(sets, other.sets)).map(({ manifest }) => manifest.doc))
+    checks.set(sets, check)
+    return check
+  }
+  const seen = new Map<string, typeof placed>()
+  return placed
+    .filter(({ manifest }) => isOurs(manifest))
+    .map(({ manifest, sets }) => {
+      const { problems, warnings } = validate(manifest.doc)
+      const referring = checkOf(sets)(manifest.doc)
+      const namespace = (manifest.doc as { metadata?: { namespace?: unknown } }).metadata?.namespace
+      const key = `${nameOf(manifest)} ${typeof namespace === 'string' ? namespace : 'default'}`
+      const others = seen.get(key) ?? []
+      const first = others.find((other) => meet(sets, other.sets))?.manifest
+      seen.set(key, [...others, { manifest, sets }])
+      const duplicate: Violation[] = first
+        ? [{ path: 'metadata.name', message: `is taken already, at ${first.file}:${first.line}` }]
+        : []
+      return {
+        manifest,
+        problems: [...problems, ...referring.problems, ...duplicate],
+        warnings: [...warnings, ...referring.warnings],
+      }
+    })
+}
+
+function meet(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
+  return a.size === 0 || b.size === 0 || !a.isDisjointFrom(b)
 }
 
 /** One block per document with problems: where, which resource, and each problem on a line of its own. */

@@ -4,36 +4,18 @@
  * `secretGenerator` and `configMapGenerator` with `envs`, `literals` and `files`. Names get no hash: references here are
  * by name. Files outside of the kustomization's folder are refused, as kustomize refuses them.
  */
-import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { basename, join, resolve, sep } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { basename, resolve, sep } from 'node:path'
 import { type Fields, fieldsOf, GatehouseError } from '../../../schemas/index.ts'
-import { readYaml } from '../../config/index.ts'
 import type { KubeObject } from '../local/objects.ts'
+import { type Kustomization, readKustomizations } from './kustomizations.ts'
 
 /** The objects that the kustomizations below the folders among `paths` generate. Throws INVALID_CONFIG. */
 export function generatedObjects(paths: readonly string[]): KubeObject[] {
-  return paths.filter(isFolder).flatMap(kustomizations).flatMap(objectsOf)
+  return readKustomizations(paths).flatMap(objectsOf)
 }
 
-function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
-}
-
-function kustomizations(folder: string): string[] {
-  return readdirSync(folder, { withFileTypes: true })
-    .filter(({ name }) => !name.startsWith('.') && name !== 'node_modules')
-    .flatMap((entry) => {
-      const path = join(folder, entry.name)
-      if (entry.isDirectory()) return kustomizations(path)
-      return /^kustomization\.ya?ml$/.test(entry.name) ? [path] : []
-    })
-}
-
-function objectsOf(file: string): KubeObject[] {
-  const { documents, violations } = readYaml(readFileSync(file, 'utf8'))
-  const [violation] = violations
-  if (violation) throw refused(`${file}:${violation.line}: not valid YAML: ${violation.message}`)
-  const kustomization = fieldsOf(documents[0]?.value)
+function objectsOf({ file, content: kustomization }: Kustomization): KubeObject[] {
   const of = (field: string, kind: string) =>
     listOf(kustomization[field]).map((generator) => objectOf(fieldsOf(generator), kind, file))
   return [...of('secretGenerator', 'Secret'), ...of('configMapGenerator', 'ConfigMap')]

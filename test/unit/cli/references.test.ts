@@ -11,8 +11,7 @@ const check = (...docs: object[]) => {
   const text = JSON.stringify({ kind: 'List', items: docs })
   const checked = checkManifests(
     readManifests(['-'], () => text),
-    validateResource,
-    referenceCheck,
+    { validate: validateResource, references: referenceCheck },
   )
   return {
     problems: checked.flatMap(({ problems }) => problems),
