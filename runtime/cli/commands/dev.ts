@@ -22,11 +22,11 @@ import { checkManifests, describeViolations, isOurs } from '../manifests/check.t
 import { generatedObjects } from '../manifests/generators.ts'
 import { readManifests } from '../manifests/read.ts'
 import type { KubeObject } from '../local/objects.ts'
-import { clientAddressesOf } from '../dev/client-addresses.ts'
 import { localEnvironment } from '../dev/environment.ts'
-import { lineWriter } from '../dev/lines.ts'
 import { localHooks } from '../dev/local-hooks.ts'
-import { ScreenWriter } from '../dev/screen.ts'
+import { Display } from '../dev/screen/display.ts'
+import { lineWriter } from '../dev/screen/lines.ts'
+import { ScreenWriter } from '../dev/screen/screen.ts'
 import { DevSession } from '../dev/session.ts'
 import { watchFiles } from '../dev/watch.ts'
 import { exitCode, printError } from '../output.ts'
@@ -96,16 +96,9 @@ async function dev(options: Options): Promise<number> {
     level: options.logLevel ?? 'debug',
   })
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-dev-'))
-  let problems = ''
-  let startedAt: number | undefined
-  const draw = async (shown: DevSession) => {
-    const title = `gatehouse dev · ${options.filename.join(' ')}`
-    const starting = shown.workloads.some(({ phase }) => phase === 'starting')
-    startedAt = starting ? undefined : (startedAt ?? Date.now())
-    const addresses = await clientAddressesOf(shown, startedAt)
-    writer.show({ title, problems, workloads: shown.workloads, addresses })
-  }
-  const redraw = () => void draw(session).catch(failure)
+  const title = `gatehouse dev · ${options.filename.join(' ')}`
+  const display = new Display({ title, writer, onError: failure })
+  const redraw = () => display.redraw(session)
   const session = new DevSession({
     hooks,
     port: options.port,
@@ -121,8 +114,8 @@ async function dev(options: Options): Promise<number> {
   })
   const reload = async () => {
     const next = tried(() => load(options.filename, validate, input))
-    problems = next.problems
-    if (!problems) await session.declare(next.docs)
+    display.problems = next.problems
+    if (!next.problems) await session.declare(next.docs)
     redraw()
   }
   const timer = setInterval(redraw, refreshMs)

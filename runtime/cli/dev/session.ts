@@ -11,7 +11,7 @@ import { type KubeObject, objectKey } from '../local/objects.ts'
 import { Addresses } from './addresses.ts'
 import { type PlanContext, planOf } from './plan.ts'
 import { podTemplateOf, replicasOf } from './pods.ts'
-import { Runner } from './runner.ts'
+import { Runner } from './processes/runner.ts'
 
 export interface SessionOptions {
   readonly hooks: Iterable<Hook>

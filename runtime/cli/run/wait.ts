@@ -2,7 +2,7 @@
  * Waits until everything behind the one address answers, and tells what does not and why.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { clientAddressesOf } from '../dev/client-addresses.ts'
+import { clientAddressesOf } from '../dev/screen/client-addresses.ts'
 import type { DevSession, WorkloadView } from '../dev/session.ts'
 
 export type Start =

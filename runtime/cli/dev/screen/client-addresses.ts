@@ -2,17 +2,32 @@
  * The virtual servers of a session as their clients see them: address, readiness, and each backend's health as the
  * running server reports it on `/status`.
  *
- * A address is open once everything behind it answers: who connects a moment earlier misses tools. What does not come up
+ * An address is open once everything behind it answers: who connects a moment earlier misses tools. What does not come up
  * holds it for ten seconds after the last workload has started.
  */
-import type { ClientAddress } from './screen.ts'
-import type { DevSession, WorkloadView } from './session.ts'
+import type { DevSession, WorkloadView } from '../session.ts'
 
 const PATIENCE_MS = 10_000
 const SERVING: ReadonlySet<string> = new Set(['healthy', 'degraded'])
 
+/** A VirtualMCPServer and the address clients use. */
+export interface ClientAddress {
+  readonly name: string
+  readonly url: string
+  readonly ready: boolean
+  /** Name, health and latest error of each backend, as the running server reports them. */
+  readonly backends: readonly { readonly name: string; readonly health: string; readonly error?: string }[]
+  readonly message: string
+}
+
 interface Status {
-  readonly backends: readonly { readonly name: string; readonly health: string }[]
+  readonly backends: readonly BackendReport[]
+}
+
+interface BackendReport {
+  readonly name: string
+  readonly health: string
+  readonly last_error?: { readonly message: string }
 }
 
 /** `startedAt` is when the last workload ceased to be starting, milliseconds; undefined while one is. */
@@ -32,7 +47,11 @@ export async function clientAddressesOf(
         name: parent.metadata.name,
         url: `${base}/mcp`,
         ready: status !== undefined && (missing(status).length === 0 || isPatienceOver(startedAt)),
-        backends: status?.backends ?? [],
+        backends: (status?.backends ?? []).map(({ name, health, last_error: error }) => ({
+          name,
+          health,
+          ...(error && { error: error.message }),
+        })),
         message: status ? `waiting for ${missing(status).join(', ')}` : messageOf(parent.status, view),
       }
     }),

@@ -3,32 +3,26 @@
  *
  * On a terminal it is drawn again on each change; elsewhere each change is one line, so that logs stay readable.
  */
-import { painter, print } from '../output.ts'
-import type { WorkloadView } from './session.ts'
+import { painter, print } from '../../output.ts'
+import type { ClientAddress } from './client-addresses.ts'
+import type { ResourceRow, ResourceState } from './resources.ts'
 
 export interface Screen {
   readonly title: string
   /** Problems of the latest edit, which is not applied; '' when all is well. */
   readonly problems: string
-  readonly workloads: readonly WorkloadView[]
+  readonly resources: readonly ResourceRow[]
   readonly addresses: readonly ClientAddress[]
 }
 
-/** A VirtualMCPServer and the address clients use. */
-export interface ClientAddress {
-  readonly name: string
-  readonly url: string
-  readonly ready: boolean
-  /** Name and health of each backend, as the running server reports them. */
-  readonly backends: readonly { readonly name: string; readonly health: string }[]
-  readonly message: string
-}
+const shownOutput = 5
 
 export class ScreenWriter {
   readonly #paint: ReturnType<typeof painter>
   readonly #terminal: boolean
   #last = ''
   readonly #said = new Map<string, string>()
+  #rows: ReadonlyMap<string, ResourceRow> = new Map()
 
   constructor(options: { readonly terminal: boolean; readonly colour: boolean }) {
     this.#terminal = options.terminal
@@ -46,14 +40,10 @@ export class ScreenWriter {
   #render(screen: Screen): string {
     const paint = this.#paint
     const lines = [paint('bold', screen.title), '']
-    const width = Math.max(...screen.workloads.map(({ parent }) => label(parent).length), 10)
-    for (const view of screen.workloads) {
-      lines.push(
-        `  ${this.#mark(view.phase)} ${label(view.parent).padEnd(width)}  ${describe(view)}`.trimEnd(),
-      )
-      for (const line of view.phase === 'failed' ? (view.lines ?? []).slice(-5) : []) {
-        lines.push(paint('dim', `      ${line}`))
-      }
+    const width = Math.max(...screen.resources.map(({ label }) => label.length), 10)
+    for (const row of screen.resources) {
+      lines.push(`  ${this.#mark(row.state)} ${row.label.padEnd(width)}  ${described(row)}`)
+      for (const line of outputOf(row)) lines.push(paint('dim', `      ${line}`))
     }
     for (const address of screen.addresses) lines.push('', ...this.#renderAddress(address))
     if (screen.problems) {
@@ -79,21 +69,34 @@ export class ScreenWriter {
     ]
   }
 
-  #mark(phase: WorkloadView['phase']): string {
-    if (phase === 'ready') return this.#paint('green', '●')
-    if (phase === 'starting') return this.#paint('yellow', '◌')
-    return this.#paint('red', '✕')
+  #mark(state: ResourceState): string {
+    if (state === 'ready') return this.#paint('green', '●')
+    if (state === 'failed' || state === 'not run') return this.#paint('red', '✕')
+    return this.#paint('yellow', state === 'starting' ? '◌' : '○')
   }
 
   #showLines(screen: Screen): void {
     this.#say('title', screen.title)
-    for (const view of screen.workloads) {
-      const id = `${label(view.parent)} ${view.workload.kind}/${view.workload.metadata.name}`
-      this.#say(id, `${label(view.parent)}: ${describe(view)}`)
-      if (view.phase === 'failed') this.#say(`${id} lines`, (view.lines ?? []).slice(-5).join('\n'))
+    for (const row of screen.resources) {
+      this.#say(`row ${row.id}`, `${row.label}: ${described(row)}`)
+      this.#say(`output ${row.id}`, outputOf(row).join('\n'))
     }
+    this.#sayGone(screen.resources)
     for (const address of screen.addresses) this.#sayAddress(address)
+    const hadProblems = this.#said.get('problems')
     this.#say('problems', screen.problems && `the latest edit is not applied:\n${screen.problems}`)
+    if (hadProblems && !screen.problems) print('edits apply again')
+  }
+
+  #sayGone(rows: readonly ResourceRow[]): void {
+    const current = new Map(rows.map((row) => [row.id, row]))
+    for (const [id, row] of this.#rows) {
+      if (current.has(id)) continue
+      this.#said.delete(`row ${id}`)
+      this.#said.delete(`output ${id}`)
+      print(`${row.label} is gone`)
+    }
+    this.#rows = current
   }
 
   #sayAddress(address: ClientAddress): void {
@@ -124,15 +127,12 @@ export class ScreenWriter {
   }
 }
 
-function label(object: { kind: string; metadata: { name: string } }): string {
-  return `${object.kind} ${object.metadata.name}`
+/** `ready on 127.0.0.1:4483`, `failed: exited with code 1`. */
+function described({ state, text }: ResourceRow): string {
+  if (text === '') return state
+  return state === 'ready' && text.startsWith('on ') ? `${state} ${text}` : `${state}: ${text}`
 }
 
-function describe(view: WorkloadView): string {
-  const what = view.workload.metadata.labels?.['app.kubernetes.io/component']
-  const part = what ? ` (${what})` : ''
-  if (view.phase === 'ready') return `ready on 127.0.0.1:${view.port}${part}`
-  if (view.phase === 'failed') return `failed: ${view.why}; trying again${part}`
-  if (view.phase === 'not runnable') return `not run here: ${view.why}${part}`
-  return `starting${part}`
+function outputOf({ state, lines }: ResourceRow): readonly string[] {
+  return state === 'ready' ? [] : lines.slice(-shownOutput)
 }

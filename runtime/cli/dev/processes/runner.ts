@@ -6,10 +6,10 @@
  */
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { silentLog } from '../../net/index.ts'
-import { type StdioBridge, startStdioBridge } from '../../proxy/index.ts'
-import { version } from '../version.ts'
-import type { Plan } from './plan.ts'
+import { silentLog } from '../../../net/index.ts'
+import { type StdioBridge, startStdioBridge } from '../../../proxy/index.ts'
+import { version } from '../../version.ts'
+import type { Plan } from '../plan.ts'
 import { type LocalProcess, startProcess } from './process.ts'
 
 export type RunnerState =

@@ -1,5 +1,11 @@
 /** Log lines of local processes, as `--verbose` shows them. Output that is not a line of our log is shown as it is. */
-import { isLogged, LOG_LEVELS, type LogFormat, type LogLevelName, textLine } from '../../../schemas/index.ts'
+import {
+  isLogged,
+  LOG_LEVELS,
+  type LogFormat,
+  type LogLevelName,
+  textLine,
+} from '../../../../schemas/index.ts'
 
 export interface LineOptions {
   readonly format: LogFormat

@@ -5,7 +5,7 @@
  */
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import { groupEnded, signalGroup } from '../../proxy/index.ts'
+import { groupEnded, signalGroup } from '../../../proxy/index.ts'
 
 export interface ProcessSpec {
   readonly argv: readonly string[]
