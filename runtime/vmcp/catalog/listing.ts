@@ -9,6 +9,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { JsonObject, type MirroredArgument, mirroredArguments, RPC, scanElements } from '../../mcp/index.ts'
 import type { Sender } from '../backends/session-era/channel.ts'
 import type { Connection, Request, ServerInfo } from '../backends/connection.ts'
+import { withinLimit } from '../backends/transport/send.ts'
 import type { Outcome } from '../pipeline/operation.ts'
 import { checkItem } from './items/check.ts'
 import { ErrorCollector, type ListErrors } from './items/errors.ts'
@@ -141,7 +142,9 @@ async function readPage(
     signal,
     timeoutMs,
   }
-  const outcome = await options.measured(request, (traced) => connection.request(traced))
+  const outcome = await options.measured(request, async (traced) =>
+    withinLimit({}, method, await connection.request(traced)),
+  )
   if (outcome.kind === 'result') return new JsonObject(outcome.result)
   if (outcome.kind === 'error' && new JsonObject(outcome.error).value('code') === RPC.methodNotFound)
     return undefined

@@ -182,3 +182,34 @@ t.test('manifests: the bounds are checked at admission and offline, by the same 
     t.match(refused(value), /^spec\.config\.operational\.maxResultBytes: /, String(value))
   }
 })
+
+/** One page of tools with that many bytes. */
+function pageOf(length: number): string {
+  const page = (filler: string) =>
+    `{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"${filler}"}]}`
+  return page('x'.repeat(length - page('').length))
+}
+
+t.test('a page of a list that is too large fails the list, and the log says why', async (t) => {
+  const largest = 8 * 1024 * 1024
+  for (const [length, failed] of [
+    [largest, false],
+    [largest + 1, true],
+    [largest * 2, true],
+  ] as const) {
+    const backend = await startRawBackend({ responses: { 'tools/list': () => pageOf(length) } })
+    const lines: string[] = []
+    const vmcp = await startTestVmcp(
+      { big: backend.url },
+      { aggregation: bareNames('big') },
+      { log: makeLog({ level: 'info', destination: { write: (line) => void lines.push(line) } }) },
+    )
+    t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+    const { response } = await (await openSession(vmcp.url)).request('tools/list')
+    if (!failed) t.match(response?.result, { tools: [{ name: 'echo' }] })
+    else {
+      t.match(response?.error, { code: -32603, message: /backend big/ })
+      t.match(lines.join(''), /one page of tools\/list is larger than 8388608 bytes/)
+    }
+  }
+})

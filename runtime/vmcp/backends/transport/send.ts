@@ -25,7 +25,7 @@ const REPEATABLE: ReadonlySet<string> = new Set([
   'tools/list',
 ])
 
-/** Requests whose result goes to a client; lists are read by the gateway, which has limits of its own. */
+/** Requests whose result goes to a client. */
 const CALLS: ReadonlySet<string> = new Set([
   'completion/complete',
   'prompts/get',
@@ -33,28 +33,47 @@ const CALLS: ReadonlySet<string> = new Set([
   'tools/call',
 ])
 
+/** The gateway reads these itself: a page is checked item by item, so that it is held to less than a call. */
+const LISTS: ReadonlySet<string> = new Set([
+  'prompts/list',
+  'resources/list',
+  'resources/templates/list',
+  'tools/list',
+])
+const MAX_PAGE_BYTES = 8 * 1024 * 1024
+
 /** What a message holds beside its result. */
 const ENVELOPE_BYTES = 4_096
 
-/** The outcome of a call. Throws BACKEND_RESULT_TOO_LARGE when it is over the target's limit. */
-export function withinLimit(target: ChannelTarget, rpcMethod: string, outcome: Outcome): Outcome {
+/** What a kind of request may have for a result. */
+type Limits = Pick<ChannelTarget, 'maxResultBytes'>
+
+/** The outcome of a request. Throws BACKEND_RESULT_TOO_LARGE or BACKEND_PROTOCOL when it is over the limit of its kind. */
+export function withinLimit(target: Limits, rpcMethod: string, outcome: Outcome): Outcome {
   const limit = resultLimit(target, rpcMethod)
   const { length } = outcome.kind === 'error' ? outcome.error : outcome.result
   if (limit && length > limit.bytes - ENVELOPE_BYTES) throw limit.error()
   return outcome
 }
 
-function resultLimit(
-  { maxResultBytes }: ChannelTarget,
-  rpcMethod: string | undefined,
-): ResponseLimit | undefined {
-  if (maxResultBytes === undefined || rpcMethod === undefined || !CALLS.has(rpcMethod)) return undefined
+function resultLimit({ maxResultBytes }: Limits, rpcMethod: string | undefined): ResponseLimit | undefined {
+  if (rpcMethod === undefined) return undefined
+  if (LISTS.has(rpcMethod)) return pageLimit(rpcMethod)
+  if (maxResultBytes === undefined || !CALLS.has(rpcMethod)) return undefined
   return {
     bytes: maxResultBytes + ENVELOPE_BYTES,
     error: () =>
       new GatehouseError('BACKEND_RESULT_TOO_LARGE', {
         detail: `the result is larger than operational.maxResultBytes allows (${maxResultBytes} bytes)`,
       }),
+  }
+}
+
+function pageLimit(rpcMethod: string): ResponseLimit {
+  const detail = `one page of ${rpcMethod} is larger than ${MAX_PAGE_BYTES} bytes; the backend has to divide it into pages`
+  return {
+    bytes: MAX_PAGE_BYTES + ENVELOPE_BYTES,
+    error: () => new GatehouseError('BACKEND_PROTOCOL', { detail, cause: new Error(detail) }),
   }
 }
 
