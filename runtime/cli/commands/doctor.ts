@@ -34,6 +34,7 @@ export function addDoctorCommand(program: Command): void {
     .option('--client-id <id>', 'a client that was registered by hand: is it known, with its redirect URI?')
     .option('--redirect-uri <uri>', 'of that client (default: http://localhost:8666/callback)')
     .option('--register', 'register a client, and delete it again', false)
+    .option('--origin <origin>', 'of a client in a browser: does CORS let it in?')
     .option('--watch <seconds>', 'watch whether a quiet stream stays open', seconds(0, 600), 0)
     .option('--provider <id>', 'identity provider, when its issuer does not show it (own domains)')
     .option('--ca-file <path>', 'PEM certificates trusted beside the system’s')

@@ -24,6 +24,7 @@ export interface DoctorFlags {
   readonly clientId?: string
   readonly redirectUri?: string
   readonly register: boolean
+  readonly origin?: string
   readonly watch: number
   readonly provider?: string
   readonly caFile?: string
@@ -60,12 +61,15 @@ async function examine(url: string | undefined, flags: DoctorFlags): Promise<rea
 }
 
 function commonOptions(flags: DoctorFlags): CommonOptions {
-  const { provider, redirectUri, clientId } = flags
+  const { provider, redirectUri, clientId, origin } = flags
   if (provider !== undefined && profileNamed(provider) === undefined) {
     throw refused(`--provider: no such provider; known: ${profiles.map(({ id }) => id).join(', ')}`)
   }
   if (redirectUri !== undefined && !URL.canParse(redirectUri)) {
     throw refused('--redirect-uri: must be an absolute URL')
+  }
+  if (origin !== undefined && (!URL.canParse(origin) || new URL(origin).origin !== origin)) {
+    throw refused('--origin: must be an origin such as https://app.example.com')
   }
   const token = flags.tokenFile === undefined ? undefined : readToken(flags.tokenFile)
   return {
@@ -73,6 +77,7 @@ function commonOptions(flags: DoctorFlags): CommonOptions {
     watchMs: flags.watch * 1000,
     register: flags.register,
     proxy: proxyEnvironment(environment()),
+    ...(origin !== undefined && { origin }),
     ...(redirectUri !== undefined && { redirectUri }),
     ...(clientId !== undefined && { clientId }),
     ...(provider !== undefined && { provider }),

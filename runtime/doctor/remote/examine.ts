@@ -15,6 +15,7 @@ import {
   checkIssuerHost,
 } from './authorization-server.ts'
 import { checkClient } from './client.ts'
+import { checkCors } from './cors.ts'
 import { checkChallenge, checkClock, checkEndpoint } from './endpoint.ts'
 import { type RemoteFacts, type RemoteOptions, shownUrl } from './facts.ts'
 import {
@@ -83,6 +84,7 @@ const endpoint: readonly Row[] = [
     object: target,
     run: async ({ first }) => checkClock(first, 'clock.skew'),
   },
+  { id: 'cors', hop: 'MCP endpoint', needs: ['endpoint'], object: target, run: checkCors },
   { id: 'challenge', hop: 'MCP endpoint', needs: ['endpoint'], object: target, run: checkChallenge },
 ]
 
@@ -126,7 +128,10 @@ const session: readonly Row[] = [
 ]
 
 /** A backend of a gateway, which has a credential of its own: whether it can be reached. */
-const backendChecks: readonly Row[] = [...network, ...endpoint.filter(({ id }) => id !== 'challenge')]
+const backendChecks: readonly Row[] = [
+  ...network,
+  ...endpoint.filter(({ id }) => id === 'endpoint' || id === 'clock'),
+]
 
 /** An issuer by itself: who checks tokens needs its metadata and keys, not its logins. */
 const issuerIds: ReadonlySet<string> = new Set([
@@ -190,14 +195,21 @@ export async function examineRemote(options: ExamineOptions): Promise<Examinatio
     onFinding,
     depth = 'client',
   } = options
-  const { target: url, clientId, redirectUri = defaultRedirectUri, register = false, watchMs = 0 } = options
+  const {
+    target: url,
+    clientId,
+    redirectUri = defaultRedirectUri,
+    register = false,
+    watchMs = 0,
+    origin,
+  } = options
   const clean = makeClean([...(token === undefined ? [] : [token]), ...url.searchParams.values()])
   const peers = await makePeers({ target: url, timeoutMs, ca, proxy, lookup })
   const facts: RemoteFacts = {
     target: url,
     peers,
     clean,
-    options: { token, clientId, redirectUri, register, watchMs },
+    options: { token, clientId, redirectUri, register, watchMs, origin },
   }
   if (provider !== undefined) facts.profile = profileNamed(provider)
   if (depth === 'issuer') {

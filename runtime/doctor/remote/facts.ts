@@ -16,6 +16,8 @@ export interface RemoteOptions {
   readonly redirectUri: string
   /** Registers a client, and deletes it again when the server allows it. */
   readonly register: boolean
+  /** Of a client in a browser. */
+  readonly origin?: string | undefined
   /** How long the stream of a session is watched; 0: its headers only. */
   readonly watchMs: number
 }

@@ -128,6 +128,18 @@ export const networkCodes = {
     expected: 'clocks that differ by less than 5 seconds',
     fix: 'Synchronise the clocks (NTP) of this machine and of the server: tokens are refused as expired or not yet valid.',
   },
+  'cors.refused': {
+    expected: 'a preflight that allows the origin',
+    fix: 'Allow the origin of the client in the server, or in the proxy in front, and let OPTIONS pass without a login.',
+  },
+  'cors.headers': {
+    expected: 'Access-Control-Allow-Headers with the headers that clients send',
+    fix: 'Allow authorization, content-type, mcp-protocol-version and mcp-session-id; a star does not stand for authorization.',
+  },
+  'cors.exposed': {
+    expected: 'Access-Control-Expose-Headers: WWW-Authenticate, Mcp-Session-Id',
+    fix: 'Expose both: scripts cannot see the challenge or the session otherwise.',
+  },
   'challenge.open': {
     expected: '401 for a client without a token',
     fix: 'Everybody who reaches the address may call its tools. Put gatehouse proxy or a VirtualMCPServer with incomingAuth in front.',

@@ -2,6 +2,7 @@
  * `gatehouse doctor URL` against names, certificates and servers that mean ill: TLS failures, internal addresses in
  * documents, control characters, commands and secrets in texts.
  */
+import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import { issue } from '../../../hooks/certificates/issue.ts'
 import { type ExamineOptions, examineRemote, type Finding } from '../../../runtime/doctor/index.ts'
@@ -200,4 +201,58 @@ await t.test('a token that the server gives back is in no report', async (t) => 
     t.match(stdout, '[redacted] is wrong')
     t.notMatch(stdout, secret)
   }
+})
+
+await t.test('endless, deep and dripping responses end within the limits', async (t) => {
+  const dripping = new Set<NodeJS.Timeout>()
+  const responses: Readonly<Record<string, (res: ServerResponse) => void>> = {
+    'a stream without an end': (res) => {
+      res.writeHead(200, { 'content-type': 'text/event-stream' })
+      const timer = setInterval(() => res.write(': still here\n\n'), 10)
+      dripping.add(timer)
+      res.on('close', () => clearInterval(timer))
+    },
+    'one event that never ends': (res) => {
+      res.writeHead(200, { 'content-type': 'text/event-stream' })
+      res.end(`data: ${'x'.repeat(1_000_000)}`)
+    },
+    'a hundred thousand levels': (res) => {
+      res.writeHead(200, { 'content-type': 'application/json' })
+      res.end(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)
+    },
+    'headers without an end': (res) => {
+      res.socket?.write(`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(200_000)}`)
+    },
+    'no HTTP at all': (res) => {
+      res.socket?.end('SSH-2.0-OpenSSH_9.9\r\n')
+    },
+  }
+  t.teardown(() => {
+    for (const timer of dripping) clearInterval(timer)
+  })
+  for (const [name, respond] of Object.entries(responses)) {
+    const server = await startBare((_req, res) => respond(res))
+    t.teardown(() => server.close())
+    const target = new URL(`http://127.0.0.1:${server.port}/mcp`)
+    const { findings } = await examineRemote({ target, timeoutMs: 1000 })
+    t.match(
+      findings.find(({ result }) => result === 'failed' || result === 'unknown'),
+      { result: 'failed', hop: 'MCP endpoint', id: 'endpoint' },
+      name,
+    )
+  }
+})
+
+await t.test('a long list of servers and scopes is cut, and shown in one line', async (t) => {
+  const stage = await startStage({
+    resource: (document) => ({
+      ...document,
+      scopes_supported: Array.from({ length: 5000 }, (_, i) => `scope-${i}-${'x'.repeat(20)}`),
+    }),
+  })
+  t.teardown(() => stage.close())
+  const { findings } = await examineRemote({ target: new URL(stage.url) })
+  const scopes = findings.find(({ id }) => id === 'scopes')
+  t.match(scopes, { result: 'warning', code: 'scopes.unknown' })
+  t.ok((scopes?.observed.length ?? 0) < 400)
 })

@@ -118,6 +118,43 @@ const endpoint: readonly Case[] = [
     fix: /NTP/,
   },
   {
+    name: 'a server that no browser may call',
+    bend: {},
+    options: () => ({ origin: 'https://app.example.com' }),
+    code: 'cors.refused',
+    hop: 'MCP endpoint',
+    fix: /Allow the origin/,
+  },
+  {
+    name: 'a star that is to stand for Authorization',
+    bend: {
+      server(req, res) {
+        res.setHeader('access-control-allow-origin', '*')
+        res.setHeader('access-control-allow-headers', '*')
+        return req.method === 'OPTIONS' && sendText(res, 204)
+      },
+    },
+    options: () => ({ origin: 'https://app.example.com' }),
+    code: 'cors.headers',
+    hop: 'MCP endpoint',
+    fix: /does not stand for authorization/,
+  },
+  {
+    name: 'headers that scripts may not read',
+    bend: {
+      server(req, res) {
+        res.setHeader('access-control-allow-origin', 'https://app.example.com')
+        res.setHeader('access-control-allow-headers', 'authorization, *')
+        return req.method === 'OPTIONS' && sendText(res, 204)
+      },
+    },
+    options: () => ({ origin: 'https://app.example.com' }),
+    result: 'warning',
+    code: 'cors.exposed',
+    hop: 'MCP endpoint',
+    fix: /Expose both/,
+  },
+  {
     name: 'a 401 without a challenge',
     bend: { challenge: () => undefined },
     code: 'challenge.missing',

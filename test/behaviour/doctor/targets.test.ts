@@ -60,13 +60,13 @@ await t.test('our own virtual server with its own authorization server: all well
     ready: /virtual MCP server listening/,
     env: { NODE_EXTRA_CA_CERTS: certificates.caFile },
   })
-  const { code, stdout, targets, row } = await doctor(['--gateway', origin])
+  const { code, stdout, targets, row } = await doctor(['--gateway', origin, '--register'])
   t.equal(code, 0, stdout)
   t.same(
     targets.map(({ target }) => target),
     [origin, `${origin}/mcp`],
   )
-  for (const id of ['health', 'challenge', 'resource', 'issuer', 'pkce', 'registration', 'keys'])
+  for (const id of ['health', 'challenge', 'resource', 'issuer', 'pkce', 'registration', 'register', 'keys'])
     t.match(row(id), { result: 'ok' }, id)
 })
 

@@ -12,8 +12,9 @@ t.test('guide: every flag of the command is in it or in its help, and no other',
   const program = new Command()
   addDoctorCommand(program)
   const known = new Set(program.commands.flatMap(({ options }) => options.map(({ long }) => long)))
-  // Of Keycloak and of the proxy command, in fixes.
+  // Of kubectl, Keycloak and the proxy command, in fixes.
   for (const flag of [
+    '--server-side',
     '--hostname',
     '--proxy-headers',
     '--remote-auth-authorize-url',
