@@ -8,22 +8,21 @@
 import { below, formatViolations, type KindName, nearest, type Violation } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'
 import { allKindHooks } from '../registry.ts'
-import { missingKeys } from './among-keys.ts'
+import { foreign, secretFindings, type Unchecked } from './among-secrets.ts'
 import { unknownBackendsOf } from './backend-names.ts'
 import { groupMembers } from './members.ts'
 
 export interface ReferenceFindings {
   readonly problems: readonly Violation[]
   readonly warnings: readonly string[]
+  /** Secrets and ConfigMaps that are not given. */
+  readonly unchecked: readonly Unchecked[]
 }
 
 /** The kind that a field refers to, wherever in a spec it is. */
 const kindOfField: ReadonlyMap<string, KindName> = new Map(
   allKindHooks().flatMap(({ kind, referenceFields = [] }) => referenceFields.map((field) => [field, kind])),
 )
-
-/** Fields whose content has other rules than this project's. */
-const foreign: ReadonlySet<string> = new Set(['podTemplateSpec', 'arguments', 'metadata'])
 
 /** Nesting that is looked into; references lie at most five levels deep. */
 const maxDepth = 10
@@ -45,7 +44,12 @@ export function referenceCheck(docs: readonly unknown[]): (doc: unknown) => Refe
     const problems = findings.flatMap(({ problem }) => problem ?? [])
     const warnings = findings.flatMap(({ warning }) => warning ?? [])
     const names = object['kind'] === 'VirtualMCPServer' ? backendViolations(object, given) : []
-    return { problems: [...problems, ...missingKeys(object['spec'], given), ...names], warnings }
+    const secrets = secretFindings(object['spec'], given)
+    return {
+      problems: [...problems, ...secrets.problems, ...names],
+      warnings: [...warnings, ...secrets.warnings],
+      unchecked: secrets.unchecked,
+    }
   }
 }
 

@@ -3,8 +3,15 @@
  */
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
-import { checkManifests, describeViolations, isOurs, nameOf } from '../manifests/check.ts'
-import { kustomizationSets } from '../manifests/kustomizations.ts'
+import {
+  type Checked,
+  checkManifests,
+  describeUnchecked,
+  describeViolations,
+  isOurs,
+  nameOf,
+} from '../manifests/check.ts'
+import { generatedNames, kustomizationSets } from '../manifests/kustomizations.ts'
 import { readManifests } from '../manifests/read.ts'
 import { type ReportFormat, reportFormats } from '../manifests/report.ts'
 import { exitCode, print, printError } from '../output.ts'
@@ -20,8 +27,10 @@ export function addValidateCommand(program: Command): void {
     .summary('check manifests offline')
     .description(
       'Checks manifests exactly as the admission webhook would, without a cluster, and what they refer to:\n' +
-        'a reference to an object that is not given is an error when others of its kind are, else a warning.\n' +
-        'Documents of other API groups are skipped.',
+        'a reference to an object that is not given is an error when others of its kind are, else a warning;\n' +
+        'a key that a given Secret or ConfigMap does not have is an error. Secrets and ConfigMaps that are not\n' +
+        'given are counted, and named in a warning when a given one has a similar name. A folder with a\n' +
+        'kustomization is a set of its own. Documents of other API groups are skipped.',
     )
     .requiredOption('-f, --filename <path>', 'file, folder or - for standard input; repeatable', collect)
     .addOption(
@@ -51,20 +60,27 @@ async function validate(options: Options): Promise<number> {
     validate: validateResource,
     references: referenceCheck,
     setsOf: kustomizationSets(options.filename),
+    generated: generatedNames(options.filename),
   })
   const invalid = checked.filter(({ problems }) => problems.length > 0)
-  if (options.output !== 'text') {
-    print(reportFormats[options.output](checked))
-    return invalid.length > 0 ? exitCode.failed : exitCode.ok
-  }
+  if (options.output === 'text') printFindings(checked)
+  else print(reportFormats[options.output](checked))
+  const note = describeUnchecked(checked)
+  if (note !== undefined) printError(`note: ${note}`)
+  const code = invalid.length > 0 ? exitCode.failed : exitCode.ok
+  if (options.output !== 'text') return code
+  const others = manifests.length - manifests.filter(isOurs).length
+  const skipped = others > 0 ? `, ${others} of other API groups skipped` : ''
+  print(`${checked.length - invalid.length} valid, ${invalid.length} invalid${skipped}`)
+  return code
+}
+
+function printFindings(checked: readonly Checked[]): void {
   for (const { manifest, warnings } of checked) {
     for (const warning of warnings) {
       printError(`${manifest.file}:${manifest.line}: ${nameOf(manifest)}: warning: ${warning}`)
     }
   }
-  if (invalid.length > 0) printError(describeViolations(checked))
-  const others = manifests.length - manifests.filter(isOurs).length
-  const skipped = others > 0 ? `, ${others} of other API groups skipped` : ''
-  print(`${checked.length - invalid.length} valid, ${invalid.length} invalid${skipped}`)
-  return invalid.length > 0 ? exitCode.failed : exitCode.ok
+  const violations = describeViolations(checked)
+  if (violations !== '') printError(violations)
 }

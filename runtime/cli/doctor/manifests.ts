@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { formatViolations, isFields } from '../../../schemas/index.ts'
 import { type Check, failed, makeClean, ok, skipped, walk, warning } from '../../doctor/index.ts'
 import { checkManifests, nameOf } from '../manifests/check.ts'
-import { kustomizationSets } from '../manifests/kustomizations.ts'
+import { generatedNames, kustomizationSets } from '../manifests/kustomizations.ts'
 import { type Manifest, readManifests } from '../manifests/read.ts'
 import type { Examined } from './report.ts'
 import { type CommonOptions, remoteTarget } from './remote.ts'
@@ -23,6 +23,7 @@ export async function manifestTargets(
     validate: validateResource,
     references: referenceCheck,
     setsOf: kustomizationSets(paths),
+    generated: generatedNames(paths),
   })
   const checks = checked.map(
     ({ manifest, problems, warnings }): Check<undefined> => ({

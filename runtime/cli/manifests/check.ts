@@ -1,7 +1,7 @@
 /**
  * Checks manifests with the webhook's own code, offline, and points each problem at its file and line.
  */
-import { formatViolations, kindOf, type Violation } from '../../../schemas/index.ts'
+import { fieldsOf, formatViolations, kindOf, type Violation } from '../../../schemas/index.ts'
 import { oneSet, type SetsOf } from './kustomizations.ts'
 import type { Manifest } from './read.ts'
 
@@ -9,9 +9,16 @@ export interface Checked {
   readonly manifest: Manifest
   readonly problems: readonly Violation[]
   readonly warnings: readonly string[]
+  /** Secrets and ConfigMaps that the document names and that are not given. */
+  readonly unchecked: readonly Unchecked[]
 }
 
-const nothing = { problems: [], warnings: [] }
+interface Unchecked {
+  readonly kind: string
+  readonly name: string
+}
+
+const nothing = { problems: [], warnings: [], unchecked: [] }
 
 /** The webhook's function for one resource. */
 export type ValidateResource = (doc: unknown) => {
@@ -20,7 +27,9 @@ export type ValidateResource = (doc: unknown) => {
 }
 
 /** The hooks' check of what documents refer to, among all of them. */
-export type ReferenceCheck = (docs: readonly unknown[]) => ValidateResource
+export type ReferenceCheck = (
+  docs: readonly unknown[],
+) => (doc: unknown) => Pick<Checked, 'problems' | 'warnings' | 'unchecked'>
 
 /** `Kind/name` as kubectl prints it, or what can be said of a document that lacks them. */
 export function nameOf(manifest: Manifest): string {
@@ -41,6 +50,8 @@ export interface CheckParts {
   readonly references?: ReferenceCheck
   /** Sets of files that are applied apart; without it, all of them are applied together. */
   readonly setsOf?: SetsOf
+  /** Objects that kustomizations make: they can be referred to. */
+  readonly generated?: readonly Pick<Manifest, 'doc' | 'file'>[]
 }
 
 /**
@@ -49,14 +60,14 @@ export interface CheckParts {
  */
 export function checkManifests(
   manifests: readonly Manifest[],
-  { validate, references = () => () => nothing, setsOf = oneSet }: CheckParts,
+  { validate, references = () => () => nothing, setsOf = oneSet, generated = [] }: CheckParts,
 ): Checked[] {
   const placed = manifests.map((manifest) => ({ manifest, sets: setsOf(manifest.file) }))
-  const checks = new Map<ReadonlySet<string>, ValidateResource>()
+  const given = [...manifests, ...generated].map(({ doc, file }) => ({ doc, sets: setsOf(file) }))
+  const checks = new Map<ReadonlySet<string>, ReturnType<ReferenceCheck>>()
   const checkOf = (sets: ReadonlySet<string>) => {
     const check =
-      checks.get(sets) ??
-      references(placed.filter((other) => meet(sets, other.sets)).map(({ manifest }) => manifest.doc))
+      checks.get(sets) ?? references(given.filter((other) => meet(sets, other.sets)).map(({ doc }) => doc))
     checks.set(sets, check)
     return check
   }
@@ -66,8 +77,7 @@ export function checkManifests(
     .map(({ manifest, sets }) => {
       const { problems, warnings } = validate(manifest.doc)
       const referring = checkOf(sets)(manifest.doc)
-      const namespace = (manifest.doc as { metadata?: { namespace?: unknown } }).metadata?.namespace
-      const key = `${nameOf(manifest)} ${typeof namespace === 'string' ? namespace : 'default'}`
+      const key = `${nameOf(manifest)} ${namespaceOf(manifest)}`
       const others = seen.get(key) ?? []
       const first = others.find((other) => meet(sets, other.sets))?.manifest
       seen.set(key, [...others, { manifest, sets }])
@@ -78,12 +88,35 @@ export function checkManifests(
         manifest,
         problems: [...problems, ...referring.problems, ...duplicate],
         warnings: [...warnings, ...referring.warnings],
+        unchecked: referring.unchecked,
       }
     })
 }
 
 function meet(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
   return a.size === 0 || b.size === 0 || !a.isDisjointFrom(b)
+}
+
+/** How many objects that are named were not given, in one sentence; undefined when none. */
+export function describeUnchecked(checked: readonly Checked[]): string | undefined {
+  const named = checked.flatMap(({ manifest, unchecked }) =>
+    unchecked.map(({ kind, name }) => ({ kind, id: `${namespaceOf(manifest)}/${name}` })),
+  )
+  const counts = ['Secret', 'ConfigMap'].flatMap((kind) => {
+    const { size } = new Set(named.filter((one) => one.kind === kind).map(({ id }) => id))
+    return size === 0 ? [] : [{ size, text: `${size} ${kind}${size === 1 ? '' : 's'}` }]
+  })
+  if (counts.length === 0) return undefined
+  const isOne = counts.length === 1 && counts[0]?.size === 1
+  const what = counts.map(({ text }) => text).join(' and ')
+  return isOne
+    ? `${what} is not given; its name was not checked`
+    : `${what} are not given; their names were not checked`
+}
+
+function namespaceOf({ doc }: Manifest): string {
+  const { namespace } = fieldsOf(doc['metadata'])
+  return typeof namespace === 'string' ? namespace : 'default'
 }
 
 /** One block per document with problems: where, which resource, and each problem on a line of its own. */

@@ -21,6 +21,21 @@ export function readKustomizations(paths: readonly string[]): Kustomization[] {
   return paths.filter(isFolder).flatMap(filesBelow).map(read)
 }
 
+/**
+ * What the kustomizations' generators make, by name; the content may come from files that are not here. Throws
+ * INVALID_CONFIG.
+ */
+export function generatedNames(paths: readonly string[]): { readonly file: string; readonly doc: Fields }[] {
+  return readKustomizations(paths).flatMap(({ file, content }) => {
+    const made = (field: string, kind: string) =>
+      [content[field] ?? []].flat().map((generator) => {
+        const { name, namespace = content['namespace'] } = fieldsOf(generator)
+        return { file, doc: { kind, metadata: { name, namespace } } }
+      })
+    return [...made('secretGenerator', 'Secret'), ...made('configMapGenerator', 'ConfigMap')]
+  })
+}
+
 function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }

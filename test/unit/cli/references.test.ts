@@ -117,7 +117,7 @@ t.test('references: documents of any state', async (t) => {
     { kind: 'VirtualMCPServer' },
     { kind: 'VirtualMCPServer', spec: { groupRef: 1, config: null } },
   ]) {
-    t.same(referenceCheck([doc])(doc), { problems: [], warnings: [] })
+    t.same(referenceCheck([doc])(doc), { problems: [], warnings: [], unchecked: [] })
   }
 })
 
@@ -141,14 +141,89 @@ t.test(
   },
 )
 
+const unchecked = (...docs: object[]) => referenceCheck(docs)(docs[0]).unchecked
+
+t.test('references: a key that a given Secret or ConfigMap does not have is an error', async (t) => {
+  const header = named('header', auth.header)
+  const tokens = (data: Record<string, string>) => named('tokens', secret('tokens', data))
+  t.same(check(header, tokens({ api: 'x' })), { problems: [], warnings: [] })
+  t.match(check(header, tokens({ other: 'x' })).problems, [
+    { path: 'spec.headerInjection.valueSecretRef.key', message: 'Secret "tokens" has no key "api"' },
+  ])
+  t.match(check(header, { ...tokens({}), data: {} }).problems, [{}], 'given and empty')
+  const filled = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'tokens', namespace: 'default' } }
+  t.same(check(header, filled).problems, [], 'a controller writes the content')
+  const withSecrets = named(
+    'a',
+    server('a', { secrets: [{ name: 'tokens', key: 'none', targetEnvName: 'A' }] }),
+  )
+  t.match(check(withSecrets, tokens({ api: 'x' })).problems, [{ path: 'spec.secrets[0].key' }])
+})
+
+const bundle = (data?: object) => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name: 'bundle', namespace: 'default' },
+  ...data,
+})
+
+t.test('references: a key that a given ConfigMap does not have is an error', async (t) => {
+  const remote = (name: string) =>
+    named('remote', entry('remote', { caBundleRef: { configMapRef: { name, key: 'corp.crt' } } }))
+  const none = { problems: [], warnings: [] }
+  const ofGroup = named('tools', group)
+  t.same(check(remote('bundle'), ofGroup, bundle({ data: { 'corp.crt': 'x' } })), none)
+  t.same(check(remote('bundle'), ofGroup, bundle({ binaryData: { 'corp.crt': 'eA==' } })), none)
+  const path = 'spec.caBundleRef.configMapRef.key'
+  t.match(check(remote('bundle'), ofGroup, bundle({ data: { 'ca.crt': 'x' } })).problems, [
+    { path, message: 'ConfigMap "bundle" has no key "corp.crt"' },
+  ])
+  const policies = named(
+    'door',
+    virtual({
+      incomingAuth: { authzConfig: { type: 'configMap', configMap: { name: 'bundel', key: 'p' } } },
+    }),
+  )
+  t.match(check(policies, bundle({ data: { p: 'x' } })).warnings, [
+    /MCPGroup/,
+    'spec.incomingAuth.authzConfig.configMap.name: ConfigMap "bundel" is not among the given files; did you mean "bundle"?',
+  ])
+  t.match(unchecked(remote('other'), bundle({})), [{ kind: 'ConfigMap', name: 'other' }])
+})
+
 t.test(
-  'references: a key that a given Secret does not have is an error; a Secret may be on the cluster',
+  'references: a Secret that is not given is a warning where a given one has a similar name',
   async (t) => {
     const header = named('header', auth.header)
     t.same(check(header), { problems: [], warnings: [] })
-    t.same(check(header, named('tokens', secret('tokens', { api: 'x' }))), { problems: [], warnings: [] })
-    t.match(check(header, named('tokens', secret('tokens', { other: 'x' }))).problems, [
-      { path: 'spec.headerInjection.valueSecretRef.key', message: 'Secret "tokens" has no key "api"' },
-    ])
+    t.same(unchecked(header), [{ kind: 'Secret', name: 'tokens' }])
+    t.same(unchecked(header, named('database', secret('database', {}))), [{ kind: 'Secret', name: 'tokens' }])
+    const similar = named('token', secret('token', { api: 'x' }))
+    t.same(check(header, similar), {
+      problems: [],
+      warnings: [
+        'spec.headerInjection.valueSecretRef.name: Secret "tokens" is not among the given files; did you mean "token"?',
+      ],
+    })
+    t.same(unchecked(header, similar), [], 'told once')
+    const elsewhere = { ...secret('token', {}), metadata: { name: 'token', namespace: 'elsewhere' } }
+    t.same(check(header, elsewhere).warnings, [], 'of another namespace')
   },
 )
+
+t.test('validate: Secrets and ConfigMaps that are not given are counted in one line', async (t) => {
+  const header = (name: string) => JSON.stringify(named(name, auth.header))
+  const text = [header('one'), header('two')].join('\n---\n')
+  for (const output of ['text', 'json']) {
+    const { code, stderr } = await runGatehouse(['validate', '-f', '-', '-o', output], text)
+    t.equal(code, 0, output)
+    t.equal(stderr.trim(), 'note: 1 Secret is not given; its name was not checked', output)
+  }
+  const folder = t.testdir({
+    'kustomization.yaml': 'secretGenerator: [{name: tokens, envs: [not-here.env]}]\nnamespace: default\n',
+    'a.yaml': header('one'),
+  })
+  const generated = await runGatehouse(['validate', '-f', folder])
+  t.equal(generated.code, 0, generated.stderr)
+  t.equal(generated.stderr, '', 'a generator makes it')
+})

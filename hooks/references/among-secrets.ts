@@ -1,0 +1,84 @@
+/**
+ * Secrets and ConfigMaps that a spec names, as far as such objects are among the given manifests. One that is not given is
+ * on the cluster as a rule, which is where Secrets belong: its name is told as unchecked, and as a warning where a given one
+ * has a similar name.
+ */
+import { below, formatViolations, nearest, type Violation } from '../../schemas/index.ts'
+import { fieldsOf, type KubeObject } from '../kube.ts'
+
+/** The name of an object that is not given. */
+export interface Unchecked {
+  readonly kind: 'Secret' | 'ConfigMap'
+  readonly name: string
+}
+
+export interface SecretFindings {
+  readonly problems: readonly Violation[]
+  readonly warnings: readonly string[]
+  readonly unchecked: readonly Unchecked[]
+}
+
+/** A field that holds `name`, and mostly `key`, of such an object. */
+const configMapField = /^configMap(Ref)?$/
+const secretField = /^(secrets|imagePullSecrets|.*[sS]ecret(Key)?Refs?|passwordRef|initialAccessTokenRef)$/
+/** Fields whose content has other rules than this project's. */
+export const foreign: ReadonlySet<string> = new Set(['podTemplateSpec', 'arguments', 'metadata'])
+const maxDepth = 12
+
+export function secretFindings(
+  spec: unknown,
+  given: (kind: string) => readonly KubeObject[],
+): SecretFindings {
+  const problems: Violation[] = []
+  const warnings: string[] = []
+  const unchecked: Unchecked[] = []
+  for (const { path, kind, name, key } of referencesIn(spec, 'spec', '', maxDepth)) {
+    const quoted = `${kind} ${JSON.stringify(name)}`
+    const objects = given(kind)
+    const object = objects.find(({ metadata }) => metadata.name === name)
+    if (object) {
+      const isMissing = typeof key === 'string' && key !== '' && !mayHaveKey(object, key)
+      const message = `${quoted} has no key ${JSON.stringify(key)}`
+      if (isMissing) problems.push({ path: below(path, 'key'), message })
+      continue
+    }
+    const similar = nearest(
+      name,
+      objects.map(({ metadata }) => metadata.name),
+    )
+    const message = `${quoted} is not among the given files; did you mean "${similar}"?`
+    if (similar === undefined) unchecked.push({ kind, name })
+    else warnings.push(formatViolations([{ path: below(path, 'name'), message }]))
+  }
+  return { problems, warnings, unchecked }
+}
+
+interface Reference extends Unchecked {
+  readonly path: string
+  readonly key: unknown
+}
+
+function referencesIn(value: unknown, path: string, field: string, depth: number): readonly Reference[] {
+  if (depth === 0 || foreign.has(field)) return []
+  if (Array.isArray(value)) {
+    return value.flatMap((item, i) => referencesIn(item, below(path, i), field, depth - 1))
+  }
+  const { name, key } = fieldsOf(value)
+  const kind = configMapField.test(field) ? 'ConfigMap' : secretField.test(field) ? 'Secret' : undefined
+  return [
+    ...(kind !== undefined && typeof name === 'string' && name !== ''
+      ? [{ path, kind, name, key } as const]
+      : []),
+    ...Object.entries(fieldsOf(value)).flatMap(([inner, item]) =>
+      referencesIn(item, below(path, inner), inner, depth - 1),
+    ),
+  ]
+}
+
+const members = ['data', 'stringData', 'binaryData']
+
+/** The content of an object without any of the members is made elsewhere: by a generator, or by a controller. */
+function mayHaveKey(object: KubeObject, key: string): boolean {
+  if (!members.some((member) => object[member] !== undefined)) return true
+  return members.some((member) => Object.hasOwn(fieldsOf(object[member]), key))
+}
