@@ -28,6 +28,7 @@ import { type Log, makeLog } from './log.ts'
 import { Metrics } from './metrics.ts'
 import { makeHooks } from '../bound-hooks.ts'
 import { hooksApp } from './server.ts'
+import { shutdownOf } from './shutdown.ts'
 import { type DefaultRedis, type HookSettings, hookSettings } from '../settings.ts'
 import { EvaluationWorker } from './workers.ts'
 import { type CertificateFiles, certificateEndsAt, loadCertificate, watchCertificate } from './tls.ts'
@@ -171,6 +172,7 @@ async function serve(flags: Flags): Promise<void> {
   const server = secure ?? createHttpServer(timeouts, app)
   // Longer than any keep-alive of Metacontroller's client, so that we never close a connection it is about to use.
   server.keepAliveTimeout = 120_000
+  const shutDown = shutdownOf(server)
   const watching =
     files &&
     watchCertificate(
@@ -195,7 +197,7 @@ async function serve(flags: Flags): Promise<void> {
   ready = false
   log('info', 'shutting down', { signal })
   watching?.close()
-  await closed(server, flags.shutdownGrace * 1000)
+  await shutDown(flags.shutdownGrace * 1000)
   await Promise.all([workers.hooks.close(), workers.reviews.close()])
 }
 
@@ -281,18 +283,6 @@ async function eventsOrNone(): Promise<EventSink | undefined> {
 function signalled(): Promise<string> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(signal))
-  })
-}
-
-/** Ends the listener: open requests are answered, idle connections go at once, the rest after the grace period. */
-function closed(server: ReturnType<typeof createHttpServer>, graceMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => server.closeAllConnections(), graceMs)
-    server.close(() => {
-      clearTimeout(timer)
-      resolve()
-    })
-    server.closeIdleConnections()
   })
 }
 

@@ -55,6 +55,11 @@ export class Metrics {
     this.#durations.set(key, series)
   }
 
+  /** One call that was refused before it was evaluated; its time says nothing of ours. */
+  refused(kind: string, hook: string, status: number): void {
+    increment(this.#requests, { kind, hook, code: status })
+  }
+
   /** Failures of the policy engine in a worker thread, which has one of its own. */
   engineFailed(count: number): void {
     this.#workerFailures += count

@@ -18,6 +18,7 @@ import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { HookRegistry } from '../bound-hooks.ts'
 import { placeOf } from './place.ts'
+import { type Called, Refusals } from './refusals.ts'
 import { type Body, type BodyLimits, requestBody } from './request-body.ts'
 import { type EvaluationWorker, WorkerFailure } from './workers.ts'
 
@@ -64,6 +65,7 @@ const reviewLimits: BodyLimits = {
 /** Builds the Express application. */
 export function hooksApp(options: ServerOptions): Express {
   const app = express()
+  const refusals = new Refusals(options)
   app.disable('x-powered-by')
   app.disable('etag')
   app.enable('case sensitive routing')
@@ -78,12 +80,19 @@ export function hooksApp(options: ServerOptions): Express {
   // Any content type: whatever Metacontroller calls it, the body is JSON.
   app.post(
     '/hooks/:plural/:hook',
+    identifyHook(options),
     authorize(options),
     requestBody(hookLimits),
     (request: Request, response: Response) => hookResponse(options, request, response),
   )
-  app.post('/validate', requestBody(reviewLimits), (request: Request, response: Response) =>
-    reviewResponse(options, request, response),
+  app.post(
+    '/validate',
+    (_request: Request, response: Response, next: NextFunction) => {
+      response.locals['called'] = review
+      next()
+    },
+    requestBody(reviewLimits),
+    (request: Request, response: Response) => reviewResponse(options, request, response),
   )
   app.all(['/hooks/:plural/:hook', '/validate'], (_request, response) => {
     response.set('allow', 'POST')
@@ -93,9 +102,22 @@ export function hooksApp(options: ServerOptions): Express {
     throw new GatehouseError('NOT_FOUND')
   })
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) =>
-    respondWithError(options, error, request, response),
+    respondWithError(options, refusals, error, request, response),
   )
   return app
+}
+
+const review: Called = { kind: 'AdmissionReview', hook: 'validate' }
+
+/** Before a body is read for nothing. */
+function identifyHook({ registry }: ServerOptions) {
+  return function identifyHook(request: Request, response: Response, next: NextFunction): void {
+    const { plural, hook } = request.params
+    const entry = registry.byPlural(String(plural))
+    if (!entry || (hook !== 'sync' && hook !== 'customize')) throw new GatehouseError('NOT_FOUND')
+    response.locals['called'] = { kind: entry.kind, hook } satisfies Called
+    next()
+  }
 }
 
 async function hookResponse(options: ServerOptions, request: Request, response: Response): Promise<void> {
@@ -126,7 +148,7 @@ function report(sink: EventSink | undefined, events: readonly HookEvent[]): bool
 }
 
 async function reviewResponse(options: ServerOptions, request: Request, response: Response): Promise<void> {
-  response.locals['measure'] = measure(options, 'AdmissionReview', 'validate')
+  response.locals['measure'] = measure(options, review.kind, review.hook)
   const call: Call = { hook: 'validate' }
   const {
     text: json,
@@ -164,9 +186,12 @@ function measure(options: ServerOptions, kind: string, hook: string): (status: n
   return (status) => options.metrics.record(kind, hook, status, options.seconds() - start)
 }
 
-function finish(response: Response, status: number): void {
+/** False when nothing was measured: the request was refused before. */
+function finish(response: Response, status: number): boolean {
   const done: unknown = response.locals['measure']
-  if (typeof done === 'function') done(status)
+  if (typeof done !== 'function') return false
+  done(status)
+  return true
 }
 
 function authorize(options: ServerOptions) {
@@ -186,6 +211,7 @@ function sameText(a: string, b: string): boolean {
 
 function respondWithError(
   options: ServerOptions,
+  refusals: Refusals,
   error: unknown,
   request: Request,
   response: Response,
@@ -200,7 +226,10 @@ function respondWithError(
     })
   }
   const problem = known ?? new GatehouseError('INTERNAL')
-  finish(response, problem.status)
+  const called: Called | undefined = response.locals['called']
+  if (!finish(response, problem.status) && called)
+    options.metrics.refused(called.kind, called.hook, problem.status)
+  if (known && called) refusals.tell(called, known)
   if (response.headersSent) {
     response.destroy()
     return

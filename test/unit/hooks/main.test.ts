@@ -5,7 +5,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent, request as httpRequest } from 'node:http'
 import { request } from 'node:https'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -174,4 +176,32 @@ t.test('gatehouse-hooks: wrong usage ends with code 2 and says what is wrong', a
   const help = await run(['--help'])
   t.equal(help.code, 0)
   t.match(help.text, /GATEHOUSE_ENABLE_OBO/)
+})
+
+t.test('end: connections that stay open after their response do not use up the grace period', async (t) => {
+  const running = await start(t, ['--shutdown-grace', '3600'])
+  const agent = new Agent({ keepAlive: true })
+  t.teardown(() => agent.destroy())
+  const unused = connect(running.port, '127.0.0.1')
+  t.teardown(() => unused.destroy())
+  await once(unused, 'connect')
+  const sent = httpRequest({
+    port: running.port,
+    host: '127.0.0.1',
+    path: '/validate',
+    method: 'POST',
+    agent,
+  })
+  sent.write('{"kind":"AdmissionReview","request":{"uid":"u","operation":"CONNECT"')
+  const gone = once(running.child, 'exit')
+  await once(sent, 'socket')
+  // An answer to a later request: the server has taken the first one.
+  await once(httpRequest({ port: running.port, host: '127.0.0.1', path: '/healthz' }).end(), 'response')
+  running.child.kill('SIGTERM')
+  await running.line(/"shutting down"/)
+  const answered = once(sent, 'response')
+  sent.end('}}')
+  const [{ statusCode }] = await answered
+  t.equal(statusCode, 200, 'a request in flight is answered')
+  t.strictSame(await gone, [0, null])
 })

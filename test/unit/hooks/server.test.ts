@@ -238,3 +238,35 @@ t.test('server: an event is handed over after the response, and a failing sink h
   t.equal((await post(`${broken.url}/hooks/virtualmcpservers/sync`, body)).status, 200)
   t.match(broken.logged.join(''), /could not be composed/)
 })
+
+t.test('server: what is refused is counted, and logged once a minute with its reason', async (t) => {
+  const { url, metrics, logged } = await start(t, { token: () => 'right' })
+  const sync = `${url}/hooks/mcpgroups/sync`
+  const authorization = 'Bearer right'
+  const deep = '['.repeat(201)
+  t.equal((await post(`${url}/validate`, deep)).status, 400)
+  t.equal((await post(`${url}/validate`, deep)).status, 400)
+  t.equal((await post(`${url}/validate`, '{}', { 'content-encoding': 'gzip' })).status, 415)
+  t.equal((await post(sync, '{}')).status, 401)
+  t.equal((await post(sync, '{', { authorization })).status, 400, 'refused by the evaluation')
+  t.equal((await post(`${url}/hooks/constructor/sync`, '{')).status, 404)
+  for (const [labels, count] of [
+    ['kind="AdmissionReview",hook="validate",code="400"', 2],
+    ['kind="AdmissionReview",hook="validate",code="415"', 1],
+    ['kind="MCPGroup",hook="sync",code="401"', 1],
+    ['kind="MCPGroup",hook="sync",code="400"', 1],
+  ] as const)
+    t.match(metrics.text(), `gatehouse_hooks_requests_total{${labels}} ${count}\n`)
+  t.strictSame(
+    logged.map((line) => {
+      const { level, kind, hook, status, reason } = JSON.parse(line)
+      return [level, kind, hook, status, reason]
+    }),
+    [
+      ['warn', 'AdmissionReview', 'validate', 400, 'the request body is nested more than 200 levels deep'],
+      ['warn', 'AdmissionReview', 'validate', 415, 'the request body must not be compressed'],
+      ['warn', 'MCPGroup', 'sync', 401, 'authentication is required'],
+      ['warn', 'MCPGroup', 'sync', 400, 'the request body must be JSON'],
+    ],
+  )
+})
