@@ -37,6 +37,18 @@ export function parseDuration(text: string): number {
   return milliseconds
 }
 
+/** The longest time that a timer waits; Node takes more as 1 ms. */
+const longestTimerMs = 2 ** 31 - 1
+
+/**
+ * A duration as a timer takes it: whole milliseconds, at least 1 and at most about 24 days, so that no duration is
+ * read as "at once" because it is very short or very long. Zero stays zero. Throws as parseDuration does.
+ */
+export function timerMs(text: string): number {
+  const milliseconds = parseDuration(text)
+  return milliseconds === 0 ? 0 : Math.min(Math.ceil(milliseconds), longestTimerMs)
+}
+
 function inMs(count: number, name: string): number {
   const unit = units[name] ?? { ms: 0 }
   return 'ms' in unit ? count * unit.ms : count / unit.perMs

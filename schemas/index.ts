@@ -4,7 +4,7 @@ export { canonicalJson, hashOf } from './canonical.ts'
 export { type NamingSettings, type UnknownBackend, unknownBackends } from './validation/backend-names.ts'
 export { type CelProgram, compileBoundedCel, compileCel } from './validation/cel.ts'
 export { type ExcludedBackend, withoutBroken } from './validation/excluded-backends.ts'
-export { formatDuration, parseDuration } from './duration.ts'
+export { formatDuration, parseDuration, timerMs } from './duration.ts'
 export { type ErrorCode, GatehouseError, type ErrorOptions, errors, ModuleError } from './errors.ts'
 export { type Fields, fieldsOf, isFields } from './validation/fields.ts'
 /** Documents as a writer may give them: every field with a default may be left out. */

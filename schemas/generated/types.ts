@@ -302,7 +302,7 @@ export type CodeMode = {
   readonly parallelMaxConcurrency: number
   /** Interpreter steps per script. */
   readonly stepLimit: number
-  /** Limit of one tool call. */
+  /** Limit of one tool call; 0s means the default. */
   readonly toolCallTimeout: string
 }
 
@@ -316,7 +316,7 @@ export type CompositeTool = {
   readonly parameters?: { readonly [name: string]: unknown }
   /** Steps. */
   readonly steps: readonly WorkflowStep[]
-  /** Longest time the workflow may take. */
+  /** Longest time the workflow may take; 0s means the default of 30m. */
   readonly timeout?: string
   /** Structured output. Absent: the output of the last step is returned. */
   readonly output?: WorkflowOutput
@@ -637,7 +637,7 @@ export type InnerStep = {
   readonly arguments?: { readonly [name: string]: unknown }
   /** Template that decides whether the iteration runs. */
   readonly condition?: string
-  /** Limit of one iteration. */
+  /** Limit of one iteration; 0s means no limit of its own. */
   readonly timeout?: string
   /** What to do when the step fails. */
   readonly onError?: OnError
@@ -1291,7 +1291,7 @@ export type OnError = {
   readonly action: "abort" | "continue" | "retry"
   /** Retries, for action retry. */
   readonly retryCount?: number
-  /** Pause before a retry, for action retry. */
+  /** Pause before a retry, for action retry; 0s means the default of 1s. */
   readonly retryDelay?: string
 }
 
@@ -2245,7 +2245,7 @@ export type WorkflowStep = {
   readonly dependsOn?: readonly string[]
   /** Outputs used when the step is skipped or fails with onError continue. */
   readonly defaultResults?: unknown
-  /** Limit of this step. */
+  /** Limit of this step; 0s means the default of 5m. */
   readonly timeout?: string
   /** What to do when the step fails. */
   readonly onError?: OnError

@@ -16,6 +16,7 @@ import {
   type OAuth2UpstreamFile,
   type OIDCUpstreamFile,
   parseDuration,
+  timerMs,
   type RedisTlsFile,
   type UpstreamProviderFile,
   type UserInfoConfig as UserInfoFile,
@@ -321,9 +322,9 @@ function redisOf(from: AuthServerRedisFile, issuer: string, reader: Reader): Red
     keyPrefix: from.keyPrefix ?? `gatehouse:authserver:{${issuer}}:`,
     clusterMode: from.clusterMode,
     password: reader.variable(`${at}.passwordEnv`, from.passwordEnv),
-    dialTimeoutMs: parseDuration(from.dialTimeout),
-    readTimeoutMs: parseDuration(from.readTimeout),
-    writeTimeoutMs: parseDuration(from.writeTimeout),
+    dialTimeoutMs: timerMs(from.dialTimeout),
+    readTimeoutMs: timerMs(from.readTimeout),
+    writeTimeoutMs: timerMs(from.writeTimeout),
     ...(from.usernameEnv === undefined
       ? {}
       : { username: reader.variable(`${at}.usernameEnv`, from.usernameEnv) }),

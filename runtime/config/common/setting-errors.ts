@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
-import { formatViolations, GatehouseError, parseDuration, type Violation } from '../../../schemas/index.ts'
+import { formatViolations, GatehouseError, timerMs, type Violation } from '../../../schemas/index.ts'
 import { endpointViolation } from '../../oauth/index.ts'
 import { originRule, parseOrigin } from '../../net/index.ts'
 import type { Secret } from '../../observe/index.ts'
@@ -85,7 +85,7 @@ export class SettingErrors {
     if (value === undefined) return undefined
     let milliseconds: number
     try {
-      milliseconds = parseDuration(value)
+      milliseconds = timerMs(value)
     } catch {
       this.about(key, `must be a duration such as 30s, 1m or 2m30s, found ${shown(value)}`)
       return undefined

@@ -3,7 +3,7 @@
  * and its default taken: a typo here must not keep the proxy from starting.
  * Source: "Environment" of the reference behaviour of docs/specification/proxy-command.md.
  */
-import { parseDuration } from '../../../schemas/index.ts'
+import { timerMs } from '../../../schemas/index.ts'
 import { type Environment, readVariable, type Variable, variables } from './env.ts'
 
 /** Times in milliseconds. */
@@ -36,7 +36,7 @@ export function renewalPace(env: Environment, warnings: string[]): RenewalPace {
     return byDefault
   }
   const duration = (variable: Variable, byDefault: number): number =>
-    read(variable, 'a duration such as 30s, 1m or 2m30s', parseDuration, byDefault)
+    read(variable, 'a duration such as 30s, 1m or 2m30s', timerMs, byDefault)
   const count = (text: string): number => (/^\d{1,4}$/.test(text) ? Number(text) : 0)
   return {
     initialMs: duration(variables.refreshInitialInterval, 10_000),

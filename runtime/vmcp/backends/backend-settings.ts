@@ -10,8 +10,8 @@ import {
   type AddressPolicy,
   addressViolation,
   GatehouseError,
-  parseDuration,
   type RuntimeBackend,
+  timerMs,
 } from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { AuthServerFacts } from '../../incoming/index.ts'
@@ -67,7 +67,7 @@ export function configuredBackend(
   const { timeouts } = config.operational
   const own = timeouts.perWorkload ?? {}
   const timeout = Object.hasOwn(own, backend.name) ? own[backend.name] : undefined
-  const timeoutMs = parseDuration(timeout ?? timeouts.default)
+  const timeoutMs = timerMs(timeout ?? timeouts.default)
   return { ready: { url, addresses: backend.addresses, ca, headers, auth, timeoutMs } }
 }
 

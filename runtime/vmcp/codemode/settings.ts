@@ -1,5 +1,5 @@
 /** The settings of scripts. Source: docs/specification/virtual-server.md#codeMode, config.codeMode. */
-import { type CodeMode, parseDuration, withDefaults } from '../../../schemas/index.ts'
+import { type CodeMode, timerMs, withDefaults } from '../../../schemas/index.ts'
 import { ownMemory, type PoolOptions } from '../workers/index.ts'
 
 export interface ScriptSettings {
@@ -23,7 +23,7 @@ export function scriptSettings(config: CodeMode): ScriptSettings {
     stepLimit: config.stepLimit,
     parallelMaxConcurrency: config.parallelMaxConcurrency,
     // Zero means that nothing was said, as for workflows.
-    toolCallTimeoutMs: parseDuration(config.toolCallTimeout) || parseDuration(blank().toolCallTimeout),
+    toolCallTimeoutMs: timerMs(config.toolCallTimeout) || timerMs(blank().toolCallTimeout),
     scriptTimeoutMs: SCRIPT_TIMEOUT_MS,
     maxBytes: MAX_BYTES,
     maxScriptLength: MAX_SCRIPT_LENGTH,

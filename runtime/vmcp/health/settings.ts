@@ -1,5 +1,5 @@
 /** What the configuration says about health checks and the circuit breaker. */
-import { parseDuration } from '../../../schemas/index.ts'
+import { timerMs } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import type { HealthSettings } from './monitor.ts'
 
@@ -7,13 +7,13 @@ export function healthSettings(config: VmcpConfig): HealthSettings {
   const { failureHandling } = config.operational
   const { circuitBreaker } = failureHandling
   return {
-    intervalMs: parseDuration(failureHandling.healthCheckInterval),
-    timeoutMs: parseDuration(failureHandling.healthCheckTimeout),
+    intervalMs: timerMs(failureHandling.healthCheckInterval),
+    timeoutMs: timerMs(failureHandling.healthCheckTimeout),
     unhealthyThreshold: failureHandling.unhealthyThreshold,
     breaker: circuitBreaker.enabled
       ? {
           failureThreshold: circuitBreaker.failureThreshold,
-          timeoutMs: parseDuration(circuitBreaker.timeout),
+          timeoutMs: timerMs(circuitBreaker.timeout),
         }
       : undefined,
   }

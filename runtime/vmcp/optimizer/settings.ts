@@ -5,7 +5,7 @@
  * header names. Here follows what needs the environment or a URL parser.
  * Source: docs/specification/virtual-server.md#optimizer, config.optimizer.
  */
-import { addressViolation, isHeaderValue, type Optimizer, parseDuration } from '../../../schemas/index.ts'
+import { addressViolation, isHeaderValue, type Optimizer, timerMs } from '../../../schemas/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { vmcpEnvironment } from '../../config/index.ts'
 
@@ -33,9 +33,6 @@ export interface ServiceSettings {
   readonly timeoutMs: number
 }
 
-/** What a timer takes. */
-const LONGEST_TIMER_MS = 2_147_483_647
-
 type Environment = Readonly<Record<string, string | undefined>>
 
 export function searchSettings(config: Optimizer, env: Environment): SearchSettings {
@@ -59,10 +56,7 @@ function serviceSettings(config: Optimizer, url: string, env: Environment): Serv
     model: compat ? (config.embeddingModel ?? '') : '',
     headers: compat ? (config.embeddingHeaders ?? {}) : {},
     apiKey: compat && apiKey !== undefined && apiKey !== '' ? new Secret(apiKey) : undefined,
-    timeoutMs: Math.min(
-      Math.max(Math.ceil(parseDuration(config.embeddingServiceTimeout)), 1),
-      LONGEST_TIMER_MS,
-    ),
+    timeoutMs: timerMs(config.embeddingServiceTimeout),
   }
 }
 
@@ -71,8 +65,6 @@ export function optimizerViolations(config: Optimizer | undefined, env: Environm
   if (!config) return []
   const { embeddingService: url, embeddingProvider } = config
   const problems = url === undefined || url === '' ? [] : urlViolations(url)
-  if (parseDuration(config.embeddingServiceTimeout) <= 0)
-    problems.push('optimizer.embeddingServiceTimeout: must be longer than zero')
   const key = env[vmcpEnvironment.embeddingApiKey] ?? ''
   if (embeddingProvider === 'compat' && !isHeaderValue(key))
     problems.push(`${vmcpEnvironment.embeddingApiKey}: holds characters that cannot stand in a header`)

@@ -6,7 +6,7 @@
  * Source: docs/specification/virtual-server.md; design, section 3.
  */
 import { engineAnswers } from '../../../schemas/cedar/index.ts'
-import { GatehouseError, parseDuration } from '../../../schemas/index.ts'
+import { GatehouseError, timerMs } from '../../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import { type Authenticator, makeAuthenticator } from '../../incoming/index.ts'
 import { listen, type Log, makeOriginGuard, type OriginGuard, silentLog } from '../../net/index.ts'
@@ -323,7 +323,7 @@ class Vmcp implements VmcpServer {
 
   #makeReporter(): Reporter | undefined {
     return reporterFor(this.#env, this.#options.clusterApi, {
-      intervalMs: () => parseDuration(this.#config.operational.failureHandling.statusReportingInterval),
+      intervalMs: () => timerMs(this.#config.operational.failureHandling.statusReportingInterval),
       configChecksum: () => this.#checksum,
       backends: () => this.#engine.states(),
       clock: this.#clock,

@@ -157,6 +157,7 @@ t.test('at the start: every error of the settings is named', async (t) => {
   refused({ hybridSearchSemanticRatio: '1.5' }, /must be between 0\.0 and 1\.0/)
   refused({ semanticDistanceThreshold: '2.1' }, /must be between 0 and 2/)
   refused({ hybridSearchSemanticRatio: 'half' }, /a decimal number in quotes/)
+  refused({ embeddingServiceTimeout: '0s' }, /optimizer\.embeddingServiceTimeout: must be longer than zero/)
   refused({ maxToolsToReturn: 0 }, /maxToolsToReturn/)
   refused({ embeddingHeaders: { 'X-A': 'b' } }, /embeddingHeaders is only for embeddingProvider compat/)
   const compat = { embeddingProvider: 'compat', embeddingService: 'http://h/v1', embeddingModel: 'm' }
@@ -170,10 +171,9 @@ t.test('at the start: every error of the settings is named', async (t) => {
   )
   refused({ ...compat, embeddingHeaders: { 'a b': 'x' } }, /not an HTTP header name/)
   refused(
-    { ...compat, embeddingService: 'http://user:word@h/v1?q=1', embeddingServiceTimeout: '0s' },
+    { ...compat, embeddingService: 'http://user:word@h/v1?q=1' },
     /optimizer\.embeddingService: must not carry credentials/,
     /optimizer\.embeddingService: must be a base URL without query or fragment/,
-    /optimizer\.embeddingServiceTimeout: must be longer than zero/,
     /GATEHOUSE_EMBEDDING_API_KEY: holds characters/,
   )
   checkStart(vmcpConfig({}, { optimizer: {} }), { env: {} })
