@@ -45,8 +45,15 @@ export interface Authenticator {
   close(): Promise<void>
 }
 
+/** A token was refused, or could not be checked; `reason` is one of few words. */
+export type AuthenticationEvent =
+  | { readonly kind: 'refused'; readonly reason: string }
+  | { readonly kind: 'unavailable'; readonly reason: string; readonly error: unknown }
+
 export interface AuthenticatorParts {
   readonly log?: Log | undefined
+  /** Called in place of the log. */
+  readonly observe?: ((event: AuthenticationEvent) => void) | undefined
   /** Milliseconds, default Date.now. */
   readonly now?: (() => number) | undefined
   /** Keys that this process holds itself (embedded authorization server); nothing is fetched then. */
@@ -107,7 +114,7 @@ function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authe
     keys: parts.keys,
     now: parts.now ?? Date.now,
   })
-  const translate = translator(config, log)
+  const translate = translator(config, parts.observe ?? loggedOnce(log))
 
   function verify(authorization: string | undefined): Caller | Promise<Caller> {
     const token = bearerToken(authorization, config)
@@ -208,18 +215,31 @@ function withChallenge(
   })
 }
 
-/** Turns a verifier's failure into what leaves the module; logs an outage once, not once per request. */
-function translator(config: OidcConfig, log: Log): (error: unknown) => unknown {
+/** Writes an outage to the log once, not once per request. */
+function loggedOnce(log: Log): (event: AuthenticationEvent) => void {
   let reported: unknown
+  return (event) => {
+    if (event.kind === 'refused') log.debug('access token refused', { reason: event.reason })
+    else if (event.error !== reported) {
+      reported = event.error
+      log.warn('access tokens cannot be checked', { reason: event.reason, err: event.error })
+    }
+  }
+}
+
+/** Turns a verifier's failure into what leaves the module. */
+function translator(
+  config: OidcConfig,
+  observe: (event: AuthenticationEvent) => void,
+): (error: unknown) => unknown {
   return (error) => {
     if (error instanceof TokenRefused) {
-      log.debug('access token refused', { reason: error.reason })
+      observe({ kind: 'refused', reason: error.reason })
       const detail = error.reason === 'expired' ? 'the access token has expired' : undefined
       return withChallenge('INVALID_TOKEN', config, detail, error)
     }
     if (error instanceof OAuthClientError) {
-      if (error !== reported) log.warn('access tokens cannot be checked', { kind: error.kind, err: error })
-      reported = error
+      observe({ kind: 'unavailable', reason: error.kind, error })
       const seconds = Math.min(Math.max(error.retryAfterSec ?? 5, 1), 300)
       return new GatehouseError('AUTH_UNAVAILABLE', {
         headers: { 'retry-after': String(seconds) },

@@ -1,5 +1,5 @@
 /** Public API of the incoming module: who is calling, and how an untrusted client learns where to sign in. */
-export { type Authenticator, makeAuthenticator } from './authenticate.ts'
+export { type AuthenticationEvent, type Authenticator, makeAuthenticator } from './authenticate.ts'
 export { type IncomingConfig, oidcViolations } from './config.ts'
 export {
   type AuthServerFacts,

@@ -56,6 +56,14 @@ export interface EventFields {
     readonly problem: string
     readonly resolved: boolean
   }
+  /** A request of a client failed for a reason of ours or of a backend. */
+  readonly request_failed: { readonly reason: string; readonly err?: unknown }
+  /** The access token of a client was refused. */
+  readonly token_refused: { readonly reason: string }
+  /** Access tokens of clients cannot be checked: the keys or the introspection endpoint cannot be reached. */
+  readonly token_check_failed: { readonly reason: string; readonly err?: unknown }
+  /** What changed in a session was not stored for other replicas. */
+  readonly session_unsaved: { readonly err?: unknown }
   /** Policies refused a call. */
   readonly call_denied: { readonly method: string; readonly name?: string | undefined }
   /** A rate limit refused a call. */

@@ -145,6 +145,22 @@ export const EVENTS: Table = {
         : { message: problem, fix: 'rename it by aggregation.tools overrides, or choose a prefixFormat' },
     }),
   },
+  request_failed: {
+    message: 'a request failed',
+    level: ({ reason }) => (reason === 'internal' ? 'error' : 'warn'),
+    repeats: ({ reason }) => reason,
+  },
+  token_refused: {
+    message: 'access tokens of clients are refused',
+    level: 'info',
+    repeats: ({ reason }) => reason,
+  },
+  token_check_failed: {
+    message: 'access tokens cannot be checked',
+    level: 'warn',
+    repeats: ({ reason }) => reason,
+  },
+  session_unsaved: { message: 'a session was not saved', level: 'warn' },
   call_denied: {
     message: 'policies refused a request',
     level: 'info',

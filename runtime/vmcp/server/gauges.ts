@@ -1,6 +1,7 @@
-/** What `/metrics` reads from the running server at each scrape: backends, sessions, certificates, the process. */
+/** What the running server says of itself: `/metrics` reads backends, sessions, certificates and the process at each scrape. */
 import { processSamples } from '../../../schemas/metrics/index.ts'
-import type { Metrics } from '../../observe/index.ts'
+import type { AuthenticationEvent } from '../../incoming/index.ts'
+import type { Events, Metrics } from '../../observe/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 
 export interface GaugeParts {
@@ -33,6 +34,12 @@ export function observeServer(metrics: Metrics, { version, sessions, backends }:
   metrics.processStart(() => processSamples(version).processStart)
   metrics.processFiles(() => processSamples(version).processFiles)
   metrics.buildInfo(() => [[1, { version, node: process.versions.node }]])
+}
+
+/** What checks of access tokens tell. */
+export function tellAuthentication(events: Events, event: AuthenticationEvent): void {
+  if (event.kind === 'refused') events.emit('token_refused', { reason: event.reason })
+  else events.emit('token_check_failed', { reason: event.reason, err: event.error })
 }
 
 function named(backend: string): { 'target.workload_name': string } {

@@ -16,7 +16,6 @@ import {
   STATELESS_VERSION,
 } from '../../mcp/index.ts'
 import {
-  type Log,
   type OriginGuard,
   pipeline,
   readBody,
@@ -26,7 +25,7 @@ import {
   sendProblem,
   type Stage,
 } from '../../net/index.ts'
-import type { Observer } from '../../observe/index.ts'
+import type { Events, Observer } from '../../observe/index.ts'
 import type { Gate } from '../../policy/index.ts'
 import { VmcpExchange } from '../client-codecs/exchange.ts'
 import { respondWithError } from '../client-codecs/http-errors.ts'
@@ -51,7 +50,7 @@ export interface HttpParts {
   readonly observer: Observer
   readonly routes: (exchange: VmcpExchange) => Stage<VmcpExchange> | undefined
   readonly stopping: () => boolean
-  readonly log: Log
+  readonly events: Events
 }
 
 /** Makes the request listener of a virtual server. */
@@ -147,8 +146,9 @@ async function refuseFirst(parts: HttpParts, exchange: VmcpExchange, error: unkn
 
 function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void {
   if (parts.authenticator().response(exchange, error)) return
-  if (!(error instanceof GatehouseError)) parts.log.error('a request failed unexpectedly', { err: error })
-  else if (error.status >= 500) parts.log.warn('a request failed', { code: error.code, err: error })
+  const reason = error instanceof GatehouseError ? error.code.toLowerCase() : 'internal'
+  if (!(error instanceof GatehouseError) || error.status >= 500)
+    parts.events.emit('request_failed', { reason, err: error })
   if (METHODS[exchange.path]) respondWithError(exchange, error)
   else sendProblem(exchange.res, error)
 }

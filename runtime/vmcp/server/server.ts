@@ -16,7 +16,7 @@ import { type Edges, makeEdges } from '../client-codecs/codecs.ts'
 import { countSecretUses, notesOf, withPrimary } from './embedded-auth.ts'
 import { Engine } from './engine.ts'
 import type { Decision } from '../middleware/index.ts'
-import { observeServer } from './gauges.ts'
+import { observeServer, tellAuthentication } from './gauges.ts'
 import { guarding, type Guards, makeGuards, permitting } from '../pipeline/guards.ts'
 import { healthSettings } from '../health/settings.ts'
 import { makeHandler, MCP_PATH } from './http.ts'
@@ -132,7 +132,7 @@ class Vmcp implements VmcpServer {
       maxSessions: options.maxSessions ?? (this.#storage ? DEFAULT_SHARED_SESSIONS : DEFAULT_MAX_SESSIONS),
       now: clock.now,
       records: this.#storage && sessionRecords(this.#storage.store, ttlMs, clock.now),
-      log,
+      events,
       onEnd: (session, gone) => this.#sessionEnded(session, gone),
     })
     this.#edges = makeEdges({
@@ -169,7 +169,8 @@ class Vmcp implements VmcpServer {
 
   #decided(method: string, name: string | undefined, decision: Decision): void {
     const { metrics } = this.#observation.telemetry
-    metrics.authorizationDecisions(1, { server: this.#config.name, decision })
+    if (this.#observation.telemetry.enabled)
+      metrics.authorizationDecisions(1, { server: this.#config.name, decision })
     if (decision === 'denied') this.#events.emit('call_denied', { method, name: name?.slice(0, 128) })
   }
 
@@ -214,7 +215,7 @@ class Vmcp implements VmcpServer {
   #makeAuthenticator(config: VmcpConfig): Authenticator {
     const { authServer } = this.#options
     return makeAuthenticator(incomingConfig(config, this.#env), {
-      log: this.#log,
+      observe: (event) => tellAuthentication(this.#events, event),
       keys: authServer?.keys,
       isLive: authServer?.isLive,
     })
@@ -298,7 +299,7 @@ class Vmcp implements VmcpServer {
         builtInRoute(this.#routeParts(), path) ??
         this.#options.authServer?.routes(path),
       stopping: () => this.#stopping,
-      log: this.#log,
+      events: this.#events,
     })
     void this.#shareSecret()
     const listener = await listen({ host, port, handler, log: this.#log })

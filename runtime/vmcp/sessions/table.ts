@@ -7,7 +7,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Caller, Log } from '../../net/index.ts'
+import type { Caller } from '../../net/index.ts'
+import type { Events } from '../../observe/index.ts'
 import type { SessionRecords } from './records.ts'
 import { ReplayBudget } from './replay.ts'
 import { Session, type SessionFacts } from './session.ts'
@@ -18,7 +19,7 @@ export interface TableOptions {
   readonly now: () => number
   /** Shared storage; undefined keeps sessions in this process only. */
   readonly records: SessionRecords | undefined
-  readonly log: Log
+  readonly events: Events
   /** Called once for each session that leaves this process; `gone` is false when another replica may go on with it. */
   readonly onEnd: (session: Session, gone: boolean) => void
 }
@@ -127,7 +128,7 @@ export class SessionTable {
     try {
       await this.#options.records?.update(session)
     } catch (error) {
-      this.#options.log.warn('a session was not saved', { err: error })
+      this.#options.events.emit('session_unsaved', { err: error })
     }
   }
 

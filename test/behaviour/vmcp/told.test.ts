@@ -263,6 +263,30 @@ t.test('a login that has ended', async (t) => {
   )
 })
 
+t.test('calls that fail at a backend whose checks succeed', async (t) => {
+  const url = await backend(t, {
+    responses: { 'tools/call': ({ res }) => void res.writeHead(500).end('secret') },
+  })
+  const running = await rig(t, { b: url })
+  for (let i = 0; i < 3; i++) await running.call('b_echo')
+  await toldAsItComes(
+    t,
+    running,
+    'backend_call_failed',
+    { level: 'warn', backend: 'b', reason: 'backend_unavailable' },
+    'gatehouse_vmcp_backend_errors_total{',
+  )
+  const { status, lines } = await running.told()
+  t.match(status.backends[0], {
+    health: 'healthy',
+    calls: 3,
+    calls_failed: 3,
+    last_error: { category: 'backend_unavailable', message: 'Backend unavailable' },
+    latency_ms: { p50: Number, p95: Number },
+  })
+  t.notMatch(JSON.stringify(lines), 'secret')
+})
+
 t.test('audit lines that are lost', async (t) => {
   const running = await rig(t, { b: await backend(t) }, { audit: { enabled: true, logFile: '/dev/full' } })
   await running.call('b_echo')
