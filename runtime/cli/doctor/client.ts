@@ -20,16 +20,14 @@ import { readSources, type Source } from '../clients/sources.ts'
 import { type CommonOptions, remoteTarget } from './remote.ts'
 import type { Examined } from './report.ts'
 
-export async function clientTargets(word: string, common: CommonOptions): Promise<readonly Examined[]> {
+export async function* clientTargets(word: string, common: CommonOptions): AsyncGenerator<Examined> {
   const host = thisHost()
   const sources = await readSources([word], host, undefined)
-  const examined: Examined[] = []
   for (const source of sources) {
     const findings = await walk(checksOf(source, host), { facts: undefined, clean: makeClean([]) })
-    examined.push({ target: shortPath(source.file, host), findings })
-    for (const entry of source.entries) examined.push(...(await remoteOf(entry, host, common)))
+    yield { target: shortPath(source.file, host), findings }
+    for (const entry of source.entries) yield* remoteOf(entry, host, common)
   }
-  return examined
 }
 
 function checksOf(source: Source, host: Host): readonly Check<undefined>[] {
@@ -102,16 +100,18 @@ function isExecutable(path: string): boolean {
   }
 }
 
-async function remoteOf(
+async function* remoteOf(
   { target, enabled }: ClientEntry,
   host: Host,
   common: CommonOptions,
-): Promise<readonly Examined[]> {
-  if (!enabled || target.kind !== 'remote') return []
+): AsyncGenerator<Examined> {
+  if (!enabled || target.kind !== 'remote') return
   const url = filled(target.url, host)
-  if (url === undefined || !URL.canParse(url) || !/^https?:/.test(url)) return []
+  if (url === undefined || !URL.canParse(url) || !/^https?:/.test(url)) return
   const [, header] = [...target.headers].find(([name]) => name.toLowerCase() === 'authorization') ?? []
   const credential = header === undefined ? undefined : filled(header, host)
   const token = /^Bearer ([\x21-\x7e]+)$/i.exec(credential ?? '')?.[1] ?? common.token
-  return [await remoteTarget(url, token === undefined ? common : { ...common, token })]
+  if (token !== undefined) yield await remoteTarget(url, { ...common, token })
+  // With a key in another header there is no login to examine.
+  else yield await remoteTarget(url, target.headers.size > 0 ? { ...common, depth: 'backend' } : common)
 }

@@ -37,27 +37,31 @@ export interface DoctorFlags {
 const maxFileBytes = 1_048_576
 
 export async function doctor(url: string | undefined, flags: DoctorFlags): Promise<number> {
-  const examined = await examine(url, flags)
-  if (flags.output === 'json') print(JSON.stringify(reportObject(examined, flags.failOn), undefined, 2))
-  else {
-    const paint = painter(process.stdout.isTTY && process.stdout.hasColors())
-    print(examined.map((each) => `${reportLines(each, paint).join('\n')}\n`).join('\n'))
+  const examined: Examined[] = []
+  const paint = painter(process.stdout.isTTY && process.stdout.hasColors())
+  for await (const each of examine(url, flags)) {
+    // Each as soon as it is known: a host that does not respond takes its time.
+    if (flags.output === 'text')
+      print(`${examined.length > 0 ? '\n' : ''}${reportLines(each, paint).join('\n')}`)
+    examined.push(each)
   }
+  if (flags.output === 'json') print(JSON.stringify(reportObject(examined, flags.failOn), undefined, 2))
   return isFailed(examined, flags.failOn) ? exitCode.failed : exitCode.ok
 }
 
-async function examine(url: string | undefined, flags: DoctorFlags): Promise<readonly Examined[]> {
+async function* examine(url: string | undefined, flags: DoctorFlags): AsyncGenerator<Examined> {
   const { filename, gateway, client, redis, cluster } = flags
   const given = [url, filename, gateway, client, redis, cluster].filter((target) => target !== undefined)
   if (given.length !== 1) {
     throw refused('give one of: the URL of an MCP server, -f, --gateway, --client, --redis, --cluster')
   }
-  if (cluster !== undefined) return [await clusterTarget(cluster)]
   const common = commonOptions(flags)
-  if (url !== undefined) return [await remoteTarget(url, common)]
-  if (filename !== undefined) return manifestTargets(filename, common)
-  if (client !== undefined) return clientTargets(client, common)
-  return gateway === undefined ? [await redisTarget(redis ?? '', flags)] : gatewayTargets(gateway, common)
+  if (url !== undefined) yield await remoteTarget(url, common)
+  if (filename !== undefined) yield* manifestTargets(filename, common)
+  if (client !== undefined) yield* clientTargets(client, common)
+  if (gateway !== undefined) yield* gatewayTargets(gateway, common)
+  if (redis !== undefined) yield await redisTarget(redis, flags)
+  if (cluster !== undefined) yield await clusterTarget(cluster)
 }
 
 function commonOptions(flags: DoctorFlags): CommonOptions {
@@ -87,15 +91,15 @@ function commonOptions(flags: DoctorFlags): CommonOptions {
 }
 
 /** The gateway’s own paths, and then what its clients see. */
-async function gatewayTargets(address: string, common: CommonOptions): Promise<readonly Examined[]> {
+async function* gatewayTargets(address: string, common: CommonOptions): AsyncGenerator<Examined> {
   const { origin } = parseTarget(address, true)
   const target = new URL(origin)
   const { timeoutMs = 10_000, ca, proxy } = common
   const findings = await examineGateway({ target, timeoutMs, ca, proxy })
-  const own: Examined = { target: origin, findings }
+  yield { target: origin, findings }
   const isDown = findings.some(({ id, result }) => id === 'health' && result !== 'ok')
   const path = new URL(address).pathname
-  return isDown ? [own] : [own, await remoteTarget(`${origin}${path === '/' ? '/mcp' : path}`, common)]
+  if (!isDown) yield await remoteTarget(`${origin}${path === '/' ? '/mcp' : path}`, common)
 }
 
 async function redisTarget(address: string, flags: DoctorFlags): Promise<Examined> {

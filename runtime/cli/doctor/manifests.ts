@@ -13,10 +13,10 @@ import { type CommonOptions, remoteTarget } from './remote.ts'
 
 const maxDialled = 50
 
-export async function manifestTargets(
+export async function* manifestTargets(
   paths: readonly string[],
   common: CommonOptions,
-): Promise<readonly Examined[]> {
+): AsyncGenerator<Examined> {
   const { referenceCheck, validateResource } = await import('../../../hooks/index.ts')
   const manifests = readManifests(paths, () => readFileSync(0, 'utf8'))
   const checked = checkManifests(manifests, {
@@ -38,16 +38,11 @@ export async function manifestTargets(
     }),
   )
   const places = placesOf(checked.map(({ manifest }) => manifest))
-  const inside = places.filter(({ url }) => isInCluster(url))
-  const findings = await walk([...checks, ...inside.map(skippedPlace)], {
-    facts: undefined,
-    clean: makeClean([]),
-  })
-  const examined: Examined[] = [{ target: paths.join(', '), findings }]
-  for (const { url, depth } of places.filter((place) => !isInCluster(place.url)).slice(0, maxDialled)) {
-    examined.push(await remoteTarget(url, { ...common, depth }))
-  }
-  return examined
+  const dialled = places.filter(({ url }) => !isInCluster(url)).slice(0, maxDialled)
+  const left = places.filter((place) => !dialled.includes(place)).map(skippedPlace)
+  const findings = await walk([...checks, ...left], { facts: undefined, clean: makeClean([]) })
+  yield { target: paths.join(', '), findings }
+  for (const { url, depth } of dialled) yield await remoteTarget(url, { ...common, depth })
 }
 
 interface DialledPlace {
@@ -101,6 +96,11 @@ function skippedPlace({ url }: DialledPlace): Check<undefined> {
     hop: 'manifest',
     needs: [],
     object: () => url,
-    run: async () => skipped('a name inside the cluster cannot be dialled from here'),
+    run: async () =>
+      skipped(
+        isInCluster(url)
+          ? 'a name inside the cluster cannot be dialled from here'
+          : `more than ${maxDialled} URLs: this one is not dialled`,
+      ),
   }
 }

@@ -157,6 +157,7 @@ await t.test('a client’s file: entries that cannot work, and the server behind
         local: { command: 'no-such-program-anywhere' },
         unset: { command: process.execPath, env: { KEY: '${env:UNSET_BY_THIS_TEST}' } },
         remote: { url: stage.url, headers: { Authorization: 'Bearer ${env:SET_TOKEN}' } },
+        keyed: { url: `${stage.url}?key=in-the-query`, headers: { 'X-Api-Key': 'some-api-key' } },
       },
     }),
   )
@@ -171,6 +172,11 @@ await t.test('a client’s file: entries that cannot work, and the server behind
   t.equal(targets[1]?.target, stage.url)
   t.match(row('tools'), { result: 'ok' }, 'the token of the entry is used')
   t.notMatch(stdout, stage.token)
+  t.notMatch(stdout, /in-the-query|some-api-key/)
+  t.notOk(
+    targets[2]?.checks.some(({ id }) => id === 'registration'),
+    'a key needs no login',
+  )
 
   write('{"mcpServers": {')
   t.match((await doctor(['--client', 'cursor'], env)).row('file'), { code: 'client-file.unreadable' })
