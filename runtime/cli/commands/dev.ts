@@ -161,7 +161,7 @@ function tried(read: () => Loaded): Loaded {
 function nothingToRun(paths: readonly string[]): GatehouseError {
   const detail =
     `${paths.join(', ')}: no resource of gatehouse.dev in it. The configuration of an MCP client becomes manifests by ` +
-    `"gatehouse import ${paths[0] ?? ''} -o FOLDER", or runs at once by "gatehouse run --from ${paths[0] ?? ''}".`
+    `"gatehouse import ${paths[0] ?? ''} --save FOLDER", or runs at once by "gatehouse run --from ${paths[0] ?? ''}".`
   return new GatehouseError('INVALID_CONFIG', { detail })
 }
 

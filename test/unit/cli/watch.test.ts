@@ -66,7 +66,7 @@ await t.test('dev: what cannot be run is refused at once, with what to do', asyn
   t.match(missing, { code: 2, stderr: /\/nonexistent: no such file or folder/ })
   const dir = t.testdir({ 'mcp.json': '{"mcpServers": {"a": {"command": "x"}}}' })
   const client = await runGatehouse(['dev', '-f', join(dir, 'mcp.json')])
-  t.match(client, { code: 2, stderr: /gatehouse import .*mcp\.json -o FOLDER/ })
+  t.match(client, { code: 2, stderr: /gatehouse import .*mcp\.json --save FOLDER/ })
   const input = await runGatehouse(['dev', '-f', '-'], 'apiVersion: gatehouse.dev/v1beta1\nkind: MCPServer\n')
   t.match(input, { code: 1, stderr: /-:1: MCPServer\/\(no name\)/ }, 'standard input is read')
 })
