@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { ATTRIBUTES } from '../../../runtime/observe/telemetry/attributes.ts'
+import { EVENTS } from '../../../runtime/observe/events/table.ts'
 import { AUDIT_EVENTS, eventTypeOf } from '../../../runtime/observe/audit/events.ts'
 import { type MetricRow, PROGRAM_METRICS, prometheusName } from '../../../schemas/metrics/index.ts'
 import { SPANS } from '../../../runtime/observe/telemetry/span-table.ts'
@@ -81,3 +82,7 @@ function check(t: Test, program: string, rows: readonly MetricRow[]): void {
       t.notMatch(name, /uri|url|session|user|subject|id$(?<!workload_id)/, row.name)
   }
 }
+
+t.test('documentation: every type of event is named', async (t) => {
+  for (const type of Object.keys(EVENTS)) t.ok(page.includes(`\`${type}\``), type)
+})
