@@ -38,6 +38,8 @@ export async function checkIssuerDocument(facts: RemoteFacts): Promise<Outcome> 
   if (found === undefined) return noMetadata(facts, issuer, places)
   facts.server = found.document
   facts.serverReply = found.reply
+  // Under a domain of its own a provider shows itself in its metadata alone.
+  facts.profile ??= profileOf(text(found.document, 'issuer') ?? '')
   const forms = places.filter(({ kind }) => kind === 'document').map(({ url }) => url.pathname)
   return ok(`at ${forms.join(', ')}`)
 }

@@ -325,6 +325,13 @@ const authorizationServer: readonly Case[] = [
     fix: /Write https:\/\/idp\.example\.com into authorization_servers/,
   },
   {
+    name: 'an Okta server behind a name of its own',
+    bend: withMetadata((document) => ({ ...document, issuer: 'https://dev-1.okta.com/oauth2/default' })),
+    code: 'issuer.mismatch',
+    hop: 'authorization server',
+    fix: /custom authorization server: the root of the domain is the org server/,
+  },
+  {
     name: 'an issuer with a slash too many',
     bend: withMetadata((document, { issuer }) => ({ ...document, issuer: `${issuer}/` })),
     result: 'warning',
