@@ -26,11 +26,14 @@ export interface Wanted {
   variantsOf(name: string): readonly string[]
 }
 
-/** Throws INVALID_PARAMS when the arguments are no object or hold a member twice. `raw` is JSON text. */
-export function argumentAttributes(raw: Buffer, wanted: Wanted): RequestAttributes {
+/**
+ * Throws INVALID_PARAMS when the arguments are no object or hold a member twice. `raw` is JSON text, `maxText` the longest
+ * text that is told.
+ */
+export function argumentAttributes(raw: Buffer, wanted: Wanted, maxText: number): RequestAttributes {
   const attributes = new Map<string, CedarValue>()
   const unusable = new Set<string>()
-  const budget = new Budget()
+  const budget = new Budget(maxText)
   for (const [argument, json] of membersOf(raw)) {
     const isContainer = json[0] === 0x7b || json[0] === 0x5b
     const name = `${ARGUMENT_PREFIX}${argument}${isContainer ? '_present' : ''}`

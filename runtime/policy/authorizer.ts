@@ -26,7 +26,7 @@ import { RequestEntities } from './cedar/request-entities.ts'
 import { type Action, HINTS, type AccessRequest, resourceOf } from './requests.ts'
 import { readStaticEntities, type StaticEntities } from './cedar/static-entities.ts'
 import { makeSubject, denyAll, type PolicySubject } from './subject.ts'
-import { MAX_TEXT } from './cedar/values.ts'
+import { longestText } from './cedar/values.ts'
 
 /**
  * `permitted` by a policy; `forbidden` by one, or because it could not be decided; `unmentioned` when no policy says
@@ -93,6 +93,7 @@ class CedarAuthorizer implements Authorizer {
   readonly #argumentPolicies: readonly Policy[]
   readonly #hintPolicies: readonly Policy[]
   readonly #wanted: Wanted
+  readonly #maxText: number
   readonly #prepared: PreparedPolicies
   readonly #entities: RequestEntities
   readonly #actionsAbove: Readonly<Record<Action, ReadonlySet<string>>>
@@ -121,6 +122,7 @@ class CedarAuthorizer implements Authorizer {
       new Set(reads.flatMap(({ attributes }) => [...attributes])),
       reads.some(({ wholeContext }) => wholeContext),
     )
+    this.#maxText = longestText(reads.reduce((sum, { patternLength }) => sum + patternLength, 0))
     this.#argumentPolicies = policies.filter(
       ({ reads }) =>
         reads.wholeContext || [...reads.attributes].some((name) => name.startsWith(ARGUMENT_PREFIX)),
@@ -184,7 +186,8 @@ class CedarAuthorizer implements Authorizer {
   }
 
   decide(subject: PolicySubject, question: AccessRequest): Decision {
-    if (subject.denyAll || question.id.length > MAX_TEXT || !question.id.isWellFormed()) return 'forbidden'
+    if (subject.denyAll || question.id.length > this.#maxText || !question.id.isWellFormed())
+      return 'forbidden'
     const given = this.#argumentsOf(subject, question)
     const memorable =
       question.id.length <= MEMO_NAME && given.unusable.size + Object.keys(given.attributes).length === 0
@@ -201,7 +204,7 @@ class CedarAuthorizer implements Authorizer {
     if (question.arguments === undefined || this.#argumentPolicies.length === 0) return NO_ARGUMENTS
     const target = this.#target(subject, question)
     if (!this.#argumentPolicies.some((policy) => mayApply(policy, target))) return NO_ARGUMENTS
-    return argumentAttributes(question.arguments, this.#wanted)
+    return argumentAttributes(question.arguments, this.#wanted, this.#maxText)
   }
 
   #memoKey(subject: PolicySubject, { action, id, hints }: AccessRequest): string {

@@ -15,18 +15,21 @@ export interface Reads {
   readonly wholeContext: boolean
   /** Entities other than those of the request whose attributes or parents may be looked at. */
   readonly entities: readonly Uid[]
+  /** Characters of its patterns: the engine compares a text with each in time text × pattern. */
+  readonly patternLength: number
 }
 
 interface Found {
   readonly attributes: Set<string>
   wholeContext: boolean
+  patternLength: number
   readonly entities: Uid[]
 }
 
 type Node = Readonly<Record<string, unknown>>
 
 export function readsOf(policy: PolicyJson): Reads {
-  const found: Found = { attributes: new Set(), wholeContext: false, entities: [] }
+  const found: Found = { attributes: new Set(), wholeContext: false, patternLength: 0, entities: [] }
   for (const { body } of policy.conditions) visit(body, found)
   return found
 }
@@ -59,6 +62,10 @@ function visitOperator(operator: string, operand: unknown, found: Found): void {
     case 'has':
       visitAccess(operand, found)
       break
+    case 'like':
+      found.patternLength += lengthOf(operand['pattern'])
+      visit(operand['left'], found)
+      break
     case 'is':
       visit(operand['left'], found)
       visitNamed(operand['in'], found)
@@ -75,6 +82,15 @@ function visitOperator(operator: string, operand: unknown, found: Found): void {
     default:
       visit(Object.values(operand), found)
   }
+}
+
+/** A pattern is a list of wildcards and literals. */
+function lengthOf(pattern: unknown): number {
+  const parts: readonly unknown[] = Array.isArray(pattern) ? pattern : []
+  return parts.reduce<number>((sum, part) => {
+    const literal = isFields(part) ? part['Literal'] : undefined
+    return sum + (typeof literal === 'string' ? literal.length : 1)
+  }, 0)
 }
 
 /** `left.attr`, `left["attr"]`, `left has attr`, `left has a.b.c`. */

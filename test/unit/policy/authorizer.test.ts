@@ -286,3 +286,20 @@ t.test('failing policies: a permit permits nothing, a forbid refuses, others dec
   t.equal(await ask({ policies: [failingForbid, permitAll] }, { arguments: '{"x":1}' }), 'permitted')
   t.equal(await ask({ policies: [failingForbid, permitAll] }, { arguments: '{"x":"1"}' }), 'forbidden')
 })
+
+t.test('arguments: the longer the patterns, the shorter the text that is compared with them', async (t) => {
+  const policies = (count: number) => [
+    ...Array.from(
+      { length: count },
+      (_, i) => `forbid(principal, action, resource) when { context.arg_q like "*${'a'.repeat(30)}b${i}*" };`,
+    ),
+    'permit(principal, action, resource);',
+  ]
+  const text = (length: number) => ({ arguments: JSON.stringify({ q: 'a'.repeat(length) }) })
+  t.equal(await ask({ policies: policies(1) }, text(65_536)), 'permitted')
+  t.equal(await ask({ policies: policies(1) }, text(65_537)), 'forbidden')
+  t.equal(await ask({ policies: policies(40) }, text(2_048)), 'permitted')
+  t.equal(await ask({ policies: policies(40) }, text(3_200)), 'forbidden', 'more than 4,000,000 comparisons')
+  t.equal(await ask({ policies: policies(400) }, text(2_048)), 'permitted', 'so much is always told')
+  t.equal(await ask({ policies: policies(400) }, text(2_049)), 'forbidden')
+})
