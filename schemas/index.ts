@@ -1,7 +1,12 @@
 /** Public API of the contract module: what hooks and runtime may import. */
 export { type AddressPolicy, addressViolation, endpointPolicy, isRefusedAddress } from './addresses.ts'
 export { canonicalJson, hashOf } from './canonical.ts'
-export { type NamingSettings, type UnknownBackend, unknownBackends } from './validation/backend-names.ts'
+export {
+  type NamingSettings,
+  type UnknownBackend,
+  unknownBackends,
+  type WorkflowDefinition,
+} from './validation/backend-names.ts'
 export { type CelProgram, compileBoundedCel, compileCel } from './validation/cel.ts'
 export { type ExcludedBackend, withoutBroken } from './validation/excluded-backends.ts'
 export { formatDuration, parseDuration, timerMs } from './duration.ts'

@@ -114,9 +114,10 @@ function backendViolations(
   const isInline = fieldsOf(spec['outgoingAuth'])['source'] === 'inline'
   const backends = isInline ? listOf(fieldsOf(spec['config'])['backends']).filter(isFields) : []
   const known = [...members, ...backends].flatMap(({ name }) => (typeof name === 'string' ? [name] : []))
-  const { aggregation, operational, compositeTools } = fieldsOf(spec['config'])
+  const definitions = given('VirtualMCPCompositeToolDefinition')
   return unknownBackendsOf(
-    { outgoingAuth: spec['outgoingAuth'], config: { aggregation, operational, compositeTools } },
+    { outgoingAuth: spec['outgoingAuth'], config: fieldsOf(spec['config']) },
     known,
+    (name) => definitions.find(({ metadata }) => metadata.name === name),
   )
 }

@@ -1,21 +1,50 @@
-/** The backends that a virtual server's spec names. */
-import { type NamingSettings, type UnknownBackend, unknownBackends } from '../../schemas/index.ts'
+/** Backends that the spec of a virtual server names, and the workflows that it refers to. */
+import {
+  below,
+  type NamingSettings,
+  type UnknownBackend,
+  unknownBackends,
+  type WorkflowDefinition,
+} from '../../schemas/index.ts'
+import { fieldsOf, type KubeObject, listOf } from '../kube.ts'
+
+type NamingConfig = Pick<NamingSettings, 'aggregation' | 'operational' | 'compositeTools'> & {
+  readonly compositeToolRefs?: unknown
+}
 
 /** The parts of the spec that name backends; may be of any state. */
 interface NamingSpec {
   readonly outgoingAuth?: unknown
-  readonly config?: Pick<NamingSettings, 'aggregation' | 'operational' | 'compositeTools'> | null | undefined
+  readonly config?: NamingConfig | null | undefined
 }
 
-/** One violation for each name that is not among `known`. */
+/** Finds a VirtualMCPCompositeToolDefinition by name. */
+export type FindDefinition = (name: string) => KubeObject | undefined
+
+/** One violation for each name that is not among `known`. Workflows that `find` does not know are not checked. */
 export function unknownBackendsOf(
   { outgoingAuth, config }: NamingSpec,
   known: readonly string[],
+  find: FindDefinition = () => undefined,
 ): readonly UnknownBackend[] {
   // config.outgoingAuth is superseded: nothing reads it.
-  const { aggregation, operational, compositeTools } = config ?? {}
+  const { aggregation, operational, compositeTools, compositeToolRefs } = config ?? {}
+  const definitions = definitionsOf(compositeToolRefs, find)
   return [
     ...unknownBackends({ outgoingAuth }, known, 'spec'),
-    ...unknownBackends({ aggregation, operational, compositeTools }, known, 'spec.config'),
+    ...unknownBackends({ aggregation, operational, compositeTools, definitions }, known, 'spec.config'),
   ]
+}
+
+function definitionsOf(references: unknown, find: FindDefinition): readonly WorkflowDefinition[] {
+  return listOf(references).flatMap((reference, i) => {
+    const { name } = fieldsOf(reference)
+    const definition = typeof name === 'string' ? find(name) : undefined
+    if (typeof name !== 'string' || definition === undefined) return []
+    return {
+      path: below(below('spec.config.compositeToolRefs', i), 'name'),
+      title: `VirtualMCPCompositeToolDefinition ${name}`,
+      steps: fieldsOf(definition['spec'])['steps'],
+    }
+  })
 }

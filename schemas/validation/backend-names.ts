@@ -11,6 +11,17 @@ export interface NamingSettings {
   readonly aggregation?: unknown
   readonly operational?: unknown
   readonly compositeTools?: unknown
+  /** Workflows that are defined in other documents. */
+  readonly definitions?: readonly WorkflowDefinition[]
+}
+
+/** A workflow of another document: its steps are told at the reference to it. */
+export interface WorkflowDefinition {
+  /** Path of the reference. */
+  readonly path: string
+  /** What the other document is called in messages. */
+  readonly title: string
+  readonly steps: unknown
 }
 
 export interface UnknownBackend extends Violation {
@@ -36,8 +47,8 @@ export function unknownBackends(
     ...stepNames(settings, names, parent),
   ]
   const suggest = suggestions([...names].slice(0, maxCompared))
-  const violations = unknown.slice(0, maxViolations).map(({ path, name }): UnknownBackend => {
-    const message = `there is no backend ${JSON.stringify(name)}`
+  const violations = unknown.slice(0, maxViolations).map(({ path, name, within }): UnknownBackend => {
+    const message = `${within === undefined ? '' : `${within}: `}there is no backend ${JSON.stringify(name)}`
     const similar = suggest(name)
     return similar === undefined
       ? { path, message }
@@ -59,6 +70,8 @@ function suggestions(names: readonly string[]): (name: string) => string | undef
 interface Named {
   readonly path: string
   readonly name: string
+  /** The place in another document. */
+  readonly within?: string
 }
 
 function namesIn(settings: NamingSettings, parent: string): readonly Named[] {
@@ -84,7 +97,7 @@ function namesIn(settings: NamingSettings, parent: string): readonly Named[] {
  * clients see starts with that of its backend; else any name may be right.
  */
 function stepNames(
-  { aggregation, compositeTools }: NamingSettings,
+  { aggregation, compositeTools, definitions = [] }: NamingSettings,
   known: ReadonlySet<string>,
   parent: string,
 ): readonly Named[] {
@@ -95,23 +108,30 @@ function stepNames(
   const starts = [...known].flatMap((name) => [`${name}.`, format.replaceAll('{workload}', name)])
   const separator = format.slice('{workload}'.length)
   const at = below(parent, 'compositeTools')
-  return listOf(compositeTools).flatMap((workflow, i) =>
-    listOf(fieldsOf(workflow)['steps']).flatMap((step, j) => {
-      const path = below(below(below(at, i), 'steps'), j)
-      const inner = fieldsOf(step)['step']
-      return [
-        ...toolNamed(fieldsOf(step)['tool'], below(path, 'tool')),
-        ...toolNamed(fieldsOf(inner)['tool'], below(below(path, 'step'), 'tool')),
-      ]
-    }),
+  const inline = listOf(compositeTools).flatMap((workflow, i) =>
+    toolsOf(fieldsOf(workflow)['steps'], below(below(at, i), 'steps')),
   )
-
-  function toolNamed(tool: unknown, path: string): readonly Named[] {
-    if (typeof tool !== 'string' || tool === '' || starts.some((start) => tool.startsWith(start))) return []
+  const referenced = definitions.flatMap(({ path, title, steps }) =>
+    toolsOf(steps, 'spec.steps').map((tool) => ({ ...tool, path, within: `${title}: ${tool.path}` })),
+  )
+  return [...inline, ...referenced].flatMap(({ name: tool, ...place }) => {
+    if (starts.some((start) => tool.startsWith(start))) return []
     const [dotted = ''] = tool.split('.', 1)
     const [prefixed = ''] = separator === '' ? [tool] : tool.split(separator, 1)
-    return [{ path, name: dotted.length < tool.length ? dotted : prefixed }]
-  }
+    return [{ ...place, name: dotted.length < tool.length ? dotted : prefixed }]
+  })
+}
+
+/** The tools that steps call, those of inner steps included. */
+function toolsOf(steps: unknown, path: string): readonly Named[] {
+  return listOf(steps).flatMap((step, i) => {
+    const { tool, step: inner } = fieldsOf(step)
+    const at = below(path, i)
+    return [
+      ...named(tool, below(at, 'tool')),
+      ...named(fieldsOf(inner)['tool'], below(below(at, 'step'), 'tool')),
+    ].filter(({ name }) => name !== '')
+  })
 }
 
 function keysOf(map: unknown, path: string): readonly Named[] {

@@ -3,7 +3,12 @@
  * makes those of the whole before it starts and before it takes a changed file; `gatehouse vmcp validate` makes all.
  */
 import { cedarViolations } from '../../../schemas/cedar/index.ts'
-import { formatViolations, GatehouseError, unknownBackends } from '../../../schemas/index.ts'
+import {
+  formatViolations,
+  GatehouseError,
+  type NamingSettings,
+  unknownBackends,
+} from '../../../schemas/index.ts'
 import { workflowWarnings } from '../../../schemas/workflow/index.ts'
 import { type ExcludedBackend, type VmcpConfig, vmcpSwitchViolations } from '../../config/index.ts'
 import { type AuthServerFacts, type IncomingConfig, oidcViolations } from '../../incoming/index.ts'
@@ -56,25 +61,40 @@ export function checkAll(
     ...serverViolations(config, parts),
     ...backendViolations(config, parts, excluded),
     ...nameProblems(config, excluded),
+    ...stepProblems(config, excluded),
   ]
   if (problems.length > 0) throw invalidConfig(problems)
 }
 
 /**
  * Names in the settings that no backend of the file has, one line for each. A file without backends may be one whose
- * backends are still to come: nothing is said about its names.
+ * backends are still to come: nothing is said about its names. Those of workflow steps are told apart, by
+ * `stepProblems`: a running server reports them with its catalog, which knows the tools.
  */
 export function nameProblems(
-  config: VmcpConfig,
+  { outgoingAuth, aggregation, operational, backends }: VmcpConfig,
   excluded: readonly ExcludedBackend[] = [],
 ): readonly string[] {
-  const names = [...(config.backends ?? []), ...excluded].map(({ name }) => name)
-  if (names.length === 0) return []
-  // Workflows that name an unknown tool are reported with the catalog, which knows the tools.
-  const { outgoingAuth, aggregation, operational } = config
-  return unknownBackends({ outgoingAuth, aggregation, operational }, names).map((violation) =>
-    formatViolations([violation]),
-  )
+  return unknownNames({ outgoingAuth, aggregation, operational }, [...(backends ?? []), ...excluded])
+}
+
+function stepProblems(
+  { aggregation, compositeTools, backends }: VmcpConfig,
+  excluded: readonly ExcludedBackend[],
+): readonly string[] {
+  const { conflictResolution, conflictResolutionConfig } = aggregation
+  const { prefixFormat } = conflictResolutionConfig
+  const naming = { conflictResolution, conflictResolutionConfig: { prefixFormat } }
+  return unknownNames({ aggregation: naming, compositeTools }, [...(backends ?? []), ...excluded])
+}
+
+function unknownNames(
+  settings: NamingSettings,
+  backends: readonly { readonly name: string }[],
+): readonly string[] {
+  if (backends.length === 0) return []
+  const names = backends.map(({ name }) => name)
+  return unknownBackends(settings, names).map((violation) => formatViolations([violation]))
 }
 
 function serverViolations(config: VmcpConfig, { env, authServer }: StartParts): readonly string[] {

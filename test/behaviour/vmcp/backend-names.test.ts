@@ -93,3 +93,27 @@ backends:
   await run.waitFor(/"url":"(http:[^"]+)"/)
   t.match(run.output(), /goood[^\n]*settings name backends that do not exist/)
 })
+
+t.test('vmcp validate: a workflow step that names no backend is an error, in the same words', async (t) => {
+  const check = async (tool: string) => {
+    const config = join(t.testdir(), 'v.yaml')
+    writeFileSync(
+      config,
+      `name: v
+groupRef: g
+incomingAuth: {type: anonymous}
+outgoingAuth: {source: inline}
+aggregation: {conflictResolution: prefix}
+compositeTools:
+  - {name: w, description: d, steps: [{id: a, tool: ${tool}}]}
+backends:
+  - {name: good, url: "${good.url}", transport: streamable-http}
+`,
+    )
+    return runGatehouse(['vmcp', 'validate', '-c', config])
+  }
+  const { code, stderr } = await check('godo_echo')
+  t.equal(code, 2)
+  t.match(stderr, 'compositeTools[0].steps[0].tool: there is no backend "godo"; did you mean "good"?')
+  t.equal((await check('good_echo')).code, 0)
+})

@@ -109,6 +109,34 @@ t.test(
   },
 )
 
+t.test('references: backends of workflow steps, inline and in given definitions', async (t) => {
+  const steps = (tool: string) => ({ name: 'w', description: 'd', steps: [{ id: 'a', tool }] })
+  const door = named(
+    'door',
+    virtual({
+      ...inGroup('tools'),
+      config: { compositeTools: [steps('flies_read')], compositeToolRefs: [{ name: 'report' }] },
+    }),
+  )
+  const report = named('report', {
+    apiVersion: 'gatehouse.dev/v1beta1',
+    kind: 'VirtualMCPCompositeToolDefinition',
+    spec: { ...steps('flies.read'), name: 'report' },
+  })
+  const members = [named('tools', group), named('files', server('files', inGroup('tools')))]
+  const unknown = 'there is no backend "flies"; did you mean "files"?'
+  const inline = { path: 'spec.config.compositeTools[0].steps[0].tool', message: unknown }
+  t.match(check(...members, report, door).problems, [
+    inline,
+    {
+      path: 'spec.config.compositeToolRefs[0].name',
+      message: `VirtualMCPCompositeToolDefinition report: spec.steps[0].tool: ${unknown}`,
+    },
+  ])
+  t.match(check(...members, door), { problems: [inline], warnings: [/"report" is not among/] })
+  t.same(check(named('tools', group), report, door).problems, [], 'no member is given')
+})
+
 t.test('references: documents of any state', async (t) => {
   for (const doc of [
     null,

@@ -293,6 +293,30 @@ t.test('admission: warns of what is legal and seldom meant', async (t) => {
   }
 })
 
+t.test('admission: warns of a step whose backend has nearly the name of a static one', async (t) => {
+  const withStep = (tool: string, aggregation?: object) =>
+    validateResource(
+      virtual({
+        outgoingAuth: { source: 'inline' },
+        config: {
+          backends: [{ name: 'files', url: 'https://files.example', transport: 'streamable-http' }],
+          compositeTools: [{ name: 'w', description: 'd', steps: [{ id: 'a', tool }] }],
+          ...(aggregation && { aggregation }),
+        },
+      }),
+    )
+  const warning =
+    'no static backend has this name; did you mean files? spec.config.compositeTools[0].steps[0].tool'
+  for (const tool of ['flies.read', 'flies_read']) {
+    t.same(withStep(tool), { problems: [], warnings: [warning] }, tool)
+  }
+  for (const tool of ['files.read', 'files_read', 'elsewhere.read']) {
+    t.same(withStep(tool), { problems: [], warnings: [] }, `${tool}: of a static backend, or of a member`)
+  }
+  const priority = { conflictResolution: 'priority', conflictResolutionConfig: { priorityOrder: ['files'] } }
+  t.same(withStep('flies_read', priority).warnings, [], 'any name may be that of a tool')
+})
+
 t.test('admission: obo is checked at reconcile, not here', async (t) => {
   const incomplete = external('obo', { scopes: ['a'] })
   t.strictSame(validateResource(incomplete).problems, [])

@@ -10,6 +10,7 @@ import {
   embedded,
   entry,
   oidcConfig,
+  resource,
   server,
   virtual,
   world,
@@ -209,4 +210,27 @@ t.test('workflows: a step that names no backend is told in a condition', async (
   }
   w.apply(virtual({ config: { compositeTools, aggregation } })).settle()
   t.match(condition(w, 'BackendNamesValidated'), { status: 'True' }, 'any name may be that of a tool')
+})
+
+t.test('workflows: a step of a referenced definition that names no backend is told, too', async (t) => {
+  const definition = (tool: string) =>
+    resource('VirtualMCPCompositeToolDefinition', 'report', {
+      name: 'report',
+      description: 'd',
+      steps: [
+        { id: 'a', tool: 'files.read' },
+        { id: 'b', type: 'forEach', collection: '{{json .params.list}}', step: { tool } },
+      ],
+    })
+  const config = { compositeToolRefs: [{ name: 'report' }] }
+  const w = world(virtual({ config }), server('files'), definition('flies_read')).ready()
+  t.match(condition(w, 'BackendNamesValidated'), {
+    status: 'False',
+    reason: 'UnknownBackend',
+    message:
+      'spec.config.compositeToolRefs[0].name: VirtualMCPCompositeToolDefinition report: ' +
+      'spec.steps[1].step.tool: there is no backend "flies"; did you mean "files"?',
+  })
+  w.apply(definition('files_read')).settle()
+  t.match(condition(w, 'BackendNamesValidated'), { status: 'True' })
 })

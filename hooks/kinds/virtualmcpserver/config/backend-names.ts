@@ -9,8 +9,9 @@ import type { SyncContext } from '../../../sync/context.ts'
 /** Sets the condition where the spec names backends. `known` are the names of all backends, usable or not. */
 export function checkBackendNames(context: SyncContext<'VirtualMCPServer'>, known: readonly string[]): void {
   const { spec } = context.parent
-  if (unknownBackendsOf(spec, []).length === 0) return
-  const unknown = unknownBackendsOf(spec, known)
+  const find = (name: string) => context.find('VirtualMCPCompositeToolDefinition', name)
+  if (unknownBackendsOf(spec, [], find).length === 0) return
+  const unknown = unknownBackendsOf(spec, known, find)
   const message = unknown.map((violation) => formatViolations([violation])).join('; ')
   context.conditions.check(
     'BackendNamesValidated',
