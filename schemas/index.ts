@@ -48,6 +48,7 @@ export {
   serverTools,
   shortName,
 } from './names.ts'
+export { prefixedName, reservedOverrides, reservedTools } from './validation/reserved-tools.ts'
 export { isSwitchedOn, switchViolation } from './switches.ts'
 export { below, formatViolations, nearest, type Violation, shapeOf } from './validation/violations.ts'
 export { apiGroup, apiVersion, category, type KindInfo, type PrinterColumn } from './schema.ts'

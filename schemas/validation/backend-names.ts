@@ -2,6 +2,7 @@
  * Names of backends in a virtual server's settings that no backend has. A misspelled name leaves a backend without its
  * credentials, its timeout or its filter, and nothing else shows it.
  */
+import { prefixedName } from './reserved-tools.ts'
 import { fieldsOf } from './fields.ts'
 import { below, nearest, type Violation } from './violations.ts'
 
@@ -105,7 +106,7 @@ function stepNames(
   const format = fieldsOf(conflictResolutionConfig)['prefixFormat'] ?? '{workload}_'
   if (conflictResolution !== 'prefix' || typeof format !== 'string' || !format.startsWith('{workload}'))
     return []
-  const starts = [...known].flatMap((name) => [`${name}.`, format.replaceAll('{workload}', name)])
+  const starts = [...known].flatMap((name) => [`${name}.`, prefixedName(format, name, '')])
   const separator = format.slice('{workload}'.length)
   const at = below(parent, 'compositeTools')
   const inline = listOf(compositeTools).flatMap((workflow, i) =>

@@ -6,6 +6,8 @@
  */
 import {
   addressViolation,
+  reservedOverrides,
+  reservedTools,
   type Violation,
   type VirtualMCPServer,
   type VirtualMCPServerSpec,
@@ -48,10 +50,19 @@ function pairingViolations({ incomingAuth, authServerConfig: server }: VirtualMC
   return problems
 }
 
-function aggregationViolations({ config }: VirtualMCPServerSpec): Violation[] {
-  return (config?.aggregation?.tools ?? []).flatMap(({ overrides }, index) =>
-    overrideViolations(overrides, `spec.config.aggregation.tools[${index}].overrides`),
-  )
+function aggregationViolations({ config, embeddingServerRef }: VirtualMCPServerSpec): Violation[] {
+  const path = 'spec.config.aggregation'
+  // The reference switches tool search on.
+  const reserved = reservedTools({
+    optimizer: config?.optimizer ?? embeddingServerRef,
+    codeMode: config?.codeMode,
+  })
+  return [
+    ...(config?.aggregation?.tools ?? []).flatMap(({ overrides }, index) =>
+      overrideViolations(overrides, `${path}.tools[${index}].overrides`),
+    ),
+    ...reservedOverrides(config?.aggregation, reserved, path),
+  ]
 }
 
 function optimizerViolations({ config, embeddingServerRef }: VirtualMCPServerSpec): Violation[] {

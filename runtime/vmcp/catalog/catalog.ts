@@ -3,7 +3,7 @@
  * Source: docs/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { hash } from 'node:crypto'
-import type { Aggregation } from '../../../schemas/index.ts'
+import { type Aggregation, prefixedName } from '../../../schemas/index.ts'
 import type { ListKind } from '../backends/connection.ts'
 import type { Item, Listing } from './listing.ts'
 import { prefixFormat, resolveTools } from './tools.ts'
@@ -30,11 +30,17 @@ export class Catalog {
   readonly listings: readonly Listing[]
   #digests: Readonly<Record<ListKind, string>> | undefined
 
-  constructor(listings: readonly Listing[], aggregation: Aggregation, compose?: Composer) {
+  /** `reserved`: names of the tools of the server itself; no tool of a backend is offered under them. */
+  constructor(
+    listings: readonly Listing[],
+    aggregation: Aggregation,
+    compose?: Composer,
+    reserved: ReadonlySet<string> = new Set(),
+  ) {
     const sorted = [...listings].sort((a, b) => compare(a.backend, b.backend))
     const problems: CatalogNotice[] = sorted.flatMap(({ violations }) => violations.problems)
     this.listings = sorted
-    this.tools = withOwn(resolveTools(sorted, aggregation, problems), compose, problems)
+    this.tools = withOwn(resolveTools(sorted, aggregation, reserved, problems), compose, problems)
     this.prompts = resolvePrompts(sorted, aggregation, problems)
     this.resources = firstWins(sorted, ({ resources }) => resources, 'resource', problems)
     this.templates = withMatchers(
@@ -154,7 +160,7 @@ function resolvePrompts(
           })
         continue
       }
-      const name = format.replaceAll('{workload}', backend) + key
+      const name = prefixedName(format, backend, key)
       const entry = { key: name, backend, original: key, json: renamed(json, key, name) }
       prefixed.set(name, [...(prefixed.get(name) ?? []), entry])
     }

@@ -7,7 +7,13 @@
  */
 import { JsonObject } from '../../mcp/index.ts'
 import type { Listing, ToolItem } from './listing.ts'
-import type { Aggregation, ToolAnnotations, ToolOverride, WorkloadTools } from '../../../schemas/index.ts'
+import {
+  type Aggregation,
+  prefixedName,
+  type ToolAnnotations,
+  type ToolOverride,
+  type WorkloadTools,
+} from '../../../schemas/index.ts'
 import type { CatalogNotice, ToolEntry } from './types.ts'
 
 /** Longer names are refused by some model APIs; they are offered all the same, and reported. */
@@ -22,10 +28,15 @@ interface Candidate {
   readonly base: string
 }
 
-/** Resolves the tools of all listings. `listings` must be sorted by backend name. */
+/**
+ * Resolves the tools of all listings. `listings` must be sorted by backend name. A tool with a reserved name is hidden
+ * from clients, whether its backend or an override named it so: the tool of the server itself has that name. Workflows
+ * reach it as they reach any hidden tool.
+ */
 export function resolveTools(
   listings: readonly Listing[],
   aggregation: Aggregation,
+  reserved: ReadonlySet<string>,
   problems: CatalogNotice[],
 ): Map<string, ToolEntry> {
   const candidates = listings.flatMap((listing) => candidatesOf(listing, aggregation, problems))
@@ -47,9 +58,22 @@ export function resolveTools(
         message: `tool ${name} has a name of ${name.length} characters; some clients take no more than ${LONG_NAME}`,
       })
     }
-    entries.set(name, entryOf(candidate, name, aggregation))
+    const entry = entryOf(candidate, name, aggregation)
+    if (reserved.has(name) && entry.advertised) {
+      problems.push(reservedNotice(candidate, name))
+      entries.set(name, { ...entry, advertised: false })
+    } else entries.set(name, entry)
   }
   return entries
+}
+
+function reservedNotice({ backend, item }: Candidate, name: string): CatalogNotice {
+  const tool = item.key === name ? `tool ${name}` : `tool ${item.key}, renamed to ${name},`
+  return {
+    kind: 'reserved',
+    subject: name,
+    message: `${tool} of ${backend} is left out: ${name} is the name of a tool of the server itself`,
+  }
 }
 
 function workloadTools(aggregation: Aggregation, backend: string): WorkloadTools | undefined {
@@ -87,7 +111,7 @@ function resolveNames(
       const format = prefixFormat(aggregation)
       return candidates.map((candidate) => [
         candidate,
-        format.replaceAll('{workload}', candidate.backend) + candidate.base,
+        prefixedName(format, candidate.backend, candidate.base),
       ])
     }
   }

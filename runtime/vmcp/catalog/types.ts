@@ -45,6 +45,7 @@ export interface CatalogNotice {
     | 'collision'
     | 'conflict'
     | 'shadowed'
+    | 'reserved'
     | 'long_name'
     | 'unused_override'
     | 'workflow'

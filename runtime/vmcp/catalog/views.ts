@@ -3,7 +3,7 @@
  *
  * A backend that cannot be listed is named in `down`; what that means for the request is the core's business.
  */
-import type { Aggregation } from '../../../schemas/index.ts'
+import { type Aggregation, prefixedName } from '../../../schemas/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import { noTelemetry, type Tracer } from '../../observe/index.ts'
 import type { Client } from '../pipeline/operation.ts'
@@ -67,6 +67,7 @@ export class Views {
   readonly #tracer: Tracer
   readonly #compose: Composer | undefined
   readonly #onMerged: () => void
+  readonly #reserved: ReadonlySet<string>
   /** Views that need no asking, by kind of client. */
   readonly #ready = new Map<string, Ready>()
   /** Insertion order is order of use. */
@@ -79,12 +80,15 @@ export class Views {
     compose?: Composer,
     /** Told when listings were merged that were not before. */
     onMerged: () => void = () => {},
+    /** Names of the tools of the server itself. */
+    reserved: ReadonlySet<string> = new Set(),
   ) {
     this.#aggregation = aggregation
     this.#compose = compose
     this.#now = now
     this.#tracer = tracer
     this.#onMerged = onMerged
+    this.#reserved = reserved
   }
 
   /** What was known may be wrong now. */
@@ -139,7 +143,7 @@ export class Views {
   /** True when a name of the catalog could be one of this backend's, as far as names tell. */
   mayOwn(backend: string, name: string): boolean {
     const { prefixFormat } = this.#aggregation.conflictResolutionConfig
-    return !this.#independent || name.startsWith(prefixFormat.replaceAll('{workload}', backend))
+    return !this.#independent || name.startsWith(prefixedName(prefixFormat, backend, ''))
   }
 
   /** True when no backend can take a name away from another. */
@@ -221,7 +225,7 @@ export class Views {
       this.#catalogs.set(key, known)
       return known
     }
-    const catalog = new Catalog(listings, this.#aggregation, this.#compose)
+    const catalog = new Catalog(listings, this.#aggregation, this.#compose, this.#reserved)
     this.#catalogs.set(key, catalog)
     if (this.#catalogs.size > MAX_CATALOGS) {
       const [oldest] = this.#catalogs.keys()

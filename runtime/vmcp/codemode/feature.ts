@@ -54,7 +54,6 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
   /** First pages of lists with the tool in them: most requests ask for one that was made before. */
   const lists = new WeakMap<Buffer, Buffer>()
   const end = new AbortController()
-  let hides = false
 
   function setOf(listed: readonly JsonObject[]): ReadySet {
     const list = Buffer.concat(listed.map(({ bytes }) => bytes))
@@ -79,9 +78,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
     const known = permitted && isFirst ? lists.get(outcome.result) : undefined
     if (known) return { kind: 'result', result: known }
     const page = new JsonObject(outcome.result)
-    const items = scanElements(page.raw('tools') ?? Buffer.from('[]'))
-    const own = items.filter((item) => new JsonObject(item).text('name') !== EXECUTE_TOOL_SCRIPT)
-    hides ||= own.length < items.length
+    const own = [...scanElements(page.raw('tools') ?? Buffer.from('[]'))]
     const isLast = page.text('nextCursor') === undefined
     if (isLast && permitted) {
       const all = isFirst
@@ -129,10 +126,6 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
   return {
     surface: (operation, next) => (operation.method === 'tools/list' ? list(operation, next) : next()),
     tools: [{ name: EXECUTE_TOOL_SCRIPT, run: execute }],
-    problems: () =>
-      hides
-        ? [`code mode: a backend's tool named ${EXECUTE_TOOL_SCRIPT} is hidden; give it another name`]
-        : [],
     async close() {
       end.abort(
         new GatehouseError('SHUTTING_DOWN', {

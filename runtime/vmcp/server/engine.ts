@@ -2,7 +2,7 @@
  * The side towards backends as one thing: the fleet, its health, the catalog made of it, and the word to clients when
  * that changes. Takes a changed configuration while it runs.
  */
-import { GatehouseError, type RuntimeBackend } from '../../../schemas/index.ts'
+import { GatehouseError, reservedTools, type RuntimeBackend } from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { AuthServerFacts } from '../../incoming/index.ts'
 import type { Log } from '../../net/index.ts'
@@ -159,6 +159,7 @@ export class Engine {
         observation.telemetry.tracer,
         this.#workflows(config),
         () => this.#conflicts.note(this.core.parts.views.catalogs()),
+        reservedTools(config),
       ),
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,

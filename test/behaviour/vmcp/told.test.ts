@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import t from 'tap'
 import { missingRedis, startRedis } from '../../helpers/redis.ts'
 import { backend, quick, rig, toldAsItComes, toldEverywhere } from '../../helpers/vmcp/told-rig.ts'
+import { openSession } from '../../helpers/mcp/wire.ts'
 import { bareNames, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(120_000)
@@ -158,6 +159,37 @@ t.test('a conflict of names', async (t) => {
   const running = await rig(t, { one, two }, { aggregation: bareNames('one', 'two') })
   await running.call('echo')
   await toldEverywhere(t, running, { type: 'name_conflict', message: /echo/ })
+})
+
+t.test('a tool with the name of a tool of the server itself', async (t) => {
+  const named = (name: string) => JSON.stringify({ name, inputSchema: { type: 'object' } })
+  const url = await backend(t, { tools: () => [named('echo'), named('call_tool'), named('plain')] })
+  const tools = [{ workload: 'one', overrides: { echo: { name: 'execute_tool_script' } } }]
+  const running = await rig(
+    t,
+    { one: url },
+    {
+      aggregation: { conflictResolution: 'manual', tools },
+      optimizer: {},
+      codeMode: { enabled: true },
+    },
+  )
+  await running.call('find_tool')
+  await toldEverywhere(t, running, {
+    type: 'name_conflict',
+    message: /is the name of a tool of the server itself/,
+  })
+  const { status } = await running.told()
+  const told = status.problem_details.map(({ message }) => String(message)).join('\n')
+  t.match(told, /tool call_tool of one is left out/)
+  t.match(told, /tool echo, renamed to execute_tool_script, of one is left out/)
+  const session = await openSession(running.vmcp.url)
+  const script = 'return 1 + 1'
+  for (const [name, parameters, expected] of [
+    ['call_tool', { tool_name: 'execute_tool_script', parameters: { script } }, /2/],
+    ['call_tool', { tool_name: 'call_tool', parameters: {} }, /tool not found: call_tool/],
+  ] as const)
+    t.match(JSON.stringify(await session.request('tools/call', { name, arguments: parameters })), expected)
 })
 
 t.test('a bad reload', async (t) => {

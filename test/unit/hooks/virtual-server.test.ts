@@ -3,6 +3,8 @@
  */
 import t from 'tap'
 import { parse } from 'yaml'
+import { virtualServerViolations } from '../../../hooks/kinds/virtualmcpserver/validate.ts'
+import { formatViolations, withDefaults } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'
 import {
   auth,
@@ -37,6 +39,39 @@ interface Condition {
 }
 const condition = (w: World, type: string) => statusOf(w).conditions.find((item) => item.type === type)
 const door = (spec: object, ...others: Stored[]) => world(virtual(spec), ...others).ready()
+
+t.test(
+  'aggregation: no override gives a tool the name of a tool of the server itself, while its feature is on',
+  (t) => {
+    const tools = [
+      { workload: 'a', overrides: { x: { name: 'find_tool' }, y: { name: 'execute_tool_script' } } },
+    ]
+    const manual = { conflictResolution: 'manual', tools }
+    const kind = 'VirtualMCPServer' as const
+    const said = (more: object) => {
+      const doc = { kind, spec: { groupRef: { name: 'g' }, incomingAuth: { type: 'anonymous' }, ...more } }
+      return formatViolations(virtualServerViolations(withDefaults<typeof kind>(doc)))
+    }
+    const at = 'spec.config.aggregation.tools[0].overrides'
+    const find = `${at}.x.name: find_tool is the name of a tool of the server itself`
+    const script = `${at}.y.name: execute_tool_script is the name of a tool of the server itself`
+    const optimizer = { embeddingService: 'http://e:1' }
+    t.equal(said({ config: { aggregation: manual } }), '')
+    t.equal(said({ config: { aggregation: manual, optimizer } }), find)
+    t.equal(
+      said({ config: { aggregation: manual }, embeddingServerRef: { name: 'e' } }),
+      [find],
+      'the reference switches it on',
+    )
+    t.equal(said({ config: { aggregation: manual, codeMode: { enabled: true } } }), script)
+    t.equal(said({ config: { aggregation: manual, codeMode: {} } }), '')
+    t.equal(said({ config: { aggregation: { tools }, optimizer } }), '', 'names have a prefix')
+    const overrides = { x: { name: 'tool' } }
+    const prefixed = { aggregation: { tools: [{ workload: 'find', overrides }] }, optimizer }
+    t.equal(said({ config: prefixed }), find, 'the prefix may make such a name')
+    t.end()
+  },
+)
 
 t.test('incomingAuth: OIDC from the shared configuration with the values of this server', async (t) => {
   proves(

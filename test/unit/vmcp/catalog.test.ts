@@ -116,6 +116,52 @@ t.test('priority: the first workload wins, unique names stay, unlisted claimants
   t.match(catalog(order('b'), AB).problems, [{ kind: 'shadowed', subject: 'echo' }])
 })
 
+t.test(
+  'names of the tools of the server itself: a tool of a backend is hidden under them, and reported',
+  async (t) => {
+    const taken = new Set(['find_tool', 'call_tool'])
+    const made = (value: Record<string, unknown>, reserved = taken) =>
+      new Catalog(
+        [listing('a', { tools: ['echo', 'find_tool', 'x'] })],
+        aggregation(value),
+        undefined,
+        reserved,
+      )
+    const overrides = { echo: { name: 'call_tool' } }
+    for (const conflictResolution of ['priority', 'manual']) {
+      const conflictResolutionConfig = { priorityOrder: ['a'] }
+      const one = made({
+        conflictResolution,
+        conflictResolutionConfig,
+        tools: [{ workload: 'a', overrides }],
+      })
+      t.same(routes(one), ['x -> a.x'])
+      t.match(one.problems, [
+        {
+          kind: 'reserved',
+          subject: 'call_tool',
+          message: /^tool echo, renamed to call_tool, of a is left out/,
+        },
+        { kind: 'reserved', subject: 'find_tool', message: /^tool find_tool of a is left out/ },
+      ])
+      t.equal(one.tools.get('call_tool')?.original, 'echo', 'workflows reach it')
+    }
+    t.same(routes(made({})), ['a_echo -> a.echo', 'a_find_tool -> a.find_tool', 'a_x -> a.x'], 'prefixed')
+    const prefixFormat = 'call{workload}'
+    const odd = {
+      conflictResolutionConfig: { prefixFormat },
+      tools: [{ workload: 'a', overrides: { x: { name: 'b' } } }],
+    }
+    t.same(
+      made(odd, new Set(['callab'])).problems.map(({ subject }) => subject),
+      ['callab'],
+    )
+    const off = made({ conflictResolution: 'manual', tools: [{ workload: 'a', overrides }] }, new Set())
+    t.same(routes(off).length, 3, 'without the features the names are free')
+    t.same(off.problems, [])
+  },
+)
+
 t.test('manual: overrides settle conflicts; one that is left takes only its own tools down', async (t) => {
   const manual = (tools: unknown) => ({ conflictResolution: 'manual', tools })
   const settled = manual([

@@ -1,0 +1,54 @@
+/**
+ * Names that the tools of the server itself take while their feature is on. A backend's tool of such a name would stand
+ * in the place of the feature, or never be reached.
+ */
+import { serverTools } from '../names.ts'
+import { fieldsOf } from './fields.ts'
+import { below, type Violation } from './violations.ts'
+
+/** The settings that switch tools of the server on; of `spec.config` or of the runtime's file. */
+export interface ToolFeatures {
+  readonly optimizer?: unknown
+  readonly codeMode?: { readonly enabled?: boolean | undefined } | undefined
+}
+
+/** Which of `serverTools` are taken. */
+export function reservedTools({ optimizer, codeMode }: ToolFeatures): ReadonlySet<string> {
+  return new Set([
+    ...(optimizer === undefined ? [] : [serverTools.findTool, serverTools.callTool]),
+    ...(codeMode?.enabled ? [serverTools.executeToolScript] : []),
+  ])
+}
+
+/** A tool's name with the prefix of its workload. */
+export function prefixedName(format: string, workload: string, name: string): string {
+  return format.replaceAll('{workload}', workload) + name
+}
+
+interface NamedTools {
+  readonly conflictResolution: string
+  readonly conflictResolutionConfig: { readonly prefixFormat: string }
+  readonly tools?: readonly { readonly workload: string; readonly overrides?: unknown }[] | undefined
+}
+
+/** One violation for each override that gives a tool a reserved name; `parent` is the path of the aggregation. */
+export function reservedOverrides(
+  aggregation: NamedTools | undefined,
+  reserved: ReadonlySet<string>,
+  parent: string,
+): Violation[] {
+  if (!aggregation) return []
+  const { conflictResolution, conflictResolutionConfig, tools = [] } = aggregation
+  const shown = (workload: string, name: string): string =>
+    conflictResolution === 'prefix'
+      ? prefixedName(conflictResolutionConfig.prefixFormat, workload, name)
+      : name
+  return tools.flatMap(({ workload, overrides }, index) =>
+    Object.entries(fieldsOf(overrides)).flatMap(([tool, override]) => {
+      const { name } = fieldsOf(override)
+      if (typeof name !== 'string' || !reserved.has(shown(workload, name))) return []
+      const path = below(below(`${parent}.tools[${index}].overrides`, tool), 'name')
+      return [{ path, message: `${shown(workload, name)} is the name of a tool of the server itself` }]
+    }),
+  )
+}
