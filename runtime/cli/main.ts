@@ -69,6 +69,10 @@ const commands: Readonly<Record<string, CommandRow>> = {
     summary: 'run manifests here, without a cluster',
     load: async () => (await import('./commands/dev.ts')).addDevCommand(program),
   },
+  logs: {
+    summary: 'print the output of a server that "gatehouse dev" runs',
+    load: async () => (await import('./commands/logs.ts')).addLogsCommand(program),
+  },
   run: {
     summary: 'run MCP servers behind one address, without manifests',
     load: async () => (await import('./commands/run.ts')).addRunCommand(program),

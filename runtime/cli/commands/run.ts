@@ -1,9 +1,10 @@
 /**
  * `gatehouse run`: MCP servers behind one address, without manifests.
  */
-import { type Command, InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
 import type { RunOptions } from '../run/run.ts'
 import { parsePort } from './port.ts'
+import { parseSeconds } from './seconds.ts'
 import { collect } from './validate.ts'
 
 export function addRunCommand(program: Command): void {
@@ -54,10 +55,4 @@ export function addRunCommand(program: Command): void {
       const { runServers } = await import('../run/run.ts')
       process.exitCode = await runServers(words, options)
     })
-}
-
-function parseSeconds(text: string): number {
-  const seconds = Number(text)
-  if (!Number.isInteger(seconds) || seconds < 1 || seconds > 3600) throw new InvalidArgumentError('1 to 3600')
-  return seconds
 }

@@ -5,10 +5,10 @@
  * A port stays with its workload as long as the session lives, so a restart keeps every URL.
  */
 import { randomInt } from 'node:crypto'
-import { createServer } from 'node:net'
 import type { KubeObject } from '../local/objects.ts'
 import { objectKey } from '../local/objects.ts'
 import { podTemplateOf } from './pods.ts'
+import { isFree } from './processes/ports.ts'
 
 export class Addresses {
   readonly #ports = new Map<string, number>()
@@ -103,12 +103,4 @@ async function freePort(taken: readonly number[]): Promise<number> {
     if (!taken.includes(port) && (await isFree(port))) return port
   }
   throw new Error(`no free port was found between ${firstPort} and ${firstPort + portCount}`)
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer()
-    server.once('error', () => resolve(false))
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
-  })
 }

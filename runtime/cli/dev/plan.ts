@@ -19,6 +19,8 @@ export interface Plan {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly port: number
+  /** Set for the port that the user chooses. */
+  readonly isEntrance: boolean
   /** Path that responds with 200 when ready; undefined: a TCP connection is enough. */
   readonly readyPath: string | undefined
   /** Set when the command speaks MCP on stdin and stdout and must be bridged to HTTP on `port`. */
@@ -68,6 +70,7 @@ export async function planOf(
     ...command,
     env: { ...context.baseEnv, ...env, PORT: String(port) },
     port,
+    isEntrance: parent.kind === 'VirtualMCPServer',
     readyPath: command.stdio ? undefined : container.readinessProbe?.httpGet?.path,
   }
   return { ...plan, fingerprint: hashOf([plan, template.metadata?.annotations ?? {}]) }

@@ -9,7 +9,8 @@ import type { Hook } from '../local/cluster.ts'
 import { LocalCluster } from '../local/cluster.ts'
 import { type KubeObject, objectKey } from '../local/objects.ts'
 import { Addresses } from './addresses.ts'
-import { type PlanContext, planOf } from './plan.ts'
+import { type Plan, type PlanContext, planOf } from './plan.ts'
+import { isSystemError, UnwritableFile } from './unwritable.ts'
 import { podTemplateOf, replicasOf } from './pods.ts'
 import { Runner } from './processes/runner.ts'
 
@@ -22,9 +23,11 @@ export interface SessionOptions {
   /** Private folder for rendered files. */
   readonly folder: string
   readonly onChange: (session: DevSession) => void
-  readonly onLine: (workload: KubeObject, line: string) => void
+  readonly onLine: (workload: KubeObject, parent: KubeObject, line: string) => void
   /** An error of our own while applying a change; the session goes on. */
   readonly onError: (error: unknown) => void
+  /** Time after which a process that is not ready is told. */
+  readonly startMs: number
 }
 
 /** A workload of the local cluster and what became of it. */
@@ -35,7 +38,12 @@ export interface WorkloadView {
   readonly why?: string
   readonly lines?: readonly string[]
   readonly port?: number
+  readonly restarts?: number
+  readonly lastEnd?: string
 }
+
+/** After a file could not be written, it is tried again. */
+const retryMs = 5000
 
 export class DevSession {
   readonly cluster: LocalCluster
@@ -46,6 +54,7 @@ export class DevSession {
   #queue: Promise<void> = Promise.resolve()
   #stepWaiting = false
   #stopped = false
+  #retry: NodeJS.Timeout | undefined
 
   constructor(options: SessionOptions) {
     this.#options = options
@@ -64,6 +73,7 @@ export class DevSession {
   /** Ends all processes. */
   async stop(): Promise<void> {
     this.#stopped = true
+    clearTimeout(this.#retry)
     await this.#queue
     await Promise.all([...this.#runners.values()].map((runner) => runner.stop()))
     this.#runners.clear()
@@ -134,6 +144,13 @@ export class DevSession {
     const key = objectKey(workload)
     const plan = await this.#plan(workload, parent)
     const running = this.#runners.get(key)
+    if (plan instanceof UnwritableFile) {
+      // What runs goes on with the files that it has.
+      this.#retryLater()
+      if (running) this.#options.onError(plan)
+      else this.#notRunnable.set(key, plan.message)
+      return
+    }
     if (typeof plan === 'string') {
       this.#notRunnable.set(key, plan)
       this.#runners.delete(key)
@@ -142,14 +159,14 @@ export class DevSession {
     }
     if (running?.plan.fingerprint === plan.fingerprint) return
     await running?.stop()
-    const runner = new Runner(plan, {
+    const runner = new Runner(plan, this.#options.startMs, {
       onChange: () => this.#notify(),
-      onLine: (line) => this.#options.onLine(workload, line),
+      onLine: (line) => this.#options.onLine(workload, parent, line),
     })
     this.#runners.set(key, runner)
   }
 
-  async #plan(workload: KubeObject, parent: KubeObject) {
+  async #plan(workload: KubeObject, parent: KubeObject): Promise<Plan | string | UnwritableFile> {
     const { folder, runtimeImage, self, baseEnv } = this.#options
     const context: PlanContext = {
       objects: this.cluster.objects,
@@ -162,8 +179,15 @@ export class DevSession {
     try {
       return await planOf(workload, parent, context)
     } catch (error) {
-      return error instanceof Error ? error.message : String(error)
+      const code = (error as NodeJS.ErrnoException | undefined)?.code
+      const message = error instanceof Error ? error.message : String(error)
+      return isSystemError(error) ? new UnwritableFile(folder, code ?? message) : message
     }
+  }
+
+  #retryLater(): void {
+    clearTimeout(this.#retry)
+    this.#retry = setTimeout(() => this.#notify(), retryMs).unref()
   }
 
   /** Writes what the processes do into the workloads' status, as a kubelet and the Deployment controller would. */

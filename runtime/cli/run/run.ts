@@ -68,7 +68,7 @@ export async function runServers(words: readonly string[], options: RunOptions):
   }
   const port = await freePort(options.port)
   const stop = new AbortController()
-  void stopSignal(stop)
+  void stopSignal(stop, ['SIGINT', 'SIGTERM', 'SIGHUP'])
   return serve(conversion, { ...options, port, hooks: local.hooks, stop })
 }
 
@@ -138,9 +138,10 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
     runtimeImage,
     folder,
     ...localEnvironment(),
+    startMs: startTimeout * 1000,
     onChange: () => {},
-    onLine: (workload, line) => {
-      const name = ownerOf(workload)
+    onLine: (workload, parent, line) => {
+      const { name } = parent.metadata
       // What our own proxy in front of a server says is no word of the server.
       const isOwn = podTemplateOf(workload)?.spec.containers[0]?.image === runtimeImage
       if (!isOwn) lines.set(name, [...(lines.get(name) ?? []).slice(1 - keptLines), line])
@@ -175,12 +176,6 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
     await session.stop()
     rmSync(folder, { recursive: true, force: true })
   }
-}
-
-/** A server's own workload is named after it; its lines are told under that name. */
-function ownerOf({ metadata }: KubeObject): string {
-  const owner = metadata.ownerReferences?.find(({ controller }) => controller)
-  return owner?.name ?? metadata.name
 }
 
 function documentsOf({ members, entrance, secrets }: Conversion): KubeObject[] {

@@ -24,6 +24,7 @@ const modules: readonly string[] = [
   'hooks/server/workers.ts WorkerFailure',
   'runtime/authserver/endpoints/oauth-error.ts OAuthError',
   'runtime/authserver/upstream/token-store.ts Gone',
+  'runtime/cli/dev/unwritable.ts UnwritableFile',
   'runtime/clients/convert/context.ts NotTaken',
   'runtime/mcp/json-scan.ts JsonError',
   'runtime/net/outgoing/connector.ts AddressRefusedError',

@@ -67,14 +67,16 @@ function systemError(error: unknown): string {
 }
 
 /** Resolves at the first SIGINT or SIGTERM; the second one ends the process at once. */
-export function stopSignal(stop: AbortController): Promise<void> {
+export function stopSignal(
+  stop: AbortController,
+  signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM'],
+): Promise<void> {
   return new Promise((resolve) => {
     const onSignal = (): void => {
       if (stop.signal.aborted) process.exit(exitCode.failed)
       stop.abort(new Error('stopped by a signal'))
       resolve()
     }
-    process.on('SIGINT', onSignal)
-    process.on('SIGTERM', onSignal)
+    for (const signal of signals) process.on(signal, onSignal)
   })
 }

@@ -1,43 +1,63 @@
 /**
- * Keeps one workload running as its plan says: starts it, waits until it is ready, restarts it with backoff when it
- * ends by itself, and stops it.
+ * Keeps one workload running as its plan says: starts it once its port is free, waits until it is ready, restarts it with
+ * backoff when it ends by itself, and stops it.
  *
- * States go one way through `onChange`; the session turns them into the workload's status.
+ * States go one way through `onChange`; the session turns them into the workload's status. A failed process stays failed
+ * until it is ready again, so that one that ends again and again is one state and not many.
  */
-import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { silentLog } from '../../../net/index.ts'
 import { type StdioBridge, startStdioBridge } from '../../../proxy/index.ts'
 import { version } from '../../version.ts'
 import type { Plan } from '../plan.ts'
+import { isFree } from './ports.ts'
+import { accepts, readiness } from './probe.ts'
 import { type LocalProcess, startProcess } from './process.ts'
 
-export type RunnerState =
-  | { readonly phase: 'starting' }
-  | { readonly phase: 'ready' }
-  | { readonly phase: 'failed'; readonly why: string; readonly lines: readonly string[] }
+export interface RunnerState {
+  readonly phase: 'starting' | 'ready' | 'failed'
+  /** Why it failed, or what it has waited for since its start deadline. */
+  readonly why?: string
+  /** The last lines of its output. */
+  readonly lines?: readonly string[]
+  /** How often it ended by itself and was started again. */
+  readonly restarts: number
+  /** How it ended the last time. */
+  readonly lastEnd?: string
+}
+
+export interface RunnerCallbacks {
+  readonly onChange: () => void
+  readonly onLine: (line: string) => void
+}
 
 /** Lines of output stored for the message when a process fails. */
 const keptLines = 20
 const graceMs = 3000
 const probeEveryMs = 100
+/** How long a port may stay taken after the process that had it has ended. */
+const releaseMs = 3000
+/** A process that was ready for this long begins with the shortest backoff again. */
+const stableMs = 10_000
 const backoffMs = [500, 1000, 2000, 4000, 8000, 15000] as const
 
 export class Runner {
   readonly plan: Plan
-  state: RunnerState = { phase: 'starting' }
-  readonly #onChange: () => void
-  readonly #onLine: (line: string) => void
+  state: RunnerState = { phase: 'starting', restarts: 0 }
+  readonly #callbacks: RunnerCallbacks
+  readonly #startMs: number
   readonly #stopping = new AbortController()
+  readonly #loop: Promise<void>
   #process: LocalProcess | undefined
   #bridge: StdioBridge | undefined
   #lines: string[] = []
-  #loop: Promise<void>
+  #readySince: number | undefined
 
-  constructor(plan: Plan, callbacks: { onChange: () => void; onLine: (line: string) => void }) {
+  /** `startMs`: time after which a process that is not ready is told. */
+  constructor(plan: Plan, startMs: number, callbacks: RunnerCallbacks) {
     this.plan = plan
-    this.#onChange = callbacks.onChange
-    this.#onLine = callbacks.onLine
+    this.#startMs = startMs
+    this.#callbacks = callbacks
     this.#loop = this.#run()
   }
 
@@ -49,19 +69,39 @@ export class Runner {
   }
 
   async #run(): Promise<void> {
-    for (let attempt = 0; !this.#stopping.signal.aborted; attempt++) {
-      this.#set({ phase: 'starting' })
-      const why = this.plan.stdio ? await this.#runBridge() : await this.#runProcess()
-      if (this.#stopping.signal.aborted) return
-      if (this.state.phase === 'ready') attempt = 0
-      this.#set({ phase: 'failed', why, lines: this.#lines })
-      const wait = backoffMs[Math.min(attempt, backoffMs.length - 1)]
-      await sleep(wait, undefined, { signal: this.#stopping.signal }).catch(() => undefined)
+    for (let attempt = 0; !this.#isStopping; attempt++) {
+      this.#lines = []
+      this.#readySince = undefined
+      const why = (await this.#awaitPort()) ?? (await this.#runOnce())
+      if (this.#isStopping) return
+      if (this.#readySince !== undefined && performance.now() - this.#readySince > stableMs) attempt = 0
+      this.#set({ phase: 'failed', why, lines: this.#lines, lastEnd: why })
+      await this.#pause(backoffMs[Math.min(attempt, backoffMs.length - 1)] ?? 0)
+      this.state = { ...this.state, restarts: this.state.restarts + 1 }
     }
   }
 
+  /** Undefined once the port is free; otherwise who has it is not us, and the sentence says so. */
+  async #awaitPort(): Promise<string | undefined> {
+    const { port, isEntrance } = this.plan
+    const until = performance.now() + releaseMs
+    while (!(await isFree(port))) {
+      if (this.#isStopping) return undefined
+      if (performance.now() > until) {
+        const other = isEntrance ? ', or choose another with --port' : ''
+        return `port ${port} is in use by another program; end that program${other}`
+      }
+      await this.#pause(probeEveryMs)
+    }
+    return undefined
+  }
+
+  async #runOnce(): Promise<string> {
+    if (this.#isStopping) return ''
+    return this.plan.stdio ? this.#runBridge() : this.#runProcess()
+  }
+
   async #runProcess(): Promise<string> {
-    this.#lines = []
     const started = startProcess({ ...this.plan, cwd: process.cwd() }, (line) => this.#keep(line))
     this.#process = started
     const gone = new AbortController()
@@ -71,9 +111,8 @@ export class Runner {
     return why
   }
 
-  /** A server on stdin and stdout: the bridge starts it when the first client comes, and again when it ends. */
+  /** A server on stdin and stdout: the bridge starts it, for each session one, and again when it ends. */
   async #runBridge(): Promise<string> {
-    this.#lines = []
     const { argv, env, port } = this.plan
     try {
       this.#bridge = await startStdioBridge({
@@ -85,51 +124,67 @@ export class Runner {
         log: silentLog,
         version,
         onLine: (line) => this.#keep(line),
+        onEnded: (why) => this.#ended(why),
       })
     } catch (error) {
       return error instanceof Error ? error.message : 'it could not be started'
     }
-    this.#set({ phase: 'ready' })
-    return await this.#bridge.failed
+    // Asked to stop while it started.
+    if (this.#isStopping) await this.#bridge.close()
+    this.#ready()
+    const why = await this.#bridge.failed
+    await this.#bridge.close()
+    return why
+  }
+
+  /** A process of one session ended; the next session gets another. */
+  #ended(lastEnd: string): void {
+    if (this.#isStopping) return
+    this.#set({ ...this.state, restarts: this.state.restarts + 1, lastEnd })
   }
 
   async #awaitReady(gone: AbortSignal): Promise<void> {
     const { port, readyPath } = this.plan
-    while (!gone.aborted && !this.#stopping.signal.aborted) {
-      const ready = readyPath ? await responses(`http://127.0.0.1:${port}${readyPath}`) : await accepts(port)
-      if (ready && !gone.aborted) return this.#set({ phase: 'ready' })
-      await sleep(probeEveryMs)
+    const deadline = performance.now() + this.#startMs
+    while (!gone.aborted && !this.#isStopping) {
+      const waitsFor = readyPath
+        ? await readiness(`http://127.0.0.1:${port}${readyPath}`)
+        : (await accepts(port))
+          ? undefined
+          : `nothing listens on 127.0.0.1:${port}; its command must listen on {port} or on PORT`
+      if (gone.aborted) return
+      if (waitsFor === undefined) return this.#ready()
+      if (performance.now() > deadline && this.state.phase === 'starting') this.#late(waitsFor)
+      await this.#pause(probeEveryMs)
     }
+  }
+
+  #late(waitsFor: string): void {
+    const why = `not ready after ${Math.round(this.#startMs / 1000)} s: ${waitsFor}`
+    if (this.state.why !== why) this.#set({ phase: 'starting', why, lines: this.#lines })
+  }
+
+  #ready(): void {
+    this.#readySince = performance.now()
+    this.#set({ phase: 'ready' })
+  }
+
+  get #isStopping(): boolean {
+    return this.#stopping.signal.aborted
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined)
   }
 
   #keep(line: string): void {
     this.#lines = [...this.#lines.slice(-keptLines + 1), line]
-    this.#onLine(line)
+    this.#callbacks.onLine(line)
   }
 
-  #set(state: RunnerState): void {
-    this.state = state
-    if (!this.#stopping.signal.aborted) this.#onChange()
+  #set(state: Partial<RunnerState> & Pick<RunnerState, 'phase'>): void {
+    const { restarts, lastEnd } = this.state
+    this.state = { restarts, ...(lastEnd !== undefined && { lastEnd }), ...state }
+    if (!this.#isStopping) this.#callbacks.onChange()
   }
-}
-
-async function responses(url: string): Promise<boolean> {
-  try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(2000) })
-    await response.body?.cancel()
-    return response.ok
-  } catch {
-    return false
-  }
-}
-
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1')
-    socket.once('connect', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.once('error', () => resolve(false))
-  })
 }

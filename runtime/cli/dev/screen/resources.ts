@@ -4,7 +4,7 @@
  * What the hooks found (conditions, as on a cluster) comes before what the processes do, and this before what a running
  * virtual server sees of its backends: the first is the cause of the others.
  */
-import { kindOf } from '../../../../schemas/index.ts'
+import { kindOf, localCommandAnnotation } from '../../../../schemas/index.ts'
 import { type KubeObject, objectKey } from '../../local/objects.ts'
 import type { WorkloadView } from '../session.ts'
 import type { ClientAddress } from './client-addresses.ts'
@@ -121,9 +121,20 @@ function processesOf(views: readonly WorkloadView[]): Finding | undefined {
     views.filter((view) => view.phase === phase).sort((a, b) => Number(!a.why) - Number(!b.why)),
   )[0]
   if (!worst) return undefined
-  const { phase, why = '', lines = [] } = worst
+  const { phase, why = '', lines = [], parent } = worst
   if (phase === 'not runnable') return { state: 'not run', text: why }
-  return { state: phase === 'failed' ? 'failed' : 'starting', text: why, lines }
+  if (phase === 'starting') return { state: 'starting', text: why, lines }
+  const step = why === 'the command was not found' && `install it, or correct ${localCommandAnnotation}`
+  const text = joined(why, `started again, ${counted(restartsOf(views))} so far`, step || logsHint(parent))
+  return { state: 'failed', text, lines }
+}
+
+function restartsOf(views: readonly WorkloadView[]): number {
+  return views.reduce((sum, { restarts = 0 }) => sum + restarts, 0)
+}
+
+function counted(restarts: number): string {
+  return restarts === 1 ? '1 restart' : `${restarts} restarts`
 }
 
 const serving: ReadonlySet<string> = new Set(['healthy', 'degraded', 'unknown'])
@@ -135,16 +146,17 @@ function seenOf(object: KubeObject, { addresses }: Shown): Finding | undefined {
     const backend = backends.find((candidate) => candidate.name === object.metadata.name)
     if (!backend || serving.has(backend.health)) continue
     const why = backend.error ?? backend.health
+    const hint = object.kind === 'MCPServer' ? logsHint(object) : ''
     return {
       state: 'failed',
-      text: joined(`VirtualMCPServer ${name} cannot use it: ${why}`, logsHint(object)),
+      text: joined(`VirtualMCPServer ${name} cannot use it: ${why}`, hint),
     }
   }
   return undefined
 }
 
-function logsHint({ kind, metadata }: KubeObject): string | undefined {
-  return kind === 'MCPServer' ? `gatehouse logs ${metadata.name} shows its output` : undefined
+function logsHint({ metadata }: KubeObject): string {
+  return `gatehouse logs ${metadata.name} shows its output`
 }
 
 /** Nothing is wrong: where it is, or what it is used for. */
@@ -152,7 +164,12 @@ function restingOf(object: KubeObject, views: readonly WorkloadView[], shown: Sh
   const status = object.status ?? {}
   const message = typeof status['message'] === 'string' ? status['message'] : ''
   const front = views.find(isFront) ?? views[0]
-  if (front) return { state: 'ready', text: address(front).trim() }
+  if (front) {
+    const restarts = restartsOf(views)
+    const last = views.find(({ lastEnd }) => lastEnd !== undefined)?.lastEnd ?? ''
+    const past = restarts === 0 ? '' : `${counted(restarts)}, the last one after: ${last}`
+    return { state: 'ready', text: joined(address(front).trim(), past) }
+  }
   if (status['phase'] === 'Failed') return { state: 'failed', text: message }
   if (status['phase'] === 'Pending') return { state: 'starting', text: message }
   if (object.kind === 'MCPGroup') return groupFinding(object)

@@ -20,11 +20,13 @@ const shownOutput = 5
 export class ScreenWriter {
   readonly #paint: ReturnType<typeof painter>
   readonly #terminal: boolean
+  readonly #logs: string
   #last = ''
   readonly #said = new Map<string, string>()
   #rows: ReadonlyMap<string, ResourceRow> = new Map()
 
-  constructor(options: { readonly terminal: boolean; readonly colour: boolean }) {
+  constructor(options: { readonly terminal: boolean; readonly colour: boolean; readonly logs: string }) {
+    this.#logs = options.logs
     this.#terminal = options.terminal
     this.#paint = painter(options.colour)
   }
@@ -49,7 +51,8 @@ export class ScreenWriter {
     if (screen.problems) {
       lines.push('', paint('red', 'The latest edit is not applied:'), screen.problems)
     }
-    lines.push('', paint('dim', 'Edits to the manifests apply at once. Ctrl-C stops everything.'))
+    lines.push('', paint('dim', `Output: gatehouse logs NAME, or the files in ${this.#logs}`))
+    lines.push(paint('dim', 'Edits to the manifests apply at once. Ctrl-C stops everything.'))
     return lines.join('\n')
   }
 
@@ -77,6 +80,7 @@ export class ScreenWriter {
 
   #showLines(screen: Screen): void {
     this.#say('title', screen.title)
+    this.#say('logs', `output: gatehouse logs NAME, or the files in ${this.#logs}`)
     for (const row of screen.resources) {
       this.#say(`row ${row.id}`, `${row.label}: ${described(row)}`)
       this.#say(`output ${row.id}`, outputOf(row).join('\n'))

@@ -1,0 +1,184 @@
+/**
+ * A `gatehouse dev` from start to end: reads and checks the manifests, runs them in a session, follows every edit, shows
+ * the screen, and says at the end what ran.
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { isColoured, type LogFormat, logFormatFor, type LogLevelName } from '../../../schemas/index.ts'
+import { environment } from '../../config/index.ts'
+import { refused } from '../clients/host.ts'
+import { stopSignal } from '../commands/proxy/shared.ts'
+import type { KubeObject } from '../local/objects.ts'
+import type { ValidateResource } from '../manifests/check.ts'
+import { checkManifests, describeViolations, isOurs } from '../manifests/check.ts'
+import { generatedObjects } from '../manifests/generators.ts'
+import { readManifests } from '../manifests/read.ts'
+import { exitCode, print, printError } from '../output.ts'
+import { runtimeImage } from '../version.ts'
+import { localEnvironment } from './environment.ts'
+import { localHooks } from './local-hooks.ts'
+import { LogFiles } from './processes/log-files.ts'
+import { isFree, nextFreePort } from './processes/ports.ts'
+import { Display } from './screen/display.ts'
+import { lineWriter } from './screen/lines.ts'
+import { ScreenWriter } from './screen/screen.ts'
+import { summaryOf } from './screen/summary.ts'
+import { DevSession } from './session.ts'
+import { UnwritableFile } from './unwritable.ts'
+import { watchFiles } from './watch.ts'
+
+export interface DevOptions {
+  readonly filename: readonly string[]
+  readonly port: number
+  readonly startTimeout: number
+  readonly verbose: boolean
+  readonly logFormat?: LogFormat
+  readonly logLevel?: LogLevelName
+}
+
+/** How often the running servers are asked for the health of their backends. */
+const refreshMs = 1000
+
+/** Returns the exit code. Throws INVALID_CONFIG for what cannot be read or cannot be run. */
+export async function runDev(options: DevOptions): Promise<number> {
+  const stop = new AbortController()
+  const stopped = stopSignal(stop, ['SIGINT', 'SIGTERM', 'SIGHUP'])
+  const { hooks, validate } = await localHooks()
+  const input = once(() => readFileSync(0, 'utf8'))
+  const read = () => load(options.filename, validate, input)
+  const first = read()
+  if (first.docs.length === 0 && !first.problems) throw nothingToRun(options.filename)
+  if (first.problems) {
+    printError(first.problems)
+    return exitCode.failed
+  }
+  await refuseTakenPort(first.docs, options.port)
+  const folder = sessionFolder()
+  const startedAt = performance.now()
+  const logs = new LogFiles(join(folder, 'logs'), (error) =>
+    failure(`output is not stored any more, so "gatehouse logs" has no more of it: ${messageOf(error)}`),
+  )
+  const display = new Display({
+    title: `gatehouse dev · ${options.filename.join(' ')}`,
+    writer: new ScreenWriter({
+      terminal: process.stdout.isTTY,
+      colour: process.stdout.isTTY && process.stdout.hasColors(),
+      logs: logs.folder,
+    }),
+    onError: failure,
+  })
+  const show = verboseLine(options)
+  const session: DevSession = new DevSession({
+    hooks,
+    port: options.port,
+    runtimeImage,
+    folder,
+    startMs: options.startTimeout * 1000,
+    ...localEnvironment(options.logLevel),
+    onChange: (changed) => display.redraw(changed),
+    onLine(workload, parent, line) {
+      logs.write(parent.metadata.name, `[${workload.metadata.name}] ${line}`)
+      show(workload.metadata.name, line)
+    },
+    onError: failure,
+  })
+  const reload = async () => {
+    const next = tried(read)
+    display.problems = next.problems
+    if (!next.problems) await session.declare(next.docs)
+    display.redraw(session)
+  }
+  const timer = setInterval(() => display.redraw(session), refreshMs)
+  const stopWatching = await watchFiles(
+    options.filename.filter((path) => path !== '-'),
+    { onChange: () => void reload().catch(failure), onError: failure },
+  )
+  try {
+    await Promise.race([session.declare(first.docs), stopped])
+    await stopped
+  } finally {
+    clearInterval(timer)
+    await stopWatching()
+    const summary = summaryOf(session.workloads, performance.now() - startedAt)
+    await session.stop()
+    await display.settled()
+    logs.close()
+    rmSync(folder, { recursive: true, force: true })
+    print(summary)
+  }
+  return exitCode.ok
+}
+
+interface Loaded {
+  readonly docs: KubeObject[]
+  readonly problems: string
+}
+
+/** Reads and checks the manifests. Throws INVALID_CONFIG for what cannot be read. */
+function load(paths: readonly string[], validate: ValidateResource, input: () => string): Loaded {
+  const manifests = readManifests(paths, input)
+  const problems = describeViolations(checkManifests(manifests, { validate }))
+  const ours = manifests.some(isOurs)
+  const docs = ours ? manifests.map(({ doc }) => doc as KubeObject) : []
+  return { docs: ours ? [...docs, ...generatedObjects(paths)] : [], problems }
+}
+
+/** While servers run, what cannot be read is a problem like any other. */
+function tried(read: () => Loaded): Loaded {
+  try {
+    return read()
+  } catch (error) {
+    return { docs: [], problems: messageOf(error) }
+  }
+}
+
+function nothingToRun(paths: readonly string[]) {
+  return refused(
+    `${paths.join(', ')}: no resource of gatehouse.dev in it. The configuration of an MCP client becomes manifests by ` +
+      `"gatehouse import ${paths[0] ?? ''} --save FOLDER", or runs at once by "gatehouse run --from ${paths[0] ?? ''}".`,
+  )
+}
+
+/** Clients have the address in their configuration: another port is the user's choice. */
+async function refuseTakenPort(docs: readonly KubeObject[], port: number): Promise<void> {
+  if (!docs.some(({ kind }) => kind === 'VirtualMCPServer') || (await isFree(port))) return
+  const next = await nextFreePort(port)
+  const other = next === undefined ? 'choose another with --port' : `use --port ${next}, which is free`
+  throw refused(`port ${port} is in use by another program; end that program, or ${other}`)
+}
+
+function sessionFolder(): string {
+  try {
+    return mkdtempSync(join(tmpdir(), 'gatehouse-dev-'))
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw refused(new UnwritableFile(tmpdir(), code ?? messageOf(error)).message)
+  }
+}
+
+/** What `--verbose` does with a line. */
+function verboseLine(options: DevOptions): (name: string, line: string) => void {
+  const shown = lineWriter({
+    format: logFormatFor(options.logFormat, process.stderr),
+    colour: isColoured(process.stderr, environment()),
+    level: options.logLevel ?? 'debug',
+  })
+  return (name, line) => {
+    const text = options.verbose ? shown(line) : undefined
+    if (text !== undefined) printError(`[${name}] ${text}`)
+  }
+}
+
+function once(read: () => string): () => string {
+  let text: string | undefined
+  return () => (text ??= read())
+}
+
+function failure(error: unknown): void {
+  printError(`gatehouse dev: ${messageOf(error)}`)
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
