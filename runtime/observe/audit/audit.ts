@@ -126,6 +126,8 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
       time: at,
       level: 'AUDIT',
       message: 'audit_event',
+      // What consumers of audit logs in this format look for, beside the key of all our logs.
+      msg: 'audit_event',
       audit_id: randomUUID(),
       type,
       logged_at: at,
@@ -176,7 +178,12 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
         delegation: delegation(record.caller),
         target: { method: 'tools/call', name: record.tool, type: 'tool' },
         metadata: {
-          extra: { duration_ms: record.durationMs, transport: 'local', backend: record.backend },
+          extra: {
+            duration_ms: record.durationMs,
+            transport: 'local',
+            backend: record.backend,
+            backend_name: record.backend,
+          },
         },
       }
       write('mcp_tool_call', record.outcome, EXCHANGE_COMPONENT, rest, {

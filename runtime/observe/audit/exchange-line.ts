@@ -63,6 +63,7 @@ export function exchangeLine(
         transport: 'http',
         response_size_bytes: record.responseBytes,
         backend: record.backend,
+        backend_name: record.backend,
         jsonrpc_error_code: rpcResponse?.kind === 'error' ? rpcResponse.code : undefined,
         jsonrpc_error_message: rpcResponse?.kind === 'error' ? rpcResponse.message : undefined,
         tool_error: rpcResponse?.toolError === true ? true : undefined,

@@ -92,13 +92,14 @@ await t.test('audit: one line for each exchange, by what it was', async (t) => {
   t.match(call, {
     level: 'AUDIT',
     message: 'audit_event',
+    msg: 'audit_event',
     time: /^\d{4}-\d\d-\d\dT[\d:.]+Z$/,
     audit_id: /^[0-9a-f-]{36}$/,
     component: 'gatehouse-api',
     source: { type: 'network', value: '127.0.0.1', extra: { user_agent: 'wire/1', request_id: 'req-7' } },
     subjects: { user: 'Anonymous User', user_id: 'anonymous', client_name: 'wire', client_version: '1' },
     target: { endpoint: '/mcp', method: 'tools/call', name: 'test_simple_text', type: 'tool' },
-    metadata: { extra: { transport: 'http', backend: 'one' } },
+    metadata: { extra: { transport: 'http', backend: 'one', backend_name: 'one' } },
   })
   const { extra } = call['metadata'] as { extra: { duration_ms: number; response_size_bytes: number } }
   t.ok(extra.duration_ms > 0 && extra.response_size_bytes > 50)

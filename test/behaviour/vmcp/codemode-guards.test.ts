@@ -207,7 +207,7 @@ t.test(
       .filter(({ type, source }) => type === 'mcp_tool_call' && source.type === 'local')
     const called = (name: string) => lines.filter(({ target }) => target.name === name)
     t.match(called('echo').at(-1), {
-      metadata: { extra: { backend: 'raw' } },
+      metadata: { extra: { backend: 'raw', backend_name: 'raw' } },
       data: {
         request: { name: 'echo', arguments: { b: 2 } },
         response: { content: [], structuredContent: { token: '[redacted]', n: 1 } },
@@ -216,7 +216,7 @@ t.test(
     t.equal(called('echo').length, 3, 'two calls of scripts and one of the workflow')
     t.match(called('long'), [
       {
-        metadata: { extra: { backend: 'raw' } },
+        metadata: { extra: { backend: 'raw', backend_name: 'raw' } },
         data: {
           request: { name: 'long', arguments: {} },
           response: /^\{"content":\[\{"type":"text","text":"(?:word )+/,
