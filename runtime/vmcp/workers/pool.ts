@@ -102,10 +102,19 @@ export class WorkerPool {
     worker.removeAllListeners('message')
     if (usable && !this.#closed && this.#all.has(worker) && this.#idle.length < this.#options.maxIdle) {
       worker.unref()
-      const timer = setTimeout(() => void worker.terminate(), this.#options.idleMs)
+      const timer = setTimeout(() => {
+        // At once: the next task must not be given to a worker that is about to end.
+        this.#forget(worker)
+        void worker.terminate()
+      }, this.#options.idleMs)
       timer.unref()
       this.#idle.push({ worker, timer })
     } else void worker.terminate()
+  }
+
+  #forget(worker: Worker): void {
+    const at = this.#idle.findIndex((idle) => idle.worker === worker)
+    for (const { timer } of at < 0 ? [] : this.#idle.splice(at, 1)) clearTimeout(timer)
   }
 
   #start(): Worker {
@@ -122,8 +131,7 @@ export class WorkerPool {
     worker.on('error', () => {})
     worker.on('exit', () => {
       this.#all.delete(worker)
-      const at = this.#idle.findIndex((idle) => idle.worker === worker)
-      for (const { timer } of at < 0 ? [] : this.#idle.splice(at, 1)) clearTimeout(timer)
+      this.#forget(worker)
     })
     return worker
   }

@@ -1,5 +1,6 @@
 /** The pool of workers: who runs, who waits, who is parked. */
 import { once } from 'node:events'
+import { mock } from 'node:test'
 import t from 'tap'
 import { LOCAL_ISSUER, makeCaller } from '../../../runtime/net/index.ts'
 import type { ClientSession } from '../../../runtime/vmcp/pipeline/operation.ts'
@@ -70,6 +71,20 @@ t.test('pool: a worker that nobody needs for long is ended, and the next script 
   const alive = setInterval(() => {}, 1_000)
   await ended
   clearInterval(alive)
+  const next = await pool.take('a', never)
+  t.not(next.worker, first.worker)
+  next.end(true)
+})
+
+t.test('pool: a worker whose idle time is over is given to nobody, while it ends', async (t) => {
+  const pool = new WorkerPool(scriptWorker, SMALL)
+  t.teardown(() => pool.close())
+  const first = await pool.take('a', never)
+  await once(first.worker, 'online')
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => mock.timers.reset())
+  first.end(true)
+  mock.timers.tick(SMALL.idleMs)
   const next = await pool.take('a', never)
   t.not(next.worker, first.worker)
   next.end(true)
