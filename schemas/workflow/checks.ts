@@ -7,19 +7,24 @@ import type { CompositeTool, WorkflowStep } from '../generated/types.ts'
 import type { Violation } from '../validation/violations.ts'
 import { fieldsOf } from '../validation/fields.ts'
 import { serverTools } from '../names.ts'
+import { CheckBudget } from './check-budget.ts'
 import { parameterViolations } from './json-schema.ts'
 import { stepGraphViolations, successorsOf } from './graph.ts'
 import { outputViolations } from './output.ts'
 import { stepViolations } from './steps.ts'
 import { templateReads, type TemplateRead } from './templates.ts'
 
-/** Problems of one workflow; `path` is where it stands. */
-export function workflowViolations(tool: CompositeTool, path: string): Violation[] {
+/** Problems of one workflow; `path` is where it stands. Workflows of one object have one budget together. */
+export function workflowViolations(
+  tool: CompositeTool,
+  path: string,
+  budget = new CheckBudget(),
+): Violation[] {
   const reads = templateReads(tool, path)
   return [
     ...nameViolations(tool, path),
-    ...parameterViolations(tool.parameters, `${path}.parameters`),
-    ...tool.steps.flatMap((step, index) => stepViolations(step, `${path}.steps[${index}]`)),
+    ...parameterViolations(tool.parameters, `${path}.parameters`, budget),
+    ...tool.steps.flatMap((step, index) => stepViolations(step, `${path}.steps[${index}]`, budget)),
     ...stepGraphViolations(tool.steps, `${path}.steps`),
     ...outputViolations(tool, path),
     ...reads.problems,

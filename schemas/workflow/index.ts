@@ -3,6 +3,7 @@
  * admission and in the sync, the runtime checks at start and executes. A public API of its own, because it brings a JSON
  * Schema compiler along that few need.
  */
+export { CheckBudget } from './check-budget.ts'
 export { workflowViolations } from './checks.ts'
 export {
   type Command,

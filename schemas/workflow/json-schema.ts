@@ -6,6 +6,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { below, type Violation } from '../validation/violations.ts'
 import { type Fields, fieldsOf, isFields } from '../validation/fields.ts'
 import { compilePattern, PatternError } from './pattern.ts'
+import type { CheckBudget } from './check-budget.ts'
 import { patternsOf, schemaCheck } from './schema-check.ts'
 import { countSchemas, mapSchemas } from './schema-parts.ts'
 
@@ -16,11 +17,14 @@ const maxBytes = 100 * 1024
 const maxSchemas = 500
 const maxDepth = 100
 
-/** What is wrong with the schema itself; undefined when it is one. */
-function schemaError(schema: Fields): string | undefined {
+function sizeError(schema: Fields): string | undefined {
   if (isTooDeep(schema, 0)) return `it is nested more than ${maxDepth} deep`
   if (JSON.stringify(schema).length > maxBytes) return `it is larger than ${maxBytes / 1024} KiB`
-  if (countSchemas(schema) > maxSchemas) return `it is made of more than ${maxSchemas} schemas`
+  return countSchemas(schema) > maxSchemas ? `it is made of more than ${maxSchemas} schemas` : undefined
+}
+
+/** What is wrong with the schema itself; undefined when it is one. */
+function schemaError(schema: Fields): string | undefined {
   meta ??= new Ajv2020({ strict: false, logger: false })
   const { $schema: _, ...plain } = schema
   if (!meta.validateSchema(plain)) {
@@ -91,36 +95,51 @@ function hasAnchor(part: unknown, name: string, depth: number): boolean {
   return Object.values(part).some((inner) => hasAnchor(inner, name, depth + 1))
 }
 
-export function parameterViolations(parameters: unknown, path: string): Violation[] {
+export function parameterViolations(parameters: unknown, path: string, budget: CheckBudget): Violation[] {
   if (parameters === undefined || Object.keys(fieldsOf(parameters)).length === 0) return []
   const { type } = fieldsOf(parameters)
   if (type !== 'object') return [{ path: `${path}.type`, message: 'must be object' }]
-  const failure = schemaError(fieldsOf(parameters))
-  return failure === undefined
-    ? defaultViolations(fieldsOf(parameters), path)
-    : [{ path, message: `is not a JSON Schema: ${failure}` }]
+  return schemaViolations(fieldsOf(parameters), path, budget)
+}
+
+function schemaViolations(schema: Fields, path: string, budget: CheckBudget): Violation[] {
+  const failure = sizeError(schema)
+  if (failure !== undefined) return [notASchema(path, failure)]
+  if (!budget.takeSchema(schema)) return told(path, budget)
+  const error = schemaError(schema)
+  return error === undefined ? defaultViolations(schema, path, budget) : [notASchema(path, error)]
+}
+
+function notASchema(path: string, failure: string): Violation {
+  return { path, message: `is not a JSON Schema: ${failure}` }
+}
+
+function told(path: string, budget: CheckBudget): Violation[] {
+  const message = budget.tell()
+  return message === undefined ? [] : [{ path, message }]
 }
 
 /** Work that the check of one default may take. */
 const maxUnits = 20_000
 
 /** Defaults of the first level must match their own schemas: a call that leaves them out would be refused. */
-function defaultViolations(schema: Fields, path: string): Violation[] {
+function defaultViolations(schema: Fields, path: string, budget: CheckBudget): Violation[] {
   return Object.entries(fieldsOf(schema['properties'])).flatMap(([name, property]) => {
     const value = fieldsOf(property)['default']
     if (value === undefined) return []
-    const failure = defaultError(schema, name, value)
-    return failure === undefined
-      ? []
-      : [{ path: `${below(`${path}.properties`, name)}.default`, message: failure }]
+    const at = `${below(`${path}.properties`, name)}.default`
+    const failure = budget.hasUnits ? defaultError(schema, name, value, budget) : undefined
+    if (!budget.hasUnits) return told(at, budget)
+    return failure === undefined ? [] : [{ path: at, message: failure }]
   })
 }
 
-function defaultError(schema: Fields, name: string, value: unknown): string | undefined {
+function defaultError(schema: Fields, name: string, value: unknown, budget: CheckBudget): string | undefined {
   let left = maxUnits
   const spend = (units: number) => {
     left -= units
-    if (left < 0) throw new Error('takes too much work to be checked against its schema')
+    if (!budget.takeUnits(units) || left < 0)
+      throw new Error('takes too much work to be checked against its schema')
   }
   const pointer = encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))
   try {
@@ -134,21 +153,21 @@ function defaultError(schema: Fields, name: string, value: unknown): string | un
 const primitive: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean'])
 
 /** MCP clients are asked flat forms only: an object of primitive properties. */
-export function elicitationSchemaViolations(schema: unknown, path: string): Violation[] {
+export function elicitationSchemaViolations(schema: unknown, path: string, budget: CheckBudget): Violation[] {
   if (!isFields(schema) || Object.keys(schema).length === 0) {
     return [{ path, message: 'is required for type elicitation' }]
   }
   if (schema['type'] !== 'object') return [{ path: `${path}.type`, message: 'must be object' }]
   if (JSON.stringify(schema).length > maxBytes)
     return [{ path, message: 'is too large to be shown to a user: more than 100 KiB' }]
-  const failure = schemaError(schema)
-  if (failure !== undefined) return [{ path, message: `is not a JSON Schema: ${failure}` }]
   const flat = 'must be a string, number, integer, boolean or list of choices'
+  const violations = schemaViolations(schema, path, budget)
+  if (violations.some((violation) => violation.path === path)) return violations
   return [
     ...Object.entries(fieldsOf(schema['properties'])).flatMap(([name, property]) =>
       isFlat(fieldsOf(property)) ? [] : [{ path: below(`${path}.properties`, name), message: flat }],
     ),
-    ...defaultViolations(schema, path),
+    ...violations,
   ]
 }
 

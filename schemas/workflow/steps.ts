@@ -5,6 +5,7 @@
 import type { CompositeTool, WorkflowStep } from '../generated/types.ts'
 import { oneOf, type Violation } from '../validation/violations.ts'
 import { withDefaults } from '../validation/validate.ts'
+import type { CheckBudget } from './check-budget.ts'
 import { elicitationSchemaViolations } from './json-schema.ts'
 
 type StepType = WorkflowStep['type']
@@ -31,10 +32,10 @@ const hints: Readonly<Partial<Record<StepType, Readonly<Partial<Record<keyof Wor
   },
 }
 
-export function stepViolations(step: WorkflowStep, path: string): Violation[] {
+export function stepViolations(step: WorkflowStep, path: string, budget: CheckBudget): Violation[] {
   return [
     ...foreignViolations(step, path),
-    ...ownViolations[step.type](step, path),
+    ...ownViolations[step.type](step, path, budget),
     ...errorViolations(step, path),
   ]
 }
@@ -63,7 +64,9 @@ function blankStep(): WorkflowStep {
   return blank
 }
 
-const ownViolations: Readonly<Record<StepType, (step: WorkflowStep, path: string) => Violation[]>> = {
+const ownViolations: Readonly<
+  Record<StepType, (step: WorkflowStep, path: string, budget: CheckBudget) => Violation[]>
+> = {
   tool: ({ tool }, path) => toolViolations(tool, path),
   elicitation: elicitationViolations,
   forEach: forEachViolations,
@@ -76,10 +79,14 @@ function toolViolations(tool: string | undefined, path: string): Violation[] {
   return toolName.test(tool) ? [] : [{ path: `${path}.tool`, message: 'is not a tool name' }]
 }
 
-function elicitationViolations({ message, schema }: WorkflowStep, path: string): Violation[] {
+function elicitationViolations(
+  { message, schema }: WorkflowStep,
+  path: string,
+  budget: CheckBudget,
+): Violation[] {
   return [
     ...(message ? [] : [{ path: `${path}.message`, message: 'is required for type elicitation' }]),
-    ...elicitationSchemaViolations(schema, `${path}.schema`),
+    ...elicitationSchemaViolations(schema, `${path}.schema`, budget),
   ]
 }
 

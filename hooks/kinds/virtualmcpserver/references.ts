@@ -2,7 +2,14 @@
  * References of a virtual server that are neither authentication nor backends: group, workflows, embedding server, tool
  * configurations, telemetry. Each sets its condition; what is broken is returned, so that all errors are known at once.
  */
-import type { Aggregation, CompositeTool, Optimizer, Telemetry } from '../../../schemas/index.ts'
+import {
+  type Aggregation,
+  type CompositeTool,
+  formatViolations,
+  type Optimizer,
+  type Telemetry,
+} from '../../../schemas/index.ts'
+import { CheckBudget, workflowViolations } from '../../../schemas/workflow/index.ts'
 import type { Failure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { fieldsOf } from '../../kube.ts'
@@ -67,7 +74,19 @@ function withReferenced(
     }
     tools.push(spec)
   }
-  return { value: tools }
+  const beyond = refs.length > 0 ? sumViolation(tools, inline.length) : undefined
+  return beyond === undefined ? { value: tools } : failed('CompositeToolRefInvalid', beyond)
+}
+
+/** The server checks inline and referenced workflows together, and what is valid by itself may be too much with others. */
+function sumViolation(tools: readonly CompositeTool[], inline: number): string | undefined {
+  const budget = new CheckBudget()
+  for (const [index, tool] of tools.entries()) {
+    const path = index < inline ? `spec.config.compositeTools[${index}]` : `workflow ${tool.name}: spec`
+    const [first] = workflowViolations(tool, path, budget)
+    if (first) return formatViolations([first])
+  }
+  return undefined
 }
 
 /** The optimizer's settings with the address of the embedding server; undefined without one. */

@@ -12,7 +12,7 @@ import {
   type VirtualMCPServer,
   type VirtualMCPServerSpec,
 } from '../../../schemas/index.ts'
-import { workflowViolations } from '../../../schemas/workflow/index.ts'
+import { CheckBudget, workflowViolations } from '../../../schemas/workflow/index.ts'
 import { authzViolations } from '../common/checks/policies.ts'
 import { overrideViolations } from '../common/checks/tools.ts'
 import { podTemplateViolations } from '../../children/pod-template.ts'
@@ -76,8 +76,9 @@ function optimizerViolations({ config, embeddingServerRef }: VirtualMCPServerSpe
 }
 
 function compositeViolations({ config }: VirtualMCPServerSpec): Violation[] {
+  const budget = new CheckBudget()
   return (config?.compositeTools ?? []).flatMap((tool, index) =>
-    workflowViolations(tool, `spec.config.compositeTools[${index}]`),
+    workflowViolations(tool, `spec.config.compositeTools[${index}]`, budget),
   )
 }
 

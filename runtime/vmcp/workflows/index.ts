@@ -4,7 +4,7 @@
  * The engine asks for a Composer and gives it to the catalog; nothing else enters here.
  */
 import { type CompositeTool, formatViolations } from '../../../schemas/index.ts'
-import { workflowViolations } from '../../../schemas/workflow/index.ts'
+import { CheckBudget, workflowViolations } from '../../../schemas/workflow/index.ts'
 import type { Composer } from '../catalog/types.ts'
 import { compileWorkflow } from './compile.ts'
 import { makeComposer } from './compose.ts'
@@ -23,9 +23,10 @@ export function makeWorkflows(
 
 /** One line for every error of the definitions, with its path: the same checks as at admission, and compiling them. */
 export function workflowErrors(definitions: readonly CompositeTool[] | undefined): string[] {
+  const budget = new CheckBudget()
   return (definitions ?? []).flatMap((definition, index) => {
     const path = `compositeTools[${index}]`
-    const problems = workflowViolations(definition, path)
+    const problems = workflowViolations(definition, path, budget)
     if (problems.length > 0) return problems.map((problem) => formatViolations([problem]))
     try {
       compileWorkflow(definition)
