@@ -60,7 +60,7 @@ t.test(
     t.equal(said({ config: { aggregation: manual, optimizer } }), find)
     t.equal(
       said({ config: { aggregation: manual }, embeddingServerRef: { name: 'e' } }),
-      [find],
+      find,
       'the reference switches it on',
     )
     t.equal(said({ config: { aggregation: manual, codeMode: { enabled: true } } }), script)
