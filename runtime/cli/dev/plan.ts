@@ -5,8 +5,6 @@
  * the command in the annotation `gatehouse.dev/local-command` of the resource that owns it, in place of image and args;
  * `$(NAME)` in it stands for a variable of the container.
  */
-import { existsSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { hashOf, localCommandAnnotation } from '../../../schemas/index.ts'
 import type { KubeObject } from '../local/objects.ts'
 import type { Addresses } from './addresses.ts'
@@ -89,7 +87,7 @@ function commandOf(
   if (!line) return `annotate it with ${localCommandAnnotation} to run it here (its image needs a cluster)`
   const words = splitCommand(line.replaceAll('{port}', String(port)))
   if (typeof words === 'string') return `${localCommandAnnotation}: ${words}`
-  const argv = ownNode(words.map((word) => expand(word, env)))
+  const argv = words.map((word) => expand(word, env))
   return { argv, stdio: parent.spec?.['transport'] === 'stdio' }
 }
 
@@ -106,11 +104,4 @@ interface CommandInput {
 function listenLocally(args: readonly string[], port: number): string[] {
   const rest = args.filter((arg) => !/^--(host|port)=/.test(arg))
   return [...rest, '--host=127.0.0.1', `--port=${port}`]
-}
-
-/** `node` means the node that runs this program, whatever the machine has. */
-function ownNode(argv: readonly string[]): string[] {
-  const [first = '', ...rest] = argv
-  const beside = `${dirname(process.execPath)}/${first}`
-  return [first === 'node' && existsSync(beside) ? beside : first, ...rest]
 }

@@ -10,6 +10,7 @@ import { silentLog } from '../../../net/index.ts'
 import { type StdioBridge, startStdioBridge } from '../../../proxy/index.ts'
 import { version } from '../../version.ts'
 import type { Plan } from '../plan.ts'
+import { startedCommand } from './installed.ts'
 import { isFree } from './ports.ts'
 import { accepts, readiness } from './probe.ts'
 import { type LocalProcess, startProcess } from './process.ts'
@@ -102,7 +103,7 @@ export class Runner {
   }
 
   async #runProcess(): Promise<string> {
-    const started = startProcess({ ...this.plan, cwd: process.cwd() }, (line) => this.#keep(line))
+    const started = startProcess({ env: this.plan.env, ...this.#command() }, (line) => this.#keep(line))
     this.#process = started
     const gone = new AbortController()
     void this.#awaitReady(gone.signal)
@@ -113,12 +114,13 @@ export class Runner {
 
   /** A server on stdin and stdout: the bridge starts it, for each session one, and again when it ends. */
   async #runBridge(): Promise<string> {
-    const { argv, env, port } = this.plan
+    const { env, port } = this.plan
+    const { argv, cwd } = this.#command()
     try {
       this.#bridge = await startStdioBridge({
         command: argv,
         env,
-        cwd: process.cwd(),
+        cwd,
         host: '127.0.0.1',
         port,
         log: silentLog,
@@ -135,6 +137,12 @@ export class Runner {
     const why = await this.#bridge.failed
     await this.#bridge.close()
     return why
+  }
+
+  /** Looked up at each start: npx may have installed the package since. */
+  #command(): { readonly argv: readonly string[]; readonly cwd: string } {
+    const cwd = process.cwd()
+    return { argv: startedCommand(this.plan.argv, cwd, this.plan.env), cwd }
   }
 
   /** A process of one session ended; the next session gets another. */
