@@ -20,18 +20,22 @@ export function endpointPolicy(allowPrivateEndpoint: boolean): AddressPolicy {
 
 type Range = readonly [network: string, prefix: number]
 
-/** Link-local, multicast, unspecified and reserved, and metadata services that lie within private ranges. */
+/** Link-local, multicast, unspecified and reserved, and metadata services of clouds that lie within other ranges. */
 const neverRanges = blockList(
   [
     ['0.0.0.0', 8],
     ['100.100.100.200', 32],
+    ['168.63.129.16', 32],
     ['169.254.0.0', 16],
+    ['192.0.0.192', 32],
     ['224.0.0.0', 4],
     ['240.0.0.0', 4],
   ],
   [
     ['::', 128],
+    ['fd00:ec2::23', 128],
     ['fd00:ec2::254', 128],
+    ['fd20:ce::254', 128],
     ['fe80::', 10],
     ['ff00::', 8],
   ],
@@ -94,7 +98,10 @@ function levelOf(address: string): Level | undefined {
   if (neverRanges.check(subject, type)) return 'never'
   if (loopbackRanges.check(subject, type)) return 'loopback'
   if (privateRanges.check(subject, type)) return 'private'
-  return otherSpecialRanges.check(subject, type) ? 'special' : 'public'
+  const isSpecial =
+    otherSpecialRanges.check(subject, type) ||
+    (embedded !== undefined && otherSpecialRanges.check(bare, 'ipv6'))
+  return isSpecial ? 'special' : 'public'
 }
 
 const localNames = ['localhost'] as const
@@ -143,14 +150,18 @@ function blockList(v4: readonly Range[], v6: readonly Range[]): BlockList {
   return list
 }
 
-/** The IPv4 address inside a mapped, compatible, NAT64 or 6to4 address. */
+/** The IPv4 address inside a mapped, compatible, translated, NAT64 (of both prefixes) or 6to4 address. */
 function embeddedIPv4(address: string): string | undefined {
   const words = expand(address)
   const [first = 0, second = 0, third = 0] = words
   if (first === 0x2002) return dotted(second, third)
   const zeros = words.slice(1, 5).every((word) => word === 0)
   const tail = dotted(words[6] ?? 0, words[7] ?? 0)
-  if (first === 0x64 && second === 0xff9b && words.slice(2, 6).every((word) => word === 0)) return tail
+  const isNat64 = first === 0x64 && second === 0xff9b && third <= 1
+  if (isNat64 && words.slice(3, 6).every((word) => word === 0)) return tail
+  // IPv4-translated (::ffff:0:a.b.c.d).
+  const isTranslated = words[4] === 0xffff && words[5] === 0
+  if (isTranslated && words.slice(0, 4).every((word) => word === 0)) return tail
   if (first === 0 && zeros && words[5] === 0xffff) return tail
   // IPv4-compatible (::a.b.c.d), obsolete; ::0 and ::1 are checked as IPv6.
   if (first === 0 && zeros && words[5] === 0 && (words[6] !== 0 || (words[7] ?? 0) > 1)) return tail
