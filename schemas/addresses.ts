@@ -13,6 +13,9 @@ import { BlockList, isIP, isIPv4 } from 'node:net'
  */
 export type AddressPolicy = 'any' | 'private' | 'public'
 
+/** `operator`: everything but link-local and metadata addresses, for what an operator wrote down. */
+export type DialPolicy = AddressPolicy | 'operator'
+
 /** What `allowPrivateEndpoint` of an MCPServerEntry or MCPRemoteProxy permits. */
 export function endpointPolicy(allowPrivateEndpoint: boolean): AddressPolicy {
   return allowPrivateEndpoint ? 'private' : 'public'
@@ -20,23 +23,31 @@ export function endpointPolicy(allowPrivateEndpoint: boolean): AddressPolicy {
 
 type Range = readonly [network: string, prefix: number]
 
-/** Link-local, multicast, unspecified and reserved, and metadata services of clouds that lie within other ranges. */
-const neverRanges = blockList(
+/** Link-local, and metadata services of clouds that lie within other ranges. */
+const metadataRanges = blockList(
   [
-    ['0.0.0.0', 8],
     ['100.100.100.200', 32],
     ['168.63.129.16', 32],
     ['169.254.0.0', 16],
     ['192.0.0.192', 32],
+  ],
+  [
+    ['fd00:ec2::23', 128],
+    ['fd00:ec2::254', 128],
+    ['fd20:ce::254', 128],
+    ['fe80::', 10],
+  ],
+)
+
+/** Multicast, unspecified and reserved. */
+const neverRanges = blockList(
+  [
+    ['0.0.0.0', 8],
     ['224.0.0.0', 4],
     ['240.0.0.0', 4],
   ],
   [
     ['::', 128],
-    ['fd00:ec2::23', 128],
-    ['fd00:ec2::254', 128],
-    ['fd20:ce::254', 128],
-    ['fe80::', 10],
     ['ff00::', 8],
   ],
 )
@@ -73,16 +84,17 @@ const otherSpecialRanges = blockList(
   ],
 )
 
-type Level = 'never' | 'loopback' | 'private' | 'special' | 'public'
+type Level = 'metadata' | 'never' | 'loopback' | 'private' | 'special' | 'public'
 
-const refusedBy: Readonly<Record<AddressPolicy, readonly Level[]>> = {
-  any: ['never'],
-  private: ['never', 'loopback'],
-  public: ['never', 'loopback', 'private', 'special'],
+const refusedBy: Readonly<Record<DialPolicy, readonly Level[]>> = {
+  operator: ['metadata'],
+  any: ['metadata', 'never'],
+  private: ['metadata', 'never', 'loopback'],
+  public: ['metadata', 'never', 'loopback', 'private', 'special'],
 }
 
 /** True when a connection under this policy may not go to this IP address (text form, zone allowed). Not an IP: true. */
-export function isRefusedAddress(address: string, policy: AddressPolicy = 'public'): boolean {
+export function isRefusedAddress(address: string, policy: DialPolicy = 'public'): boolean {
   const level = levelOf(address)
   return level === undefined || refusedBy[policy].includes(level)
 }
@@ -95,6 +107,7 @@ function levelOf(address: string): Level | undefined {
   const embedded = family === 6 ? embeddedIPv4(bare) : undefined
   const subject = embedded ?? bare
   const type = isIPv4(subject) ? 'ipv4' : 'ipv6'
+  if (metadataRanges.check(subject, type)) return 'metadata'
   if (neverRanges.check(subject, type)) return 'never'
   if (loopbackRanges.check(subject, type)) return 'loopback'
   if (privateRanges.check(subject, type)) return 'private'
@@ -105,12 +118,18 @@ function levelOf(address: string): Level | undefined {
 }
 
 const localNames = ['localhost'] as const
-/** The API server of the cluster, and metadata services. */
-const neverNames = ['kubernetes', 'kubernetes.default', 'metadata.google.internal'] as const
+const metadataNames = [
+  'metadata.google.internal',
+  'metadata.goog',
+  'metadata.azure.internal',
+  'instance-data.ec2.internal',
+] as const
+/** The API server of the cluster: an issuer that an operator may name, but no MCP server. */
+const apiServerNames = ['kubernetes', 'kubernetes.default'] as const
 const clusterSuffixes = ['.svc', '.cluster.local'] as const
 
 /** Why a URL may not be used under this policy, as the end of a sentence; undefined when it may. */
-export function addressViolation(url: string, policy: AddressPolicy): string | undefined {
+export function addressViolation(url: string, policy: DialPolicy): string | undefined {
   if (!URL.canParse(url)) return 'is not a URL'
   const { protocol, hostname, username, password } = new URL(url)
   if (protocol !== 'http:' && protocol !== 'https:') return 'must start with http:// or https://'
@@ -120,23 +139,36 @@ export function addressViolation(url: string, policy: AddressPolicy): string | u
   return level === undefined ? nameViolation(host, policy) : levelViolation(level, policy)
 }
 
+/**
+ * Why something that an operator names (a token endpoint, a collector) may not be at this URL, or `host:port`; undefined
+ * when it may. Only metadata and link-local addresses are refused; that it is a URL is for others to say.
+ */
+export function serviceViolation(endpoint: string): string | undefined {
+  const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(endpoint) ? endpoint : `https://${endpoint}`
+  if (!URL.canParse(url)) return undefined
+  const { hostname, port } = new URL(url)
+  return addressViolation(`https://${hostname}${port === '' ? '' : `:${port}`}`, 'operator')
+}
+
 const permit = 'set allowPrivateEndpoint to permit it'
 
-function levelViolation(level: Level, policy: AddressPolicy): string | undefined {
-  if (level === 'never')
-    return 'names a link-local, multicast, unspecified or metadata address, which is never allowed'
+function levelViolation(level: Level, policy: DialPolicy): string | undefined {
   if (!refusedBy[policy].includes(level)) return undefined
+  if (level === 'metadata' || level === 'never')
+    return 'names a link-local, multicast, unspecified or metadata address, which is never allowed'
   if (level === 'loopback') return 'names a loopback address, which is never allowed'
   // Ranges for documentation and tests lead nowhere: nothing is gained by refusing them before they are dialled.
   return level === 'private' ? `names a private address; ${permit}` : undefined
 }
 
-function nameViolation(host: string, policy: AddressPolicy): string | undefined {
+function nameViolation(host: string, policy: DialPolicy): string | undefined {
   const bare = host.replace(/\.svc(\.cluster\.local)?$/, '')
   const isOneOf = (names: readonly string[]): boolean =>
     names.some((name) => bare === name || host === name || host.endsWith(`.${name}`))
-  if (isOneOf(neverNames)) return 'names the Kubernetes API or a metadata service, which is never allowed'
-  if (policy !== 'any' && isOneOf(localNames)) return 'names the local host, which is never allowed'
+  const never = policy === 'operator' ? metadataNames : [...metadataNames, ...apiServerNames]
+  if (isOneOf(never)) return 'names the Kubernetes API or a metadata service, which is never allowed'
+  if ((policy === 'private' || policy === 'public') && isOneOf(localNames))
+    return 'names the local host, which is never allowed'
   if (policy === 'public' && clusterSuffixes.some((suffix) => host.endsWith(suffix))) {
     return `names a service inside the cluster; ${permit}`
   }

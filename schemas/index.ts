@@ -1,5 +1,12 @@
 /** Public API of the contract module: what hooks and runtime may import. */
-export { type AddressPolicy, addressViolation, endpointPolicy, isRefusedAddress } from './addresses.ts'
+export {
+  type AddressPolicy,
+  type DialPolicy,
+  addressViolation,
+  endpointPolicy,
+  isRefusedAddress,
+  serviceViolation,
+} from './addresses.ts'
 export { canonicalJson, hashOf } from './canonical.ts'
 export {
   type NamingSettings,

@@ -31,6 +31,8 @@ export interface Schema {
   readonly 'x-kubernetes-preserve-unknown-fields'?: boolean
   /** What a pattern accepts, in words: completes the sentence "expected …". */
   readonly 'x-expects'?: string
+  /** The address of a service: metadata and link-local addresses are refused (addresses.ts). */
+  readonly 'x-address'?: boolean
 }
 
 /** A CEL rule; the same text runs in the API server and here (cel.ts). */

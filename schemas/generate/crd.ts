@@ -78,7 +78,15 @@ function rootSchema(kind: KindInfo, bundle: Bundle): Record<string, unknown> {
   }
 }
 
-const dropped = new Set(['$ref', 'title', 'x-expects', 'additionalProperties', 'properties', 'items'])
+const dropped = new Set([
+  '$ref',
+  'title',
+  'x-expects',
+  'x-address',
+  'additionalProperties',
+  'properties',
+  'items',
+])
 
 /** Order in which keywords are written, most telling first; the rest follows. */
 const first = ['description', 'type', 'default', 'enum', 'required']

@@ -2,6 +2,7 @@
  * Checks what JSON Schema alone cannot say: CEL rules (`x-kubernetes-validations`) and the uniqueness of list keys
  * (`x-kubernetes-list-type` map and set). Expects defaults to be filled in, as the API server does before its rules.
  */
+import { serviceViolation } from '../addresses.ts'
 import { isFields } from './fields.ts'
 import { childSchema, eachChild, resolved } from './bundle.ts'
 import { type CelProgram, compileCel } from './cel.ts'
@@ -53,6 +54,10 @@ function visit(
       const problem = check(rule, self, path, known)
       if (problem) problems.push(problem)
     }
+  }
+  if (schema['x-address'] && typeof value === 'string') {
+    const message = serviceViolation(value)
+    if (message !== undefined) problems.push({ path, message })
   }
   if (Array.isArray(value)) problems.push(...duplicates(schema, value, path))
   eachChild(schema, value, (child, childSchema, key) =>

@@ -1,7 +1,7 @@
 /**
  * Opens the sockets of outgoing HTTP connections: TCP first, then TLS over it, each with its own time limit.
  *
- * With `guard`, an address that the policy refuses (schemas/addresses.ts) is never dialled, whether it was written as a
+ * An address that the policy refuses (schemas/addresses.ts) is never dialled, whether it was written as a
  * literal (in any notation) or came out of a lookup, for http and https alike. Of a name's addresses only the allowed
  * ones are tried, so the address that was checked is the address that is dialled (no rebinding in between).
  */
@@ -9,7 +9,7 @@ import { type LookupAddress, type LookupOptions, lookup as systemLookup } from '
 import { connect as connectTcp, isIP, type LookupFunction } from 'node:net'
 import { getCACertificates } from 'node:tls'
 import { buildConnector } from 'undici'
-import { type AddressPolicy, isRefusedAddress, ModuleError } from '../../../schemas/index.ts'
+import { type DialPolicy, isRefusedAddress, ModuleError } from '../../../schemas/index.ts'
 import { unbracket } from '../addresses.ts'
 import { dialTimeoutMs, tlsTimeoutMs } from '../limits.ts'
 
@@ -28,8 +28,8 @@ export type LookupAll = (
 ) => void
 
 export interface ConnectorOptions {
-  /** Refuses addresses; true means `public`. */
-  readonly guard: boolean | AddressPolicy
+  /** Which addresses are refused; true means `public`, false what nobody may reach (`operator`). */
+  readonly guard: boolean | DialPolicy
   /** PEM certificates trusted beside the system's. */
   readonly ca?: string | undefined
   /** Replaces the system's resolver (tests). */
@@ -45,7 +45,7 @@ const resolveAll: LookupAll = (hostname, options, callback) => {
 /** Makes an undici connector. The callback's error is AddressRefusedError, a system error, or a TLS error. */
 export function makeConnector(options: ConnectorOptions): buildConnector.connector {
   const { guard } = options
-  const policy: AddressPolicy = typeof guard === 'string' ? guard : 'public'
+  const policy: DialPolicy = typeof guard === 'string' ? guard : guard ? 'public' : 'operator'
   const resolve = options.lookup ?? resolveAll
   const dialMs = options.dialTimeoutMs ?? dialTimeoutMs
   const tls = buildConnector({
@@ -58,14 +58,14 @@ export function makeConnector(options: ConnectorOptions): buildConnector.connect
   return function connect(target, callback) {
     const secure = target.protocol === 'https:'
     const host = unbracket(target.hostname)
-    if (guard && isIP(host) !== 0 && isRefusedAddress(host, policy)) {
+    if (isIP(host) !== 0 && isRefusedAddress(host, policy)) {
       callback(new AddressRefusedError(host), null)
       return
     }
     const socket = connectTcp({
       host,
       port: Number(target.port || (secure ? 443 : 80)),
-      lookup: guard ? guardedLookup(resolve, policy) : plainLookup(resolve),
+      lookup: guardedLookup(policy, resolve),
       noDelay: true,
       keepAlive: true,
       keepAliveInitialDelay: 60_000,
@@ -81,7 +81,7 @@ export function makeConnector(options: ConnectorOptions): buildConnector.connect
       clearTimeout(timer)
       socket.off('error', onError)
       // Belt and braces: whatever resolved or proxied the name, the peer itself is checked once more.
-      if (guard && isRefusedAddress(socket.remoteAddress ?? '', policy)) {
+      if (isRefusedAddress(socket.remoteAddress ?? '', policy)) {
         socket.destroy()
         callback(new AddressRefusedError(host), null)
       } else if (secure) tls({ ...target, httpSocket: socket }, callback)
@@ -94,13 +94,8 @@ function dialTimeout(host: string): Error {
   return Object.assign(new Error(`connecting to ${host} took too long`), { code: 'ETIMEDOUT' })
 }
 
-function plainLookup(resolve: LookupAll): LookupFunction {
-  return function lookup(hostname, options, callback) {
-    resolve(hostname, options, (error, addresses) => response(error, addresses, options, callback))
-  }
-}
-
-function guardedLookup(resolve: LookupAll, policy: AddressPolicy): LookupFunction {
+/** A look-up for sockets that others open (exporters of telemetry); gives only addresses that the policy allows. */
+export function guardedLookup(policy: DialPolicy, resolve: LookupAll = resolveAll): LookupFunction {
   return function lookup(hostname, options, callback) {
     resolve(hostname, options, (error, addresses) => {
       if (error) return response(error, [], options, callback)

@@ -1,8 +1,9 @@
 /**
  * Makes the pooled dispatchers that every outgoing HTTP call goes through.
  *
- * Two kinds: unguarded, for addresses an operator wrote down (targets, backends, typed endpoints), and guarded, for
- * URLs that somebody else named (challenges, metadata, client documents). Streams are never cut for being quiet.
+ * Two kinds: for addresses an operator wrote down (targets, typed endpoints), where only metadata and link-local
+ * addresses are refused, and guarded, for backends and for URLs that somebody else named (challenges, metadata, client
+ * documents). Streams are never cut for being quiet.
  * A guarded dispatcher does not use the HTTP proxy of the environment: the proxy would dial in its place, unjudged.
  */
 import type { Socket } from 'node:net'
@@ -11,6 +12,7 @@ import { getCACertificates } from 'node:tls'
 import { Agent, type buildConnector, Dispatcher, Pool, ProxyAgent } from 'undici'
 import { type ConnectorOptions, makeConnector } from './connector.ts'
 import { dialTimeoutMs } from '../limits.ts'
+import { serviceViolation } from '../../../schemas/index.ts'
 import { type ProxyEnvironment, proxyFor } from './proxy-environment.ts'
 
 export type { Dispatcher }
@@ -106,8 +108,11 @@ class ProxyRoutes extends Dispatcher {
   }
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    const uri = options.origin === undefined ? undefined : proxyFor(options.origin, this.#environment)
-    if (uri === undefined) return this.#direct.dispatch(options, handler)
+    const { origin } = options
+    const uri = origin === undefined ? undefined : proxyFor(origin, this.#environment)
+    // What nobody may reach is dialled directly: the connector refuses it, a proxy would not.
+    if (uri === undefined || serviceViolation(String(origin)) !== undefined)
+      return this.#direct.dispatch(options, handler)
     let proxy = this.#proxies.get(uri)
     if (!proxy) {
       // At most two: one per scheme of the environment.

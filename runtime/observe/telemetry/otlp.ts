@@ -10,7 +10,7 @@ import { OTLPTraceExporter as JsonTraceExporter } from '@opentelemetry/exporter-
 import { OTLPTraceExporter as ProtobufTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
 import type { PushMetricExporter } from '@opentelemetry/sdk-metrics'
 import type { SpanExporter } from '@opentelemetry/sdk-trace'
-import type { Log } from '../../net/index.ts'
+import { guardedLookup, type Log } from '../../net/index.ts'
 import type { CollectorSettings } from './settings.ts'
 
 type ExportResult = Parameters<Parameters<SpanExporter['export']>[1]>[0]
@@ -24,7 +24,11 @@ function options(url: string, { headers, ca }: CollectorSettings) {
     url,
     headers: { ...headers },
     timeoutMillis: EXPORT_TIMEOUT_MS,
-    httpAgentOptions: { keepAlive: true, ...(ca === undefined ? {} : { ca }) },
+    httpAgentOptions: {
+      keepAlive: true,
+      lookup: guardedLookup('operator'),
+      ...(ca === undefined ? {} : { ca }),
+    },
   }
 }
 

@@ -11,6 +11,7 @@ import {
   GatehouseError,
   headerNameViolation,
   headerValueViolation,
+  serviceViolation,
   type Telemetry,
 } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'
@@ -173,6 +174,8 @@ function readEndpoint(
   }
   if (url.protocol === 'https:' && insecure)
     warnings.push('telemetry.insecure has no effect on an https endpoint')
+  const refused = serviceViolation(url.href)
+  if (refused !== undefined) violations.push(`telemetry.endpoint: ${refused}`)
   return url.href.replace(/\/+$/, '')
 }
 
