@@ -57,7 +57,7 @@ export interface BridgeOptions extends PeerCommand {
   readonly log: Log
   /** Gets what the servers write to standard error. */
   readonly onLine?: (line: string) => void
-  /** Called when the process of a session ends by itself, with the reason. */
+  /** Called when a process ends by itself after it could be started, with the reason. */
   readonly onEnded?: (why: string) => void
   readonly maxSessions?: number
   /** Idle time after which a session ends, in milliseconds. */
@@ -161,7 +161,6 @@ class Bridge {
         clearInterval(timer)
         const spare = this.#processes.close()
         const ending = [...this.#sessions.values()].map((session) => session.close())
-        this.#sessions.clear()
         await Promise.all([spare, ...ending, this.#stateless.close(), listener.close({ graceMs: 1000 })])
       },
     }
@@ -274,10 +273,7 @@ class Bridge {
       now: this.#now(),
     })
     this.#sessions.set(session.id, session)
-    void session.ended.then((why) => {
-      // Whoever ends a session takes it out before.
-      if (this.#sessions.delete(session.id)) this.#options.onEnded?.(why)
-    })
+    void session.ended.then(() => this.#sessions.delete(session.id))
     return session
   }
 

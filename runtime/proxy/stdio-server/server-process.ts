@@ -14,6 +14,8 @@ export interface ProcessesOptions extends PeerCommand {
   readonly log: Log
   /** Gets what the servers write to standard error. */
   readonly onLine: (line: string) => void
+  /** Called when a process ends by itself after it could be started, with the reason. */
+  readonly onEnded?: (why: string) => void
   readonly now: () => number
 }
 
@@ -40,6 +42,7 @@ export class Processes {
     const process = this.#spare ?? new ServerProcess(this.#options)
     this.#spare = undefined
     process.onMessage = onMessage
+    void process.ended.then((why) => this.#tellEnd(process, why))
     this.keepSpare()
     return process
   }
@@ -54,7 +57,12 @@ export class Processes {
       this.#spare = undefined
       // One that ends later is started again on demand.
       if (!this.#closed && this.#options.now() - startedAt < quickEndMs) this.#failed.resolve(why)
+      else this.#tellEnd(spare, why)
     })
+  }
+
+  #tellEnd(process: ServerProcess, why: string): void {
+    if (!this.#closed && !process.isClosing) this.#options.onEnded?.(why)
   }
 
   /** Ends the spare one; those in use belong to their users. */
@@ -68,6 +76,7 @@ export class Processes {
 class ServerProcess implements ServerLink {
   onMessage: ((message: Message) => void) | undefined
   readonly ended: Promise<string>
+  isClosing = false
   readonly #peer: StdioPeer
   readonly #log: Log
 
@@ -97,6 +106,7 @@ class ServerProcess implements ServerLink {
   }
 
   close(): Promise<void> {
+    this.isClosing = true
     return this.#peer.close()
   }
 }
