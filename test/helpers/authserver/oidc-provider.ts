@@ -140,12 +140,30 @@ async function configuration(options: TestProviderOptions, accountId: string): P
       RefreshToken: 86_400,
       Session: 86_400,
     },
+    clientBasedCORS: () => false,
+    renderError: (ctx: { type: string; body: unknown }, out: object) => {
+      ctx.type = 'html'
+      ctx.body = `<h1>The test provider refused the request</h1><pre>${JSON.stringify(out).replaceAll('<', '&lt;')}</pre>`
+    },
     ...options.configuration,
     features: {
       devInteractions: { enabled: false },
       clientCredentials: { enabled: true },
-      introspection: { enabled: true },
-      revocation: { enabled: true },
+      introspection: {
+        enabled: true,
+        // A public client may see its own tokens only.
+        allowedPolicy: (
+          _ctx: unknown,
+          client: { clientAuthMethod: string; clientId: string },
+          token: { clientId?: string },
+        ) => client.clientAuthMethod !== 'none' || token.clientId === client.clientId,
+      },
+      revocation: {
+        enabled: true,
+        allowedPolicy: (_ctx: unknown, client: { clientId: string }, token: { clientId?: string }) =>
+          token.clientId === client.clientId,
+      },
+      rpInitiatedLogout: { enabled: false },
       registration: { enabled: true },
       resourceIndicators: {
         enabled: true,
