@@ -12,6 +12,8 @@ export {
 export * from './eras/index.ts'
 export { type Changes, JsonObject } from './json-object.ts'
 export { DuplicateMember, JsonError, scanElements } from './json-scan.ts'
+export { inTurns, joined, LARGE_BYTES, visitElementsInTurns } from './json-turns.ts'
+export { readServerMessage } from './large-message.ts'
 export { isBatch, startsAsJson } from './json-start.ts'
 export { isSessionLost, MAX_REFUSAL_BYTES, mayEnterNextSession, sessionVerdict } from './lost-session.ts'
 export { type Message, MessageError, paramsOf, scanClientMessage, scanMessage } from './message.ts'

@@ -4,14 +4,8 @@
  * An object with the same member twice is refused: two readers could take different ones, and a policy decision on
  * the one would be carried out on the other.
  */
-import {
-  DuplicateMember,
-  JsonError,
-  type Member,
-  readString,
-  scanMembers,
-  skipWhitespace,
-} from './json-scan.ts'
+import { DuplicateMember, JsonError, type Member, readString, skipWhitespace } from './json-scan.ts'
+import { membersOf } from './json-turns.ts'
 
 /** New value of a member as JSON text; undefined removes the member. */
 export type Changes = Readonly<Record<string, Buffer | string | undefined>>
@@ -26,8 +20,7 @@ export class JsonObject {
 
   /** Throws JsonError when `bytes` is not one complete object with distinct member names. */
   constructor(bytes: Buffer, options: { ignoreCase?: boolean; maxValues?: number } = {}) {
-    const start = skipWhitespace(bytes, 0)
-    const { members, end } = scanMembers(bytes, start, options.maxValues)
+    const { members, end } = membersOf(bytes, options.maxValues)
     if (skipWhitespace(bytes, end) !== bytes.length)
       throw new JsonError('unexpected text after the object', end)
     refuseDuplicates(members, options.ignoreCase ?? false)
@@ -72,6 +65,11 @@ export class JsonObject {
 
   /** The object with some members replaced in place, removed, or added at the end. */
   with(changes: Changes): Buffer {
+    return Buffer.concat(this.parts(changes))
+  }
+
+  /** As `with`, in pieces: a large object is not copied. */
+  parts(changes: Changes): Buffer[] {
     const parts: Buffer[] = [OPEN]
     const pending = new Set(Object.keys(changes).filter((name) => changes[name] !== undefined))
     for (const member of this.#members) {
@@ -89,7 +87,7 @@ export class JsonObject {
       parts.push(Buffer.from(`${JSON.stringify(name)}:`), toBuffer(changes[name]))
     }
     parts.push(CLOSE)
-    return Buffer.concat(parts)
+    return parts
   }
 }
 

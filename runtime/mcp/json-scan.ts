@@ -54,7 +54,7 @@ const COMMA = 0x2c
 const nesting = new Uint8Array(MAX_DEPTH + 1)
 
 /** Runs of blanks, and texts, longer than this are read four bytes at a time. */
-const LONG_RUN = 64
+export const LONG_RUN = 64
 
 export function skipWhitespace(text: Uint8Array, at: number): number {
   const long = at + LONG_RUN
@@ -111,8 +111,13 @@ function skipEscape(text: Uint8Array, at: number): number {
   throw new JsonError('bad unicode escape', at)
 }
 
+/** `at` is a backslash; answers the index after the escape. */
+export function afterEscape(text: Uint8Array, at: number): number {
+  return SIMPLE_ESCAPES[text[at + 1] ?? 0] === 1 ? at + 2 : skipEscape(text, at + 1)
+}
+
 /** `at` is the opening quote; answers the index after the closing one. */
-function skipString(text: Uint8Array, at: number): number {
+export function skipString(text: Uint8Array, at: number): number {
   if (text[at] !== QUOTE) throw new JsonError('string expected', at)
   let i = at + 1
   let turn = i + LONG_RUN
@@ -120,7 +125,7 @@ function skipString(text: Uint8Array, at: number): number {
     const c = text[i]
     if (c === QUOTE) return i + 1
     if (c === BACKSLASH) {
-      i = SIMPLE_ESCAPES[text[i + 1] ?? 0] === 1 ? i + 2 : skipEscape(text, i + 1)
+      i = afterEscape(text, i)
       turn = i + LONG_RUN
     } else if (c === undefined || c < 0x20) throw new JsonError('unfinished string', i)
     else i++
@@ -135,7 +140,7 @@ function skipString(text: Uint8Array, at: number): number {
  * Skips whole words of four bytes in which nothing special is: no quote, no backslash, no control character. The
  * tests are the usual ones for "has a zero byte" and "has a byte below n".
  */
-function skipPlain(text: Uint8Array, at: number): number {
+export function skipPlain(text: Uint8Array, at: number): number {
   let i = at
   while (((text.byteOffset + i) & 3) !== 0) {
     const c = text[i]
@@ -186,7 +191,7 @@ function skipWord(text: Uint8Array, at: number, word: string): number {
   return at + word.length
 }
 
-function skipScalar(text: Uint8Array, at: number): number {
+export function skipScalar(text: Uint8Array, at: number): number {
   switch (text[at]) {
     case QUOTE:
       return skipString(text, at)

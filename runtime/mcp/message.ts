@@ -64,7 +64,11 @@ const MAX_METHOD_BYTES = 1_024
 export function scanMessage(body: Buffer, maxValues?: number): Message {
   if (isBatch(body)) throw new MessageError('BATCH_REFUSED', undefined)
   if (!isUtf8(body)) throw new MessageError('PARSE_ERROR', undefined)
-  const object = readObject(body, maxValues)
+  return readMessage(readObject(body, maxValues))
+}
+
+/** What scanMessage does once the text is known to be UTF-8. */
+export function readMessage(object: JsonObject): Message {
   const rawId = object.raw('id')
   const id = rawId === undefined ? undefined : rawId.toString()
   const usable = id !== undefined && (id.startsWith('"') || INTEGER.test(id)) ? id : undefined
@@ -74,7 +78,8 @@ export function scanMessage(body: Buffer, maxValues?: number): Message {
   return readResponse(object, id, usable)
 }
 
-function readObject(body: Buffer, maxValues = Infinity): JsonObject {
+/** Throws MessageError. */
+export function readObject(body: Buffer, maxValues = Infinity): JsonObject {
   try {
     return new JsonObject(body, { ignoreCase: true, maxValues })
   } catch (cause) {
@@ -135,7 +140,7 @@ function readResponse(object: JsonObject, id: string | undefined, usable: string
   }
 }
 
-function invalid(id: string | undefined, detail: string): MessageError {
+export function invalid(id: string | undefined, detail: string): MessageError {
   return new MessageError('INVALID_REQUEST', id, { detail: `Invalid Request: ${detail}` })
 }
 

@@ -6,4 +6,11 @@ export { passesLevel } from './log-level.ts'
 export { type OutgoingParams, sessionParams, statelessParams } from './params.ts'
 export { type Ask, ASK_METHODS, type AskReply, ASKING_METHODS, respondToInputRequests } from './questions.ts'
 export { withoutReservedMeta } from './reserved-meta.ts'
-export { completeResult, inputRequired, sessionResult, statusOf } from './results.ts'
+export {
+  completeResult,
+  completeResultInTurns,
+  inputRequired,
+  sessionResult,
+  sessionResultInTurns,
+  statusOf,
+} from './results.ts'

@@ -4,7 +4,8 @@
  * Source: MCP 2025-11-25 and 2026-07-28, basic, "General fields" (`_meta`).
  */
 import { type Changes, JsonObject } from '../json-object.ts'
-import { JsonError, visitElements } from '../json-scan.ts'
+import { JsonError } from '../json-scan.ts'
+import { atOnce, indexIn, joined, readMembers, visitElementsInTurns, type Work } from '../json-turns.ts'
 
 const PREFIX = 'io.modelcontextprotocol/'
 const END_TO_END: ReadonlySet<string> = new Set([
@@ -26,11 +27,18 @@ const MAX_ELEMENTS = 100_000
  * matters stands there twice, or when more elements have reserved names than any result has.
  */
 export function withoutReservedMeta(object: Buffer): Buffer {
-  return object[0] === 0x7b && new Marks(object).from(0) < object.length ? cleaned(object, 1) : object
+  return atOnce(withoutReservedMetaInTurns(object))
 }
 
-function cleaned(raw: Buffer, depth: number): Buffer {
+/** As withoutReservedMeta. */
+export function* withoutReservedMetaInTurns(object: Buffer): Work<Buffer> {
+  const has = object[0] === 0x7b && (yield* new Marks(object).from(0)) < object.length
+  return has ? yield* cleaned(object, 1) : object
+}
+
+function* cleaned(raw: Buffer, depth: number): Work<Buffer> {
   if (depth > MAX_DEPTH) return raw
+  yield* readMembers(raw)
   const object = new JsonObject(raw)
   const changes: Record<string, Buffer | undefined> = {}
   for (const [name, value] of object.entries()) {
@@ -38,11 +46,11 @@ function cleaned(raw: Buffer, depth: number): Buffer {
       name === '_meta'
         ? cleanedMeta(value)
         : CONTAINERS.has(name)
-          ? cleanedContainer(value, depth + 1)
+          ? yield* cleanedContainer(value, depth + 1)
           : value
     if (instead !== value) changes[name] = instead
   }
-  return Object.keys(changes).length === 0 ? raw : object.with(changes)
+  return Object.keys(changes).length === 0 ? raw : yield* joined(object.parts(changes))
 }
 
 function cleanedMeta(raw: Buffer): Buffer | undefined {
@@ -55,23 +63,26 @@ function cleanedMeta(raw: Buffer): Buffer | undefined {
   return meta.with(changes)
 }
 
-function cleanedContainer(raw: Buffer, depth: number): Buffer {
-  if (raw[0] === 0x7b) return cleaned(raw, depth)
+function* cleanedContainer(raw: Buffer, depth: number): Work<Buffer> {
+  if (raw[0] === 0x7b) return yield* cleaned(raw, depth)
   if (raw[0] !== 0x5b) return raw
   const marks = new Marks(raw)
   const pieces: Buffer[] = []
   let done = 0
   let looked = 0
-  visitElements(raw, 0, (from, to) => {
-    if (raw[from] !== 0x7b || marks.from(from) >= to) return
+  function* clean(from: number, to: number): Work<void> {
+    if ((yield* marks.from(from)) >= to) return
     if (++looked > MAX_ELEMENTS) throw new JsonError('too many elements with reserved names', from)
     const element = raw.subarray(from, to)
-    const own = cleaned(element, depth)
+    const own = yield* cleaned(element, depth)
     if (own === element) return
     pieces.push(raw.subarray(done, from), own)
     done = to
-  })
-  return pieces.length === 0 ? raw : Buffer.concat([...pieces, raw.subarray(done)])
+  }
+  yield* visitElementsInTurns(raw, (from, to) =>
+    raw[from] === 0x7b && marks.mayBeBefore(from, to) ? clean(from, to) : undefined,
+  )
+  return pieces.length === 0 ? raw : yield* joined([...pieces, raw.subarray(done)])
 }
 
 /** Where the next thing stands that may be a reserved key; each byte is looked at once. */
@@ -85,14 +96,19 @@ class Marks {
   }
 
   /** Offset of the first one at or after `at`; Infinity: there is none. Offsets must not go back. */
-  from(at: number): number {
-    if (this.#mark < at) this.#mark = this.#next(MARK, at)
-    if (this.#escape < at) this.#escape = this.#next(ESCAPE, at)
+  *from(at: number): Work<number> {
+    if (this.#mark < at) this.#mark = yield* this.#next(MARK, at)
+    if (this.#escape < at) this.#escape = yield* this.#next(ESCAPE, at)
     return Math.min(this.#mark, this.#escape)
   }
 
-  #next(what: string, at: number): number {
-    const found = this.#text.indexOf(what, at)
+  /** False when `from` would tell nothing before `to`, as far as is known. */
+  mayBeBefore(from: number, to: number): boolean {
+    return this.#mark < from || this.#escape < from || Math.min(this.#mark, this.#escape) < to
+  }
+
+  *#next(what: string, at: number): Work<number> {
+    const found = yield* indexIn(this.#text, what, at)
     return found < 0 ? Number.POSITIVE_INFINITY : found
   }
 }

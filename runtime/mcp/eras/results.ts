@@ -6,8 +6,9 @@
  * Source: MCP 2026-07-28, basic ("Per-response protocol fields"), server/utilities/caching.
  */
 import { JsonObject } from '../json-object.ts'
+import { atOnce, joined, LARGE_BYTES, readMembers, type Work } from '../json-turns.ts'
 import { META, RPC } from '../protocol.ts'
-import { withoutReservedMeta } from './reserved-meta.ts'
+import { withoutReservedMetaInTurns } from './reserved-meta.ts'
 import { withStructuredObject } from './structured.ts'
 
 const CACHEABLE: ReadonlySet<string> = new Set([
@@ -24,6 +25,12 @@ const OWN_TTL_MS = 0
 
 /** A complete result in stateless dress. `serverInfo` is raw JSON. */
 export function completeResult(method: string, result: Buffer, serverInfo: string): Buffer {
+  return atOnce(completeResultInTurns(method, result, serverInfo))
+}
+
+/** As completeResult. */
+export function* completeResultInTurns(method: string, result: Buffer, serverInfo: string): Work<Buffer> {
+  yield* readMembers(result)
   const object = new JsonObject(result)
   const meta = object.object('_meta')
   const changes: Record<string, Buffer | string> = {
@@ -35,7 +42,7 @@ export function completeResult(method: string, result: Buffer, serverInfo: strin
     changes['ttlMs'] = /^\d{1,15}$/.test(ttl) ? ttl : String(OWN_TTL_MS)
     changes['cacheScope'] = '"private"'
   }
-  return object.with(changes)
+  return yield* joined(object.parts(changes))
 }
 
 /** An interim result: what is asked, and the state to bring back. */
@@ -76,13 +83,24 @@ const STATELESS_MEMBERS: readonly string[] = ['resultType', 'ttlMs', 'cacheScope
  * JsonError when a member that matters stands there twice.
  */
 export function sessionResult(raw: Buffer): Buffer {
-  return withStructuredObject(withoutReservedMeta(withoutStatelessMembers(raw)))
+  return atOnce(sessionResultInTurns(raw))
 }
 
-function withoutStatelessMembers(raw: Buffer): Buffer {
-  if (!raw.includes('\\u') && !STATELESS_MEMBERS.some((name) => raw.includes(`"${name}"`))) return raw
+/** As sessionResult. */
+export function* sessionResultInTurns(raw: Buffer): Work<Buffer> {
+  const own = yield* withoutReservedMetaInTurns(yield* withoutStatelessMembers(raw))
+  return yield* withStructuredObject(own)
+}
+
+function* withoutStatelessMembers(raw: Buffer): Work<Buffer> {
+  if (raw.length < LARGE_BYTES && !mayHaveStatelessMembers(raw)) return raw
+  yield* readMembers(raw)
   const result = new JsonObject(raw)
   const present = STATELESS_MEMBERS.filter((name) => result.raw(name))
   if (present.length === 0) return raw
-  return result.with(Object.fromEntries(present.map((name) => [name, undefined])))
+  return yield* joined(result.parts(Object.fromEntries(present.map((name) => [name, undefined]))))
+}
+
+function mayHaveStatelessMembers(raw: Buffer): boolean {
+  return raw.includes('\\u') || STATELESS_MEMBERS.some((name) => raw.includes(`"${name}"`))
 }

@@ -4,20 +4,28 @@
  * Source: MCP 2025-11-25 and 2026-07-28, server/tools ("Structured Content").
  */
 import { JsonObject } from '../json-object.ts'
+import { JsonError } from '../json-scan.ts'
+import { joined, LARGE_BYTES, readMembers, type Work } from '../json-turns.ts'
 
 const MEMBER = Buffer.from('"structuredContent"')
 
+/** A text is made at once. */
+const MAX_TEXT_BYTES = 8 * 1024 * 1024
+
 /** The same buffer when the structured content is an object, or there is none. */
-export function withStructuredObject(result: Buffer): Buffer {
-  if (isObjectEverywhere(result)) return result
+export function* withStructuredObject(result: Buffer): Work<Buffer> {
+  if (result.length < LARGE_BYTES && isObjectEverywhere(result)) return result
+  yield* readMembers(result)
   const read = new JsonObject(result)
   const structured = read.raw('structuredContent')
   if (!structured || structured[0] === 0x7b) return result
   const content = read.raw('content')
   const isEmpty = content?.[0] !== 0x5b || !content.includes('{')
+  if (isEmpty && structured.length > MAX_TEXT_BYTES)
+    throw new JsonError('structured content too large for a text', MAX_TEXT_BYTES)
   const text =
     isEmpty && !isNull(structured) ? JSON.stringify([{ type: 'text', text: structured.toString() }]) : content
-  return read.with({ structuredContent: undefined, content: text ?? '[]' })
+  return yield* joined(read.parts({ structuredContent: undefined, content: text ?? '[]' }))
 }
 
 function isNull(raw: Buffer): boolean {

@@ -44,6 +44,7 @@ export async function probeEra(
     headers,
     body,
     signal,
+    rpcMethod: 'server/discover',
     onEvent: (event) => {
       streamed ??= Buffer.from(event.data)
     },

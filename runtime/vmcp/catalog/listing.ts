@@ -6,7 +6,14 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { JsonObject, type MirroredArgument, mirroredArguments, RPC, scanElements } from '../../mcp/index.ts'
+import {
+  inTurns,
+  JsonObject,
+  type MirroredArgument,
+  mirroredArguments,
+  RPC,
+  visitElementsInTurns,
+} from '../../mcp/index.ts'
 import type { Sender } from '../backends/session-era/channel.ts'
 import type { Connection, Request, ServerInfo } from '../backends/connection.ts'
 import { withinLimit } from '../backends/transport/send.ts'
@@ -44,6 +51,7 @@ export interface Listing {
 const TURN_MS = 5
 const MAX_PAGES = 1_000
 const MAX_ITEMS = 10_000
+const MAX_CURSOR = 64 * 1024
 const EMPTY: JsonObject = new JsonObject(Buffer.from('{}'))
 
 let serial = 0
@@ -120,6 +128,8 @@ async function readAll(options: ListOptions, list: List, violations: ErrorCollec
     await collect(result, list, items, violations)
     cursor = result.text('nextCursor')
     if (cursor === undefined) return [...items.values()]
+    if (cursor.length > MAX_CURSOR)
+      throw protocol(`${method} has a cursor of more than ${MAX_CURSOR} characters`)
     if (cursors.has(cursor)) throw protocol(`${method} repeats a cursor`)
     cursors.add(cursor)
   }
@@ -160,7 +170,7 @@ async function collect(
   const list = result.raw(member)
   if (list?.[0] !== 0x5b) throw protocol(`${member} is no list`)
   let began = performance.now()
-  for (const json of elementsOf(list, member)) {
+  for (const json of await elementsOf(list, member)) {
     add(kind, json, items, violations)
     if (items.size > MAX_ITEMS) throw protocol(`more than ${MAX_ITEMS} ${member}`)
     if (performance.now() - began < TURN_MS) continue
@@ -170,12 +180,14 @@ async function collect(
 }
 
 /** At most as many as a list may have: each costs more memory than text. */
-function elementsOf(list: Buffer, member: string): Buffer[] {
-  try {
-    return scanElements(list, 0, MAX_ITEMS)
-  } catch {
-    throw protocol(`more than ${MAX_ITEMS} ${member}`)
+async function elementsOf(list: Buffer, member: string): Promise<Buffer[]> {
+  const elements: Buffer[] = []
+  const take = (from: number, to: number): undefined => {
+    if (elements.length >= MAX_ITEMS) throw protocol(`more than ${MAX_ITEMS} ${member}`)
+    elements.push(list.subarray(from, to))
   }
+  await inTurns(visitElementsInTurns(list, take))
+  return elements
 }
 
 function add(kind: Kind, json: Buffer, items: Map<string, Item>, violations: ErrorCollector): void {

@@ -7,7 +7,7 @@
  */
 import { reasonOf } from '../../../net/index.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { type EventSourceMessage, HEADER, isSessionLost, scanMessage } from '../../../mcp/index.ts'
+import { type EventSourceMessage, HEADER, isSessionLost, readServerMessage } from '../../../mcp/index.ts'
 import {
   type Channel,
   type ChannelEvents,
@@ -91,7 +91,7 @@ export class SseChannel implements Channel {
       )
   }
 
-  #onEvent(event: EventSourceMessage, onEndpoint: (url: URL) => void): void {
+  #onEvent(event: EventSourceMessage, onEndpoint: (url: URL) => void): void | Promise<void> {
     if (event.event === 'endpoint') {
       const { url } = this.#target
       const endpoint = URL.canParse(event.data, url.href) ? new URL(event.data, url) : undefined
@@ -102,8 +102,12 @@ export class SseChannel implements Channel {
       }
       onEndpoint(endpoint)
     } else if ((event.event === undefined || event.event === 'message') && event.data !== '') {
-      this.#events.onMessage(scanMessage(Buffer.from(event.data)))
+      const { onMessage } = this.#events
+      const message = readServerMessage(event.data)
+      if (message instanceof Promise) return message.then(onMessage)
+      onMessage(message)
     }
+    return undefined
   }
 
   listen(): Promise<void> {

@@ -13,8 +13,8 @@ import {
   isSessionLost,
   JsonObject,
   type Message,
+  readServerMessage,
   RPC,
-  scanMessage,
 } from '../../../mcp/index.ts'
 import { InFlight, pause } from '../../../net/index.ts'
 import type { BackendSession } from '../../pipeline/operation.ts'
@@ -93,7 +93,7 @@ export class StreamableChannel implements Channel {
           await this.#resume(options, position, () => responded, onMessage)
         return
       }
-      this.#readResponse(response, options, onMessage)
+      await this.#readResponse(response, options, onMessage)
       if (!responded && options.requestId !== undefined) throw protocol('the response belongs to no request')
     } catch (error) {
       if (!responded) throw error
@@ -132,12 +132,12 @@ export class StreamableChannel implements Channel {
     if (typeof id === 'string' && /^[\x21-\x7e]{1,512}$/.test(id)) this.#sessionId ??= id
   }
 
-  #readResponse(
+  async #readResponse(
     response: BackendResponse,
     options: SendOptions,
     onMessage: (message: Message) => void,
-  ): void {
-    const message = readMessage(response)
+  ): Promise<void> {
+    const message = await readMessage(response)
     if (message !== undefined && options.requestId !== undefined && response.status !== 401) {
       if (message.error && isStatelessError(message.error)) {
         throw new WrongEra('an error of the stateless era', { kind: 'error', error: message.error })
@@ -157,10 +157,15 @@ export class StreamableChannel implements Channel {
     }
   }
 
-  #onEvent(event: EventSourceMessage, position: StreamPosition, onMessage: (message: Message) => void): void {
+  #onEvent(
+    event: EventSourceMessage,
+    position: StreamPosition,
+    onMessage: (message: Message) => void,
+  ): void | Promise<void> {
     if (event.id !== undefined && event.id !== '') position.lastEventId = event.id
     if (event.data === '' || (event.event !== undefined && event.event !== 'message')) return
-    onMessage(scanMessage(Buffer.from(event.data)))
+    const message = readServerMessage(event.data)
+    return message instanceof Promise ? message.then(onMessage) : onMessage(message)
   }
 
   /** Takes a broken answer stream up again until the response is there. */
@@ -291,13 +296,13 @@ function isStatelessError(error: Buffer): boolean {
 }
 
 /** The JSON-RPC message in a response; undefined when it holds none. Success with broken JSON is a protocol error. */
-function readMessage(response: BackendResponse): Message | undefined {
+async function readMessage(response: BackendResponse): Promise<Message | undefined> {
   if (response.status === 202 || response.status === 204 || response.body.length === 0) return undefined
   const type = response.headers['content-type']
   const isJson = typeof type === 'string' && /^\s*application\/json\b/i.test(type)
   if (!isJson && response.status >= 300) return undefined
   try {
-    return scanMessage(response.body)
+    return await readServerMessage(response.body)
   } catch (cause) {
     if (response.status >= 300) return undefined
     throw new GatehouseError('BACKEND_PROTOCOL', { cause })

@@ -15,9 +15,9 @@ import {
   JsonObject,
   type Message,
   NAMED_METHODS,
+  readServerMessage,
   requestMessage,
   RPC,
-  scanMessage,
   sessionError,
   STATELESS_VERSION,
   statelessParams,
@@ -114,9 +114,8 @@ export class StatelessConnection implements Connection {
       const control: ExchangeControl = {}
       let responded = false
       let linger: NodeJS.Timeout | undefined
-      const onEvent = (event: EventSourceMessage): void => {
-        if (event.data === '' || responded) return
-        const outcome = this.#receive(scanMessage(Buffer.from(event.data)), id, request)
+      const onMessage = (message: Message): void => {
+        const outcome = this.#receive(message, id, request)
         if (!outcome) return
         responded = true
         resolve(outcome)
@@ -125,6 +124,11 @@ export class StatelessConnection implements Connection {
           () => control.exchange?.fail(new Error('the stream stayed open after the response')),
           LINGER_MS,
         )
+      }
+      const onEvent = (event: EventSourceMessage): void | Promise<void> => {
+        if (event.data === '' || responded) return undefined
+        const message = readServerMessage(event.data)
+        return message instanceof Promise ? message.then(onMessage) : onMessage(message)
       }
       sendToBackend(target, request.sender, {
         method: 'POST',
@@ -135,8 +139,8 @@ export class StatelessConnection implements Connection {
         control,
         onEvent,
       })
-        .then((response) => {
-          if (!responded) resolve(responseOf(response, id))
+        .then(async (response) => {
+          if (!responded) resolve(await responseOf(response, id))
         })
         .catch((error: unknown) => reject(error instanceof Error ? error : new Error('request failed')))
         .finally(() => clearTimeout(linger))
@@ -186,11 +190,11 @@ export class StatelessConnection implements Connection {
   }
 }
 
-function responseOf(response: BackendResponse, id: string): Outcome {
+async function responseOf(response: BackendResponse, id: string): Promise<Outcome> {
   if (response.stream) throw protocol('the stream ended before the response')
   let message: Message
   try {
-    message = scanMessage(response.body)
+    message = await readServerMessage(response.body)
   } catch (cause) {
     if (FOREIGN.has(response.status)) throw new WrongEra(`HTTP ${response.status} without a message`)
     throw errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL', { cause })

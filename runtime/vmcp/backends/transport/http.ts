@@ -6,7 +6,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { type EventSourceMessage, type SseReader, sseReader } from '../../../mcp/index.ts'
+import { inTurns, joined, LARGE_BYTES, type SseReader, sseReader } from '../../../mcp/index.ts'
 import {
   codedAnswer,
   type DispatchController,
@@ -14,6 +14,7 @@ import {
   type DispatchHandler,
   reasonOf,
 } from '../../../net/index.ts'
+import { EventQueue, type OnEvent } from './event-queue.ts'
 
 /** Largest answer, and largest single event, of a backend. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
@@ -32,7 +33,7 @@ export interface BackendRequest {
   /** Gets a way to end the exchange early while it runs. */
   readonly control?: ExchangeControl
   /** Called for each event of an event-stream answer. */
-  readonly onEvent?: (event: EventSourceMessage) => void
+  readonly onEvent?: OnEvent
   readonly onRetry?: (retryMs: number) => void
   /** Called once an event-stream response has begun. */
   readonly onStream?: (headers: IncomingHttpHeaders) => void
@@ -142,6 +143,7 @@ class ResponseHandler implements DispatchHandler {
   #status = 0
   #headers: IncomingHttpHeaders = {}
   #reader: SseReader | undefined
+  #events: EventQueue | undefined
   #chunks: Buffer[] = []
   #size = 0
   #done = false
@@ -160,6 +162,7 @@ class ResponseHandler implements DispatchHandler {
   /** Ends the exchange with an error; what still arrives is dropped. */
   fail(error: Error): void {
     if (!this.#finish()) return
+    this.#events?.close()
     this.#controller?.abort(error)
     this.#reject(error)
   }
@@ -184,11 +187,13 @@ class ResponseHandler implements DispatchHandler {
     if (Number(headers['content-length']) > this.#maxBytes) return this.fail(this.#tooLarge())
     const { onEvent, onRetry, onStream } = this.#request
     if (onEvent === undefined || !isEventStream(headers)) return
-    this.#reader = sseReader(this.#maxBytes, onEvent, onRetry)
+    const events = new EventQueue(onEvent, (cause) => this.fail(protocolError(cause)))
+    this.#events = events
+    this.#reader = sseReader(this.#maxBytes, (event) => events.push(event), onRetry)
     onStream?.(headers)
   }
 
-  onResponseData(_controller: DispatchController, chunk: Buffer): void {
+  onResponseData(controller: DispatchController, chunk: Buffer): void {
     if (this.#done) return
     // Of a refusal the status says enough.
     const failure = this.#status < 300 ? codedAnswer(this.#headers) : undefined
@@ -196,6 +201,7 @@ class ResponseHandler implements DispatchHandler {
     if (this.#reader) {
       try {
         this.#reader.push(chunk)
+        this.#holdBack(controller)
       } catch (cause) {
         this.fail(this.#reader.overflowed ? this.#tooLarge() : protocolError(cause))
       }
@@ -216,16 +222,43 @@ class ResponseHandler implements DispatchHandler {
     return this.#request.limit?.error() ?? new GatehouseError('BACKEND_PROTOCOL', { cause })
   }
 
+  /** Nothing more is taken from the backend while an event of it is being read. */
+  #holdBack(controller: DispatchController): void {
+    const reading = this.#events?.reading
+    if (!reading || controller.paused) return
+    controller.pause()
+    void reading.then(() => controller.resume())
+  }
+
   onResponseEnd(): void {
-    if (!this.#finish()) return
-    const [first] = this.#chunks
-    const body = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#size)
-    this.#resolve({ status: this.#status, headers: this.#headers, stream: this.#reader !== undefined, body })
+    this.#afterEvents(() => void this.#complete())
   }
 
   onResponseError(_controller: DispatchController, cause: Error): void {
+    this.#afterEvents(() => {
+      if (this.#finish()) this.#reject(connectionError(cause, this.#status !== 0))
+    })
+  }
+
+  /** What has arrived counts before the end does. */
+  #afterEvents(work: () => void): void {
+    const reading = this.#events?.reading
+    if (reading) void reading.then(() => this.#afterEvents(work))
+    else work()
+  }
+
+  async #complete(): Promise<void> {
+    if (this.#done) return
+    const [first] = this.#chunks
+    const large = this.#size >= LARGE_BYTES && this.#chunks.length > 1
+    const body =
+      this.#chunks.length === 1 && first
+        ? first
+        : large
+          ? await inTurns(joined(this.#chunks, this.#size))
+          : Buffer.concat(this.#chunks, this.#size)
     if (!this.#finish()) return
-    this.#reject(connectionError(cause, this.#status !== 0))
+    this.#resolve({ status: this.#status, headers: this.#headers, stream: this.#reader !== undefined, body })
   }
 }
 

@@ -42,6 +42,10 @@ const LISTS: ReadonlySet<string> = new Set([
 ])
 const MAX_PAGE_BYTES = 8 * 1024 * 1024
 
+/** By which a backend says what it is. */
+const OPENINGS: ReadonlySet<string> = new Set(['initialize', 'server/discover'])
+const MAX_OPENING_BYTES = 1024 * 1024
+
 /** What a message holds beside its result. */
 const ENVELOPE_BYTES = 4_096
 
@@ -58,7 +62,8 @@ export function withinLimit(target: Limits, rpcMethod: string, outcome: Outcome)
 
 function resultLimit({ maxResultBytes }: Limits, rpcMethod: string | undefined): ResponseLimit | undefined {
   if (rpcMethod === undefined) return undefined
-  if (LISTS.has(rpcMethod)) return pageLimit(rpcMethod)
+  if (LISTS.has(rpcMethod)) return ownLimit(`one page of ${rpcMethod}`, MAX_PAGE_BYTES)
+  if (OPENINGS.has(rpcMethod)) return ownLimit(`the response to ${rpcMethod}`, MAX_OPENING_BYTES)
   if (maxResultBytes === undefined || !CALLS.has(rpcMethod)) return undefined
   return {
     bytes: maxResultBytes + ENVELOPE_BYTES,
@@ -69,10 +74,10 @@ function resultLimit({ maxResultBytes }: Limits, rpcMethod: string | undefined):
   }
 }
 
-function pageLimit(rpcMethod: string): ResponseLimit {
-  const detail = `one page of ${rpcMethod} is larger than ${MAX_PAGE_BYTES} bytes; the backend has to divide it into pages`
+function ownLimit(what: string, bytes: number): ResponseLimit {
+  const detail = `${what} is larger than ${bytes} bytes`
   return {
-    bytes: MAX_PAGE_BYTES + ENVELOPE_BYTES,
+    bytes: bytes + ENVELOPE_BYTES,
     error: () => new GatehouseError('BACKEND_PROTOCOL', { detail, cause: new Error(detail) }),
   }
 }

@@ -9,7 +9,9 @@ import {
   checkParamTypes,
   errorMessage,
   errorObject,
+  inTurns,
   JsonError,
+  LARGE_BYTES,
   type JsonObject,
   LATEST_SESSION_VERSION,
   LOG_LEVELS,
@@ -20,6 +22,7 @@ import {
   RPC,
   SESSION_VERSIONS,
   sessionResult,
+  sessionResultInTurns,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight, Log } from '../../../net/index.ts'
 import type { Client, Operation, Outcome } from '../../pipeline/operation.ts'
@@ -195,7 +198,7 @@ export class SessionProtocol {
     try {
       const outcome = await this.#options.perform(operation)
       if (outcome.kind === 'error') response.end(rawErrorMessage(id, outcome.error))
-      else response.endResult(id, resultFor(message.method, outcome.result))
+      else response.endResult(id, await resultFor(message.method, outcome.result))
       this.#note(session, message.method, params)
     } catch (error) {
       if (cancelled) response.drop()
@@ -271,11 +274,11 @@ export function clientOf(session: Session): Client {
 }
 
 /** Throws BACKEND_PROTOCOL when the result can be read in two ways. */
-function resultFor(method: string, result: Buffer): Buffer {
+async function resultFor(method: string, result: Buffer): Promise<Buffer> {
   // Lists are made here.
   if (method.endsWith('/list')) return result
   try {
-    return sessionResult(result)
+    return result.length < LARGE_BYTES ? sessionResult(result) : await inTurns(sessionResultInTurns(result))
   } catch (error) {
     throw error instanceof JsonError ? new GatehouseError('BACKEND_PROTOCOL', { cause: error }) : error
   }

@@ -11,6 +11,9 @@ import {
   checkParamTypes,
   checkStateless,
   completeResult,
+  completeResultInTurns,
+  inTurns,
+  LARGE_BYTES,
   errorObject,
   inputRequired,
   isDeclined,
@@ -96,7 +99,7 @@ export class StatelessEdge {
     }
     const discovered = message.method === 'server/discover' ? await this.#discover(client) : undefined
     const reply = new Reply(exchange.req, exchange.res, { headers: NO_STORE })
-    if (discovered) this.#finish(reply, message.id, message.method, discovered)
+    if (discovered) await this.#finish(reply, message.id, message.method, discovered)
     else if (METHODS.has(message.method))
       await this.#operate(exchange, message, message.id, params, client, meta, reply)
     else throw new MessageError('METHOD_NOT_FOUND', message.id)
@@ -226,7 +229,7 @@ export class StatelessEdge {
         this.#finishInput(reply, id, method, step.outcome.result, call, binding)
       else if (step.outcome.kind === 'error')
         this.#finishError(reply, id, method, step.outcome.error, call, binding)
-      else this.#finish(reply, id, method, step.outcome.result)
+      else await this.#finish(reply, id, method, step.outcome.result)
     } finally {
       ignore()
     }
@@ -257,14 +260,17 @@ export class StatelessEdge {
     reply.end(resultMessage(id, inputRequired(requests?.bytes, sealed, this.#options.serverInfo)))
   }
 
-  #finish(reply: Reply, id: string, method: string, result: Buffer): void {
-    reply.endResult(id, this.#complete(method, result))
+  async #finish(reply: Reply, id: string, method: string, result: Buffer): Promise<void> {
+    reply.endResult(id, await this.#complete(method, result))
   }
 
   /** Pages of lists are made once for many requests, and so is their form here. */
-  #complete(method: string, result: Buffer): Buffer {
+  async #complete(method: string, result: Buffer): Promise<Buffer> {
     const { serverInfo } = this.#options
-    if (!method.endsWith('/list')) return completeResult(method, result, serverInfo)
+    if (!method.endsWith('/list'))
+      return result.length < LARGE_BYTES
+        ? completeResult(method, result, serverInfo)
+        : inTurns(completeResultInTurns(method, result, serverInfo))
     const known = this.#lists.get(result)
     if (known) return known
     const complete = completeResult(method, result, serverInfo)

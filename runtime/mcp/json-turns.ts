@@ -1,0 +1,214 @@
+/**
+ * Reads large JSON in many turns of the event loop: work that yields after each slice, and what runs it.
+ *
+ * What was read of a large object is cached for as long as its buffer lives, so that a JsonObject of the same buffer costs
+ * nothing more.
+ */
+import { isUtf8 } from 'node:buffer'
+import { setImmediate } from 'node:timers/promises'
+import {
+  JsonError,
+  MAX_MEMBERS,
+  type Member,
+  readString,
+  scanMembers,
+  skipString,
+  skipWhitespace,
+  TooManyMembers,
+} from './json-scan.ts'
+import { JsonWalk } from './json-walk.ts'
+
+/** Yields where other work may have a turn. */
+export type Work<T> = Generator<undefined, T, undefined>
+
+/** What is smaller is read at once. */
+export const LARGE_BYTES: number = 256 * 1024
+/** Bytes between two yields; 40,000 values at most, some 2 ms. */
+const SLICE_BYTES = 128 * 1024
+const BLANKS_SLICE_BYTES = 1024 * 1024
+const UTF8_SLICE_BYTES = 1024 * 1024
+/** A turn ends after so long. */
+const TURN_MS = 5
+/** Names of members that are read here. */
+const MAX_NAME_BYTES = 64 * 1024
+
+/** Runs work to its end within this turn. */
+export function atOnce<T>(work: Work<T>): T {
+  for (;;) {
+    const step = work.next()
+    if (step.done) return step.value
+  }
+}
+
+/** Runs work in turns of its own. */
+export async function inTurns<T>(work: Work<T>): Promise<T> {
+  for (;;) {
+    await setImmediate()
+    const until = performance.now() + TURN_MS
+    do {
+      const step = work.next()
+      if (step.done) return step.value
+    } while (performance.now() < until)
+  }
+}
+
+export interface Members {
+  readonly members: readonly Member[]
+  /** The index after the closing brace, or after the white space behind that. */
+  readonly end: number
+}
+
+const READ = new WeakMap<Uint8Array, Members>()
+
+/** As scanMembers of the object in `bytes`; what was read before is not read again. */
+export function membersOf(bytes: Buffer, maxValues?: number): Members {
+  const read = bytes.length < LARGE_BYTES ? undefined : READ.get(bytes)
+  return read ?? scanMembers(bytes, skipWhitespace(bytes, 0), maxValues)
+}
+
+/** Reads the members of a large object, for membersOf; of a small one it does nothing. Throws JsonError. */
+export function* readMembers(bytes: Buffer): Work<void> {
+  if (bytes.length < LARGE_BYTES || READ.has(bytes)) return
+  const members: Member[] = []
+  const slices = new Slices(bytes)
+  const at = yield* slices.blanks(0)
+  if (bytes[at] !== 0x7b) throw new JsonError('object expected', at)
+  let i = yield* slices.blanks(at + 1)
+  while (bytes[i] !== 0x7d || members.length > 0) {
+    const nameAt = i
+    const nameEnd = skipString(bytes.subarray(0, nameAt + MAX_NAME_BYTES), nameAt)
+    i = yield* slices.blanks(nameEnd)
+    if (bytes[i] !== 0x3a) throw new JsonError('colon expected', i)
+    const from = yield* slices.blanks(i + 1)
+    const to = yield* slices.value(from)
+    if (members.length === MAX_MEMBERS) throw new TooManyMembers(nameAt)
+    members.push({ name: readString(bytes, nameAt, nameEnd), nameAt, from, to })
+    i = yield* slices.blanks(to)
+    if (bytes[i] === 0x7d) break
+    if (bytes[i] !== 0x2c) throw new JsonError('comma or end expected', i)
+    i = yield* slices.blanks(i + 1)
+  }
+  READ.set(bytes, { members, end: yield* slices.blanks(i + 1) })
+}
+
+/** As visitElements; `visit` may have work of its own. */
+export function* visitElementsInTurns(
+  text: Buffer,
+  visit: (from: number, to: number) => Work<void> | undefined,
+): Work<void> {
+  if (text[0] !== 0x5b) throw new JsonError('array expected', 0)
+  const slices = new Slices(text)
+  let i = yield* slices.blanks(1)
+  if (text[i] === 0x5d) return
+  for (;;) {
+    const from = i
+    const to = yield* slices.value(from)
+    const work = visit(from, to)
+    if (work) yield* work
+    i = yield* slices.blanks(to)
+    if (text[i] === 0x5d) return
+    if (text[i] !== 0x2c) throw new JsonError('comma or end expected', i)
+    i = yield* slices.blanks(i + 1)
+  }
+}
+
+/** One value after the other; a slice may hold many, and a value many slices. */
+class Slices {
+  readonly #text: Uint8Array
+  readonly #walk: JsonWalk
+  #until = 0
+
+  constructor(text: Uint8Array) {
+    this.#text = text
+    this.#walk = new JsonWalk(text)
+  }
+
+  /** The index after the value that begins at `from`. */
+  *value(from: number): Work<number> {
+    const walk = this.#walk
+    walk.start(from)
+    while (from >= this.#until || !walk.advance(this.#until)) {
+      this.#until = Math.max(from, walk.at) + SLICE_BYTES
+      yield
+    }
+    return walk.at
+  }
+
+  /** The index after the white space at `at`. */
+  *blanks(at: number): Work<number> {
+    if ((this.#text[at] ?? 0x7b) > 0x20) return at
+    let i = at
+    for (;;) {
+      const until = i + BLANKS_SLICE_BYTES
+      i = skipWhitespace(this.#text.subarray(0, until), i)
+      if (i < until) return i
+      yield
+    }
+  }
+}
+
+/** False for bytes that are no UTF-8. */
+export function* checkUtf8(bytes: Buffer): Work<boolean> {
+  for (let from = 0; from < bytes.length; ) {
+    let to = Math.min(from + UTF8_SLICE_BYTES, bytes.length)
+    // Not within a character: its further bytes begin with the bits 10. There are three at most.
+    for (let k = 0; k < 3 && to < bytes.length && ((bytes[to] ?? 0) & 0xc0) === 0x80; k++) to--
+    if (!isUtf8(bytes.subarray(from, to))) return false
+    from = to
+    yield
+  }
+  return true
+}
+
+const TEXT_SLICE = 1024 * 1024
+
+/** A text as UTF-8. */
+export function* bytesOf(text: string): Work<Buffer> {
+  const pieces: Buffer[] = []
+  let size = 0
+  for (let from = 0; from < text.length; ) {
+    const cut = from + TEXT_SLICE
+    // Not between the two halves of a character.
+    const to = (text.charCodeAt(cut - 1) & 0xfc00) === 0xd800 ? cut + 1 : cut
+    const piece = Buffer.from(text.slice(from, to))
+    pieces.push(piece)
+    size += piece.length
+    from = to
+    yield
+  }
+  return yield* joined(pieces, size)
+}
+
+const COPY_SLICE = 4 * 1024 * 1024
+
+/** The pieces as one. */
+export function* joined(pieces: readonly Buffer[], size = sizeOf(pieces)): Work<Buffer> {
+  const whole = Buffer.allocUnsafe(size)
+  let at = 0
+  let copied = 0
+  for (const piece of pieces) {
+    for (let from = 0; from < piece.length; from += COPY_SLICE) {
+      const count = piece.copy(whole, at, from, from + COPY_SLICE)
+      at += count
+      copied += count
+      if (copied < COPY_SLICE) continue
+      copied = 0
+      yield
+    }
+  }
+  return whole
+}
+
+function sizeOf(pieces: readonly Buffer[]): number {
+  return pieces.reduce((sum, piece) => sum + piece.length, 0)
+}
+
+/** As indexOf. */
+export function* indexIn(bytes: Buffer, what: string, at: number): Work<number> {
+  for (let from = at; from < bytes.length; from += SLICE_BYTES) {
+    const found = bytes.subarray(from, from + SLICE_BYTES + what.length - 1).indexOf(what)
+    if (found >= 0) return from + found
+    yield
+  }
+  return -1
+}

@@ -1,0 +1,126 @@
+/**
+ * JSON that is read in slices is read as JSON that is read at once: the same values are accepted and end at the same byte,
+ * wherever the slices end.
+ *
+ * `FC_RUNS` sets the number of cases, for longer runs by hand.
+ */
+import fc from 'fast-check'
+import t from 'tap'
+import {
+  inTurns,
+  readServerMessage,
+  scanElements,
+  scanMessage,
+  sessionResult,
+  sessionResultInTurns,
+} from '../../runtime/mcp/index.ts'
+import { JsonWalk } from '../../runtime/mcp/json-walk.ts'
+
+t.setTimeout(900_000)
+
+const CASES = Number(process.env['FC_RUNS'] ?? 300)
+
+/** Valid JSON in many layouts, sometimes with one byte changed, removed or added. */
+const text = fc
+  .tuple(
+    fc.json({ maxDepth: 6 }),
+    fc.constantFrom('', ' ', '\n\t', ' '.repeat(90)),
+    fc.option(fc.tuple(fc.nat(), fc.constantFrom(...'[]{},:"\\ u0-.eEtfn\u0001'.split(''), ''))),
+    fc.constantFrom('', 'x'.repeat(200), '\\u00e9\\n'.repeat(20), '[[]'.repeat(3)),
+  )
+  .map(([json, blank, change, filler]) => {
+    const spread = `{"f":"${filler}",${blank}"v":${json.replaceAll(',', `${blank},${blank}`)}${blank}}`
+    if (!change) return spread
+    const at = change[0] % spread.length
+    return spread.slice(0, at) + change[1] + spread.slice(at + 1)
+  })
+
+function atOnce(json: Buffer): number | undefined {
+  try {
+    const [first] = scanElements(Buffer.concat([Buffer.from('['), json, Buffer.from(']')]))
+    return first?.length
+  } catch {
+    return undefined
+  }
+}
+
+function inSlices(json: Buffer, step: number): number | undefined {
+  try {
+    const walk = new JsonWalk(json)
+    walk.start(0)
+    for (let until = step; !walk.advance(until); until += step);
+    return walk.at
+  } catch {
+    return undefined
+  }
+}
+
+t.test('json: a value ends where it ends when it is read at once, whatever the slices', async (t) => {
+  fc.assert(
+    fc.property(text, fc.integer({ min: 1, max: 40 }), (json, step) => {
+      const bytes = Buffer.from(json)
+      const once = atOnce(bytes)
+      const sliced = inSlices(bytes, step)
+      // What follows a complete value is not the walk's concern.
+      return once === undefined ? sliced === undefined || sliced < bytes.length : sliced === once
+    }),
+    { numRuns: CASES * 10 },
+  )
+  t.pass('all alike')
+})
+
+t.test('json: depth is bounded alike', async (t) => {
+  for (const depth of [255, 256, 257, 258, 300]) {
+    for (const [open, inner, close] of [
+      ['[', '', ']'],
+      ['[', '1', ']'],
+      ['{"a":', '1', '}'],
+      ['{"a":', '{}', '}'],
+    ] as const) {
+      const json = Buffer.from(open.repeat(depth) + inner + close.repeat(depth))
+      t.equal(inSlices(json, 7), atOnce(json), `${open} ${depth} ${inner}`)
+    }
+  }
+})
+
+t.test('json: a large message is read like a small one', async (t) => {
+  const padding = ' '.repeat(300_000)
+  await fc.assert(
+    fc.asyncProperty(text, fc.boolean(), async (json, inFront) => {
+      const message = (pad: string) =>
+        Buffer.from(`{"jsonrpc":"2.0","id":7,${inFront ? pad : ''}"result":${json}${inFront ? '' : pad}}`)
+      const small = await outcome(() => scanMessage(message('')))
+      const large = await outcome(() => readServerMessage(message(padding)))
+      return small === large
+    }),
+    { numRuns: CASES },
+  )
+  t.pass('all alike')
+})
+
+t.test('json: a large result takes its form for sessions like a small one', async (t) => {
+  const mark = '"_meta":{"io.modelcontextprotocol/serverInfo":{},"mine":1}'
+  const bodies = [
+    `"content":[{"type":"text","text":"a",${mark}},{"type":"text","text":"\\u0041"}],${mark}`,
+    '"content":[],"structuredContent":[1,2]',
+    '"content":[],"structuredContent":{"a":1},"resultType":"complete","ttlMs":1',
+    '"contents":[{"uri":"a","text":"b","_meta":{"io.modelcontextprotocol/x":1}}]',
+    '"content":[{"type":"resource","resource":{"uri":"a","_meta":{"io.modelcontextprotocol\\/x":1}}}]',
+  ]
+  for (const body of bodies) {
+    const padded = (pad: string) => Buffer.from(`{${body},"pad":"${pad}"}`)
+    const pad = 'x'.repeat(300_000)
+    const small = sessionResult(padded('')).toString()
+    const large = (await inTurns(sessionResultInTurns(padded(pad)))).toString()
+    t.equal(large.replace(pad, ''), small)
+  }
+})
+
+async function outcome(read: () => unknown): Promise<string> {
+  try {
+    const { kind, id, result } = (await read()) as { kind: string; id: string; result: Buffer | undefined }
+    return `${kind} ${id} ${result?.toString()}`
+  } catch {
+    return 'refused'
+  }
+}

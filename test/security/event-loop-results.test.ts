@@ -1,0 +1,90 @@
+/**
+ * Large and hostile results of backends, up to the 64 MiB that a response may have: no turn of the server's event loop is
+ * long; see watched.ts.
+ */
+import t from 'tap'
+import { startRawBackend } from '../helpers/mcp/raw-backend.ts'
+import { openSession, post, statelessRequest } from '../helpers/mcp/wire.ts'
+import { bareNames } from '../helpers/vmcp/vmcp.ts'
+import { startWatched } from '../helpers/vmcp/watched.ts'
+
+t.setTimeout(Number(process.env['FC_RUNS'] ?? 300) > 300 ? 1_800_000 : 400_000)
+
+const MB = 1_000_000
+const filler = (bytes: number, text: string) => text.repeat(Math.max(1, Math.floor(bytes / text.length)))
+const text = (value: string) => `{"content":[{"type":"text","text":"${value}"}]}`
+const reserved = '{"type":"text","text":"a","_meta":{"io.modelcontextprotocol/x":1,"y":1}},'
+
+/** Results, by name of the tool; 30 MB for n = 1. */
+const RESULTS: Readonly<Record<string, (n: number) => string>> = {
+  long_text: (n) => text(filler(30 * MB * n, 'x')),
+  escapes: (n) => text(filler(30 * MB * n, '\\u0041')),
+  line_ends: (n) => text(filler(30 * MB * n, '\\n')),
+  code_points: (n) => text(filler(15 * MB * n, '😀')),
+  dense: (n) => `{"content":[],"structuredContent":{"l":[${filler(30 * MB * n, '[],')}[]]}}`,
+  numbers: (n) => `{"content":[],"structuredContent":{"l":[${filler(30 * MB * n, '1.5,')}1]}}`,
+  short_texts: (n) => `{"content":[],"structuredContent":{"l":[${filler(30 * MB * n, '"",')}1]}}`,
+  a_list: (n) => `{"content":[],"structuredContent":[${filler(30 * MB * n, '1.5,')}1]}`,
+  a_number: (n) => `{"content":[],"structuredContent":{"l":${filler(30 * MB * n, '7')}}}`,
+  a_name: (n) => `{"content":[],"${filler(30 * MB * n, 'x')}":1}`,
+  an_inner_name: (n) => `{"content":[],"structuredContent":{"${filler(30 * MB * n, 'x')}":1}}`,
+  blanks: (n) => `{"content":[],${filler(30 * MB * n, ' ')}"structuredContent":{}}`,
+  items: (n) =>
+    `{"content":[${filler(30 * MB * n, '{"type":"text","text":"a"},')}{"type":"text","text":""}]}`,
+  reserved_names: (n) => `{"content":[${filler(6 * MB * n, reserved)}{"type":"text","text":""}]}`,
+  many_members: (n) =>
+    `{"content":[],"structuredContent":{${Array.from({ length: 2 * MB * n }, (_, i) => `"k${i}":${i}`).join(',')},"z":1}}`,
+  meta: (n) => `{"content":[],"_meta":{"l":[${filler(30 * MB * n, '[],')}[]]}}`,
+  text_not_closed: (n) => `{"content":["${filler(30 * MB * n, 'x')}`,
+  not_closed: (n) => `{"content":[${filler(30 * MB * n, '[],')}`,
+}
+
+/** Those that do not reach the client. */
+const REFUSED: ReadonlySet<string> = new Set(['a_number', 'a_name', 'meta', 'not_closed', 'text_not_closed'])
+
+t.test('event loop: no large result of a backend keeps the server from others', async (t) => {
+  const backend = await startRawBackend({
+    tools: () => Object.keys(RESULTS).map((name) => `{"name":"${name}","inputSchema":{"type":"object"}}`),
+    responses: {
+      'tools/call': ({ params, id, res }) => {
+        const { n, how } = params['arguments'] as { n: number; how: string }
+        const result = (RESULTS[String(params['name'])] ?? (() => '{}'))(n)
+        if (how === 'json') return result
+        res.writeHead(200, { 'content-type': 'text/event-stream' })
+        res.end(`data: {"jsonrpc":"2.0","id":${id},"result":${result}}\n\n`)
+        return undefined
+      },
+    },
+  })
+  t.teardown(() => backend.close())
+  const { url, row } = await startWatched(t, {
+    backends: [{ name: 'raw', url: backend.url, transport: 'streamable-http' }],
+    aggregation: bareNames('raw'),
+  })
+  const session = await openSession(url)
+  /** 200 for a result that arrives, or for the error that stands for one that must not. */
+  const send = async (name: string, n: number, headers: Record<string, string>, body: string) => {
+    const { status, text } = await post(url, body, headers)
+    return n !== 1 || text.length > MB === !REFUSED.has(name) ? status : 0
+  }
+  for (const name of Object.keys(RESULTS))
+    for (const how of ['json', 'events']) {
+      await row(
+        `${name} as ${how}`,
+        (n) => {
+          const params = JSON.stringify({ name, arguments: { n, how } })
+          const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`
+          return send(name, n, session.headers, body)
+        },
+        200,
+      )
+      await row(
+        `${name} as ${how}, for a stateless client`,
+        (n) => {
+          const { headers, body } = statelessRequest('tools/call', { name, arguments: { n, how } })
+          return send(name, n, headers, body)
+        },
+        200,
+      )
+    }
+})
