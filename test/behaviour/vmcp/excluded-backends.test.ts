@@ -189,7 +189,7 @@ const cases: readonly Case[] = [
   {
     what: 'its address is that of a metadata service',
     backend: { url: 'http://169.254.169.254/mcp' },
-    problem: /backends\.bad\.url: names a link-local, .*metadata address/,
+    problem: /backends\[1\]\.url: names a link-local, .*metadata address/,
   },
   {
     what: 'its address is not among those that it may have',
