@@ -58,7 +58,7 @@ unit: $(INSTALLED) ## The fast tests only
 	@node test/run.ts 'test/unit/**/*.test.ts'
 
 fuzz: $(INSTALLED) ## The generators of hostile input, with ten times as many cases as in the tests
-	@FC_RUNS=3000 tap --reporter=terse --timeout=900 $$(grep -rl FC_RUNS test)
+	@FC_RUNS=3000 tap --reporter=terse --timeout=3600 $$(grep -rlE --include='*.test.ts' 'FC_RUNS|startWatched' test)
 
 bench: build ## Requests per second through proxy and vMCP, as a ratio of direct access
 	@node test/bench/main.ts

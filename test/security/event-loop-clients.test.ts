@@ -7,7 +7,8 @@ import { startRawBackend } from '../helpers/mcp/raw-backend.ts'
 import { openSession, post, statelessRequest } from '../helpers/mcp/wire.ts'
 import { startWatched } from '../helpers/vmcp/watched.ts'
 
-t.setTimeout(400_000)
+// The tenfold run of `make fuzz` takes longer.
+t.setTimeout(Number(process.env['FC_RUNS'] ?? 300) > 300 ? 3_600_000 : 400_000)
 
 const filler = (n: number, text: string) => text.repeat(Math.floor(n))
 const dense = (n: number) => `[${filler(n, '[],')}[]]`
